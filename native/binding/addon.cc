@@ -1,0 +1,69 @@
+// What the addon exports: src/native.ts types it.
+#include <napi.h>
+
+#include "binding/call.h"
+#include "binding/dequantize.h"
+#include "binding/dequantize_async.h"
+#include "binding/environment.h"
+#include "binding/file_handle.h"
+#include "binding/listing.h"
+#include "binding/machine.h"
+#include "binding/open.h"
+#include "binding/values.h"
+
+namespace gguf::binding {
+
+namespace {
+
+napi_value set_error_factory(const Call& call) {
+  call.environment().error_factory = Napi::Persistent(call.function(0, "make"));
+  return nullptr;
+}
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  Environment& environment = Environment::install(env);
+  const auto add = [&](const char* name, napi_callback function) {
+    napi_value value;
+    check(env, napi_create_function(env, name, NAPI_AUTO_LENGTH, function, &environment, &value));
+    exports.Set(name, value);
+  };
+  add("setErrorFactory", entry<set_error_factory>);
+
+  add("open", entry<open_sync>);
+  add("openAsync", entry<open_async>);
+  add("parse", entry<parse_memory>);
+  add("close", entry<close_file>);
+
+  add("info", entry<file_info>);
+  add("keys", entry<list_keys>);
+  add("value", entry<metadata_value>);
+  add("valueBytes", entry<metadata_bytes>);
+  add("tensors", entry<list_tensors>);
+  add("bytes", entry<tensor_bytes>);
+
+  add("dequantize", entry<dequantize_sync>);
+  add("dequantizeAsync", entry<dequantize_async>);
+  add("rows", entry<dequantize_rows>);
+  add("rowsAsync", entry<dequantize_rows_async>);
+  add("dequantizeBlocks", entry<dequantize_blocks_sync>);
+  add("dequantizeBlocksAsync", entry<dequantize_blocks_async>);
+  add("cancel", entry<cancel_job>);
+
+  add("formats", entry<list_formats>);
+  add("cpu", entry<describe_cpu>);
+  return exports;
+}
+
+}  // namespace
+
+}  // namespace gguf::binding
+
+namespace {
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  return gguf::binding::initialize(env, exports);
+}
+
+NODE_API_MODULE(gguf_native, initialize)
+
+}  // namespace

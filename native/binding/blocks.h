@@ -1,0 +1,36 @@
+// From where a tensor's blocks are to numbers: the one place where binding/ lets the kernels read a file.
+// Knows nothing of Node; runs on any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/file.h"
+#include "core/result.h"
+#include "dequant/dequant.h"
+
+namespace gguf::binding {
+
+/** Where blocks are. Borrows: whoever uses it sees to it that they stay. */
+struct BlockSource {
+  const uint8_t* data = nullptr;  // in memory; otherwise
+  const File* file = nullptr;     // to be read,
+  uint64_t offset = 0;            // from here on
+  bool big_endian = false;
+};
+
+/** About how many bytes are read from a file, or written to an output, in one step. */
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+
+/**
+ * Dequantizes `n_blocks` blocks from block `first_block` of `source` on to `dst`. Blocks to be read pass
+ * through `scratch`, in steps of about kChunkBytes. Fails only where the file cannot be read; throws
+ * bad_alloc.
+ */
+Status decode_blocks(const BlockSource& source, const Format& format, Out out, Store store,
+                     uint64_t first_block, uint64_t n_blocks, void* dst, std::vector<uint8_t>& scratch);
+
+/** How to store an output of `n_bytes`: `present` says that its pages are known to be there already. */
+Store store_for(uint64_t n_bytes, bool present);
+
+}  // namespace gguf::binding

@@ -1,0 +1,151 @@
+#include "binding/buffers.h"
+
+#include <string>
+#include <utility>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+
+namespace gguf::binding {
+
+namespace {
+
+/**
+ * Above these, JavaScript's own constructors are called: they throw a RangeError where Node-API would abort
+ * the process, for lack of memory or beyond the longest array of the runtime.
+ */
+constexpr uint64_t kMaxDirectBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxDirectLength = UINT32_MAX;
+
+napi_value new_array_buffer(Environment& environment, uint64_t n_bytes, void** data) {
+  napi_value buffer;
+  if (n_bytes <= kMaxDirectBytes) {
+    check(environment.env,
+          napi_create_arraybuffer(environment.env, static_cast<size_t>(n_bytes), data, &buffer));
+    return buffer;
+  }
+  const Napi::Number size = Napi::Number::New(environment.env, static_cast<double>(n_bytes));
+  buffer = environment.array_buffer.New({size});
+  check(environment.env, napi_get_arraybuffer_info(environment.env, buffer, data, nullptr));
+  return buffer;
+}
+
+Napi::FunctionReference& constructor_of(Environment& environment, napi_typedarray_type type) {
+  switch (type) {
+    case napi_float32_array:
+      return environment.float32_array;
+    case napi_uint16_array:
+      return environment.uint16_array;
+    default:
+      return environment.uint8_array;
+  }
+}
+
+/**
+ * What an external ArrayBuffer holds on to. Node does not document whether it calls the finalizer of a buffer
+ * that it failed to make, and does so in some cases, so that both the maker and the finalizer own it. All on
+ * one thread.
+ */
+struct Hold {
+  std::shared_ptr<PinnedMemory> memory;
+  int owners = 2;
+
+  void disown() {
+    if (--owners == 0) delete this;
+  }
+};
+
+void release(napi_env, void*, void* hint) {
+  Hold* const hold = static_cast<Hold*>(hint);
+  hold->memory.reset();
+  hold->disown();
+}
+
+}  // namespace
+
+bool get_typed_array(napi_env env, napi_value value, TypedArray* array) {
+  void* data = nullptr;
+  const napi_status status =
+      napi_get_typedarray_info(env, value, &array->type, &array->length, &data, nullptr, nullptr);
+  array->data = static_cast<uint8_t*>(data);
+  return status == napi_ok;
+}
+
+bool is_shared(napi_env env, napi_value typed_array) {
+  napi_value buffer;
+  bool is_array_buffer;
+  check(env, napi_get_typedarray_info(env, typed_array, nullptr, nullptr, nullptr, &buffer, nullptr));
+  check(env, napi_is_arraybuffer(env, buffer, &is_array_buffer));
+  return !is_array_buffer;
+}
+
+size_t element_bytes(napi_typedarray_type type) {
+  switch (type) {
+    case napi_int8_array:
+    case napi_uint8_array:
+    case napi_uint8_clamped_array:
+      return 1;
+    case napi_int16_array:
+    case napi_uint16_array:
+      return 2;
+    case napi_int32_array:
+    case napi_uint32_array:
+    case napi_float32_array:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+napi_value new_typed_array(Environment& environment, napi_typedarray_type type, uint64_t length,
+                           void** data) {
+  const size_t size = element_bytes(type);
+  if (length > UINT64_MAX / size) {
+    throw_error(environment,
+                Error{ErrorCode::kRange, std::to_string(length) + " elements do not fit in memory"});
+  }
+  const napi_value buffer = new_array_buffer(environment, length * size, data);
+  return new_view(environment, type, buffer, 0, length);
+}
+
+napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
+                    uint64_t byte_offset, uint64_t length) {
+  if (length > kMaxDirectLength) {
+    Napi::Env env(environment.env);
+    return constructor_of(environment, type)
+        .New({array_buffer, Napi::Number::New(env, static_cast<double>(byte_offset)),
+              Napi::Number::New(env, static_cast<double>(length))});
+  }
+  napi_value view;
+  check(environment.env, napi_create_typedarray(environment.env, type, static_cast<size_t>(length),
+                                                array_buffer, static_cast<size_t>(byte_offset), &view));
+  return view;
+}
+
+napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
+                        std::shared_ptr<PinnedMemory> memory) {
+  const napi_env env = environment.env;
+  if (n_bytes > SIZE_MAX) return nullptr;
+  Hold* const hold = new Hold{std::move(memory)};
+  napi_value buffer;
+  const napi_status status =
+      napi_create_external_arraybuffer(env, data, static_cast<size_t>(n_bytes), release, hold, &buffer);
+  if (status == napi_ok) {
+    hold->disown();
+    return buffer;
+  }
+  bool pending = false;
+  napi_value exception;
+  napi_is_exception_pending(env, &pending);
+  if (pending) napi_get_and_clear_last_exception(env, &exception);
+  hold->memory.reset();
+  hold->disown();
+  // Refused at the door: the finalizer is known not to be called. After any other failure it may have been
+  // called, or may be called yet; where it is not, these few bytes are lost, but not the memory.
+  const bool refused = status == napi_no_external_buffers_allowed ||
+                       ((status == napi_pending_exception || status == napi_cannot_run_js) && !pending);
+  if (refused) delete hold;
+  return nullptr;
+}
+
+}  // namespace gguf::binding

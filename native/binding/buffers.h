@@ -1,0 +1,49 @@
+// Typed arrays and the memory behind them.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "binding/pinned_memory.h"
+#include "core/file.h"
+
+namespace gguf::binding {
+
+class Environment;
+
+/** A typed array as it is right now; the pointer is good until JavaScript runs again. */
+struct TypedArray {
+  napi_typedarray_type type;
+  size_t length = 0;  // elements; 0 when detached
+  uint8_t* data = nullptr;
+};
+
+/** False where `value` is no typed array. */
+bool get_typed_array(napi_env env, napi_value value, TypedArray* array);
+
+/**
+ * Whether `typed_array` lies in a SharedArrayBuffer, which can neither be detached nor shrink: its memory
+ * stays as long as the array is referenced.
+ */
+bool is_shared(napi_env env, napi_value typed_array);
+
+size_t element_bytes(napi_typedarray_type type);
+
+/** A new typed array of `length` elements in JavaScript's memory, zeroed; `*data` is where they are. */
+napi_value new_typed_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data);
+
+/** A typed array over `array_buffer`; `type` is one of those that the addon gives out for large data. */
+napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
+                    uint64_t byte_offset, uint64_t length);
+
+/**
+ * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps `memory` until it is collected
+ * or detached. nullptr where that cannot be: the runtime forbids it (Electron), or has a lower limit for
+ * these.
+ */
+napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
+                        std::shared_ptr<PinnedMemory> memory);
+
+}  // namespace gguf::binding

@@ -1,0 +1,74 @@
+#include "binding/call.h"
+
+#include <string>
+
+#include "binding/environment.h"
+#include "binding/strings.h"
+
+namespace gguf::binding {
+
+namespace {
+
+constexpr double kMaxExact = 9007199254740992.0;  // 2^53
+
+[[noreturn]] void throw_not_whole(const Call& call, const char* name, double last, double found) {
+  const std::string detail = std::string(name) + " must be a whole number from 0 to " + number_text(last) +
+                             ", found " + number_text(found);
+  throw_error(call.environment(), Error{ErrorCode::kRange, detail});
+}
+
+double whole_up_to(const Call& call, size_t index, const char* name, double last) {
+  double number;
+  if (napi_get_value_double(call.env(), call[index], &number) != napi_ok) {
+    throw_arg_type(call.env(), name, "of type number");
+  }
+  // Written so that NaN fails as well, and nothing is converted that does not fit.
+  if (!(number >= 0 && number <= last && static_cast<double>(static_cast<int64_t>(number)) == number)) {
+    throw_not_whole(call, name, last, number);
+  }
+  return number;
+}
+
+}  // namespace
+
+Call::Call(napi_env env, napi_callback_info info) : env_(env) {
+  size_t count = kMaxArgs;
+  void* data = nullptr;
+  // Cannot fail: both handles come from Node itself.
+  napi_get_cb_info(env, info, &count, args_, nullptr, &data);
+  environment_ = static_cast<Environment*>(data);
+}
+
+bool Call::is_undefined(size_t index) const {
+  napi_valuetype type;
+  check(env_, napi_typeof(env_, args_[index], &type));
+  return type == napi_undefined;
+}
+
+bool Call::boolean(size_t index, const char* name) const {
+  bool value;
+  if (napi_get_value_bool(env_, args_[index], &value) != napi_ok)
+    throw_arg_type(env_, name, "of type boolean");
+  return value;
+}
+
+uint64_t Call::whole(size_t index, const char* name) const {
+  return static_cast<uint64_t>(whole_up_to(*this, index, name, kMaxExact));
+}
+
+size_t Call::position(size_t index, const char* name, size_t count) const {
+  // With a count of 0 nothing is right: -1 refuses all.
+  return static_cast<size_t>(whole_up_to(*this, index, name, static_cast<double>(count) - 1));
+}
+
+uint32_t Call::uint32(size_t index, const char* name) const {
+  return static_cast<uint32_t>(whole_up_to(*this, index, name, UINT32_MAX));
+}
+
+Napi::Function Call::function(size_t index, const char* name) const {
+  const Napi::Value value(env_, args_[index]);
+  if (!value.IsFunction()) throw_arg_type(env_, name, "of type function");
+  return value.As<Napi::Function>();
+}
+
+}  // namespace gguf::binding

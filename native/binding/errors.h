@@ -1,0 +1,44 @@
+// How failure reaches JavaScript. Nothing else in native/ throws a JavaScript error or lets a C++ exception
+// end at the boundary.
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+
+#include "core/result.h"
+
+namespace gguf::binding {
+
+class Environment;
+
+/** Throws `error` as the environment's error factory makes it. `path`: the file it is about, if there is one.
+ */
+[[noreturn]] void throw_error(Environment& environment, const Error& error,
+                              const std::string* path = nullptr);
+
+/** The same error as a value, for a promise to reject with. */
+napi_value make_error(Environment& environment, const Error& error, const std::string* path = nullptr);
+
+/** Throws a TypeError with ERR_INVALID_ARG_TYPE in Node's wording: `expected` reads "of type number". */
+[[noreturn]] void throw_arg_type(napi_env env, const char* name, const char* expected);
+
+/** Throws what a failed Node-API call left behind: the pending exception, or an error that names the failure.
+ */
+[[noreturn]] void throw_last(napi_env env);
+
+inline void check(napi_env env, napi_status status) {
+  if (status != napi_ok) throw_last(env);
+}
+
+/**
+ * Call from a catch (...) block at the end of every entry point: makes the C++ exception in flight the
+ * pending JavaScript exception. Where JavaScript cannot run any more (the environment is being torn down),
+ * does nothing.
+ */
+void leave_pending(Environment& environment) noexcept;
+
+/** As leave_pending, but returns the exception as a value, for a promise to reject with. */
+napi_value caught_value(Environment& environment) noexcept;
+
+}  // namespace gguf::binding

@@ -1,0 +1,235 @@
+#include "binding/file_handle.h"
+
+#include <cstring>
+#include <utility>
+
+#include "binding/buffers.h"
+#include "binding/environment.h"
+#include "binding/tagged.h"
+
+namespace gguf::binding {
+
+namespace {
+
+constexpr napi_type_tag kFileTag = {0x1d2f3c9a60e84b57, 0x9b0a7c5e41f6d283};
+
+/** About what the name of a key or tensor and its place in an index take. */
+constexpr size_t kNameBytes = 48;
+
+std::string byte_range(uint64_t begin, uint64_t n_bytes) {
+  return "bytes " + std::to_string(begin) + " to " + std::to_string(begin + n_bytes);
+}
+
+/** Makes `hold` keep `data`, `n_bytes` of `array`; false where that memory can go away. */
+bool pin_in_place(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes, BlockHold* hold) {
+  if (is_shared(env, array)) {
+    hold->array = Napi::Persistent(Napi::Object(env, array));
+    return true;
+  }
+  hold->memory = PinnedMemory::find(data, n_bytes);
+  return hold->memory != nullptr;
+}
+
+}  // namespace
+
+const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes,
+                         BlockHold* hold) {
+  if (n_bytes == 0 || pin_in_place(env, array, data, n_bytes, hold)) return data;
+  hold->memory = PinnedMemory::allocate(n_bytes);
+  std::memcpy(hold->memory->data(), data, static_cast<size_t>(n_bytes));
+  return hold->memory->data();
+}
+
+FileHandle::FileHandle(OpenedFile opened, std::string path)
+    : header_(std::make_unique<const Header>(std::move(opened.header))),
+      path_(std::move(path)),
+      is_memory_(false),
+      file_(std::move(opened.file)) {
+  if (file_->data() != nullptr) mapping_ = PinnedMemory::of_mapping(file_);
+}
+
+FileHandle::FileHandle(Napi::Object bytes, Header header)
+    : header_(std::make_unique<const Header>(std::move(header))),
+      is_memory_(true),
+      array_(Napi::Persistent(bytes)) {}
+
+napi_value FileHandle::wrap(napi_env env, std::unique_ptr<FileHandle> handle) {
+  const Header& header = *handle->header_;
+  const size_t n_bytes = sizeof(FileHandle) + header.keys.size() * (sizeof(KeyValue) + kNameBytes) +
+                         header.tensors.size() * (sizeof(TensorInfo) + kNameBytes);
+  return binding::wrap(env, kFileTag, std::move(handle), n_bytes);
+}
+
+FileHandle& FileHandle::of(const Call& call, size_t index) {
+  FileHandle* const handle = unwrap<FileHandle>(call.env(), kFileTag, call[index]);
+  if (handle == nullptr) throw_arg_type(call.env(), "file", "an open GGUF file");
+  return *handle;
+}
+
+const TensorInfo& FileHandle::tensor(const Call& call, size_t index) const {
+  const std::vector<TensorInfo>& tensors = header(call.environment()).tensors;
+  return tensors[call.position(index, "index", tensors.size())];
+}
+
+const Format& FileHandle::format_of(Environment& environment, const TensorInfo& tensor) const {
+  const Format* const format = find_format(tensor.type);
+  if (format != nullptr) return *format;
+  const std::string detail = "tensor '" + std::string(tensor.name) + "' has the type " +
+                             std::to_string(tensor.type) + ", which is not known";
+  throw_error(environment, Error{ErrorCode::kUnsupportedType, detail, tensor.entry_offset}, path());
+}
+
+void FileHandle::close(napi_env env) {
+  if (header_ == nullptr) return;
+  header_.reset();
+  array_.Reset();
+  for (auto& entry : views_) {
+    const napi_value buffer = entry.second.Value();
+    // Detaching fails where JavaScript has moved or detached the buffer already: then it is no longer ours to
+    // take.
+    if (buffer != nullptr) napi_detach_arraybuffer(env, buffer);
+  }
+  views_.clear();
+  mapping_.reset();
+  file_.reset();
+}
+
+void FileHandle::throw_closed(Environment& environment) const {
+  throw_error(environment, Error{ErrorCode::kClosed, "the file is closed"}, path());
+}
+
+const uint8_t* FileHandle::locate(Environment& environment, uint64_t offset, uint64_t n_bytes) {
+  const Header& parsed = header(environment);
+  uint64_t size;
+  const uint8_t* data;
+  if (is_memory_) {
+    TypedArray array;
+    get_typed_array(environment.env, array_.Value(), &array);
+    size = array.length;
+    data = array.data;
+    if (size == 0 && parsed.file_size != 0) {
+      throw_error(environment, Error{ErrorCode::kClosed, "the memory that was parsed is detached"});
+    }
+  } else {
+    size = file_->size();
+    data = file_->data();
+  }
+  if (offset > size || n_bytes > size - offset) {
+    const std::string detail =
+        byte_range(offset, n_bytes) + " are needed, but there are only " + std::to_string(size) + " bytes";
+    throw_error(environment, Error{ErrorCode::kTruncated, detail, offset}, path());
+  }
+  return data == nullptr ? nullptr : data + offset;
+}
+
+Bytes FileHandle::bytes(Environment& environment, uint64_t begin, uint64_t end, bool javascript_may_run) {
+  Bytes bytes;
+  bytes.data = locate(environment, begin, end - begin);
+  if (bytes.data != nullptr && !(is_memory_ && javascript_may_run)) return bytes;
+  bytes.copy.resize(static_cast<size_t>(end - begin));
+  if (bytes.data != nullptr) {
+    std::memcpy(bytes.copy.data(), bytes.data, bytes.copy.size());
+  } else if (!bytes.copy.empty()) {
+    Status failure = file_->read(begin, bytes.copy.data(), bytes.copy.size());
+    if (failure) throw_error(environment, *failure, path());
+  }
+  bytes.data = bytes.copy.data();
+  return bytes;
+}
+
+BlockSource FileHandle::blocks(Environment& environment, const TensorInfo& tensor, uint64_t skipped_bytes,
+                               uint64_t n_bytes) {
+  BlockSource source;
+  source.offset = tensor.offset + skipped_bytes;
+  // An empty tensor may lie past the end of the file: only whether the file is open is asked then.
+  source.data = locate(environment, n_bytes == 0 ? 0 : source.offset, n_bytes);
+  source.file = file_.get();
+  source.big_endian = header_->byte_order == ByteOrder::kBig;
+  return source;
+}
+
+BlockSource FileHandle::pinned_blocks(Environment& environment, const TensorInfo& tensor,
+                                      uint64_t skipped_bytes, uint64_t n_bytes, BlockHold* hold) {
+  BlockSource source = blocks(environment, tensor, skipped_bytes, n_bytes);
+  hold->file = file_;
+  if (source.data != nullptr && is_memory_) {
+    source.data = pin_bytes(environment.env, array_.Value(), source.data, n_bytes, hold);
+  }
+  return source;
+}
+
+BlockSource FileHandle::pinned_rows(Environment& environment, const TensorInfo& tensor, uint64_t n_bytes,
+                                    uint64_t row_bytes, std::vector<uint64_t>* rows, BlockHold* hold) {
+  BlockSource source = blocks(environment, tensor, 0, n_bytes);
+  hold->file = file_;
+  if (!is_memory_ || n_bytes == 0 ||
+      pin_in_place(environment.env, array_.Value(), source.data, n_bytes, hold)) {
+    return source;
+  }
+  hold->memory = PinnedMemory::allocate(rows->size() * row_bytes);
+  uint8_t* to = hold->memory->data();
+  for (uint64_t& row : *rows) {
+    std::memcpy(to, source.data + row * row_bytes, static_cast<size_t>(row_bytes));
+    row = static_cast<uint64_t>(to - hold->memory->data()) / row_bytes;
+    to += row_bytes;
+  }
+  source.data = hold->memory->data();
+  return source;
+}
+
+napi_value FileHandle::view(Environment& environment, size_t index) {
+  const TensorInfo& tensor = header(environment).tensors[index];
+  format_of(environment, tensor);
+  const uint64_t n_bytes = tensor.n_bytes;
+  const uint8_t* const data = blocks(environment, tensor, 0, n_bytes).data;
+  if (n_bytes == 0 || data == nullptr) return copied_view(environment, tensor.offset, n_bytes);
+  if (!is_memory_) return mapped_view(environment, static_cast<uint32_t>(index), tensor.offset, n_bytes);
+  napi_value buffer;
+  size_t array_offset;
+  check(environment.env, napi_get_typedarray_info(environment.env, array_.Value(), nullptr, nullptr, nullptr,
+                                                  &buffer, &array_offset));
+  // Node-API does not make views of SharedArrayBuffers, JavaScript does.
+  Napi::Env env(environment.env);
+  return environment.uint8_array.New(
+      {buffer, Napi::Number::New(env, static_cast<double>(array_offset + tensor.offset)),
+       Napi::Number::New(env, static_cast<double>(n_bytes))});
+}
+
+napi_value FileHandle::copied_view(Environment& environment, uint64_t offset, uint64_t n_bytes) {
+  void* to;
+  const napi_value view = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
+  if (n_bytes == 0) return view;
+  if (mapping_ != nullptr) {
+    std::memcpy(to, mapping_->data() + offset, static_cast<size_t>(n_bytes));
+  } else if (Status failure = file_->read(offset, to, n_bytes)) {
+    throw_error(environment, *failure, path());
+  }
+  return view;
+}
+
+napi_value FileHandle::mapped_view(Environment& environment, uint32_t index, uint64_t offset,
+                                   uint64_t n_bytes) {
+  Napi::Reference<Napi::ArrayBuffer>& known = views_[index];
+  napi_value buffer = known.IsEmpty() ? nullptr : static_cast<napi_value>(known.Value());
+  bool detached = false;
+  if (buffer != nullptr)
+    check(environment.env, napi_is_detached_arraybuffer(environment.env, buffer, &detached));
+  if (buffer == nullptr || detached) {
+    buffer = new_external(environment, mapping_->data() + offset, n_bytes, mapping_);
+    if (buffer == nullptr) {
+      if (n_bytes <= UINT32_MAX) return copied_view(environment, offset, n_bytes);
+      const std::string detail = "this runtime has no Uint8Array of " + std::to_string(n_bytes) + " bytes";
+      throw_error(environment, Error{ErrorCode::kRange, detail, offset}, path());
+    }
+    known = Napi::Weak(Napi::ArrayBuffer(environment.env, buffer));
+  }
+  return new_view(environment, napi_uint8_array, buffer, 0, n_bytes);
+}
+
+napi_value tensor_bytes(const Call& call) {
+  FileHandle& file = FileHandle::of(call, 0);
+  return file.view(call.environment(),
+                   call.position(1, "index", file.header(call.environment()).tensors.size()));
+}
+
+}  // namespace gguf::binding

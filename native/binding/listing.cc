@@ -1,0 +1,102 @@
+#include "binding/listing.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "binding/buffers.h"
+#include "binding/environment.h"
+#include "binding/file_handle.h"
+#include "binding/strings.h"
+
+namespace gguf::binding {
+
+namespace {
+
+/** A property that is a typed array. */
+template <class Element>
+struct Column {
+  napi_value array;
+  Element* at;
+
+  Column(Environment& environment, napi_typedarray_type type, size_t length) {
+    void* data;
+    array = new_typed_array(environment, type, length, &data);
+    at = static_cast<Element*>(data);
+  }
+};
+
+/** An array of the names of `entries`. */
+template <class Entry>
+napi_value new_names(Environment& environment, const std::vector<Entry>& entries,
+                     std::string_view Entry::*name) {
+  ArrayBuilder names(environment);
+  names.begin();
+  for (const Entry& entry : entries) names.add(new_string(environment.env, entry.*name));
+  return names.end();
+}
+
+}  // namespace
+
+napi_value file_info(const Call& call) {
+  const Header& header = FileHandle::of(call, 0).header(call.environment());
+  Napi::Object info = Napi::Object::New(call.env());
+  info.Set("version", static_cast<double>(header.version));
+  info.Set("bigEndian", header.byte_order == ByteOrder::kBig);
+  info.Set("byteLength", static_cast<double>(header.file_size));
+  info.Set("alignment", static_cast<double>(header.alignment));
+  return info;
+}
+
+napi_value list_keys(const Call& call) {
+  const std::vector<KeyValue>& keys = FileHandle::of(call, 0).header(call.environment()).keys;
+  Environment& environment = call.environment();
+  Column<uint8_t> types(environment, napi_uint8_array, keys.size());
+  Column<uint8_t> element_types(environment, napi_uint8_array, keys.size());
+  Column<double> lengths(environment, napi_float64_array, keys.size());
+  // Before anything that may run JavaScript: what was looked up is good only until then.
+  for (const KeyValue& key : keys) {
+    *types.at++ = static_cast<uint8_t>(key.type);
+    *element_types.at++ = static_cast<uint8_t>(key.element_type);
+    *lengths.at++ = static_cast<double>(key.length);
+  }
+  Napi::Object list = Napi::Object::New(call.env());
+  list.Set("names", new_names(environment, keys, &KeyValue::key));
+  list.Set("types", types.array);
+  list.Set("elementTypes", element_types.array);
+  list.Set("lengths", lengths.array);
+  return list;
+}
+
+napi_value list_tensors(const Call& call) {
+  const std::vector<TensorInfo>& tensors = FileHandle::of(call, 0).header(call.environment()).tensors;
+  const size_t count = tensors.size();
+  Environment& environment = call.environment();
+  Column<uint32_t> types(environment, napi_uint32_array, count);
+  Column<uint8_t> dim_counts(environment, napi_uint8_array, count);
+  Column<double> shapes(environment, napi_float64_array, count * TensorInfo::kMaxDims);
+  Column<double> element_counts(environment, napi_float64_array, count);
+  Column<double> byte_lengths(environment, napi_float64_array, count);
+  Column<double> offsets(environment, napi_float64_array, count);
+  for (const TensorInfo& tensor : tensors) {
+    *types.at++ = tensor.type;
+    *dim_counts.at++ = static_cast<uint8_t>(tensor.n_dims);
+    for (const uint64_t dim : tensor.shape) *shapes.at++ = static_cast<double>(dim);
+    *element_counts.at++ = static_cast<double>(tensor.n_elements);
+    *byte_lengths.at++ =
+        tensor.n_bytes == TensorInfo::kUnknownSize ? NAN : static_cast<double>(tensor.n_bytes);
+    *offsets.at++ = static_cast<double>(tensor.offset);
+  }
+  Napi::Object list = Napi::Object::New(call.env());
+  list.Set("names", new_names(environment, tensors, &TensorInfo::name));
+  list.Set("types", types.array);
+  list.Set("dimCounts", dim_counts.array);
+  list.Set("shapes", shapes.array);
+  list.Set("elementCounts", element_counts.array);
+  list.Set("byteLengths", byte_lengths.array);
+  list.Set("offsets", offsets.array);
+  return list;
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,41 @@
+#include "binding/machine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "binding/slots.h"
+#include "dequant/dequant.h"
+
+namespace gguf::binding {
+
+napi_value list_formats(const Call& call) {
+  Napi::Array list = Napi::Array::New(call.env());
+  for (const Format& format : formats()) {
+    Napi::Object item = Napi::Object::New(call.env());
+    item.Set("name", format.name);
+    item.Set("id", static_cast<double>(format.id));
+    item.Set("blockSize", static_cast<double>(format.block_elements));
+    item.Set("typeSize", static_cast<double>(format.block_bytes));
+    list.Set(list.Length(), item);
+  }
+  return list;
+}
+
+napi_value describe_cpu(const Call& call) {
+  Napi::Object cpu = Napi::Object::New(call.env());
+  Napi::Array available = Napi::Array::New(call.env());
+  for (const char* isa : available_isas()) available.Set(available.Length(), isa);
+  cpu.Set("isa", active_isa());
+  cpu.Set("available", available);
+  cpu.Set("threads", static_cast<double>(slots::limit()));
+  const char* const text = std::getenv("GGUF_NATIVE_ISA");
+  const std::string requested = text == nullptr ? "" : text;
+  const auto& isas = available_isas();
+  if (!requested.empty() && std::find(isas.begin(), isas.end(), requested) == isas.end()) {
+    cpu.Set("requested", requested);
+  }
+  return cpu;
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,165 @@
+#include "binding/open.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding/buffers.h"
+#include "binding/deferred.h"
+#include "binding/environment.h"
+#include "binding/file_handle.h"
+#include "binding/strings.h"
+#include "core/parse.h"
+
+namespace gguf::binding {
+
+namespace {
+
+/** Read at first of a file that is not mapped: most headers without a vocabulary are shorter. */
+constexpr uint64_t kFirstReadBytes = uint64_t{256} << 10;
+
+/** Longest header of a file that is not mapped: all of it has to be in memory. Known ones have some 10 MiB; a
+   sparse file can promise any size for a few bytes on disk. */
+constexpr uint64_t kMaxReadHeaderBytes = uint64_t{1} << 30;
+
+struct OpenArguments {
+  std::string path;
+  Access access;
+  ParseOptions options;
+};
+
+TypeSize type_size(uint32_t type) {
+  const Format* const format = find_format(type);
+  return format == nullptr ? TypeSize{} : TypeSize{format->block_elements, format->block_bytes};
+}
+
+Result<Header> read_header(const File& file, ParseOptions options) {
+  if (file.data() != nullptr || file.size() == 0) {
+    return parse_header(file.data(), file.size(), file.size(), type_size, options).result;
+  }
+  std::vector<uint8_t> bytes;
+  for (uint64_t wanted = kFirstReadBytes;; wanted *= 2) {
+    const uint64_t known = bytes.size();
+    bytes.resize(static_cast<size_t>(std::min(wanted, file.size())));
+    if (Status failure = file.read(known, bytes.data() + known, bytes.size() - known)) return *failure;
+    ParseOutcome outcome = parse_header(bytes.data(), bytes.size(), file.size(), type_size, options);
+    if (!outcome.need_more || bytes.size() == file.size()) return std::move(outcome.result);
+    if (wanted >= kMaxReadHeaderBytes) {
+      return Error{ErrorCode::kInvalid,
+                   "the header is longer than " + std::to_string(kMaxReadHeaderBytes) +
+                       " bytes, too long for a file that is not mapped",
+                   bytes.size()};
+    }
+  }
+}
+
+/** Opens a file on any thread; never throws. */
+Result<OpenedFile> open_file(const OpenArguments& arguments) noexcept {
+  try {
+    Result<std::shared_ptr<File>> file = File::open(arguments.path, arguments.access);
+    if (!file.ok()) return std::move(file.error());
+    Result<Header> header = read_header(*file.value(), arguments.options);
+    if (!header.ok()) return std::move(header.error());
+    return OpenedFile{std::move(file.value()), std::move(header.value())};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough not to need any
+  }
+}
+
+OpenArguments open_arguments(const Call& call) {
+  OpenArguments arguments;
+  if (!get_string(call.env(), call[0], &arguments.path)) throw_arg_type(call.env(), "path", "of type string");
+  if (arguments.path.find('\0') != std::string::npos) {
+    throw_arg_type(call.env(), "path", "a string without null bytes");
+  }
+  arguments.access = call.boolean(1, "read") ? Access::kRead : Access::kMap;
+  arguments.options.partial = call.boolean(2, "partial");
+  return arguments;
+}
+
+napi_value new_file_object(Environment& environment, OpenedFile opened, std::string path) {
+  return FileHandle::wrap(environment.env, std::make_unique<FileHandle>(std::move(opened), std::move(path)));
+}
+
+/** One file being opened on a thread of the pool. */
+struct OpenTask {
+  OpenTask(Environment& its_environment, OpenArguments its_arguments)
+      : environment(its_environment), arguments(std::move(its_arguments)) {}
+
+  Environment& environment;
+  OpenArguments arguments;
+  Deferred deferred;
+  napi_async_work work = nullptr;
+  std::optional<Result<OpenedFile>> result;
+};
+
+void execute_open(napi_env, void* data) {
+  OpenTask* const task = static_cast<OpenTask*>(data);
+  task->result.emplace(open_file(task->arguments));
+}
+
+void complete_open(napi_env env, napi_status, void* data) {
+  const std::unique_ptr<OpenTask> task(static_cast<OpenTask*>(data));
+  napi_delete_async_work(env, task->work);
+  if (!task->result) return;  // never begun: the environment is ending
+  napi_value reason;
+  try {
+    Result<OpenedFile>& result = *task->result;
+    if (result.ok()) {
+      const napi_value file =
+          new_file_object(task->environment, std::move(result.value()), task->arguments.path);
+      task->deferred.resolve(file);
+      return;
+    }
+    reason = make_error(task->environment, result.error(), &task->arguments.path);
+  } catch (...) {
+    reason = caught_value(task->environment);
+  }
+  if (reason != nullptr) task->deferred.reject(reason);
+}
+
+}  // namespace
+
+napi_value open_sync(const Call& call) {
+  OpenArguments arguments = open_arguments(call);
+  Result<OpenedFile> opened = open_file(arguments);
+  if (!opened.ok()) throw_error(call.environment(), opened.error(), &arguments.path);
+  return new_file_object(call.environment(), std::move(opened.value()), std::move(arguments.path));
+}
+
+napi_value open_async(const Call& call) {
+  const napi_env env = call.env();
+  auto task = std::make_unique<OpenTask>(call.environment(), open_arguments(call));
+  const napi_value promise = task->deferred.promise(call.environment());
+  napi_value name;
+  check(env, napi_create_string_latin1(env, "gguf-native open", NAPI_AUTO_LENGTH, &name));
+  check(env,
+        napi_create_async_work(env, nullptr, name, execute_open, complete_open, task.get(), &task->work));
+  check(env, napi_queue_async_work(env, task->work));
+  task.release();
+  return promise;
+}
+
+napi_value parse_memory(const Call& call) {
+  TypedArray array;
+  if (!get_typed_array(call.env(), call[0], &array) || array.type != napi_uint8_array) {
+    throw_arg_type(call.env(), "bytes", "an instance of Uint8Array");
+  }
+  ParseOptions options;
+  options.partial = call.boolean(1, "partial");
+  ParseOutcome outcome = parse_header(array.data, array.length, array.length, type_size, options);
+  if (!outcome.result.ok()) throw_error(call.environment(), outcome.result.error());
+  return FileHandle::wrap(call.env(), std::make_unique<FileHandle>(Napi::Object(call.env(), call[0]),
+                                                                   std::move(outcome.result.value())));
+}
+
+napi_value close_file(const Call& call) {
+  FileHandle::of(call, 0).close(call.env());
+  return nullptr;
+}
+
+}  // namespace gguf::binding

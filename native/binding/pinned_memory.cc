@@ -1,0 +1,78 @@
+#include "binding/pinned_memory.h"
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace gguf::binding {
+
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+/** All pinned memory of the process by its first address. */
+struct Registry {
+  std::mutex mutex;
+  std::map<uintptr_t, PinnedMemory*> by_address;
+};
+
+/** Never destroyed: finalizers may still run while the process exits. */
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+uintptr_t address(const void* data) {
+  return reinterpret_cast<uintptr_t>(data);
+}
+
+}  // namespace
+
+PinnedMemory::PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file)
+    : data_(data), size_(size), file_(std::move(file)) {
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  registry().by_address.emplace(address(data_), this);
+}
+
+PinnedMemory::~PinnedMemory() {
+  {
+    const std::lock_guard<std::mutex> lock(registry().mutex);
+    registry().by_address.erase(address(data_));
+  }
+  // After that: from here on somebody else may be given the same address.
+  if (file_ == nullptr) ::operator delete(data_, kAlignment);
+}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::allocate(uint64_t n_bytes) {
+  if (n_bytes > SIZE_MAX) throw std::bad_alloc();
+  auto* const data = static_cast<uint8_t*>(::operator new(static_cast<size_t>(n_bytes), kAlignment));
+  PinnedMemory* memory;
+  try {
+    memory = new PinnedMemory(data, n_bytes, nullptr);
+  } catch (...) {
+    ::operator delete(data, kAlignment);
+    throw;
+  }
+  return std::shared_ptr<PinnedMemory>(memory);
+}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::of_mapping(std::shared_ptr<const File> file) {
+  uint8_t* const data = file->data();
+  const uint64_t size = file->size();
+  return std::shared_ptr<PinnedMemory>(new PinnedMemory(data, size, std::move(file)));
+}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_bytes) {
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  auto entry = registry().by_address.upper_bound(address(data));
+  if (entry == registry().by_address.begin()) return nullptr;
+  --entry;
+  const uint64_t offset = address(data) - entry->first;
+  PinnedMemory* const memory = entry->second;
+  if (offset > memory->size() || n_bytes > memory->size() - offset) return nullptr;
+  // Empty where its destructor is waiting for the lock.
+  return memory->weak_from_this().lock();
+}
+
+}  // namespace gguf::binding

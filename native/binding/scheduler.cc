@@ -1,0 +1,154 @@
+#include "binding/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/job.h"
+#include "binding/slots.h"
+
+namespace gguf::binding {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/** A slice while others wait, or somebody watches. */
+constexpr std::chrono::milliseconds kShortSlice{4};
+/** A slice otherwise: a busy event loop then delays the work less, and an environment that ends still waits
+ * little. */
+constexpr std::chrono::milliseconds kLongSlice{50};
+
+}  // namespace
+
+/** One stay in the pool. */
+struct Scheduler::Task {
+  Scheduler& scheduler;
+  std::shared_ptr<Job> job;
+  bool works;
+  bool is_watched;
+  napi_async_work work = nullptr;
+  std::vector<uint8_t> scratch{};
+};
+
+Scheduler::~Scheduler() {
+  while (!jobs_.empty()) remove(std::shared_ptr<Job>(jobs_.back()));
+}
+
+void Scheduler::start(std::shared_ptr<Job> job) {
+  jobs_.push_back(job);
+  slots::job_started(jobs_.size() == 1);
+  start_tasks();
+  settle_if_done(job);
+}
+
+void Scheduler::cancel(const std::shared_ptr<Job>& job) {
+  job->cancel();
+  settle_if_done(job);
+}
+
+void Scheduler::start_tasks() {
+  while (const std::shared_ptr<Job> job = next_job()) {
+    if (!slots::take(in_flight_)) return;
+    try {
+      queue(job, true);
+    } catch (...) {
+      slots::give_back();
+      throw;
+    }
+  }
+}
+
+std::shared_ptr<Job> Scheduler::next_job() {
+  for (size_t tried = 0; tried < jobs_.size(); ++tried) {
+    next_ = next_ + 1 < jobs_.size() ? next_ + 1 : 0;
+    const std::shared_ptr<Job>& job = jobs_[next_];
+    if (job->decode().unclaimed() > job->in_flight) return job;
+  }
+  return nullptr;
+}
+
+void Scheduler::queue(const std::shared_ptr<Job>& job, bool works) {
+  const napi_env env = environment_.env;
+  std::unique_ptr<Task> task(new Task{*this, job, works, job->reports_progress()});
+  if (works && !spare_scratch_.empty()) {
+    task->scratch = std::move(spare_scratch_.back());
+    spare_scratch_.pop_back();
+  }
+  const Napi::HandleScope scope(env);
+  napi_value name;
+  check(env, napi_create_string_latin1(env, "gguf-native dequantize", NAPI_AUTO_LENGTH, &name));
+  check(env, napi_create_async_work(env, nullptr, name, execute, complete, task.get(), &task->work));
+  check(env, napi_queue_async_work(env, task->work));
+  task.release();
+  ++job->in_flight;
+  if (works) ++in_flight_;
+}
+
+void Scheduler::execute(napi_env, void* data) {
+  Task& task = *static_cast<Task*>(data);
+  if (!task.works) return;
+  const Clock::time_point start = Clock::now();
+  task.job->decode().work(task.scratch, [&] {
+    const Clock::duration worked = Clock::now() - start;
+    const bool hurry = task.is_watched || slots::is_contended() || slots::is_pool_of_one();
+    return worked >= (hurry ? kShortSlice : kLongSlice);
+  });
+}
+
+void Scheduler::complete(napi_env env, napi_status, void* data) {
+  const std::unique_ptr<Task> task(static_cast<Task*>(data));
+  napi_delete_async_work(env, task->work);
+  try {
+    task->scheduler.task_done(*task);
+  } catch (...) {
+    leave_pending(task->scheduler.environment_);
+  }
+}
+
+void Scheduler::task_done(Task& task) {
+  --task.job->in_flight;
+  if (task.works) {
+    --in_flight_;
+    slots::give_back();
+    spare_scratch_.push_back(std::move(task.scratch));
+  }
+  if (!can_run_javascript()) {
+    // The environment is ending: it waits for tasks, so none is started any more.
+    task.job->decode().stop();
+    remove(task.job);
+    return;
+  }
+  // May run JavaScript, which may start and cancel jobs.
+  task.job->report();
+  settle_if_done(task.job);
+  start_tasks();
+}
+
+void Scheduler::settle_if_done(const std::shared_ptr<Job>& job) {
+  if (job->is_settled() || job->in_flight > 0 || job->decode().unclaimed() > 0) return;
+  if (job->finish()) {
+    remove(job);
+  } else {
+    queue(job, false);
+  }
+}
+
+void Scheduler::remove(const std::shared_ptr<Job>& job) {
+  const auto found = std::find(jobs_.begin(), jobs_.end(), job);
+  if (found == jobs_.end()) return;
+  jobs_.erase(found);
+  if (jobs_.empty()) spare_scratch_.clear();
+  slots::job_ended(jobs_.empty());
+}
+
+bool Scheduler::can_run_javascript() const {
+  // Any call that could run some is refused while the environment ends; this one has no effect.
+  bool has;
+  const Napi::Object global = Napi::Env(environment_.env).Global();
+  return napi_has_named_property(environment_.env, global, "undefined", &has) == napi_ok;
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,53 @@
+// Shares the threads of the pool among the jobs of an environment.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace gguf::binding {
+
+class Environment;
+class Job;
+
+/**
+ * Runs jobs as tasks on Node's pool. A task works for a slice of time and comes back to the event loop, where
+ * progress is told, cancellation and the end of the environment are noticed, and the next task is chosen:
+ * jobs take turns.
+ */
+class Scheduler {
+ public:
+  explicit Scheduler(Environment& environment) : environment_(environment) {}
+  /** Node has waited for the tasks; jobs that were not done are dropped. */
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  void start(std::shared_ptr<Job> job);
+  void cancel(const std::shared_ptr<Job>& job);
+
+ private:
+  struct Task;
+
+  void start_tasks();
+  std::shared_ptr<Job> next_job();
+  /** Queues a task: a slice of work, or (`works` false) nothing but a turn of the event loop. */
+  void queue(const std::shared_ptr<Job>& job, bool works);
+  void task_done(Task& task);
+  void settle_if_done(const std::shared_ptr<Job>& job);
+  void remove(const std::shared_ptr<Job>& job);
+  bool can_run_javascript() const;
+
+  static void execute(napi_env env, void* data);
+  static void complete(napi_env env, napi_status status, void* data);
+
+  Environment& environment_;
+  std::vector<std::shared_ptr<Job>> jobs_;
+  size_t next_ = 0;  // position of the job whose turn it is
+  int in_flight_ = 0;
+  std::vector<std::vector<uint8_t>> spare_scratch_;
+};
+
+}  // namespace gguf::binding

@@ -1,0 +1,278 @@
+#include "binding/values.h"
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "binding/buffers.h"
+#include "binding/environment.h"
+#include "binding/file_handle.h"
+#include "binding/strings.h"
+#include "core/value_reader.h"
+
+namespace gguf::binding {
+
+namespace {
+
+napi_typedarray_type array_type(ValueType type) {
+  switch (type) {
+    case ValueType::kInt8:
+      return napi_int8_array;
+    case ValueType::kUint16:
+      return napi_uint16_array;
+    case ValueType::kInt16:
+      return napi_int16_array;
+    case ValueType::kUint32:
+      return napi_uint32_array;
+    case ValueType::kInt32:
+      return napi_int32_array;
+    case ValueType::kFloat32:
+      return napi_float32_array;
+    case ValueType::kUint64:
+      return napi_biguint64_array;
+    case ValueType::kInt64:
+      return napi_bigint64_array;
+    case ValueType::kFloat64:
+      return napi_float64_array;
+    default:
+      return napi_uint8_array;
+  }
+}
+
+template <class Number>
+Number load(const void* bytes) {
+  Number number;
+  std::memcpy(&number, bytes, sizeof number);
+  return number;
+}
+
+napi_value new_number(napi_env env, ValueType type, const void* value) {
+  napi_value number;
+  double real;
+  switch (type) {
+    case ValueType::kUint64:
+      check(env, napi_create_bigint_uint64(env, load<uint64_t>(value), &number));
+      return number;
+    case ValueType::kInt64:
+      check(env, napi_create_bigint_int64(env, load<int64_t>(value), &number));
+      return number;
+    case ValueType::kUint8:
+      real = load<uint8_t>(value);
+      break;
+    case ValueType::kInt8:
+      real = load<int8_t>(value);
+      break;
+    case ValueType::kUint16:
+      real = load<uint16_t>(value);
+      break;
+    case ValueType::kInt16:
+      real = load<int16_t>(value);
+      break;
+    case ValueType::kUint32:
+      real = load<uint32_t>(value);
+      break;
+    case ValueType::kInt32:
+      real = load<int32_t>(value);
+      break;
+    case ValueType::kFloat32:
+      real = load<float>(value);
+      break;
+    default:
+      real = load<double>(value);
+      break;
+  }
+  check(env, napi_create_double(env, real, &number));
+  return number;
+}
+
+/**
+ * Receives a value. The reader knows nothing of exceptions, so what is thrown here is kept, the reading
+ * stopped, and thrown on from result().
+ */
+class ToJavaScript : public ValueVisitor {
+ public:
+  explicit ToJavaScript(Environment& environment) : environment_(environment), arrays_(environment) {}
+
+  /** The value; nullptr where the reading failed. */
+  napi_value result() {
+    if (failure_) std::rethrow_exception(failure_);
+    return result_;
+  }
+
+  bool number(ValueType type, const void* value) override {
+    return guarded([&] { put(new_number(environment_.env, type, value)); });
+  }
+
+  bool boolean(bool value) override {
+    return guarded([&] { put(new_boolean(value)); });
+  }
+
+  bool string(std::string_view bytes) override {
+    return guarded([&] { put(new_string(environment_.env, bytes)); });
+  }
+
+  bool begin_array(ValueType element_type, uint64_t length) override {
+    return guarded([&] {
+      in_numbers_ = fixed_size(element_type) != 0 && element_type != ValueType::kBool;
+      if (!in_numbers_) {
+        arrays_.begin();
+      } else if (length == 0) {
+        put(new_numbers(element_type, 0, nullptr));  // numbers() is not called then
+      }
+    });
+  }
+
+  bool numbers(ValueType type, const uint8_t* bytes, uint64_t count, ByteOrder order) override {
+    return guarded([&] {
+      void* to;
+      const napi_value array = new_numbers(type, count, &to);
+      copy_numbers(type, bytes, count, order, to);
+      put(array);
+    });
+  }
+
+  bool booleans(const uint8_t* bytes, uint64_t count) override {
+    return guarded([&] {
+      const napi_value values[] = {new_boolean(false), new_boolean(true)};
+      for (uint64_t i = 0; i < count; ++i) arrays_.add(values[bytes[i] != 0]);
+    });
+  }
+
+  bool end_array() override {
+    return guarded([&] {
+      if (in_numbers_) {
+        in_numbers_ = false;
+        return;
+      }
+      const napi_value array = arrays_.end();
+      if (arrays_.depth() == 0) result_ = array;
+    });
+  }
+
+ private:
+  template <class Step>
+  bool guarded(Step step) noexcept {
+    try {
+      step();
+      return true;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+  }
+
+  void put(napi_value value) {
+    if (arrays_.depth() > 0) {
+      arrays_.add(value);
+    } else {
+      result_ = value;
+    }
+  }
+
+  napi_value new_boolean(bool value) {
+    napi_value boolean;
+    check(environment_.env, napi_get_boolean(environment_.env, value, &boolean));
+    return boolean;
+  }
+
+  napi_value new_numbers(ValueType type, uint64_t count, void** to) {
+    void* unused;
+    return new_typed_array(environment_, array_type(type), count, to == nullptr ? &unused : to);
+  }
+
+  Environment& environment_;
+  ArrayBuilder arrays_;
+  bool in_numbers_ = false;  // inside an array of numbers, which holds no other array
+  napi_value result_ = nullptr;
+  std::exception_ptr failure_;
+};
+
+/** Collects where the strings of a value are, relative to `base`. */
+class StringPlaces : public ValueVisitor {
+ public:
+  struct Place {
+    size_t offset;
+    size_t length;
+  };
+
+  explicit StringPlaces(const uint8_t* base) : base_(base) {}
+
+  std::vector<Place> places;
+  bool out_of_memory = false;
+
+  bool string(std::string_view bytes) override {
+    try {
+      places.push_back(
+          {static_cast<size_t>(reinterpret_cast<const uint8_t*>(bytes.data()) - base_), bytes.size()});
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+    return !out_of_memory;
+  }
+
+  bool number(ValueType, const void*) override { return true; }
+  bool boolean(bool) override { return true; }
+  bool begin_array(ValueType, uint64_t) override { return true; }
+  bool numbers(ValueType, const uint8_t*, uint64_t, ByteOrder) override { return true; }
+  bool booleans(const uint8_t*, uint64_t) override { return true; }
+  bool end_array() override { return true; }
+
+ private:
+  const uint8_t* base_;
+};
+
+const KeyValue& key_argument(const Call& call, const FileHandle& file) {
+  const std::vector<KeyValue>& keys = file.header(call.environment()).keys;
+  return keys[call.position(1, "index", keys.size())];
+}
+
+}  // namespace
+
+napi_value metadata_value(const Call& call) {
+  FileHandle& file = FileHandle::of(call, 0);
+  const KeyValue& key = key_argument(call, file);
+  // Elements of arrays are pushed by JavaScript, which a setter on a prototype could make run other code.
+  const bool runs_javascript = key.type == ValueType::kArray;
+  const Bytes bytes = file.bytes(call.environment(), key.begin, key.end, runs_javascript);
+  ToJavaScript visitor(call.environment());
+  const Status failure =
+      read_value(key, file.header(call.environment()), bytes.data, key.begin, key.end - key.begin, visitor);
+  if (failure) throw_error(call.environment(), *failure, file.path());
+  return visitor.result();
+}
+
+napi_value metadata_bytes(const Call& call) {
+  FileHandle& file = FileHandle::of(call, 0);
+  const KeyValue& key = key_argument(call, file);
+  if (key.element_type != ValueType::kString) return nullptr;
+  Environment& environment = call.environment();
+  const size_t n_bytes = static_cast<size_t>(key.end - key.begin);
+  // One copy for all strings: their arrays are views of it.
+  std::vector<StringPlaces::Place> places;
+  napi_value all, buffer;
+  {
+    const Bytes bytes = file.bytes(environment, key.begin, key.end, false);
+    StringPlaces visitor(bytes.data);
+    const Status failure =
+        read_value(key, file.header(call.environment()), bytes.data, key.begin, n_bytes, visitor);
+    if (failure) throw_error(environment, *failure, file.path());
+    if (visitor.out_of_memory) throw std::bad_alloc();
+    places = std::move(visitor.places);
+    void* to;
+    all = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
+    if (n_bytes > 0) std::memcpy(to, bytes.data, n_bytes);
+  }
+  check(call.env(), napi_get_typedarray_info(call.env(), all, nullptr, nullptr, nullptr, &buffer, nullptr));
+  if (key.type == ValueType::kString) {
+    return new_view(environment, napi_uint8_array, buffer, places.at(0).offset, places.at(0).length);
+  }
+  ArrayBuilder strings(environment);
+  strings.begin();
+  for (const StringPlaces::Place& place : places) {
+    strings.add(new_view(environment, napi_uint8_array, buffer, place.offset, place.length));
+  }
+  return strings.end();
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,39 @@
+// Numbers from bytes, in either byte order, on a host of either.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace gguf {
+
+enum class ByteOrder : uint8_t { kLittle, kBig };
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+constexpr ByteOrder kHostOrder = ByteOrder::kBig;
+#else
+constexpr ByteOrder kHostOrder = ByteOrder::kLittle;
+#endif
+
+constexpr uint8_t swap_bytes(uint8_t value) {
+  return value;
+}
+constexpr uint16_t swap_bytes(uint16_t value) {
+  return static_cast<uint16_t>(value << 8 | value >> 8);
+}
+constexpr uint32_t swap_bytes(uint32_t value) {
+  return value << 24 | (value & 0xFF00) << 8 | (value >> 8 & 0xFF00) | value >> 24;
+}
+constexpr uint64_t swap_bytes(uint64_t value) {
+  return uint64_t{swap_bytes(static_cast<uint32_t>(value))} << 32 |
+         swap_bytes(static_cast<uint32_t>(value >> 32));
+}
+
+/** The unsigned number at `bytes`, which need not be aligned. */
+template <class T>
+T load(const uint8_t* bytes, bool swap) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return swap ? swap_bytes(value) : value;
+}
+
+}  // namespace gguf

@@ -1,0 +1,32 @@
+// What opening and reading have in common on all systems.
+#include "core/file.h"
+
+#include <cstring>
+#include <new>
+
+namespace gguf {
+
+Result<std::shared_ptr<File>> File::open(const std::string& path, Access access) {
+  try {
+    return open_or_throw(path, access);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kOutOfMemory, "not enough memory to open the file", Error::kNoOffset, 0};
+  }
+}
+
+Status File::read(uint64_t offset, void* dst, uint64_t n_bytes) const {
+  if (n_bytes == 0) return std::nullopt;
+  if (offset > size_ || n_bytes > size_ - offset) return ended_early(size_);
+  if (held_ == nullptr) return read_from_system(offset, static_cast<uint8_t*>(dst), n_bytes);
+  std::memcpy(dst, held_.get() + offset, static_cast<size_t>(n_bytes));
+  return std::nullopt;
+}
+
+Error File::ended_early(uint64_t end) const {
+  return Error{ErrorCode::kTruncated,
+               "the file ends at byte " + std::to_string(end) + "; it had " + std::to_string(size_) +
+                   " bytes when it was opened",
+               end, 0};
+}
+
+}  // namespace gguf

@@ -1,0 +1,55 @@
+// An open file and its bytes: mapped (private, copy-on-write) or read on demand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+
+namespace gguf {
+
+enum class Access : uint8_t { kMap, kRead };
+
+/** A file that stays open; shared by the handle, every view and every job, unmapped when the last of them is
+ * gone. */
+class File {
+ public:
+  /**
+   * Opens a regular file; anything else (directory, FIFO, device) is kOpen, at once. `path` is UTF-8 on
+   * Windows, bytes as the system takes them elsewhere. Where a file cannot be mapped (some network and FUSE
+   * file systems), kMap falls back to reads.
+   */
+  static Result<std::shared_ptr<File>> open(const std::string& path, Access access);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  /** Bytes, when it was opened. */
+  uint64_t size() const { return size_; }
+  /** `size()` bytes, writable without reaching the file; nullptr where the file has to be read: with
+     Access::kRead, where it could not be mapped, and where it is empty. */
+  uint8_t* data() const { return data_; }
+  /** Copies `n_bytes` from `offset` to `dst`; kTruncated where the file has become shorter. Safe on any
+   * thread. */
+  Status read(uint64_t offset, void* dst, uint64_t n_bytes) const;
+
+ private:
+  File() = default;
+  // One pair for each system.
+  static Result<std::shared_ptr<File>> open_or_throw(const std::string& path, Access access);
+  Status read_from_system(uint64_t offset, uint8_t* dst, uint64_t n_bytes) const;
+
+  Error ended_early(uint64_t end) const;
+
+  uint8_t* data_ = nullptr;  // the mapping, or what `held_` holds
+  uint64_t size_ = 0;
+  std::unique_ptr<uint8_t[]> held_;  // the content of a file that reports no size
+#ifdef _WIN32
+  void* handle_ = nullptr;
+#else
+  int fd_ = -1;
+#endif
+};
+
+}  // namespace gguf

@@ -1,0 +1,44 @@
+// One pass over header bytes: the cursor, and the first thing that went wrong. The functions that read a
+// header return false when they give up; why is in here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/cursor.h"
+#include "core/limits.h"
+#include "core/result.h"
+
+namespace gguf {
+
+struct Scan {
+  explicit Scan(Cursor cursor) : in(cursor) {}
+
+  Cursor in;
+  Error error;
+  bool need_more = false;  // the error is only that the bytes are not here
+  bool stopped = false;    // no error: a visitor wanted no more
+  const char* kind = "";   // what is being read, "key" or "tensor", for the error's detail
+  std::string_view name;   // and its name
+  uint64_t walked_elements_left = kMaxWalkedElements;
+
+  /** Records a broken rule of the format; returns false. `what` follows on the name and a colon. */
+  bool invalid(uint64_t offset, const std::string& what);
+  /** Records that something reaches past the end of the file; returns false. */
+  bool truncated(uint64_t offset, const std::string& what);
+  /** Records that a visitor wants no more, which is no error; returns false. */
+  bool stop() {
+    stopped = true;
+    return false;
+  }
+  /** Records why the cursor could not read `field`, which starts at `offset`; returns false. */
+  bool short_of(uint64_t offset, const std::string& field);
+  /** Records why the cursor could not take the string at which it is; returns false. */
+  bool short_of_string(const std::string& field);
+
+ private:
+  std::string with_subject(const std::string& what) const;
+};
+
+}  // namespace gguf

@@ -1,0 +1,88 @@
+#include "dequant/cpu.h"
+
+#include <cstdint>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+
+namespace gguf {
+namespace {
+
+struct Registers {
+  uint32_t eax, ebx, ecx, edx;
+};
+
+/** All zero where the processor does not know the leaf. */
+Registers cpuid(uint32_t leaf, uint32_t subleaf) {
+#if defined(_MSC_VER) && !defined(__clang__)
+  int highest[4], r[4];
+  __cpuid(highest, 0);
+  if (static_cast<uint32_t>(highest[0]) < leaf) return {};
+  __cpuidex(r, static_cast<int>(leaf), static_cast<int>(subleaf));
+  return {static_cast<uint32_t>(r[0]), static_cast<uint32_t>(r[1]), static_cast<uint32_t>(r[2]),
+          static_cast<uint32_t>(r[3])};
+#else
+  Registers r{};
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  return r;
+#endif
+}
+
+/** The register state that the operating system saves and restores: extended control register 0. */
+uint64_t saved_state() {
+#if defined(_MSC_VER) && !defined(__clang__)
+  return _xgetbv(0);
+#else
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));  // the intrinsic would need a target region
+  return static_cast<uint64_t>(high) << 32 | low;
+#endif
+}
+
+constexpr bool has_all(uint64_t set, uint64_t bits) {
+  return (set & bits) == bits;
+}
+
+// CPUID leaf 1, ecx
+constexpr uint32_t kOsxsave = 1u << 27;  // xgetbv may be used
+constexpr uint32_t kAvx = 1u << 28;
+constexpr uint32_t kF16c = 1u << 29;
+// CPUID leaf 7, ebx and ecx
+constexpr uint32_t kAvx2 = 1u << 5;
+constexpr uint32_t kAvx512f = 1u << 16;
+constexpr uint32_t kAvx512dq = 1u << 17;
+constexpr uint32_t kAvx512bw = 1u << 30;
+constexpr uint32_t kAvx512vl = 1u << 31;
+constexpr uint32_t kAvx512vbmi = 1u << 1;  // ecx
+// Extended control register 0
+constexpr uint64_t kYmmState = 0x06;  // xmm, upper halves of ymm
+constexpr uint64_t kZmmState = 0xe6;  // and masks, upper halves of zmm, zmm16 to zmm31
+
+}  // namespace
+
+bool cpu_has_avx2() {
+  return has_all(cpuid(1, 0).ecx, kOsxsave | kAvx | kF16c) && has_all(saved_state(), kYmmState) &&
+         has_all(cpuid(7, 0).ebx, kAvx2);
+}
+
+bool cpu_has_avx512() {
+  const Registers leaf7 = cpuid(7, 0);
+  return cpu_has_avx2() && has_all(saved_state(), kZmmState) &&
+         has_all(leaf7.ebx, kAvx512f | kAvx512dq | kAvx512bw | kAvx512vl) && has_all(leaf7.ecx, kAvx512vbmi);
+}
+
+}  // namespace gguf
+#else
+namespace gguf {
+bool cpu_has_avx2() {
+  return false;
+}
+bool cpu_has_avx512() {
+  return false;
+}
+}  // namespace gguf
+#endif

@@ -1,0 +1,11 @@
+// Which instruction sets this machine and its operating system have.
+#pragma once
+
+namespace gguf {
+
+/** AVX2 and F16C, with the operating system saving ymm registers. */
+bool cpu_has_avx2();
+/** AVX-512 F, BW, DQ, VL and VBMI besides, with the operating system saving zmm and mask registers. */
+bool cpu_has_avx512();
+
+}  // namespace gguf

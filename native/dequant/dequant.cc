@@ -1,0 +1,111 @@
+#include "dequant/dequant.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "dequant/byte_order.h"
+#include "dequant/cpu.h"
+#include "dequant/format_fields.h"
+#include "dequant/isa/kernel_table.h"
+
+namespace gguf {
+namespace {
+
+/** A row of the table of instruction sets: best first. */
+struct Target {
+  const KernelTable* kernels;
+  bool (*runs_here)();
+};
+
+constexpr bool always() {
+  return true;
+}
+
+std::vector<const KernelTable*> find_targets() {
+  const Target targets[] = {
+      {kAvx512Kernels, cpu_has_avx512},
+      {kAvx2Kernels, cpu_has_avx2},
+      {kNeonKernels, always},  // part of every 64-bit ARM
+      {kScalarKernels, always},
+  };
+  std::vector<const KernelTable*> found;
+  for (const Target& target : targets) {
+    if (target.kernels != nullptr && target.runs_here()) found.push_back(target.kernels);
+  }
+  return found;
+}
+
+const std::vector<const KernelTable*>& available() {
+  static const std::vector<const KernelTable*> targets = find_targets();
+  return targets;
+}
+
+const KernelTable* find_target(const char* name) {
+  for (const KernelTable* target : available()) {
+    if (std::strcmp(target->isa, name) == 0) return target;
+  }
+  return nullptr;
+}
+
+const KernelTable* first_choice() {
+  const char* forced = std::getenv("GGUF_NATIVE_ISA");
+  const KernelTable* target = forced == nullptr ? nullptr : find_target(forced);
+  return target != nullptr ? target : available().front();
+}
+
+std::atomic<const KernelTable*>& active() {
+  static std::atomic<const KernelTable*> target{first_choice()};
+  return target;
+}
+
+}  // namespace
+
+const std::vector<const char*>& available_isas() {
+  static const std::vector<const char*> names = [] {
+    std::vector<const char*> list;
+    for (const KernelTable* target : available()) list.push_back(target->isa);
+    return list;
+  }();
+  return names;
+}
+
+const char* active_isa() {
+  return active().load(std::memory_order_relaxed)->isa;
+}
+
+bool use_isa(const char* name) {
+  const KernelTable* target = find_target(name);
+  if (target != nullptr) active().store(target, std::memory_order_relaxed);
+  return target != nullptr;
+}
+
+void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
+                uint64_t n_blocks, void* dst) noexcept {
+  const auto index = static_cast<size_t>(&format - formats().data());
+  // Streaming stores write whole aligned lines, and every group of blocks ends on one.
+  constexpr uintptr_t kLine = 64;
+  if (reinterpret_cast<uintptr_t>(dst) % kLine != 0) store = Store::kPlain;
+  const Kernel kernel = active()
+                            .load(std::memory_order_relaxed)
+                            ->kernels[index][static_cast<size_t>(out)][static_cast<size_t>(store)];
+  const Fields& fields = fields_of(format);
+  const bool has_numbers = fields.n_runs > 1 || fields.runs[0].width > 1;
+  if (!big_endian || !has_numbers) return kernel(src, n_blocks, dst);
+
+  // A piece at a time, small enough to stay in the first-level cache on its way through.
+  constexpr size_t kPieceBytes = 8192;
+  alignas(kLine) uint8_t piece[kPieceBytes];
+  const uint64_t piece_blocks = kPieceBytes / format.block_bytes / 16 * 16;
+  auto* y = static_cast<uint8_t*>(dst);
+  while (n_blocks > 0) {
+    const uint64_t n = n_blocks < piece_blocks ? n_blocks : piece_blocks;
+    swap_blocks(fields, src, n, piece);
+    kernel(piece, n, y);
+    src += n * format.block_bytes;
+    y += n * format.block_elements * out_bytes(out);
+    n_blocks -= n;
+  }
+}
+
+}  // namespace gguf

@@ -1,0 +1,54 @@
+// The one entrance to dequantization: from block bytes to numbers, on the best instruction set of this
+// machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace gguf {
+
+/** What the numbers are written as. */
+enum class Out : uint8_t { kFloat32, kFloat16, kBFloat16 };
+
+/** Bytes of one output element. */
+constexpr size_t out_bytes(Out out) {
+  return out == Out::kFloat32 ? 4 : 2;
+}
+
+/** How whole cache lines reach memory; see docs/performance.md. */
+enum class Store : uint8_t {
+  kPlain,      // through the cache
+  kStreaming,  // past it: for large outputs whose pages are already present
+};
+
+/** One tensor type of formats.def. */
+struct Format {
+  const char* name;         // "Q4_K"
+  uint32_t id;              // the number in the file
+  uint32_t block_elements;  // weights per block
+  uint32_t block_bytes;
+};
+
+/** Every known format, in the order of their ids. */
+const std::vector<Format>& formats();
+/** The format with this number; nullptr for one that is unknown or was removed. */
+const Format* find_format(uint32_t id);
+
+/**
+ * Dequantizes `n_blocks` blocks at `src` to `n_blocks * format.block_elements` elements at `dst`. `src` needs
+ * no alignment, `dst` that of its element type. Reads and writes not a byte beyond either. `big_endian`: the
+ * fields inside the blocks are big-endian. Thread-safe, never fails.
+ */
+void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
+                uint64_t n_blocks, void* dst) noexcept;
+
+/** The instruction sets whose kernels this machine can run, best first; "scalar" is always the last. */
+const std::vector<const char*>& available_isas();
+/** The one in use: the best, or the one that the environment variable GGUF_NATIVE_ISA names if it is
+ * available. */
+const char* active_isa();
+/** Uses another one from here on, for tests. False, and no change, where `name` is not available. */
+bool use_isa(const char* name);
+
+}  // namespace gguf

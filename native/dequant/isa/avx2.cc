@@ -1,0 +1,18 @@
+// The kernels in AVX2.
+#include "dequant/isa/kernel_table.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include "dequant/simd/avx2.h"
+
+GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
+#include "dequant/isa/kernels_for_this_isa.h"
+GGUF_TARGET_END
+
+namespace gguf {
+const KernelTable* const kAvx2Kernels = &kThisIsa;
+}  // namespace gguf
+#else
+namespace gguf {
+const KernelTable* const kAvx2Kernels = nullptr;
+}  // namespace gguf
+#endif

@@ -1,0 +1,18 @@
+// The kernels in NEON.
+#include "dequant/isa/kernel_table.h"
+
+#if defined(__aarch64__) || defined(_M_ARM64)
+// The primitives come first, whatever the alphabet says.
+// clang-format off
+#include "dequant/simd/neon.h"
+#include "dequant/isa/kernels_for_this_isa.h"
+// clang-format on
+
+namespace gguf {
+const KernelTable* const kNeonKernels = &kThisIsa;
+}  // namespace gguf
+#else
+namespace gguf {
+const KernelTable* const kNeonKernels = nullptr;
+}  // namespace gguf
+#endif

@@ -1,0 +1,12 @@
+// The kernels in plain C++, for every machine.
+#include "dequant/isa/kernel_table.h"
+
+// The primitives come first, whatever the alphabet says.
+// clang-format off
+#include "dequant/simd/scalar.h"
+#include "dequant/isa/kernels_for_this_isa.h"
+// clang-format on
+
+namespace gguf {
+const KernelTable* const kScalarKernels = &kThisIsa;
+}  // namespace gguf

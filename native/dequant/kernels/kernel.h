@@ -1,0 +1,63 @@
+// What every kernel builds on.
+//
+// A kernel is `dequantize(const Block* b, Sink& y)`: it turns a group of blocks (kGroup of them) into numbers
+// and hands them to the sink, 32 at a time. It is written in the primitives of simd/ (see the README there),
+// so it knows neither the instruction set nor the type of the output nor how that is stored. Above each
+// kernel stand its bytes and its formula:
+//
+//   d, m ...   a field of the block; b[2..17] bytes 2 to 17 of the block
+//   lo(x)      x & 15            hi(x)      x >> 4
+//   y[k]       the k-th number of the block
+//
+// Arithmetic is IEEE binary32 in the order written, each operation rounded on its own. That is what makes
+// results equal to the bit on every instruction set.
+#pragma once
+
+namespace gguf {
+namespace {
+
+/** Blocks per call of a kernel: one of 256 weights, or as many smaller ones as make 512. */
+template <class Block>
+constexpr int kGroup = Block::kElements >= 256 ? 1 : 512 / Block::kElements;
+
+/** Sixteen numbers in memory, where each can be broadcast by a load. */
+struct Scales {
+  alignas(64) float x[16];
+
+  GGUF_INLINE explicit Scales(const simd::Floats16& v) {
+    simd::store_aligned(x, v);
+    GGUF_KEEP_IN_MEMORY(x);
+  }
+  GGUF_INLINE float operator[](int i) const { return x[i]; }
+};
+
+/** Eight nibbles to a byte each, the lowest first. */
+constexpr uint64_t spread_nibbles(uint32_t nibbles) {
+  uint64_t x = nibbles;
+  x = (x | x << 16) & 0x0000ffff0000ffff;
+  x = (x | x << 8) & 0x00ff00ff00ff00ff;
+  return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+}
+
+/** Four bytes to 16 bits each, the lowest first. */
+constexpr uint64_t spread_bytes(uint32_t bytes) {
+  uint64_t x = bytes;
+  x = (x | x << 16) & 0x0000ffff0000ffff;
+  return (x | x << 8) & 0x00ff00ff00ff00ff;
+}
+
+/** Eight pairs of bits to a byte each, the lowest first. */
+constexpr uint64_t spread_pairs(uint16_t pairs) {
+  uint64_t x = pairs;
+  x = (x | x << 24) & 0x000000ff000000ff;
+  x = (x | x << 12) & 0x000f000f000f000f;
+  return (x | x << 6) & 0x0303030303030303;
+}
+
+/** The same byte, eight times. */
+constexpr uint64_t bytes8(uint8_t byte) {
+  return 0x0101010101010101u * byte;
+}
+
+}  // namespace
+}  // namespace gguf

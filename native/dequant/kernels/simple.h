@@ -1,0 +1,225 @@
+// The simple formats: 32 weights to a block, one scale, sometimes one minimum.
+//
+// Sixteen blocks at a time: their scales are converted together, and the quants of four blocks fill a Codes,
+// a block to a unit.
+#pragma once
+
+#include "dequant/kernels/kernel.h"
+
+namespace gguf {
+namespace {
+
+// Q4_0    0   2              18
+//         | d | q            |
+//
+//   y[j] = (lo(q[j]) - 8) * d        y[j+16] = (hi(q[j]) - 8) * d        j < 16
+template <class Levels, class Block, class ScaleArray, class Sink>
+GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y) {
+  for (int i = 0; i < 16; i += 4) {
+    const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q);
+    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      const simd::Scaled<Levels> number(d[i + k]);
+      y.put(32 * (i + k), number(lo, k), number(hi, k));
+    }
+  }
+}
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ4_0* b, Sink& y) {
+  dequantize_nibbles<Offset<4>>(b, Scales(simd::halves<sizeof *b>(b->d)), y);
+}
+
+// Q4_1    0   2   4              20
+//         | d | m | q            |
+//
+//   y[j] = lo(q[j]) * d + m        y[j+16] = hi(q[j]) * d + m        j < 16
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ4_1* b, Sink& y) {
+  using Levels = Unsigned<4>;
+  const Scales d(simd::halves<sizeof *b>(b->d)), m(simd::halves<sizeof *b>(b->m));
+  for (int i = 0; i < 16; i += 4) {
+    const auto q = simd::load_runs<4, sizeof *b>(b[i].q);
+    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      const simd::Affine<Levels> number(d[i + k], m[i + k]);
+      y.put(32 * (i + k), number(lo, k), number(hi, k));
+    }
+  }
+}
+
+/** The fifth bits of four blocks: those of y[0..15] of each (Half 0), or those of y[16..31] (Half 1). */
+template <int Half, class Block>
+GGUF_INLINE uint64_t fifth_bits(const Block* b) {
+  uint64_t bits = 0;
+  for (int k = 0; k < 4; ++k) bits |= static_cast<uint64_t>(word16(b[k].qh + 2 * Half)) << 16 * k;
+  return bits;
+}
+
+// Q5_0    0   2    6              22
+//         | d | qh | q            |
+//
+//   y[j] = ((lo(q[j]) | bit j of qh << 4) - 16) * d
+//   y[j+16] = ((hi(q[j]) | bit j+16 of qh << 4) - 16) * d        j < 16
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ5_0* b, Sink& y) {
+  using Levels = Offset<5>;
+  const Scales d(simd::halves<sizeof *b>(b->d));
+  for (int i = 0; i < 16; i += 4) {
+    const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
+    const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
+    const simd::Values<Levels> hi(
+        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      const simd::Scaled<Levels> number(d[i + k]);
+      y.put(32 * (i + k), number(lo, k), number(hi, k));
+    }
+  }
+}
+
+// Q5_1    0   2   4    8              24
+//         | d | m | qh | q            |
+//
+//   y[j] = (lo(q[j]) | bit j of qh << 4) * d + m
+//   y[j+16] = (hi(q[j]) | bit j+16 of qh << 4) * d + m        j < 16
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ5_1* b, Sink& y) {
+  using Levels = Unsigned<5>;
+  const Scales d(simd::halves<sizeof *b>(b->d)), m(simd::halves<sizeof *b>(b->m));
+  for (int i = 0; i < 16; i += 4) {
+    const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
+    const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
+    const simd::Values<Levels> hi(
+        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      const simd::Affine<Levels> number(d[i + k], m[i + k]);
+      y.put(32 * (i + k), number(lo, k), number(hi, k));
+    }
+  }
+}
+
+// Q8_0    0   2                              34
+//         | d | q                            |
+//
+//   y[j] = q[j] * d, q signed        j < 32
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ8_0* b, Sink& y) {
+  const Scales d(simd::halves<sizeof *b>(b->d));
+  for (int i = 0; i < 16; ++i) {
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+  }
+}
+
+// Q8_1    0   2     4                              36
+//         | d | sum | q                            |
+//
+//   y[j] = q[j] * d, q signed        j < 32; the sum is not needed
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ8_1* b, Sink& y) {
+  const Scales d(simd::halves<sizeof *b>(b->d));
+  for (int i = 0; i < 16; ++i) {
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+  }
+}
+
+/** Writes 64 numbers that share a scale. */
+template <class Levels, class Sink>
+GGUF_INLINE void put_64(int at, const simd::Values<Levels>& v, const simd::Scaled<Levels>& number, Sink& y) {
+  y.put(at, number(v, 0), number(v, 1));
+  y.put(at + 32, number(v, 2), number(v, 3));
+}
+
+// Q1_0    0   2              18
+//         | d | q            |
+//
+//   y[j] = bit j%8 of q[j/8] ? d : -d        j < 128
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ1_0* b, Sink& y) {
+  for (int i = 0; i < kGroup<BlockQ1_0>; ++i) {
+    const simd::Scaled<Sign> number(simd::half(b[i].d));
+    put_64(128 * i, simd::Values<Sign>(simd::spread_bits<1>(word64(b[i].q))), number, y);
+    put_64(128 * i + 64, simd::Values<Sign>(simd::spread_bits<1>(word64(b[i].q + 8))), number, y);
+  }
+}
+
+// Q2_0    0   2              18
+//         | d | q            |
+//
+//   y[j] = (((q[j/4] >> 2*(j%4)) & 3) - 1) * d        j < 64
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockQ2_0* b, Sink& y) {
+  for (int i = 0; i < kGroup<BlockQ2_0>; ++i) {
+    const simd::Values<Ternary> v(simd::load_packed<2>(b[i].q));
+    put_64(64 * i, v, simd::Scaled<Ternary>(simd::half(b[i].d)), y);
+  }
+}
+
+// IQ4_NL  0   2              18
+//         | d | q            |
+//
+//   y[j] = d * N[lo(q[j])]        y[j+16] = d * N[hi(q[j])]        j < 16, N the levels Nonlinear4
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ4_NL* b, Sink& y) {
+  dequantize_nibbles<Nonlinear4>(b, Scales(simd::halves<sizeof *b>(b->d)), y);
+}
+
+/** Half of 2^(e - 127), which goes with levels that are doubled: below e = 2 a subnormal number. */
+GGUF_INLINE float half_power_of_two(uint8_t e) {
+  return float_of_bits(e < 2 ? 0x00200000u << e : static_cast<uint32_t>(e - 1) << 23);
+}
+
+/** Half of an unsigned float of four exponent bits (bias 7) and three fraction bits; 0x7f stands for 0. */
+constexpr float half_ue4m3(int code) {
+  if (code == 0x7f) return 0;
+  const int exponent = code >> 3 & 15, fraction = code & 7;
+  if (exponent == 0) return static_cast<float>(fraction) * 0x1p-10f;
+  const float significand =
+      static_cast<float>(8 + fraction) * 0x1p-11f;  // times 2^(exponent - 7) is times 2^exponent
+  return significand * static_cast<float>(1 << exponent);
+}
+
+struct HalfUe4m3Table {
+  float number[256] = {};
+  constexpr HalfUe4m3Table() {
+    for (int code = 0; code < 256; ++code) number[code] = half_ue4m3(code);
+  }
+};
+constexpr HalfUe4m3Table kHalfUe4m3{};
+
+// MXFP4   0   1              17
+//         | e | q            |
+//
+//   y[j] = K[lo(q[j])] * d        y[j+16] = K[hi(q[j])] * d
+//   d = 2^(e - 128)        j < 16, K the levels Fp4
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockMXFP4* b, Sink& y) {
+  alignas(64) float d[16];
+  for (int i = 0; i < 16; ++i) d[i] = half_power_of_two(b[i].e);
+  GGUF_KEEP_IN_MEMORY(d);
+  dequantize_nibbles<Fp4>(b, d, y);
+}
+
+// NVFP4   0        4              36
+//         | scales | q            |
+//
+//   y[16s + j] = K[lo(q[8s + j])] * d        y[16s + 8 + j] = K[hi(q[8s + j])] * d
+//   d = half_ue4m3(scales[s])        s < 4, j < 8, K the levels Fp4
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockNVFP4* b, Sink& y) {
+  for (int i = 0; i < kGroup<BlockNVFP4>; ++i) {
+    const simd::Values<Fp4> v(simd::load_nibble_runs<4>(b[i].q));
+    GGUF_UNROLL
+    for (int s = 0; s < 4; s += 2) {
+      const simd::Scaled<Fp4> first(kHalfUe4m3.number[b[i].scales[s]]),
+          second(kHalfUe4m3.number[b[i].scales[s + 1]]);
+      y.put(64 * i + 16 * s, first(v, s), second(v, s + 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,115 @@
+// What the codes of each format stand for, before they are scaled: a small integer per code.
+//
+// A Levels type has kBits, the bits of a code that count, and value(code). Where value(code) is code +
+// value(0), kLinear says so, and an instruction set may add instead of looking up.
+#pragma once
+
+#include <cstdint>
+
+namespace gguf {
+
+/** 0, 1, 2 ... */
+template <int Bits>
+struct Unsigned {
+  static constexpr int kBits = Bits;
+  static constexpr bool kLinear = true;
+  static constexpr int value(int code) { return code; }
+};
+
+/** Centred: -2^(Bits-1) ... 2^(Bits-1) - 1. */
+template <int Bits>
+struct Offset {
+  static constexpr int kBits = Bits;
+  static constexpr bool kLinear = true;
+  static constexpr int value(int code) { return code - (1 << (Bits - 1)); }
+};
+
+/** -1, 0, 1; in Q2_0 also 2. */
+struct Ternary {
+  static constexpr int kBits = 2;
+  static constexpr bool kLinear = true;
+  static constexpr int value(int code) { return code - 1; }
+};
+
+/** A sign: -1, 1. */
+struct Sign {
+  static constexpr int kBits = 1;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) { return code == 0 ? -1 : 1; }
+};
+
+/** IQ4_NL, IQ4_XS: denser around zero, as weights are. */
+struct Nonlinear4 {
+  static constexpr int kBits = 4;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) {
+    constexpr int kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    return kValues[code];
+  }
+};
+
+/** MXFP4, NVFP4: twice the four-bit floats of two exponent bits and one fraction bit. There is no -0. */
+struct Fp4 {
+  static constexpr int kBits = 4;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) {
+    constexpr int kMagnitudes[8] = {0, 1, 2, 3, 4, 6, 8, 12};
+    return code & 8 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
+  }
+};
+
+// Codes of the codebook formats (codebooks.h), with a bit for the sign on top.
+
+struct Iq2 {
+  static constexpr int kBits = 3;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) {
+    constexpr int kMagnitudes[4] = {8, 25, 43, 0};  // there is no code 3
+    return code & 4 ? -kMagnitudes[code & 3] : kMagnitudes[code & 3];
+  }
+};
+
+struct Iq3xxs {
+  static constexpr int kBits = 4;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) {
+    constexpr int kMagnitudes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+    return code & 8 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
+  }
+};
+
+struct Iq3s {
+  static constexpr int kBits = 4;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) { return (code & 8 ? -1 : 1) * (2 * (code & 7) + 1); }
+};
+
+/** Eight times -1, 0 or 1 plus or, with the top bit, minus 1/8. */
+struct Iq1 {
+  static constexpr int kBits = 3;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) { return 8 * ((code & 3) - 1) + (code & 4 ? -1 : 1); }
+};
+
+/** value(code) of every code, repeated until the table has 16 entries or more. */
+template <class Levels>
+struct LevelTable {
+  static constexpr int kSize = Levels::kBits < 4 ? 16 : 1 << Levels::kBits;
+  alignas(64) int8_t level[kSize] = {};
+  alignas(64) float number[kSize] = {};
+
+  constexpr LevelTable() {
+    for (int i = 0; i < kSize; ++i) {
+      const int value = Levels::value(i & ((1 << Levels::kBits) - 1));
+      level[i] = static_cast<int8_t>(value);
+      number[i] = static_cast<float>(value);
+    }
+  }
+};
+
+namespace {
+template <class Levels>
+constexpr LevelTable<Levels> kLevelTable{};
+}  // namespace
+
+}  // namespace gguf

@@ -1,0 +1,489 @@
+// AVX2 with F16C: x86-64 since 2013. Uses no FMA: some machines and hypervisors have AVX2 without it.
+#pragma once
+
+#include <immintrin.h>
+
+#include "dequant/simd/common.h"
+#include "dequant/simd/target.h"
+
+#define GGUF_ISA_FEATURES "avx2,f16c"
+
+GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr const char* kName = "avx2";
+constexpr bool kStreams = true;
+
+struct Floats16 {
+  __m256 low, high;
+};
+
+/**
+ * Units 0 and 1 in low, units 2 and 3 in high.
+ *
+ * Codes of up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of
+ * each 32-bit lane: so they are kept interleaved, byte v of lane i being code 8v + i of the half, and eight
+ * consecutive codes are one shift away.
+ *
+ * Wider codes are converted. They are unpacked from bytes to 32 bits within 128-bit halves, so they are kept
+ * with the even groups of four in the lower half and the odd ones in the upper half: then eight consecutive
+ * codes come out together.
+ */
+template <int Bits>
+struct Codes {
+  static constexpr bool kLookedUp = Bits <= 3;
+  __m256i low, high;
+};
+
+// ---- loading codes ---------------------------------------------------------------------------------------
+
+GGUF_INLINE __m256i load256(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+GGUF_INLINE __m128i load128(const void* p) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(p));
+}
+
+/** From order to whatever Codes<Bits> wants. */
+template <int Bits>
+GGUF_INLINE __m256i arrange(__m256i codes) {
+  const __m256i fours = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+  if constexpr (!Codes<Bits>::kLookedUp) return fours;
+  const __m128i transposed = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(transposed));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+  return {arrange<Bits>(load256(p)), arrange<Bits>(load256(p + 32))};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+  const __m256i codes = arrange<Bits>(load256(p));
+  return {codes, codes};
+}
+
+GGUF_INLINE __m128i words128(uint64_t low, uint64_t high) {
+  return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
+  const __m256i last =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), words128(low, high), 1);
+  return {arrange<Bits>(load256(p)), arrange<Bits>(last)};
+}
+
+template <int Bits, int Stride>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+  return {arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p)), load128(p + Stride), 1)),
+          arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 2 * Stride)),
+                                                load128(p + 3 * Stride), 1))};
+}
+
+template <int Bits>
+GGUF_INLINE __m256i spread_bits_of_half(uint32_t bits) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(bits));
+  if constexpr (Codes<Bits>::kLookedUp) {  // bit 8v + i is bit i of byte v: the same bit throughout a lane
+    const __m256i bit = _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010,
+                                          0x20202020, 0x40404040, static_cast<int>(0x80808080));
+    return _mm256_cmpeq_epi8(_mm256_and_si256(all, bit), bit);
+  } else {  // each byte of `bits` serves four codes of the lower half, then four of the upper
+    const __m256i byte_of_code =
+        _mm256_broadcastsi128_si256(_mm_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303));
+    const __m256i bit =
+        _mm256_setr_epi64x(0x0804020108040201, 0x0804020108040201, static_cast<int64_t>(0x8040201080402010),
+                           static_cast<int64_t>(0x8040201080402010));
+    return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(all, byte_of_code), bit), bit);
+  }
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+  return {spread_bits_of_half<Bits>(static_cast<uint32_t>(bits)),
+          spread_bits_of_half<Bits>(static_cast<uint32_t>(bits >> 32))};
+}
+
+template <int Bits>
+GGUF_INLINE __m256i load_packed_half(const uint8_t* p) {
+  static_assert(Codes<Bits>::kLookedUp, "packed codes are narrow");
+  // Code 8v + i comes from byte 2v + i/4, bits 2*(i%4) and up: gather the bytes, then shift each lane.
+  const __m256i bytes = _mm256_setr_epi32(0x06040200, 0x06040200, 0x06040200, 0x06040200, 0x07050301,
+                                          0x07050301, 0x07050301, 0x07050301);
+  const __m256i codes = _mm256_shuffle_epi8(_mm256_set1_epi64x(static_cast<int64_t>(word64(p))), bytes);
+  return _mm256_srlv_epi32(codes, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+  return {load_packed_half<Bits>(p), load_packed_half<Bits>(p + 8)};
+}
+
+template <int Bits>
+GGUF_INLINE __m256i load_nibble_runs_half(const uint8_t* p) {
+  static_assert(!Codes<Bits>::kLookedUp, "nibbles are converted");
+  const __m256i fours = _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(load128(p)),
+                                                    _mm256_setr_epi32(0, 0, 2, 2, 1, 1, 3, 3));
+  return _mm256_srlv_epi32(fours, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+  return {load_nibble_runs_half<Bits>(p), load_nibble_runs_half<Bits>(p + 16)};
+}
+
+/** Sets the top bit of the codes whose sign bit is set; theirs is not. */
+template <int Bits>
+GGUF_INLINE __m256i with_signs(__m256i codes, uint32_t signs) {
+  const __m256i top = _mm256_set1_epi8(1 << (Bits - 1));
+  return _mm256_or_si256(codes, _mm256_and_si256(spread_bits_of_half<Bits>(signs), top));
+}
+
+GGUF_INLINE __m128i load_pair(const uint64_t* low, const uint64_t* high) {
+  const __m128d first = _mm_castsi128_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(low)));
+  return _mm_castpd_si128(_mm_loadh_pd(first, reinterpret_cast<const double*>(high)));
+}
+
+template <int Bits, class Index>
+GGUF_INLINE __m256i gather4(const uint64_t* book, const Index* rows, uint32_t signs) {
+  const __m128i a = load_pair(book + rows[0], book + rows[1]);
+  const __m128i b = load_pair(book + rows[2], book + rows[3]);
+  return with_signs<Bits>(arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1)), signs);
+}
+
+template <int Bits, class Index>
+GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
+  return {gather4<Bits>(book, rows, static_cast<uint32_t>(signs)),
+          gather4<Bits>(book, rows + 4, static_cast<uint32_t>(signs >> 32))};
+}
+
+/** The row with number rows[i], to which a ninth bit adds 256. */
+GGUF_INLINE int row4(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits, int i) {
+  return static_cast<int>(book[rows[i] | (ninth_bits << (8 - i) & 256)]);
+}
+
+template <int Bits>
+GGUF_INLINE __m256i gather8_of_4(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits,
+                                 uint32_t signs) {
+  static_assert(!Codes<Bits>::kLookedUp, "rows of four are put where wide codes go");
+  const __m256i codes = _mm256_setr_epi32(row4(book, rows, ninth_bits, 0), row4(book, rows, ninth_bits, 2),
+                                          row4(book, rows, ninth_bits, 4), row4(book, rows, ninth_bits, 6),
+                                          row4(book, rows, ninth_bits, 1), row4(book, rows, ninth_bits, 3),
+                                          row4(book, rows, ninth_bits, 5), row4(book, rows, ninth_bits, 7));
+  return with_signs<Bits>(codes, signs);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
+                                 uint64_t signs) {
+  return {gather8_of_4<Bits>(book, rows, ninth_bits & 0xff, static_cast<uint32_t>(signs)),
+          gather8_of_4<Bits>(book, rows + 8, ninth_bits >> 8, static_cast<uint32_t>(signs >> 32))};
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int N>
+GGUF_INLINE __m256i shift_half(__m256i x) {
+  if constexpr (N > 0) return _mm256_srli_epi32(x, N);
+  if constexpr (N < 0) return _mm256_slli_epi32(x, -N);
+  return x;
+}
+
+template <int A, int B, int Bits>
+GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
+  return {shift_half<A>(c.low), shift_half<B>(c.high)};
+}
+
+template <int N, int Bits>
+GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+template <int Mask>
+GGUF_INLINE __m256i select_half(__m256i a, __m256i b) {
+  const __m256i mask = _mm256_set1_epi8(static_cast<char>(Mask));
+  return _mm256_or_si256(_mm256_and_si256(mask, a), _mm256_andnot_si256(mask, b));
+}
+
+template <int Mask, int Bits>
+GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
+  return {select_half<Mask>(a.low, b.low), select_half<Mask>(a.high, b.high)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
+  return {_mm256_add_epi8(c.low, _mm256_add_epi8(c.low, c.low)),
+          _mm256_add_epi8(c.high, _mm256_add_epi8(c.high, c.high))};
+}
+
+/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
+GGUF_INLINE __m256i top_trits_of_half(__m256i x) {
+  const __m256i one = _mm256_set1_epi8(86), two = _mm256_set1_epi8(static_cast<char>(171));
+  const __m256i minus_one = _mm256_cmpeq_epi8(_mm256_max_epu8(x, one), x);
+  const __m256i minus_another = _mm256_cmpeq_epi8(_mm256_max_epu8(x, two), x);
+  return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(minus_one, minus_another));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
+  return {top_trits_of_half(c.low), top_trits_of_half(c.high)};
+}
+
+// ---- floats ----------------------------------------------------------------------------------------------
+
+GGUF_INLINE float half(const uint8_t* p) {
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
+}
+
+GGUF_INLINE Floats16 load_f32(const void* p) {
+  const float* x = static_cast<const float*>(p);
+  return {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8)};
+}
+
+GGUF_INLINE Floats16 load_f16(const uint8_t* p) {
+  return {_mm256_cvtph_ps(load128(p)), _mm256_cvtph_ps(load128(p + 16))};
+}
+
+GGUF_INLINE __m256 bf16_to_float(__m128i x) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+
+GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
+  return {bf16_to_float(load128(p)), bf16_to_float(load128(p + 16))};
+}
+
+GGUF_INLINE __m256 int8_to_float(__m128i x) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x));
+}
+
+GGUF_INLINE Floats16 load_int8(const void* p) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(p);
+  return {int8_to_float(_mm_loadu_si64(bytes)), int8_to_float(_mm_loadu_si64(bytes + 8))};
+}
+
+GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(p))),
+          _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(p + 16)))};
+}
+
+GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(load256(p)), _mm256_cvtepi32_ps(load256(p + 32))};
+}
+
+/** There is no such vector instruction: one number after the other, each rounded once. */
+GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
+  alignas(32) float x[16];
+  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
+  return load_f32(x);
+}
+
+GGUF_INLINE __m256 eight_doubles(const uint8_t* p) {
+  const double* x = reinterpret_cast<const double*>(p);
+  return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(x + 4)), _mm256_cvtpd_ps(_mm256_loadu_pd(x)));
+}
+
+GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
+  return {eight_doubles(p), eight_doubles(p + 64)};
+}
+
+GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
+  return {int8_to_float(_mm_cvtsi64_si128(static_cast<int64_t>(low))),
+          int8_to_float(_mm_cvtsi64_si128(static_cast<int64_t>(high)))};
+}
+
+template <int Stride>
+GGUF_INLINE __m256 eight_halves(const uint8_t* p) {
+  __m128i x = _mm_cvtsi32_si128(word16(p));
+  x = _mm_insert_epi16(x, word16(p + Stride), 1);
+  x = _mm_insert_epi16(x, word16(p + 2 * Stride), 2);
+  x = _mm_insert_epi16(x, word16(p + 3 * Stride), 3);
+  x = _mm_insert_epi16(x, word16(p + 4 * Stride), 4);
+  x = _mm_insert_epi16(x, word16(p + 5 * Stride), 5);
+  x = _mm_insert_epi16(x, word16(p + 6 * Stride), 6);
+  x = _mm_insert_epi16(x, word16(p + 7 * Stride), 7);
+  return _mm256_cvtph_ps(x);
+}
+
+template <int Stride>
+GGUF_INLINE Floats16 halves(const uint8_t* p) {
+  return {eight_halves<Stride>(p), eight_halves<Stride>(p + 8 * Stride)};
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, float c) {
+  const __m256 x = _mm256_set1_ps(c);
+  return {_mm256_add_ps(a.low, x), _mm256_add_ps(a.high, x)};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
+  return {_mm256_mul_ps(a.low, _mm256_set1_ps(low)), _mm256_mul_ps(a.high, _mm256_set1_ps(high))};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  return mul(a, c, c);
+}
+
+// ---- levels ----------------------------------------------------------------------------------------------
+
+/** How far above their levels wide codes are kept, as bytes without a sign. */
+template <class Levels>
+constexpr int kBias = Levels::kLinear ? -Levels::value(0) : 128;
+
+/** Codes that are looked up stay as they are; others become their levels plus kBias. */
+template <class Levels>
+GGUF_INLINE __m256i values_of_half(__m256i codes) {
+  if constexpr (Codes<Levels::kBits>::kLookedUp) return codes;
+  const __m256i code = _mm256_and_si256(codes, _mm256_set1_epi8((1 << Levels::kBits) - 1));
+  if constexpr (Levels::kLinear) return code;
+  static_assert(Levels::kLinear || Levels::kBits <= 4, "vpshufb looks up four bits");
+  const __m128i biased =
+      _mm_add_epi8(load128(kLevelTable<Levels>.level), _mm_set1_epi8(static_cast<char>(kBias<Levels>)));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(biased), code);
+}
+
+template <class Levels>
+struct Values {
+  __m256i low, high;
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c)
+      : low(values_of_half<Levels>(c.low)), high(values_of_half<Levels>(c.high)) {}
+};
+
+/** Looks up eight codes of up to three bits: those in byte `v` of each lane. */
+template <class Levels>
+GGUF_INLINE __m256 look_up(__m256 table, __m256i codes, int v) {
+  const __m256i index = _mm256_srli_epi32(codes, 8 * v);
+  return Levels::kBits <= 2 ? _mm256_permutevar_ps(table, index) : _mm256_permutevar8x32_ps(table, index);
+}
+
+template <class Levels>
+GGUF_INLINE Floats16 look_up_unit(__m256 table, const Values<Levels>& v, int unit) {
+  const __m256i codes = unit < 2 ? v.low : v.high;
+  return {look_up<Levels>(table, codes, unit % 2 * 2), look_up<Levels>(table, codes, unit % 2 * 2 + 1)};
+}
+
+/**
+ * The levels of a unit of wide codes. Unpacked under the upper half of 2^23, a byte u becomes the binary32
+ * number 2^23 + u; taking 2^23 + kBias away leaves the level, exactly. This needs neither a widening shuffle
+ * across 128-bit halves nor a conversion.
+ */
+template <class Levels>
+GGUF_INLINE Floats16 levels_of_unit(const Values<Levels>& v, int unit) {
+  const __m256i bytes = unit < 2 ? v.low : v.high;
+  const __m256i zero = _mm256_setzero_si256(), upper = _mm256_set1_epi16(0x4b00);
+  const __m256i words = unit % 2 == 0 ? _mm256_unpacklo_epi8(bytes, zero) : _mm256_unpackhi_epi8(bytes, zero);
+  const __m256 origin = _mm256_set1_ps(static_cast<float>(0x800000 + kBias<Levels>));
+  return {_mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpacklo_epi16(words, upper)), origin),
+          _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpackhi_epi16(words, upper)), origin)};
+}
+
+template <class Levels, bool kLookedUp = Codes<Levels::kBits>::kLookedUp>
+struct Scaled;
+
+template <class Levels>
+struct Scaled<Levels, true> {
+  __m256 table;
+  GGUF_INLINE explicit Scaled(float d)
+      : table(_mm256_mul_ps(_mm256_load_ps(kLevelTable<Levels>.number), _mm256_set1_ps(d))) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return look_up_unit(table, v, unit);
+  }
+};
+
+template <class Levels>
+struct Scaled<Levels, false> {
+  float d;
+  GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return mul(levels_of_unit(v, unit), d);
+  }
+};
+
+template <class Levels, bool kLookedUp = Codes<Levels::kBits>::kLookedUp>
+struct Affine;
+
+template <class Levels>
+struct Affine<Levels, true> {
+  __m256 table;
+  GGUF_INLINE Affine(float d, float m)
+      : table(_mm256_add_ps(_mm256_mul_ps(_mm256_load_ps(kLevelTable<Levels>.number), _mm256_set1_ps(d)),
+                            _mm256_set1_ps(m))) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return look_up_unit(table, v, unit);
+  }
+};
+
+template <class Levels>
+struct Affine<Levels, false> {
+  float d, m;
+  GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return add(mul(levels_of_unit(v, unit), d), m);
+  }
+};
+
+// ---- storing ---------------------------------------------------------------------------------------------
+
+template <Store kStore>
+GGUF_INLINE void store256(void* p, __m256i x) {
+  if constexpr (kStore == Store::kStreaming) {
+    _mm256_stream_si256(static_cast<__m256i*>(p), x);
+  } else {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), x);
+  }
+}
+
+GGUF_INLINE __m256i to_halves(const Floats16& a) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm256_cvtps_ph(a.low, _MM_FROUND_TO_NEAREST_INT)),
+                                 _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT), 1);
+}
+
+/** Eight bfloat16, each in the low half of its lane: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m256i to_bfloat16(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i upper = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+  const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  return _mm256_blendv_epi8(rounded, quiet, is_nan);
+}
+
+GGUF_INLINE __m256i to_bfloat16s(const Floats16& a) {
+  // vpackusdw works within 128-bit lanes: put the quarters back in order.
+  const __m256i packed = _mm256_packus_epi32(to_bfloat16(a.low), to_bfloat16(a.high));
+  return _mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0));
+}
+
+template <Out kOut, Store kStore, class Element>
+GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
+  if constexpr (kOut == Out::kFloat32) {
+    store256<kStore>(y, _mm256_castps_si256(a.low));
+    store256<kStore>(y + 8, _mm256_castps_si256(a.high));
+    store256<kStore>(y + 16, _mm256_castps_si256(b.low));
+    store256<kStore>(y + 24, _mm256_castps_si256(b.high));
+  } else if constexpr (kOut == Out::kFloat16) {
+    store256<kStore>(y, to_halves(a));
+    store256<kStore>(y + 16, to_halves(b));
+  } else {
+    store256<kStore>(y, to_bfloat16s(a));
+    store256<kStore>(y + 16, to_bfloat16s(b));
+  }
+}
+
+/** 16 numbers to memory that is aligned to 64 bytes. */
+GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
+  _mm256_store_ps(y, a.low);
+  _mm256_store_ps(y + 8, a.high);
+}
+
+GGUF_INLINE void store_fence() {
+  _mm_sfence();
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf
+GGUF_TARGET_END

@@ -1,0 +1,439 @@
+// AVX-512 F, BW, DQ, VL and VBMI: Intel since Ice Lake, AMD since Zen 4. Older AVX-512 machines, which lack
+// the byte permutation that everything here starts with, run the AVX2 kernels.
+#pragma once
+
+#include <immintrin.h>
+
+#include "dequant/simd/common.h"
+#include "dequant/simd/target.h"
+
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 takes its own _mm512_undefined_epi32, inlined from the intrinsics, for a mistake of ours.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#define GGUF_ISA_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,f16c"
+
+GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr const char* kName = "avx512";
+constexpr bool kStreams = true;
+
+struct Floats16 {
+  __m512 x;
+};
+
+/**
+ * Codes of up to five bits are looked up by vpermps or vpermi2ps, which take an index from the low bits of
+ * each 32-bit lane: so they are kept interleaved, byte v of lane i being code 16v + i, and a unit is one
+ * shift away. Wider codes are in order.
+ */
+template <int Bits>
+struct Codes {
+  static constexpr bool kInterleaved = Bits <= 5;
+  __m512i x;
+};
+
+/** 64 byte positions or values, computed when compiling. */
+struct Bytes64 {
+  alignas(64) uint8_t byte[64];
+};
+
+GGUF_INLINE __m512i load512(const void* p) {
+  return _mm512_loadu_si512(p);
+}
+GGUF_INLINE __m512i load512(const Bytes64& bytes) {
+  return _mm512_load_si512(bytes.byte);
+}
+GGUF_INLINE __m256i load256(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+GGUF_INLINE __m128i load128(const void* p) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(p));
+}
+
+// ---- loading codes ---------------------------------------------------------------------------------------
+
+/** Where each byte of interleaved codes comes from, unit k being the 16 bytes from `unit_offset * k` on, less
+    `origin`, in `wrap` bytes. */
+constexpr Bytes64 interleaving(int unit_offset, int origin = 0, int wrap = 256) {
+  Bytes64 from{};
+  for (int lane = 0; lane < 16; ++lane) {
+    for (int unit = 0; unit < 4; ++unit) {
+      from.byte[4 * lane + unit] = static_cast<uint8_t>((unit_offset * unit + lane - origin) % wrap);
+    }
+  }
+  return from;
+}
+
+constexpr Bytes64 kInterleaving = interleaving(16);
+constexpr Bytes64 kInterleavingTwice = interleaving(16, 0, 32);
+
+/** From order to whatever Codes<Bits> wants. */
+template <int Bits>
+GGUF_INLINE Codes<Bits> arrange(__m512i codes) {
+  if constexpr (!Codes<Bits>::kInterleaved) return {codes};
+  return {_mm512_permutexvar_epi8(load512(kInterleaving), codes)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+  return arrange<Bits>(load512(p));
+}
+
+GGUF_INLINE __m128i words128(uint64_t low, uint64_t high) {
+  return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
+  const __m512i two = _mm512_castsi256_si512(load256(p));
+  return arrange<Bits>(
+      _mm512_inserti32x4(_mm512_inserti32x4(two, load128(p + 32), 2), words128(low, high), 3));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+  if constexpr (!Codes<Bits>::kInterleaved) return {_mm512_broadcast_i64x4(load256(p))};
+  return {_mm512_permutexvar_epi8(load512(kInterleavingTwice), _mm512_castsi256_si512(load256(p)))};
+}
+
+/** Where load_runs finds its four runs in the first and in the last 64 of the bytes that hold them. */
+template <int Stride>
+struct Runs {
+  static constexpr int kBytes = 3 * Stride + 16;
+  static constexpr Bytes64 kFromFirst = interleaving(Stride);
+  static constexpr Bytes64 kFromLast = interleaving(Stride, kBytes - 64);
+  static constexpr uint64_t kUseLast = 0x8888888888888888;  // the fourth run
+  static_assert(2 * Stride + 16 <= 64 && kBytes >= 64, "three runs in the first 64 bytes");
+};
+
+template <int Bits, int Stride>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+  static_assert(Codes<Bits>::kInterleaved, "runs are loaded of narrow codes only");
+  using R = Runs<Stride>;
+  const __m512i three = _mm512_permutexvar_epi8(load512(R::kFromFirst), load512(p));
+  return {
+      _mm512_mask_permutexvar_epi8(three, R::kUseLast, load512(R::kFromLast), load512(p + R::kBytes - 64))};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+  return arrange<Bits>(_mm512_movm_epi8(bits));
+}
+
+/** Where the bytes of load_packed and load_nibble_runs come from. */
+constexpr Bytes64 packed_bytes() {
+  Bytes64 from{};
+  for (int i = 0; i < 64; ++i)
+    from.byte[i] = static_cast<uint8_t>(4 * (i % 4) + i / 4 / 4);  // code 16*(i%4) + i/4
+  return from;
+}
+
+constexpr Bytes64 nibble_run_bytes() {
+  Bytes64 from{};
+  for (int i = 0; i < 64; ++i) from.byte[i] = static_cast<uint8_t>(8 * (i % 4) + i / 4 % 8);
+  return from;
+}
+
+constexpr Bytes64 kPackedBytes = packed_bytes();
+constexpr Bytes64 kNibbleRunBytes = nibble_run_bytes();
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+  static_assert(Codes<Bits>::kInterleaved, "packed codes are narrow");
+  const __m512i shifts = _mm512_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6);
+  const __m512i codes = _mm512_permutexvar_epi8(load512(kPackedBytes), _mm512_castsi128_si512(load128(p)));
+  return {_mm512_srlv_epi32(codes, shifts)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+  static_assert(Codes<Bits>::kInterleaved, "nibbles are narrow");
+  const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
+  const __m512i codes = _mm512_permutexvar_epi8(load512(kNibbleRunBytes), _mm512_castsi256_si512(load256(p)));
+  return {_mm512_srlv_epi32(codes, shifts)};
+}
+
+/** Sets the top bit of the codes (in order) whose sign bit is set; theirs is not. */
+template <int Bits>
+GGUF_INLINE Codes<Bits> with_signs(__m512i codes, uint64_t signs) {
+  return arrange<Bits>(_mm512_mask_add_epi8(codes, signs, codes, _mm512_set1_epi8(1 << (Bits - 1))));
+}
+
+GGUF_INLINE __m512i widen_to_64(const uint16_t* rows) {
+  return _mm512_cvtepu16_epi64(load128(rows));
+}
+GGUF_INLINE __m512i widen_to_64(const uint8_t* rows) {
+  return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows)));
+}
+
+template <int Bits, class Index>
+GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
+  return with_signs<Bits>(_mm512_i64gather_epi64(widen_to_64(rows), book, 8), signs);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
+                                 uint64_t signs) {
+  const __m512i low = _mm512_cvtepu8_epi32(load128(rows));
+  const __m512i row = _mm512_mask_add_epi32(low, ninth_bits, low, _mm512_set1_epi32(256));
+  return with_signs<Bits>(_mm512_i32gather_epi32(row, book, 4), signs);
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int A, int B, int Bits>
+GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
+  constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
+  static_assert((A >= 0) == (B >= 0), "both to the same side");
+  if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
+  const __m512i counts = Codes<Bits>::kInterleaved
+                             ? _mm512_set1_epi32(a | b << 16)
+                             : _mm512_inserti64x4(_mm512_set1_epi16(a), _mm256_set1_epi16(b), 1);
+  return {A < 0 ? _mm512_sllv_epi16(c.x, counts) : _mm512_srlv_epi16(c.x, counts)};
+}
+
+template <int N, int Bits>
+GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+template <int Mask, int Bits>
+GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
+  constexpr int kFirstPicksSecondElseThird = 0xCA;
+  return {_mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(Mask)), a.x, b.x,
+                                    kFirstPicksSecondElseThird)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
+  return {_mm512_add_epi8(c.x, _mm512_add_epi8(c.x, c.x))};
+}
+
+/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
+template <int Bits>
+GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
+  const __m512i one = _mm512_set1_epi8(1);
+  const __mmask64 from_86 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(86));
+  const __mmask64 from_171 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(static_cast<char>(171)));
+  const __m512i first = _mm512_maskz_mov_epi8(from_86, one);
+  return {_mm512_mask_add_epi8(first, from_171, first, one)};
+}
+
+// ---- floats ----------------------------------------------------------------------------------------------
+
+GGUF_INLINE float half(const uint8_t* p) {
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
+}
+
+GGUF_INLINE Floats16 load_f32(const void* p) {
+  return {_mm512_loadu_ps(p)};
+}
+
+GGUF_INLINE Floats16 load_f16(const uint8_t* p) {
+  return {_mm512_cvtph_ps(load256(p))};
+}
+
+GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load256(p)), 16))};
+}
+
+GGUF_INLINE Floats16 int8_to_float(__m128i x) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))};
+}
+
+GGUF_INLINE Floats16 load_int8(const void* p) {
+  return int8_to_float(load128(p));
+}
+
+GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(load256(p)))};
+}
+
+GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+  return {_mm512_cvtepi32_ps(load512(p))};
+}
+
+GGUF_INLINE Floats16 join(__m256 low, __m256 high) {
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)};
+}
+
+GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
+  return join(_mm512_cvtepi64_ps(load512(p)), _mm512_cvtepi64_ps(load512(p + 64)));
+}
+
+GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
+  return join(_mm512_cvtpd_ps(_mm512_loadu_pd(p)), _mm512_cvtpd_ps(_mm512_loadu_pd(p + 64)));
+}
+
+GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
+  return int8_to_float(words128(low, high));
+}
+
+template <int Stride>
+GGUF_INLINE Floats16 halves(const uint8_t* p) {
+  const __m512i offsets = _mm512_setr_epi32(0, Stride, 2 * Stride, 3 * Stride, 4 * Stride, 5 * Stride,
+                                            6 * Stride, 7 * Stride, 8 * Stride, 9 * Stride, 10 * Stride,
+                                            11 * Stride, 12 * Stride, 13 * Stride, 14 * Stride, 15 * Stride);
+  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_i32gather_epi32(offsets, p, 1)))};
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, float c) {
+  return {_mm512_add_ps(a.x, _mm512_set1_ps(c))};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  return {_mm512_mul_ps(a.x, _mm512_set1_ps(c))};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
+  constexpr __mmask16 kHigh = 0xff00;
+  return {_mm512_mul_ps(a.x, _mm512_mask_broadcastss_ps(_mm512_set1_ps(low), kHigh, _mm_set_ss(high)))};
+}
+
+// ---- levels ----------------------------------------------------------------------------------------------
+
+/** Interleaved codes stay as they are; others become signed bytes in memory, whence they are widened by
+ * loads. */
+template <class Levels, bool kInterleaved = (Levels::kBits <= 5)>
+struct Values;
+
+template <class Levels>
+struct Values<Levels, true> {
+  __m512i x;
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) : x(c.x) {}
+};
+
+template <class Levels>
+struct Values<Levels, false> {
+  static_assert(Levels::kLinear, "levels of wide codes are added, not looked up");
+  alignas(64) int8_t level[64];
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) {
+    const __m512i code = _mm512_and_si512(c.x, _mm512_set1_epi8((1 << Levels::kBits) - 1));
+    _mm512_store_si512(level, _mm512_add_epi8(code, _mm512_set1_epi8(static_cast<char>(Levels::value(0)))));
+    GGUF_KEEP_IN_MEMORY(level);
+  }
+};
+
+/** Looks up the 16 codes of a unit in a table of 16 numbers; the bits of a lane above the fourth are ignored.
+ */
+template <class Levels>
+GGUF_INLINE Floats16 look_up(__m512 table, const Values<Levels, true>& v, int unit) {
+  return {_mm512_permutexvar_ps(_mm512_srli_epi32(v.x, 8 * unit), table)};
+}
+
+template <class Levels>
+GGUF_INLINE __m512 numbers(int first = 0) {
+  return _mm512_load_ps(kLevelTable<Levels>.number + first);
+}
+
+/** The levels of the 16 codes of a unit, unscaled: of five bits, in two tables; of more, from memory. */
+template <class Levels>
+GGUF_INLINE __m512 levels_of_unit(const Values<Levels>& v, int unit) {
+  if constexpr (Levels::kBits == 5) {
+    return _mm512_permutex2var_ps(numbers<Levels>(), _mm512_srli_epi32(v.x, 8 * unit), numbers<Levels>(16));
+  } else {
+    return load_int8(v.level + 16 * unit).x;
+  }
+}
+
+template <class Levels, bool kOneTable = (Levels::kBits <= 4)>
+struct Scaled;
+
+template <class Levels>
+struct Scaled<Levels, true> {
+  __m512 table;
+  GGUF_INLINE explicit Scaled(float d) : table(_mm512_mul_ps(numbers<Levels>(), _mm512_set1_ps(d))) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return look_up<Levels>(table, v, unit);
+  }
+};
+
+template <class Levels>
+struct Scaled<Levels, false> {
+  float d;
+  GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return {_mm512_mul_ps(levels_of_unit<Levels>(v, unit), _mm512_set1_ps(d))};
+  }
+};
+
+// Affine fuses: the product is exact, so that rounding once is rounding twice.
+template <class Levels, bool kOneTable = (Levels::kBits <= 4)>
+struct Affine;
+
+template <class Levels>
+struct Affine<Levels, true> {
+  __m512 table;
+  GGUF_INLINE Affine(float d, float m)
+      : table(_mm512_fmadd_ps(numbers<Levels>(), _mm512_set1_ps(d), _mm512_set1_ps(m))) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return look_up<Levels>(table, v, unit);
+  }
+};
+
+template <class Levels>
+struct Affine<Levels, false> {
+  float d, m;
+  GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return {_mm512_fmadd_ps(levels_of_unit<Levels>(v, unit), _mm512_set1_ps(d), _mm512_set1_ps(m))};
+  }
+};
+
+// ---- storing ---------------------------------------------------------------------------------------------
+
+template <Store kStore>
+GGUF_INLINE void store512(void* p, __m512i x) {
+  if constexpr (kStore == Store::kStreaming) {
+    _mm512_stream_si512(static_cast<__m512i*>(p), x);
+  } else {
+    _mm512_storeu_si512(p, x);
+  }
+}
+
+/** Sixteen bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m256i to_bfloat16(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i upper = _mm512_srli_epi32(bits, 16);
+  const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40)));
+}
+
+GGUF_INLINE __m512i join(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+template <Out kOut, Store kStore, class Element>
+GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
+  if constexpr (kOut == Out::kFloat32) {
+    store512<kStore>(y, _mm512_castps_si512(a.x));
+    store512<kStore>(y + 16, _mm512_castps_si512(b.x));
+  } else if constexpr (kOut == Out::kFloat16) {
+    store512<kStore>(y, join(_mm512_cvtps_ph(a.x, _MM_FROUND_TO_NEAREST_INT),
+                             _mm512_cvtps_ph(b.x, _MM_FROUND_TO_NEAREST_INT)));
+  } else {
+    store512<kStore>(y, join(to_bfloat16(a.x), to_bfloat16(b.x)));
+  }
+}
+
+GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
+  _mm512_store_ps(y, a.x);
+}
+
+GGUF_INLINE void store_fence() {
+  _mm_sfence();
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf
+GGUF_TARGET_END

@@ -1,0 +1,56 @@
+// What every instruction set's header starts from. System headers are included here, outside any target
+// region.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "dequant/blocks.h"
+#include "dequant/dequant.h"
+#include "dequant/half.h"
+#include "dequant/levels.h"
+
+// Kernels and primitives melt into one loop per format; GGUF_UNROLL makes a loop over units or groups
+// straight code, so that shift counts become constants; GGUF_KEEP_IN_MEMORY stops a compiler from replacing a
+// small array that is written once and broadcast-loaded many times by a chain of shuffles, which all wait for
+// one port.
+#if defined(_MSC_VER) && !defined(__clang__)
+#define GGUF_INLINE __forceinline
+#define GGUF_UNROLL
+#define GGUF_KEEP_IN_MEMORY(array)
+#elif defined(__clang__)
+#define GGUF_INLINE inline __attribute__((always_inline))
+#define GGUF_UNROLL _Pragma("clang loop unroll(full)")
+#define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+#else
+#define GGUF_INLINE inline __attribute__((always_inline))
+#define GGUF_UNROLL _Pragma("GCC unroll 32")
+#define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+#endif
+
+namespace gguf {
+namespace {
+
+/** Eight bytes as a word, the first of them lowest. */
+GGUF_INLINE uint64_t word64(const uint8_t* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+GGUF_INLINE uint32_t word32(const uint8_t* p) {
+  uint32_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+GGUF_INLINE uint16_t word16(const uint8_t* p) {
+  uint16_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+}  // namespace
+}  // namespace gguf

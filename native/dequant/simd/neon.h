@@ -1,0 +1,379 @@
+// NEON, as every 64-bit ARM has it.
+#pragma once
+
+#include <arm_neon.h>
+
+#include "dequant/simd/common.h"
+
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr const char* kName = "neon";
+constexpr bool kStreams = false;
+
+struct Floats16 {
+  float32x4_t x[4];
+};
+
+/** A unit to a register, in order. */
+template <int Bits>
+struct Codes {
+  uint8x16_t a, b, c, d;
+};
+
+// ---- loading codes ---------------------------------------------------------------------------------------
+
+template <int Bits, int Stride>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+  return {vld1q_u8(p), vld1q_u8(p + Stride), vld1q_u8(p + 2 * Stride), vld1q_u8(p + 3 * Stride)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+  return load_runs<Bits, 16>(p);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
+  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vcombine_u8(vcreate_u8(low), vcreate_u8(high))};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+  const uint8x16_t first = vld1q_u8(p), second = vld1q_u8(p + 16);
+  return {first, second, first, second};
+}
+
+GGUF_INLINE uint8x16_t spread_16_bits(uint64_t bits) {
+  const uint8x8_t bit = vcreate_u8(0x8040201008040201);
+  const uint8x16_t bytes =
+      vcombine_u8(vdup_n_u8(static_cast<uint8_t>(bits)), vdup_n_u8(static_cast<uint8_t>(bits >> 8)));
+  return vtstq_u8(bytes, vcombine_u8(bit, bit));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+  return {spread_16_bits(bits), spread_16_bits(bits >> 16), spread_16_bits(bits >> 32),
+          spread_16_bits(bits >> 48)};
+}
+
+/** Sixteen codes from the four bytes at `from`: code i is bits 2*(i%4) and up of byte i/4. */
+GGUF_INLINE uint8x16_t unpack_unit(uint8x16_t bytes, uint8_t from) {
+  const uint8x16_t quarter = vcombine_u8(vcreate_u8(0x0101010100000000), vcreate_u8(0x0303030302020202));
+  const int8x16_t right = vreinterpretq_s8_u32(vdupq_n_u32(0xfafcfe00));  // 0, -2, -4, -6
+  return vshlq_u8(vqtbl1q_u8(bytes, vaddq_u8(quarter, vdupq_n_u8(from))), right);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+  const uint8x16_t bytes = vld1q_u8(p);
+  return {unpack_unit(bytes, 0), unpack_unit(bytes, 4), unpack_unit(bytes, 8), unpack_unit(bytes, 12)};
+}
+
+GGUF_INLINE uint8x16_t nibble_run(const uint8_t* p) {
+  const uint8x8_t bytes = vld1_u8(p);
+  return vcombine_u8(bytes, vshr_n_u8(bytes, 4));
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+  return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
+}
+
+/** Sets the top bit of the codes whose sign bit is set; theirs is not. */
+template <int Bits>
+GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
+  const Codes<Bits> all = spread_bits<Bits>(signs);
+  const uint8x16_t top = vdupq_n_u8(1 << (Bits - 1));
+  return {vorrq_u8(c.a, vandq_u8(all.a, top)), vorrq_u8(c.b, vandq_u8(all.b, top)),
+          vorrq_u8(c.c, vandq_u8(all.c, top)), vorrq_u8(c.d, vandq_u8(all.d, top))};
+}
+
+GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
+  return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(a), vld1_u64(b)));
+}
+
+template <int Bits, class Index>
+GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
+  const Codes<Bits> codes = {
+      row_pair(book + rows[0], book + rows[1]), row_pair(book + rows[2], book + rows[3]),
+      row_pair(book + rows[4], book + rows[5]), row_pair(book + rows[6], book + rows[7])};
+  return with_signs<Bits>(codes, signs);
+}
+
+/** The rows with the numbers rows[0..3], to which a ninth bit adds 256. */
+GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits) {
+  uint32x4_t x = vdupq_n_u32(0);
+  x = vld1q_lane_u32(book + (rows[0] | (ninth_bits << 8 & 256)), x, 0);
+  x = vld1q_lane_u32(book + (rows[1] | (ninth_bits << 7 & 256)), x, 1);
+  x = vld1q_lane_u32(book + (rows[2] | (ninth_bits << 6 & 256)), x, 2);
+  x = vld1q_lane_u32(book + (rows[3] | (ninth_bits << 5 & 256)), x, 3);
+  return vreinterpretq_u8_u32(x);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
+                                 uint64_t signs) {
+  const Codes<Bits> codes = {four_rows(book, rows, ninth_bits), four_rows(book, rows + 4, ninth_bits >> 4),
+                             four_rows(book, rows + 8, ninth_bits >> 8),
+                             four_rows(book, rows + 12, ninth_bits >> 12)};
+  return with_signs<Bits>(codes, signs);
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int N>
+GGUF_INLINE uint8x16_t shift_unit(uint8x16_t x) {
+  if constexpr (N > 0) return vshrq_n_u8(x, N);
+  if constexpr (N < 0) return vshlq_n_u8(x, -N);
+  return x;
+}
+
+template <int A, int B, int Bits>
+GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
+  return {shift_unit<A>(c.a), shift_unit<A>(c.b), shift_unit<B>(c.c), shift_unit<B>(c.d)};
+}
+
+template <int N, int Bits>
+GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+template <int Mask, int Bits>
+GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
+  const uint8x16_t mask = vdupq_n_u8(Mask);
+  return {vbslq_u8(mask, a.a, b.a), vbslq_u8(mask, a.b, b.b), vbslq_u8(mask, a.c, b.c),
+          vbslq_u8(mask, a.d, b.d)};
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& x) {
+  const uint8x16_t three = vdupq_n_u8(3);
+  return {vmulq_u8(x.a, three), vmulq_u8(x.b, three), vmulq_u8(x.c, three), vmulq_u8(x.d, three)};
+}
+
+/** 3x >> 8 of each byte is the top two bits of (x + x/2) / 2, which is halved before it can overflow. */
+GGUF_INLINE uint8x16_t top_trits_of_unit(uint8x16_t x) {
+  return vshrq_n_u8(vhaddq_u8(x, vshrq_n_u8(x, 1)), 6);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& x) {
+  return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
+}
+
+// ---- floats ----------------------------------------------------------------------------------------------
+
+GGUF_INLINE float half(const uint8_t* p) {
+  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(word16(p)))), 0);
+}
+
+GGUF_INLINE Floats16 load_f32(const void* p) {
+  const float* x = static_cast<const float*>(p);
+  return {{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)}};
+}
+
+GGUF_INLINE Floats16 halves_to_floats(uint16x8_t a, uint16x8_t b) {
+  const float16x8_t x = vreinterpretq_f16_u16(a), y = vreinterpretq_f16_u16(b);
+  return {{vcvt_f32_f16(vget_low_f16(x)), vcvt_high_f32_f16(x), vcvt_f32_f16(vget_low_f16(y)),
+           vcvt_high_f32_f16(y)}};
+}
+
+GGUF_INLINE uint16x8_t load_u16(const uint8_t* p) {
+  return vreinterpretq_u16_u8(vld1q_u8(p));
+}
+
+GGUF_INLINE Floats16 load_f16(const uint8_t* p) {
+  return halves_to_floats(load_u16(p), load_u16(p + 16));
+}
+
+GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
+  const uint16x8_t a = load_u16(p), b = load_u16(p + 16);
+  return {{vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(a), 16)),
+           vreinterpretq_f32_u32(vshll_high_n_u16(a, 16)),
+           vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)),
+           vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))}};
+}
+
+/**
+ * Signed bytes to floats: a table look-up puts each byte on top of a 32-bit lane of its own, and the
+ * conversion from fixed point with 24 fraction bits, which is exact here, brings it down.
+ */
+GGUF_INLINE Floats16 int8_to_floats(int8x16_t bytes) {
+  constexpr uint8_t kNone = 0xff;  // out of range gives zero
+  static constexpr uint8_t kTop[4][16] = {
+      {kNone, kNone, kNone, 0, kNone, kNone, kNone, 1, kNone, kNone, kNone, 2, kNone, kNone, kNone, 3},
+      {kNone, kNone, kNone, 4, kNone, kNone, kNone, 5, kNone, kNone, kNone, 6, kNone, kNone, kNone, 7},
+      {kNone, kNone, kNone, 8, kNone, kNone, kNone, 9, kNone, kNone, kNone, 10, kNone, kNone, kNone, 11},
+      {kNone, kNone, kNone, 12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone, kNone, 15}};
+  Floats16 r;
+  for (int i = 0; i < 4; ++i) {
+    r.x[i] = vcvtq_n_f32_s32(vreinterpretq_s32_s8(vqtbl1q_s8(bytes, vld1q_u8(kTop[i]))), 24);
+  }
+  return r;
+}
+
+GGUF_INLINE Floats16 load_int8(const void* p) {
+  return int8_to_floats(vld1q_s8(static_cast<const int8_t*>(p)));
+}
+
+GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+  const int16x8_t a = vreinterpretq_s16_u8(vld1q_u8(p)), b = vreinterpretq_s16_u8(vld1q_u8(p + 16));
+  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(a))), vcvtq_f32_s32(vmovl_high_s16(a)),
+           vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), vcvtq_f32_s32(vmovl_high_s16(b))}};
+}
+
+GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+  Floats16 r;
+  for (int i = 0; i < 4; ++i) r.x[i] = vcvtq_f32_s32(vreinterpretq_s32_u8(vld1q_u8(p + 16 * i)));
+  return r;
+}
+
+/** Through binary64 it would be rounded twice: one number after the other, each rounded once. */
+GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
+  float x[16];
+  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
+  return load_f32(x);
+}
+
+GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
+  Floats16 r;
+  for (int i = 0; i < 4; ++i) {
+    const float64x2_t a = vreinterpretq_f64_u8(vld1q_u8(p + 32 * i)),
+                      b = vreinterpretq_f64_u8(vld1q_u8(p + 32 * i + 16));
+    r.x[i] = vcvt_high_f32_f64(vcvt_f32_f64(a), b);
+  }
+  return r;
+}
+
+GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
+  return int8_to_floats(vcombine_s8(vcreate_s8(low), vcreate_s8(high)));
+}
+
+template <int Stride>
+GGUF_INLINE uint16x8_t eight_halves(const uint8_t* p) {
+  uint16x8_t x = vdupq_n_u16(word16(p));
+  x = vsetq_lane_u16(word16(p + Stride), x, 1);
+  x = vsetq_lane_u16(word16(p + 2 * Stride), x, 2);
+  x = vsetq_lane_u16(word16(p + 3 * Stride), x, 3);
+  x = vsetq_lane_u16(word16(p + 4 * Stride), x, 4);
+  x = vsetq_lane_u16(word16(p + 5 * Stride), x, 5);
+  x = vsetq_lane_u16(word16(p + 6 * Stride), x, 6);
+  return vsetq_lane_u16(word16(p + 7 * Stride), x, 7);
+}
+
+template <int Stride>
+GGUF_INLINE Floats16 halves(const uint8_t* p) {
+  return halves_to_floats(eight_halves<Stride>(p), eight_halves<Stride>(p + 8 * Stride));
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, float c) {
+  const float32x4_t x = vdupq_n_f32(c);
+  return {{vaddq_f32(a.x[0], x), vaddq_f32(a.x[1], x), vaddq_f32(a.x[2], x), vaddq_f32(a.x[3], x)}};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
+  return {{vmulq_n_f32(a.x[0], low), vmulq_n_f32(a.x[1], low), vmulq_n_f32(a.x[2], high),
+           vmulq_n_f32(a.x[3], high)}};
+}
+
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  return mul(a, c, c);
+}
+
+// ---- levels ----------------------------------------------------------------------------------------------
+
+template <class Levels>
+GGUF_INLINE int8x16_t levels_of_unit(uint8x16_t codes) {
+  constexpr int kMask = (1 << Levels::kBits) - 1;
+  const uint8x16_t code = vandq_u8(codes, vdupq_n_u8(kMask));
+  if constexpr (Levels::kLinear) {
+    return vaddq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(static_cast<int8_t>(Levels::value(0))));
+  } else {
+    static_assert(Levels::kBits <= 4, "tbl looks up four bits");
+    return vqtbl1q_s8(vld1q_s8(kLevelTable<Levels>.level), code);
+  }
+}
+
+template <class Levels>
+struct Values {
+  int8x16_t a, b, c, d;
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& codes)
+      : a(levels_of_unit<Levels>(codes.a)),
+        b(levels_of_unit<Levels>(codes.b)),
+        c(levels_of_unit<Levels>(codes.c)),
+        d(levels_of_unit<Levels>(codes.d)) {}
+  GGUF_INLINE int8x16_t unit(int k) const { return k < 2 ? (k == 0 ? a : b) : (k == 2 ? c : d); }
+};
+
+template <class Levels>
+struct Scaled {
+  float d;
+  GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return mul(int8_to_floats(v.unit(unit)), d);
+  }
+};
+
+// Affine fuses: the product is exact, so that rounding once is rounding twice.
+template <class Levels>
+struct Affine {
+  float d, m;
+  GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    const Floats16 level = int8_to_floats(v.unit(unit));
+    const float32x4_t scale = vdupq_n_f32(d), offset = vdupq_n_f32(m);
+    return {{vfmaq_f32(offset, level.x[0], scale), vfmaq_f32(offset, level.x[1], scale),
+             vfmaq_f32(offset, level.x[2], scale), vfmaq_f32(offset, level.x[3], scale)}};
+  }
+};
+
+// ---- storing ---------------------------------------------------------------------------------------------
+
+GGUF_INLINE uint16x8_t to_halves(float32x4_t low, float32x4_t high) {
+  return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
+}
+
+/** Four bfloat16, each in the high half of its lane: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE uint32x4_t to_bfloat16(float32x4_t x) {
+  const uint32x4_t bits = vreinterpretq_u32_f32(x);
+  const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+  const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+  const uint32x4_t is_number = vceqq_f32(x, x);
+  return vbslq_u32(is_number, rounded, vorrq_u32(bits, vdupq_n_u32(0x400000)));
+}
+
+GGUF_INLINE uint16x8_t to_bfloat16s(float32x4_t low, float32x4_t high) {
+  return vuzp2q_u16(vreinterpretq_u16_u32(to_bfloat16(low)), vreinterpretq_u16_u32(to_bfloat16(high)));
+}
+
+// Streaming is left to the hardware: ARM cores detect whole lines being written and stop allocating them by
+// themselves, and stnp, the only hint there is, promises nothing more.
+template <Out kOut, Store kStore, class Element>
+GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
+  for (int i = 0; i < 4; i += 2) {
+    if constexpr (kOut == Out::kFloat32) {
+      vst1q_f32(y + 4 * i, a.x[i]);
+      vst1q_f32(y + 4 * i + 4, a.x[i + 1]);
+      vst1q_f32(y + 16 + 4 * i, b.x[i]);
+      vst1q_f32(y + 16 + 4 * i + 4, b.x[i + 1]);
+    } else if constexpr (kOut == Out::kFloat16) {
+      vst1q_u16(y + 4 * i, to_halves(a.x[i], a.x[i + 1]));
+      vst1q_u16(y + 16 + 4 * i, to_halves(b.x[i], b.x[i + 1]));
+    } else {
+      vst1q_u16(y + 4 * i, to_bfloat16s(a.x[i], a.x[i + 1]));
+      vst1q_u16(y + 16 + 4 * i, to_bfloat16s(b.x[i], b.x[i + 1]));
+    }
+  }
+}
+
+GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
+  for (int i = 0; i < 4; ++i) vst1q_f32(y + 4 * i, a.x[i]);
+}
+
+GGUF_INLINE void store_fence() {}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,281 @@
+// Plain C++: the definition of every primitive, and what runs where there is no vector unit that we know.
+#pragma once
+
+#include "dequant/simd/common.h"
+
+// There are no shift counts to make constant, and straight code would only be large.
+#undef GGUF_UNROLL
+#define GGUF_UNROLL
+
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr const char* kName = "scalar";
+constexpr bool kStreams = false;
+
+struct Floats16 {
+  float x[16];
+};
+
+template <int Bits>
+struct Codes {
+  uint8_t code[64];
+};
+
+// ---- loading codes ---------------------------------------------------------------------------------------
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+  Codes<Bits> c;
+  std::memcpy(c.code, p, 64);
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+  Codes<Bits> c;
+  std::memcpy(c.code, p, 32);
+  std::memcpy(c.code + 32, p, 32);
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
+  Codes<Bits> c;
+  std::memcpy(c.code, p, 48);
+  std::memcpy(c.code + 48, &low, 8);
+  std::memcpy(c.code + 56, &high, 8);
+  return c;
+}
+
+template <int Bits, int Stride>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+  Codes<Bits> c;
+  for (int unit = 0; unit < 4; ++unit) std::memcpy(c.code + 16 * unit, p + Stride * unit, 16);
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+  Codes<Bits> c;
+  for (int i = 0; i < 64; ++i) c.code[i] = (bits >> i & 1) ? 0xff : 0;
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+  Codes<Bits> c;
+  for (int i = 0; i < 64; ++i) c.code[i] = static_cast<uint8_t>(p[i / 4] >> 2 * (i % 4));
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+  Codes<Bits> c;
+  for (int i = 0; i < 64; ++i) {
+    const uint8_t byte = p[i / 16 * 8 + i % 8];
+    c.code[i] = static_cast<uint8_t>(i % 16 < 8 ? byte : byte >> 4);
+  }
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> with_signs(const uint8_t* codes, uint64_t signs) {
+  Codes<Bits> c;
+  for (int i = 0; i < 64; ++i) c.code[i] = static_cast<uint8_t>(codes[i] | (signs >> i & 1) << (Bits - 1));
+  return c;
+}
+
+template <int Bits, class Index>
+GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
+  uint8_t codes[64];
+  for (int i = 0; i < 8; ++i) std::memcpy(codes + 8 * i, &book[rows[i]], 8);
+  return with_signs<Bits>(codes, signs);
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
+                                 uint64_t signs) {
+  uint8_t codes[64];
+  for (int i = 0; i < 16; ++i) std::memcpy(codes + 4 * i, &book[rows[i] | (ninth_bits >> i & 1) << 8], 4);
+  return with_signs<Bits>(codes, signs);
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int A, int B, int Bits>
+GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
+  constexpr int kRight[2] = {A > 0 ? A : 0, B > 0 ? B : 0}, kLeft[2] = {A < 0 ? -A : 0, B < 0 ? -B : 0};
+  Codes<Bits> r;
+  for (int i = 0; i < 64; ++i) {
+    const int right = i < 32 ? kRight[0] : kRight[1], left = i < 32 ? kLeft[0] : kLeft[1];
+    r.code[i] = static_cast<uint8_t>(c.code[i] >> right << left);
+  }
+  return r;
+}
+
+template <int N, int Bits>
+GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+template <int Mask, int Bits>
+GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
+  Codes<Bits> r;
+  for (int i = 0; i < 64; ++i) r.code[i] = static_cast<uint8_t>((a.code[i] & Mask) | (b.code[i] & ~Mask));
+  return r;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> times3(Codes<Bits> c) {
+  for (uint8_t& byte : c.code) byte = static_cast<uint8_t>(3 * byte);
+  return c;
+}
+
+template <int Bits>
+GGUF_INLINE Codes<Bits> top_trits(Codes<Bits> c) {
+  for (uint8_t& byte : c.code) byte = static_cast<uint8_t>(3 * byte >> 8);
+  return c;
+}
+
+// ---- floats ----------------------------------------------------------------------------------------------
+
+GGUF_INLINE float half(const uint8_t* p) {
+  uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return half_to_float(bits);
+}
+
+GGUF_INLINE Floats16 load_f32(const void* p) {
+  Floats16 r;
+  std::memcpy(r.x, p, sizeof r.x);
+  return r;
+}
+
+GGUF_INLINE Floats16 load_f16(const uint8_t* p) {
+  Floats16 r;
+  for (int i = 0; i < 16; ++i) r.x[i] = half(p + 2 * i);
+  return r;
+}
+
+GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
+  Floats16 r;
+  for (int i = 0; i < 16; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, p + 2 * i, sizeof bits);
+    r.x[i] = bfloat16_to_float(bits);
+  }
+  return r;
+}
+
+GGUF_INLINE Floats16 load_int8(const void* p) {
+  int8_t bytes[16];
+  std::memcpy(bytes, p, sizeof bytes);
+  Floats16 r;
+  for (int i = 0; i < 16; ++i) r.x[i] = bytes[i];
+  return r;
+}
+
+template <class Number>
+GGUF_INLINE Floats16 load_numbers(const uint8_t* p) {
+  Number numbers[16];
+  std::memcpy(numbers, p, sizeof numbers);
+  Floats16 r;
+  for (int i = 0; i < 16; ++i) r.x[i] = static_cast<float>(numbers[i]);
+  return r;
+}
+
+GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+  return load_numbers<int16_t>(p);
+}
+GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+  return load_numbers<int32_t>(p);
+}
+GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
+  return load_numbers<int64_t>(p);
+}
+GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
+  return load_numbers<double>(p);
+}
+
+GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
+  const uint64_t words[2] = {low, high};
+  return load_int8(words);
+}
+
+template <int Stride>
+GGUF_INLINE Floats16 halves(const uint8_t* p) {
+  Floats16 r;
+  for (int i = 0; i < 16; ++i) r.x[i] = half(p + Stride * i);
+  return r;
+}
+
+GGUF_INLINE Floats16 add(Floats16 a, float c) {
+  for (float& x : a.x) x += c;
+  return a;
+}
+
+GGUF_INLINE Floats16 mul(Floats16 a, float c) {
+  for (float& x : a.x) x *= c;
+  return a;
+}
+
+GGUF_INLINE Floats16 mul(Floats16 a, float low, float high) {
+  for (int i = 0; i < 16; ++i) a.x[i] *= i < 8 ? low : high;
+  return a;
+}
+
+// ---- levels ----------------------------------------------------------------------------------------------
+
+template <class Levels>
+struct Values {
+  int8_t level[64];
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) {
+    constexpr int kMask = (1 << Levels::kBits) - 1;
+    for (int i = 0; i < 64; ++i) level[i] = kLevelTable<Levels>.level[c.code[i] & kMask];
+  }
+};
+
+template <class Levels>
+struct Scaled {
+  float d;
+  GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return mul(load_int8(v.level + 16 * unit), d);
+  }
+};
+
+template <class Levels>
+struct Affine {
+  float d, m;
+  GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+    return add(mul(load_int8(v.level + 16 * unit), d), m);
+  }
+};
+
+// ---- storing ---------------------------------------------------------------------------------------------
+
+template <Out kOut, Store kStore, class Element>
+GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
+  if constexpr (kOut == Out::kFloat32) {
+    std::memcpy(y, a.x, sizeof a.x);
+    std::memcpy(y + 16, b.x, sizeof b.x);
+  } else {
+    for (int i = 0; i < 32; ++i) {
+      const float x = i < 16 ? a.x[i] : b.x[i - 16];
+      y[i] = kOut == Out::kFloat16 ? float_to_half(x) : float_to_bfloat16(x);
+    }
+  }
+}
+
+GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
+  std::memcpy(y, a.x, sizeof a.x);
+}
+
+GGUF_INLINE void store_fence() {}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf

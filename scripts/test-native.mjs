@@ -1,0 +1,103 @@
+// Builds and runs the C++ tests (GoogleTest):
+//
+//   node scripts/test-native.mjs [--sanitize] [--arm64] [--build-only] [GoogleTest options, such as --gtest_filter=Parse*]
+//
+// --sanitize   with AddressSanitizer and UndefinedBehaviorSanitizer
+// --arm64      cross-compiled, under qemu
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const ownOptions = ["--sanitize", "--arm64", "--build-only"];
+const options = new Set(process.argv.slice(2).filter((argument) => ownOptions.includes(argument)));
+const testArguments = process.argv.slice(2).filter((argument) => !ownOptions.includes(argument));
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+function run(command, args, env = {}) {
+  const { status, error, signal } = spawnSync(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  });
+  if (error) fail(`${command}: ${error.message}`);
+  if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
+}
+
+function isThere(command) {
+  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** CXX decides. With sanitizers Clang is preferred: GCC takes four times as long over the kernels. */
+function findCompiler() {
+  if (process.env.CXX) return process.env.CXX;
+  const clangs = ["clang++", "clang++-16", "clang++-14"];
+  return (options.has("--sanitize") && clangs.find(isThere)) || "c++";
+}
+const compiler = findCompiler();
+
+/** Asks the compiler, which knows where it looks. */
+function hasGoogleTest() {
+  const folder = mkdtempSync(join(tmpdir(), "gguf-native-gtest-"));
+  try {
+    const probe = join(folder, "probe.cc");
+    writeFileSync(probe, "#include <gtest/gtest.h>\n");
+    const [command, ...args] = compiler.split(" "); // CXX may be "ccache g++"
+    return (
+      spawnSync(command, [...args, "-std=c++17", "-fsyntax-only", probe], { stdio: "ignore" }).status === 0
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+if (!isThere("cmake")) fail("cmake was not found. On Debian and Ubuntu: apt-get install cmake");
+if (options.has("--arm64")) {
+  const missing = [
+    ["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"],
+    ["qemu-aarch64-static", "qemu-user-static"],
+  ].filter(([command]) => !isThere(command));
+  if (!existsSync("/usr/src/googletest/CMakeLists.txt")) missing.push(["GoogleTest", "googletest"]);
+  for (const [what, debian] of missing)
+    console.error(`${what} was not found. On Debian: apt-get install ${debian}`);
+  if (missing.length > 0) process.exit(1);
+} else if (process.platform !== "win32") {
+  if (!isThere(compiler.split(" ")[0]))
+    fail(`${compiler} was not found. On Debian and Ubuntu: apt-get install g++`);
+  if (!hasGoogleTest()) fail("GoogleTest was not found. On Debian and Ubuntu: apt-get install libgtest-dev");
+}
+
+const variant = ["native-tests", ...["arm64", "sanitize"].filter((name) => options.has(`--${name}`))].join(
+  "-",
+);
+const build = join(root, "build", variant);
+const toolchain = join(root, "native/cmake/aarch64-linux-gnu.cmake");
+run(
+  "cmake",
+  [
+    ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGUF_NATIVE_TESTS=ON"],
+    ...(options.has("--sanitize") ? ["-DGGUF_NATIVE_SANITIZE=address,undefined"] : []),
+    ...(options.has("--arm64") ? [`-DCMAKE_TOOLCHAIN_FILE=${toolchain}`] : []),
+  ],
+  process.platform === "win32" ? {} : { CXX: compiler },
+);
+run("cmake", ["--build", build, "--config", "Release", "--parallel", String(availableParallelism())]);
+if (options.has("--build-only")) process.exit(0);
+
+for (const name of ["core_tests", "dequant_tests"]) {
+  const program = [join(build, name), join(build, "Release", `${name}.exe`)].find((path) => existsSync(path));
+  if (program === undefined) {
+    console.log(`${name}: there are no such tests`);
+    continue;
+  }
+  const command = options.has("--arm64") ? ["qemu-aarch64-static", program] : [program];
+  run(command[0], [...command.slice(1), "--gtest_brief=1", ...testArguments], {
+    UBSAN_OPTIONS: "print_stacktrace=1",
+  });
+}

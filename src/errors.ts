@@ -1,0 +1,105 @@
+/** The errors of this package: {@link GgufError}, and `TypeError`s in Node's own wording for wrong arguments. */
+import { inspect } from "node:util";
+
+/** Every value of {@link GgufError.code}. */
+export type GgufErrorCode =
+  /** The system refused to open, map or read the file; `cause.code` is its errno name, such as `ENOENT`. */
+  | "ERR_GGUF_OPEN"
+  /** The file does not start with `GGUF`. */
+  | "ERR_GGUF_MAGIC"
+  /** A version other than 1, 2 or 3. */
+  | "ERR_GGUF_VERSION"
+  /** Something that the header promises lies past the end of the file. */
+  | "ERR_GGUF_TRUNCATED"
+  /** Any other broken rule of the format; the message says which, where, and what was found. */
+  | "ERR_GGUF_INVALID"
+  /** The file was closed. */
+  | "ERR_GGUF_CLOSED"
+  /** No tensor has that name. */
+  | "ERR_GGUF_TENSOR_NOT_FOUND"
+  /** A tensor type that cannot be turned into numbers. */
+  | "ERR_GGUF_UNSUPPORTED_TYPE"
+  /** `start`, `end`, a row index or the size of an output. */
+  | "ERR_GGUF_RANGE"
+  /** A metadata value of another type than the one asked for. */
+  | "ERR_GGUF_METADATA_TYPE"
+  /** A metadata integer beyond 2^53, which a `number` cannot hold exactly. */
+  | "ERR_GGUF_METADATA_RANGE"
+  /** An allocation failed. */
+  | "ERR_GGUF_OUT_OF_MEMORY";
+
+/** What an error is about. */
+export interface GgufErrorSubject {
+  path?: string | undefined;
+  tensor?: string | undefined;
+}
+
+/** What a {@link GgufError} knows besides its code. */
+export interface GgufErrorContext extends GgufErrorSubject {
+  offset?: number | undefined;
+  cause?: unknown;
+}
+
+/**
+ * What goes wrong with a file, or with what was asked of it. `code` tells the cases apart (see
+ * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
+ */
+export class GgufError extends Error {
+  readonly code: string;
+  /** The file, as it was passed to `open`; absent for bytes in memory. */
+  declare readonly path?: string;
+  /** The byte in the file where the trouble is, counted from its start. */
+  declare readonly offset?: number;
+
+  constructor(code: GgufErrorCode | (string & {}), detail: string, context: GgufErrorContext = {}) {
+    const { path, tensor, offset, cause } = context;
+    const subject =
+      (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);
+    const where = offset === undefined ? "" : ` (at byte ${offset})`;
+    super(`${subject}${detail}${where}`, cause === undefined ? undefined : { cause });
+    this.code = code;
+    if (path !== undefined) this.path = path;
+    if (offset !== undefined) this.offset = offset;
+  }
+}
+// On the prototype, as for Node's errors: not listed among an error's own properties.
+Object.defineProperty(GgufError.prototype, "name", {
+  value: "GgufError",
+  configurable: true,
+  writable: true,
+});
+
+/** The cause of an ERR_GGUF_OPEN: an error as `node:fs` makes them, with `code` such as `ENOENT`. */
+export function systemError(code: string, path: string | undefined): Error {
+  const message = path === undefined ? code : `${code}: open '${path}'`;
+  return Object.assign(new Error(message), path === undefined ? { code } : { code, syscall: "open", path });
+}
+
+/** A TypeError with ERR_INVALID_ARG_TYPE; `expected` reads "of type string or an instance of URL". */
+export function invalidArgType(name: string, expected: string, actual: unknown): TypeError {
+  const message = `The ${described(name)} must be ${expected}. Received ${received(actual)}`;
+  return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
+}
+
+/** A TypeError with ERR_INVALID_ARG_VALUE, for the right type with a value that means nothing here. */
+export function invalidArgValue(name: string, reason: string, actual: unknown): TypeError {
+  const message = `The ${described(name)} ${reason}. Received ${inspect(actual)}`;
+  return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
+}
+
+function described(name: string): string {
+  return name.includes(".") || name.includes("[") ? `property '${name}'` : `"${name}" argument`;
+}
+
+function received(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "function") return `function ${value.name}`;
+  if (typeof value === "object") {
+    const name = (value as { constructor?: { name?: unknown } }).constructor?.name;
+    return typeof name === "string" && name !== ""
+      ? `an instance of ${name}`
+      : inspect(value, { depth: -1, colors: false });
+  }
+  const text = inspect(value, { colors: false });
+  return `type ${typeof value} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
+}

@@ -1,0 +1,37 @@
+/** What a file, its metadata and its tensors share: the native handle, and whether it was closed. */
+import { GgufError } from "./errors";
+import type { NativeFile } from "./native";
+
+export interface OpenFile {
+  readonly handle: NativeFile;
+  /** As the caller gave it; undefined for bytes in memory. */
+  readonly path: string | undefined;
+  closed: boolean;
+}
+
+/** The handle of a file that is still open. */
+export function handleOf(file: OpenFile): NativeFile {
+  if (file.closed) throw new GgufError("ERR_GGUF_CLOSED", "the file was closed", { path: file.path });
+  return file.handle;
+}
+
+/**
+ * The decoded names of a file, made unique. Names that differ in the file may look alike once bytes that are not
+ * UTF-8 have become U+FFFD: the first keeps its name, later ones get " (2)", " (3)" ... so that each can be reached.
+ */
+export function indexNames(names: readonly string[]): Map<string, number> {
+  const index = new Map<string, number>();
+  for (let i = 0; i < names.length; i++) {
+    let name = names[i] as string;
+    for (let copy = 2; index.has(name); copy++) name = `${names[i]} (${copy})`;
+    index.set(name, i);
+  }
+  return index;
+}
+
+/** Guards constructors that only this package may call. */
+export const PRIVATE: unique symbol = Symbol("private");
+
+export function illegalConstructor(hint: string): TypeError {
+  return Object.assign(new TypeError(`Illegal constructor: ${hint}`), { code: "ERR_ILLEGAL_CONSTRUCTOR" });
+}

@@ -1,0 +1,184 @@
+/**
+ * The whole native surface, typed: what `native/binding` exports and nothing else. Only this file loads the addon.
+ * Arguments arrive here checked by the facade as far as JavaScript can check them; the addon checks again whatever
+ * memory safety depends on. Errors come out as `GgufError` (see {@link NativeAddon.setErrorFactory}), `TypeError` or
+ * `RangeError`.
+ */
+import { join } from "node:path";
+import { GgufError, systemError } from "./errors";
+import type { GgufValue } from "./metadata";
+
+/** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
+export interface NativeFile {
+  readonly __nativeFile: never;
+}
+
+/** A running asynchronous dequantization inside the addon; opaque and tagged as well. */
+export interface NativeJob {
+  readonly __nativeJob: never;
+}
+
+/** 0: float32, 1: float16 bits, 2: bfloat16 bits. */
+export type NativeDType = 0 | 1 | 2;
+
+export type NativeOut = Float32Array | Uint16Array;
+
+export interface NativeFileInfo {
+  version: number;
+  bigEndian: boolean;
+  byteLength: number;
+  alignment: number;
+}
+
+/** The metadata keys in file order, one entry of each array per key. */
+export interface NativeKeys {
+  names: string[];
+  /** Value type numbers of the format: 0 uint8 ... 9 array ... 12 float64. */
+  types: Uint8Array;
+  /** Element type of an array; otherwise the value's own type. */
+  elementTypes: Uint8Array;
+  /** Elements of an array; otherwise 1. */
+  lengths: Float64Array;
+}
+
+/** The tensors in file order, one entry of each array per tensor; four of `shapes`. */
+export interface NativeTensors {
+  names: string[];
+  types: Uint32Array;
+  dimCounts: Uint8Array;
+  shapes: Float64Array;
+  elementCounts: Float64Array;
+  /** NaN for an unknown type. */
+  byteLengths: Float64Array;
+  /** Absolute, in the file. */
+  offsets: Float64Array;
+}
+
+export interface NativeFormat {
+  name: string;
+  id: number;
+  blockSize: number;
+  typeSize: number;
+}
+
+/** Called with everything an error carries; returns the Error to throw. */
+export type ErrorFactory = (
+  code: string,
+  detail: string,
+  path: string | undefined,
+  offset: number | undefined,
+  systemCode: string | undefined,
+) => Error;
+
+/** Told of progress on the main thread, in elements. */
+export type ProgressCallback = (done: number, total: number) => void;
+
+export interface NativeAddon {
+  /** How this environment's errors are made. Called once, right after loading. */
+  setErrorFactory(make: ErrorFactory): void;
+
+  open(path: string, read: boolean, partial: boolean): NativeFile;
+  openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
+  /** Reads `bytes` in place: the addon keeps a reference and looks up where they are on every use. */
+  parse(bytes: Uint8Array, partial: boolean): NativeFile;
+  /** Idempotent. Detaches views, waits for nothing: running jobs keep the mapping alive until they are done. */
+  close(file: NativeFile): void;
+
+  info(file: NativeFile): NativeFileInfo;
+  keys(file: NativeFile): NativeKeys;
+  /** Decodes the value of key `index`. */
+  value(file: NativeFile, index: number): GgufValue;
+  /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
+  valueBytes(file: NativeFile, index: number): Uint8Array | Uint8Array[] | undefined;
+  tensors(file: NativeFile): NativeTensors;
+
+  /** The stored bytes of tensor `index`: zero-copy for mapped files and parsed memory, a copy otherwise. */
+  bytes(file: NativeFile, index: number): Uint8Array;
+
+  /**
+   * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns
+   * `out` (length end - start) or, where it is undefined, a new array.
+   */
+  dequantize(
+    file: NativeFile,
+    index: number,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+  ): NativeOut;
+  /** As dequantize, off the main thread. `cancel` on the job makes the promise reject with `undefined`. */
+  dequantizeAsync(
+    file: NativeFile,
+    index: number,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+  /** Rows of shape[0] elements each, by index; `out` holds rows.length * shape[0] elements. */
+  rows(
+    file: NativeFile,
+    index: number,
+    rows: Float64Array,
+    dtype: NativeDType,
+    out: NativeOut | undefined,
+  ): NativeOut;
+
+  /** As rows, off the main thread; `rows` is copied. */
+  rowsAsync(
+    file: NativeFile,
+    index: number,
+    rows: Float64Array,
+    dtype: NativeDType,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+
+  /** The same for block bytes from anywhere; `type` is the number of the format. */
+  dequantizeBlocks(
+    type: number,
+    blocks: Uint8Array,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+  ): NativeOut;
+  dequantizeBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+  /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
+  cancel(job: NativeJob): void;
+
+  /** Every format of formats.def. */
+  formats(): NativeFormat[];
+  /** `requested` is what GGUF_NATIVE_ISA asked for, where that is not available. */
+  cpu(): { isa: string; available: string[]; threads: number; requested?: string };
+}
+
+/** Loads the addon: what `npm install` compiled, or the prebuilt one for this platform. */
+function load(): NativeAddon {
+  const nodeGypBuild = require("node-gyp-build") as (packageRoot: string) => NativeAddon;
+  const addon = nodeGypBuild(join(__dirname, ".."));
+  addon.setErrorFactory((code, detail, path, offset, systemCode) => {
+    const cause = systemCode === undefined ? undefined : systemError(systemCode, path);
+    return new GgufError(code, detail, { path, offset, cause });
+  });
+  const { isa, available, requested } = addon.cpu();
+  if (requested !== undefined) {
+    process.emitWarning(
+      `GGUF_NATIVE_ISA=${requested} is not available here (available: ${available.join(", ")}); using ${isa}`,
+      { code: "GGUF_NATIVE_ISA" },
+    );
+  }
+  return addon;
+}
+
+export const native: NativeAddon = load();

@@ -1,0 +1,89 @@
+/**
+ * `gguf-native/reference`: dequantization in plain TypeScript, without native code. It is the oracle that the native
+ * kernels are tested against and the other side of the benchmarks.
+ *
+ * To add a type: write its decoder, with its byte diagram and formula, in the file of its family and it is in that
+ * file's table; a new family is one more line below.
+ */
+import {
+  checkBlocks,
+  checkRange,
+  type Dequantized,
+  type DequantizeOptions,
+  type DType,
+  newOut,
+  type OutArray,
+} from "../options";
+import type { GgmlType, GgmlTypeInfo } from "../types";
+import { codebooks } from "./codebooks";
+import type { Decoder } from "./decoder";
+import { floats } from "./floats";
+import { integers } from "./integers";
+import { kQuants } from "./k-quants";
+import { levels } from "./levels";
+import { roundToBF16, roundToF16 } from "./rounding";
+import { simple } from "./simple";
+import { ternary } from "./ternary";
+
+export { GgufError, type GgufErrorCode } from "../errors";
+export type { Dequantized, DequantizeOptions, DType, OutArray } from "../options";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "../types";
+
+const decoders: Readonly<Record<GgmlType, Decoder>> = {
+  ...floats,
+  ...integers,
+  ...simple,
+  ...levels,
+  ...kQuants,
+  ...ternary,
+  ...codebooks,
+};
+
+/** Elements decoded at a time on the way to a 16-bit output: a multiple of every block size, 16 KiB of floats. */
+const CHUNK = 4096;
+
+/**
+ * Turns blocks of `type` into numbers; arguments, result and errors are those of `dequantizeSync` of `gguf-native`.
+ *
+ * @param type a tensor type
+ * @param blocks whole blocks of that type, little-endian
+ * @returns elements `start` to `end`: a `Float32Array`, or a `Uint16Array` of bits for `f16` and `bf16`
+ * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_RANGE where `blocks`, `start` or `end` are not whole blocks or `out` has another length;
+ *   ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
+ */
+export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+  type: GgmlType,
+  blocks: Uint8Array,
+  options?: DequantizeOptions<D, A>,
+): A;
+export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
+  const { info, elementCount } = checkBlocks(type, blocks);
+  const { dtype, start, end, given, out } = checkRange(options, elementCount, info.blockSize);
+  const decode = decoders[type];
+  const from = (start / info.blockSize) * info.typeSize;
+  const result = out ?? newOut(dtype, end - start);
+  if (dtype === "f32") {
+    decode(blocks, from, result.length / info.blockSize, result as Float32Array, 0);
+  } else {
+    const round = dtype === "f16" ? roundToF16 : roundToBF16;
+    decodeRounded(decode, info, blocks, from, result as Uint16Array, round);
+  }
+  return given ?? result;
+}
+
+function decodeRounded(
+  decode: Decoder,
+  info: GgmlTypeInfo,
+  blocks: Uint8Array,
+  from: number,
+  result: Uint16Array,
+  round: typeof roundToF16,
+): void {
+  const chunk = new Float32Array(Math.min(CHUNK, result.length));
+  for (let done = 0; done < result.length; done += CHUNK) {
+    const elements = Math.min(CHUNK, result.length - done);
+    decode(blocks, from + (done / info.blockSize) * info.typeSize, elements / info.blockSize, chunk, 0);
+    round(chunk, elements, result, done);
+  }
+}

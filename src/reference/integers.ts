@@ -1,0 +1,42 @@
+/** Types that store one integer per weight: I8, I16, I32, I64. A store into `out` rounds to nearest even. */
+import type { DecoderTable } from "./decoder";
+
+export const integers = {
+  // byte     0
+  //          i8           y = i8
+  I8(bytes, from, count, out, to) {
+    for (let i = 0; i < count; i++) out[to + i] = (bytes[from + i]! << 24) >> 24;
+  },
+
+  // byte     0 .. 1
+  //          i16          y = i16
+  I16(bytes, from, count, out, to) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 2);
+    for (let i = 0; i < count; i++) out[to + i] = view.getInt16(i * 2, true);
+  },
+
+  // byte     0 .. 3
+  //          i32          y = i32, rounded
+  I32(bytes, from, count, out, to) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 4);
+    for (let i = 0; i < count; i++) out[to + i] = view.getInt32(i * 4, true);
+  },
+
+  // byte     0 .. 7
+  //          i64          y = i64, rounded
+  //
+  // Beyond 2^53 a number cannot hold every integer: making one rounds, and the store would round a second time. So
+  // the low 11 bits are first replaced by one, bit 11, that says whether any of them is set ("round to odd"). What is
+  // left has at most 53 bits and is exact, and as binary32 drops at least 30 bits of such a number, it lies on the
+  // same side of every halfway point.
+  I64(bytes, from, count, out, to) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 8);
+    for (let i = 0; i < count; i++) {
+      const low = view.getUint32(i * 8, true);
+      const high = view.getInt32(i * 8 + 4, true);
+      const fits = high >= -0x200000 && high < 0x200000;
+      const exactLow = fits ? low : ((low | ((low & 0x7ff) + 0x7ff)) & ~0x7ff) >>> 0;
+      out[to + i] = high * 0x100000000 + exactLow;
+    }
+  },
+} satisfies DecoderTable;

@@ -1,0 +1,130 @@
+/** Types with one scale per block of 32 to 128 weights: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, Q1_0, Q2_0. */
+import { type DecoderTable, half, word } from "./decoder";
+
+export const simple = {
+  // byte     0    2                18
+  //          d    q[16]
+  // bits     f16  hi: y[j+16], lo: y[j]
+  //
+  // y = (q - 8) * d
+  Q4_0(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 32) {
+      const d = half(bytes, b);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 2 + j]!;
+        out[y + j] = ((q & 15) - 8) * d;
+        out[y + 16 + j] = ((q >> 4) - 8) * d;
+      }
+    }
+  },
+
+  // byte     0    2    4                20
+  //          d    m    q[16]
+  // bits     f16  f16  hi: y[j+16], lo: y[j]
+  //
+  // y = q * d + m
+  Q4_1(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 20, y += 32) {
+      const d = half(bytes, b);
+      const m = half(bytes, b + 2);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 4 + j]!;
+        out[y + j] = (q & 15) * d + m;
+        out[y + 16 + j] = (q >> 4) * d + m;
+      }
+    }
+  },
+
+  // byte     0    2                      6                22
+  //          d    qh                     q[16]
+  // bits     f16  bit k: 5th bit of y[k] hi: y[j+16], lo: y[j]
+  //
+  // y = ((q | bit << 4) - 16) * d
+  Q5_0(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 22, y += 32) {
+      const d = half(bytes, b);
+      const qh = word(bytes, b + 2);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 6 + j]!;
+        out[y + j] = (((q & 15) | (((qh >> j) << 4) & 16)) - 16) * d;
+        out[y + 16 + j] = (((q >> 4) | ((qh >> (j + 12)) & 16)) - 16) * d;
+      }
+    }
+  },
+
+  // byte     0    2    4                      8                24
+  //          d    m    qh                     q[16]
+  // bits     f16  f16  bit k: 5th bit of y[k] hi: y[j+16], lo: y[j]
+  //
+  // y = (q | bit << 4) * d + m
+  Q5_1(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 24, y += 32) {
+      const d = half(bytes, b);
+      const m = half(bytes, b + 2);
+      const qh = word(bytes, b + 4);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 8 + j]!;
+        out[y + j] = ((q & 15) | (((qh >> j) << 4) & 16)) * d + m;
+        out[y + 16 + j] = ((q >> 4) | ((qh >> (j + 12)) & 16)) * d + m;
+      }
+    }
+  },
+
+  // byte     0    2                34
+  //          d    q[32]
+  // bits     f16  i8
+  //
+  // y = q * d
+  Q8_0(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 34, y += 32) {
+      const d = half(bytes, b);
+      for (let j = 0; j < 32; j++) out[y + j] = ((bytes[b + 2 + j]! << 24) >> 24) * d;
+    }
+  },
+
+  // byte     0    2       4                36
+  //          d    sum     q[32]
+  // bits     f16  unused  i8
+  //
+  // y = q * d
+  Q8_1(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 36, y += 32) {
+      const d = half(bytes, b);
+      for (let j = 0; j < 32; j++) out[y + j] = ((bytes[b + 4 + j]! << 24) >> 24) * d;
+    }
+  },
+
+  // byte     0    2                18
+  //          d    q[16]
+  // bits     f16  1 each, bit k of byte j: y[8j+k]
+  //
+  // y = q ? d : -d
+  Q1_0(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 128) {
+      const d = half(bytes, b);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 2 + j]!;
+        for (let k = 0; k < 8; k++) out[y + j * 8 + k] = (((q >> k) & 1) * 2 - 1) * d;
+      }
+    }
+  },
+
+  // byte     0    2                18
+  //          d    q[16]
+  // bits     f16  2 each, pair k of byte j: y[4j+k]
+  //
+  // y = (q - 1) * d
+  Q2_0(bytes, from, count, out, to) {
+    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 64) {
+      const d = half(bytes, b);
+      for (let j = 0; j < 16; j++) {
+        const q = bytes[b + 2 + j]!;
+        const at = y + j * 4;
+        out[at] = ((q & 3) - 1) * d;
+        out[at + 1] = (((q >> 2) & 3) - 1) * d;
+        out[at + 2] = (((q >> 4) & 3) - 1) * d;
+        out[at + 3] = ((q >> 6) - 1) * d;
+      }
+    }
+  },
+} satisfies DecoderTable;

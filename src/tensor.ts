@@ -1,0 +1,283 @@
+/** One tensor of an open file. */
+import { inspect } from "node:util";
+import { attempt, checkSupported, dtypeNumber, runJob } from "./dequantize";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
+import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
+import { type NativeTensors, native } from "./native";
+import {
+  type AsyncOptions,
+  checkDType,
+  checkOptions,
+  checkOut,
+  checkRange,
+  type Dequantized,
+  type DequantizeOptions,
+  type DType,
+  explainFailure,
+  type OutArray,
+  type Output,
+  type Range,
+} from "./options";
+import { type GgmlType, type GgmlTypeInfo, typeName } from "./types";
+
+/** Options of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
+export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
+  /** Default `"f32"`. */
+  dtype?: D | undefined;
+  /** Filled and returned; exactly `indexes.length * shape[0]` long. May be backed by a SharedArrayBuffer. */
+  out?: A | undefined;
+}
+
+/** Checked arguments of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
+interface Rows extends Output {
+  dtype: DType;
+  rows: Float64Array;
+  /** Elements of the result. */
+  length: number;
+}
+
+/** The most rows of one call: their indexes alone take 2 GiB. */
+const MAX_ROWS = 2 ** 28;
+
+let createTensor: (file: OpenFile, columns: NativeTensors, position: number, name: string) => GgufTensor;
+
+/**
+ * A tensor: what it is (readable for ever), its stored bytes, and its values as numbers (both `ERR_GGUF_CLOSED`
+ * once the file is closed).
+ *
+ * Elements are counted in the order in which they are stored: `shape[0]` is the row length, so a row-major matrix
+ * of R rows and C columns has the shape `[C, R]` and its row r is elements r * C to (r + 1) * C.
+ */
+export class GgufTensor {
+  readonly #file: OpenFile;
+  readonly #columns: NativeTensors;
+  readonly #position: number;
+  readonly #name: string;
+  #shape: readonly number[] | undefined;
+
+  static {
+    createTensor = (...args) => new GgufTensor(PRIVATE, ...args);
+  }
+
+  private constructor(
+    key: typeof PRIVATE,
+    file: OpenFile,
+    columns: NativeTensors,
+    position: number,
+    name: string,
+  ) {
+    if (key !== PRIVATE) throw illegalConstructor("tensors come with a GgufFile");
+    this.#file = file;
+    this.#columns = columns;
+    this.#position = position;
+    this.#name = name;
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  /** The type's name; `unknown(NUMBER)` for a number that is not in {@link ggmlTypes}. */
+  get type(): GgmlType | `unknown(${number})` {
+    return typeName(this.#columns.types[this.#position] as number);
+  }
+
+  /** As stored, one to four dimensions: `shape[0]` is the contiguous one (ggml's `ne`). */
+  get shape(): readonly number[] {
+    if (this.#shape === undefined) {
+      const { dimCounts, shapes } = this.#columns;
+      const first = this.#position * 4;
+      const shape = Array.from(shapes.subarray(first, first + (dimCounts[this.#position] as number)));
+      this.#shape = Object.freeze(shape);
+    }
+    return this.#shape;
+  }
+
+  /** The product of `shape`. */
+  get elementCount(): number {
+    return this.#columns.elementCounts[this.#position] as number;
+  }
+
+  /** Bytes in the file; NaN for an unknown type. */
+  get byteLength(): number {
+    return this.#columns.byteLengths[this.#position] as number;
+  }
+
+  /** The tensor's first byte, counted from the start of its file. */
+  get offset(): number {
+    return this.#columns.offsets[this.#position] as number;
+  }
+
+  /**
+   * The stored bytes. Zero-copy, except for a file opened with access "read": then a copy. Writing to them never
+   * reaches the file (with {@link parse} they are the caller's own bytes). Their length is 0 once the file is closed.
+   * @throws GgufError ERR_GGUF_CLOSED; ERR_GGUF_UNSUPPORTED_TYPE for an unknown type, whose size is not known;
+   *   ERR_GGUF_TRUNCATED where a file opened with `partial` does not have them
+   */
+  bytes(): Uint8Array {
+    const handle = handleOf(this.#file);
+    this.#known();
+    return native.bytes(handle, this.#position);
+  }
+
+  /**
+   * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and `bf16` a
+   * `Uint16Array` of bits.
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_RANGE where `start` or `end` are not whole blocks of the tensor, `out` has another
+   *   length than `end - start`, or the result is too large for one typed array (use `start` and `end`);
+   *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
+   */
+  dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+    options?: DequantizeOptions<D, A>,
+  ): A;
+  dequantizeSync(options?: DequantizeOptions): OutArray {
+    const { dtype, start, end, given, out } = this.#range(options);
+    const handle = handleOf(this.#file);
+    const result = attempt(
+      () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),
+      (error) => explainFailure(error, end - start, this.#subject()),
+    );
+    return given ?? result;
+  }
+
+  /**
+   * As {@link dequantizeSync}, off the main thread and on every core. Closing the file does not disturb work that
+   * has begun. `out` is written directly where its memory cannot go away (a SharedArrayBuffer) and at the end
+   * otherwise.
+   * @throws the reason of `options.signal` once that is aborted; otherwise as {@link dequantizeSync}
+   */
+  dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+    options?: DequantizeOptions<D, A> & AsyncOptions,
+  ): Promise<A>;
+  async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
+    const { dtype, start, end, given, out } = this.#range(options);
+    const position = this.#position;
+    const handle = handleOf(this.#file);
+    const result = await runJob(
+      options,
+      (onProgress) =>
+        native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, onProgress),
+      (error) => explainFailure(error, end - start, this.#subject()),
+    );
+    return given ?? result;
+  }
+
+  /**
+   * Rows of `shape[0]` elements by index, in the order given, repeats allowed: what an embedding look-up needs. The
+   * cost is that of the rows asked for, whatever the size of the tensor.
+   * @param indexes row numbers, from 0 to `elementCount / shape[0] - 1`
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_RANGE for a row that is not there or an `out` of another length; otherwise as
+   *   {@link dequantizeSync}
+   */
+  rowsSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+    indexes: ArrayLike<number>,
+    options?: RowsOptions<D, A>,
+  ): A;
+  rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
+    const { rows, dtype, length, given, out } = this.#rows(indexes, options);
+    const handle = handleOf(this.#file);
+    const result = attempt(
+      () => native.rows(handle, this.#position, rows, dtypeNumber(dtype), out),
+      (error) => explainFailure(error, length, this.#subject()),
+    );
+    return given ?? result;
+  }
+
+  /**
+   * As {@link rowsSync}, off the main thread and on every core. `indexes` may change once this has returned. `out` is
+   * written as by {@link dequantize}.
+   * @throws the reason of `options.signal` once that is aborted; otherwise as {@link rowsSync}
+   */
+  rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+    indexes: ArrayLike<number>,
+    options?: RowsOptions<D, A> & AsyncOptions,
+  ): Promise<A>;
+  async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
+    const { rows, dtype, length, given, out } = this.#rows(indexes, options);
+    const position = this.#position;
+    const handle = handleOf(this.#file);
+    const result = await runJob(
+      options,
+      (onProgress) => native.rowsAsync(handle, position, rows, dtypeNumber(dtype), out, onProgress),
+      (error) => explainFailure(error, length, this.#subject()),
+    );
+    return given ?? result;
+  }
+
+  /** What this is, for `JSON.stringify`: no data. */
+  toJSON(): Record<string, unknown> {
+    const { type, shape, elementCount, byteLength, offset } = this;
+    return { name: this.#name, type, shape, elementCount, byteLength, offset };
+  }
+
+  /** @internal */
+  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+    return depth < 0 ? `[${GgufTensor.name}]` : `${GgufTensor.name} ${inspectValue(this.toJSON(), options)}`;
+  }
+
+  /** The type's row of {@link ggmlTypes}; throws ERR_GGUF_UNSUPPORTED_TYPE where there is no kernel for it. */
+  #known(): GgmlTypeInfo {
+    return checkSupported(this.type, this.#subject());
+  }
+
+  #range(options: DequantizeOptions | undefined): Range {
+    checkOptions(options);
+    handleOf(this.#file);
+    return checkRange(options, this.elementCount, this.#known().blockSize, this.#subject());
+  }
+
+  #rows(indexes: unknown, options: RowsOptions | undefined): Rows {
+    const rows = this.#checkRows(indexes);
+    const given = checkOptions(options);
+    const dtype = checkDType(given.dtype);
+    const length = rows.length * (this.shape[0] ?? 1);
+    const output = checkOut(given.out, dtype, length, this.#subject());
+    handleOf(this.#file);
+    this.#known();
+    return { rows, dtype, length, ...output };
+  }
+
+  #checkRows(indexes: unknown): Float64Array {
+    if (typeof indexes !== "object" || indexes === null || !("length" in indexes)) {
+      throw invalidArgType("indexes", "an array or a typed array", indexes);
+    }
+    const { length } = indexes;
+    if (typeof length !== "number") throw invalidArgType("indexes.length", "of type number", length);
+    if (!Number.isInteger(length) || length < 0 || length > MAX_ROWS) {
+      throw this.#rangeError(`indexes.length must be a whole number up to ${MAX_ROWS}, found ${length}`);
+    }
+    const rowCount = this.shape.slice(1).reduce((product, dim) => product * dim, 1);
+    const rows = new Float64Array(length);
+    for (let i = 0; i < length; i++) {
+      const row = (indexes as ArrayLike<unknown>)[i];
+      if (typeof row !== "number") throw invalidArgType(`indexes[${i}]`, "of type number", row);
+      if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
+        const rule =
+          rowCount === 0 ? "the tensor has no rows" : `rows are whole numbers from 0 to ${rowCount - 1}`;
+        throw this.#rangeError(`indexes[${i}] is ${row}, ${rule}`);
+      }
+      rows[i] = row;
+    }
+    return rows;
+  }
+
+  #subject(): GgufErrorSubject {
+    return { path: this.#file.path, tensor: this.#name };
+  }
+
+  #rangeError(detail: string): GgufError {
+    return new GgufError("ERR_GGUF_RANGE", detail, this.#subject());
+  }
+}
+
+/** The tensors of an open file, in file order. @internal */
+export function createTensors(file: OpenFile): Map<string, GgufTensor> {
+  const columns = native.tensors(handleOf(file));
+  const tensors = new Map<string, GgufTensor>();
+  for (const [name, position] of indexNames(columns.names)) {
+    tensors.set(name, createTensor(file, columns, position, name));
+  }
+  return tensors;
+}

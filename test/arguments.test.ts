@@ -1,0 +1,243 @@
+/** Every public function with every kind of wrong argument: a TypeError in Node's wording, never anything else. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import {
+  dequantize,
+  dequantizeSync,
+  GgufError,
+  GgufFile,
+  GgufMetadata,
+  GgufTensor,
+  open,
+  openSync,
+  parse,
+} from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { str, writeGguf } from "./support/gguf-writer";
+import { goldenPath } from "./support/golden";
+
+const ANY: unknown[] = [
+  ...[undefined, null, true, 0, -1, 1.5, Number.NaN, 5n, "text", Symbol("s"), () => 1, {}, [], new Date()],
+  ...[
+    new Map(),
+    new ArrayBuffer(8),
+    new DataView(new ArrayBuffer(8)),
+    new Uint8Array(8),
+    new Float64Array(2),
+  ],
+  ...[new Proxy({}, {}), Object.create(null), Promise.resolve(), new WeakMap(), /x/, new Error("e")],
+];
+const isString = (value: unknown) => typeof value === "string";
+const isFunction = (value: unknown) => typeof value === "function";
+const isUint8Array = (value: unknown) => value instanceof Uint8Array;
+const isBytes = (value: unknown) => isUint8Array(value) || value instanceof ArrayBuffer;
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+const isAbsent = (value: unknown) => value === undefined;
+
+/** Throws a TypeError with ERR_INVALID_ARG_TYPE that names the argument. */
+function refuses(name: string, run: (value: never) => unknown, accepts: (value: unknown) => boolean): void {
+  test(`${name}`, async () => {
+    for (const value of ANY) {
+      if (accepts(value)) continue;
+      const what = String(Object.prototype.toString.call(value));
+      const is = (error: unknown) => {
+        assert.ok(error instanceof TypeError, `${what}: ${error}`);
+        assert.equal((error as NodeJS.ErrnoException).code, "ERR_INVALID_ARG_TYPE", what);
+        assert.match(error.message, /^The ("\S+" argument|property '\S+') must be .*\. Received /, what);
+        return true;
+      };
+      let result: unknown;
+      try {
+        result = run(value as never);
+      } catch (error) {
+        is(error);
+        continue;
+      }
+      assert.ok(result instanceof Promise, `${what} was accepted`);
+      await assert.rejects(result, is);
+    }
+  });
+}
+
+const content = writeGguf({
+  metadata: [["general.architecture", str("x")]],
+  tensors: [{ name: "t", type: 0, shape: [4, 2], bytes: new Uint8Array(32) }],
+});
+const file = parse(content);
+const tensor = file.tensor("t");
+const { metadata } = file;
+const optional = (accepts: (value: unknown) => boolean) => (value: unknown) =>
+  isAbsent(value) || accepts(value);
+
+describe("wrong types of", () => {
+  refuses("openSync: path", (x) => openSync(x), isString);
+  refuses("openSync: options", (x) => openSync(goldenPath, x), optional(isObject));
+  refuses("openSync: access", (access) => openSync(goldenPath, { access }), optional(isString));
+  refuses(
+    "openSync: splits",
+    (splits) => openSync(goldenPath, { splits }),
+    optional((x) => x === true),
+  );
+  refuses(
+    "openSync: partial",
+    (partial) => openSync(goldenPath, { partial }),
+    optional((x) => x === true),
+  );
+  refuses("open: path", (x) => open(x), isString);
+  refuses("open: options", (x) => open(goldenPath, x), optional(isObject));
+  refuses("open: signal", (signal) => open(goldenPath, { signal }), isAbsent);
+  refuses("parse: bytes", (x) => parse(x), isBytes);
+  refuses("parse: options", (x) => parse(content, x), optional(isObject));
+  refuses(
+    "parse: partial",
+    (partial) => parse(content, { partial }),
+    optional((x) => x === true),
+  );
+  refuses("file.tensor: name", (x) => file.tensor(x), isString);
+  for (const method of [
+    "get",
+    "has",
+    "typeOf",
+    "bytes",
+    "string",
+    "number",
+    "boolean",
+    "strings",
+    "numbers",
+    "arch",
+  ] as const) {
+    refuses(`metadata.${method}: key`, (x) => metadata[method](x), isString);
+  }
+  refuses("metadata.forEach: callback", (x) => metadata.forEach(x), isFunction);
+  refuses("tensor.dequantizeSync: options", (x) => tensor.dequantizeSync(x), optional(isObject));
+  refuses("tensor.dequantize: options", (x) => tensor.dequantize(x), optional(isObject));
+  refuses(
+    "tensor.rowsSync: indexes",
+    (x) => tensor.rowsSync(x),
+    (x) => isObject(x) && "length" in (x as object),
+  );
+  refuses("tensor.rowsSync: options", (x) => tensor.rowsSync([0], x), optional(isObject));
+  refuses("tensor.rowsSync: dtype", (dtype) => tensor.rowsSync([0], { dtype }), optional(isString));
+  refuses("tensor.rowsSync: out", (out) => tensor.rowsSync([0], { out }), isAbsent);
+  for (const [name, run] of Object.entries({
+    dequantizeSync,
+    dequantize,
+    reference: reference.dequantizeSync,
+  })) {
+    const blocks = new Uint8Array(4);
+    refuses(`${name}: type`, (x) => run(x, blocks), isString);
+    refuses(`${name}: blocks`, (x) => run("F32", x), isUint8Array);
+    refuses(`${name}: options`, (x) => run("F32", blocks, x), optional(isObject));
+    refuses(`${name}: dtype`, (dtype) => run("F32", blocks, { dtype }), optional(isString));
+    refuses(
+      `${name}: start`,
+      (start) => run("F32", blocks, { start }),
+      (x) => isAbsent(x) || typeof x === "number",
+    );
+    refuses(
+      `${name}: end`,
+      (end) => run("F32", blocks, { end }),
+      (x) => isAbsent(x) || typeof x === "number",
+    );
+    refuses(`${name}: out`, (out) => run("F32", blocks, { out }), isAbsent);
+  }
+  refuses("dequantize: signal", (signal) => dequantize("F32", new Uint8Array(4), { signal }), isAbsent);
+  refuses(
+    "dequantize: onProgress",
+    (f) => dequantize("F32", new Uint8Array(4), { onProgress: f }),
+    optional(isFunction),
+  );
+});
+
+describe("values that mean nothing", () => {
+  const means = { name: "TypeError", code: "ERR_INVALID_ARG_VALUE" };
+  test("access, dtype, a path with a null byte", () => {
+    assert.throws(() => openSync(goldenPath, { access: "MMAP" as never }), means);
+    assert.throws(() => tensor.dequantizeSync({ dtype: "f64" as never }), means);
+    assert.throws(() => tensor.rowsSync([0], { dtype: "F16" as never }), means);
+    assert.throws(() => openSync("a\0b"), means);
+  });
+  test("a URL that is no file", () => {
+    assert.throws(() => openSync(new URL("https://example.com/x.gguf")), { code: "ERR_INVALID_URL_SCHEME" });
+  });
+});
+
+describe("methods on other objects", () => {
+  const others = [
+    undefined,
+    null,
+    {},
+    Object.create(GgufFile.prototype),
+    Object.create(GgufTensor.prototype),
+    5,
+  ];
+  for (const { name, prototype } of [GgufFile, GgufMetadata, GgufTensor]) {
+    const members = Object.entries(Object.getOwnPropertyDescriptors(prototype));
+    for (const symbol of Object.getOwnPropertySymbols(prototype)) {
+      members.push([symbol.toString(), Object.getOwnPropertyDescriptor(prototype, symbol)!]);
+    }
+    for (const [member, { value, get }] of members) {
+      const method = (get ?? value) as unknown;
+      if (member === "constructor" || typeof method !== "function") continue;
+      test(`${name}.${member}`, async () => {
+        for (const other of others) {
+          const run = async () => {
+            const result = method.call(other, "x", {}, () => "");
+            if (typeof result === "object" && result !== null && "next" in result) result.next();
+            await result;
+          };
+          await assert.rejects(run, TypeError, String(other));
+        }
+      });
+    }
+  }
+});
+
+test("constructors are not for callers", () => {
+  for (const type of [GgufFile, GgufMetadata, GgufTensor]) {
+    const make = type as unknown as new (...args: unknown[]) => unknown;
+    assert.throws(() => new make(), { name: "TypeError", code: "ERR_ILLEGAL_CONSTRUCTOR" });
+    assert.throws(() => new make(Symbol("private"), {}, 0), {
+      name: "TypeError",
+      code: "ERR_ILLEGAL_CONSTRUCTOR",
+    });
+  }
+});
+
+test("options with getters that throw, and proxies, pass on what they throw", async () => {
+  const error = new Error("from a getter");
+  const trap = new Proxy(
+    {},
+    {
+      get() {
+        throw error;
+      },
+    },
+  );
+  const is = (actual: unknown) => actual === error;
+  assert.throws(() => openSync(goldenPath, trap), is);
+  assert.throws(() => tensor.dequantizeSync(trap), is);
+  await assert.rejects(tensor.dequantize(trap), is);
+  assert.throws(() => dequantizeSync("F32", new Uint8Array(4), trap), is);
+});
+
+test("a getter that closes the file in the middle", () => {
+  const victim = parse(content);
+  const options = {
+    get start() {
+      victim.close();
+      return 0;
+    },
+  };
+  const t = victim.tensor("t");
+  assert.throws(() => t.dequantizeSync(options), { code: "ERR_GGUF_CLOSED" });
+});
+
+test("GgufError", () => {
+  const error = new GgufError("ERR_GGUF_INVALID", "detail", { path: "p", offset: 7, cause: 1 });
+  assert.ok(error instanceof Error);
+  assert.equal(String(error), "GgufError: p: detail (at byte 7)");
+  assert.deepEqual([error.code, error.path, error.offset, error.cause], ["ERR_GGUF_INVALID", "p", 7, 1]);
+  const plain = new GgufError("ERR_GGUF_CLOSED", "detail");
+  assert.ok(!("path" in plain) && !("offset" in plain) && !("cause" in plain));
+});

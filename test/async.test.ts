@@ -1,0 +1,125 @@
+/** Asynchronous dequantization: results, progress, aborting, outputs that go away. */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { type AsyncOptions, type DequantizeOptions, dequantize, type GgufFile, parse } from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { gaussianBlocks } from "./support/blocks";
+import { firstDifference } from "./support/compare";
+import { writeGguf } from "./support/gguf-writer";
+import { Random } from "./support/random";
+
+// Enough for several pieces on several threads.
+const ELEMENTS = 2 ** 23;
+let blocks: Uint8Array;
+let whole: Float32Array;
+let file: GgufFile;
+
+before(() => {
+  const some = gaussianBlocks("Q4_0", 4096, new Random(7));
+  blocks = new Uint8Array((ELEMENTS / 32) * 18);
+  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  whole = reference.dequantizeSync("Q4_0", blocks);
+  file = parse(writeGguf({ tensors: [{ name: "t", type: 2, shape: [ELEMENTS], bytes: blocks }] }));
+});
+
+type Run = (options?: DequantizeOptions & AsyncOptions) => Promise<Float32Array | Uint16Array>;
+const ways: Record<string, Run> = {
+  "free function": (options) => dequantize("Q4_0", blocks, options),
+  tensor: (options) => file.tensor("t").dequantize(options),
+};
+
+for (const [name, run] of Object.entries(ways)) {
+  describe(name, () => {
+    test("gives what the reference gives", async () => {
+      assert.equal(firstDifference((await run()) as Float32Array, whole), -1);
+    });
+    test("ranges", async () => {
+      const part = await run({ start: 32, end: 2 ** 22 + 64 });
+      assert.equal(firstDifference(part as Float32Array, whole.subarray(32, 2 ** 22 + 64)), -1);
+    });
+    test("f16", async () => {
+      const expected = reference.dequantizeSync("Q4_0", blocks, { dtype: "f16", end: 65536 });
+      assert.deepEqual(await run({ dtype: "f16", end: 65536 }), expected);
+    });
+    test("out: ordinary memory, part of an array, shared memory", async () => {
+      const out = new Float32Array(ELEMENTS + 2).subarray(1, ELEMENTS + 1);
+      assert.equal(await run({ out }), out);
+      assert.equal(firstDifference(out, whole), -1);
+      const shared = new Float32Array(new SharedArrayBuffer(ELEMENTS * 4));
+      assert.equal(await run({ out: shared }), shared);
+      assert.equal(firstDifference(shared, whole), -1);
+    });
+    test("an out that was detached meanwhile", async () => {
+      const out = new Float32Array(ELEMENTS);
+      const running = run({ out });
+      structuredClone(out.buffer, { transfer: [out.buffer] });
+      await running.then(
+        (result) => assert.equal(result.length, 0),
+        (error) => assert.equal(error.code, "ERR_GGUF_RANGE", error.stack),
+      );
+    });
+    test("many at once", async () => {
+      const results = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => run({ start: i * 32, end: i * 32 + 2 ** 20 })),
+      );
+      results.forEach((result, i) => {
+        const expected = whole.subarray(i * 32, i * 32 + 2 ** 20);
+        assert.equal(firstDifference(result as Float32Array, expected), -1);
+      });
+    });
+    test("progress rises to the total", async () => {
+      const reports: [number, number][] = [];
+      await run({ onProgress: (done, total) => reports.push([done, total]) });
+      assert.ok(reports.length > 0);
+      assert.deepEqual(reports.at(-1), [ELEMENTS, ELEMENTS]);
+      reports.forEach(([done, total], i) => {
+        assert.equal(total, ELEMENTS);
+        assert.ok(done > (reports[i - 1]?.[0] ?? 0) && done <= total);
+      });
+    });
+    test("an exception in onProgress rejects", async () => {
+      const error = new Error("enough");
+      const onProgress = () => {
+        throw error;
+      };
+      await assert.rejects(run({ onProgress }), (actual) => actual === error);
+    });
+    test("aborted before", async () => {
+      const reason = { my: "reason" };
+      await assert.rejects(run({ signal: AbortSignal.abort(reason) }), (actual) => actual === reason);
+    });
+    test("aborted at once, from progress, and after a timeout", async () => {
+      const controller = new AbortController();
+      const running = run({ signal: controller.signal });
+      controller.abort();
+      await assert.rejects(running, { name: "AbortError" });
+      const second = new AbortController();
+      const reason = new Error("stop");
+      const onProgress = () => second.abort(reason);
+      await assert.rejects(run({ signal: second.signal, onProgress }), (actual) => actual === reason);
+    });
+    test("aborted after the end changes nothing", async () => {
+      const controller = new AbortController();
+      const result = await run({ signal: controller.signal });
+      controller.abort();
+      assert.equal(result.length, ELEMENTS);
+    });
+    test("wrong arguments reject, they do not throw", async () => {
+      await assert.rejects(run({ start: 1 }), { code: "ERR_GGUF_RANGE" });
+      await assert.rejects(run(5 as never), { code: "ERR_INVALID_ARG_TYPE" });
+      for (const signal of [null, {}, 5, "x"]) {
+        await assert.rejects(run({ signal: signal as never }), { code: "ERR_INVALID_ARG_TYPE" });
+      }
+      await assert.rejects(run({ onProgress: 5 as never }), { code: "ERR_INVALID_ARG_TYPE" });
+    });
+  });
+}
+
+test("the event loop runs meanwhile", async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const all = Promise.all(Array.from({ length: 10 }, () => file.tensor("t").dequantize()));
+  await all;
+  clearInterval(timer);
+  assert.ok(turns > 0);
+});

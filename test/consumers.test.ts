@@ -1,0 +1,81 @@
+/** The package as its users see it: ES modules and CommonJS, one set of classes, types for both. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { goldenPath } from "./support/golden";
+import { projectRoot, temporaryFolder } from "./support/paths";
+
+const NAMES = [
+  ...["GgufError", "GgufFile", "GgufMetadata", "GgufTensor", "cpu", "dequantize", "dequantizeSync"],
+  ...["ggmlTypes", "open", "openSync", "parse"],
+];
+
+/** A project beside this one that has the package in its node_modules. */
+const project = temporaryFolder();
+mkdirSync(join(project, "node_modules"));
+symlinkSync(projectRoot, join(project, "node_modules", "gguf-native"), "junction");
+
+const node = (...args: string[]) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: project, encoding: "utf8" });
+  assert.equal(status, 0, stderr + stdout);
+  return stdout;
+};
+
+describe("a project that installed the package", () => {
+  test("as an ES module", () => {
+    copyFileSync(join(__dirname, "consumers", "esm.mjs"), join(project, "esm.mjs"));
+    assert.deepEqual(JSON.parse(node("esm.mjs", goldenPath)), {
+      ...{ sameClasses: true, sameNames: true, names: NAMES, isFile: true },
+      ...{ types: 35, isa: "string", lengths: [1, 2048] },
+    });
+  });
+  test("as CommonJS", () => {
+    copyFileSync(join(__dirname, "consumers", "cjs.cjs"), join(project, "cjs.cjs"));
+    assert.deepEqual(JSON.parse(node("cjs.cjs", goldenPath)), { lengths: [2048, 32], names: NAMES });
+  });
+  test("the reference loads no native code", () => {
+    const program = `require("gguf-native/reference");
+      console.log(Object.keys(require.cache).filter((file) => /\\.node$|native\\.js$/.test(file)).length)`;
+    assert.equal(node("-e", program).trim(), "0");
+  });
+  test("the types stand on their own", () => {
+    const source = `import { openSync, GgufFile, type GgufValue } from "gguf-native";
+      import { dequantizeSync } from "gguf-native/reference";
+      const file: GgufFile = openSync(new URL("file:///x"), { access: "read" });
+      const value: GgufValue | undefined = file.metadata.get("x");
+      const map: ReadonlyMap<string, GgufValue> = file.metadata;
+      const floats: Float32Array = file.tensor("x").dequantizeSync();
+      const bits: Uint16Array = file.tensor("x").dequantizeSync({ dtype: "f16", out: new Uint16Array(1) });
+      const later: Promise<Uint16Array> = file.tensor("x").dequantize({ dtype: "bf16", onProgress: (a, b) => a / b });
+      const rows: Float32Array = file.tensor("x").rowsSync([1]);
+      const plain: Float32Array = dequantizeSync("Q4_K", new Uint8Array(144), { start: 0 });
+      // @ts-expect-error: not a tensor type
+      dequantizeSync("Q9_9", new Uint8Array(1));
+      // @ts-expect-error: bits do not go into floats
+      file.tensor("x").dequantizeSync({ dtype: "f16", out: new Float32Array(1) });
+      // @ts-expect-error: not for callers
+      new GgufFile();
+      export { value, map, floats, bits, later, rows, plain };`;
+    writeFileSync(join(project, "consumer.mts"), source);
+    writeFileSync(join(project, "consumer.cts"), source);
+    const options = [
+      "--noEmit",
+      "--strict",
+      "--exactOptionalPropertyTypes",
+      "--module",
+      "node16",
+      "--target",
+      "es2022",
+    ];
+    const types = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")];
+    node(
+      join(projectRoot, "node_modules", "typescript", "bin", "tsc"),
+      ...options,
+      ...types,
+      "consumer.mts",
+      "consumer.cts",
+    );
+  });
+});

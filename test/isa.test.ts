@@ -1,0 +1,54 @@
+/** Every instruction set of this machine, each in a process of its own, against ggml's own results. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu, ggmlTypes } from "gguf-native";
+import { ALL_TYPES, readGolden } from "./support/golden";
+
+const child = join(__dirname, "support", "golden-child.js");
+const run = (isa: string | undefined, args: string[]) =>
+  spawnSync(process.execPath, args, {
+    env: { ...process.env, GGUF_NATIVE_ISA: isa },
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+
+describe("the golden file and random blocks", () => {
+  const goldenCases = readGolden().length;
+  for (const isa of cpu().available) {
+    test(`${ALL_TYPES.length} types on ${isa}`, () => {
+      const { stdout, stderr, status } = run(isa, [child]);
+      assert.equal(status, 0, stderr);
+      assert.equal(stderr, "");
+      const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
+      assert.equal(result.isa, isa);
+      assert.deepEqual(result.failures, []);
+      assert.equal(result.cases, goldenCases * 16 + ALL_TYPES.length * 21);
+    });
+  }
+});
+
+test("cpu", () => {
+  const { isa, available, threads, ...rest } = cpu();
+  assert.deepEqual(rest, {});
+  assert.ok(available.includes(isa));
+  assert.equal(available.at(-1), "scalar");
+  assert.ok(Number.isInteger(threads) && threads >= 1);
+  assert.equal(Object.keys(ggmlTypes).length, 35);
+});
+
+describe("GGUF_NATIVE_ISA", () => {
+  const print = ["-p", "require('gguf-native').cpu().isa"];
+  test("a set that is not there gives one warning that names what is", () => {
+    const { stdout, stderr, status } = run("mmx", print);
+    assert.equal(status, 0);
+    assert.equal(stdout.trim(), run(undefined, print).stdout.trim());
+    const warnings = stderr.split("\n").filter((line) => line.includes("GGUF_NATIVE_ISA"));
+    assert.equal(warnings.length, 1, stderr);
+    assert.match(warnings[0]!, /mmx is not available.*scalar.*; using /);
+  });
+  test("empty is as good as not set", () => {
+    assert.deepEqual(run("", print).stderr, "");
+  });
+});

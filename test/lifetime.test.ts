@@ -1,0 +1,184 @@
+/** Closing with views and work outstanding, garbage collection, worker threads. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { type GgufFile, type OpenOptions, openSync, parse } from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { gaussianBlocks } from "./support/blocks";
+import { firstDifference } from "./support/compare";
+import { str, writeGguf } from "./support/gguf-writer";
+import { temporaryFolder } from "./support/paths";
+import { Random } from "./support/random";
+
+const path = join(temporaryFolder(), "model.gguf");
+const ELEMENTS = 2 ** 22;
+let content: Uint8Array;
+let expected: Float32Array;
+
+before(() => {
+  const some = gaussianBlocks("Q8_0", 4096, new Random(5));
+  const blocks = new Uint8Array((ELEMENTS / 32) * 34);
+  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  expected = reference.dequantizeSync("Q8_0", blocks);
+  const tensors = [{ name: "t", type: 8, shape: [1024, ELEMENTS / 1024], bytes: blocks }];
+  content = writeGguf({ metadata: [["general.name", str("x")]], tensors });
+  writeFileSync(path, content);
+});
+
+const collect = async () => {
+  for (let i = 0; i < 3; i++) {
+    globalThis.gc?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+};
+
+const sources: Record<string, () => GgufFile> = {
+  mmap: () => openSync(path),
+  read: () => openSync(path, { access: "read" } satisfies OpenOptions),
+  parse: () => parse(content),
+};
+
+for (const [name, openFile] of Object.entries(sources)) {
+  describe(`close: ${name}`, () => {
+    test("whatever needs the file throws ERR_GGUF_CLOSED; what is in hand stays", async () => {
+      const file = openFile();
+      const t = file.tensor("t");
+      const { metadata, tensors } = file;
+      assert.equal(metadata.string("general.name"), "x");
+      const facts = JSON.stringify(t);
+      file.close();
+      const closed = { name: "GgufError", code: "ERR_GGUF_CLOSED" };
+      for (const run of [
+        () => file.tensors,
+        () => file.tensor("t"),
+        () => t.bytes(),
+        () => t.dequantizeSync(),
+        () => t.rowsSync([0]),
+        () => metadata.size,
+        () => metadata.get("general.name"),
+        () => metadata.has("general.name"),
+        () => metadata.string("general.name"),
+        () => metadata.typeOf("general.name"),
+        () => metadata.bytes("general.name"),
+        () => metadata.keys(),
+        () => [...metadata],
+        () => metadata.toJSON(),
+        () => metadata.architecture,
+      ]) {
+        assert.throws(run, closed, String(run));
+      }
+      await assert.rejects(t.dequantize(), closed);
+      assert.equal(JSON.stringify(t), facts);
+      assert.equal(tensors.size, 1);
+      assert.deepEqual([file.version, file.byteLength, file.closed], [3, content.length, true]);
+    });
+
+    test("views have length 0 after close", { skip: name !== "mmap" && "only of mapped files" }, () => {
+      const file = openFile();
+      const [a, b] = [file.tensor("t").bytes(), file.tensor("t").bytes()];
+      const part = a.subarray(100, 200);
+      assert.ok(a.length > 0 && b.length === a.length);
+      file.close();
+      assert.deepEqual([a.length, b.length, part.length], [0, 0, 0]);
+      assert.equal(a[0], undefined);
+      a[0] = 1;
+    });
+
+    test("work that has begun completes", async () => {
+      const file = openFile();
+      const running = [
+        file.tensor("t").dequantize(),
+        file.tensor("t").dequantize({ dtype: "bf16" }),
+      ] as const;
+      file.close();
+      assert.equal(firstDifference(await running[0], expected), -1);
+      assert.equal((await running[1]).length, ELEMENTS);
+    });
+
+    test("work and views outlive every reference to the file", async () => {
+      const running = openFile().tensor("t").dequantize();
+      const view = openFile().tensor("t").bytes();
+      await collect();
+      assert.equal(firstDifference(await running, expected), -1);
+      const values = reference.dequantizeSync("Q8_0", view.slice(0, 34 * 1024));
+      assert.equal(firstDifference(values, expected.subarray(0, 32 * 1024)), -1);
+    });
+
+    test("opening and closing many times", () => {
+      for (let i = 0; i < 2000; i++) {
+        const file = openFile();
+        if (i % 3 === 0) file.tensor("t").bytes();
+        if (i % 3 !== 1) file.close();
+      }
+    });
+  });
+}
+
+test("parsed bytes that are detached are closed to readers", async () => {
+  const bytes = content.slice();
+  const file = parse(bytes);
+  const t = file.tensor("t");
+  structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+  assert.throws(() => t.dequantizeSync(), { name: "GgufError" });
+  assert.throws(() => t.bytes(), { name: "GgufError" });
+  await assert.rejects(t.dequantize(), { name: "GgufError" });
+});
+
+test("views that were transferred or cloned", () => {
+  const file = openSync(path);
+  const view = file.tensor("t").bytes();
+  const first = view.slice(0, 64);
+  // Node 20 copies such a buffer and leaves the view as it is.
+  const moved = structuredClone(view, { transfer: [view.buffer as ArrayBuffer] });
+  assert.deepEqual(moved.slice(0, 64), first);
+  const copy = structuredClone(file.tensor("t").bytes().subarray(0, 64));
+  file.close();
+  assert.deepEqual(Buffer.from(copy), Buffer.from(first));
+  assert.ok(moved.length === 0 || Buffer.from(moved.slice(0, 64)).equals(Buffer.from(first)));
+});
+
+test("worker threads, one of them terminated in the middle of work", async () => {
+  const source = `
+    const { workerData, parentPort } = require("node:worker_threads");
+    const { openSync } = require("gguf-native");
+    const file = openSync(workerData.path);
+    const run = () => file.tensor("t").dequantize({ out: new Float32Array(new SharedArrayBuffer(${ELEMENTS * 4})) });
+    if (workerData.forever) {
+      parentPort.postMessage("begun");
+      (function again() { run().then(again); })();
+    } else {
+      run().then((result) => parentPort.postMessage(result[5]));
+    }
+  `;
+  const start = (forever: boolean) => new Worker(source, { eval: true, workerData: { path, forever } });
+  const message = (worker: Worker) =>
+    new Promise<unknown>((resolve, reject) => worker.once("message", resolve).once("error", reject));
+  const workers = [start(false), start(false), start(true)] as const;
+  const results = await Promise.all(workers.map(message));
+  assert.deepEqual(results, [expected[5], expected[5], "begun"]);
+  await workers[2].terminate();
+});
+
+describe("process.exit", () => {
+  for (const [when, code] of Object.entries({
+    "with a file open": "",
+    "with a view": "globalThis.view = t.bytes()",
+    "in the middle of work": "for (let i = 0; i < 4; i++) t.dequantize()",
+    "from progress": "t.dequantize({ onProgress: () => process.exit(0) })",
+    "with an open under way": "open(process.argv[1])",
+    "after close with a view": "globalThis.view = t.bytes(); file.close()",
+  })) {
+    test(when, () => {
+      const program = `const { open, openSync } = require("gguf-native");
+        const file = openSync(process.argv[1]); const t = file.tensor("t"); ${code};
+        ${code.includes("onProgress") ? "" : "process.exit(0)"}`;
+      const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, path], {
+        encoding: "utf8",
+      });
+      assert.deepEqual([status, signal, stderr], [0, null, ""]);
+    });
+  }
+});

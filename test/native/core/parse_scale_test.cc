@@ -1,0 +1,113 @@
+// Large headers, and files that claim to have them.
+#include <chrono>
+
+#include "core/limits.h"
+#include "test/native/core/allocation_meter.h"
+#include "test/native/core/parse_support.h"
+
+namespace gguf::test {
+namespace {
+
+/** Far more than any of these takes, sanitizers and a busy machine included, and far less than quadratic work
+ * would. */
+constexpr double kManySeconds = 10;
+
+double seconds_to_parse(const GgufWriter& w, Header& header) {
+  const auto start = std::chrono::steady_clock::now();
+  auto outcome = parse(w);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_TRUE(outcome.result.ok()) << describe(outcome);
+  if (outcome.result.ok()) header = std::move(outcome.result.value());
+  return seconds.count();
+}
+
+TEST(ParseScale, ManyTensors) {
+  constexpr uint32_t kCount = 200000;
+  GgufWriter w;
+  w.header(kCount, 0);
+  // Backwards, so that the check for overlaps has to sort.
+  for (uint32_t i = 0; i < kCount; i++)
+    w.tensor("tensor." + std::to_string(i), {1}, kF32, 32 * (kCount - 1 - i));
+  w.pad().zeros(32 * kCount);
+  const size_t before = allocated_bytes();
+  Header header;
+  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
+  EXPECT_LT(allocated_bytes() - before, 10 * w.offset());
+  ASSERT_EQ(header.tensors.size(), kCount);
+  EXPECT_EQ(header.find_tensor("tensor.123456"), &header.tensors[123456]);
+}
+
+TEST(ParseScale, ManyKeys) {
+  constexpr uint32_t kCount = 200000;
+  GgufWriter w;
+  w.header(0, kCount);
+  for (uint32_t i = 0; i < kCount; i++) w.key(std::to_string(i), ValueType::kUint8).u8(0);
+  const size_t before = allocated_bytes();
+  Header header;
+  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
+  EXPECT_LT(allocated_bytes() - before, 20 * w.offset());
+  ASSERT_EQ(header.keys.size(), kCount);
+  for (uint32_t i = 0; i < kCount; i += 997) EXPECT_EQ(header.find_key(std::to_string(i)), &header.keys[i]);
+}
+
+TEST(ParseScale, ManyStrings) {
+  constexpr uint32_t kCount = 500000;
+  GgufWriter w;
+  w.header(0, 1).array_key("tokens", ValueType::kString, kCount);
+  for (uint32_t i = 0; i < kCount; i++) w.string("token");
+  const size_t before = allocated_bytes();
+  Header header;
+  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
+  EXPECT_LT(allocated_bytes() - before, size_t{1} << 20);  // they are passed over, not copied
+  EXPECT_EQ(header.keys[0].length, kCount);
+}
+
+TEST(ParseScale, ManyInnerArrays) {
+  constexpr uint32_t kCount = 500000;
+  GgufWriter w;
+  w.header(0, 1).array_key("arrays", ValueType::kArray, kCount);
+  for (uint32_t i = 0; i < kCount; i++) w.array(ValueType::kUint8, 1).u8(1);
+  Header header;
+  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
+}
+
+// A file can be as large as it likes to say (a sparse one costs nothing): what it claims takes no memory by
+// itself.
+
+constexpr uint64_t kTebibyte = uint64_t{1} << 40;
+
+TEST(ParseScale, ClaimedCountsTakeNoMemory) {
+  for (const bool keys : {false, true}) {
+    GgufWriter w;
+    w.header(keys ? 0 : kMaxEntries, keys ? kMaxEntries : 0);
+    const size_t before = allocated_bytes();
+    const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
+    EXPECT_TRUE(outcome.need_more) << describe(outcome);
+    EXPECT_LT(allocated_bytes() - before, size_t{16} << 20);
+  }
+}
+
+TEST(ParseScale, TooManyEntries) {
+  GgufWriter w;
+  w.header(kMaxEntries + 1, 0);
+  const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
+  ASSERT_FALSE(outcome.result.ok());
+  EXPECT_FALSE(outcome.need_more);
+  EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(outcome.result.error().offset, 8u);
+}
+
+TEST(ParseScale, TooManyStrings) {
+  GgufWriter w;
+  w.header(0, 1).key("a", ValueType::kArray).type(ValueType::kString);
+  const uint64_t at = w.offset();
+  w.length(kMaxWalkedElements + 1);
+  const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
+  ASSERT_FALSE(outcome.result.ok());
+  EXPECT_FALSE(outcome.need_more);
+  EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(outcome.result.error().offset, at);
+}
+
+}  // namespace
+}  // namespace gguf::test

@@ -1,0 +1,15 @@
+/** Where things are. Tests run from build/test/, two folders below the project. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+
+export const projectRoot = join(__dirname, "..", "..", "..");
+export const fixtures = join(projectRoot, "test", "fixtures");
+
+/** A folder that is removed when the tests of the calling file are done. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "gguf-native-"));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
