@@ -47,7 +47,7 @@
       },
       "conditions": [
         ["OS=='win'", {"defines": ["_HAS_EXCEPTIONS=1", "NOMINMAX", "WIN32_LEAN_AND_MEAN"]}],
-        ["OS=='linux'", {"ldflags": ["-Wl,--exclude-libs,ALL"]}],
+        ["OS=='linux'", {"ldflags": ["-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"]}],
         ["OS=='linux' and static_runtime=='true'", {"ldflags": ["-static-libstdc++", "-static-libgcc"]}],
       ],
     },

@@ -8,6 +8,7 @@ export { type CpuInfo, cpu } from "./cpu";
 export { dequantize, dequantizeSync } from "./dequantize";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file";
+export { allocate, trim } from "./memory";
 export {
   GgufMetadata,
   type GgufTypeName,

@@ -157,6 +157,11 @@ export interface NativeAddon {
   /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
   cancel(job: NativeJob): void;
 
+  /** A zeroed array in memory that the addon owns, to be used as `out`. */
+  allocate(length: number, dtype: NativeDType): NativeOut;
+  /** Gives the memory of collected results back to the system. */
+  trim(): void;
+
   /** Every format of formats.def. */
   formats(): NativeFormat[];
   /** `requested` is what GGUF_NATIVE_ISA asked for, where that is not available. */

@@ -122,7 +122,7 @@ export class GgufTensor {
 
   /**
    * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and `bf16` a
-   * `Uint16Array` of bits.
+   * `Uint16Array` of bits. Bit for bit what ggml computes, but for the sign and payload of a NaN.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws GgufError ERR_GGUF_RANGE where `start` or `end` are not whole blocks of the tensor, `out` has another
    *   length than `end - start`, or the result is too large for one typed array (use `start` and `end`);

@@ -119,6 +119,11 @@ describe("wrong types of", () => {
   refuses("tensor.rowsSync: options", (x) => tensor.rowsSync([0], x), optional(isObject));
   refuses("tensor.rowsSync: dtype", (dtype) => tensor.rowsSync([0], { dtype }), optional(isString));
   refuses("tensor.rowsSync: out", (out) => tensor.rowsSync([0], { out }), isAbsent);
+  refuses("tensor.rows: options", (x) => tensor.rows([0], x), optional(isObject));
+  refuses("tensor.rows: dtype", (dtype) => tensor.rows([0], { dtype }), optional(isString));
+  refuses("tensor.rows: out", (out) => tensor.rows([0], { out }), isAbsent);
+  refuses("tensor.rows: signal", (signal) => tensor.rows([0], { signal }), isAbsent);
+  refuses("tensor.rows: onProgress", (f) => tensor.rows([0], { onProgress: f }), optional(isFunction));
   for (const [name, run] of Object.entries({
     dequantizeSync,
     dequantize,

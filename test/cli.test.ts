@@ -4,7 +4,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { openSync } from "gguf-native";
+import { type GgmlType, ggmlTypes, openSync } from "gguf-native";
+import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { arr, f32, f64, str, u32, u64, writeGguf } from "./support/gguf-writer";
 import { goldenPath } from "./support/golden";
@@ -317,6 +318,32 @@ describe("dequantize", () => {
     assert.equal(signal, "SIGTERM");
     assert.deepEqual(temporary(), []);
   });
+});
+
+describe("every type", () => {
+  const random = new Random(35);
+  const tensors = Object.entries(ggmlTypes).map(([name, { id, blockSize }]) => {
+    const bytes = gaussianBlocks(name as GgmlType, 512 / blockSize, random);
+    return { name, type: id, shape: [256, 2], bytes };
+  });
+  writeFileSync(at("types.gguf"), writeGguf({ tensors }));
+
+  test("verify scans it", () => {
+    const { status, stdout, stderr } = run(["verify", "types.gguf"]);
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.equal(stdout, `ok   types.gguf  ${tensors.length} tensors, 17.9 K values\n`);
+  });
+  test("inspect names it", () => {
+    const { stdout } = run(["inspect", "types.gguf", "--tensors"]);
+    for (const { name } of tensors) assert.match(stdout, new RegExp(`^ +${name} +${name} `, "m"));
+  });
+  for (const type of ["IQ1_M", "NVFP4", "TQ1_0", "I64"] as const) {
+    test(`dequantize ${type}`, () => {
+      assert.equal(run(["dequantize", "types.gguf", type, "-o", `${type}.bin`]).status, 0);
+      const expected = reference.dequantizeSync(type, tensors.find(({ name }) => name === type)!.bytes);
+      assert.deepEqual(readFileSync(at(`${type}.bin`)), Buffer.from(expected.buffer));
+    });
+  }
 });
 
 describe("verify", () => {

@@ -50,6 +50,7 @@ describe("a project that installed the package", () => {
       const bits: Uint16Array = file.tensor("x").dequantizeSync({ dtype: "f16", out: new Uint16Array(1) });
       const later: Promise<Uint16Array> = file.tensor("x").dequantize({ dtype: "bf16", onProgress: (a, b) => a / b });
       const rows: Float32Array = file.tensor("x").rowsSync([1]);
+      const laterRows: Promise<Uint16Array> = file.tensor("x").rows([1], { dtype: "f16" });
       const plain: Float32Array = dequantizeSync("Q4_K", new Uint8Array(144), { start: 0 });
       // @ts-expect-error: not a tensor type
       dequantizeSync("Q9_9", new Uint8Array(1));
@@ -57,9 +58,25 @@ describe("a project that installed the package", () => {
       file.tensor("x").dequantizeSync({ dtype: "f16", out: new Float32Array(1) });
       // @ts-expect-error: not for callers
       new GgufFile();
-      export { value, map, floats, bits, later, rows, plain };`;
+      export { value, map, floats, bits, later, rows, laterRows, plain };`;
     writeFileSync(join(project, "consumer.mts"), source);
     writeFileSync(join(project, "consumer.cts"), source);
+    compile("consumer.mts", "consumer.cts");
+  });
+  test("the types know Float16Array where the library has it", () => {
+    const source = `import { openSync } from "gguf-native";
+      const tensor = openSync("x").tensor("x");
+      const out = new Float16Array(1);
+      const halves: Float16Array = tensor.dequantizeSync({ dtype: "f16", out });
+      const later: Promise<Float16Array> = tensor.rows([1], { dtype: "f16", out });
+      // @ts-expect-error: only for f16
+      tensor.dequantizeSync({ dtype: "bf16", out });
+      export { halves, later };`;
+    writeFileSync(join(project, "half.mts"), source);
+    compile("--lib", "esnext", "half.mts");
+  });
+
+  function compile(...args: string[]): void {
     const options = [
       "--noEmit",
       "--strict",
@@ -70,12 +87,6 @@ describe("a project that installed the package", () => {
       "es2022",
     ];
     const types = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")];
-    node(
-      join(projectRoot, "node_modules", "typescript", "bin", "tsc"),
-      ...options,
-      ...types,
-      "consumer.mts",
-      "consumer.cts",
-    );
-  });
+    node(join(projectRoot, "node_modules", "typescript", "bin", "tsc"), ...options, ...types, ...args);
+  }
 });

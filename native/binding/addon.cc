@@ -49,6 +49,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("dequantizeBlocksAsync", entry<dequantize_blocks_async>);
   add("cancel", entry<cancel_job>);
 
+  add("allocate", entry<allocate_array>);
+  add("trim", entry<trim_pool>);
+
   add("formats", entry<list_formats>);
   add("cpu", entry<describe_cpu>);
   return exports;

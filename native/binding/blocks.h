@@ -14,8 +14,9 @@ namespace gguf::binding {
 /** Where blocks are. Borrows: whoever uses it sees to it that they stay. */
 struct BlockSource {
   const uint8_t* data = nullptr;  // in memory; otherwise
-  const File* file = nullptr;     // to be read,
-  uint64_t offset = 0;            // from here on
+  uint64_t mapped_bytes = 0;   // from data to the end of a mapped file: the system can be told to read ahead
+  const File* file = nullptr;  // to be read,
+  uint64_t offset = 0;         // from here on
   bool big_endian = false;
 };
 
@@ -23,14 +24,15 @@ struct BlockSource {
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
 /**
- * Dequantizes `n_blocks` blocks from block `first_block` of `source` on to `dst`. Blocks to be read pass
- * through `scratch`, in steps of about kChunkBytes. Fails only where the file cannot be read; throws
- * bad_alloc.
+ * Dequantizes `n_blocks` blocks from block `first_block` of `source` on to `dst`, in steps of about
+ * kChunkBytes. Blocks to be read pass through `scratch`. `may_stream`: whole chunks whose pages are present
+ * already are written past the cache. Fails only where the file cannot be read; throws bad_alloc.
  */
-Status decode_blocks(const BlockSource& source, const Format& format, Out out, Store store,
+Status decode_blocks(const BlockSource& source, const Format& format, Out out, bool may_stream,
                      uint64_t first_block, uint64_t n_blocks, void* dst, std::vector<uint8_t>& scratch);
 
-/** How to store an output of `n_bytes`: `present` says that its pages are known to be there already. */
-Store store_for(uint64_t n_bytes, bool present);
+/** Whether an output of `n_bytes` is too large to be found in the cache by whoever reads it next: from 32 MiB
+   on, or from what GGUF_NATIVE_STREAM_MB says. */
+bool may_stream(uint64_t n_bytes);
 
 }  // namespace gguf::binding

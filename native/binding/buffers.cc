@@ -46,8 +46,8 @@ Napi::FunctionReference& constructor_of(Environment& environment, napi_typedarra
  * that it failed to make, and does so in some cases, so that both the maker and the finalizer own it. All on
  * one thread.
  */
-struct Hold {
-  std::shared_ptr<PinnedMemory> memory;
+struct FinalizerHint {
+  std::shared_ptr<BufferHold> hold;
   int owners = 2;
 
   void disown() {
@@ -56,9 +56,9 @@ struct Hold {
 };
 
 void release(napi_env, void*, void* hint) {
-  Hold* const hold = static_cast<Hold*>(hint);
-  hold->memory.reset();
-  hold->disown();
+  FinalizerHint* const own = static_cast<FinalizerHint*>(hint);
+  own->hold->memory.reset();
+  own->disown();
 }
 
 }  // namespace
@@ -123,28 +123,28 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
 }
 
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
-                        std::shared_ptr<PinnedMemory> memory) {
+                        std::shared_ptr<BufferHold> hold) {
   const napi_env env = environment.env;
   if (n_bytes > SIZE_MAX) return nullptr;
-  Hold* const hold = new Hold{std::move(memory)};
+  FinalizerHint* const hint = new FinalizerHint{std::move(hold)};
   napi_value buffer;
   const napi_status status =
-      napi_create_external_arraybuffer(env, data, static_cast<size_t>(n_bytes), release, hold, &buffer);
+      napi_create_external_arraybuffer(env, data, static_cast<size_t>(n_bytes), release, hint, &buffer);
   if (status == napi_ok) {
-    hold->disown();
+    hint->disown();
     return buffer;
   }
   bool pending = false;
   napi_value exception;
   napi_is_exception_pending(env, &pending);
   if (pending) napi_get_and_clear_last_exception(env, &exception);
-  hold->memory.reset();
-  hold->disown();
+  hint->hold->memory.reset();
+  hint->disown();
   // Refused at the door: the finalizer is known not to be called. After any other failure it may have been
   // called, or may be called yet; where it is not, these few bytes are lost, but not the memory.
   const bool refused = status == napi_no_external_buffers_allowed ||
                        ((status == napi_pending_exception || status == napi_cannot_run_js) && !pending);
-  if (refused) delete hold;
+  if (refused) delete hint;
   return nullptr;
 }
 

@@ -38,12 +38,17 @@ napi_value new_typed_array(Environment& environment, napi_typedarray_type type, 
 napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
                     uint64_t byte_offset, uint64_t length);
 
+/** What an external ArrayBuffer keeps: emptied when Node says that the buffer is gone. On its thread only. */
+struct BufferHold {
+  std::shared_ptr<PinnedMemory> memory;
+};
+
 /**
- * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps `memory` until it is collected
- * or detached. nullptr where that cannot be: the runtime forbids it (Electron), or has a lower limit for
- * these.
+ * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps what `hold` does until it is
+ * collected or detached. nullptr where that cannot be: the runtime forbids it (Electron), or has a lower
+ * limit for these.
  */
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
-                        std::shared_ptr<PinnedMemory> memory);
+                        std::shared_ptr<BufferHold> hold);
 
 }  // namespace gguf::binding

@@ -7,12 +7,12 @@
 namespace gguf::binding {
 
 ChunkedDecode::ChunkedDecode(const BlockSource& source, BlockOrder order, const Format& format, Out out,
-                             Store store, uint64_t n_blocks, void* dst)
+                             bool may_stream, uint64_t n_blocks, void* dst)
     : source_(source),
       order_(std::move(order)),
       format_(format),
       out_(out),
-      store_(store),
+      may_stream_(may_stream),
       n_blocks_(n_blocks),
       dst_(static_cast<uint8_t*>(dst)) {
   const uint64_t chunk_elements = kChunkBytes / out_bytes(out);
@@ -49,12 +49,13 @@ Status ChunkedDecode::decode(uint64_t first, uint64_t count, std::vector<uint8_t
   const uint64_t out_block_bytes = format_.block_elements * out_bytes(out_);
   uint8_t* to = dst_ + first * out_block_bytes;
   const uint64_t row_blocks = order_.row_blocks;
-  if (row_blocks == 0) return decode_blocks(source_, format_, out_, store_, first, count, to, scratch);
+  if (row_blocks == 0) return decode_blocks(source_, format_, out_, may_stream_, first, count, to, scratch);
   while (count > 0) {
     const uint64_t in_row = first % row_blocks;
     const uint64_t n = std::min(count, row_blocks - in_row);
     const uint64_t from = order_.rows[static_cast<size_t>(first / row_blocks)] * row_blocks + in_row;
-    if (Status failure = decode_blocks(source_, format_, out_, store_, from, n, to, scratch)) return failure;
+    if (Status failure = decode_blocks(source_, format_, out_, may_stream_, from, n, to, scratch))
+      return failure;
     first += n;
     count -= n;
     to += n * out_block_bytes;

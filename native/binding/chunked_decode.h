@@ -24,7 +24,7 @@ struct BlockOrder {
 class ChunkedDecode {
  public:
   /** `n_blocks` are decoded in all. */
-  ChunkedDecode(const BlockSource& source, BlockOrder order, const Format& format, Out out, Store store,
+  ChunkedDecode(const BlockSource& source, BlockOrder order, const Format& format, Out out, bool may_stream,
                 uint64_t n_blocks, void* dst);
 
   /**
@@ -58,7 +58,7 @@ class ChunkedDecode {
   const BlockOrder order_;
   const Format& format_;
   const Out out_;
-  const Store store_;
+  const bool may_stream_;
   const uint64_t n_blocks_;
   uint8_t* const dst_;
   uint64_t chunk_blocks_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,14 +13,13 @@
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
+#include "binding/page_pool.h"
 #include "binding/strings.h"
+#include "core/pages.h"
 
 namespace gguf::binding {
 
 namespace {
-
-/** Smaller results are always made in ordinary memory. */
-constexpr uint64_t kMinOwnBytes = uint64_t{1} << 20;
 
 [[noreturn]] void throw_range(const Call& call, std::string detail, const std::string* path) {
   throw_error(call.environment(), Error{ErrorCode::kRange, std::move(detail)}, path);
@@ -79,9 +79,8 @@ const std::vector<uint64_t>& rows_argument(const Call& call, size_t index, const
 /** Decodes as many blocks as `range` has, from block `first_block` of `source` on, and throws what fails. */
 void decode(const Call& call, const BlockSource& source, uint64_t first_block, const BlockRange& range,
             void* dst, const std::string* path) {
-  const Store store = store_for(range.dst_bytes(), false);
-  const Status failure = decode_blocks(source, *range.format, range.out, store, first_block, range.n_blocks,
-                                       dst, call.environment().scratch);
+  const Status failure = decode_blocks(source, *range.format, range.out, may_stream(range.dst_bytes()),
+                                       first_block, range.n_blocks, dst, call.environment().scratch);
   if (failure) throw_error(call.environment(), *failure, path);
 }
 
@@ -109,19 +108,28 @@ BlockRange range_argument(const Call& call, size_t index, const Format& format, 
   return range;
 }
 
-Output new_output(Environment& environment, Out out, uint64_t n_elements, NewOutput where) {
+Output new_output(Environment& environment, Out out, uint64_t n_elements) {
   const uint64_t n_bytes = n_elements * out_bytes(out);
   Output output{nullptr, nullptr, false};
-  if (where == NewOutput::kOurs && n_bytes >= kMinOwnBytes) {
-    const std::shared_ptr<PinnedMemory> memory = PinnedMemory::allocate(n_bytes);
-    const napi_value buffer = new_external(environment, memory->data(), n_bytes, memory);
+  const bool is_large = n_bytes >= page_pool::kMinBytes;
+  if (is_large && environment.lent_results.has_room(n_bytes)) {
+    const auto hold = std::make_shared<BufferHold>();
+    napi_value buffer = nullptr;
+    try {
+      hold->memory = PinnedMemory::allocate(n_bytes);
+      output.data = hold->memory->data();
+      buffer = new_external(environment, output.data, n_bytes, hold);
+    } catch (const std::bad_alloc&) {
+      // JavaScript will say that there is no room for so much.
+    }
     if (buffer != nullptr) {
-      output.data = memory->data();
+      environment.lent_results.lend(buffer, hold);
       output.array = new_view(environment, output_type(out), buffer, 0, n_elements);
       return output;
     }
   }
   output.array = new_typed_array(environment, output_type(out), n_elements, &output.data);
+  if (is_large) want_huge_pages(output.data, static_cast<size_t>(n_bytes));
   return output;
 }
 
@@ -176,6 +184,34 @@ BlockBytes same_blocks(const Call& call, const BlockBytes& before) {
   return now;
 }
 
+napi_value allocate_array(const Call& call) {
+  const uint64_t length = call.whole(0, "length");
+  const Out out = dtype_argument(call, 1);
+  if (length > SIZE_MAX / out_bytes(out))
+    throw_range(call, "an array of that length does not fit in memory", nullptr);
+  const uint64_t n_bytes = length * out_bytes(out);
+  Environment& environment = call.environment();
+  if (n_bytes > 0) {
+    const auto hold = std::make_shared<BufferHold>();
+    try {
+      hold->memory = PinnedMemory::allocate(n_bytes);
+    } catch (const std::bad_alloc&) {
+      throw_range(call, "there is no memory for " + std::to_string(n_bytes) + " bytes", nullptr);
+    }
+    uint8_t* const data = hold->memory->data();
+    std::memset(data, 0, static_cast<size_t>(n_bytes));
+    const napi_value buffer = new_external(environment, data, n_bytes, hold);
+    if (buffer != nullptr) return new_view(environment, output_type(out), buffer, 0, length);
+  }
+  void* data;
+  return new_typed_array(environment, output_type(out), length, &data);
+}
+
+napi_value trim_pool(const Call&) {
+  page_pool::trim();
+  return nullptr;
+}
+
 napi_value dequantize_sync(const Call& call) {
   FileHandle& file = FileHandle::of(call, 0);
   Environment& environment = call.environment();
@@ -185,7 +221,7 @@ napi_value dequantize_sync(const Call& call) {
   Output output;
   if (!output_argument(call, 5, range.out, range.n_elements(), file.path(), &output)) {
     file.blocks(environment, tensor, range.skipped_bytes(), range.src_bytes());
-    output = new_output(environment, range.out, range.n_elements(), NewOutput::kOrdinary);
+    output = new_output(environment, range.out, range.n_elements());
   }
   const BlockSource source = file.blocks(environment, tensor, range.skipped_bytes(), range.src_bytes());
   decode(call, source, 0, range, output.data, file.path());
@@ -213,7 +249,7 @@ napi_value dequantize_rows(const Call& call) {
   Output output;
   if (!output_argument(call, 4, row.out, selection.n_elements(), file.path(), &output)) {
     file.blocks(environment, tensor, 0, selection.n_bytes);
-    output = new_output(environment, row.out, selection.n_elements(), NewOutput::kOrdinary);
+    output = new_output(environment, row.out, selection.n_elements());
   }
   const BlockSource source = file.blocks(environment, tensor, 0, selection.n_bytes);
   uint8_t* to = static_cast<uint8_t*>(output.data);
@@ -229,7 +265,7 @@ napi_value dequantize_blocks_sync(const Call& call) {
   const BlockRange range = range_argument(call, 2, *blocks.format, blocks.n_elements, nullptr);
   Output output;
   if (!output_argument(call, 5, range.out, range.n_elements(), nullptr, &output)) {
-    output = new_output(call.environment(), range.out, range.n_elements(), NewOutput::kOrdinary);
+    output = new_output(call.environment(), range.out, range.n_elements());
     blocks = same_blocks(call, blocks);
   }
   BlockSource source;

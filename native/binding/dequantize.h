@@ -42,22 +42,15 @@ BlockRange range_argument(const Call& call, size_t index, const Format& format, 
                           const std::string* path);
 /** dtype: 0, 1 or 2. */
 Out dtype_argument(const Call& call, size_t index);
-/** Where a new output lies. */
-enum class NewOutput : uint8_t {
-  /** In an ordinary ArrayBuffer, freed as soon as it is collected. */
-  kOrdinary,
-  /** In memory of ours, if it is large. Node frees an external buffer only when the event loop gets a turn:
-     not for synchronous calls, since a loop of these would pile up memory without end. */
-  kOurs,
-};
-
 /**
  * The array of argument `index`, which must have `n_elements` elements fit for `out`. False where it is
  * undefined: then make one, but only when it is known that there is something to fill it with.
  */
 bool output_argument(const Call& call, size_t index, Out out, uint64_t n_elements, const std::string* path,
                      Output* output);
-Output new_output(Environment& environment, Out out, uint64_t n_elements, NewOutput where);
+/** A large result lies in memory of ours, which is used again; a small one, or where that cannot be, in
+ * ordinary. */
+Output new_output(Environment& environment, Out out, uint64_t n_elements);
 /** The type of array that holds `out`. */
 napi_typedarray_type output_type(Out out);
 
@@ -82,6 +75,11 @@ struct BlockBytes {
 BlockBytes blocks_argument(const Call& call);
 /** The same, looked up again: making an output calls into the runtime, after which no pointer is trusted. */
 BlockBytes same_blocks(const Call& call, const BlockBytes& before);
+
+/** A zeroed array in memory of ours: allocate(length, dtype). */
+napi_value allocate_array(const Call& call);
+/** Gives the memory of collected results back to the system: trim(). */
+napi_value trim_pool(const Call& call);
 
 napi_value dequantize_sync(const Call& call);
 napi_value dequantize_rows(const Call& call);

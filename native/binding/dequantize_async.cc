@@ -52,7 +52,7 @@ napi_value dequantize_async(const Call& call) {
   input.on_progress = progress_argument(call, 6);
   if (!output_argument(call, 5, input.range.out, input.range.n_elements(), file.path(), &input.output)) {
     file.blocks(environment, tensor, input.range.skipped_bytes(), input.range.src_bytes());
-    input.output = new_output(environment, input.range.out, input.range.n_elements(), NewOutput::kOurs);
+    input.output = new_output(environment, input.range.out, input.range.n_elements());
   }
   input.source = file.pinned_blocks(environment, tensor, input.range.skipped_bytes(), input.range.src_bytes(),
                                     &input.hold);
@@ -74,7 +74,7 @@ napi_value dequantize_rows_async(const Call& call) {
   input.on_progress = progress_argument(call, 5);
   if (!output_argument(call, 4, row.out, n_elements, file.path(), &input.output)) {
     file.blocks(environment, tensor, 0, selection.n_bytes);
-    input.output = new_output(environment, row.out, n_elements, NewOutput::kOurs);
+    input.output = new_output(environment, row.out, n_elements);
   }
   input.source = file.pinned_rows(environment, tensor, selection.n_bytes, row.src_bytes(), &input.order.rows,
                                   &input.hold);
@@ -87,8 +87,7 @@ napi_value dequantize_blocks_async(const Call& call) {
   input.range = range_argument(call, 2, *blocks.format, blocks.n_elements, nullptr);
   input.on_progress = progress_argument(call, 6);
   if (!output_argument(call, 5, input.range.out, input.range.n_elements(), nullptr, &input.output)) {
-    input.output =
-        new_output(call.environment(), input.range.out, input.range.n_elements(), NewOutput::kOurs);
+    input.output = new_output(call.environment(), input.range.out, input.range.n_elements());
     blocks = same_blocks(call, blocks);
   }
   input.source.data = pin_bytes(call.env(), call[1], blocks.data + input.range.skipped_bytes(),

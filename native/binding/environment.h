@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "binding/lent_results.h"
 #include "binding/scheduler.h"
 
 namespace gguf::binding {
@@ -41,6 +42,8 @@ class Environment {
   std::vector<uint8_t> scratch;
   /** Row numbers of the call at work. */
   std::vector<uint64_t> rows;
+
+  LentResults lent_results;
 
   Scheduler scheduler;
 

@@ -144,6 +144,7 @@ BlockSource FileHandle::blocks(Environment& environment, const TensorInfo& tenso
   // An empty tensor may lie past the end of the file: only whether the file is open is asked then.
   source.data = locate(environment, n_bytes == 0 ? 0 : source.offset, n_bytes);
   source.file = file_.get();
+  if (mapping_ != nullptr && source.data != nullptr) source.mapped_bytes = file_->size() - source.offset;
   source.big_endian = header_->byte_order == ByteOrder::kBig;
   return source;
 }
@@ -215,7 +216,8 @@ napi_value FileHandle::mapped_view(Environment& environment, uint32_t index, uin
   if (buffer != nullptr)
     check(environment.env, napi_is_detached_arraybuffer(environment.env, buffer, &detached));
   if (buffer == nullptr || detached) {
-    buffer = new_external(environment, mapping_->data() + offset, n_bytes, mapping_);
+    buffer = new_external(environment, mapping_->data() + offset, n_bytes,
+                          std::make_shared<BufferHold>(BufferHold{mapping_}));
     if (buffer == nullptr) {
       if (n_bytes <= UINT32_MAX) return copied_view(environment, offset, n_bytes);
       const std::string detail = "this runtime has no Uint8Array of " + std::to_string(n_bytes) + " bytes";

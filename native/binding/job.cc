@@ -35,7 +35,7 @@ Job::Job(Environment& environment, JobInput input)
     }
   }
   // An output that was just made is seen by nobody before it is done, so that nobody can detach it.
-  decode_.emplace(input.source, std::move(input.order), *range_.format, range_.out, store_for(n_bytes, false),
+  decode_.emplace(input.source, std::move(input.order), *range_.format, range_.out, may_stream(n_bytes),
                   range_.n_blocks, dst);
 }
 

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "binding/page_pool.h"
+
 namespace gguf::binding {
 
 namespace {
@@ -21,6 +23,21 @@ struct Registry {
 Registry& registry() {
   static Registry* const instance = new Registry;
   return *instance;
+}
+
+page_pool::Block allocate_memory(uint64_t n_bytes) {
+  if (n_bytes >= page_pool::kMinBytes) return page_pool::take(n_bytes);
+  const auto size = static_cast<size_t>(n_bytes);
+  return {static_cast<uint8_t*>(::operator new(size, kAlignment)), size};
+}
+
+/** A block of the pool is never below kMinBytes, nor another one above. */
+void free_memory(page_pool::Block block) {
+  if (block.n_bytes >= page_pool::kMinBytes) {
+    page_pool::give_back(block);
+  } else {
+    ::operator delete(block.data, kAlignment);
+  }
 }
 
 uintptr_t address(const void* data) {
@@ -41,17 +58,17 @@ PinnedMemory::~PinnedMemory() {
     registry().by_address.erase(address(data_));
   }
   // After that: from here on somebody else may be given the same address.
-  if (file_ == nullptr) ::operator delete(data_, kAlignment);
+  if (file_ == nullptr) free_memory({data_, static_cast<size_t>(size_)});
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::allocate(uint64_t n_bytes) {
   if (n_bytes > SIZE_MAX) throw std::bad_alloc();
-  auto* const data = static_cast<uint8_t*>(::operator new(static_cast<size_t>(n_bytes), kAlignment));
+  const page_pool::Block block = allocate_memory(n_bytes);
   PinnedMemory* memory;
   try {
-    memory = new PinnedMemory(data, n_bytes, nullptr);
+    memory = new PinnedMemory(block.data, block.n_bytes, nullptr);
   } catch (...) {
-    ::operator delete(data, kAlignment);
+    free_memory(block);
     throw;
   }
   return std::shared_ptr<PinnedMemory>(memory);

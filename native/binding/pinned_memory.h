@@ -16,7 +16,8 @@ namespace gguf::binding {
  */
 class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
  public:
-  /** `n_bytes` (not 0) of uninitialised memory, aligned to a cache line; throws bad_alloc. */
+  /** At least `n_bytes` (not 0) of uninitialised memory, aligned to a cache line; large blocks come from the
+     pool of pages and go back to it. Throws bad_alloc. */
   static std::shared_ptr<PinnedMemory> allocate(uint64_t n_bytes);
   /** The mapping of `file`, whose data() is not null. */
   static std::shared_ptr<PinnedMemory> of_mapping(std::shared_ptr<const File> file);

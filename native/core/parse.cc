@@ -56,8 +56,10 @@ bool parse_magic(Scan& scan) {
     const std::string_view found(reinterpret_cast<const char*>(bytes), static_cast<size_t>(n_here));
     if (found != kMagic.substr(0, found.size())) return bad_magic(scan, found);
   }
-  if (scan.in.skip(kMagic.size())) return true;
-  if (scan.in.remaining() == 0) return scan.truncated(0, "the file is empty");
+  const uint64_t n_there = std::min<uint64_t>(kMagic.size(), scan.in.remaining());
+  if (n_there == 0) return scan.truncated(0, "the file is empty");
+  // In two steps: as long as not all that is there is loaded, what it says is open.
+  if (scan.in.skip(n_there) && scan.in.skip(kMagic.size() - n_there)) return true;
   return scan.short_of(0, "the magic \"GGUF\"");
 }
 

@@ -83,9 +83,7 @@ bool use_isa(const char* name) {
 void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
                 uint64_t n_blocks, void* dst) noexcept {
   const auto index = static_cast<size_t>(&format - formats().data());
-  // Streaming stores write whole aligned lines, and every group of blocks ends on one.
-  constexpr uintptr_t kLine = 64;
-  if (reinterpret_cast<uintptr_t>(dst) % kLine != 0) store = Store::kPlain;
+  if (reinterpret_cast<uintptr_t>(dst) % kStreamingAlignment != 0) store = Store::kPlain;
   const Kernel kernel = active()
                             .load(std::memory_order_relaxed)
                             ->kernels[index][static_cast<size_t>(out)][static_cast<size_t>(store)];
@@ -95,7 +93,7 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
 
   // A piece at a time, small enough to stay in the first-level cache on its way through.
   constexpr size_t kPieceBytes = 8192;
-  alignas(kLine) uint8_t piece[kPieceBytes];
+  alignas(64) uint8_t piece[kPieceBytes];
   const uint64_t piece_blocks = kPieceBytes / format.block_bytes / 16 * 16;
   auto* y = static_cast<uint8_t*>(dst);
   while (n_blocks > 0) {

@@ -22,6 +22,13 @@ enum class Store : uint8_t {
   kStreaming,  // past it: for large outputs whose pages are already present
 };
 
+/**
+ * What streaming stores need; elsewhere they are plain. They are 16 bytes each, because that is how
+ * JavaScript's own memory is aligned; the processor joins them to lines, and memory is slower than even that
+ * many stores.
+ */
+constexpr size_t kStreamingAlignment = 16;
+
 /** One tensor type of formats.def. */
 struct Format {
   const char* name;         // "Q4_K"

@@ -7,10 +7,10 @@
  */
 
 /** The rows of a codebook, one after the other: column k of row i is at i * columns + k. */
-function unpack(columns: 4 | 8, levels: readonly number[], lines: readonly string[]): Int8Array {
+function unpack(columns: 4 | 8, levels: readonly number[], lines: readonly string[]): Float32Array {
   const bytes = Buffer.from(lines.join(""), "base64");
   const bits = columns === 8 ? 2 : 3;
-  const values = new Int8Array((bytes.length / 2) * columns);
+  const values = new Float32Array((bytes.length / 2) * columns);
   for (let i = 0; i < values.length; i++) {
     const row = bytes.readUInt16LE(Math.floor(i / columns) * 2);
     values[i] = levels[(row >> ((i % columns) * bits)) & ((1 << bits) - 1)]!;
@@ -21,7 +21,7 @@ function unpack(columns: 4 | 8, levels: readonly number[], lines: readonly strin
 const TWO_BIT_LEVELS = [8, 25, 43];
 
 /** 256 rows: IQ2_XXS. */
-export const iq2xxs: Int8Array = unpack(8, TWO_BIT_LEVELS, [
+export const iq2xxs: Float32Array = unpack(8, TWO_BIT_LEVELS, [
   "AAACAAUACAAKABEAFAAgACIAKAAqAEEARABQAFgAYQBkAIAAggCKAKIAAQEEARABFQFAAYQBmAEAAgICIgKCAgEEBAQQBCEEJARA",
   "BEIESARgBIEEhASQBKQEAAUCBQgFIAVGBWkFgAWRBQkGEAZABoQGpAYACAUICAgUCCgIQQhECFAIUgiICAQJQAkCChQKARAEEBAQ",
   "IRBAEGAQhBCQEJUQABEIESARUBFaEYARJBJFEgAUCBQgFCUUSRSAFBgVYhUAFhYWARgEGBAYQBiBGAAZBRmgGVEaACACIAogRCBh",
@@ -32,7 +32,7 @@ export const iq2xxs: Int8Array = unpack(8, TWO_BIT_LEVELS, [
 ]);
 
 /** 512 rows: IQ2_XS. */
-export const iq2xs: Int8Array = unpack(8, TWO_BIT_LEVELS, [
+export const iq2xs: Float32Array = unpack(8, TWO_BIT_LEVELS, [
   "AAACAAUACAAKABEAFAAWABkAIAAiACUAKABBAEQARgBJAFAAUgBVAFgAYQBkAIAAggCFAIgAkQCUAJkAoAABAQQBBgEJARABEgEV",
   "ARgBGgEhASQBQAFCAUUBSAFRAVQBYAFoAYEBhAGQAQACAgIFAggCEQIUAiACQQJEAlACVQKAAooCAQQEBAYECQQQBBIEFQQYBCEE",
   "JARABEIERQRIBFEEVARWBGAEgQSEBJAEAAUCBQUFCAURBRQFIAVBBUQFUAVhBYAFAQYEBhAGJgZABkIGhAYACAIIBQgICAoIEQgU",
@@ -50,7 +50,7 @@ export const iq2xs: Int8Array = unpack(8, TWO_BIT_LEVELS, [
 ]);
 
 /** 1024 rows: IQ2_S. */
-export const iq2s: Int8Array = unpack(8, TWO_BIT_LEVELS, [
+export const iq2s: Float32Array = unpack(8, TWO_BIT_LEVELS, [
   "AAACAAUACAAKABEAFAAWABkAIAAiACUAKABBAEQARgBJAFAAUgBVAFgAYQBkAGYAaQCAAIIAhQCIAJEAlACgAKUAqgABAQQBBgEJ",
   "ARABEgEVARgBIQEkAUABQgFFAUgBUQFUAVYBWQFgAWUBaAGBAYQBkAGSAZUBoQGkAQACAgIFAggCEQIUAiACKgJBAkQCRgJJAlAC",
   "VQKAAoUCigKUAqICAQQEBAYECQQQBBIEFQQYBCEEJAQmBCkEQARCBEUESARKBFEEVARWBFkEYARiBGUEgQSEBIYEiQSQBJUEmASh",
@@ -82,7 +82,7 @@ export const iq2s: Int8Array = unpack(8, TWO_BIT_LEVELS, [
 ]);
 
 /** 256 rows: IQ3_XXS. */
-export const iq3xxs: Int8Array = unpack(
+export const iq3xxs: Float32Array = unpack(
   4,
   [4, 12, 20, 28, 36, 44, 52, 62],
   [
@@ -97,7 +97,7 @@ export const iq3xxs: Int8Array = unpack(
 );
 
 /** 512 rows: IQ3_S. */
-export const iq3s: Int8Array = unpack(
+export const iq3s: Float32Array = unpack(
   4,
   [1, 3, 5, 7, 9, 11, 13, 15],
   [
@@ -119,7 +119,7 @@ export const iq3s: Int8Array = unpack(
 );
 
 /** 2048 rows: IQ1_S and IQ1_M. */
-export const iq1s: Int8Array = unpack(
+export const iq1s: Float32Array = unpack(
   8,
   [-1, 0, 1],
   [

@@ -154,7 +154,7 @@ function pairScale(byte: number, i: number): number {
 }
 
 /** Eight signs from the lowest seven bits of `bits`: the eighth makes the number of minus signs even. */
-function evenSigns(bits: number): number {
+export function evenSigns(bits: number): number {
   const seven = bits & 127;
   const folded = seven ^ (seven >> 4);
   return seven | (((0x6996 >> (folded & 15)) & 1) << 7);
@@ -164,7 +164,7 @@ function evenSigns(bits: number): number {
 const SIGNS = Float32Array.from({ length: 2048 }, (_, i) => ((i >> 3) & (1 << (i & 7)) ? -1 : 1));
 
 function signedRow(
-  table: Int8Array,
+  table: Float32Array,
   row: number,
   signs: number,
   scale: number,
@@ -176,7 +176,7 @@ function signedRow(
 }
 
 function signedRowPair(
-  table: Int8Array,
+  table: Float32Array,
   first: number,
   second: number,
   signs: number,
@@ -192,7 +192,7 @@ function signedRowPair(
 }
 
 function shiftedRow(
-  table: Int8Array,
+  table: Float32Array,
   row: number,
   shift: number,
   scale: number,

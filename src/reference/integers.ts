@@ -32,11 +32,10 @@ export const integers = {
   I64(bytes, from, count, out, to) {
     const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 8);
     for (let i = 0; i < count; i++) {
-      const low = view.getUint32(i * 8, true);
+      let low = view.getInt32(i * 8, true);
       const high = view.getInt32(i * 8 + 4, true);
-      const fits = high >= -0x200000 && high < 0x200000;
-      const exactLow = fits ? low : ((low | ((low & 0x7ff) + 0x7ff)) & ~0x7ff) >>> 0;
-      out[to + i] = high * 0x100000000 + exactLow;
+      if (high < -0x200000 || high >= 0x200000) low = (low | ((low & 0x7ff) + 0x7ff)) & ~0x7ff;
+      out[to + i] = high * 0x100000000 + (low >>> 0);
     }
   },
 } satisfies DecoderTable;

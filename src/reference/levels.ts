@@ -17,6 +17,9 @@ const NVFP4_SCALES = Float32Array.from({ length: 256 }, (_, byte) => {
   return 0.5 * (exponent === 0 ? fraction * 2 ** -9 : (1 + fraction / 8) * 2 ** (exponent - 7));
 });
 
+/** 2^(e - 128), for every scale byte e of MXFP4. */
+const POWERS = Float32Array.from({ length: 256 }, (_, e) => 2 ** (e - 128));
+
 export const levels = {
   // byte     0    2                18
   //          d    q[16]
@@ -55,7 +58,7 @@ export const levels = {
   // y = level[q] * 2^(e - 128)
   MXFP4(bytes, from, count, out, to) {
     for (let block = 0, b = from, y = to; block < count; block++, b += 17, y += 32) {
-      nibbles(bytes, b + 1, 16, FP4_LEVELS, 2 ** (bytes[b]! - 128), out, y);
+      nibbles(bytes, b + 1, 16, FP4_LEVELS, POWERS[bytes[b]!]!, out, y);
     }
   },
 

@@ -7,7 +7,7 @@
 
 namespace gguf {
 
-/** Dequantizes n_blocks blocks. With Store::kStreaming, dst is aligned to 64 bytes. */
+/** Dequantizes n_blocks blocks. With Store::kStreaming, dst is aligned to kStreamingAlignment. */
 using Kernel = void (*)(const uint8_t* src, uint64_t n_blocks, void* dst);
 
 enum FormatIndex : uint8_t {

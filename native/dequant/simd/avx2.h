@@ -428,7 +428,8 @@ struct Affine<Levels, false> {
 template <Store kStore>
 GGUF_INLINE void store256(void* p, __m256i x) {
   if constexpr (kStore == Store::kStreaming) {
-    _mm256_stream_si256(static_cast<__m256i*>(p), x);
+    _mm_stream_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(x));
+    _mm_stream_si128(static_cast<__m128i*>(p) + 1, _mm256_extracti128_si256(x, 1));
   } else {
     _mm256_storeu_si256(static_cast<__m256i*>(p), x);
   }

@@ -1,0 +1,126 @@
+/** Where results lie: allocate(), results that are used again, trim(). */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { describe, test } from "node:test";
+import { allocate, dequantize, dequantizeSync, trim } from "gguf-native";
+import { gaussianBlocks } from "./support/blocks";
+import { Random } from "./support/random";
+
+const megabyte = 2 ** 20;
+
+describe("allocate", () => {
+  test("gives zeroed arrays of every type and size", () => {
+    for (const length of [0, 1, 1000, megabyte, 3 * megabyte + 5]) {
+      const f32 = allocate(length);
+      assert.ok(f32 instanceof Float32Array);
+      assert.equal(f32.length, length);
+      assert.ok(f32.every((x) => x === 0));
+      f32.fill(1); // the next one of this size may be the same memory
+      for (const dtype of ["f16", "bf16"] as const) {
+        const bits = allocate(length, dtype);
+        assert.ok(bits instanceof Uint16Array);
+        assert.equal(bits.length, length);
+        assert.ok(bits.every((x) => x === 0));
+      }
+    }
+  });
+
+  test("is written to directly by asynchronous work", async () => {
+    const blocks = gaussianBlocks("Q4_0", 65536, new Random(3));
+    const expected = dequantizeSync("Q4_0", blocks);
+    const out = allocate(expected.length);
+    assert.equal(await dequantize("Q4_0", blocks, { out }), out);
+    assert.deepEqual(out, expected);
+  });
+
+  test("refuses what makes no sense", () => {
+    for (const length of ["1", null, undefined, {}, 1n]) {
+      assert.throws(() => allocate(length as number), { code: "ERR_INVALID_ARG_TYPE" });
+    }
+    for (const length of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 52, 2 ** 60]) {
+      assert.throws(() => allocate(length), { code: "ERR_GGUF_RANGE" });
+    }
+    assert.throws(() => allocate(1, "f64" as "f32"), { code: "ERR_INVALID_ARG_VALUE" });
+  });
+});
+
+describe("large results", () => {
+  const blocks = gaussianBlocks("Q8_0", 4 * megabyte, new Random(5));
+  const expected = dequantizeSync("Q8_0", blocks);
+
+  test("that are kept keep their values while others are made", () => {
+    const kept = Array.from({ length: 20 }, () => dequantizeSync("Q8_0", blocks));
+    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(6));
+    for (let i = 0; i < 20; ++i) {
+      dequantizeSync("Q4_0", others);
+      globalThis.gc?.();
+    }
+    for (const array of kept) assert.ok(Buffer.from(array.buffer).equals(Buffer.from(expected.buffer)));
+  });
+
+  test("whose view is dropped and whose buffer is kept stay as they are", () => {
+    const buffers = Array.from({ length: 4 }, () => dequantizeSync("Q8_0", blocks).buffer);
+    const parts = Array.from({ length: 4 }, () => dequantizeSync("Q8_0", blocks).subarray(7, 1007));
+    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(7));
+    for (let i = 0; i < 10; ++i) {
+      globalThis.gc?.();
+      dequantizeSync("Q4_0", others);
+    }
+    for (const buffer of buffers) assert.ok(Buffer.from(buffer).equals(Buffer.from(expected.buffer)));
+    for (const part of parts) assert.deepEqual(part, expected.subarray(7, 1007));
+  });
+
+  test("that were moved to another object stay as they are", () => {
+    const moved = Array.from({ length: 4 }, () => {
+      const { buffer } = dequantizeSync("Q8_0", blocks);
+      try {
+        return structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+      } catch {
+        // Newer runtimes do not clone these, but move them.
+        return (buffer as ArrayBuffer & { transfer(): ArrayBuffer }).transfer();
+      }
+    });
+    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(8));
+    for (let i = 0; i < 10; ++i) {
+      globalThis.gc?.();
+      dequantizeSync("Q4_0", others);
+    }
+    for (const buffer of moved) assert.ok(Buffer.from(buffer).equals(Buffer.from(expected.buffer)));
+  });
+
+  test("in a loop do not pile up, and trim gives back what is kept", () => {
+    const program = `
+      const { dequantizeSync, trim } = require("gguf-native");
+      const blocks = new Uint8Array(34 * 2 ** 19); // 64 MiB of numbers
+      let most = 0;
+      for (let i = 0; i < 60; ++i) {
+        dequantizeSync("Q8_0", blocks);
+        most = Math.max(most, process.memoryUsage().rss);
+      }
+      gc();
+      setTimeout(() => {
+        const before = process.memoryUsage().rss;
+        trim();
+        console.log(JSON.stringify({ most, before, after: process.memoryUsage().rss }));
+      }, 50);`;
+    const env = { ...process.env, GGUF_NATIVE_POOL_MB: "512" };
+    const text = execFileSync(process.execPath, ["--expose-gc", "-e", program], { encoding: "utf8", env });
+    const { most, after } = JSON.parse(text) as { most: number; after: number };
+    assert.ok(most < 1400 * megabyte, `at most ${most / megabyte} MiB`);
+    assert.ok(after < 300 * megabyte, `${after / megabyte} MiB are left`);
+  });
+
+  test("are made in ordinary memory where nothing may be kept", () => {
+    const program = `
+      const { dequantizeSync } = require("gguf-native");
+      console.log(dequantizeSync("Q8_0", new Uint8Array(34 * 2 ** 16)).length);`;
+    const env = { ...process.env, GGUF_NATIVE_POOL_MB: "0" };
+    const text = execFileSync(process.execPath, ["-e", program], { encoding: "utf8", env });
+    assert.equal(Number(text), 2 ** 21);
+  });
+});
+
+test("trim may be called at any time", () => {
+  trim();
+  trim();
+});
