@@ -1,0 +1,235 @@
+/** Charts as SVG, drawn by Vega-Lite, for the README and the docs. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Context } from "./context";
+import { INSTALL_HINT, optionalPackage } from "./optional";
+import type { Results } from "./results";
+import { kernelSeconds, limitFor, limitSeconds, outputSizes } from "./suites/kernels";
+import { size } from "./table";
+
+interface Vega {
+  View: new (runtime: unknown, options: object) => { toSVG(): Promise<string> };
+  parse(spec: unknown): unknown;
+}
+interface VegaLite {
+  compile(spec: unknown): { spec: unknown };
+}
+
+type Row = Record<string, string | number>;
+
+/** From colour-blind-safe palettes: ours stands out, limits are grey. */
+const COLOURS: Record<string, string> = {
+  "gguf-native": "#0072b2",
+  libggml: "#e69f00",
+  TypeScript: "#999999",
+  "@huggingface/gguf": "#cc79a7",
+  "node-llama-cpp": "#009e73",
+  "plain-store limit": "#555555",
+  "streaming-store limit": "#000000",
+};
+const LABELS: Record<string, string> = {
+  native: "gguf-native",
+  dequantize: "gguf-native",
+  typescript: "TypeScript",
+  store: "plain-store limit",
+  stream: "streaming-store limit",
+};
+const label = (side: string) => LABELS[side] ?? side;
+const WIDTH = 560;
+const STYLE = {
+  background: "white",
+  padding: 8,
+  width: WIDTH,
+  config: { font: "sans-serif", legend: { labelLimit: 0 }, axis: { labelLimit: 0 } },
+};
+
+/** Writes a chart for whatever was measured into `folder`. */
+export async function writeCharts({ results, options }: Context, folder: string): Promise<void> {
+  const vega = await optionalPackage<Vega>("vega");
+  const vegaLite = await optionalPackage<VegaLite>("vega-lite");
+  if (vega === undefined || vegaLite === undefined) {
+    results.miss(`charts: vega and vega-lite are not installed (${INSTALL_HINT})`);
+    return;
+  }
+  const specs: [name: string, spec: object | undefined][] = [
+    ...outputSizes(options.quick).map(
+      (bytes) =>
+        [`dequantize-${size(bytes).replace(" ", "")}`, kernelChart(results, bytes)] as [string, object],
+    ),
+    ["open", openChart(results)],
+    ["scaling-by-size", sizesChart(results)],
+    ["scaling-by-threads", threadsChart(results)],
+  ];
+  mkdirSync(folder, { recursive: true });
+  for (const [name, spec] of specs) {
+    if (spec === undefined) continue;
+    const compiled = vegaLite.compile({ ...STYLE, ...spec }).spec;
+    const path = join(folder, `${name}.svg`);
+    writeFileSync(path, `${await new vega.View(vega.parse(compiled), { renderer: "none" }).toSVG()}\n`);
+    console.log(`wrote ${path}`);
+  }
+}
+
+function colour(rows: readonly Row[], legend: object = {}): object {
+  const domain = Object.keys(COLOURS).filter((name) => rows.some(({ side }) => side === name));
+  const range = domain.map((name) => COLOURS[name]);
+  return {
+    field: "side",
+    type: "nominal",
+    title: null,
+    scale: { domain, range },
+    legend: { orient: "top", ...legend },
+  };
+}
+
+function caption({ machine }: Results, threads = "one thread"): string {
+  return `${machine.processor}, ${machine.isa}, ${threads}, Node ${machine.node}`;
+}
+
+function kernelChart(results: Results, bytes: number): object | undefined {
+  const limit = limitFor(bytes);
+  const rows: Row[] = [];
+  const limits: Row[] = [];
+  for (const { subject, side } of results.all({ task: "dequantize", bytes })) {
+    const seconds = kernelSeconds(results, subject, side, bytes);
+    if (seconds === undefined) continue;
+    rows.push({ type: subject, side: label(side), speed: bytes / seconds / 1e9 });
+  }
+  const bound = limitSeconds(results, bytes);
+  for (const { subject } of bound === undefined
+    ? []
+    : results.all({ task: "dequantize", side: "native", bytes })) {
+    limits.push({ type: subject, side: label(limit), speed: bytes / bound! / 1e9 });
+  }
+  if (rows.length === 0) return undefined;
+  const y = { field: "type", type: "nominal", sort: null, title: null };
+  const x = { field: "speed", type: "quantitative", title: "GB/s of float32 written" };
+  const sides = [...new Set(rows.map(({ side }) => side))];
+  const color = colour([...rows, ...limits]);
+  return {
+    title: { text: `Dequantizing to ${size(bytes)} of output`, subtitle: caption(results), anchor: "start" },
+    height: { step: 20, for: "position" },
+    layer: [
+      {
+        data: { values: rows },
+        mark: "bar",
+        encoding: { y, yOffset: { field: "side", sort: sides }, x, color },
+      },
+      {
+        data: { values: limits },
+        mark: { type: "tick", thickness: 2, bandSize: 20 },
+        encoding: { y, x, color },
+      },
+    ],
+  };
+}
+
+/** Where the axis of times starts, in milliseconds. */
+const OPEN_FROM = 0.1;
+
+function openChart(results: Results): object | undefined {
+  const rows = results.all({ task: "open" }).map(({ subject, side, best }): Row => {
+    const [name, what = "open"] = side.split(", ");
+    const work = name === "native" ? `${label(name)}, ${what}` : label(side);
+    return { subject, work, side: label(name!), milliseconds: best * 1000 };
+  });
+  if (rows.length === 0) return undefined;
+  const x = {
+    field: "milliseconds",
+    type: "quantitative",
+    title: "milliseconds, logarithmic",
+    scale: { type: "log", domainMin: OPEN_FROM },
+  };
+  return {
+    title: { text: "Opening a header with a large vocabulary", subtitle: caption(results), anchor: "start" },
+    data: { values: rows },
+    facet: { row: { field: "subject", type: "nominal", sort: null, title: null } },
+    spec: {
+      width: WIDTH - 140,
+      height: { step: 18 },
+      encoding: { y: { field: "work", type: "nominal", sort: null, title: null }, x },
+      layer: [
+        // A bar on a logarithmic axis has to be told where it starts.
+        { mark: "bar", encoding: { x2: { datum: OPEN_FROM }, color: colour(rows, { disable: true }) } },
+        {
+          mark: { type: "text", align: "left", dx: 4 },
+          encoding: { text: { field: "milliseconds", format: ".3~r" } },
+        },
+      ],
+    },
+  };
+}
+
+function sizesChart(results: Results): object | undefined {
+  const rows = results.all({ task: "scaling by size" }).map(
+    ({ subject, side, bytes = 0, best }): Row => ({
+      subject,
+      side: label(side),
+      bytes,
+      speed: bytes / best / 1e9,
+    }),
+  );
+  if (rows.length === 0) return undefined;
+  const ticks = [...new Set(rows.map(({ bytes }) => bytes))];
+  return {
+    title: {
+      text: "Speed by size of the output, calls included",
+      subtitle: caption(results),
+      anchor: "start",
+    },
+    data: { values: rows },
+    height: 260,
+    mark: { type: "line", point: true },
+    encoding: {
+      ...(new Set(rows.map(({ subject }) => subject)).size > 1 && {
+        row: { field: "subject", type: "nominal", title: null },
+      }),
+      x: {
+        field: "bytes",
+        type: "quantitative",
+        title: "output",
+        scale: { type: "log", base: 2 },
+        axis: {
+          values: ticks,
+          labelExpr:
+            "datum.value >= pow(2, 30) ? datum.value / pow(2, 30) + ' GiB' : datum.value >= pow(2, 20) ? datum.value / pow(2, 20) + ' MiB' : datum.value / 1024 + ' KiB'",
+        },
+      },
+      y: {
+        field: "speed",
+        type: "quantitative",
+        title: "GB/s of float32 written",
+      },
+      color: colour(rows),
+    },
+  };
+}
+
+function threadsChart(results: Results): object | undefined {
+  const rows = results
+    .all({ task: "scaling by threads" })
+    .filter(({ side }) => side !== "dequantizeSync")
+    .map(
+      ({ subject, side, threads = 1, bytes = 0, best }): Row => ({
+        subject,
+        side: label(side),
+        threads,
+        speed: bytes / best / 1e9,
+      }),
+    );
+  if (rows.length === 0) return undefined;
+  return {
+    title: { text: "Speed by threads", subtitle: caption(results, "await dequantize()"), anchor: "start" },
+    data: { values: rows },
+    height: 220,
+    mark: { type: "line", point: true },
+    encoding: {
+      ...(new Set(rows.map(({ subject }) => subject)).size > 1 && {
+        row: { field: "subject", type: "nominal", title: null },
+      }),
+      x: { field: "threads", type: "ordinal", title: "threads", axis: { labelAngle: 0 } },
+      y: { field: "speed", type: "quantitative", title: "GB/s of float32 written" },
+      color: colour(rows),
+    },
+  };
+}

@@ -1,0 +1,89 @@
+/** What the suites share. */
+import * as native from "gguf-native";
+import { dequantizeSync, type GgmlType } from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { Libggml } from "./libggml";
+import { MachineLimits } from "./limits";
+import type { Contender, Patience, Timing } from "./measure";
+import { race } from "./measure";
+import { loadKoffi } from "./optional";
+import type { Options, Suite } from "./options";
+import { type Key, Results } from "./results";
+import { gaussianBlocks, WEIGHT_TYPES } from "./weights";
+
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
+export const GIB = 1024 * MIB;
+
+export interface Context {
+  options: Options;
+  results: Results;
+  /** Where peers are wanted and it is installed. */
+  libggml: Libggml | undefined;
+  /** Where the machine's limits are wanted and can be measured. */
+  limits: MachineLimits | undefined;
+}
+
+export async function makeContext(options: Options): Promise<Context> {
+  const results = new Results();
+  const wants = (...suites: Suite[]) => suites.some((suite) => options.suites.has(suite));
+  const libggml = wants("peers", "scaling") ? await Libggml.load(results) : undefined;
+  const limits = wants("machine", "scaling") ? await MachineLimits.load(results) : undefined;
+  return { options, results, libggml, limits };
+}
+
+/** The types asked for, or else `usual`: those of them that the addon has kernels for. */
+export function chosenTypes({ options, results }: Context, usual = WEIGHT_TYPES): GgmlType[] {
+  return (options.types ?? usual).filter((type) => {
+    const has = decodes(dequantizeSync, type);
+    if (!has) results.miss(`${type}: no kernel`);
+    return has;
+  });
+}
+
+/** Whether the TypeScript reference has a decoder for a type. */
+export function hasReference(type: GgmlType): boolean {
+  return decodes(reference.dequantizeSync, type);
+}
+
+function decodes(decode: typeof dequantizeSync, type: GgmlType): boolean {
+  try {
+    decode(type, gaussianBlocks(type, native.ggmlTypes[type].blockSize));
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === "ERR_GGUF_UNSUPPORTED_TYPE") return false;
+    throw error;
+  }
+}
+
+/**
+ * An output for `bytes` of numbers that is in memory already, since the first write to fresh memory costs several times
+ * what a kernel does; at the start of a cache line, since stores across two lines are slower and it would be chance
+ * whether an array of Node's own starts at one. Made by the package's own `allocate` where it has one.
+ */
+export async function makeOut(bytes: number): Promise<Float32Array> {
+  const { allocate } = native as { allocate?: (length: number) => Float32Array };
+  return (allocate?.(bytes / 4) ?? (await alignedArray(bytes))).fill(1);
+}
+
+const CACHE_LINE = 64;
+
+/** Only koffi tells where an array is; without it, Node's alignment is kept. */
+async function alignedArray(bytes: number): Promise<Float32Array> {
+  const koffi = await loadKoffi();
+  const buffer = new ArrayBuffer(bytes + CACHE_LINE);
+  const address = koffi?.address(new Uint8Array(buffer)) ?? 0n;
+  return new Float32Array(buffer, Number(-address & BigInt(CACHE_LINE - 1)), bytes / 4);
+}
+
+/** Runs contenders in turns and keeps what `key` and their names say. */
+export async function compete(
+  results: Results,
+  key: (side: string) => Key,
+  contenders: readonly Contender[],
+  patience: Patience,
+): Promise<Map<string, Timing>> {
+  const timings = await race(contenders, patience);
+  for (const [side, timing] of timings) results.add(key(side), timing);
+  return timings;
+}

@@ -1,0 +1,126 @@
+/** Ratios that must not fall, kept in `floors.json` for each instruction set; and whether they did. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { GgmlType } from "gguf-native";
+import { type Context, chosenTypes } from "./context";
+import { KERNEL_SUITES } from "./options";
+import { benchFolder } from "./paths";
+import type { Results } from "./results";
+import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
+import { GENERATED, REAL, runOpen } from "./suites/open";
+import { digits, printTable, size } from "./table";
+
+/** By type, or by file; "default" for those that are not named. */
+type Floors = Record<string, number>;
+
+/** What is compared: how many times faster, or (of a limit) what share of it. */
+type Against = "typescript" | "libggml" | "limit";
+
+interface FloorsFile {
+  /** By instruction set, then by output: "first" (16 KiB), "second" (256 KiB), "memory". */
+  kernels: Record<string, Partial<Record<Output, Partial<Record<Against, Floors>>>>>;
+  /** By reader. */
+  open: Record<string, Floors>;
+}
+
+const OUTPUTS = ["first", "second", "memory"] as const;
+type Output = (typeof OUTPUTS)[number];
+
+interface Ratio {
+  what: string;
+  floor: number;
+  measured: number;
+  /** Measures again; best times only get better. */
+  again: () => Promise<void>;
+  current: () => number | undefined;
+}
+
+/** A low ratio is measured so often before it counts: somebody else may have used the machine. */
+const ATTEMPTS = 3;
+
+/** Measures, compares and prints; returns whether every ratio holds. */
+export async function checkFloors(context: Context): Promise<boolean> {
+  const floors = JSON.parse(readFileSync(join(benchFolder, "floors.json"), "utf8")) as FloorsFile;
+  const { isa } = context.results.machine;
+  const kernels = floors.kernels[isa];
+  if (kernels === undefined) console.log(`floors.json has no floors for ${isa}`);
+  const { suites } = context.options;
+  const ratios: Ratio[] = [];
+  if (kernels && KERNEL_SUITES.some((suite) => suites.has(suite))) {
+    ratios.push(...(await kernelRatios(context, kernels)));
+  }
+  if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
+
+  for (const ratio of ratios) {
+    for (let attempt = 1; attempt < ATTEMPTS && ratio.measured < ratio.floor; attempt++) {
+      console.log(`${ratio.what}: ${digits(ratio.measured)} is below ${ratio.floor}, measuring again`);
+      await ratio.again();
+      ratio.measured = Math.max(ratio.measured, ratio.current() ?? 0);
+    }
+  }
+  printTable(
+    `Ratios and their floors (${isa})`,
+    ["ratio", "measured", "floor", ""],
+    ratios.map(({ what, measured, floor }) => [
+      what,
+      digits(measured),
+      String(floor),
+      measured < floor ? "BELOW" : "ok",
+    ]),
+  );
+  const below = ratios.filter(({ measured, floor }) => measured < floor);
+  console.log(`\n${ratios.length - below.length} of ${ratios.length} ratios hold`);
+  return below.length === 0;
+}
+
+async function kernelRatios(context: Context, floors: FloorsFile["kernels"][string]): Promise<Ratio[]> {
+  await runKernels(context);
+  const { results, options } = context;
+  const sizes = outputSizes(options.quick);
+  const ratios: Ratio[] = [];
+  for (const type of chosenTypes(context)) {
+    for (const [i, output] of OUTPUTS.entries()) {
+      for (const [against, byType] of Object.entries(floors[output] ?? {})) {
+        const floor = byType[type] ?? byType.default;
+        const current = () => kernelRatio(results, type, against as Against, sizes[i]!);
+        const measured = current();
+        if (floor === undefined || measured === undefined) continue;
+        const compared =
+          against === "limit" ? `share of the ${limitFor(sizes[i]!)} limit` : `times ${against}`;
+        const what = `${type}, ${size(sizes[i]!)}: ${compared}`;
+        ratios.push({ what, floor, measured, current, again: () => runKernels(context, [type]) });
+      }
+    }
+  }
+  return ratios;
+}
+
+function kernelRatio(results: Results, type: GgmlType, against: Against, bytes: number): number | undefined {
+  const fast = kernelSeconds(results, type, "native", bytes);
+  const other =
+    against === "limit" ? limitSeconds(results, bytes) : kernelSeconds(results, type, against, bytes);
+  if (fast === undefined || other === undefined) return undefined;
+  return other / fast;
+}
+
+async function openRatios(context: Context, floors: FloorsFile["open"]): Promise<Ratio[]> {
+  await runOpen(context);
+  const { results } = context;
+  const ratios: Ratio[] = [];
+  for (const [work, byReader] of Object.entries(floors)) {
+    for (const [reader, floor] of Object.entries(byReader)) {
+      for (const subject of [GENERATED, REAL]) {
+        const current = () => {
+          const fast = results.best({ task: "open", subject, side: work });
+          const slow = results.best({ task: "open", subject, side: reader });
+          return fast === undefined || slow === undefined ? undefined : slow / fast;
+        };
+        const measured = current();
+        if (measured === undefined) continue;
+        const what = `${subject}, ${work}: times ${reader}`;
+        ratios.push({ what, floor, measured, current, again: () => runOpen(context) });
+      }
+    }
+  }
+  return ratios;
+}

@@ -1,0 +1,56 @@
+/** ggml's own dequantization, out of the library that the npm package `@node-llama-cpp/linux-x64` carries. */
+import { join } from "node:path";
+import type { GgmlType } from "gguf-native";
+import { firstExisting, INSTALL_HINT, type KoffiLibrary, loadKoffi } from "./optional";
+import { benchFolder } from "./paths";
+import type { Results } from "./results";
+
+/** Writes the weights of `blocks` to `out`; both without a check. */
+export type LibggmlFunction = (blocks: Uint8Array, out: Float32Array) => void;
+
+export class Libggml {
+  readonly #library: KoffiLibrary;
+
+  private constructor(library: KoffiLibrary) {
+    this.#library = library;
+  }
+
+  /** The library, or undefined and a note in `results` where something is missing. */
+  static async load(results: Results): Promise<Libggml | undefined> {
+    const koffi = await loadKoffi();
+    const path = libraryPath();
+    if (koffi === undefined || path === undefined) {
+      const missing = koffi === undefined ? "koffi" : "@node-llama-cpp/linux-x64";
+      results.miss(`libggml: ${missing} is not installed (${INSTALL_HINT})`);
+      return undefined;
+    }
+    return new Libggml(koffi.load(path));
+  }
+
+  /** ggml's function for a type; undefined where it has none. */
+  dequantizer(type: GgmlType): LibggmlFunction | undefined {
+    try {
+      const run = this.#library.func(symbol(type), "void", ["void *", "void *", "int64_t"]);
+      return (blocks, out) => {
+        run(blocks, out, out.length);
+      };
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** `GGUF_NATIVE_BENCH_LIBGGML` names another build of the library, such as one made with -march=native. */
+function libraryPath(): string | undefined {
+  return firstExisting([
+    process.env.GGUF_NATIVE_BENCH_LIBGGML,
+    join(benchFolder, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so"),
+  ]);
+}
+
+function symbol(type: GgmlType): string {
+  if (type === "F16") return "ggml_fp16_to_fp32_row";
+  if (type === "BF16") return "ggml_bf16_to_fp32_row";
+  const name = type.endsWith("_K") ? `${type.slice(0, -2).toLowerCase()}_K` : type.toLowerCase();
+  return `dequantize_row_${name}`;
+}

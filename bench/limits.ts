@@ -1,0 +1,72 @@
+/** What the machine's memory can do, measured in this process by a helper that is compiled when it is needed. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Contender } from "./measure";
+import { INSTALL_HINT, type KoffiLibrary, loadKoffi, type NativeFunction } from "./optional";
+import { benchFolder, buildFolder } from "./paths";
+import type { Results } from "./results";
+
+export type Limit = "store" | "stream" | "copy";
+export const LIMITS: readonly Limit[] = ["store", "stream", "copy"];
+
+/** What one call of the helper writes at least, so that the way into it costs nothing. */
+const BYTES_PER_CALL = 4 << 20;
+
+export class MachineLimits {
+  /** The width of the vectors that are stored: "256-bit". */
+  readonly width: string;
+  readonly #functions: Record<Limit, NativeFunction>;
+
+  private constructor(library: KoffiLibrary) {
+    this.width = String(library.func("limits_width", "str", [])());
+    const tail = ["int64_t", "int64_t", "int"];
+    this.#functions = {
+      store: library.func("limits_store", "void", ["void *", ...tail]),
+      stream: library.func("limits_stream", "void", ["void *", ...tail]),
+      copy: library.func("limits_copy", "void", ["void *", "void *", ...tail]),
+    };
+  }
+
+  /** The helper, or undefined and a note in `results` where it cannot be had. */
+  static async load(results: Results): Promise<MachineLimits | undefined> {
+    const koffi = await loadKoffi();
+    if (koffi === undefined) {
+      results.miss(`limits of the machine: koffi is not installed (${INSTALL_HINT})`);
+      return undefined;
+    }
+    const built = compile();
+    if ("problem" in built) {
+      results.miss(`limits of the machine: ${built.problem}`);
+      return undefined;
+    }
+    return new MachineLimits(koffi.load(built.path));
+  }
+
+  /** A contender that fills `out`, from `source` where it copies (of the same length), on `threads` threads. */
+  contender(limit: Limit, out: Float32Array, source: Float32Array, threads = 1): Contender {
+    const run = this.#functions[limit];
+    const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / out.byteLength));
+    const pointers = limit === "copy" ? [out, source] : [out];
+    return {
+      name: limit,
+      repeats,
+      run: () => {
+        run(...pointers, out.byteLength, repeats, threads);
+      },
+    };
+  }
+}
+
+function compile(): { path: string } | { problem: string } {
+  const source = join(benchFolder, "native", "limits.c");
+  const path = join(buildFolder, "limits.so");
+  const builtAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (builtAt > statSync(source).mtimeMs) return { path };
+  mkdirSync(buildFolder, { recursive: true });
+  const compiler = process.env.CC || "cc";
+  const flags = ["-O2", "-shared", "-fPIC", "-pthread"];
+  const { status, error, stderr } = spawnSync(compiler, [...flags, source, "-o", path], { encoding: "utf8" });
+  if (error) return { problem: `no C compiler (${compiler}: ${error.message})` };
+  return status === 0 ? { path } : { problem: `${compiler} could not compile limits.c: ${stderr.trim()}` };
+}

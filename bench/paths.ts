@@ -1,0 +1,29 @@
+/** Where things are. The benchmarks run from build/bench/bench/. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const projectRoot = join(__dirname, "..", "..", "..");
+export const benchFolder = join(projectRoot, "bench");
+export const buildFolder = join(projectRoot, "build", "bench");
+
+/** A vocabulary of a real model that is not part of the project, where there is one. */
+export function realVocabulary(): string | undefined {
+  const folders = [process.env.GGUF_NATIVE_SHARED_DATA, join(projectRoot, "..", "shared", "data")];
+  return folders
+    .filter((folder) => folder !== undefined)
+    .map((folder) => join(folder, "ggml-vocab-deepseek-llm.gguf"))
+    .find((path) => existsSync(path));
+}
+
+let folder: string | undefined;
+
+/** The path of a temporary file; it is removed when the process ends. */
+export function temporaryFile(name: string): string {
+  if (folder === undefined) {
+    const made = mkdtempSync(join(tmpdir(), "gguf-native-bench-"));
+    process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+    folder = made;
+  }
+  return join(folder, name);
+}
