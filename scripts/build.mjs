@@ -18,6 +18,11 @@ export function runNode(...args) {
   }
 }
 
+/** Compiles the TypeScript sources. */
+export function buildSources() {
+  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json");
+}
+
 /** Compiles the addon unless it is there, and the TypeScript sources, which is quick. */
 export function buildPackage() {
   try {
@@ -26,11 +31,11 @@ export function buildPackage() {
     console.log("Compiling the addon ...");
     runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild");
   }
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json");
+  buildSources();
 }
 
 /** Compiles the tests and their support code to build/test. */
 export function buildTests() {
-  if (!existsSync(join(root, "dist", "index.d.ts"))) buildPackage();
+  if (!existsSync(join(root, "dist", "index.d.ts"))) buildSources();
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.test.json");
 }

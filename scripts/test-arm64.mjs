@@ -6,7 +6,7 @@ import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { buildSources, buildTests, root, runNode } from "./build.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const require = createRequire(import.meta.url);
@@ -56,7 +56,7 @@ function makeLauncher() {
 mkdirSync(folder, { recursive: true });
 runNode("scripts/test-native.mjs", "--arm64");
 fetchNode();
-buildPackage();
+buildSources();
 buildTests();
 buildAddon();
 const { launcher, preload } = makeLauncher();
