@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { buildSources, buildTests, root, runNode } from "./build.mjs";
 import { testFiles } from "./test-files.mjs";
 
@@ -29,14 +29,14 @@ function fetchNode() {
 
 function buildAddon() {
   const build = join(folder, "cmake");
-  const headers = [require("node-api-headers").include_dir, require("node-addon-api").include_dir];
+  const headers = [
+    require("node-api-headers").include_dir,
+    resolve(root, require("node-addon-api").include_dir),
+  ];
   run("cmake", [
     ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
     `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", "aarch64-linux-gnu.cmake")}`,
-    ...[
-      "-DCMAKE_JS_VERSION=8",
-      `-DCMAKE_JS_INC=${headers.map((path) => path.replaceAll('"', "")).join(";")}`,
-    ],
+    ...["-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
     // Where node-gyp-build looks below the folder that GGUF_NATIVE_PREBUILD names.
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, "build", "Release")}`,
   ]);
@@ -64,10 +64,21 @@ const env = {
   ...process.env,
   NODE_OPTIONS: `--require=${preload}`,
   GGUF_NATIVE_PREBUILD: folder,
+  GGUF_NATIVE_TEST_EMULATED: "1", // everything takes many times as long
 };
 const version = execFileSync(launcher, ["-p", "process.arch + ' ' + process.version"], {
   env,
   encoding: "utf8",
 });
 console.log(`Running the TypeScript tests in ${version.trim()}`);
-run(launcher, ["--expose-gc", "--test", "--test-reporter=spec", ...testFiles(names)], { env });
+run(
+  launcher,
+  [
+    "--expose-gc",
+    "--test",
+    `--test-concurrency=${availableParallelism()}`,
+    "--test-reporter=spec",
+    ...testFiles(names),
+  ],
+  { env },
+);

@@ -102,7 +102,9 @@ bool pages_are_present(const void* data, size_t n_bytes) {
     const size_t step = std::min(range.n_bytes - done, sizeof present * page_bytes());
     if (mincore(range.begin + done, step, present) != 0) return false;
     const Residency* end = present + step / page_bytes();
-    if (std::any_of(static_cast<const Residency*>(present), end, [](Residency page) { return (page & 1) == 0; })) return false;
+    if (std::any_of(static_cast<const Residency*>(present), end,
+                    [](Residency page) { return (page & 1) == 0; }))
+      return false;
     done += step;
   }
   return true;

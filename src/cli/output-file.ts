@@ -4,7 +4,7 @@ import { closeSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 export class OutputFile {
   readonly #path: string;
   readonly #temporary: string;
-  readonly #fd: number;
+  #fd: number | undefined;
   readonly #interrupted = (signal: NodeJS.Signals): void => {
     this.discard();
     process.kill(process.pid, signal);
@@ -13,11 +13,18 @@ export class OutputFile {
   constructor(path: string) {
     this.#path = path;
     this.#temporary = `${path}.${process.pid}.tmp`;
-    this.#fd = openSync(this.#temporary, "wx");
+    // Before there is anything to remove.
     process.once("SIGINT", this.#interrupted).once("SIGTERM", this.#interrupted);
+    try {
+      this.#fd = openSync(this.#temporary, "wx");
+    } catch (error) {
+      this.#close();
+      throw error;
+    }
   }
 
   write(bytes: Uint8Array): void {
+    if (this.#fd === undefined) throw new Error("the file is closed");
     for (let done = 0; done < bytes.length; ) done += writeSync(this.#fd, bytes, done);
   }
 
@@ -35,6 +42,7 @@ export class OutputFile {
 
   #close(): void {
     process.off("SIGINT", this.#interrupted).off("SIGTERM", this.#interrupted);
-    closeSync(this.#fd);
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
   }
 }

@@ -47,11 +47,13 @@ void unify_nans(std::vector<uint8_t>& numbers, Out out) {
 std::vector<uint8_t> run(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
                          uint64_t n_blocks) {
   const size_t n_bytes = n_blocks * format.block_elements * out_bytes(out);
-  // 16 bytes into a line, as memory of JavaScript often is, with bytes on both sides that must stay as they are.
+  // 16 bytes into a line, as memory of JavaScript often is, with bytes on both sides that must stay as they
+  // are.
   constexpr size_t kMargin = 64;
   constexpr uint8_t kUntouched = 0xa5;
   std::vector<uint8_t> memory(n_bytes + 4 * kMargin, kUntouched);
-  const size_t start = kMargin + (kMargin - reinterpret_cast<uintptr_t>(memory.data()) % kMargin) % kMargin + 16;
+  const size_t start =
+      kMargin + (kMargin - reinterpret_cast<uintptr_t>(memory.data()) % kMargin) % kMargin + 16;
   dequantize(format, out, store, big_endian, src, n_blocks, memory.data() + start);
   for (size_t i = 0; i < memory.size(); ++i) {
     if (i >= start && i < start + n_bytes) continue;
