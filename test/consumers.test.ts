@@ -22,7 +22,7 @@ const NAMES = [
 ];
 
 const emulated =
-  process.env["GGUF_NATIVE_TEST_EMULATED"] !== undefined && "types are no different on an emulated processor";
+  process.env.GGUF_NATIVE_TEST_EMULATED !== undefined && "types are no different on an emulated processor";
 
 /** A project beside this one that has the package in its node_modules. */
 const project = temporaryFolder();

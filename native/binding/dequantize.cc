@@ -154,7 +154,8 @@ bool output_argument(const Call& call, size_t index, Out out, uint64_t n_element
   if (reinterpret_cast<uintptr_t>(array.data) % out_bytes(out) != 0) {
     throw_range(call, "the memory of out is not aligned to its elements", path);
   }
-  // An array that was never written to has no pages yet: it costs half, now and on every later use, if these are large.
+  // An array that was never written to has no pages yet: it costs half, now and on every later use, if these
+  // are large.
   const uint64_t n_bytes = n_elements * out_bytes(out);
   if (may_stream(n_bytes) && !pages_are_present(array.data + n_bytes / 2, 1)) {
     want_huge_pages(array.data, static_cast<size_t>(n_bytes));
