@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { emulated } from "./support/emulated";
 import { goldenPath } from "./support/golden";
 import { projectRoot, temporaryFolder } from "./support/paths";
 
@@ -21,9 +22,6 @@ const NAMES = [
   ...["ggmlTypes", "open", "openSync", "parse", "trim"],
 ];
 
-const emulated =
-  process.env.GGUF_NATIVE_TEST_EMULATED !== undefined && "types are no different on an emulated processor";
-
 /** A project beside this one that has the package in its node_modules. */
 const project = temporaryFolder();
 mkdirSync(join(project, "node_modules"));
@@ -36,6 +34,7 @@ const node = (...args: string[]) => {
 };
 
 describe("a project that installed the package", () => {
+  const skip = emulated && "types are no different on an emulated processor";
   test("as an ES module", () => {
     copyFileSync(join(__dirname, "consumers", "esm.mjs"), join(project, "esm.mjs"));
     assert.deepEqual(JSON.parse(node("esm.mjs", goldenPath)), {
@@ -52,7 +51,7 @@ describe("a project that installed the package", () => {
       console.log(Object.keys(require.cache).filter((file) => /\\.node$|native\\.js$/.test(file)).length)`;
     assert.equal(node("-e", program).trim(), "0");
   });
-  test("the types stand on their own", { skip: emulated }, () => {
+  test("the types stand on their own", { skip }, () => {
     const source = `import { openSync, GgufFile, type GgufValue } from "gguf-native";
       import { dequantizeSync } from "gguf-native/reference";
       const file: GgufFile = openSync(new URL("file:///x"), { access: "read" });
@@ -75,7 +74,7 @@ describe("a project that installed the package", () => {
     writeFileSync(join(project, "consumer.cts"), source);
     compile("consumer.mts", "consumer.cts");
   });
-  test("the types know Float16Array where the library has it", { skip: emulated }, () => {
+  test("the types know Float16Array where the library has it", { skip }, () => {
     const source = `import { openSync } from "gguf-native";
       const tensor = openSync("x").tensor("x");
       const out = new Float16Array(1);
