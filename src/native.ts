@@ -117,11 +117,12 @@ export interface NativeAddon {
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
   ): { job: NativeJob; promise: Promise<NativeOut> };
-  /** Rows of shape[0] elements each, by index; `out` holds rows.length * shape[0] elements. */
+  /** The first `count` of `rows`, of shape[0] elements each; `out` holds count * shape[0] elements. */
   rows(
     file: NativeFile,
     index: number,
     rows: Float64Array,
+    count: number,
     dtype: NativeDType,
     out: NativeOut | undefined,
   ): NativeOut;
@@ -131,6 +132,7 @@ export interface NativeAddon {
     file: NativeFile,
     index: number,
     rows: Float64Array,
+    count: number,
     dtype: NativeDType,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,

@@ -31,13 +31,34 @@ export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = Ou
 /** Checked arguments of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
 interface Rows extends Output {
   dtype: DType;
+  /** The first `count` elements are the row numbers. */
   rows: Float64Array;
+  count: number;
   /** Elements of the result. */
   length: number;
 }
 
 /** The most rows of one call: their indexes alone take 2 GiB. */
 const MAX_ROWS = 2 ** 28;
+
+/**
+ * Row numbers travel in an array that calls use one after the other: making one costs as much as decoding a row. A
+ * call takes it while it reads the caller's `indexes`, whose getters may call again, and puts it back when the addon
+ * has read it.
+ */
+const SPARE_ROWS = 1024;
+let spareRows: Float64Array | undefined;
+
+function takeRows(count: number): Float64Array {
+  if (count > SPARE_ROWS) return new Float64Array(count);
+  const rows = spareRows ?? new Float64Array(SPARE_ROWS);
+  spareRows = undefined;
+  return rows;
+}
+
+function giveBackRows(rows: Float64Array): void {
+  if (rows.length === SPARE_ROWS) spareRows = rows;
+}
 
 let createTensor: (file: OpenFile, columns: NativeTensors, position: number, name: string) => GgufTensor;
 
@@ -54,6 +75,7 @@ export class GgufTensor {
   readonly #position: number;
   readonly #name: string;
   #shape: readonly number[] | undefined;
+  #rowCount: number | undefined;
 
   static {
     createTensor = (...args) => new GgufTensor(PRIVATE, ...args);
@@ -176,12 +198,13 @@ export class GgufTensor {
     options?: RowsOptions<D, A>,
   ): A;
   rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
-    const { rows, dtype, length, given, out } = this.#rows(indexes, options);
+    const { rows, count, dtype, length, given, out } = this.#rows(indexes, options);
     const handle = handleOf(this.#file);
     const result = attempt(
-      () => native.rows(handle, this.#position, rows, dtypeNumber(dtype), out),
+      () => native.rows(handle, this.#position, rows, count, dtypeNumber(dtype), out),
       (error) => explainFailure(error, length, this.#subject()),
     );
+    giveBackRows(rows);
     return given ?? result;
   }
 
@@ -195,12 +218,16 @@ export class GgufTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<A>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, dtype, length, given, out } = this.#rows(indexes, options);
+    const { rows, count, dtype, length, given, out } = this.#rows(indexes, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) => native.rowsAsync(handle, position, rows, dtypeNumber(dtype), out, onProgress),
+      (onProgress) => {
+        const started = native.rowsAsync(handle, position, rows, count, dtypeNumber(dtype), out, onProgress);
+        giveBackRows(rows);
+        return started;
+      },
       (error) => explainFailure(error, length, this.#subject()),
     );
     return given ?? result;
@@ -229,17 +256,17 @@ export class GgufTensor {
   }
 
   #rows(indexes: unknown, options: RowsOptions | undefined): Rows {
-    const rows = this.#checkRows(indexes);
+    const { rows, count } = this.#checkRows(indexes);
     const given = checkOptions(options);
     const dtype = checkDType(given.dtype);
-    const length = rows.length * (this.shape[0] ?? 1);
+    const length = count * (this.shape[0] ?? 1);
     const output = checkOut(given.out, dtype, length, this.#subject());
     handleOf(this.#file);
     this.#known();
-    return { rows, dtype, length, ...output };
+    return { rows, count, dtype, length, given: output.given, out: output.out };
   }
 
-  #checkRows(indexes: unknown): Float64Array {
+  #checkRows(indexes: unknown): Pick<Rows, "rows" | "count"> {
     if (typeof indexes !== "object" || indexes === null || !("length" in indexes)) {
       throw invalidArgType("indexes", "an array or a typed array", indexes);
     }
@@ -248,8 +275,9 @@ export class GgufTensor {
     if (!Number.isInteger(length) || length < 0 || length > MAX_ROWS) {
       throw this.#rangeError(`indexes.length must be a whole number up to ${MAX_ROWS}, found ${length}`);
     }
-    const rowCount = this.shape.slice(1).reduce((product, dim) => product * dim, 1);
-    const rows = new Float64Array(length);
+    this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
+    const rowCount = this.#rowCount;
+    const rows = takeRows(length);
     for (let i = 0; i < length; i++) {
       const row = (indexes as ArrayLike<unknown>)[i];
       if (typeof row !== "number") throw invalidArgType(`indexes[${i}]`, "of type number", row);
@@ -260,7 +288,7 @@ export class GgufTensor {
       }
       rows[i] = row;
     }
-    return rows;
+    return { rows, count: length };
   }
 
   #subject(): GgufErrorSubject {

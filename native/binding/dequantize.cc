@@ -44,14 +44,19 @@ uint64_t block_argument(const Call& call, size_t index, const char* name, const 
 }
 
 /**
- * The row numbers of argument `index`, checked. They are copied, since another thread may be writing to the
- * array.
+ * The row numbers of argument `index`, as many as argument `index` + 1 says, checked. They are copied, since
+ * another thread may be writing to the array.
  */
 const std::vector<uint64_t>& rows_argument(const Call& call, size_t index, const TensorInfo& tensor,
                                            const std::string* path) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float64_array) {
     throw_arg_type(call.env(), "rows", "an instance of Float64Array");
+  }
+  const uint64_t count = call.whole(index + 1, "count");
+  if (count > array.length) {
+    throw_range(call, "rows has " + std::to_string(array.length) + " elements, not " + std::to_string(count),
+                path);
   }
   uint64_t n_rows = 1;
   for (int dim = 1; dim < TensorInfo::kMaxDims; ++dim) {
@@ -61,8 +66,8 @@ const std::vector<uint64_t>& rows_argument(const Call& call, size_t index, const
   }
   std::vector<uint64_t>& rows = call.environment().rows;
   rows.clear();
-  rows.reserve(array.length);
-  for (size_t i = 0; i < array.length; ++i) {
+  rows.reserve(static_cast<size_t>(count));
+  for (size_t i = 0; i < count; ++i) {
     double row;
     std::memcpy(&row, array.data + i * sizeof row, sizeof row);
     if (!(row >= 0 && row < static_cast<double>(n_rows) && row == std::floor(row))) {
@@ -237,7 +242,7 @@ napi_value dequantize_sync(const Call& call) {
 RowSelection rows_arguments(const Call& call, size_t index, const TensorInfo& tensor, const Format& format,
                             const std::string* path) {
   const std::vector<uint64_t>& rows = rows_argument(call, index, tensor, path);
-  const BlockRange row{&format, dtype_argument(call, index + 1), 0, tensor.shape[0] / format.block_elements};
+  const BlockRange row{&format, dtype_argument(call, index + 2), 0, tensor.shape[0] / format.block_elements};
   if (rows.size() > UINT64_MAX / sizeof(float) / std::max<uint64_t>(1, row.n_elements())) {
     throw_range(call, std::to_string(rows.size()) + " rows do not fit in memory", path);
   }
@@ -253,7 +258,7 @@ napi_value dequantize_rows(const Call& call) {
   const RowSelection selection = rows_arguments(call, 2, tensor, format, file.path());
   const BlockRange& row = selection.row;
   Output output;
-  if (!output_argument(call, 4, row.out, selection.n_elements(), file.path(), &output)) {
+  if (!output_argument(call, 5, row.out, selection.n_elements(), file.path(), &output)) {
     file.blocks(environment, tensor, 0, selection.n_bytes);
     output = new_output(environment, row.out, selection.n_elements());
   }

@@ -62,7 +62,7 @@ struct RowSelection {
 
   uint64_t n_elements() const { return rows->size() * row.n_elements(); }
 };
-/** Reads the row numbers and the dtype from the arguments `index` and `index` + 1. */
+/** Reads row numbers, how many they are and the dtype from the arguments `index`, + 1 and + 2. */
 RowSelection rows_arguments(const Call& call, size_t index, const TensorInfo& tensor, const Format& format,
                             const std::string* path);
 

@@ -71,8 +71,8 @@ napi_value dequantize_rows_async(const Call& call) {
   input.order = {*selection.rows, row.n_blocks};
   input.range = {&format, row.out, 0, input.order.rows.size() * row.n_blocks};
   if (file.path() != nullptr) input.path = *file.path();
-  input.on_progress = progress_argument(call, 5);
-  if (!output_argument(call, 4, row.out, n_elements, file.path(), &input.output)) {
+  input.on_progress = progress_argument(call, 6);
+  if (!output_argument(call, 5, row.out, n_elements, file.path(), &input.output)) {
     file.blocks(environment, tensor, 0, selection.n_bytes);
     input.output = new_output(environment, row.out, n_elements);
   }
