@@ -64,7 +64,9 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
 }
 
 /**
- * As {@link dequantizeSync}, off the main thread and on every core. Wrong arguments reject the promise.
+ * As {@link dequantizeSync}, off the main thread and on every core. Wrong arguments reject the promise. `blocks` must
+ * stay as they are until it settles: memory that could go away is copied meanwhile, part by part, and the promise
+ * rejects with ERR_GGUF_RANGE if it does.
  *
  * @throws the reason of `options.signal` once that is aborted
  */

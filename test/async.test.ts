@@ -115,6 +115,52 @@ for (const [name, run] of Object.entries(ways)) {
   });
 }
 
+describe("blocks that JavaScript can take away", () => {
+  // Copied in several parts, between turns of the event loop.
+  const bytes = gaussianBlocks("Q8_0", 2 ** 19, new Random(8));
+  const parsed = (data: Uint8Array) =>
+    parse(writeGguf({ tensors: [{ name: "t", type: 8, shape: [2 ** 24], bytes: data }] }));
+  const refused = { code: "ERR_GGUF_RANGE", message: /detached/ };
+
+  test("are read to the end", async () => {
+    const expected = reference.dequantizeSync("Q8_0", bytes);
+    assert.equal(firstDifference(await dequantize("Q8_0", bytes), expected), -1);
+    const tensor = parsed(bytes).tensor("t");
+    assert.equal(firstDifference(await tensor.dequantize(), expected), -1);
+    const [first, second] = await Promise.all([tensor.dequantize(), dequantize("Q8_0", bytes)]);
+    assert.equal(firstDifference(first, expected), -1);
+    assert.equal(firstDifference(second, expected), -1);
+    const part = await dequantize("Q8_0", bytes, { start: 64, end: 2 ** 24 - 32 });
+    assert.equal(firstDifference(part, expected.subarray(64, 2 ** 24 - 32)), -1);
+  });
+  test("taken away meanwhile: rejects", async () => {
+    const copy = bytes.slice();
+    const running = dequantize("Q8_0", copy);
+    structuredClone(copy.buffer, { transfer: [copy.buffer] });
+    await assert.rejects(running, refused);
+  });
+  test("cut off meanwhile: rejects", async () => {
+    const buffer = new (ArrayBuffer as unknown as ResizableArrayBuffer)(bytes.length, {
+      maxByteLength: bytes.length,
+    });
+    const copy = new Uint8Array(buffer);
+    copy.set(bytes);
+    const running = dequantize("Q8_0", copy);
+    buffer.resize(5 << 20);
+    await assert.rejects(running, refused);
+  });
+  test("cancelled before all was copied", async () => {
+    const controller = new AbortController();
+    const running = dequantize("Q8_0", bytes, { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(running, { name: "AbortError" });
+  });
+});
+
+interface ResizableArrayBuffer {
+  new (length: number, options: { maxByteLength: number }): ArrayBuffer & { resize(length: number): void };
+}
+
 test("the event loop runs meanwhile", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);

@@ -18,18 +18,32 @@ ChunkedDecode::ChunkedDecode(const BlockSource& source, BlockOrder order, const 
   const uint64_t chunk_elements = kChunkBytes / out_bytes(out);
   chunk_blocks_ = std::max<uint64_t>(1, chunk_elements / format.block_elements);
   n_chunks_ = n_blocks / chunk_blocks_ + (n_blocks % chunk_blocks_ != 0);
+  ready_chunks_ = n_chunks_;
+}
+
+void ChunkedDecode::set_ready_blocks(uint64_t n_blocks) {
+  // Releases the blocks to the thread that claims a chunk of them.
+  ready_chunks_.store(n_blocks == n_blocks_ ? n_chunks_ : n_blocks / chunk_blocks_,
+                      std::memory_order_release);
 }
 
 uint64_t ChunkedDecode::unclaimed() const {
   if (stopped_.load(std::memory_order_relaxed)) return 0;
   const uint64_t next = next_chunk_.load(std::memory_order_relaxed);
-  return next < n_chunks_ ? n_chunks_ - next : 0;
+  const uint64_t ready = ready_chunks_.load(std::memory_order_relaxed);
+  return next < ready ? ready - next : 0;
+}
+
+bool ChunkedDecode::is_exhausted() const {
+  return stopped_.load(std::memory_order_relaxed) || next_chunk_.load(std::memory_order_relaxed) >= n_chunks_;
 }
 
 bool ChunkedDecode::work_on_one(std::vector<uint8_t>& scratch) noexcept {
   if (stopped_.load(std::memory_order_relaxed)) return false;
-  const uint64_t chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
-  if (chunk >= n_chunks_) return false;
+  uint64_t chunk = next_chunk_.load(std::memory_order_relaxed);
+  do {
+    if (chunk >= ready_chunks_.load(std::memory_order_acquire)) return false;
+  } while (!next_chunk_.compare_exchange_weak(chunk, chunk + 1, std::memory_order_relaxed));
   const uint64_t first = chunk * chunk_blocks_;
   const uint64_t count = std::min(chunk_blocks_, n_blocks_ - first);
   try {

@@ -27,10 +27,13 @@ class ChunkedDecode {
   ChunkedDecode(const BlockSource& source, BlockOrder order, const Format& format, Out out, bool may_stream,
                 uint64_t n_blocks, void* dst);
 
+  /** From now on only the first `n_blocks` of the source are there: chunks beyond them wait. */
+  void set_ready_blocks(uint64_t n_blocks);
+
   /**
-   * Works on chunks until none is left or, once the first is done, `should_stop` says so or stop() was
-   * called. Any number of threads at once; each brings its own `scratch`. Never throws: what fails is kept
-   * for failure().
+   * Works on chunks until none is left that is ready or, once the first is done, `should_stop` says so or
+   * stop() was called. Any number of threads at once; each brings its own `scratch`. Never throws: what fails
+   * is kept for failure().
    */
   template <class ShouldStop>
   void work(std::vector<uint8_t>& scratch, ShouldStop should_stop) noexcept {
@@ -40,8 +43,12 @@ class ChunkedDecode {
 
   /** No chunk will be claimed any more. */
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
-  /** Chunks that wait to be claimed; 0 after stop(). */
+  /** Chunks that are ready and wait to be claimed; 0 after stop(). */
   uint64_t unclaimed() const;
+  /** Whether no chunk will ever be claimed again. */
+  bool is_exhausted() const;
+  /** Stops, with `error` as the reason unless there is one already. */
+  void fail(Error error) noexcept;
   uint64_t done_elements() const {
     return done_blocks_.load(std::memory_order_relaxed) * format_.block_elements;
   }
@@ -52,7 +59,6 @@ class ChunkedDecode {
   bool work_on_one(std::vector<uint8_t>& scratch) noexcept;
   /** Decodes `count` blocks from block `first` of the result on. */
   Status decode(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) const;
-  void fail(Error error) noexcept;
 
   const BlockSource source_;
   const BlockOrder order_;
@@ -63,6 +69,7 @@ class ChunkedDecode {
   uint8_t* const dst_;
   uint64_t chunk_blocks_;
   uint64_t n_chunks_;
+  std::atomic<uint64_t> ready_chunks_;
   std::atomic<uint64_t> next_chunk_{0};
   std::atomic<uint64_t> done_blocks_{0};
   std::atomic<bool> stopped_{false};

@@ -35,9 +35,8 @@ bool pin_in_place(napi_env env, napi_value array, const uint8_t* data, uint64_t 
 const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes,
                          BlockHold* hold) {
   if (n_bytes == 0 || pin_in_place(env, array, data, n_bytes, hold)) return data;
-  hold->memory = PinnedMemory::allocate(n_bytes);
-  std::memcpy(hold->memory->data(), data, static_cast<size_t>(n_bytes));
-  return hold->memory->data();
+  hold->copy = std::make_unique<SourceCopy>(env, array, data, n_bytes);
+  return hold->copy->data();
 }
 
 FileHandle::FileHandle(OpenedFile opened, std::string path)

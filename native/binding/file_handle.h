@@ -11,6 +11,7 @@
 #include "binding/blocks.h"
 #include "binding/call.h"
 #include "binding/pinned_memory.h"
+#include "binding/source_copy.h"
 #include "core/file.h"
 #include "core/header.h"
 
@@ -32,7 +33,8 @@ struct Bytes {
 struct BlockHold {
   std::shared_ptr<const File> file;
   std::shared_ptr<PinnedMemory> memory;
-  Napi::ObjectReference array;  // over shared memory
+  Napi::ObjectReference array;       // over shared memory
+  std::unique_ptr<SourceCopy> copy;  // of memory that can go away
 };
 
 /**
@@ -108,7 +110,7 @@ napi_value tensor_bytes(const Call& call);
 
 /**
  * Makes `data` (`n_bytes` of `array`, a Uint8Array) usable by other threads as long as `hold` exists: in
- * place where the memory cannot go away, else as a copy.
+ * place where the memory cannot go away, else as a copy, of which only the beginning is there at first.
  */
 const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes,
                          BlockHold* hold);

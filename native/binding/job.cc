@@ -12,8 +12,8 @@ namespace gguf::binding {
 
 namespace {
 
-/** Copied between two turns of the event loop: well under a millisecond of work. */
-constexpr uint64_t kCopyBytes = uint64_t{4} << 20;
+/** So many chunks in store keep the threads busy until the event loop comes round again. */
+constexpr uint64_t kChunksInStore = 8;
 
 }  // namespace
 
@@ -37,6 +37,17 @@ Job::Job(Environment& environment, JobInput input)
   // An output that was just made is seen by nobody before it is done, so that nobody can detach it.
   decode_.emplace(input.source, std::move(input.order), *range_.format, range_.out, may_stream(n_bytes),
                   range_.n_blocks, dst);
+  if (copies_source()) decode_->set_ready_blocks(hold_.copy->copied_bytes() / range_.format->block_bytes);
+}
+
+void Job::feed() {
+  if (!copies_source() || decode_->is_exhausted() || decode_->unclaimed() >= kChunksInStore) return;
+  if (hold_.copy->copy_part(environment_.env)) {
+    decode_->set_ready_blocks(hold_.copy->copied_bytes() / range_.format->block_bytes);
+  } else {
+    decode_->fail(
+        Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
+  }
 }
 
 void Job::cancel() {
@@ -86,7 +97,7 @@ bool Job::find_output(uint8_t** data) {
 }
 
 bool Job::copy_part(uint8_t* to) {
-  const uint64_t n_bytes = std::min(kCopyBytes, range_.dst_bytes() - copied_bytes_);
+  const uint64_t n_bytes = std::min(kCopyPartBytes, range_.dst_bytes() - copied_bytes_);
   std::memcpy(to + copied_bytes_, detour_->data() + copied_bytes_, static_cast<size_t>(n_bytes));
   copied_bytes_ += n_bytes;
   return copied_bytes_ == range_.dst_bytes();

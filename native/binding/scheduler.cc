@@ -28,7 +28,7 @@ struct Scheduler::Task {
   Scheduler& scheduler;
   std::shared_ptr<Job> job;
   bool works;
-  bool is_watched;
+  bool is_watched;  // somebody wants to hear of it often
   napi_async_work work = nullptr;
   std::vector<uint8_t> scratch{};
 };
@@ -65,6 +65,7 @@ std::shared_ptr<Job> Scheduler::next_job() {
   for (size_t tried = 0; tried < jobs_.size(); ++tried) {
     next_ = next_ + 1 < jobs_.size() ? next_ + 1 : 0;
     const std::shared_ptr<Job>& job = jobs_[next_];
+    job->feed();
     if (job->decode().unclaimed() > job->in_flight) return job;
   }
   return nullptr;
@@ -72,7 +73,7 @@ std::shared_ptr<Job> Scheduler::next_job() {
 
 void Scheduler::queue(const std::shared_ptr<Job>& job, bool works) {
   const napi_env env = environment_.env;
-  std::unique_ptr<Task> task(new Task{*this, job, works, job->reports_progress()});
+  std::unique_ptr<Task> task(new Task{*this, job, works, job->reports_progress() || job->copies_source()});
   if (works && !spare_scratch_.empty()) {
     task->scratch = std::move(spare_scratch_.back());
     spare_scratch_.pop_back();
@@ -128,7 +129,7 @@ void Scheduler::task_done(Task& task) {
 }
 
 void Scheduler::settle_if_done(const std::shared_ptr<Job>& job) {
-  if (job->is_settled() || job->in_flight > 0 || job->decode().unclaimed() > 0) return;
+  if (job->is_settled() || job->in_flight > 0 || !job->decode().is_exhausted()) return;
   if (job->finish()) {
     remove(job);
   } else {
