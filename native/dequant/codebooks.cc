@@ -2,6 +2,8 @@
 // rows of eight and three bits each in rows of four. What the codes stand for is in levels.h.
 #include "dequant/codebooks.h"
 
+#include "dequant/levels.h"
+
 namespace gguf {
 namespace {
 
@@ -373,14 +375,16 @@ constexpr uint16_t kIq3sRows[512] = {
     0xf99, 0xfc0,
 };
 
-/** Unpacks rows to a byte per code. */
-template <class Row, int kBits, size_t kRows>
+/** Unpacks rows to a byte per code, which lacks the top bit of its levels. */
+template <class Levels, class Row, size_t kRows>
 constexpr Codebook<Row, kRows> unpack(const uint16_t (&packed)[kRows]) {
+  constexpr int kBits = Levels::kBits - 1;
   Codebook<Row, kRows> book{};
   for (size_t i = 0; i < kRows; ++i) {
     for (size_t k = 0; k < sizeof(Row); ++k) {
-      const Row code = packed[i] >> kBits * k & ((1 << kBits) - 1);
-      book.row[i] |= code << 8 * k;
+      const int code = packed[i] >> kBits * k & ((1 << kBits) - 1);
+      book.row[i] |= static_cast<Row>(code) << 8 * k;
+      book.levels[i] |= static_cast<Row>(Levels::value(code) & 0xff) << 8 * k;
     }
   }
   return book;
@@ -388,11 +392,11 @@ constexpr Codebook<Row, kRows> unpack(const uint16_t (&packed)[kRows]) {
 
 }  // namespace
 
-constexpr Codebook<uint64_t, 256> kIq2xxsBook = unpack<uint64_t, 2>(kIq2xxsRows);
-constexpr Codebook<uint64_t, 512> kIq2xsBook = unpack<uint64_t, 2>(kIq2xsRows);
-constexpr Codebook<uint64_t, 1024> kIq2sBook = unpack<uint64_t, 2>(kIq2sRows);
-constexpr Codebook<uint64_t, 2048> kIq1sBook = unpack<uint64_t, 2>(kIq1sRows);
-constexpr Codebook<uint32_t, 256> kIq3xxsBook = unpack<uint32_t, 3>(kIq3xxsRows);
-constexpr Codebook<uint32_t, 512> kIq3sBook = unpack<uint32_t, 3>(kIq3sRows);
+constexpr Codebook<uint64_t, 256> kIq2xxsBook = unpack<Iq2, uint64_t>(kIq2xxsRows);
+constexpr Codebook<uint64_t, 512> kIq2xsBook = unpack<Iq2, uint64_t>(kIq2xsRows);
+constexpr Codebook<uint64_t, 1024> kIq2sBook = unpack<Iq2, uint64_t>(kIq2sRows);
+constexpr Codebook<uint64_t, 2048> kIq1sBook = unpack<Iq1, uint64_t>(kIq1sRows);
+constexpr Codebook<uint32_t, 256> kIq3xxsBook = unpack<Iq3xxs, uint32_t>(kIq3xxsRows);
+constexpr Codebook<uint32_t, 512> kIq3sBook = unpack<Iq3s, uint32_t>(kIq3sRows);
 
 }  // namespace gguf

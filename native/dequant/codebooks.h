@@ -1,5 +1,6 @@
-// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest. What a code
-// stands for is in levels.h.
+// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest; and the same rows
+// with the levels in the place of the codes, for instruction sets that look nothing up. What a code stands for
+// is in levels.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@ namespace gguf {
 template <class Row, size_t kRows>
 struct Codebook {
   alignas(64) Row row[kRows];
+  alignas(64) Row levels[kRows];  // signed bytes; the top bit of no code is set
 };
 
 // constexpr where they are defined, so there is nothing to initialise at run time.

@@ -48,6 +48,7 @@ constexpr bool has_all(uint64_t set, uint64_t bits) {
 }
 
 // CPUID leaf 1, ecx
+constexpr uint32_t kFma = 1u << 12;
 constexpr uint32_t kOsxsave = 1u << 27;  // xgetbv may be used
 constexpr uint32_t kAvx = 1u << 28;
 constexpr uint32_t kF16c = 1u << 29;
@@ -65,7 +66,7 @@ constexpr uint64_t kZmmState = 0xe6;  // and masks, upper halves of zmm, zmm16 t
 }  // namespace
 
 bool cpu_has_avx2() {
-  return has_all(cpuid(1, 0).ecx, kOsxsave | kAvx | kF16c) && has_all(saved_state(), kYmmState) &&
+  return has_all(cpuid(1, 0).ecx, kOsxsave | kAvx | kF16c | kFma) && has_all(saved_state(), kYmmState) &&
          has_all(cpuid(7, 0).ebx, kAvx2);
 }
 

@@ -3,7 +3,7 @@
 
 namespace gguf {
 
-/** AVX2 and F16C, with the operating system saving ymm registers. */
+/** AVX2, F16C and FMA, with the operating system saving ymm registers. */
 bool cpu_has_avx2();
 /** AVX-512 F, BW, DQ, VL and VBMI besides, with the operating system saving zmm and mask registers. */
 bool cpu_has_avx512();

@@ -33,21 +33,28 @@ void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, void* dst) {
   constexpr int kBlocks = kGroup<Block>;
   constexpr int kElements = kBlocks * Block::kElements;
 
+  const Block* b = reinterpret_cast<const Block*>(src);
   Element* y = static_cast<Element*>(dst);
+  Ahead<Block> ahead[2];
+  int turn = 0;
+  if (n_blocks >= kBlocks) ahead[turn].read(b);
   for (; n_blocks >= kBlocks; n_blocks -= kBlocks) {
+    if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(b + kBlocks);
     S sink{y};
-    dequantize(reinterpret_cast<const Block*>(src), sink);
-    src += kBlocks * sizeof(Block);
+    dequantize(b, ahead[turn], sink);
+    turn ^= 1;
+    b += kBlocks;
     y += kElements;
   }
   // Fewer blocks than a group: the group is completed with zeros, aside, so that no kernel has a tail of its
   // own.
   if (n_blocks > 0) {
     Block blocks[kBlocks] = {};
-    std::memcpy(blocks, src, n_blocks * sizeof(Block));
+    std::memcpy(blocks, b, n_blocks * sizeof(Block));
+    ahead[0].read(blocks);
     alignas(64) Element elements[kElements];
     Sink<kOut, Store::kPlain> sink{elements};
-    dequantize(blocks, sink);
+    dequantize(blocks, ahead[0], sink);
     std::memcpy(y, elements, n_blocks * Block::kElements * sizeof(Element));
   }
   if constexpr (kStore == Store::kStreaming) simd::store_fence();

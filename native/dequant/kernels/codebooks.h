@@ -4,8 +4,8 @@
 //   G[i]      row i of the format's codebook (codebooks.h), as levels (levels.h)
 //   sign(s)   -1 where bit k of s is set, for the weight k of a row
 //
-// Each kernel first brings row numbers, signs and scales of the whole block into plain arrays, in loops that
-// compilers turn into vector code, then gathers 64 weights at a time.
+// Row numbers, signs and scales of the whole block are brought into plain arrays ahead, in loops that compilers
+// turn into vector code; then 64 weights at a time are gathered.
 #pragma once
 
 #include "dequant/codebooks.h"
@@ -24,26 +24,19 @@ GGUF_INLINE uint32_t signs_of_sevens(uint32_t sevens) {
   return x | (parity & 0x01010101) << 7;
 }
 
-/** Row numbers that were put together four to a word. */
-GGUF_INLINE const uint16_t* row_numbers(const uint64_t* words) {
-  return reinterpret_cast<const uint16_t*>(words);
-}
-
 /** Writes 64 weights with a scale for each 32 of them: d[0], d[1]. */
-template <class Levels, class Sink>
-GGUF_INLINE void put_two_groups(int at, const simd::Codes<Levels::kBits>& codes, const Scales& d, int first,
-                                Sink& y) {
-  const simd::Values<Levels> v(codes);
+template <class Levels, class Codes, class Sink>
+GGUF_INLINE void put_two_groups(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
+  const auto v = simd::values<Levels>(codes);
   const simd::Scaled<Levels> a(d[first]), b(d[first + 1]);
   y.put(at, a(v, 0), a(v, 1));
   y.put(at + 32, b(v, 2), b(v, 3));
 }
 
 /** Writes 64 weights with a scale for each 16 of them: d[0] to d[3]. */
-template <class Levels, class Sink>
-GGUF_INLINE void put_four_halves(int at, const simd::Codes<Levels::kBits>& codes, const Scales& d, int first,
-                                 Sink& y) {
-  const simd::Values<Levels> v(codes);
+template <class Levels, class Codes, class Sink>
+GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
+  const auto v = simd::values<Levels>(codes);
   const simd::Scaled<Levels> a(d[first]), b(d[first + 1]), c(d[first + 2]), e(d[first + 3]);
   y.put(at, a(v, 0), b(v, 1));
   y.put(at + 32, c(v, 2), e(v, 3));
@@ -54,22 +47,31 @@ GGUF_INLINE void put_four_halves(int at, const simd::Codes<Levels::kBits>& codes
 //
 //   D = d * (0.5 + (B >> 28)) * 0.25
 //   y[32g + 8l + k] = D * G[byte l of A][k] * sign(the seven bits of B from 7l on)        l < 4, k < 8
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_XXS* b, Sink& y) {
-  alignas(64) uint32_t rows[8], signs[8];  // a row number to a byte
-  uint64_t scales = 0;
-  for (int g = 0; g < 8; ++g) {
-    const uint32_t word = word32(b->groups + 8 * g + 4);
-    rows[g] = word32(b->groups + 8 * g);
-    signs[g] = signs_of_sevens(word);
-    scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+template <>
+struct Ahead<BlockIQ2_XXS> {
+  uint8_t rows[32], signs[32];
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ2_XXS* b) {
+    uint32_t group_rows[8], group_signs[8];
+    uint64_t scales = 0;
+    for (int g = 0; g < 8; ++g) {
+      const uint32_t word = word32(b->groups + 8 * g + 4);
+      group_rows[g] = word32(b->groups + 8 * g);
+      group_signs[g] = signs_of_sevens(word);
+      scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+    }
+    std::memcpy(rows, group_rows, sizeof rows);
+    std::memcpy(signs, group_signs, sizeof signs);
+    d.set(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.25f));
   }
-  const Scales d(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.25f));
-  const auto* row_bytes = reinterpret_cast<const uint8_t*>(rows);
-  const auto* sign_bytes = reinterpret_cast<const uint8_t*>(signs);
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2xxsBook.row, row_bytes + 8 * i, word64(sign_bytes + 8 * i));
-    put_two_groups<Iq2>(64 * i, codes, d, 2 * i, y);
+    const auto codes = simd::gather8<3>(kIq2xxsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
 
@@ -78,24 +80,33 @@ GGUF_INLINE void dequantize(const BlockIQ2_XXS* b, Sink& y) {
 //
 //   D = d * (0.5 + (l < 2 ? lo : hi)(scales[g])) * 0.25
 //   y[32g + 8l + k] = D * G[w & 511][k] * sign(the seven bits w >> 9)        g < 8, l < 4, k < 8
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_XS* b, Sink& y) {
-  alignas(64) uint16_t rows[32];
-  alignas(64) uint8_t signs[32];
-  for (int i = 0; i < 32; ++i) {
-    const uint16_t word = word16(b->rows + 2 * i);
-    const uint16_t seven = word >> 9;
-    uint16_t parity = seven ^ seven >> 4;
-    parity ^= parity >> 2;
-    parity ^= parity >> 1;
-    rows[i] = word & 511;
-    signs[i] = static_cast<uint8_t>(seven | parity << 7);
+template <>
+struct Ahead<BlockIQ2_XS> {
+  uint16_t rows[32];
+  uint8_t signs[32];
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ2_XS* b) {
+    for (int i = 0; i < 32; ++i) {
+      const uint16_t word = word16(b->rows + 2 * i);
+      const uint16_t seven = word >> 9;
+      uint16_t parity = seven ^ seven >> 4;
+      parity ^= parity >> 2;
+      parity ^= parity >> 1;
+      rows[i] = word & 511;
+      signs[i] = static_cast<uint8_t>(seven | parity << 7);
+    }
+    const auto scales =
+        simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
+    d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
   }
-  const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
-  const Scales d(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2xsBook.row, rows + 8 * i, word64(signs + 8 * i));
-    put_four_halves<Iq2>(64 * i, codes, d, 4 * i, y);
+    const auto codes = simd::gather8<3>(kIq2xsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
 
@@ -104,18 +115,30 @@ GGUF_INLINE void dequantize(const BlockIQ2_XS* b, Sink& y) {
 //
 //   D as in IQ2_XS; row = rows[4g + l] | (bits 2l and 2l+1 of rows_high[g]) << 8
 //   y[32g + 8l + k] = D * G[row][k] * sign(signs[4g + l])        g < 8, l < 4, k < 8
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_S* b, Sink& y) {
-  alignas(64) uint64_t rows[8];  // the four of a group, 16 bits each
-  for (int g = 0; g < 8; ++g) {
-    constexpr uint64_t kCopies = 1 | 1ull << 14 | 1ull << 28 | 1ull << 42;  // pair l from bit 2l to bit 16l
-    rows[g] = spread_bytes(word32(b->rows + 4 * g)) | (b->rows_high[g] * kCopies & 0x0003000300030003) << 8;
+template <>
+struct Ahead<BlockIQ2_S> {
+  uint16_t rows[32];
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ2_S* b) {
+    uint64_t four_rows[8];  // 16 bits each
+    for (int g = 0; g < 8; ++g) {
+      constexpr uint64_t kCopies = 1 | 1ull << 14 | 1ull << 28 | 1ull << 42;  // pair l from bit 2l to bit 16l
+      four_rows[g] =
+          spread_bytes(word32(b->rows + 4 * g)) | (b->rows_high[g] * kCopies & 0x0003000300030003) << 8;
+    }
+    std::memcpy(rows, four_rows, sizeof rows);
+    const auto scales =
+        simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
+    d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
   }
-  const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
-  const Scales d(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2sBook.row, row_numbers(rows + 2 * i), word64(b->signs + 8 * i));
-    put_four_halves<Iq2>(64 * i, codes, d, 4 * i, y);
+    const auto codes = simd::gather8<3>(kIq2sBook, ahead.rows + 8 * i, b->signs + 8 * i);
+    put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
 
@@ -125,20 +148,29 @@ GGUF_INLINE void dequantize(const BlockIQ2_S* b, Sink& y) {
 //   D = d * (0.5 + (B >> 28)) * 0.5
 //   y[32g + 8l + k], k < 8: the four of D * G[rows[8g + 2l]], then the four of D * G[rows[8g + 2l + 1]],
 //   with sign(the seven bits of B from 7l on)        l < 4
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, Sink& y) {
-  alignas(64) uint32_t signs[8];
-  uint64_t scales = 0;
-  for (int g = 0; g < 8; ++g) {
-    const uint32_t word = word32(b->signs_and_scales + 4 * g);
-    signs[g] = signs_of_sevens(word);
-    scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+template <>
+struct Ahead<BlockIQ3_XXS> {
+  uint8_t signs[32];
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ3_XXS* b) {
+    uint32_t group_signs[8];
+    uint64_t scales = 0;
+    for (int g = 0; g < 8; ++g) {
+      const uint32_t word = word32(b->signs_and_scales + 4 * g);
+      group_signs[g] = signs_of_sevens(word);
+      scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+    }
+    std::memcpy(signs, group_signs, sizeof signs);
+    d.set(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.5f));
   }
-  const Scales d(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.5f));
-  const auto* sign_bytes = reinterpret_cast<const uint8_t*>(signs);
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<4>(kIq3xxsBook.row, b->rows + 16 * i, 0, word64(sign_bytes + 8 * i));
-    put_two_groups<Iq3xxs>(64 * i, codes, d, 2 * i, y);
+    const auto codes = simd::gather16<4>(kIq3xxsBook, b->rows + 16 * i, ahead.signs + 8 * i);
+    put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
 
@@ -148,14 +180,25 @@ GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, Sink& y) {
 //   D = d * (1 + 2 * (g even ? lo : hi)(scales[g/2])); row number p of group g: rows[8g + p] | bit p of
 //   rows_high[g] << 8 y[32g + 4p + k] = D * G[row p][k] * sign(signs[4g + p/2], its low half for even p) g <
 //   8, p < 8, k < 4
+template <>
+struct Ahead<BlockIQ3_S> {
+  uint16_t rows[64];
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ3_S* b) {
+    for (int i = 0; i < 64; i += 16) {
+      simd::add_ninth_bits(rows + i, b->rows + i, word16(b->rows_high + i / 8));
+    }
+    const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), 0);
+    d.set(simd::mul(simd::add(simd::mul(scales, 2), 1), simd::half(b->d)));
+  }
+};
+
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ3_S* b, Sink& y) {
-  const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), 0);
-  const Scales d(simd::mul(simd::add(simd::mul(scales, 2), 1), simd::half(b->d)));
+GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<4>(kIq3sBook.row, b->rows + 16 * i, word16(b->rows_high + 2 * i),
-                                         word64(b->signs + 8 * i));
-    put_two_groups<Iq3s>(64 * i, codes, d, 2 * i, y);
+    const auto codes = simd::gather16<4>(kIq3sBook, ahead.rows + 16 * i, b->signs + 8 * i);
+    put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
 
@@ -166,25 +209,37 @@ GGUF_INLINE void dequantize(const BlockIQ3_S* b, Sink& y) {
 //   << 8 y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8
 //
 //   The levels Iq1 are 8 * (G + delta), and D / 8 goes with them: a power of two changes no rounding.
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ1_S* b, Sink& y) {
-  alignas(64) uint64_t rows[8];  // the four of a group, 16 bits each
-  uint64_t scales = 0;
-  for (int g = 0; g < 8; ++g) {
-    constexpr uint64_t kCopies =
-        1 | 1ull << 13 | 1ull << 26 | 1ull << 39;  // bits 3l and up to bits 16l and up
-    const uint64_t h = word16(b->qh + 2 * g);
-    rows[g] = spread_bytes(word32(b->rows + 4 * g)) | ((h & 0xfff) * kCopies & 0x0007000700070007) << 8;
-    scales |= (h >> 12 & 7) << 8 * g;
+template <>
+struct Ahead<BlockIQ1_S> {
+  uint16_t rows[32];
+  uint8_t negative[32];  // per row: all ones where its delta is negative
+  Scales d;
+
+  GGUF_INLINE void read(const BlockIQ1_S* b) {
+    uint64_t four_rows[8];  // 16 bits each
+    uint32_t signs[8];
+    uint64_t scales = 0;
+    for (int g = 0; g < 8; ++g) {
+      constexpr uint64_t kCopies =
+          1 | 1ull << 13 | 1ull << 26 | 1ull << 39;  // bits 3l and up to bits 16l and up
+      const uint64_t h = word16(b->qh + 2 * g);
+      four_rows[g] =
+          spread_bytes(word32(b->rows + 4 * g)) | ((h & 0xfff) * kCopies & 0x0007000700070007) << 8;
+      signs[g] = h >> 15 ? 0xffffffff : 0;
+      scales |= (h >> 12 & 7) << 8 * g;
+    }
+    std::memcpy(rows, four_rows, sizeof rows);
+    std::memcpy(negative, signs, sizeof negative);
+    const auto odd = simd::add(simd::mul(simd::int8x16(scales, 0), 2), 1);
+    d.set(simd::mul(simd::mul(odd, simd::half(b->d)), 0.125f));
   }
-  const auto odd = simd::add(simd::mul(simd::int8x16(scales, 0), 2), 1);
-  const Scales d(simd::mul(simd::mul(odd, simd::half(b->d)), 0.125f));
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    // The delta of a group is the sign of its 32 codes.
-    const uint64_t first = b->qh[4 * i + 1] >> 7, second = b->qh[4 * i + 3] >> 7;
-    const uint64_t negative = first * 0x00000000ffffffff | second * 0xffffffff00000000;
-    put_two_groups<Iq1>(64 * i, simd::gather8<3>(kIq1sBook.row, row_numbers(rows + 2 * i), negative), d,
-                        2 * i, y);
+    const auto codes = simd::gather8<3>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
 
@@ -195,32 +250,45 @@ GGUF_INLINE void dequantize(const BlockIQ1_S* b, Sink& y) {
 //   D = d * (2 * s + 1), s the three bits of S[g/2] from 6*(g%2) + 3*(l/2) on
 //   h = nibble l of the two bytes from qh[2g] on; row = rows[4g + l] | (h & 7) << 8; delta = h & 8 ? -1/8 :
 //   1/8 y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8; levels as in IQ1_S
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ1_M* b, Sink& y) {
-  alignas(64) uint64_t rows[8];  // the four of a group, 16 bits each
-  uint64_t negative[4];          // the signs of 64 codes: all ones for a row whose delta is negative
-  for (int i = 0; i < 4; ++i) {
-    const uint64_t h = spread_nibbles(word32(b->qh + 4 * i));  // of eight rows, a byte each
-    const uint64_t high = h & bytes8(7);
-    rows[2 * i] = spread_bytes(word32(b->rows + 8 * i)) | spread_bytes(static_cast<uint32_t>(high)) << 8;
-    rows[2 * i + 1] =
-        spread_bytes(word32(b->rows + 8 * i + 4)) | spread_bytes(static_cast<uint32_t>(high >> 32)) << 8;
-    negative[i] = (h >> 3 & bytes8(1)) * 0xff;
-  }
+template <>
+struct Ahead<BlockIQ1_M> {
+  uint16_t rows[32];
+  uint8_t negative[32];  // per row: all ones where its delta is negative
+  Scales d;
 
-  uint64_t s[2] = {0, 0};  // the sixteen scales, a byte each
-  uint8_t d_bits[2] = {0, 0};
-  for (int i = 0; i < 4; ++i) {
-    const uint64_t word = word16(b->scales + 2 * i);
-    const uint64_t four = (word & 7) | (word & 0x38) << 5 | (word & 0x1c0) << 10 | (word & 0xe00) << 15;
-    s[i / 2] |= four << 32 * (i % 2);
-    d_bits[i / 2] = static_cast<uint8_t>(d_bits[i / 2] | (word >> 12) << 4 * (i % 2));
+  GGUF_INLINE void read(const BlockIQ1_M* b) {
+    uint64_t four_rows[8];  // 16 bits each
+    uint64_t signs[4];
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t h = spread_nibbles(word32(b->qh + 4 * i));  // of eight rows, a byte each
+      const uint64_t high = h & bytes8(7);
+      four_rows[2 * i] =
+          spread_bytes(word32(b->rows + 8 * i)) | spread_bytes(static_cast<uint32_t>(high)) << 8;
+      four_rows[2 * i + 1] =
+          spread_bytes(word32(b->rows + 8 * i + 4)) | spread_bytes(static_cast<uint32_t>(high >> 32)) << 8;
+      signs[i] = (h >> 3 & bytes8(1)) * 0xff;
+    }
+    std::memcpy(rows, four_rows, sizeof rows);
+    std::memcpy(negative, signs, sizeof negative);
+
+    uint64_t s[2] = {0, 0};  // the sixteen scales, a byte each
+    uint8_t d_bits[2] = {0, 0};
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t word = word16(b->scales + 2 * i);
+      const uint64_t four = (word & 7) | (word & 0x38) << 5 | (word & 0x1c0) << 10 | (word & 0xe00) << 15;
+      s[i / 2] |= four << 32 * (i % 2);
+      d_bits[i / 2] = static_cast<uint8_t>(d_bits[i / 2] | (word >> 12) << 4 * (i % 2));
+    }
+    const auto odd = simd::add(simd::mul(simd::int8x16(s[0], s[1]), 2), 1);
+    d.set(simd::mul(simd::mul(odd, simd::half(d_bits)), 0.125f));
   }
-  const auto odd = simd::add(simd::mul(simd::int8x16(s[0], s[1]), 2), 1);
-  const Scales d(simd::mul(simd::mul(odd, simd::half(d_bits)), 0.125f));
+};
+
+template <class Sink>
+GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    put_four_halves<Iq1>(64 * i, simd::gather8<3>(kIq1sBook.row, row_numbers(rows + 2 * i), negative[i]), d,
-                         4 * i, y);
+    const auto codes = simd::gather8<3>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
 

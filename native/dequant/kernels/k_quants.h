@@ -12,29 +12,36 @@ namespace {
 //
 //   y[128n + 32j + l] = (d * lo(s)) * ((q[32n + l] >> 2j) & 3) - dmin * hi(s)
 //   s = scales[8n + 2j + l/16]        n < 2, j < 4, l < 32
+template <>
+struct Ahead<BlockQ2_K> {
+  Scales d, m;
+  GGUF_INLINE void read(const BlockQ2_K* b) {
+    constexpr uint64_t kNibble = bytes8(15);
+    const uint64_t s[2] = {word64(b->scales), word64(b->scales + 8)};
+    d.set(simd::mul(simd::int8x16(s[0] & kNibble, s[1] & kNibble), simd::half(b->d)));
+    m.set(simd::mul(simd::int8x16(s[0] >> 4 & kNibble, s[1] >> 4 & kNibble), -simd::half(b->dmin)));
+  }
+};
+
 template <int J, class Sink>
-GGUF_INLINE void q2_k_quarter(const simd::Codes<2>& q, const Scales& d, const Scales& m, Sink& y) {
+GGUF_INLINE void q2_k_quarter(const simd::Codes<2>& q, const Ahead<BlockQ2_K>& scales, Sink& y) {
   using Levels = Unsigned<2>;
   const simd::Values<Levels> v(simd::shift<2 * J>(q));
   GGUF_UNROLL
   for (int n = 0; n < 2; ++n) {
     const int s = 8 * n + 2 * J;
-    const simd::Affine<Levels> first(d[s], m[s]), second(d[s + 1], m[s + 1]);
+    const simd::Affine<Levels> first(scales.d[s], scales.m[s]), second(scales.d[s + 1], scales.m[s + 1]);
     y.put(128 * n + 32 * J, first(v, 2 * n), second(v, 2 * n + 1));
   }
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ2_K* b, Sink& y) {
-  constexpr uint64_t kNibble = bytes8(15);
-  const uint64_t s[2] = {word64(b->scales), word64(b->scales + 8)};
-  const Scales d(simd::mul(simd::int8x16(s[0] & kNibble, s[1] & kNibble), simd::half(b->d)));
-  const Scales m(simd::mul(simd::int8x16(s[0] >> 4 & kNibble, s[1] >> 4 & kNibble), -simd::half(b->dmin)));
+GGUF_INLINE void dequantize(const BlockQ2_K* b, const Ahead<BlockQ2_K>& ahead, Sink& y) {
   const auto q = simd::load<2>(b->q);
-  q2_k_quarter<0>(q, d, m, y);
-  q2_k_quarter<1>(q, d, m, y);
-  q2_k_quarter<2>(q, d, m, y);
-  q2_k_quarter<3>(q, d, m, y);
+  q2_k_quarter<0>(q, ahead, y);
+  q2_k_quarter<1>(q, ahead, y);
+  q2_k_quarter<2>(q, ahead, y);
+  q2_k_quarter<3>(q, ahead, y);
 }
 
 // Q3_K    0       32              96       108 110
@@ -43,6 +50,21 @@ GGUF_INLINE void dequantize(const BlockQ2_K* b, Sink& y) {
 //   y[128n + 32j + l] = (d * (S[8n + 2j + l/16] - 32)) * (((q[32n + l] >> 2j) & 3) - (bit 4n+j of hmask[l] ?
 //   0 : 4)) n < 2, j < 4, l < 32; the sixteen S have six bits: the low four are lo(scales[0..7]), then
 //   hi(scales[0..7]); the high two of S[i] are bits 2*(i/4) and up of scales[8 + i%4]
+template <>
+struct Ahead<BlockQ3_K> {
+  Scales d;
+  GGUF_INLINE void read(const BlockQ3_K* b) {
+    constexpr uint64_t kNibble = bytes8(15), kTopPair = bytes8(0x30);
+    const uint64_t s = word64(b->scales);
+    const uint64_t t = word32(b->scales + 8);
+    // Pairs 0, 1 and 2, 3 moved to bits 4 and 5.
+    const uint64_t low_tops = t << 4 | t << 34, high_tops = t | t << 30;
+    const auto codes =
+        simd::int8x16((s & kNibble) | (low_tops & kTopPair), (s >> 4 & kNibble) | (high_tops & kTopPair));
+    d.set(simd::mul(simd::add(codes, -32), simd::half(b->d)));
+  }
+};
+
 template <int J, class Sink>
 GGUF_INLINE void q3_k_quarter(const simd::Codes<3>& q, const simd::Codes<3>& high, const Scales& d, Sink& y) {
   using Levels = Offset<3>;  // with the bit of hmask on top, a code is its level plus 4
@@ -56,22 +78,14 @@ GGUF_INLINE void q3_k_quarter(const simd::Codes<3>& q, const simd::Codes<3>& hig
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ3_K* b, Sink& y) {
-  constexpr uint64_t kNibble = bytes8(15), kTopPair = bytes8(0x30);
-  const uint64_t s = word64(b->scales);
-  const uint64_t t = word32(b->scales + 8);
-  const uint64_t low_tops = t << 4 | t << 34,
-                 high_tops = t | t << 30;  // pairs 0, 1 and 2, 3 moved to bits 4 and 5
-  const auto codes =
-      simd::int8x16((s & kNibble) | (low_tops & kTopPair), (s >> 4 & kNibble) | (high_tops & kTopPair));
-  const Scales d(simd::mul(simd::add(codes, -32), simd::half(b->d)));
+GGUF_INLINE void dequantize(const BlockQ3_K* b, const Ahead<BlockQ3_K>& ahead, Sink& y) {
   const auto q = simd::load<3>(b->q);
   const auto high =
       simd::shift_halves<0, 4>(simd::load_twice<3>(b->hmask));  // bit j of each is what quarter j needs
-  q3_k_quarter<0>(q, high, d, y);
-  q3_k_quarter<1>(q, high, d, y);
-  q3_k_quarter<2>(q, high, d, y);
-  q3_k_quarter<3>(q, high, d, y);
+  q3_k_quarter<0>(q, high, ahead.d, y);
+  q3_k_quarter<1>(q, high, ahead.d, y);
+  q3_k_quarter<2>(q, high, ahead.d, y);
+  q3_k_quarter<3>(q, high, ahead.d, y);
 }
 
 /**
@@ -80,39 +94,49 @@ GGUF_INLINE void dequantize(const BlockQ3_K* b, Sink& y) {
  * = hi(S[j+4]) | (S[j] >> 6) << 4. Gives d * sc[0..7], then -(dmin * mn[0..7]).
  */
 template <class Block>
-GGUF_INLINE Scales six_bit_scales(const Block* b) {
-  constexpr uint32_t kNibble = 0x0f0f0f0f, kTopPair = 0x30303030, kSix = 0x3f3f3f3f;
-  const uint32_t s0 = word32(b->scales), s4 = word32(b->scales + 4), s8 = word32(b->scales + 8);
-  const uint32_t sc_high = (s8 & kNibble) | (s0 >> 2 & kTopPair),
-                 mn_high = (s8 >> 4 & kNibble) | (s4 >> 2 & kTopPair);
-  const uint64_t sc = static_cast<uint64_t>(sc_high) << 32 | (s0 & kSix);
-  const uint64_t mn = static_cast<uint64_t>(mn_high) << 32 | (s4 & kSix);
-  return Scales(simd::mul(simd::int8x16(sc, mn), simd::half(b->d), -simd::half(b->dmin)));
-}
+struct SixBitScales {
+  Scales s;
+  GGUF_INLINE void read(const Block* b) {
+    constexpr uint32_t kNibble = 0x0f0f0f0f, kTopPair = 0x30303030, kSix = 0x3f3f3f3f;
+    const uint32_t s0 = word32(b->scales), s4 = word32(b->scales + 4), s8 = word32(b->scales + 8);
+    const uint32_t sc_high = (s8 & kNibble) | (s0 >> 2 & kTopPair),
+                   mn_high = (s8 >> 4 & kNibble) | (s4 >> 2 & kTopPair);
+    const uint64_t sc = static_cast<uint64_t>(sc_high) << 32 | (s0 & kSix);
+    const uint64_t mn = static_cast<uint64_t>(mn_high) << 32 | (s4 & kSix);
+    s.set(simd::mul(simd::int8x16(sc, mn), simd::half(b->d), -simd::half(b->dmin)));
+  }
+};
+template <>
+struct Ahead<BlockQ4_K> : SixBitScales<BlockQ4_K> {};
+template <>
+struct Ahead<BlockQ5_K> : SixBitScales<BlockQ5_K> {};
 
-/** Writes 64 weights of Q4_K or Q5_K: groups of 32 whose codes are in the units 2P and 2P+1 of lo and hi. */
-template <class Levels, class Sink>
-GGUF_INLINE void put_group_pair(int group, int unit, const simd::Values<Levels>& lo,
-                                const simd::Values<Levels>& hi, const Scales& s, Sink& y) {
+/**
+ * Writes 64 weights of Q4_K or Q5_K: groups of 32 whose codes are in the units 2P and 2P+1 of lo and hi. All
+ * of them are computed before the first is written, because low and high nibbles come from the same bytes.
+ */
+template <class Levels, class Low, class High, class Sink>
+GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& hi, const Scales& s, Sink& y) {
   const simd::Affine<Levels> even(s[group], s[8 + group]), odd(s[group + 1], s[8 + group + 1]);
-  y.put(32 * group, even(lo, unit), even(lo, unit + 1));
-  y.put(32 * group + 32, odd(hi, unit), odd(hi, unit + 1));
+  const auto a = even(lo, unit), b = even(lo, unit + 1), c = odd(hi, unit), d = odd(hi, unit + 1);
+  y.put(32 * group, a, b);
+  y.put(32 * group + 32, c, d);
 }
 
 // Q4_K    0   2      4        16              144
 //         | d | dmin | scales | q             |
 //
-//   D = d * sc[g], M = dmin * mn[g] (six_bit_scales)
+//   D = d * sc[g], M = dmin * mn[g] (SixBitScales)
 //   y[32g + l] = D * (g even ? lo : hi)(q[32*(g/2) + l]) - M        g < 8, l < 32
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ4_K* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
-  const Scales s = six_bit_scales(b);
   for (int i = 0; i < 2; ++i) {
     const auto q = simd::load<4>(b->q + 64 * i);
-    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
-    put_group_pair(4 * i, 0, lo, hi, s, y);
-    put_group_pair(4 * i + 2, 2, lo, hi, s, y);
+    const auto lo = simd::values<Levels>(q);
+    const auto hi = simd::values<Levels>(simd::shift<4>(q));
+    put_group_pair<Levels>(4 * i, 0, lo, hi, ahead.s, y);
+    put_group_pair<Levels>(4 * i + 2, 2, lo, hi, ahead.s, y);
   }
 }
 
@@ -130,16 +154,15 @@ GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const simd::Codes<5>& qh, const S
   const simd::Values<Levels> lo(simd::select<15>(q, simd::shift_halves<kShift, kShift + 2>(qh)));
   const simd::Values<Levels> hi(
       simd::select<15>(simd::shift<4>(q), simd::shift_halves<kShift + 1, kShift + 3>(qh)));
-  put_group_pair(4 * I, 0, lo, hi, s, y);
-  put_group_pair(4 * I + 2, 2, lo, hi, s, y);
+  put_group_pair<Levels>(4 * I, 0, lo, hi, s, y);
+  put_group_pair<Levels>(4 * I + 2, 2, lo, hi, s, y);
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ5_K* b, Sink& y) {
-  const Scales s = six_bit_scales(b);
+GGUF_INLINE void dequantize(const BlockQ5_K* b, const Ahead<BlockQ5_K>& ahead, Sink& y) {
   const auto qh = simd::load_twice<5>(b->qh);
-  q5_k_half<0>(b, qh, s, y);
-  q5_k_half<1>(b, qh, s, y);
+  q5_k_half<0>(b, qh, ahead.s, y);
+  q5_k_half<1>(b, qh, ahead.s, y);
 }
 
 // Q6_K    0              128             192      208 210
@@ -151,6 +174,14 @@ GGUF_INLINE void dequantize(const BlockQ5_K* b, Sink& y) {
 //   y[128n + 64 + l] = (d * scales[8n + 4 + l/16]) * ((hi(a) | ((t >> 4) & 3) << 4) - 32)
 //   y[128n + 96 + l] = (d * scales[8n + 6 + l/16]) * ((hi(c) | ((t >> 6) & 3) << 4) - 32)        scales
 //   signed
+template <>
+struct Ahead<BlockQ6_K> {
+  Scales d;
+  GGUF_INLINE void read(const BlockQ6_K* b) {
+    d.set(simd::mul(simd::load_int8(b->scales), simd::half(b->d)));
+  }
+};
+
 template <class Sink>
 GGUF_INLINE void put_q6_k(int at, const simd::Codes<6>& codes, const Scales& d, Sink& y) {
   using Levels = Offset<6>;
@@ -164,13 +195,12 @@ GGUF_INLINE void put_q6_k(int at, const simd::Codes<6>& codes, const Scales& d, 
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ6_K* b, Sink& y) {
-  const Scales d(simd::mul(simd::load_int8(b->scales), simd::half(b->d)));
+GGUF_INLINE void dequantize(const BlockQ6_K* b, const Ahead<BlockQ6_K>& ahead, Sink& y) {
   for (int n = 0; n < 2; ++n) {
     const auto ql = simd::load<6>(b->ql + 64 * n);
     const auto qh = simd::load_twice<6>(b->qh + 32 * n);
-    put_q6_k(128 * n, simd::select<15>(ql, simd::shift_halves<-4, -2>(qh)), d, y);
-    put_q6_k(128 * n + 64, simd::select<15>(simd::shift<4>(ql), simd::shift_halves<0, 2>(qh)), d, y);
+    put_q6_k(128 * n, simd::select<15>(ql, simd::shift_halves<-4, -2>(qh)), ahead.d, y);
+    put_q6_k(128 * n + 64, simd::select<15>(simd::shift<4>(ql), simd::shift_halves<0, 2>(qh)), ahead.d, y);
   }
 }
 
@@ -179,7 +209,7 @@ GGUF_INLINE void dequantize(const BlockQ6_K* b, Sink& y) {
 //
 //   y[j] = d * q[j], d a binary32, q signed        j < 256; the sums are not needed
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ8_K* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ8_K* b, const Ahead<BlockQ8_K>&, Sink& y) {
   const float d = float_of_bits(word32(b->d));
   for (int i = 0; i < 256; i += 32) {
     y.put(i, simd::mul(simd::load_int8(b->q + i), d), simd::mul(simd::load_int8(b->q + i + 16), d));
@@ -192,17 +222,25 @@ GGUF_INLINE void dequantize(const BlockQ8_K* b, Sink& y) {
 //   ls = nibble g of scales_low | (bits 2g and 2g+1 of scales_high) << 4        D = d * (ls - 32)
 //   y[32g + j] = D * N[lo(q[16g + j])]        y[32g + 16 + j] = D * N[hi(q[16g + j])]
 //   g < 8, j < 16, N the levels Nonlinear4
+template <>
+struct Ahead<BlockIQ4_XS> {
+  Scales d;
+  GGUF_INLINE void read(const BlockIQ4_XS* b) {
+    const uint64_t ls = spread_nibbles(word32(b->scales_low)) | spread_pairs(word16(b->scales_high)) << 4;
+    d.set(simd::mul(simd::add(simd::int8x16(ls, 0), -32), simd::half(b->d)));
+  }
+};
+
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ4_XS* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockIQ4_XS* b, const Ahead<BlockIQ4_XS>& ahead, Sink& y) {
   using Levels = Nonlinear4;
-  const uint64_t ls = spread_nibbles(word32(b->scales_low)) | spread_pairs(word16(b->scales_high)) << 4;
-  const Scales d(simd::mul(simd::add(simd::int8x16(ls, 0), -32), simd::half(b->d)));
   for (int i = 0; i < 2; ++i) {
     const auto q = simd::load<4>(b->q + 64 * i);
-    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
+    const auto lo = simd::values<Levels>(q);
+    const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Scaled<Levels> number(d[4 * i + k]);
+      const simd::Scaled<Levels> number(ahead.d[4 * i + k]);
       y.put(32 * (4 * i + k), number(lo, k), number(hi, k));
     }
   }

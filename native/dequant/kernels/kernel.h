@@ -1,9 +1,9 @@
 // What every kernel builds on.
 //
-// A kernel is `dequantize(const Block* b, Sink& y)`: it turns a group of blocks (kGroup of them) into numbers
-// and hands them to the sink, 32 at a time. It is written in the primitives of simd/ (see the README there),
-// so it knows neither the instruction set nor the type of the output nor how that is stored. Above each
-// kernel stand its bytes and its formula:
+// A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns a group of blocks
+// (kGroup of them) into numbers and hands them to the sink, 32 at a time. It is written in the primitives of
+// simd/ (see the README there), so it knows neither the instruction set nor the type of the output nor how
+// that is stored. Above each kernel stand its bytes and its formula:
 //
 //   d, m ...   a field of the block; b[2..17] bytes 2 to 17 of the block
 //   lo(x)      x & 15            hi(x)      x >> 4
@@ -20,11 +20,21 @@ namespace {
 template <class Block>
 constexpr int kGroup = Block::kElements >= 256 ? 1 : 512 / Block::kElements;
 
+/**
+ * What a kernel needs of a group of blocks before it can write a number: its scales, or nothing. It is read
+ * while the group before is being written: a scale comes out of a dozen instructions each of which waits for
+ * the one before, and a processor that had nothing else to do meanwhile would lose a third of its time.
+ */
+template <class Block>
+struct Ahead {
+  GGUF_INLINE void read(const Block*) {}
+};
+
 /** Sixteen numbers in memory, where each can be broadcast by a load. */
 struct Scales {
   alignas(64) float x[16];
 
-  GGUF_INLINE explicit Scales(const simd::Floats16& v) {
+  GGUF_INLINE void set(const simd::Floats16& v) {
     simd::store_aligned(x, v);
     GGUF_KEEP_IN_MEMORY(x);
   }

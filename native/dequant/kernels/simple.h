@@ -9,15 +9,47 @@
 namespace gguf {
 namespace {
 
+/** The scales of sixteen blocks. */
+template <class Block>
+struct BlockScales {
+  Scales d;
+  GGUF_INLINE void read(const Block* b) { d.set(simd::halves<sizeof *b>(b->d)); }
+};
+template <>
+struct Ahead<BlockQ4_0> : BlockScales<BlockQ4_0> {};
+template <>
+struct Ahead<BlockQ5_0> : BlockScales<BlockQ5_0> {};
+template <>
+struct Ahead<BlockQ8_0> : BlockScales<BlockQ8_0> {};
+template <>
+struct Ahead<BlockQ8_1> : BlockScales<BlockQ8_1> {};
+template <>
+struct Ahead<BlockIQ4_NL> : BlockScales<BlockIQ4_NL> {};
+
+/** The scales and minima of sixteen blocks. */
+template <class Block>
+struct BlockScalesAndMinima {
+  Scales d, m;
+  GGUF_INLINE void read(const Block* b) {
+    d.set(simd::halves<sizeof *b>(b->d));
+    m.set(simd::halves<sizeof *b>(b->m));
+  }
+};
+template <>
+struct Ahead<BlockQ4_1> : BlockScalesAndMinima<BlockQ4_1> {};
+template <>
+struct Ahead<BlockQ5_1> : BlockScalesAndMinima<BlockQ5_1> {};
+
 // Q4_0    0   2              18
 //         | d | q            |
 //
 //   y[j] = (lo(q[j]) - 8) * d        y[j+16] = (hi(q[j]) - 8) * d        j < 16
-template <class Levels, class Block, class ScaleArray, class Sink>
-GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y) {
+template <class Levels, class Block, class Sink>
+GGUF_INLINE void dequantize_nibbles(const Block* b, const Scales& d, Sink& y) {
   for (int i = 0; i < 16; i += 4) {
     const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q);
-    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
+    const auto lo = simd::values<Levels>(q);
+    const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
       const simd::Scaled<Levels> number(d[i + k]);
@@ -27,8 +59,8 @@ GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ4_0* b, Sink& y) {
-  dequantize_nibbles<Offset<4>>(b, Scales(simd::halves<sizeof *b>(b->d)), y);
+GGUF_INLINE void dequantize(const BlockQ4_0* b, const Ahead<BlockQ4_0>& ahead, Sink& y) {
+  dequantize_nibbles<Offset<4>>(b, ahead.d, y);
 }
 
 // Q4_1    0   2   4              20
@@ -36,15 +68,15 @@ GGUF_INLINE void dequantize(const BlockQ4_0* b, Sink& y) {
 //
 //   y[j] = lo(q[j]) * d + m        y[j+16] = hi(q[j]) * d + m        j < 16
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ4_1* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ4_1* b, const Ahead<BlockQ4_1>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
-  const Scales d(simd::halves<sizeof *b>(b->d)), m(simd::halves<sizeof *b>(b->m));
   for (int i = 0; i < 16; i += 4) {
     const auto q = simd::load_runs<4, sizeof *b>(b[i].q);
-    const simd::Values<Levels> lo(q), hi(simd::shift<4>(q));
+    const auto lo = simd::values<Levels>(q);
+    const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Affine<Levels> number(d[i + k], m[i + k]);
+      const simd::Affine<Levels> number(ahead.d[i + k], ahead.m[i + k]);
       y.put(32 * (i + k), number(lo, k), number(hi, k));
     }
   }
@@ -64,9 +96,8 @@ GGUF_INLINE uint64_t fifth_bits(const Block* b) {
 //   y[j] = ((lo(q[j]) | bit j of qh << 4) - 16) * d
 //   y[j+16] = ((hi(q[j]) | bit j+16 of qh << 4) - 16) * d        j < 16
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ5_0* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, Sink& y) {
   using Levels = Offset<5>;
-  const Scales d(simd::halves<sizeof *b>(b->d));
   for (int i = 0; i < 16; i += 4) {
     const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
     const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
@@ -74,7 +105,7 @@ GGUF_INLINE void dequantize(const BlockQ5_0* b, Sink& y) {
         simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Scaled<Levels> number(d[i + k]);
+      const simd::Scaled<Levels> number(ahead.d[i + k]);
       y.put(32 * (i + k), number(lo, k), number(hi, k));
     }
   }
@@ -86,9 +117,8 @@ GGUF_INLINE void dequantize(const BlockQ5_0* b, Sink& y) {
 //   y[j] = (lo(q[j]) | bit j of qh << 4) * d + m
 //   y[j+16] = (hi(q[j]) | bit j+16 of qh << 4) * d + m        j < 16
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ5_1* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, Sink& y) {
   using Levels = Unsigned<5>;
-  const Scales d(simd::halves<sizeof *b>(b->d)), m(simd::halves<sizeof *b>(b->m));
   for (int i = 0; i < 16; i += 4) {
     const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
     const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
@@ -96,7 +126,7 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, Sink& y) {
         simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Affine<Levels> number(d[i + k], m[i + k]);
+      const simd::Affine<Levels> number(ahead.d[i + k], ahead.m[i + k]);
       y.put(32 * (i + k), number(lo, k), number(hi, k));
     }
   }
@@ -107,10 +137,9 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, Sink& y) {
 //
 //   y[j] = q[j] * d, q signed        j < 32
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ8_0* b, Sink& y) {
-  const Scales d(simd::halves<sizeof *b>(b->d));
+GGUF_INLINE void dequantize(const BlockQ8_0* b, const Ahead<BlockQ8_0>& ahead, Sink& y) {
   for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]), simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
   }
 }
 
@@ -119,10 +148,9 @@ GGUF_INLINE void dequantize(const BlockQ8_0* b, Sink& y) {
 //
 //   y[j] = q[j] * d, q signed        j < 32; the sum is not needed
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ8_1* b, Sink& y) {
-  const Scales d(simd::halves<sizeof *b>(b->d));
+GGUF_INLINE void dequantize(const BlockQ8_1* b, const Ahead<BlockQ8_1>& ahead, Sink& y) {
   for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]), simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
   }
 }
 
@@ -138,7 +166,7 @@ GGUF_INLINE void put_64(int at, const simd::Values<Levels>& v, const simd::Scale
 //
 //   y[j] = bit j%8 of q[j/8] ? d : -d        j < 128
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ1_0* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ1_0* b, const Ahead<BlockQ1_0>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockQ1_0>; ++i) {
     const simd::Scaled<Sign> number(simd::half(b[i].d));
     put_64(128 * i, simd::Values<Sign>(simd::spread_bits<1>(word64(b[i].q))), number, y);
@@ -151,7 +179,7 @@ GGUF_INLINE void dequantize(const BlockQ1_0* b, Sink& y) {
 //
 //   y[j] = (((q[j/4] >> 2*(j%4)) & 3) - 1) * d        j < 64
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockQ2_0* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockQ2_0* b, const Ahead<BlockQ2_0>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockQ2_0>; ++i) {
     const simd::Values<Ternary> v(simd::load_packed<2>(b[i].q));
     put_64(64 * i, v, simd::Scaled<Ternary>(simd::half(b[i].d)), y);
@@ -163,8 +191,8 @@ GGUF_INLINE void dequantize(const BlockQ2_0* b, Sink& y) {
 //
 //   y[j] = d * N[lo(q[j])]        y[j+16] = d * N[hi(q[j])]        j < 16, N the levels Nonlinear4
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ4_NL* b, Sink& y) {
-  dequantize_nibbles<Nonlinear4>(b, Scales(simd::halves<sizeof *b>(b->d)), y);
+GGUF_INLINE void dequantize(const BlockIQ4_NL* b, const Ahead<BlockIQ4_NL>& ahead, Sink& y) {
+  dequantize_nibbles<Nonlinear4>(b, ahead.d, y);
 }
 
 /** Half of 2^(e - 127), which goes with levels that are doubled: below e = 2 a subnormal number. */
@@ -195,12 +223,18 @@ constexpr HalfUe4m3Table kHalfUe4m3{};
 //
 //   y[j] = K[lo(q[j])] * d        y[j+16] = K[hi(q[j])] * d
 //   d = 2^(e - 128)        j < 16, K the levels Fp4
+template <>
+struct Ahead<BlockMXFP4> {
+  Scales d;
+  GGUF_INLINE void read(const BlockMXFP4* b) {
+    for (int i = 0; i < 16; ++i) d.x[i] = half_power_of_two(b[i].e);
+    GGUF_KEEP_IN_MEMORY(d.x);
+  }
+};
+
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockMXFP4* b, Sink& y) {
-  alignas(64) float d[16];
-  for (int i = 0; i < 16; ++i) d[i] = half_power_of_two(b[i].e);
-  GGUF_KEEP_IN_MEMORY(d);
-  dequantize_nibbles<Fp4>(b, d, y);
+GGUF_INLINE void dequantize(const BlockMXFP4* b, const Ahead<BlockMXFP4>& ahead, Sink& y) {
+  dequantize_nibbles<Fp4>(b, ahead.d, y);
 }
 
 // NVFP4   0        4              36
@@ -209,7 +243,7 @@ GGUF_INLINE void dequantize(const BlockMXFP4* b, Sink& y) {
 //   y[16s + j] = K[lo(q[8s + j])] * d        y[16s + 8 + j] = K[hi(q[8s + j])] * d
 //   d = half_ue4m3(scales[s])        s < 4, j < 8, K the levels Fp4
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockNVFP4* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockNVFP4* b, const Ahead<BlockNVFP4>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockNVFP4>; ++i) {
     const simd::Values<Fp4> v(simd::load_nibble_runs<4>(b[i].q));
     GGUF_UNROLL

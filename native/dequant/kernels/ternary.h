@@ -20,7 +20,7 @@ constexpr uint32_t times3_bytes(uint32_t bytes) {
 //   y[160 + 16n + m] = (t(q[32 + m], n) - 1) * d      n < 5, m < 16
 //   y[240 + 4n + m]  = (t(qh[m], n) - 1) * d          n < 4, m < 4
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockTQ1_0* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockTQ1_0* b, const Ahead<BlockTQ1_0>&, Sink& y) {
   using Values = simd::Values<Ternary>;
   // Units 0 to 2 are q. Unit 3 is qh, its four bytes multiplied by 1, 3, 9 and 27: the first digit is the one
   // wanted.
@@ -53,7 +53,7 @@ GGUF_INLINE void tq2_0_quarter(const simd::Codes<2>& q, const simd::Scaled<Terna
 }
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockTQ2_0* b, Sink& y) {
+GGUF_INLINE void dequantize(const BlockTQ2_0* b, const Ahead<BlockTQ2_0>&, Sink& y) {
   const simd::Scaled<Ternary> number(simd::half(b->d));
   const auto q = simd::load<2>(b->q);
   tq2_0_quarter<0>(q, number, y);

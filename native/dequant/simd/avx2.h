@@ -1,4 +1,4 @@
-// AVX2 with F16C: x86-64 since 2013. Uses no FMA: some machines and hypervisors have AVX2 without it.
+// AVX2 with F16C and FMA: x86-64 since 2013.
 #pragma once
 
 #include <immintrin.h>
@@ -6,7 +6,7 @@
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
 
-#define GGUF_ISA_FEATURES "avx2,f16c"
+#define GGUF_ISA_FEATURES "avx2,f16c,fma"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 namespace gguf {
@@ -55,9 +55,26 @@ GGUF_INLINE __m256i arrange(__m256i codes) {
   return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(transposed));
 }
 
+/**
+ * Nibbles stay where they are, four runs of 16 bytes: where their levels are linear, loads widen them on their
+ * way, which takes fewer instructions than to bring them into registers first.
+ */
+template <int Stride>
+struct LowNibbles {
+  const uint8_t* p;
+};
+template <int Stride>
+struct HighNibbles {
+  const uint8_t* p;
+};
+
 template <int Bits>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
-  return {arrange<Bits>(load256(p)), arrange<Bits>(load256(p + 32))};
+GGUF_INLINE auto load(const uint8_t* p) {
+  if constexpr (Bits == 4) {
+    return LowNibbles<16>{p};
+  } else {
+    return Codes<Bits>{arrange<Bits>(load256(p)), arrange<Bits>(load256(p + 32))};
+  }
 }
 
 template <int Bits>
@@ -78,10 +95,24 @@ GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high
 }
 
 template <int Bits, int Stride>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
-  return {arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p)), load128(p + Stride), 1)),
-          arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 2 * Stride)),
-                                                load128(p + 3 * Stride), 1))};
+GGUF_INLINE __m256i load_two_runs(const uint8_t* p) {
+  if constexpr (Stride == 16) return arrange<Bits>(load256(p));
+  return arrange<Bits>(
+      _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p)), load128(p + Stride), 1));
+}
+
+template <int Bits, int Stride>
+GGUF_INLINE Codes<Bits> load_runs_of_bytes(const uint8_t* p) {
+  return {load_two_runs<Bits, Stride>(p), load_two_runs<Bits, Stride>(p + 2 * Stride)};
+}
+
+template <int Bits, int Stride>
+GGUF_INLINE auto load_runs(const uint8_t* p) {
+  if constexpr (Bits == 4) {
+    return LowNibbles<Stride>{p};
+  } else {
+    return load_runs_of_bytes<Bits, Stride>(p);
+  }
 }
 
 template <int Bits>
@@ -135,52 +166,45 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {load_nibble_runs_half<Bits>(p), load_nibble_runs_half<Bits>(p + 16)};
 }
 
-/** Sets the top bit of the codes whose sign bit is set; theirs is not. */
-template <int Bits>
-GGUF_INLINE __m256i with_signs(__m256i codes, uint32_t signs) {
-  const __m256i top = _mm256_set1_epi8(1 << (Bits - 1));
-  return _mm256_or_si256(codes, _mm256_and_si256(spread_bits_of_half<Bits>(signs), top));
+/**
+ * Rows of a codebook are not brought together: a row of levels is widened by its load, or by one instruction
+ * after it, and takes its signs as a number.
+ */
+template <class Row, class Index>
+struct Rows {
+  const Row* book;
+  const Index* rows;
+  const uint8_t* signs;
+};
+
+template <int Bits, class Book, class Index>
+GGUF_INLINE Rows<uint64_t, Index> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  return {book.levels, rows, signs};
 }
 
-GGUF_INLINE __m128i load_pair(const uint64_t* low, const uint64_t* high) {
-  const __m128d first = _mm_castsi128_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(low)));
-  return _mm_castpd_si128(_mm_loadh_pd(first, reinterpret_cast<const double*>(high)));
+template <int Bits, class Book, class Index>
+GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+  return {book.levels, rows, signs};
 }
 
-template <int Bits, class Index>
-GGUF_INLINE __m256i gather4(const uint64_t* book, const Index* rows, uint32_t signs) {
-  const __m128i a = load_pair(book + rows[0], book + rows[1]);
-  const __m128i b = load_pair(book + rows[2], book + rows[3]);
-  return with_signs<Bits>(arrange<Bits>(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1)), signs);
+/** Eight levels, those from 8i on. */
+template <class Index>
+GGUF_INLINE __m256i levels_of_rows(const Rows<uint64_t, Index>& v, int i) {
+  return _mm256_cvtepi8_epi32(_mm_loadu_si64(v.book + v.rows[i]));
+}
+template <class Index>
+GGUF_INLINE __m256i levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
+  const __m128i first = _mm_cvtsi32_si128(static_cast<int>(v.book[v.rows[2 * i]]));
+  return _mm256_cvtepi8_epi32(_mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1));
 }
 
-template <int Bits, class Index>
-GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
-  return {gather4<Bits>(book, rows, static_cast<uint32_t>(signs)),
-          gather4<Bits>(book, rows + 4, static_cast<uint32_t>(signs >> 32))};
-}
-
-/** The row with number rows[i], to which a ninth bit adds 256. */
-GGUF_INLINE int row4(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits, int i) {
-  return static_cast<int>(book[rows[i] | (ninth_bits << (8 - i) & 256)]);
-}
-
-template <int Bits>
-GGUF_INLINE __m256i gather8_of_4(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits,
-                                 uint32_t signs) {
-  static_assert(!Codes<Bits>::kLookedUp, "rows of four are put where wide codes go");
-  const __m256i codes = _mm256_setr_epi32(row4(book, rows, ninth_bits, 0), row4(book, rows, ninth_bits, 2),
-                                          row4(book, rows, ninth_bits, 4), row4(book, rows, ninth_bits, 6),
-                                          row4(book, rows, ninth_bits, 1), row4(book, rows, ninth_bits, 3),
-                                          row4(book, rows, ninth_bits, 5), row4(book, rows, ninth_bits, 7));
-  return with_signs<Bits>(codes, signs);
-}
-
-template <int Bits>
-GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
-                                 uint64_t signs) {
-  return {gather8_of_4<Bits>(book, rows, ninth_bits & 0xff, static_cast<uint32_t>(signs)),
-          gather8_of_4<Bits>(book, rows + 8, ninth_bits >> 8, static_cast<uint32_t>(signs >> 32))};
+GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
+  const __m256i bit = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384,
+                                        static_cast<short>(32768));
+  const __m256i bits = _mm256_and_si256(_mm256_set1_epi16(static_cast<short>(ninth_bits)), bit);
+  const __m256i ninth = _mm256_and_si256(_mm256_cmpeq_epi16(bits, bit), _mm256_set1_epi16(256));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
+                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), ninth));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -200,6 +224,12 @@ GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
 template <int N, int Bits>
 GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
   return shift_halves<N, N>(c);
+}
+
+template <int N, int Stride>
+GGUF_INLINE HighNibbles<Stride> shift(const LowNibbles<Stride>& c) {
+  static_assert(N == 4, "nibbles are shifted by four bits");
+  return {c.p};
 }
 
 template <int Mask>
@@ -317,6 +347,10 @@ GGUF_INLINE Floats16 add(const Floats16& a, float c) {
   return {_mm256_add_ps(a.low, x), _mm256_add_ps(a.high, x)};
 }
 
+GGUF_INLINE Floats16 times(const Floats16& a, __m256 c) {
+  return {_mm256_mul_ps(a.low, c), _mm256_mul_ps(a.high, c)};
+}
+
 GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
   return {_mm256_mul_ps(a.low, _mm256_set1_ps(low)), _mm256_mul_ps(a.high, _mm256_set1_ps(high))};
 }
@@ -349,6 +383,58 @@ struct Values {
   GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c)
       : low(values_of_half<Levels>(c.low)), high(values_of_half<Levels>(c.high)) {}
 };
+
+template <class Levels>
+GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
+  return Values<Levels>(c);
+}
+
+template <class Levels, int Stride>
+GGUF_INLINE auto values(const LowNibbles<Stride>& c) {
+  if constexpr (Levels::kLinear) {
+    return c;
+  } else {
+    return Values<Levels>(load_runs_of_bytes<4, Stride>(c.p));
+  }
+}
+
+template <class Levels, int Stride>
+GGUF_INLINE auto values(const HighNibbles<Stride>& c) {
+  if constexpr (Levels::kLinear) {
+    return c;
+  } else {
+    return Values<Levels>(shift<4>(load_runs_of_bytes<4, Stride>(c.p)));
+  }
+}
+
+template <class Levels, class Row, class Index>
+GGUF_INLINE Rows<Row, Index> values(const Rows<Row, Index>& v) {
+  return {v.book, v.rows, v.signs};  // copied as a whole, GCC would take them through memory
+}
+
+/** Eight numbers of rows, those from 8i on. */
+template <class Levels, class Row, class Index>
+GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
+  constexpr int kTopBit = 1 << (Levels::kBits - 1);
+  const __m256i levels = levels_of_rows(v, i);
+  if constexpr (Levels::value(kTopBit) == -Levels::value(0)) {  // a sign: that of the scale is turned
+    const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
+    const int k = i % 4 * 8;
+    const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
+    const __m256 minus_d = _mm256_xor_ps(d, _mm256_set1_ps(-0.0f));
+    const __m256 sign = _mm256_castsi256_ps(_mm256_sllv_epi32(signs, to_top));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(levels), _mm256_blendv_ps(d, minus_d, sign));
+  } else {  // an offset, of the whole row
+    static constexpr int kOffsets[2] = {Levels::value(kTopBit) - Levels::value(0), 0};
+    const __m256i offset = _mm256_set1_epi32(kOffsets[1 + static_cast<int8_t>(v.signs[i])]);
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(levels, offset)), d);
+  }
+}
+
+template <class Levels, class Row, class Index>
+GGUF_INLINE Floats16 numbers_of_unit(const Rows<Row, Index>& v, int unit, __m256 d) {
+  return {numbers_of_rows<Levels>(v, 2 * unit, d), numbers_of_rows<Levels>(v, 2 * unit + 1, d)};
+}
 
 /** Looks up eight codes of up to three bits: those in byte `v` of each lane. */
 template <class Levels>
@@ -383,22 +469,64 @@ struct Scaled;
 
 template <class Levels>
 struct Scaled<Levels, true> {
-  __m256 table;
-  GGUF_INLINE explicit Scaled(float d)
-      : table(_mm256_mul_ps(_mm256_load_ps(kLevelTable<Levels>.number), _mm256_set1_ps(d))) {}
+  __m256 d, table;
+  GGUF_INLINE explicit Scaled(float scale)
+      : d(_mm256_set1_ps(scale)), table(_mm256_mul_ps(_mm256_load_ps(kLevelTable<Levels>.number), d)) {}
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
     return look_up_unit(table, v, unit);
   }
+  template <class Row, class Index>
+  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+    return numbers_of_unit<Levels>(v, unit, d);
+  }
 };
+
+GGUF_INLINE __m256i widen(const uint8_t* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadu_si64(p));
+}
 
 template <class Levels>
 struct Scaled<Levels, false> {
-  float d;
-  GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
+  __m256 d;
+  GGUF_INLINE explicit Scaled(float scale) : d(_mm256_set1_ps(scale)) { GGUF_KEEP_IN_REGISTER("x", d); }
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    return mul(levels_of_unit(v, unit), d);
+    return times(levels_of_unit(v, unit), d);
+  }
+
+  template <class Row, class Index>
+  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+    return numbers_of_unit<Levels>(v, unit, d);
+  }
+
+  // Nibbles less 8: with its top bit and the sign extension inverted, a byte holds both as signed numbers. The
+  // lower one is left on top of its lane, times 2^28, which the scale makes up for.
+  template <int Stride>
+  GGUF_INLINE Floats16 operator()(const LowNibbles<Stride>& v, int unit) const {
+    const uint8_t* p = v.p + Stride * unit;
+    return times({_mm256_cvtepi32_ps(_mm256_slli_epi32(centred(p), 28)),
+                _mm256_cvtepi32_ps(_mm256_slli_epi32(centred(p + 8), 28))},
+               _mm256_mul_ps(d, _mm256_set1_ps(0x1p-28f)));
+  }
+  template <int Stride>
+  GGUF_INLINE Floats16 operator()(const HighNibbles<Stride>& v, int unit) const {
+    const uint8_t* p = v.p + Stride * unit;
+    return times({_mm256_cvtepi32_ps(_mm256_srai_epi32(centred(p), 4)),
+                _mm256_cvtepi32_ps(_mm256_srai_epi32(centred(p + 8), 4))},
+               d);
+  }
+
+ private:
+  static GGUF_INLINE __m256i centred(const uint8_t* p) {
+    static_assert(!Levels::kLinear || Levels::kBits != 4 || Levels::value(0) == -8, "Offset<4>");
+    return _mm256_xor_si256(_mm256_cvtepi8_epi32(_mm_loadu_si64(p)), _mm256_set1_epi32(~0x77));
   }
 };
+
+// Affine fuses: the product is exact, so that rounding once is rounding twice.
+GGUF_INLINE Floats16 fused(const Floats16& level, float d, float m) {
+  const __m256 scale = _mm256_set1_ps(d), offset = _mm256_set1_ps(m);
+  return {_mm256_fmadd_ps(level.low, scale, offset), _mm256_fmadd_ps(level.high, scale, offset)};
+}
 
 template <class Levels, bool kLookedUp = Codes<Levels::kBits>::kLookedUp>
 struct Affine;
@@ -407,8 +535,8 @@ template <class Levels>
 struct Affine<Levels, true> {
   __m256 table;
   GGUF_INLINE Affine(float d, float m)
-      : table(_mm256_add_ps(_mm256_mul_ps(_mm256_load_ps(kLevelTable<Levels>.number), _mm256_set1_ps(d)),
-                            _mm256_set1_ps(m))) {}
+      : table(_mm256_fmadd_ps(_mm256_load_ps(kLevelTable<Levels>.number), _mm256_set1_ps(d),
+                              _mm256_set1_ps(m))) {}
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
     return look_up_unit(table, v, unit);
   }
@@ -419,7 +547,22 @@ struct Affine<Levels, false> {
   float d, m;
   GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    return add(mul(levels_of_unit(v, unit), d), m);
+    return fused(levels_of_unit(v, unit), d, m);
+  }
+  template <int Stride>
+  GGUF_INLINE Floats16 operator()(const LowNibbles<Stride>& v, int unit) const {
+    const uint8_t* p = v.p + Stride * unit;
+    const __m256i nibble = _mm256_set1_epi32(15);
+    return fused({_mm256_cvtepi32_ps(_mm256_and_si256(widen(p), nibble)),
+                  _mm256_cvtepi32_ps(_mm256_and_si256(widen(p + 8), nibble))},
+                 d, m);
+  }
+  template <int Stride>
+  GGUF_INLINE Floats16 operator()(const HighNibbles<Stride>& v, int unit) const {
+    const uint8_t* p = v.p + Stride * unit;
+    return fused({_mm256_cvtepi32_ps(_mm256_srli_epi32(widen(p), 4)),
+                  _mm256_cvtepi32_ps(_mm256_srli_epi32(widen(p + 8), 4))},
+                 d, m);
   }
 };
 

@@ -171,18 +171,27 @@ GGUF_INLINE __m512i widen_to_64(const uint16_t* rows) {
 GGUF_INLINE __m512i widen_to_64(const uint8_t* rows) {
   return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows)));
 }
-
-template <int Bits, class Index>
-GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
-  return with_signs<Bits>(_mm512_i64gather_epi64(widen_to_64(rows), book, 8), signs);
+GGUF_INLINE __m512i widen_to_32(const uint16_t* rows) {
+  return _mm512_cvtepu16_epi32(load256(rows));
+}
+GGUF_INLINE __m512i widen_to_32(const uint8_t* rows) {
+  return _mm512_cvtepu8_epi32(load128(rows));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
-                                 uint64_t signs) {
-  const __m512i low = _mm512_cvtepu8_epi32(load128(rows));
-  const __m512i row = _mm512_mask_add_epi32(low, ninth_bits, low, _mm512_set1_epi32(256));
-  return with_signs<Bits>(_mm512_i32gather_epi32(row, book, 4), signs);
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  return with_signs<Bits>(_mm512_i64gather_epi64(widen_to_64(rows), book.row, 8), word64(signs));
+}
+
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+  return with_signs<Bits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
+}
+
+GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
+  const __m256i row = _mm256_cvtepu8_epi16(load128(low));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
+                      _mm256_mask_add_epi16(row, ninth_bits, row, _mm256_set1_epi16(256)));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -319,6 +328,11 @@ struct Values<Levels, false> {
     GGUF_KEEP_IN_MEMORY(level);
   }
 };
+
+template <class Levels>
+GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
+  return Values<Levels>(c);
+}
 
 /** Looks up the 16 codes of a unit in a table of 16 numbers; the bits of a lane above the fourth are ignored.
  */

@@ -15,19 +15,23 @@
 // Kernels and primitives melt into one loop per format; GGUF_UNROLL makes a loop over units or groups
 // straight code, so that shift counts become constants; GGUF_KEEP_IN_MEMORY stops a compiler from replacing a
 // small array that is written once and broadcast-loaded many times by a chain of shuffles, which all wait for
-// one port.
+// one port; GGUF_KEEP_IN_REGISTER(type of register, variable) from seeing that all lanes of it are the same,
+// upon which it would compute one and broadcast that.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define GGUF_INLINE __forceinline
 #define GGUF_UNROLL
 #define GGUF_KEEP_IN_MEMORY(array)
+#define GGUF_KEEP_IN_REGISTER(register, variable)
 #elif defined(__clang__)
 #define GGUF_INLINE inline __attribute__((always_inline))
 #define GGUF_UNROLL _Pragma("clang loop unroll(full)")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+#define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))
 #else
 #define GGUF_INLINE inline __attribute__((always_inline))
 #define GGUF_UNROLL _Pragma("GCC unroll 32")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
+#define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))
 #endif
 
 namespace gguf {

@@ -94,31 +94,36 @@ GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
   return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(a), vld1_u64(b)));
 }
 
-template <int Bits, class Index>
-GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
-  const Codes<Bits> codes = {
-      row_pair(book + rows[0], book + rows[1]), row_pair(book + rows[2], book + rows[3]),
-      row_pair(book + rows[4], book + rows[5]), row_pair(book + rows[6], book + rows[7])};
-  return with_signs<Bits>(codes, signs);
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  const Codes<Bits> codes = {row_pair(book.row + rows[0], book.row + rows[1]),
+                             row_pair(book.row + rows[2], book.row + rows[3]),
+                             row_pair(book.row + rows[4], book.row + rows[5]),
+                             row_pair(book.row + rows[6], book.row + rows[7])};
+  return with_signs<Bits>(codes, word64(signs));
 }
 
-/** The rows with the numbers rows[0..3], to which a ninth bit adds 256. */
-GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint8_t* rows, uint32_t ninth_bits) {
+template <class Index>
+GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
   uint32x4_t x = vdupq_n_u32(0);
-  x = vld1q_lane_u32(book + (rows[0] | (ninth_bits << 8 & 256)), x, 0);
-  x = vld1q_lane_u32(book + (rows[1] | (ninth_bits << 7 & 256)), x, 1);
-  x = vld1q_lane_u32(book + (rows[2] | (ninth_bits << 6 & 256)), x, 2);
-  x = vld1q_lane_u32(book + (rows[3] | (ninth_bits << 5 & 256)), x, 3);
+  x = vld1q_lane_u32(book + rows[0], x, 0);
+  x = vld1q_lane_u32(book + rows[1], x, 1);
+  x = vld1q_lane_u32(book + rows[2], x, 2);
+  x = vld1q_lane_u32(book + rows[3], x, 3);
   return vreinterpretq_u8_u32(x);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
-                                 uint64_t signs) {
-  const Codes<Bits> codes = {four_rows(book, rows, ninth_bits), four_rows(book, rows + 4, ninth_bits >> 4),
-                             four_rows(book, rows + 8, ninth_bits >> 8),
-                             four_rows(book, rows + 12, ninth_bits >> 12)};
-  return with_signs<Bits>(codes, signs);
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+  const Codes<Bits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
+                             four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
+  return with_signs<Bits>(codes, word64(signs));
+}
+
+GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
+  const uint8x16_t high = vandq_u8(spread_16_bits(ninth_bits), vdupq_n_u8(1)), bytes = vld1q_u8(low);
+  vst1q_u16(rows, vreinterpretq_u16_u8(vzip1q_u8(bytes, high)));
+  vst1q_u16(rows + 8, vreinterpretq_u16_u8(vzip2q_u8(bytes, high)));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -306,6 +311,11 @@ struct Values {
         d(levels_of_unit<Levels>(codes.d)) {}
   GGUF_INLINE int8x16_t unit(int k) const { return k < 2 ? (k == 0 ? a : b) : (k == 2 ? c : d); }
 };
+
+template <class Levels>
+GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
+  return Values<Levels>(c);
+}
 
 template <class Levels>
 struct Scaled {

@@ -87,19 +87,22 @@ GGUF_INLINE Codes<Bits> with_signs(const uint8_t* codes, uint64_t signs) {
   return c;
 }
 
-template <int Bits, class Index>
-GGUF_INLINE Codes<Bits> gather8(const uint64_t* book, const Index* rows, uint64_t signs) {
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
   uint8_t codes[64];
-  for (int i = 0; i < 8; ++i) std::memcpy(codes + 8 * i, &book[rows[i]], 8);
-  return with_signs<Bits>(codes, signs);
+  for (int i = 0; i < 8; ++i) std::memcpy(codes + 8 * i, &book.row[rows[i]], 8);
+  return with_signs<Bits>(codes, word64(signs));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> gather16(const uint32_t* book, const uint8_t* rows, uint16_t ninth_bits,
-                                 uint64_t signs) {
+template <int Bits, class Book, class Index>
+GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
   uint8_t codes[64];
-  for (int i = 0; i < 16; ++i) std::memcpy(codes + 4 * i, &book[rows[i] | (ninth_bits >> i & 1) << 8], 4);
-  return with_signs<Bits>(codes, signs);
+  for (int i = 0; i < 16; ++i) std::memcpy(codes + 4 * i, &book.row[rows[i]], 4);
+  return with_signs<Bits>(codes, word64(signs));
+}
+
+GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
+  for (int i = 0; i < 16; ++i) rows[i] = static_cast<uint16_t>(low[i] | (ninth_bits >> i & 1) << 8);
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -236,6 +239,11 @@ struct Values {
     for (int i = 0; i < 64; ++i) level[i] = kLevelTable<Levels>.level[c.code[i] & kMask];
   }
 };
+
+template <class Levels>
+GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
+  return Values<Levels>(c);
+}
 
 template <class Levels>
 struct Scaled {
