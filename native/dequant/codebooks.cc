@@ -381,6 +381,7 @@ constexpr Codebook<Row, kRows> unpack(const uint16_t (&packed)[kRows]) {
   constexpr int kBits = Levels::kBits - 1;
   Codebook<Row, kRows> book{};
   for (size_t i = 0; i < kRows; ++i) {
+    book.packed[i] = packed[i];
     for (size_t k = 0; k < sizeof(Row); ++k) {
       const int code = packed[i] >> kBits * k & ((1 << kBits) - 1);
       book.row[i] |= static_cast<Row>(code) << 8 * k;

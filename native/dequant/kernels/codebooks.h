@@ -53,24 +53,23 @@ struct Ahead<BlockIQ2_XXS> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_XXS* b) {
-    uint32_t group_rows[8], group_signs[8];
-    uint64_t scales = 0;
+    uint32_t group_rows[8], group_signs[8], scales[16] = {};
     for (int g = 0; g < 8; ++g) {
       const uint32_t word = word32(b->groups + 8 * g + 4);
       group_rows[g] = word32(b->groups + 8 * g);
       group_signs[g] = signs_of_sevens(word);
-      scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+      scales[g] = word >> 28;
     }
     std::memcpy(rows, group_rows, sizeof rows);
     std::memcpy(signs, group_signs, sizeof signs);
-    d.set(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.25f));
+    d.set(simd::mul(simd::mul(simd::add(simd::load_int32(scales), 0.5f), simd::half(b->d)), 0.25f));
   }
 };
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2xxsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(kIq2xxsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
     put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -105,7 +104,7 @@ struct Ahead<BlockIQ2_XS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2xsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(kIq2xsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -121,13 +120,9 @@ struct Ahead<BlockIQ2_S> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_S* b) {
-    uint64_t four_rows[8];  // 16 bits each
-    for (int g = 0; g < 8; ++g) {
-      constexpr uint64_t kCopies = 1 | 1ull << 14 | 1ull << 28 | 1ull << 42;  // pair l from bit 2l to bit 16l
-      four_rows[g] =
-          spread_bytes(word32(b->rows + 4 * g)) | (b->rows_high[g] * kCopies & 0x0003000300030003) << 8;
+    for (int i = 0; i < 32; i += 16) {
+      simd::join_rows<2, 2, 4>(rows + i, b->rows + i, b->rows_high + i / 4);
     }
-    std::memcpy(rows, four_rows, sizeof rows);
     const auto scales =
         simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
     d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
@@ -137,7 +132,7 @@ struct Ahead<BlockIQ2_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq2sBook, ahead.rows + 8 * i, b->signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(kIq2sBook, ahead.rows + 8 * i, b->signs + 8 * i);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -154,22 +149,21 @@ struct Ahead<BlockIQ3_XXS> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ3_XXS* b) {
-    uint32_t group_signs[8];
-    uint64_t scales = 0;
+    uint32_t group_signs[8], scales[16] = {};
     for (int g = 0; g < 8; ++g) {
       const uint32_t word = word32(b->signs_and_scales + 4 * g);
       group_signs[g] = signs_of_sevens(word);
-      scales |= static_cast<uint64_t>(word >> 28) << 8 * g;
+      scales[g] = word >> 28;
     }
     std::memcpy(signs, group_signs, sizeof signs);
-    d.set(simd::mul(simd::mul(simd::add(simd::int8x16(scales, 0), 0.5f), simd::half(b->d)), 0.5f));
+    d.set(simd::mul(simd::mul(simd::add(simd::load_int32(scales), 0.5f), simd::half(b->d)), 0.5f));
   }
 };
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<4>(kIq3xxsBook, b->rows + 16 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather16<Iq3xxs>(kIq3xxsBook, b->rows + 16 * i, ahead.signs + 8 * i);
     put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -187,7 +181,7 @@ struct Ahead<BlockIQ3_S> {
 
   GGUF_INLINE void read(const BlockIQ3_S* b) {
     for (int i = 0; i < 64; i += 16) {
-      simd::add_ninth_bits(rows + i, b->rows + i, word16(b->rows_high + i / 8));
+      simd::join_rows<1, 1, 16>(rows + i, b->rows + i, b->rows_high + i / 8);
     }
     const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), 0);
     d.set(simd::mul(simd::add(simd::mul(scales, 2), 1), simd::half(b->d)));
@@ -197,7 +191,7 @@ struct Ahead<BlockIQ3_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<4>(kIq3sBook, ahead.rows + 16 * i, b->signs + 8 * i);
+    const auto codes = simd::gather16<Iq3s>(kIq3sBook, ahead.rows + 16 * i, b->signs + 8 * i);
     put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -216,29 +210,25 @@ struct Ahead<BlockIQ1_S> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_S* b) {
-    uint64_t four_rows[8];  // 16 bits each
-    uint32_t signs[8];
-    uint64_t scales = 0;
-    for (int g = 0; g < 8; ++g) {
-      constexpr uint64_t kCopies =
-          1 | 1ull << 13 | 1ull << 26 | 1ull << 39;  // bits 3l and up to bits 16l and up
-      const uint64_t h = word16(b->qh + 2 * g);
-      four_rows[g] =
-          spread_bytes(word32(b->rows + 4 * g)) | ((h & 0xfff) * kCopies & 0x0007000700070007) << 8;
-      signs[g] = h >> 15 ? 0xffffffff : 0;
-      scales |= (h >> 12 & 7) << 8 * g;
+    for (int i = 0; i < 32; i += 16) {
+      simd::join_rows<3, 3, 4>(rows + i, b->rows + i, b->qh + i / 2);
     }
-    std::memcpy(rows, four_rows, sizeof rows);
+    int16_t h[8], odd[16] = {};
+    int32_t signs[8];
+    std::memcpy(h, b->qh, sizeof h);
+    for (int g = 0; g < 8; ++g) {
+      odd[g] = static_cast<int16_t>((h[g] >> 11 & 14) + 1);
+      signs[g] = h[g] < 0 ? -1 : 0;
+    }
     std::memcpy(negative, signs, sizeof negative);
-    const auto odd = simd::add(simd::mul(simd::int8x16(scales, 0), 2), 1);
-    d.set(simd::mul(simd::mul(odd, simd::half(b->d)), 0.125f));
+    d.set(simd::mul(simd::mul(simd::load_int16(odd), simd::half(b->d)), 0.125f));
   }
 };
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
     put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -257,20 +247,13 @@ struct Ahead<BlockIQ1_M> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_M* b) {
-    uint64_t four_rows[8];  // 16 bits each
-    uint64_t signs[4];
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t h = spread_nibbles(word32(b->qh + 4 * i));  // of eight rows, a byte each
-      const uint64_t high = h & bytes8(7);
-      four_rows[2 * i] =
-          spread_bytes(word32(b->rows + 8 * i)) | spread_bytes(static_cast<uint32_t>(high)) << 8;
-      four_rows[2 * i + 1] =
-          spread_bytes(word32(b->rows + 8 * i + 4)) | spread_bytes(static_cast<uint32_t>(high >> 32)) << 8;
-      signs[i] = (h >> 3 & bytes8(1)) * 0xff;
+    for (int i = 0; i < 32; i += 16) {
+      simd::join_rows<3, 4, 4>(rows + i, b->rows + i, b->qh + i / 2);
     }
-    std::memcpy(rows, four_rows, sizeof rows);
-    std::memcpy(negative, signs, sizeof negative);
-
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t word = (spread_nibbles(word32(b->qh + 4 * i)) >> 3 & bytes8(1)) * 0xff;
+      std::memcpy(negative + 8 * i, &word, sizeof word);
+    }
     uint64_t s[2] = {0, 0};  // the sixteen scales, a byte each
     uint8_t d_bits[2] = {0, 0};
     for (int i = 0; i < 4; ++i) {
@@ -287,7 +270,7 @@ struct Ahead<BlockIQ1_M> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<3>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
     put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }

@@ -44,8 +44,8 @@ struct Ahead<BlockQ5_1> : BlockScalesAndMinima<BlockQ5_1> {};
 //         | d | q            |
 //
 //   y[j] = (lo(q[j]) - 8) * d        y[j+16] = (hi(q[j]) - 8) * d        j < 16
-template <class Levels, class Block, class Sink>
-GGUF_INLINE void dequantize_nibbles(const Block* b, const Scales& d, Sink& y) {
+template <class Levels, class Block, class ScaleArray, class Sink>
+GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y) {
   for (int i = 0; i < 16; i += 4) {
     const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q);
     const auto lo = simd::values<Levels>(q);
@@ -195,11 +195,6 @@ GGUF_INLINE void dequantize(const BlockIQ4_NL* b, const Ahead<BlockIQ4_NL>& ahea
   dequantize_nibbles<Nonlinear4>(b, ahead.d, y);
 }
 
-/** Half of 2^(e - 127), which goes with levels that are doubled: below e = 2 a subnormal number. */
-GGUF_INLINE float half_power_of_two(uint8_t e) {
-  return float_of_bits(e < 2 ? 0x00200000u << e : static_cast<uint32_t>(e - 1) << 23);
-}
-
 /** Half of an unsigned float of four exponent bits (bias 7) and three fraction bits; 0x7f stands for 0. */
 constexpr float half_ue4m3(int code) {
   if (code == 0x7f) return 0;
@@ -210,31 +205,37 @@ constexpr float half_ue4m3(int code) {
   return significand * static_cast<float>(1 << exponent);
 }
 
-struct HalfUe4m3Table {
+/** Half of 2^(e - 127), which goes with levels that are doubled: below e = 2 a subnormal number. */
+constexpr float half_power_of_two(int e) {
+  float power = 0x1p-128f;
+  for (int i = 0; i < e; ++i) power *= 2;
+  return power;
+}
+
+/** A number for every value of a byte. */
+struct ByteTable {
   float number[256] = {};
-  constexpr HalfUe4m3Table() {
-    for (int code = 0; code < 256; ++code) number[code] = half_ue4m3(code);
+  template <class Function>
+  constexpr explicit ByteTable(Function function) {
+    for (int code = 0; code < 256; ++code) number[code] = function(code);
   }
 };
-constexpr HalfUe4m3Table kHalfUe4m3{};
+constexpr ByteTable kHalfUe4m3(half_ue4m3);
+constexpr ByteTable kHalfPowerOfTwo(half_power_of_two);
 
 // MXFP4   0   1              17
 //         | e | q            |
 //
 //   y[j] = K[lo(q[j])] * d        y[j+16] = K[hi(q[j])] * d
 //   d = 2^(e - 128)        j < 16, K the levels Fp4
-template <>
-struct Ahead<BlockMXFP4> {
-  Scales d;
-  GGUF_INLINE void read(const BlockMXFP4* b) {
-    for (int i = 0; i < 16; ++i) d.x[i] = half_power_of_two(b[i].e);
-    GGUF_KEEP_IN_MEMORY(d.x);
-  }
+struct Mxfp4Scales {
+  const BlockMXFP4* b;
+  GGUF_INLINE float operator[](int i) const { return kHalfPowerOfTwo.number[b[i].e]; }
 };
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockMXFP4* b, const Ahead<BlockMXFP4>& ahead, Sink& y) {
-  dequantize_nibbles<Fp4>(b, ahead.d, y);
+GGUF_INLINE void dequantize(const BlockMXFP4* b, const Ahead<BlockMXFP4>&, Sink& y) {
+  dequantize_nibbles<Fp4>(b, Mxfp4Scales{b}, y);
 }
 
 // NVFP4   0        4              36

@@ -21,19 +21,17 @@ struct Floats16 {
 };
 
 /**
- * Units 0 and 1 in low, units 2 and 3 in high.
+ * Units 0 and 1 in low, units 2 and 3 in high, interleaved: byte v of 32-bit lane i is code 8v + i of the half.
+ * So eight consecutive codes are one instruction away from being numbers in lanes of their own, and those of
+ * up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of each lane.
  *
- * Codes of up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of
- * each 32-bit lane: so they are kept interleaved, byte v of lane i being code 8v + i of the half, and eight
- * consecutive codes are one shift away.
- *
- * Wider codes are converted. They are unpacked from bytes to 32 bits within 128-bit halves, so they are kept
- * with the even groups of four in the lower half and the odd ones in the upper half: then eight consecutive
- * codes come out together.
+ * Codes of four bits, whose levels are not linear, are made 16-bit numbers by byte look-ups first: these come
+ * out interleaved like that if bytes 2i and 2i + 1 of the lower half of a 128-bit lane belong to the same
+ * number lane, and those of the upper half likewise (kPaired).
  */
 template <int Bits>
 struct Codes {
-  static constexpr bool kLookedUp = Bits <= 3;
+  static constexpr bool kLookedUp = Bits <= 3, kPaired = Bits == 4;
   __m256i low, high;
 };
 
@@ -46,12 +44,13 @@ GGUF_INLINE __m128i load128(const void* p) {
   return _mm_loadu_si128(static_cast<const __m128i*>(p));
 }
 
-/** From order to whatever Codes<Bits> wants. */
+/** From order to interleaved or paired. */
 template <int Bits>
-GGUF_INLINE __m256i arrange(__m256i codes) {
+GGUF_INLINE __m256i interleave(__m256i codes) {
   const __m256i fours = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-  if constexpr (!Codes<Bits>::kLookedUp) return fours;
-  const __m128i transposed = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m128i transposed = Codes<Bits>::kPaired
+                                 ? _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15)
+                                 : _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(transposed));
 }
 
@@ -73,13 +72,13 @@ GGUF_INLINE auto load(const uint8_t* p) {
   if constexpr (Bits == 4) {
     return LowNibbles<16>{p};
   } else {
-    return Codes<Bits>{arrange<Bits>(load256(p)), arrange<Bits>(load256(p + 32))};
+    return Codes<Bits>{interleave<Bits>(load256(p)), interleave<Bits>(load256(p + 32))};
   }
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
-  const __m256i codes = arrange<Bits>(load256(p));
+  const __m256i codes = interleave<Bits>(load256(p));
   return {codes, codes};
 }
 
@@ -91,13 +90,13 @@ template <int Bits>
 GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
   const __m256i last =
       _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), words128(low, high), 1);
-  return {arrange<Bits>(load256(p)), arrange<Bits>(last)};
+  return {interleave<Bits>(load256(p)), interleave<Bits>(last)};
 }
 
 template <int Bits, int Stride>
 GGUF_INLINE __m256i load_two_runs(const uint8_t* p) {
-  if constexpr (Stride == 16) return arrange<Bits>(load256(p));
-  return arrange<Bits>(
+  if constexpr (Stride == 16) return interleave<Bits>(load256(p));
+  return interleave<Bits>(
       _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p)), load128(p + Stride), 1));
 }
 
@@ -115,27 +114,18 @@ GGUF_INLINE auto load_runs(const uint8_t* p) {
   }
 }
 
-template <int Bits>
+/** Bit 8v + i is bit i of byte v: the same bit throughout a lane. */
 GGUF_INLINE __m256i spread_bits_of_half(uint32_t bits) {
-  const __m256i all = _mm256_set1_epi32(static_cast<int>(bits));
-  if constexpr (Codes<Bits>::kLookedUp) {  // bit 8v + i is bit i of byte v: the same bit throughout a lane
-    const __m256i bit = _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010,
-                                          0x20202020, 0x40404040, static_cast<int>(0x80808080));
-    return _mm256_cmpeq_epi8(_mm256_and_si256(all, bit), bit);
-  } else {  // each byte of `bits` serves four codes of the lower half, then four of the upper
-    const __m256i byte_of_code =
-        _mm256_broadcastsi128_si256(_mm_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303));
-    const __m256i bit =
-        _mm256_setr_epi64x(0x0804020108040201, 0x0804020108040201, static_cast<int64_t>(0x8040201080402010),
-                           static_cast<int64_t>(0x8040201080402010));
-    return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(all, byte_of_code), bit), bit);
-  }
+  const __m256i bit =
+      _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010, 0x20202020, 0x40404040,
+                        static_cast<int>(0x80808080));
+  return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), bit), bit);
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
-  return {spread_bits_of_half<Bits>(static_cast<uint32_t>(bits)),
-          spread_bits_of_half<Bits>(static_cast<uint32_t>(bits >> 32))};
+  return {spread_bits_of_half(static_cast<uint32_t>(bits)),
+          spread_bits_of_half(static_cast<uint32_t>(bits >> 32))};
 }
 
 template <int Bits>
@@ -153,17 +143,18 @@ GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
   return {load_packed_half<Bits>(p), load_packed_half<Bits>(p + 8)};
 }
 
-template <int Bits>
 GGUF_INLINE __m256i load_nibble_runs_half(const uint8_t* p) {
-  static_assert(!Codes<Bits>::kLookedUp, "nibbles are converted");
-  const __m256i fours = _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(load128(p)),
-                                                    _mm256_setr_epi32(0, 0, 2, 2, 1, 1, 3, 3));
-  return _mm256_srlv_epi32(fours, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+  // Every byte twice, and the second time its high nibble.
+  const __m256i from = _mm256_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 8, 8, 9, 9, 10, 10, 11, 11,  //
+                                        4, 4, 5, 5, 6, 6, 7, 7, 12, 12, 13, 13, 14, 14, 15, 15);
+  const __m256i twice = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load128(p)), from);
+  const __m256i odd = _mm256_set1_epi16(static_cast<short>(0xff00));
+  return _mm256_blendv_epi8(twice, _mm256_srli_epi16(twice, 4), odd);
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
-  return {load_nibble_runs_half<Bits>(p), load_nibble_runs_half<Bits>(p + 16)};
+  return {load_nibble_runs_half(p), load_nibble_runs_half(p + 16)};
 }
 
 /**
@@ -176,13 +167,27 @@ struct Rows {
   const Index* rows;
   const uint8_t* signs;
 };
+/** Where the top bit is not a sign: packed rows, whose two bits are looked up. A row has all top bits or none. */
+template <class Index>
+struct PackedRows {
+  const uint16_t* book;
+  const Index* rows;
+  const uint8_t* tops;
+};
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Rows<uint64_t, Index> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  return {book.levels, rows, signs};
+template <class Levels>
+constexpr bool kTopIsSign = Levels::value(1 << (Levels::kBits - 1)) == -Levels::value(0);
+
+template <class Levels, class Book, class Index>
+GGUF_INLINE auto gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  if constexpr (kTopIsSign<Levels>) {
+    return Rows<uint64_t, Index>{book.levels, rows, signs};
+  } else {
+    return PackedRows<Index>{book.packed, rows, signs};
+  }
 }
 
-template <int Bits, class Book, class Index>
+template <class Levels, class Book, class Index>
 GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
   return {book.levels, rows, signs};
 }
@@ -198,13 +203,22 @@ GGUF_INLINE __m256i levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
   return _mm256_cvtepi8_epi32(_mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1));
 }
 
-GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
-  const __m256i bit = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384,
-                                        static_cast<short>(32768));
-  const __m256i bits = _mm256_and_si256(_mm256_set1_epi16(static_cast<short>(ninth_bits)), bit);
-  const __m256i ninth = _mm256_and_si256(_mm256_cmpeq_epi16(bits, bit), _mm256_set1_epi16(256));
+GGUF_INLINE __m128i load_few(const uint8_t* p, int bytes) {
+  if (bytes == 8) return _mm_loadu_si64(p);
+  return _mm_cvtsi32_si128(static_cast<int>(bytes == 4 ? word32(p) : word16(p)));
+}
+
+template <int Bits, int Step, int PerWord>
+GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
+  using R = RowFields<Bits, Step, PerWord>;
+  const __m256i words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_few(high, R::kBytes)),
+                                            load256(kRowFields<R>.byte));
+  // A multiplication brings the field of each lane to the top: there is no shift of 16 bits by lanes.
+  const __m256i at_top = _mm256_mullo_epi16(words, load256(kRowFields<R>.factor));
+  const __m256i fields =
+      _mm256_and_si256(_mm256_srli_epi16(at_top, 8 - Bits), _mm256_set1_epi16(((1 << Bits) - 1) << 8));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
-                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), ninth));
+                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), fields));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -294,13 +308,15 @@ GGUF_INLINE Floats16 load_int8(const void* p) {
   return {int8_to_float(_mm_loadu_si64(bytes)), int8_to_float(_mm_loadu_si64(bytes + 8))};
 }
 
-GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
-  return {_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(p))),
-          _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(p + 16)))};
+GGUF_INLINE Floats16 load_int16(const void* p) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(p);
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(bytes))),
+          _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(load128(bytes + 16)))};
 }
 
-GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
-  return {_mm256_cvtepi32_ps(load256(p)), _mm256_cvtepi32_ps(load256(p + 32))};
+GGUF_INLINE Floats16 load_int32(const void* p) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(p);
+  return {_mm256_cvtepi32_ps(load256(bytes)), _mm256_cvtepi32_ps(load256(bytes + 32))};
 }
 
 /** There is no such vector instruction: one number after the other, each rounded once. */
@@ -361,27 +377,67 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
 
 // ---- levels ----------------------------------------------------------------------------------------------
 
-/** How far above their levels wide codes are kept, as bytes without a sign. */
+/**
+ * Wide codes become bytes: their levels. Where these are signed, they are converted from the top of a lane, as
+ * 2^24 times the level, which the scale makes up for. So a 2^24th of it must not be subnormal: scales of linear
+ * levels come from binary16 numbers.
+ */
 template <class Levels>
-constexpr int kBias = Levels::kLinear ? -Levels::value(0) : 128;
+constexpr bool kFromTheTop = Levels::value(0) != 0;
 
-/** Codes that are looked up stay as they are; others become their levels plus kBias. */
+/** Levels of nonlinear codes as bfloat16 numbers, which can tell all bytes apart: their lower and upper bytes. */
+template <class Levels>
+struct Bfloat16Levels {
+  alignas(16) uint8_t lower[16] = {}, upper[16] = {};
+  constexpr Bfloat16Levels() {
+    for (int i = 0; i < 16; ++i) {
+      const int level = Levels::value(i), magnitude = level < 0 ? -level : level;
+      int exponent = 0;
+      while (magnitude >> exponent > 1) ++exponent;
+      const int bits = magnitude == 0 ? 0 : (127 + exponent) << 7 | ((magnitude << 7 >> exponent) & 127);
+      lower[i] = static_cast<uint8_t>(bits);
+      upper[i] = static_cast<uint8_t>(bits >> 8 | (level < 0 ? 128 : 0));
+    }
+  }
+};
+template <class Levels>
+constexpr Bfloat16Levels<Levels> kBfloat16Levels{};
+
+/** Codes that are looked up stay as they are; wide ones become bytes. */
 template <class Levels>
 GGUF_INLINE __m256i values_of_half(__m256i codes) {
   if constexpr (Codes<Levels::kBits>::kLookedUp) return codes;
   const __m256i code = _mm256_and_si256(codes, _mm256_set1_epi8((1 << Levels::kBits) - 1));
-  if constexpr (Levels::kLinear) return code;
-  static_assert(Levels::kLinear || Levels::kBits <= 4, "vpshufb looks up four bits");
-  const __m128i biased =
-      _mm_add_epi8(load128(kLevelTable<Levels>.level), _mm_set1_epi8(static_cast<char>(kBias<Levels>)));
-  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(biased), code);
+  return kFromTheTop<Levels> ? _mm256_add_epi8(code, _mm256_set1_epi8(Levels::value(0))) : code;
 }
 
-template <class Levels>
+template <class Levels, bool kPaired = Codes<Levels::kBits>::kPaired>
 struct Values {
   __m256i low, high;
   GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c)
       : low(values_of_half<Levels>(c.low)), high(values_of_half<Levels>(c.high)) {}
+};
+
+/** Units of bfloat16 numbers: eight in the lower halves of the lanes, eight in the upper ones. */
+template <class Levels>
+struct Values<Levels, true> {
+  __m256i a, b, c, d;
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& codes) {
+    put(codes.low, a, b);
+    put(codes.high, c, d);
+  }
+  GGUF_INLINE __m256i unit(int k) const { return k < 2 ? (k == 0 ? a : b) : (k == 2 ? c : d); }
+
+ private:
+  static GGUF_INLINE void put(__m256i codes, __m256i& first, __m256i& second) {
+    const __m256i code = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+    const __m256i lower = _mm256_shuffle_epi8(
+        _mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.lower)), code);
+    const __m256i upper = _mm256_shuffle_epi8(
+        _mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.upper)), code);
+    first = _mm256_unpacklo_epi8(lower, upper);
+    second = _mm256_unpackhi_epi8(lower, upper);
+  }
 };
 
 template <class Levels>
@@ -412,27 +468,37 @@ GGUF_INLINE Rows<Row, Index> values(const Rows<Row, Index>& v) {
   return {v.book, v.rows, v.signs};  // copied as a whole, GCC would take them through memory
 }
 
+template <class Levels, class Index>
+GGUF_INLINE PackedRows<Index> values(const PackedRows<Index>& v) {
+  return {v.book, v.rows, v.tops};
+}
+
 /** Eight numbers of rows, those from 8i on. */
 template <class Levels, class Row, class Index>
 GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
-  constexpr int kTopBit = 1 << (Levels::kBits - 1);
-  const __m256i levels = levels_of_rows(v, i);
-  if constexpr (Levels::value(kTopBit) == -Levels::value(0)) {  // a sign: that of the scale is turned
-    const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
-    const int k = i % 4 * 8;
-    const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
-    const __m256 minus_d = _mm256_xor_ps(d, _mm256_set1_ps(-0.0f));
-    const __m256 sign = _mm256_castsi256_ps(_mm256_sllv_epi32(signs, to_top));
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(levels), _mm256_blendv_ps(d, minus_d, sign));
-  } else {  // an offset, of the whole row
-    static constexpr int kOffsets[2] = {Levels::value(kTopBit) - Levels::value(0), 0};
-    const __m256i offset = _mm256_set1_epi32(kOffsets[1 + static_cast<int8_t>(v.signs[i])]);
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(levels, offset)), d);
-  }
+  const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
+  const int k = i % 4 * 8;
+  const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
+  const __m256 minus_d = _mm256_xor_ps(d, _mm256_set1_ps(-0.0f));
+  const __m256 sign = _mm256_castsi256_ps(_mm256_sllv_epi32(signs, to_top));
+  return _mm256_mul_ps(_mm256_cvtepi32_ps(levels_of_rows(v, i)), _mm256_blendv_ps(d, minus_d, sign));
 }
 
-template <class Levels, class Row, class Index>
-GGUF_INLINE Floats16 numbers_of_unit(const Rows<Row, Index>& v, int unit, __m256 d) {
+template <class Levels, class Index>
+GGUF_INLINE __m256 numbers_of_rows(const PackedRows<Index>& v, int i, __m256 d) {
+  // The levels of codes without the top bit, then of those with it: byte offsets 0 and 32.
+  constexpr auto& kNumbers = kLevelTable<Levels>.number;
+  alignas(64) static constexpr float kTables[16] = {
+      kNumbers[0], kNumbers[1], kNumbers[2], kNumbers[3], kNumbers[0], kNumbers[1], kNumbers[2], kNumbers[3],
+      kNumbers[4], kNumbers[5], kNumbers[6], kNumbers[7], kNumbers[4], kNumbers[5], kNumbers[6], kNumbers[7]};
+  const __m256 table = _mm256_mul_ps(_mm256_load_ps(kTables + (v.tops[i] & 8)), d);
+  const __m256i row = _mm256_set1_epi32(static_cast<int>(
+      word32(reinterpret_cast<const uint8_t*>(v.book + v.rows[i]))));
+  return _mm256_permutevar_ps(table, _mm256_srlv_epi32(row, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14)));
+}
+
+template <class Levels, class RowsOfAKind>
+GGUF_INLINE Floats16 numbers_of_unit(const RowsOfAKind& v, int unit, __m256 d) {
   return {numbers_of_rows<Levels>(v, 2 * unit, d), numbers_of_rows<Levels>(v, 2 * unit + 1, d)};
 }
 
@@ -449,19 +515,35 @@ GGUF_INLINE Floats16 look_up_unit(__m256 table, const Values<Levels>& v, int uni
   return {look_up<Levels>(table, codes, unit % 2 * 2), look_up<Levels>(table, codes, unit % 2 * 2 + 1)};
 }
 
-/**
- * The levels of a unit of wide codes. Unpacked under the upper half of 2^23, a byte u becomes the binary32
- * number 2^23 + u; taking 2^23 + kBias away leaves the level, exactly. This needs neither a widening shuffle
- * across 128-bit halves nor a conversion.
- */
+/** Moves byte `from` of each lane to byte `to`, and clears the others. */
+GGUF_INLINE __m256i move_byte(__m256i x, int from, int to) {
+  const int none = 0x808080, shift = 8 * to;
+  const auto lane = [=](int i) {
+    const auto others = static_cast<uint32_t>(none) << (to == 0 ? 8 : 0);
+    return static_cast<int>(others | static_cast<uint32_t>(4 * i + from) << shift);
+  };
+  const __m128i control = _mm_setr_epi32(lane(0), lane(1), lane(2), lane(3));
+  return _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(control));
+}
+
+/** Eight bytes as numbers, byte `v` of each lane: their levels, or 2^24 times that (kFromTheTop). */
 template <class Levels>
-GGUF_INLINE Floats16 levels_of_unit(const Values<Levels>& v, int unit) {
-  const __m256i bytes = unit < 2 ? v.low : v.high;
-  const __m256i zero = _mm256_setzero_si256(), upper = _mm256_set1_epi16(0x4b00);
-  const __m256i words = unit % 2 == 0 ? _mm256_unpacklo_epi8(bytes, zero) : _mm256_unpackhi_epi8(bytes, zero);
-  const __m256 origin = _mm256_set1_ps(static_cast<float>(0x800000 + kBias<Levels>));
-  return {_mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpacklo_epi16(words, upper)), origin),
-          _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpackhi_epi16(words, upper)), origin)};
+GGUF_INLINE __m256 convert(__m256i x, int v) {
+  if constexpr (kFromTheTop<Levels>) {
+    if (v == 0) return _mm256_cvtepi32_ps(_mm256_slli_epi32(x, 24));
+    if (v == 3) return _mm256_cvtepi32_ps(_mm256_and_si256(x, _mm256_set1_epi32(~0xffffff)));
+    return _mm256_cvtepi32_ps(move_byte(x, v, 3));
+  } else {
+    if (v == 0) return _mm256_cvtepi32_ps(_mm256_and_si256(x, _mm256_set1_epi32(255)));
+    if (v == 3) return _mm256_cvtepi32_ps(_mm256_srli_epi32(x, 24));
+    return _mm256_cvtepi32_ps(move_byte(x, v, 0));
+  }
+}
+
+template <class Levels>
+GGUF_INLINE Floats16 convert_unit(const Values<Levels>& v, int unit) {
+  const __m256i x = unit < 2 ? v.low : v.high;
+  return {convert<Levels>(x, unit % 2 * 2), convert<Levels>(x, unit % 2 * 2 + 1)};
 }
 
 template <class Levels, bool kLookedUp = Codes<Levels::kBits>::kLookedUp>
@@ -479,6 +561,10 @@ struct Scaled<Levels, true> {
   GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
+  template <class Index>
+  GGUF_INLINE Floats16 operator()(const PackedRows<Index>& v, int unit) const {
+    return numbers_of_unit<Levels>(v, unit, d);
+  }
 };
 
 GGUF_INLINE __m256i widen(const uint8_t* p) {
@@ -490,7 +576,15 @@ struct Scaled<Levels, false> {
   __m256 d;
   GGUF_INLINE explicit Scaled(float scale) : d(_mm256_set1_ps(scale)) { GGUF_KEEP_IN_REGISTER("x", d); }
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    return times(levels_of_unit(v, unit), d);
+    if constexpr (Codes<Levels::kBits>::kPaired) {
+      const __m256i x = v.unit(unit), upper = _mm256_set1_epi32(~0xffff);
+      return times({_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
+                    _mm256_castsi256_ps(_mm256_and_si256(x, upper))},
+                   d);
+    } else {
+      static_assert(kFromTheTop<Levels>, "signed levels");
+      return times(convert_unit(v, unit), _mm256_mul_ps(d, _mm256_set1_ps(0x1p-24f)));
+    }
   }
 
   template <class Row, class Index>
@@ -547,7 +641,8 @@ struct Affine<Levels, false> {
   float d, m;
   GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    return fused(levels_of_unit(v, unit), d, m);
+    static_assert(!kFromTheTop<Levels>, "levels without a sign");
+    return fused(convert_unit(v, unit), d, m);
   }
   template <int Stride>
   GGUF_INLINE Floats16 operator()(const LowNibbles<Stride>& v, int unit) const {

@@ -178,20 +178,32 @@ GGUF_INLINE __m512i widen_to_32(const uint8_t* rows) {
   return _mm512_cvtepu8_epi32(load128(rows));
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Bits>(_mm512_i64gather_epi64(widen_to_64(rows), book.row, 8), word64(signs));
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  return with_signs<Levels::kBits>(_mm512_i64gather_epi64(widen_to_64(rows), book.row, 8), word64(signs));
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Bits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+  return with_signs<Levels::kBits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
 }
 
-GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
-  const __m256i row = _mm256_cvtepu8_epi16(load128(low));
+GGUF_INLINE __m128i load_few(const uint8_t* p, int bytes) {
+  if (bytes == 8) return _mm_loadu_si64(p);
+  return _mm_cvtsi32_si128(static_cast<int>(bytes == 4 ? word32(p) : word16(p)));
+}
+
+template <int Bits, int Step, int PerWord>
+GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
+  using R = RowFields<Bits, Step, PerWord>;
+  const __m256i words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_few(high, R::kBytes)),
+                                            load256(kRowFields<R>.byte));
+  // A multiplication brings the field of each lane to the top: there is no shift of 16 bits by lanes.
+  const __m256i at_top = _mm256_mullo_epi16(words, load256(kRowFields<R>.factor));
+  const __m256i fields =
+      _mm256_and_si256(_mm256_srli_epi16(at_top, 8 - Bits), _mm256_set1_epi16(((1 << Bits) - 1) << 8));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
-                      _mm256_mask_add_epi16(row, ninth_bits, row, _mm256_set1_epi16(256)));
+                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), fields));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -260,11 +272,11 @@ GGUF_INLINE Floats16 load_int8(const void* p) {
   return int8_to_float(load128(p));
 }
 
-GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+GGUF_INLINE Floats16 load_int16(const void* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(load256(p)))};
 }
 
-GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+GGUF_INLINE Floats16 load_int32(const void* p) {
   return {_mm512_cvtepi32_ps(load512(p))};
 }
 

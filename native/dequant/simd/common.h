@@ -56,5 +56,29 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
   return word;
 }
 
+/**
+ * For join_rows: where in the high bits each of sixteen 16-bit lanes finds the word of its field, and what to
+ * multiply the word by so that the field comes to the top of the lane.
+ */
+template <int Bits, int Step, int PerWord>
+struct RowFields {
+  static constexpr int kWordBytes = Step * PerWord / 8 == 1 ? 1 : 2;
+  static constexpr int kBytes = 16 / PerWord * kWordBytes;
+  alignas(32) uint8_t byte[32] = {};
+  alignas(32) uint16_t factor[16] = {};
+
+  constexpr RowFields() {
+    constexpr uint8_t kZero = 0x80;  // neither pshufb nor tbl finds a byte there
+    for (int i = 0; i < 16; ++i) {
+      const int first = i / PerWord * kWordBytes;
+      byte[2 * i] = static_cast<uint8_t>(first);
+      byte[2 * i + 1] = kWordBytes == 1 ? kZero : static_cast<uint8_t>(first + 1);
+      factor[i] = static_cast<uint16_t>(1 << (16 - Bits - Step * (i % PerWord)));
+    }
+  }
+};
+template <class Fields>
+constexpr Fields kRowFields{};
+
 }  // namespace
 }  // namespace gguf

@@ -94,13 +94,13 @@ GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
   return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(a), vld1_u64(b)));
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Bits> codes = {row_pair(book.row + rows[0], book.row + rows[1]),
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  const Codes<Levels::kBits> codes = {row_pair(book.row + rows[0], book.row + rows[1]),
                              row_pair(book.row + rows[2], book.row + rows[3]),
                              row_pair(book.row + rows[4], book.row + rows[5]),
                              row_pair(book.row + rows[6], book.row + rows[7])};
-  return with_signs<Bits>(codes, word64(signs));
+  return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
 template <class Index>
@@ -113,17 +113,28 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
   return vreinterpretq_u8_u32(x);
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Bits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+  const Codes<Levels::kBits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
                              four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
-  return with_signs<Bits>(codes, word64(signs));
+  return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
-  const uint8x16_t high = vandq_u8(spread_16_bits(ninth_bits), vdupq_n_u8(1)), bytes = vld1q_u8(low);
-  vst1q_u16(rows, vreinterpretq_u16_u8(vzip1q_u8(bytes, high)));
-  vst1q_u16(rows + 8, vreinterpretq_u16_u8(vzip2q_u8(bytes, high)));
+template <int Bits, int Step, int PerWord>
+GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
+  using R = RowFields<Bits, Step, PerWord>;
+  uint8x8_t few = vdup_n_u8(0);
+  if constexpr (R::kBytes == 8) few = vld1_u8(high);
+  if constexpr (R::kBytes == 4) few = vreinterpret_u8_u32(vdup_n_u32(word32(high)));
+  if constexpr (R::kBytes == 2) few = vreinterpret_u8_u16(vdup_n_u16(word16(high)));
+  const uint8x16_t bytes = vcombine_u8(few, few);
+  const uint16x8_t mask = vdupq_n_u16(((1 << Bits) - 1) << 8);
+  for (int half = 0; half < 2; ++half) {
+    const uint16x8_t words = vreinterpretq_u16_u8(vqtbl1q_u8(bytes, vld1q_u8(kRowFields<R>.byte + 16 * half)));
+    const uint16x8_t at_top = vmulq_u16(words, vld1q_u16(kRowFields<R>.factor + 8 * half));
+    const uint16x8_t fields = vandq_u16(vshrq_n_u16(at_top, 8 - Bits), mask);
+    vst1q_u16(rows + 8 * half, vorrq_u16(vmovl_u8(vld1_u8(low + 8 * half)), fields));
+  }
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -223,15 +234,17 @@ GGUF_INLINE Floats16 load_int8(const void* p) {
   return int8_to_floats(vld1q_s8(static_cast<const int8_t*>(p)));
 }
 
-GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
-  const int16x8_t a = vreinterpretq_s16_u8(vld1q_u8(p)), b = vreinterpretq_s16_u8(vld1q_u8(p + 16));
+GGUF_INLINE Floats16 load_int16(const void* p) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(p);
+  const int16x8_t a = vreinterpretq_s16_u8(vld1q_u8(bytes)), b = vreinterpretq_s16_u8(vld1q_u8(bytes + 16));
   return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(a))), vcvtq_f32_s32(vmovl_high_s16(a)),
            vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), vcvtq_f32_s32(vmovl_high_s16(b))}};
 }
 
-GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+GGUF_INLINE Floats16 load_int32(const void* p) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(p);
   Floats16 r;
-  for (int i = 0; i < 4; ++i) r.x[i] = vcvtq_f32_s32(vreinterpretq_s32_u8(vld1q_u8(p + 16 * i)));
+  for (int i = 0; i < 4; ++i) r.x[i] = vcvtq_f32_s32(vreinterpretq_s32_u8(vld1q_u8(bytes + 16 * i)));
   return r;
 }
 

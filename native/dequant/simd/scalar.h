@@ -87,22 +87,28 @@ GGUF_INLINE Codes<Bits> with_signs(const uint8_t* codes, uint64_t signs) {
   return c;
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
   uint8_t codes[64];
   for (int i = 0; i < 8; ++i) std::memcpy(codes + 8 * i, &book.row[rows[i]], 8);
-  return with_signs<Bits>(codes, word64(signs));
+  return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-template <int Bits, class Book, class Index>
-GGUF_INLINE Codes<Bits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
   uint8_t codes[64];
   for (int i = 0; i < 16; ++i) std::memcpy(codes + 4 * i, &book.row[rows[i]], 4);
-  return with_signs<Bits>(codes, word64(signs));
+  return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-GGUF_INLINE void add_ninth_bits(uint16_t* rows, const uint8_t* low, uint16_t ninth_bits) {
-  for (int i = 0; i < 16; ++i) rows[i] = static_cast<uint16_t>(low[i] | (ninth_bits >> i & 1) << 8);
+template <int Bits, int Step, int PerWord>
+GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
+  constexpr int kWordBytes = RowFields<Bits, Step, PerWord>::kWordBytes;
+  for (int i = 0; i < 16; ++i) {
+    const uint8_t* p = high + i / PerWord * kWordBytes;
+    const int word = kWordBytes == 1 ? *p : word16(p);
+    rows[i] = static_cast<uint16_t>(low[i] | (word >> Step * (i % PerWord) & ((1 << Bits) - 1)) << 8);
+  }
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ GGUF_INLINE Floats16 load_int8(const void* p) {
 }
 
 template <class Number>
-GGUF_INLINE Floats16 load_numbers(const uint8_t* p) {
+GGUF_INLINE Floats16 load_numbers(const void* p) {
   Number numbers[16];
   std::memcpy(numbers, p, sizeof numbers);
   Floats16 r;
@@ -189,10 +195,10 @@ GGUF_INLINE Floats16 load_numbers(const uint8_t* p) {
   return r;
 }
 
-GGUF_INLINE Floats16 load_int16(const uint8_t* p) {
+GGUF_INLINE Floats16 load_int16(const void* p) {
   return load_numbers<int16_t>(p);
 }
-GGUF_INLINE Floats16 load_int32(const uint8_t* p) {
+GGUF_INLINE Floats16 load_int32(const void* p) {
   return load_numbers<int32_t>(p);
 }
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
