@@ -375,29 +375,64 @@ constexpr uint16_t kIq3sRows[512] = {
     0xf99, 0xfc0,
 };
 
+/** A small integer in binary16, exactly. */
+constexpr uint16_t half_of(int x) {
+  const int magnitude = x < 0 ? -x : x;
+  if (magnitude == 0) return 0;
+  int exponent = 0;
+  while (magnitude >> exponent > 1) ++exponent;
+  const int fraction = (magnitude << 10 >> exponent) & 0x3ff;
+  return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | (15 + exponent) << 10 | fraction);
+}
+
 /** Unpacks rows to a byte per code, which lacks the top bit of its levels. */
 template <class Levels, class Row, size_t kRows>
-constexpr Codebook<Row, kRows> unpack(const uint16_t (&packed)[kRows]) {
+constexpr void unpack(const uint16_t (&packed)[kRows], Codebook<Row, kRows>& book) {
   constexpr int kBits = Levels::kBits - 1;
-  Codebook<Row, kRows> book{};
   for (size_t i = 0; i < kRows; ++i) {
-    book.packed[i] = packed[i];
     for (size_t k = 0; k < sizeof(Row); ++k) {
-      const int code = packed[i] >> kBits * k & ((1 << kBits) - 1);
-      book.row[i] |= static_cast<Row>(code) << 8 * k;
-      book.levels[i] |= static_cast<Row>(Levels::value(code) & 0xff) << 8 * k;
+      const Row code = packed[i] >> kBits * k & ((1 << kBits) - 1);
+      book.row[i] |= code << 8 * k;
     }
   }
+}
+
+template <class Levels, size_t kRows>
+constexpr HalvesCodebook<kRows> with_halves(const uint16_t (&packed)[kRows]) {
+  HalvesCodebook<kRows> book{};
+  unpack<Levels>(packed, book);
+  for (size_t i = 0; i < 8 * kRows; ++i) {
+    book.halves[i] = half_of(Levels::value(static_cast<int>(book.row[i / 8] >> i % 8 * 8 & 0xff)));
+  }
+  return book;
+}
+
+template <class Levels, size_t kRows>
+constexpr BytesCodebook<kRows> with_bytes(const uint16_t (&packed)[kRows]) {
+  BytesCodebook<kRows> book{};
+  unpack<Levels>(packed, book);
+  for (size_t i = 0; i < 4 * kRows; ++i) {
+    const int level = Levels::value(static_cast<int>(book.row[i / 4] >> i % 4 * 8 & 0xff));
+    book.levels[i / 4] |= static_cast<uint32_t>(level & 0xff) << i % 4 * 8;
+  }
+  return book;
+}
+
+template <class Levels, size_t kRows>
+constexpr PackedCodebook<kRows> with_packed(const uint16_t (&packed)[kRows]) {
+  PackedCodebook<kRows> book{};
+  unpack<Levels>(packed, book);
+  for (size_t i = 0; i < kRows; ++i) book.packed[i] = packed[i];
   return book;
 }
 
 }  // namespace
 
-constexpr Codebook<uint64_t, 256> kIq2xxsBook = unpack<Iq2, uint64_t>(kIq2xxsRows);
-constexpr Codebook<uint64_t, 512> kIq2xsBook = unpack<Iq2, uint64_t>(kIq2xsRows);
-constexpr Codebook<uint64_t, 1024> kIq2sBook = unpack<Iq2, uint64_t>(kIq2sRows);
-constexpr Codebook<uint64_t, 2048> kIq1sBook = unpack<Iq1, uint64_t>(kIq1sRows);
-constexpr Codebook<uint32_t, 256> kIq3xxsBook = unpack<Iq3xxs, uint32_t>(kIq3xxsRows);
-constexpr Codebook<uint32_t, 512> kIq3sBook = unpack<Iq3s, uint32_t>(kIq3sRows);
+constexpr HalvesCodebook<256> kIq2xxsBook = with_halves<Iq2>(kIq2xxsRows);
+constexpr HalvesCodebook<512> kIq2xsBook = with_halves<Iq2>(kIq2xsRows);
+constexpr HalvesCodebook<1024> kIq2sBook = with_halves<Iq2>(kIq2sRows);
+constexpr PackedCodebook<2048> kIq1sBook = with_packed<Iq1>(kIq1sRows);
+constexpr BytesCodebook<256> kIq3xxsBook = with_bytes<Iq3xxs>(kIq3xxsRows);
+constexpr BytesCodebook<512> kIq3sBook = with_bytes<Iq3s>(kIq3sRows);
 
 }  // namespace gguf

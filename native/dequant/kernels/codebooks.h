@@ -247,23 +247,21 @@ struct Ahead<BlockIQ1_M> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_M* b) {
+    uint16_t fields[32], odd[16];
     for (int i = 0; i < 32; i += 16) {
-      simd::join_rows<3, 4, 4>(rows + i, b->rows + i, b->qh + i / 2);
+      simd::join_rows<4, 4, 4>(fields + i, b->rows + i, b->qh + i / 2);
     }
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t word = (spread_nibbles(word32(b->qh + 4 * i)) >> 3 & bytes8(1)) * 0xff;
-      std::memcpy(negative + 8 * i, &word, sizeof word);
+    for (int i = 0; i < 32; ++i) {
+      rows[i] = fields[i] & 0x7ff;
+      negative[i] = fields[i] & 0x800 ? 0xff : 0;
     }
-    uint64_t s[2] = {0, 0};  // the sixteen scales, a byte each
+    constexpr uint8_t kNone[16] = {};
+    simd::join_rows<3, 3, 4>(odd, kNone, b->scales);  // the three bits, times 256
+    for (uint16_t& s : odd) s = static_cast<uint16_t>((s >> 7) + 1);
+
     uint8_t d_bits[2] = {0, 0};
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t word = word16(b->scales + 2 * i);
-      const uint64_t four = (word & 7) | (word & 0x38) << 5 | (word & 0x1c0) << 10 | (word & 0xe00) << 15;
-      s[i / 2] |= four << 32 * (i % 2);
-      d_bits[i / 2] = static_cast<uint8_t>(d_bits[i / 2] | (word >> 12) << 4 * (i % 2));
-    }
-    const auto odd = simd::add(simd::mul(simd::int8x16(s[0], s[1]), 2), 1);
-    d.set(simd::mul(simd::mul(odd, simd::half(d_bits)), 0.125f));
+    for (int i = 0; i < 4; ++i) d_bits[i / 2] |= static_cast<uint8_t>(b->scales[2 * i + 1] >> 4 << 4 * (i % 2));
+    d.set(simd::mul(simd::mul(simd::load_int16(odd), simd::half(d_bits)), 0.125f));
   }
 };
 

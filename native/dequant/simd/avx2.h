@@ -158,8 +158,8 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
 }
 
 /**
- * Rows of a codebook are not brought together: a row of levels is widened by its load, or by one instruction
- * after it, and takes its signs as a number.
+ * Rows of a codebook are not brought together: one of eight becomes eight numbers by its load, two of four by
+ * the instructions after theirs, and take their signs as numbers.
  */
 template <class Row, class Index>
 struct Rows {
@@ -181,7 +181,7 @@ constexpr bool kTopIsSign = Levels::value(1 << (Levels::kBits - 1)) == -Levels::
 template <class Levels, class Book, class Index>
 GGUF_INLINE auto gather8(const Book& book, const Index* rows, const uint8_t* signs) {
   if constexpr (kTopIsSign<Levels>) {
-    return Rows<uint64_t, Index>{book.levels, rows, signs};
+    return Rows<uint16_t, Index>{book.halves, rows, signs};
   } else {
     return PackedRows<Index>{book.packed, rows, signs};
   }
@@ -192,15 +192,16 @@ GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, 
   return {book.levels, rows, signs};
 }
 
-/** Eight levels, those from 8i on. */
+/** Eight levels as numbers, those from 8i on. */
 template <class Index>
-GGUF_INLINE __m256i levels_of_rows(const Rows<uint64_t, Index>& v, int i) {
-  return _mm256_cvtepi8_epi32(_mm_loadu_si64(v.book + v.rows[i]));
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t, Index>& v, int i) {
+  return _mm256_cvtph_ps(load128(v.book + 8 * v.rows[i]));
 }
 template <class Index>
-GGUF_INLINE __m256i levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
   const __m128i first = _mm_cvtsi32_si128(static_cast<int>(v.book[v.rows[2 * i]]));
-  return _mm256_cvtepi8_epi32(_mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1));
+  const __m128i both = _mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1);
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(both));
 }
 
 GGUF_INLINE __m128i load_few(const uint8_t* p, int bytes) {
@@ -481,7 +482,7 @@ GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
   const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
   const __m256 minus_d = _mm256_xor_ps(d, _mm256_set1_ps(-0.0f));
   const __m256 sign = _mm256_castsi256_ps(_mm256_sllv_epi32(signs, to_top));
-  return _mm256_mul_ps(_mm256_cvtepi32_ps(levels_of_rows(v, i)), _mm256_blendv_ps(d, minus_d, sign));
+  return _mm256_mul_ps(levels_of_rows(v, i), _mm256_blendv_ps(d, minus_d, sign));
 }
 
 template <class Levels, class Index>

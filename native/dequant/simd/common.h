@@ -62,7 +62,7 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
  */
 template <int Bits, int Step, int PerWord>
 struct RowFields {
-  static constexpr int kWordBytes = Step * PerWord / 8 == 1 ? 1 : 2;
+  static constexpr int kWordBytes = Step * PerWord <= 8 ? 1 : 2;
   static constexpr int kBytes = 16 / PerWord * kWordBytes;
   alignas(32) uint8_t byte[32] = {};
   alignas(32) uint16_t factor[16] = {};
