@@ -1,6 +1,6 @@
-// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest. Each also comes in
-// one other form, the fastest for instruction sets that cannot gather rows and look up many codes at once. What a
-// code stands for is in levels.h.
+// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest. Each also
+// comes in one other form, the fastest for instruction sets that cannot gather rows and look up many codes at
+// once. What a code stands for is in levels.h.
 #pragma once
 
 #include <cstddef>

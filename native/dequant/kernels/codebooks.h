@@ -4,8 +4,8 @@
 //   G[i]      row i of the format's codebook (codebooks.h), as levels (levels.h)
 //   sign(s)   -1 where bit k of s is set, for the weight k of a row
 //
-// Row numbers, signs and scales of the whole block are brought into plain arrays ahead, in loops that compilers
-// turn into vector code; then 64 weights at a time are gathered.
+// Row numbers, signs and scales of the whole block are brought into plain arrays ahead, in loops that
+// compilers turn into vector code; then 64 weights at a time are gathered.
 #pragma once
 
 #include "dequant/codebooks.h"
@@ -260,7 +260,8 @@ struct Ahead<BlockIQ1_M> {
     for (uint16_t& s : odd) s = static_cast<uint16_t>((s >> 7) + 1);
 
     uint8_t d_bits[2] = {0, 0};
-    for (int i = 0; i < 4; ++i) d_bits[i / 2] |= static_cast<uint8_t>(b->scales[2 * i + 1] >> 4 << 4 * (i % 2));
+    for (int i = 0; i < 4; ++i)
+      d_bits[i / 2] |= static_cast<uint8_t>(b->scales[2 * i + 1] >> 4 << 4 * (i % 2));
     d.set(simd::mul(simd::mul(simd::load_int16(odd), simd::half(d_bits)), 0.125f));
   }
 };

@@ -116,7 +116,8 @@ struct Ahead<BlockQ5_K> : SixBitScales<BlockQ5_K> {};
  * of them are computed before the first is written, because low and high nibbles come from the same bytes.
  */
 template <class Levels, class Low, class High, class Sink>
-GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& hi, const Scales& s, Sink& y) {
+GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& hi, const Scales& s,
+                                Sink& y) {
   const simd::Affine<Levels> even(s[group], s[8 + group]), odd(s[group + 1], s[8 + group + 1]);
   const auto a = even(lo, unit), b = even(lo, unit + 1), c = odd(hi, unit), d = odd(hi, unit + 1);
   y.put(32 * group, a, b);

@@ -139,7 +139,8 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_0* b, const Ahead<BlockQ8_0>& ahead, Sink& y) {
   for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]), simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]),
+          simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
   }
 }
 
@@ -150,7 +151,8 @@ GGUF_INLINE void dequantize(const BlockQ8_0* b, const Ahead<BlockQ8_0>& ahead, S
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_1* b, const Ahead<BlockQ8_1>& ahead, Sink& y) {
   for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]), simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]),
+          simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
+#include "dequant/simd/x86.h"
 
 #define GGUF_ISA_FEATURES "avx2,f16c,fma"
 
@@ -21,9 +22,10 @@ struct Floats16 {
 };
 
 /**
- * Units 0 and 1 in low, units 2 and 3 in high, interleaved: byte v of 32-bit lane i is code 8v + i of the half.
- * So eight consecutive codes are one instruction away from being numbers in lanes of their own, and those of
- * up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of each lane.
+ * Units 0 and 1 in low, units 2 and 3 in high, interleaved: byte v of 32-bit lane i is code 8v + i of the
+ * half. So eight consecutive codes are one instruction away from being numbers in lanes of their own, and
+ * those of up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of
+ * each lane.
  *
  * Codes of four bits, whose levels are not linear, are made 16-bit numbers by byte look-ups first: these come
  * out interleaved like that if bytes 2i and 2i + 1 of the lower half of a 128-bit lane belong to the same
@@ -37,13 +39,6 @@ struct Codes {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-GGUF_INLINE __m256i load256(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-GGUF_INLINE __m128i load128(const void* p) {
-  return _mm_loadu_si128(static_cast<const __m128i*>(p));
-}
-
 /** From order to interleaved or paired. */
 template <int Bits>
 GGUF_INLINE __m256i interleave(__m256i codes) {
@@ -55,8 +50,8 @@ GGUF_INLINE __m256i interleave(__m256i codes) {
 }
 
 /**
- * Nibbles stay where they are, four runs of 16 bytes: where their levels are linear, loads widen them on their
- * way, which takes fewer instructions than to bring them into registers first.
+ * Nibbles stay where they are, four runs of 16 bytes: where their levels are linear, loads widen them on
+ * their way, which takes fewer instructions than to bring them into registers first.
  */
 template <int Stride>
 struct LowNibbles {
@@ -80,10 +75,6 @@ template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   const __m256i codes = interleave<Bits>(load256(p));
   return {codes, codes};
-}
-
-GGUF_INLINE __m128i words128(uint64_t low, uint64_t high) {
-  return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
 }
 
 template <int Bits>
@@ -116,9 +107,8 @@ GGUF_INLINE auto load_runs(const uint8_t* p) {
 
 /** Bit 8v + i is bit i of byte v: the same bit throughout a lane. */
 GGUF_INLINE __m256i spread_bits_of_half(uint32_t bits) {
-  const __m256i bit =
-      _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010, 0x20202020, 0x40404040,
-                        static_cast<int>(0x80808080));
+  const __m256i bit = _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010,
+                                        0x20202020, 0x40404040, static_cast<int>(0x80808080));
   return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), bit), bit);
 }
 
@@ -167,7 +157,8 @@ struct Rows {
   const Index* rows;
   const uint8_t* signs;
 };
-/** Where the top bit is not a sign: packed rows, whose two bits are looked up. A row has all top bits or none. */
+/** Where the top bit is not a sign: packed rows, whose two bits are looked up. A row has all top bits or
+ * none. */
 template <class Index>
 struct PackedRows {
   const uint16_t* book;
@@ -202,24 +193,6 @@ GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
   const __m128i first = _mm_cvtsi32_si128(static_cast<int>(v.book[v.rows[2 * i]]));
   const __m128i both = _mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1);
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(both));
-}
-
-GGUF_INLINE __m128i load_few(const uint8_t* p, int bytes) {
-  if (bytes == 8) return _mm_loadu_si64(p);
-  return _mm_cvtsi32_si128(static_cast<int>(bytes == 4 ? word32(p) : word16(p)));
-}
-
-template <int Bits, int Step, int PerWord>
-GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
-  using R = RowFields<Bits, Step, PerWord>;
-  const __m256i words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_few(high, R::kBytes)),
-                                            load256(kRowFields<R>.byte));
-  // A multiplication brings the field of each lane to the top: there is no shift of 16 bits by lanes.
-  const __m256i at_top = _mm256_mullo_epi16(words, load256(kRowFields<R>.factor));
-  const __m256i fields =
-      _mm256_and_si256(_mm256_srli_epi16(at_top, 8 - Bits), _mm256_set1_epi16(((1 << Bits) - 1) << 8));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
-                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), fields));
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -278,10 +251,6 @@ GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
-
-GGUF_INLINE float half(const uint8_t* p) {
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
-}
 
 GGUF_INLINE Floats16 load_f32(const void* p) {
   const float* x = static_cast<const float*>(p);
@@ -379,14 +348,15 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
 // ---- levels ----------------------------------------------------------------------------------------------
 
 /**
- * Wide codes become bytes: their levels. Where these are signed, they are converted from the top of a lane, as
- * 2^24 times the level, which the scale makes up for. So a 2^24th of it must not be subnormal: scales of linear
- * levels come from binary16 numbers.
+ * Wide codes become bytes: their levels. Where these are signed, they are converted from the top of a lane,
+ * as 2^24 times the level, which the scale makes up for. So a 2^24th of it must not be subnormal: scales of
+ * linear levels come from binary16 numbers.
  */
 template <class Levels>
 constexpr bool kFromTheTop = Levels::value(0) != 0;
 
-/** Levels of nonlinear codes as bfloat16 numbers, which can tell all bytes apart: their lower and upper bytes. */
+/** Levels of nonlinear codes as bfloat16 numbers, which can tell all bytes apart: their lower and upper
+ * bytes. */
 template <class Levels>
 struct Bfloat16Levels {
   alignas(16) uint8_t lower[16] = {}, upper[16] = {};
@@ -432,10 +402,10 @@ struct Values<Levels, true> {
  private:
   static GGUF_INLINE void put(__m256i codes, __m256i& first, __m256i& second) {
     const __m256i code = _mm256_and_si256(codes, _mm256_set1_epi8(15));
-    const __m256i lower = _mm256_shuffle_epi8(
-        _mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.lower)), code);
-    const __m256i upper = _mm256_shuffle_epi8(
-        _mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.upper)), code);
+    const __m256i lower =
+        _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.lower)), code);
+    const __m256i upper =
+        _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load128(kBfloat16Levels<Levels>.upper)), code);
     first = _mm256_unpacklo_epi8(lower, upper);
     second = _mm256_unpackhi_epi8(lower, upper);
   }
@@ -493,8 +463,8 @@ GGUF_INLINE __m256 numbers_of_rows(const PackedRows<Index>& v, int i, __m256 d) 
       kNumbers[0], kNumbers[1], kNumbers[2], kNumbers[3], kNumbers[0], kNumbers[1], kNumbers[2], kNumbers[3],
       kNumbers[4], kNumbers[5], kNumbers[6], kNumbers[7], kNumbers[4], kNumbers[5], kNumbers[6], kNumbers[7]};
   const __m256 table = _mm256_mul_ps(_mm256_load_ps(kTables + (v.tops[i] & 8)), d);
-  const __m256i row = _mm256_set1_epi32(static_cast<int>(
-      word32(reinterpret_cast<const uint8_t*>(v.book + v.rows[i]))));
+  const __m256i row =
+      _mm256_set1_epi32(static_cast<int>(word32(reinterpret_cast<const uint8_t*>(v.book + v.rows[i]))));
   return _mm256_permutevar_ps(table, _mm256_srlv_epi32(row, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14)));
 }
 
@@ -579,9 +549,9 @@ struct Scaled<Levels, false> {
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
     if constexpr (Codes<Levels::kBits>::kPaired) {
       const __m256i x = v.unit(unit), upper = _mm256_set1_epi32(~0xffff);
-      return times({_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
-                    _mm256_castsi256_ps(_mm256_and_si256(x, upper))},
-                   d);
+      return times(
+          {_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_and_si256(x, upper))},
+          d);
     } else {
       static_assert(kFromTheTop<Levels>, "signed levels");
       return times(convert_unit(v, unit), _mm256_mul_ps(d, _mm256_set1_ps(0x1p-24f)));
@@ -593,21 +563,21 @@ struct Scaled<Levels, false> {
     return numbers_of_unit<Levels>(v, unit, d);
   }
 
-  // Nibbles less 8: with its top bit and the sign extension inverted, a byte holds both as signed numbers. The
-  // lower one is left on top of its lane, times 2^28, which the scale makes up for.
+  // Nibbles less 8: with its top bit and the sign extension inverted, a byte holds both as signed numbers.
+  // The lower one is left on top of its lane, times 2^28, which the scale makes up for.
   template <int Stride>
   GGUF_INLINE Floats16 operator()(const LowNibbles<Stride>& v, int unit) const {
     const uint8_t* p = v.p + Stride * unit;
     return times({_mm256_cvtepi32_ps(_mm256_slli_epi32(centred(p), 28)),
-                _mm256_cvtepi32_ps(_mm256_slli_epi32(centred(p + 8), 28))},
-               _mm256_mul_ps(d, _mm256_set1_ps(0x1p-28f)));
+                  _mm256_cvtepi32_ps(_mm256_slli_epi32(centred(p + 8), 28))},
+                 _mm256_mul_ps(d, _mm256_set1_ps(0x1p-28f)));
   }
   template <int Stride>
   GGUF_INLINE Floats16 operator()(const HighNibbles<Stride>& v, int unit) const {
     const uint8_t* p = v.p + Stride * unit;
     return times({_mm256_cvtepi32_ps(_mm256_srai_epi32(centred(p), 4)),
-                _mm256_cvtepi32_ps(_mm256_srai_epi32(centred(p + 8), 4))},
-               d);
+                  _mm256_cvtepi32_ps(_mm256_srai_epi32(centred(p + 8), 4))},
+                 d);
   }
 
  private:
@@ -717,10 +687,6 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
   _mm256_store_ps(y, a.low);
   _mm256_store_ps(y + 8, a.high);
-}
-
-GGUF_INLINE void store_fence() {
-  _mm_sfence();
 }
 
 }  // namespace simd

@@ -6,6 +6,7 @@
 
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
+#include "dequant/simd/x86.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC 12 takes its own _mm512_undefined_epi32, inlined from the intrinsics, for a mistake of ours.
@@ -49,12 +50,6 @@ GGUF_INLINE __m512i load512(const void* p) {
 GGUF_INLINE __m512i load512(const Bytes64& bytes) {
   return _mm512_load_si512(bytes.byte);
 }
-GGUF_INLINE __m256i load256(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-GGUF_INLINE __m128i load128(const void* p) {
-  return _mm_loadu_si128(static_cast<const __m128i*>(p));
-}
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
@@ -83,10 +78,6 @@ GGUF_INLINE Codes<Bits> arrange(__m512i codes) {
 template <int Bits>
 GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
   return arrange<Bits>(load512(p));
-}
-
-GGUF_INLINE __m128i words128(uint64_t low, uint64_t high) {
-  return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
 }
 
 template <int Bits>
@@ -188,24 +179,6 @@ GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, c
   return with_signs<Levels::kBits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
 }
 
-GGUF_INLINE __m128i load_few(const uint8_t* p, int bytes) {
-  if (bytes == 8) return _mm_loadu_si64(p);
-  return _mm_cvtsi32_si128(static_cast<int>(bytes == 4 ? word32(p) : word16(p)));
-}
-
-template <int Bits, int Step, int PerWord>
-GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
-  using R = RowFields<Bits, Step, PerWord>;
-  const __m256i words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_few(high, R::kBytes)),
-                                            load256(kRowFields<R>.byte));
-  // A multiplication brings the field of each lane to the top: there is no shift of 16 bits by lanes.
-  const __m256i at_top = _mm256_mullo_epi16(words, load256(kRowFields<R>.factor));
-  const __m256i fields =
-      _mm256_and_si256(_mm256_srli_epi16(at_top, 8 - Bits), _mm256_set1_epi16(((1 << Bits) - 1) << 8));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows),
-                      _mm256_or_si256(_mm256_cvtepu8_epi16(load128(low)), fields));
-}
-
 // ---- codes -----------------------------------------------------------------------------------------------
 
 template <int A, int B, int Bits>
@@ -247,10 +220,6 @@ GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
-
-GGUF_INLINE float half(const uint8_t* p) {
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
-}
 
 GGUF_INLINE Floats16 load_f32(const void* p) {
   return {_mm512_loadu_ps(p)};
@@ -457,10 +426,6 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
 
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
   _mm512_store_ps(y, a.x);
-}
-
-GGUF_INLINE void store_fence() {
-  _mm_sfence();
 }
 
 }  // namespace simd

@@ -96,10 +96,9 @@ GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
 
 template <class Levels, class Book, class Index>
 GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {row_pair(book.row + rows[0], book.row + rows[1]),
-                             row_pair(book.row + rows[2], book.row + rows[3]),
-                             row_pair(book.row + rows[4], book.row + rows[5]),
-                             row_pair(book.row + rows[6], book.row + rows[7])};
+  const Codes<Levels::kBits> codes = {
+      row_pair(book.row + rows[0], book.row + rows[1]), row_pair(book.row + rows[2], book.row + rows[3]),
+      row_pair(book.row + rows[4], book.row + rows[5]), row_pair(book.row + rows[6], book.row + rows[7])};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
@@ -116,7 +115,7 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
 template <class Levels, class Book, class Index>
 GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
   const Codes<Levels::kBits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
-                             four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
+                                      four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
@@ -130,7 +129,8 @@ GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* hi
   const uint8x16_t bytes = vcombine_u8(few, few);
   const uint16x8_t mask = vdupq_n_u16(((1 << Bits) - 1) << 8);
   for (int half = 0; half < 2; ++half) {
-    const uint16x8_t words = vreinterpretq_u16_u8(vqtbl1q_u8(bytes, vld1q_u8(kRowFields<R>.byte + 16 * half)));
+    const uint16x8_t words =
+        vreinterpretq_u16_u8(vqtbl1q_u8(bytes, vld1q_u8(kRowFields<R>.byte + 16 * half)));
     const uint16x8_t at_top = vmulq_u16(words, vld1q_u16(kRowFields<R>.factor + 8 * half));
     const uint16x8_t fields = vandq_u16(vshrq_n_u16(at_top, 8 - Bits), mask);
     vst1q_u16(rows + 8 * half, vorrq_u16(vmovl_u8(vld1_u8(low + 8 * half)), fields));
