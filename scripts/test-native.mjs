@@ -7,10 +7,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { findClang, isThere, root, run } from "./build.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const ownOptions = ["--sanitize", "--arm64", "--build-only"];
 const options = new Set(process.argv.slice(2).filter((argument) => ownOptions.includes(argument)));
 const testArguments = process.argv.slice(2).filter((argument) => !ownOptions.includes(argument));
@@ -20,27 +19,8 @@ function fail(message) {
   process.exit(1);
 }
 
-function run(command, args, env = {}) {
-  const { status, error, signal } = spawnSync(command, args, {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, ...env },
-  });
-  if (error) fail(`${command}: ${error.message}`);
-  if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
-}
-
-function isThere(command) {
-  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
-}
-
-/** CXX decides. With sanitizers Clang is preferred: GCC takes four times as long over the kernels. */
-function findCompiler() {
-  if (process.env.CXX) return process.env.CXX;
-  const clangs = ["clang++", "clang++-16", "clang++-14"];
-  return (options.has("--sanitize") && clangs.find(isThere)) || "c++";
-}
-const compiler = findCompiler();
+/** CXX decides. */
+const compiler = process.env.CXX ?? ((options.has("--sanitize") && findClang()) || "c++");
 
 /** Asks the compiler, which knows where it looks. */
 function hasGoogleTest() {
@@ -85,12 +65,12 @@ run(
     ...(options.has("--sanitize") ? ["-DGGUF_NATIVE_SANITIZE=address,undefined"] : []),
     ...(options.has("--arm64") ? [`-DCMAKE_TOOLCHAIN_FILE=${toolchain}`] : []),
   ],
-  process.platform === "win32" ? {} : { CXX: compiler },
+  process.platform === "win32" ? process.env : { ...process.env, CXX: compiler },
 );
 run("cmake", ["--build", build, "--config", "Release", "--parallel", String(availableParallelism())]);
 if (options.has("--build-only")) process.exit(0);
 
-for (const name of ["core_tests", "dequant_tests"]) {
+for (const name of ["core_tests", "dequant_tests", "faults_tests"]) {
   const program = [join(build, name), join(build, "Release", `${name}.exe`)].find((path) => existsSync(path));
   if (program === undefined) {
     console.log(`${name}: there are no such tests`);
@@ -98,6 +78,7 @@ for (const name of ["core_tests", "dequant_tests"]) {
   }
   const command = options.has("--arm64") ? ["qemu-aarch64-static", program] : [program];
   run(command[0], [...command.slice(1), "--gtest_brief=1", ...testArguments], {
+    ...process.env,
     UBSAN_OPTIONS: "print_stacktrace=1",
   });
 }
