@@ -9,7 +9,7 @@ import { type GgufFile, type OpenOptions, openSync, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
-import { str, writeGguf } from "./support/gguf-writer";
+import { arr, str, type TypedValue, writeGguf } from "./support/gguf-writer";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 
@@ -117,6 +117,47 @@ for (const [name, openFile] of Object.entries(sources)) {
     });
   });
 }
+
+test("a setter on Array.prototype that closes the file while arrays are filled", () => {
+  // In a process of its own: what it does to Array.prototype would break everybody else.
+  const many = join(temporaryFolder(), "many.gguf");
+  const strings = Array.from({ length: 20_000 }, (_, i) => `token ${i}`);
+  writeFileSync(
+    many,
+    writeGguf({
+      metadata: [
+        ["strings", arr("string", strings)],
+        ...strings.map((name) => [name, str(name)] as [string, TypedValue]),
+      ],
+      tensors: strings.map((name) => ({ name, type: 24, shape: [0], bytes: new Uint8Array(0) })),
+    }),
+  );
+  const program = `const { openSync } = require("gguf-native");
+    for (const read of ["strings", "keys", "tensors", "bytes"]) {
+      for (const access of ["mmap", "read"]) {
+        const file = openSync(process.argv[1], { access });
+        const { metadata } = file;
+        if (read === "strings" || read === "bytes") metadata.size;
+        let closed = 0;
+        const set = () => { closed++; file.close(); };
+        for (let i = 0; i < 5000; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set });
+        let outcome;
+        try {
+          if (read === "strings") metadata.get("strings");
+          if (read === "bytes") metadata.bytes("strings");
+          if (read === "keys") metadata.size;
+          if (read === "tensors") file.tensors;
+        } catch (error) {
+          outcome = error;
+        }
+        for (let i = 0; i < 5000; i++) delete Array.prototype[i];
+        if (outcome !== undefined && outcome.code !== "ERR_GGUF_CLOSED") throw outcome;
+        if (closed === 0) throw new Error("nothing was closed");
+      }
+    }`;
+  const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, many], { encoding: "utf8" });
+  assert.deepEqual([status, signal, stderr], [0, null, ""]);
+});
 
 test("parsed bytes that are detached are closed to readers", async () => {
   const bytes = content.slice();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/lost_pages.h"
 #include "core/pages.h"
 
 namespace gguf::binding {
@@ -71,19 +72,30 @@ Status decode_blocks(const BlockSource& source, const Format& format, Out out, b
     const uint64_t count = std::min(left, step.n_blocks);
     const uint64_t src_bytes = count * format.block_bytes;
     const uint64_t dst_bytes = count * format.block_elements * out_bytes(out);
-    const uint8_t* blocks = source.data + at;
+    const uint8_t* blocks;
     if (source.data == nullptr) {
       if (Status failure = source.file->read(source.offset + at, scratch.data(), src_bytes)) return failure;
       blocks = scratch.data();
-    } else if (may_stream) {
-      read_ahead(source, at, step.src_bytes);
+    } else {
+      if (may_stream) read_ahead(source, at, step.src_bytes);
+      blocks = source.data + at;
     }
-    dequantize(format, out, store_for(may_stream, to, dst_bytes), source.big_endian, blocks, count, to);
+    const Store store = store_for(may_stream, to, dst_bytes);
+    const bool was_there =
+        read_mapping([&] { dequantize(format, out, store, source.big_endian, blocks, count, to); });
+    if (!was_there) {
+      return Error{ErrorCode::kTruncated, "the system could not read the mapped file", source.offset + at, 0};
+    }
     at += src_bytes;
     to += dst_bytes;
     left -= count;
   }
   return std::nullopt;
+}
+
+Status check_source(const BlockSource& source, uint64_t first_byte, uint64_t n_bytes) {
+  if (source.data == nullptr || source.file == nullptr) return std::nullopt;
+  return source.file->check(source.offset + first_byte, n_bytes);
 }
 
 bool may_stream(uint64_t n_bytes) {

@@ -26,10 +26,14 @@ constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 /**
  * Dequantizes `n_blocks` blocks from block `first_block` of `source` on to `dst`, in steps of about
  * kChunkBytes. Blocks to be read pass through `scratch`. `may_stream`: whole chunks whose pages are present
- * already are written past the cache. Fails only where the file cannot be read; throws bad_alloc.
+ * already are written past the cache. Fails only where the file cannot be read; where a mapped file was cut
+ * off, that is for check_source to find out afterwards. Throws bad_alloc.
  */
 Status decode_blocks(const BlockSource& source, const Format& format, Out out, bool may_stream,
                      uint64_t first_block, uint64_t n_blocks, void* dst, std::vector<uint8_t>& scratch);
+
+/** Whether `n_bytes` of `source` from `first_byte` on were the file's when they were decoded. */
+Status check_source(const BlockSource& source, uint64_t first_byte, uint64_t n_bytes);
 
 /** Whether an output of `n_bytes` is too large to be found in the cache by whoever reads it next: from 32 MiB
    on, or from what GGUF_NATIVE_STREAM_MB says. */

@@ -63,18 +63,25 @@ Status ChunkedDecode::decode(uint64_t first, uint64_t count, std::vector<uint8_t
   const uint64_t out_block_bytes = format_.block_elements * out_bytes(out_);
   uint8_t* to = dst_ + first * out_block_bytes;
   const uint64_t row_blocks = order_.row_blocks;
-  if (row_blocks == 0) return decode_blocks(source_, format_, out_, may_stream_, first, count, to, scratch);
+  const uint64_t block_bytes = format_.block_bytes;
+  if (row_blocks == 0) {
+    Status failure = decode_blocks(source_, format_, out_, may_stream_, first, count, to, scratch);
+    return failure ? failure : check_source(source_, first * block_bytes, count * block_bytes);
+  }
+  uint64_t begin = UINT64_MAX, end = 0;  // of the blocks that are needed
   while (count > 0) {
     const uint64_t in_row = first % row_blocks;
     const uint64_t n = std::min(count, row_blocks - in_row);
     const uint64_t from = order_.rows[static_cast<size_t>(first / row_blocks)] * row_blocks + in_row;
     if (Status failure = decode_blocks(source_, format_, out_, may_stream_, from, n, to, scratch))
       return failure;
+    begin = std::min(begin, from);
+    end = std::max(end, from + n);
     first += n;
     count -= n;
     to += n * out_block_bytes;
   }
-  return std::nullopt;
+  return begin < end ? check_source(source_, begin * block_bytes, (end - begin) * block_bytes) : std::nullopt;
 }
 
 void ChunkedDecode::fail(Error error) noexcept {

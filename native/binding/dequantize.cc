@@ -89,6 +89,11 @@ void decode(const Call& call, const BlockSource& source, uint64_t first_block, c
   if (failure) throw_error(call.environment(), *failure, path);
 }
 
+/** Throws unless the `n_bytes` from the start of `source` on that were decoded were the file's. */
+void check_decoded(const Call& call, const BlockSource& source, uint64_t n_bytes, const std::string* path) {
+  if (const Status lost = check_source(source, 0, n_bytes)) throw_error(call.environment(), *lost, path);
+}
+
 }  // namespace
 
 napi_typedarray_type output_type(Out out) {
@@ -236,6 +241,7 @@ napi_value dequantize_sync(const Call& call) {
   }
   const BlockSource source = file.blocks(environment, tensor, range.skipped_bytes(), range.src_bytes());
   decode(call, source, 0, range, output.data, file.path());
+  check_decoded(call, source, range.src_bytes(), file.path());
   return output.array;
 }
 
@@ -268,6 +274,7 @@ napi_value dequantize_rows(const Call& call) {
     decode(call, source, index * row.n_blocks, row, to, file.path());
     to += row.dst_bytes();
   }
+  check_decoded(call, source, selection.n_bytes, file.path());
   return output.array;
 }
 

@@ -6,6 +6,7 @@
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/tagged.h"
+#include "core/lost_pages.h"
 
 namespace gguf::binding {
 
@@ -40,7 +41,7 @@ const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, ui
 }
 
 FileHandle::FileHandle(OpenedFile opened, std::string path)
-    : header_(std::make_unique<const Header>(std::move(opened.header))),
+    : header_(std::make_shared<const Header>(std::move(opened.header))),
       path_(std::move(path)),
       is_memory_(false),
       file_(std::move(opened.file)) {
@@ -48,7 +49,7 @@ FileHandle::FileHandle(OpenedFile opened, std::string path)
 }
 
 FileHandle::FileHandle(Napi::Object bytes, Header header)
-    : header_(std::make_unique<const Header>(std::move(header))),
+    : header_(std::make_shared<const Header>(std::move(header))),
       is_memory_(true),
       array_(Napi::Persistent(bytes)) {}
 
@@ -124,9 +125,12 @@ const uint8_t* FileHandle::locate(Environment& environment, uint64_t offset, uin
 Bytes FileHandle::bytes(Environment& environment, uint64_t begin, uint64_t end, bool javascript_may_run) {
   Bytes bytes;
   bytes.data = locate(environment, begin, end - begin);
-  if (bytes.data != nullptr && !(is_memory_ && javascript_may_run)) return bytes;
+  if (bytes.data != nullptr && (is_memory_ ? !javascript_may_run : kMappedReadsNeverFault)) {
+    bytes.file = file_;
+    return bytes;
+  }
   bytes.copy.resize(static_cast<size_t>(end - begin));
-  if (bytes.data != nullptr) {
+  if (is_memory_) {
     std::memcpy(bytes.copy.data(), bytes.data, bytes.copy.size());
   } else if (!bytes.copy.empty()) {
     Status failure = file_->read(begin, bytes.copy.data(), bytes.copy.size());
@@ -183,7 +187,10 @@ napi_value FileHandle::view(Environment& environment, size_t index) {
   const uint64_t n_bytes = tensor.n_bytes;
   const uint8_t* const data = blocks(environment, tensor, 0, n_bytes).data;
   if (n_bytes == 0 || data == nullptr) return copied_view(environment, tensor.offset, n_bytes);
-  if (!is_memory_) return mapped_view(environment, static_cast<uint32_t>(index), tensor.offset, n_bytes);
+  if (!is_memory_) {
+    if (Status failure = file_->check(tensor.offset, n_bytes)) throw_error(environment, *failure, path());
+    return mapped_view(environment, static_cast<uint32_t>(index), tensor.offset, n_bytes);
+  }
   napi_value buffer;
   size_t array_offset;
   check(environment.env, napi_get_typedarray_info(environment.env, array_.Value(), nullptr, nullptr, nullptr,
@@ -199,11 +206,7 @@ napi_value FileHandle::copied_view(Environment& environment, uint64_t offset, ui
   void* to;
   const napi_value view = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
   if (n_bytes == 0) return view;
-  if (mapping_ != nullptr) {
-    std::memcpy(to, mapping_->data() + offset, static_cast<size_t>(n_bytes));
-  } else if (Status failure = file_->read(offset, to, n_bytes)) {
-    throw_error(environment, *failure, path());
-  }
+  if (Status failure = file_->read(offset, to, n_bytes)) throw_error(environment, *failure, path());
   return view;
 }
 

@@ -26,7 +26,14 @@ struct OpenedFile {
 /** A stretch of a file's bytes for use within one call. */
 struct Bytes {
   const uint8_t* data = nullptr;
-  std::vector<uint8_t> copy;  // what data points to, where they had to be copied
+  std::vector<uint8_t> copy;         // what data points to, where they had to be copied
+  std::shared_ptr<const File> file;  // whose mapping it points to otherwise, whoever closes it meanwhile
+
+  /** Whether `n_bytes` at `begin` in the file were still there when they were looked at. Call it afterwards.
+   */
+  Status check(uint64_t begin, uint64_t n_bytes) const {
+    return file == nullptr ? std::nullopt : file->check(begin, n_bytes);
+  }
 };
 
 /** What keeps the bytes that a job reads, whatever becomes of the file meanwhile. */
@@ -57,6 +64,11 @@ class FileHandle {
   const Header& header(Environment& environment) const {
     if (header_ == nullptr) throw_closed(environment);
     return *header_;
+  }
+  /** The same for whoever uses it beyond a call that may run JavaScript, which may close the file. */
+  std::shared_ptr<const Header> shared_header(Environment& environment) const {
+    header(environment);
+    return header_;
   }
   /** nullptr for memory. */
   const std::string* path() const { return is_memory_ ? nullptr : &path_; }
@@ -95,7 +107,7 @@ class FileHandle {
   napi_value copied_view(Environment& environment, uint64_t offset, uint64_t n_bytes);
   napi_value mapped_view(Environment& environment, uint32_t index, uint64_t offset, uint64_t n_bytes);
 
-  std::unique_ptr<const Header> header_;  // nullptr once closed
+  std::shared_ptr<const Header> header_;  // nullptr once closed
   std::string path_;
   bool is_memory_;
   Napi::ObjectReference array_;            // of memory

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +51,9 @@ napi_value file_info(const Call& call) {
 }
 
 napi_value list_keys(const Call& call) {
-  const std::vector<KeyValue>& keys = FileHandle::of(call, 0).header(call.environment()).keys;
+  // Shared: names are pushed by JavaScript, which could be made to close the file.
+  const std::shared_ptr<const Header> header = FileHandle::of(call, 0).shared_header(call.environment());
+  const std::vector<KeyValue>& keys = header->keys;
   Environment& environment = call.environment();
   Column<uint8_t> types(environment, napi_uint8_array, keys.size());
   Column<uint8_t> element_types(environment, napi_uint8_array, keys.size());
@@ -70,7 +73,8 @@ napi_value list_keys(const Call& call) {
 }
 
 napi_value list_tensors(const Call& call) {
-  const std::vector<TensorInfo>& tensors = FileHandle::of(call, 0).header(call.environment()).tensors;
+  const std::shared_ptr<const Header> header = FileHandle::of(call, 0).shared_header(call.environment());
+  const std::vector<TensorInfo>& tensors = header->tensors;
   const size_t count = tensors.size();
   Environment& environment = call.environment();
   Column<uint32_t> types(environment, napi_uint32_array, count);

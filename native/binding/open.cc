@@ -13,6 +13,7 @@
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
+#include "core/lost_pages.h"
 #include "core/parse.h"
 
 namespace gguf::binding {
@@ -38,8 +39,12 @@ TypeSize type_size(uint32_t type) {
 }
 
 Result<Header> read_header(const File& file, ParseOptions options) {
-  if (file.data() != nullptr || file.size() == 0) {
-    return parse_header(file.data(), file.size(), file.size(), type_size, options).result;
+  if (file.size() == 0 || (file.data() != nullptr && kMappedReadsNeverFault)) {
+    Result<Header> header = parse_header(file.data(), file.size(), file.size(), type_size, options).result;
+    // Where the file was cut off meanwhile, what was parsed is not its header.
+    const uint64_t end = header.ok() ? std::min(header.value().data_offset, file.size()) : file.size();
+    if (Status lost = file.check(0, end)) return *lost;
+    return header;
   }
   std::vector<uint8_t> bytes;
   for (uint64_t wanted = kFirstReadBytes;; wanted *= 2) {

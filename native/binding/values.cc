@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -222,29 +223,39 @@ class StringPlaces : public ValueVisitor {
   const uint8_t* base_;
 };
 
-const KeyValue& key_argument(const Call& call, const FileHandle& file) {
-  const std::vector<KeyValue>& keys = file.header(call.environment()).keys;
-  return keys[call.position(1, "index", keys.size())];
+const KeyValue& key_argument(const Call& call, const Header& header) {
+  return header.keys[call.position(1, "index", header.keys.size())];
+}
+
+/** Hands the value of `key`, which `bytes` holds, to `visitor`, and throws what fails. */
+void read(Environment& environment, const FileHandle& file, const Header& header, const KeyValue& key,
+          const Bytes& bytes, ValueVisitor& visitor) {
+  const uint64_t n_bytes = key.end - key.begin;
+  const Status failure = read_value(key, header, bytes.data, key.begin, n_bytes, visitor);
+  // First whether these were the file's bytes at all: then it does not matter what they looked like.
+  if (const Status lost = bytes.check(key.begin, n_bytes)) throw_error(environment, *lost, file.path());
+  if (failure) throw_error(environment, *failure, file.path());
 }
 
 }  // namespace
 
 napi_value metadata_value(const Call& call) {
   FileHandle& file = FileHandle::of(call, 0);
-  const KeyValue& key = key_argument(call, file);
-  // Elements of arrays are pushed by JavaScript, which a setter on a prototype could make run other code.
+  // Elements of arrays are pushed by JavaScript, which a setter on a prototype could make run other code, and
+  // that could close the file.
+  const std::shared_ptr<const Header> header = file.shared_header(call.environment());
+  const KeyValue& key = key_argument(call, *header);
   const bool runs_javascript = key.type == ValueType::kArray;
   const Bytes bytes = file.bytes(call.environment(), key.begin, key.end, runs_javascript);
   ToJavaScript visitor(call.environment());
-  const Status failure =
-      read_value(key, file.header(call.environment()), bytes.data, key.begin, key.end - key.begin, visitor);
-  if (failure) throw_error(call.environment(), *failure, file.path());
+  read(call.environment(), file, *header, key, bytes, visitor);
   return visitor.result();
 }
 
 napi_value metadata_bytes(const Call& call) {
   FileHandle& file = FileHandle::of(call, 0);
-  const KeyValue& key = key_argument(call, file);
+  const std::shared_ptr<const Header> header = file.shared_header(call.environment());
+  const KeyValue& key = key_argument(call, *header);
   if (key.element_type != ValueType::kString) return nullptr;
   Environment& environment = call.environment();
   const size_t n_bytes = static_cast<size_t>(key.end - key.begin);
@@ -254,14 +265,13 @@ napi_value metadata_bytes(const Call& call) {
   {
     const Bytes bytes = file.bytes(environment, key.begin, key.end, false);
     StringPlaces visitor(bytes.data);
-    const Status failure =
-        read_value(key, file.header(call.environment()), bytes.data, key.begin, n_bytes, visitor);
-    if (failure) throw_error(environment, *failure, file.path());
+    read(environment, file, *header, key, bytes, visitor);
     if (visitor.out_of_memory) throw std::bad_alloc();
     places = std::move(visitor.places);
     void* to;
     all = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
     if (n_bytes > 0) std::memcpy(to, bytes.data, n_bytes);
+    if (const Status lost = bytes.check(key.begin, n_bytes)) throw_error(environment, *lost, file.path());
   }
   check(call.env(), napi_get_typedarray_info(call.env(), all, nullptr, nullptr, nullptr, &buffer, nullptr));
   if (key.type == ValueType::kString) {

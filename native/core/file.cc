@@ -1,6 +1,7 @@
 // What opening and reading have in common on all systems.
 #include "core/file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -20,6 +21,19 @@ Status File::read(uint64_t offset, void* dst, uint64_t n_bytes) const {
   if (held_ == nullptr) return read_from_system(offset, static_cast<uint8_t*>(dst), n_bytes);
   std::memcpy(dst, held_.get() + offset, static_cast<size_t>(n_bytes));
   return std::nullopt;
+}
+
+Status File::check(uint64_t offset, uint64_t n_bytes) const {
+  if (n_bytes == 0 || held_ != nullptr) return std::nullopt;
+  const uint64_t now = current_size();
+  const uint64_t end = std::min(now, lost_from());
+  if (offset <= end && n_bytes <= end - offset) return std::nullopt;
+  if (end == now) return ended_early(end);
+  // It was shorter for a while, or the system failed to read it.
+  return Error{
+      ErrorCode::kTruncated,
+      "the file changed while it was open: what it had from byte " + std::to_string(end) + " on is lost", end,
+      0};
 }
 
 Error File::ended_early(uint64_t end) const {

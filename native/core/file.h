@@ -9,6 +9,8 @@
 
 namespace gguf {
 
+struct WatchedMapping;
+
 enum class Access : uint8_t { kMap, kRead };
 
 /** A file that stays open; shared by the handle, every view and every job, unmapped when the last of them is
@@ -27,9 +29,15 @@ class File {
 
   /** Bytes, when it was opened. */
   uint64_t size() const { return size_; }
-  /** `size()` bytes, writable without reaching the file; nullptr where the file has to be read: with
-     Access::kRead, where it could not be mapped, and where it is empty. */
+  /**
+   * `size()` bytes, writable without reaching the file; nullptr where the file has to be read: with
+   * Access::kRead, where it could not be mapped, and where it is empty. Where the file is cut off meanwhile,
+   * what is gone reads as zeros (on Windows, see lost_pages.h): ask check() afterwards.
+   */
   uint8_t* data() const { return data_; }
+  /** Whether `n_bytes` from `offset` on that were read from data() were the file's; kTruncated where the file
+     has become shorter, or a page of it was lost. */
+  Status check(uint64_t offset, uint64_t n_bytes) const;
   /** Copies `n_bytes` from `offset` to `dst`; kTruncated where the file has become shorter. Safe on any
    * thread. */
   Status read(uint64_t offset, void* dst, uint64_t n_bytes) const;
@@ -39,6 +47,10 @@ class File {
   // One pair for each system.
   static Result<std::shared_ptr<File>> open_or_throw(const std::string& path, Access access);
   Status read_from_system(uint64_t offset, uint8_t* dst, uint64_t n_bytes) const;
+  /** Bytes the file has now; size() where the system does not tell. */
+  uint64_t current_size() const;
+  /** Where the part of the mapping starts that was replaced by zeros; size() where none was. */
+  uint64_t lost_from() const;
 
   Error ended_early(uint64_t end) const;
 
@@ -49,6 +61,7 @@ class File {
   void* handle_ = nullptr;
 #else
   int fd_ = -1;
+  WatchedMapping* watched_ = nullptr;  // of data_
 #endif
 };
 

@@ -17,6 +17,7 @@
 
 #include "core/file.h"
 #include "core/limits.h"
+#include "core/lost_pages.h"
 #include "core/text.h"
 
 #ifndef MAP_NORESERVE
@@ -124,11 +125,20 @@ Result<std::shared_ptr<File>> File::open_or_throw(const std::string& path, Acces
     if (file->size_ > 0) file->data_ = file->held_.get();
   } else if (access == Access::kMap) {
     file->data_ = map_privately(file->fd_, file->size_);
+    if (file->data_ != nullptr) {
+      const size_t n_bytes = static_cast<size_t>(file->size_);
+      file->watched_ = watch_mapping(file->data_, n_bytes, file->fd_);
+      if (file->watched_ == nullptr) {  // then it is not safe to read
+        ::munmap(file->data_, n_bytes);
+        file->data_ = nullptr;
+      }
+    }
   }
   return file;
 }
 
 File::~File() {
+  if (watched_ != nullptr) unwatch_mapping(watched_);
   if (data_ != nullptr && held_ == nullptr) ::munmap(data_, static_cast<size_t>(size_));
   if (fd_ >= 0) ::close(fd_);
 }
@@ -141,7 +151,17 @@ Status File::read_from_system(uint64_t offset, uint8_t* dst, uint64_t n_bytes) c
     return error;
   }
   if (static_cast<uint64_t>(n_read) == n_bytes) return std::nullopt;
-  return ended_early(offset + static_cast<uint64_t>(n_read));
+  return ended_early(std::min(current_size(), offset + static_cast<uint64_t>(n_read)));
+}
+
+uint64_t File::current_size() const {
+  struct stat facts;
+  return ::fstat(fd_, &facts) == 0 ? static_cast<uint64_t>(facts.st_size) : size_;
+}
+
+uint64_t File::lost_from() const {
+  const size_t lost = watched_ == nullptr ? SIZE_MAX : first_lost_byte(watched_);
+  return lost == SIZE_MAX ? size_ : lost;
 }
 
 }  // namespace gguf

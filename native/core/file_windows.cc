@@ -15,6 +15,10 @@
 #include "core/limits.h"
 #include "core/text.h"
 
+#ifndef ERROR_DIRECTORY_NOT_SUPPORTED
+#define ERROR_DIRECTORY_NOT_SUPPORTED 336  // older headers do not have it
+#endif
+
 namespace gguf {
 
 namespace {
@@ -118,15 +122,24 @@ Status File::read_from_system(uint64_t offset, uint8_t* dst, uint64_t n_bytes) c
     const DWORD n_wanted = static_cast<DWORD>(std::min(n_bytes - done, kMaxReadBytes));
     if (!ReadFile(handle_, dst + done, n_wanted, &n_read, &position)) {
       const DWORD system_error = GetLastError();
-      if (system_error == ERROR_HANDLE_EOF) return ended_early(at);
+      if (system_error == ERROR_HANDLE_EOF) return ended_early(std::min(current_size(), at));
       Error error = open_error("cannot read the file", system_error);
       error.offset = at;
       return error;
     }
-    if (n_read == 0) return ended_early(at);
+    if (n_read == 0) return ended_early(std::min(current_size(), at));
     done += n_read;
   }
   return std::nullopt;
+}
+
+uint64_t File::current_size() const {
+  LARGE_INTEGER size;
+  return GetFileSizeEx(handle_, &size) ? static_cast<uint64_t>(size.QuadPart) : size_;
+}
+
+uint64_t File::lost_from() const {
+  return size_;
 }
 
 }  // namespace gguf

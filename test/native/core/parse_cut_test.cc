@@ -53,6 +53,22 @@ TEST_P(ParseCut, WholeFile) {
   EXPECT_GOOD(w);
 }
 
+TEST(ParseCutMagic, AsksForAllThatIsThereBeforeItSaysThatAFileIsTooShort) {
+  const uint8_t bytes[] = {'P', 'K', 3};
+  for (uint64_t file_size = 1; file_size <= 3; file_size++) {
+    const auto none = parse_header(bytes, 0, file_size, type_size, {});
+    EXPECT_TRUE(none.need_more) << describe(none);
+    const auto all = parse_header(bytes, file_size, file_size, type_size, {});
+    EXPECT_FALSE(all.need_more);
+    EXPECT_EQ(all.result.error().code, ErrorCode::kMagic);
+  }
+  const uint8_t start[] = {'G', 'G', 'U'};
+  const auto cut = parse_header(start, 3, 3, type_size, {});
+  EXPECT_FALSE(cut.need_more);
+  EXPECT_EQ(describe(cut), "ERR_GGUF_TRUNCATED at 0: the magic \"GGUF\" runs past the end, at byte 3");
+  EXPECT_TRUE(parse_header(start, 2, 3, type_size, {}).need_more);
+}
+
 TEST_P(ParseCut, CutAtEveryByte) {
   for (size_t n_bytes = 0; n_bytes < w.offset(); n_bytes++) {
     const std::vector<uint8_t> cut(w.bytes().begin(),
