@@ -47,13 +47,14 @@ Result<Header> read_header(const File& file, ParseOptions options) {
     return header;
   }
   std::vector<uint8_t> bytes;
-  for (uint64_t wanted = kFirstReadBytes;; wanted *= 2) {
+  for (uint64_t wanted = kFirstReadBytes;;) {
     const uint64_t known = bytes.size();
     bytes.resize(static_cast<size_t>(std::min(wanted, file.size())));
     if (Status failure = file.read(known, bytes.data() + known, bytes.size() - known)) return *failure;
     ParseOutcome outcome = parse_header(bytes.data(), bytes.size(), file.size(), type_size, options);
     if (!outcome.need_more || bytes.size() == file.size()) return std::move(outcome.result);
-    if (wanted >= kMaxReadHeaderBytes) {
+    wanted = std::max(2 * wanted, outcome.n_needed);
+    if (wanted > kMaxReadHeaderBytes) {
       return Error{ErrorCode::kInvalid,
                    "the header is longer than " + std::to_string(kMaxReadHeaderBytes) +
                        " bytes, too long for a file that is not mapped",

@@ -45,6 +45,8 @@ class Cursor {
   /** Bytes of a count or a length: 4 in version 1, else 8. */
   uint32_t length_bytes() const { return length_bytes_; }
   Shortfall shortfall() const { return shortfall_; }
+  /** After kNotLoaded: bytes from the start of the file that have to be here at least. */
+  uint64_t needed() const { return base_ + needed_; }
 
   /** An unsigned number of sizeof(T) bytes. */
   template <class T>
@@ -108,7 +110,9 @@ class Cursor {
 
   bool has(uint64_t n_bytes) {
     if (n_bytes <= loaded()) return true;
-    shortfall_ = n_bytes <= remaining() ? Shortfall::kNotLoaded : Shortfall::kPastEnd;
+    const bool in_file = n_bytes <= remaining();
+    shortfall_ = in_file ? Shortfall::kNotLoaded : Shortfall::kPastEnd;
+    if (in_file) needed_ = position_ + n_bytes;
     return false;
   }
 
@@ -132,9 +136,10 @@ class Cursor {
 
   const uint8_t* bytes_;
   uint64_t base_;
-  uint64_t position_ = 0;  // this and the next two count from `base_`; position_ <= loaded_ <= end_
+  uint64_t position_ = 0;  // this and the next three count from `base_`; position_ <= loaded_ <= end_
   uint64_t loaded_;
   uint64_t end_;
+  uint64_t needed_ = 0;
   ByteOrder order_ = ByteOrder::kLittle;
   uint32_t length_bytes_ = 8;
   Shortfall shortfall_ = Shortfall::kNone;

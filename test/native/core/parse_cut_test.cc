@@ -94,6 +94,10 @@ TEST_P(ParseCut, LoadedByteByByte) {
     const auto outcome = parse_header(loaded.data(), n_loaded, w.offset(), type_size, {});
     EXPECT_EQ(outcome.result.ok(), n_loaded >= directory_end) << n_loaded;
     EXPECT_EQ(outcome.need_more, n_loaded < directory_end) << n_loaded;
+    if (outcome.need_more) {
+      EXPECT_GT(outcome.n_needed, n_loaded);
+      EXPECT_LE(outcome.n_needed, directory_end);
+    }
     if (outcome.result.ok()) {
       EXPECT_EQ(summary(outcome.result.value()), summary(whole.result.value()));
     } else {
