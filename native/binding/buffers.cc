@@ -108,6 +108,19 @@ napi_value new_typed_array(Environment& environment, napi_typedarray_type type, 
   return new_view(environment, type, buffer, 0, length);
 }
 
+napi_value new_whole_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data,
+                           const std::string* path) {
+  std::string failure;
+  try {
+    return new_typed_array(environment, type, length, data);
+  } catch (const Napi::Error& error) {
+    failure = error.Message();
+  }
+  const std::string detail = "there is no memory for an array of " + std::to_string(length) +
+                             " elements of " + std::to_string(element_bytes(type)) + " bytes: " + failure;
+  throw_error(environment, Error{ErrorCode::kOutOfMemory, detail}, path);
+}
+
 napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
                     uint64_t byte_offset, uint64_t length) {
   if (length > kMaxDirectLength) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "binding/pinned_memory.h"
 #include "core/file.h"
@@ -33,6 +34,13 @@ size_t element_bytes(napi_typedarray_type type);
 
 /** A new typed array of `length` elements in JavaScript's memory, zeroed; `*data` is where they are. */
 napi_value new_typed_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data);
+
+/**
+ * The same for what a caller wants whole, however large it is: ERR_GGUF_OUT_OF_MEMORY where the runtime has
+ * no such array. `path`: the file it comes from, if there is one.
+ */
+napi_value new_whole_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data,
+                           const std::string* path);
 
 /** A typed array over `array_buffer`; `type` is one of those that the addon gives out for large data. */
 napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,

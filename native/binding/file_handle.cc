@@ -204,7 +204,7 @@ napi_value FileHandle::view(Environment& environment, size_t index) {
 
 napi_value FileHandle::copied_view(Environment& environment, uint64_t offset, uint64_t n_bytes) {
   void* to;
-  const napi_value view = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
+  const napi_value view = new_whole_array(environment, napi_uint8_array, n_bytes, &to, path());
   if (n_bytes == 0) return view;
   if (Status failure = file_->read(offset, to, n_bytes)) throw_error(environment, *failure, path());
   return view;

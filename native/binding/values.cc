@@ -93,7 +93,9 @@ napi_value new_number(napi_env env, ValueType type, const void* value) {
  */
 class ToJavaScript : public ValueVisitor {
  public:
-  explicit ToJavaScript(Environment& environment) : environment_(environment), arrays_(environment) {}
+  /** `path`: of the file, if there is one. */
+  ToJavaScript(Environment& environment, const std::string* path)
+      : environment_(environment), path_(path), arrays_(environment) {}
 
   /** The value; nullptr where the reading failed. */
   napi_value result() {
@@ -179,10 +181,11 @@ class ToJavaScript : public ValueVisitor {
 
   napi_value new_numbers(ValueType type, uint64_t count, void** to) {
     void* unused;
-    return new_typed_array(environment_, array_type(type), count, to == nullptr ? &unused : to);
+    return new_whole_array(environment_, array_type(type), count, to == nullptr ? &unused : to, path_);
   }
 
   Environment& environment_;
+  const std::string* const path_;
   ArrayBuilder arrays_;
   bool in_numbers_ = false;  // inside an array of numbers, which holds no other array
   napi_value result_ = nullptr;
@@ -247,7 +250,7 @@ napi_value metadata_value(const Call& call) {
   const KeyValue& key = key_argument(call, *header);
   const bool runs_javascript = key.type == ValueType::kArray;
   const Bytes bytes = file.bytes(call.environment(), key.begin, key.end, runs_javascript);
-  ToJavaScript visitor(call.environment());
+  ToJavaScript visitor(call.environment(), file.path());
   read(call.environment(), file, *header, key, bytes, visitor);
   return visitor.result();
 }
@@ -269,7 +272,7 @@ napi_value metadata_bytes(const Call& call) {
     if (visitor.out_of_memory) throw std::bad_alloc();
     places = std::move(visitor.places);
     void* to;
-    all = new_typed_array(environment, napi_uint8_array, n_bytes, &to);
+    all = new_whole_array(environment, napi_uint8_array, n_bytes, &to, file.path());
     if (n_bytes > 0) std::memcpy(to, bytes.data, n_bytes);
     if (const Status lost = bytes.check(key.begin, n_bytes)) throw_error(environment, *lost, file.path());
   }
