@@ -6,6 +6,7 @@ import { allocate, dequantize, dequantizeSync, trim } from "gguf-native";
 import { gaussianBlocks } from "./support/blocks";
 import { emulated } from "./support/emulated";
 import { Random } from "./support/random";
+import { sanitized } from "./support/sanitized";
 
 const megabyte = 2 ** 20;
 
@@ -46,7 +47,9 @@ describe("allocate", () => {
 });
 
 // Under an emulator these take more memory than machines have, for reasons of the emulator's.
-const skip = emulated && "an emulated processor takes gigabytes for this";
+const skip =
+  (emulated && "an emulated processor takes gigabytes for this") ||
+  (sanitized && "sanitizers take gigabytes for this");
 
 describe("large results", { skip }, () => {
   const blocks = gaussianBlocks("Q8_0", 4 * megabyte, new Random(5));

@@ -1,5 +1,6 @@
 #include "binding/file_handle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -131,10 +132,9 @@ Bytes FileHandle::bytes(Environment& environment, uint64_t begin, uint64_t end, 
   }
   bytes.copy.resize(static_cast<size_t>(end - begin));
   if (is_memory_) {
-    std::memcpy(bytes.copy.data(), bytes.data, bytes.copy.size());
-  } else if (!bytes.copy.empty()) {
-    Status failure = file_->read(begin, bytes.copy.data(), bytes.copy.size());
-    if (failure) throw_error(environment, *failure, path());
+    std::copy_n(bytes.data, bytes.copy.size(), bytes.copy.data());
+  } else if (Status failure = file_->read(begin, bytes.copy.data(), bytes.copy.size())) {
+    throw_error(environment, *failure, path());
   }
   bytes.data = bytes.copy.data();
   return bytes;
