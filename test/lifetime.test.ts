@@ -1,7 +1,7 @@
 /** Closing with views and work outstanding, garbage collection, worker threads. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
@@ -12,6 +12,7 @@ import { firstDifference } from "./support/compare";
 import { arr, str, type TypedValue, writeGguf } from "./support/gguf-writer";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
+import { sanitized } from "./support/sanitized";
 
 const path = join(temporaryFolder(), "model.gguf");
 const ELEMENTS = 2 ** 22;
@@ -107,21 +108,61 @@ for (const [name, openFile] of Object.entries(sources)) {
       const values = reference.dequantizeSync("Q8_0", view.slice(0, 34 * 1024));
       assert.equal(firstDifference(values, expected.subarray(0, 32 * 1024)), -1);
     });
-
-    test("opening and closing many times", () => {
-      for (let i = 0; i < 2000; i++) {
-        const file = openFile();
-        if (i % 3 === 0) file.tensor("t").bytes();
-        if (i % 3 !== 1) file.close();
-      }
-    });
   });
 }
+
+test("10,000 files opened and closed leave descriptors, mappings and memory as they were", {
+  skip: !existsSync("/proc/self/maps") && "there is no /proc here to count them in",
+}, () => {
+  const small = join(temporaryFolder(), "small.gguf");
+  writeFileSync(
+    small,
+    writeGguf({ tensors: [{ name: "t", type: 8, shape: [1024], bytes: new Uint8Array(1088) }] }),
+  );
+  // In a process of its own, where nobody else opens anything.
+  const program = `const fs = require("node:fs");
+    const { open, openSync, parse } = require("gguf-native");
+    const path = process.argv[1], bytes = fs.readFileSync(path), missing = path + ".none";
+    const state = () => ({
+      descriptors: fs.readdirSync("/proc/self/fd").length,
+      mappings: fs.readFileSync("/proc/self/maps", "utf8").split("\\n").filter((line) => line.includes(path)).length,
+      rss: process.memoryUsage.rss(),
+    });
+    const cycle = async (i) => {
+      const file = [() => openSync(path), () => openSync(path, { access: "read" }), () => parse(bytes), () => open(path)][i % 4]();
+      const opened = await file, t = opened.tensor("t");
+      if (i % 3 === 0) t.bytes();
+      if (i % 5 === 0) t.dequantizeSync();
+      const running = i % 50 === 0 ? t.dequantize() : undefined;
+      if (i % 7 === 0) try { openSync(missing); } catch {}
+      if (i % 11 !== 0) opened.close(); // the others are collected
+      await running;
+    };
+    const settle = async () => { for (let i = 0; i < 5; i++) { gc(); await new Promise((done) => setImmediate(done)); } };
+    (async () => {
+      for (let i = 0; i < 2000; i++) await cycle(i);
+      await settle();
+      const before = state();
+      for (let i = 0; i < 10000; i++) await cycle(i);
+      await settle();
+      console.log(JSON.stringify([before, state()]));
+    })();`;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--expose-gc", "-e", program, small], {
+    encoding: "utf8",
+  });
+  assert.equal(status, 0, stderr);
+  const [before, after] = JSON.parse(stdout) as Record<"descriptors" | "mappings" | "rss", number>[];
+  assert.equal(after!.descriptors, before!.descriptors);
+  assert.equal(after!.mappings, before!.mappings);
+  // A descriptor, a mapping or a handle that is lost each time would be more than this.
+  const grown = after!.rss - before!.rss;
+  assert.ok(grown < (sanitized ? 300 : 30) * 2 ** 20, `${grown} bytes more`);
+});
 
 test("a setter on Array.prototype that closes the file while arrays are filled", () => {
   // In a process of its own: what it does to Array.prototype would break everybody else.
   const many = join(temporaryFolder(), "many.gguf");
-  const strings = Array.from({ length: 20_000 }, (_, i) => `token ${i}`);
+  const strings = Array.from({ length: 2000 }, (_, i) => `token ${i}`);
   writeFileSync(
     many,
     writeGguf({
@@ -140,7 +181,7 @@ test("a setter on Array.prototype that closes the file while arrays are filled",
         if (read === "strings" || read === "bytes") metadata.size;
         let closed = 0;
         const set = () => { closed++; file.close(); };
-        for (let i = 0; i < 5000; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set });
+        for (let i = 0; i < 600; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set });
         let outcome;
         try {
           if (read === "strings") metadata.get("strings");
@@ -150,7 +191,7 @@ test("a setter on Array.prototype that closes the file while arrays are filled",
         } catch (error) {
           outcome = error;
         }
-        for (let i = 0; i < 5000; i++) delete Array.prototype[i];
+        for (let i = 0; i < 600; i++) delete Array.prototype[i];
         if (outcome !== undefined && outcome.code !== "ERR_GGUF_CLOSED") throw outcome;
         if (closed === 0) throw new Error("nothing was closed");
       }
@@ -207,6 +248,54 @@ test("worker threads, one of them terminated in the middle of work", async () =>
   const results = await Promise.all(workers.map(message));
   assert.deepEqual(results, [expected[5], expected[5], "begun"]);
   await workers[2].terminate();
+});
+
+test("worker threads on one file, terminated at any moment, the sooner the more work there is", async () => {
+  const source = `
+    const { workerData: { path, index }, parentPort } = require("node:worker_threads");
+    const { openSync } = require("gguf-native");
+    const file = openSync(path);
+    const t = file.tensor("t");
+    globalThis.view = t.bytes();
+    parentPort.postMessage("begun");
+    if (index % 3 === 0) for (;;) t.dequantizeSync();
+    (function again() { Promise.all([t.dequantize(), t.dequantize({ dtype: "f16" }), t.rows([1, 2])]).then(again); })();`;
+  using file = openSync(path);
+  const t = file.tensor("t");
+  for (let round = 0; round < 3; round++) {
+    const workers = Array.from(
+      { length: 6 },
+      (_, index) => new Worker(source, { eval: true, workerData: { path, index } }),
+    );
+    await Promise.all(
+      workers.map(async (worker, i) => {
+        await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+        await new Promise((resolve) => setTimeout(resolve, (i * 7 * (round + 1)) % 23));
+        await worker.terminate();
+      }),
+    );
+    assert.equal(firstDifference(await t.dequantize(), expected), -1);
+  }
+});
+
+test("the addon loaded twice in one environment, with handles of one given to the other", () => {
+  const program = `
+    const load = () => {
+      for (const file of Object.keys(require.cache)) delete require.cache[file];
+      return require("gguf-native");
+    };
+    const [a, b] = [load(), load()];
+    const { GgufError } = a;
+    if (GgufError === b.GgufError) throw new Error("it was not loaded again");
+    const [fileA, fileB] = [a.openSync(process.argv[1]), b.openSync(process.argv[1])];
+    const first = fileB.tensor("t").dequantizeSync({ end: 32 })[0];
+    if (fileA.tensor("t").dequantizeSync({ end: 32 })[0] !== first) throw new Error("not the same");
+    if (a.GgufFile.prototype.tensor.call(fileB, "t").dequantizeSync({ end: 32 })[0] !== first) throw new Error("not the same");
+    fileA.close();
+    try { fileA.tensor("t"); } catch (error) { if (!(error instanceof a.GgufError)) throw error; }
+    if (fileB.tensor("t").dequantizeSync({ end: 32 })[0] !== first) throw new Error("closed with the other");`;
+  const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, path], { encoding: "utf8" });
+  assert.deepEqual([status, signal, stderr], [0, null, ""]);
 });
 
 describe("process.exit", () => {
