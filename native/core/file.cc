@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/lost_pages.h"
+
 namespace gguf {
 
 Result<std::shared_ptr<File>> File::open(const std::string& path, Access access) {
@@ -25,6 +27,7 @@ Status File::read(uint64_t offset, void* dst, uint64_t n_bytes) const {
 
 Status File::check(uint64_t offset, uint64_t n_bytes) const {
   if (n_bytes == 0 || held_ != nullptr) return std::nullopt;
+  if (is_surely_whole(offset, n_bytes)) return std::nullopt;
   const uint64_t now = current_size();
   const uint64_t end = std::min(now, lost_from());
   if (offset <= end && n_bytes <= end - offset) return std::nullopt;
@@ -34,6 +37,12 @@ Status File::check(uint64_t offset, uint64_t n_bytes) const {
       ErrorCode::kTruncated,
       "the file changed while it was open: what it had from byte " + std::to_string(end) + " on is lost", end,
       0};
+}
+
+bool File::is_surely_whole(uint64_t offset, uint64_t n_bytes) const {
+  if (!kMappedReadsNeverFault || data_ == nullptr || lost_from() != size_) return false;
+  if (offset > size_ || n_bytes > size_ - offset) return false;
+  return data_[offset + n_bytes - 1] != 0;
 }
 
 Error File::ended_early(uint64_t end) const {

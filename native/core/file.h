@@ -52,6 +52,12 @@ class File {
   /** Where the part of the mapping starts that was replaced by zeros; size() where none was. */
   uint64_t lost_from() const;
 
+  /**
+   * Whether that can be told without asking the system, which takes longer than a small tensor does. A file
+   * that was cut off reads as zeros from its end on, up to the end of that page, and what is behind that page
+   * is noted as lost: where nothing is, and the last byte is not zero, all before it is still the file's.
+   */
+  bool is_surely_whole(uint64_t offset, uint64_t n_bytes) const;
   Error ended_early(uint64_t end) const;
 
   uint8_t* data_ = nullptr;  // the mapping, or what `held_` holds
