@@ -86,7 +86,7 @@ export async function dequantize(
   const result = await runJob(
     options,
     (onProgress) =>
-      native.dequantizeBlocksAsync(info.id, blocks, DTYPE_NUMBERS[dtype], start, end, out, onProgress),
+      native.dequantizeBlocksAsync(info.id, blocks, DTYPE_NUMBERS[dtype], start, end, out, onProgress, false),
     (error) => explainFailure(error, end - start),
   );
   return given ?? result;

@@ -1,11 +1,12 @@
 /** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
 import { fileURLToPath } from "node:url";
-import { inspect, types } from "node:util";
-import { GgufError, invalidArgType, invalidArgValue } from "./errors";
-import { handleOf, illegalConstructor, type OpenFile, PRIVATE } from "./handle";
-import { createMetadata, type GgufMetadata } from "./metadata";
-import { type NativeFile, type NativeFileInfo, native } from "./native";
-import { checkBoolean, checkOptions, checkSignal } from "./options";
+import { types } from "node:util";
+import { invalidArgType, invalidArgValue } from "./errors";
+import { type OpenFile, openedFile, PRIVATE } from "./handle";
+import { GgufModel } from "./model";
+import { native } from "./native";
+import { abortable, checkBoolean, checkOptions, checkSignal } from "./options";
+import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
 import { createTensors, type GgufTensor } from "./tensor";
 
 /** Options of {@link parse}. */
@@ -21,111 +22,30 @@ export interface ParseOptions {
 export interface OpenOptions extends ParseOptions {
   /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
   access?: "mmap" | "read" | undefined;
-  /** Open every file of a split model as one. Default true. */
+  /**
+   * Open all files of a split model as one, whichever of them is named; they lie side by side. Default true; with
+   * false only the named file is opened.
+   */
   splits?: boolean | undefined;
 }
 
-// Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
-const dispose: typeof Symbol.dispose =
-  Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
-
-let createFile: (handle: NativeFile, path: string | undefined) => GgufFile;
+let createFile: (files: [OpenFile, ...OpenFile[]]) => GgufFile;
 
 /**
- * An open GGUF file: its metadata and its tensors. `close()` it when done, or declare it with `using`; a file that
- * is no longer referenced, nor any of its tensors or views, is closed by the garbage collector.
+ * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
+ * with `using`; a file that is no longer referenced, nor any of its tensors or views, is closed by the garbage
+ * collector.
  *
  * Metadata, tensors and views share the mapping of the file. After `close()` asking them for data throws
  * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
  */
-export class GgufFile implements Disposable {
-  readonly #file: OpenFile;
-  readonly #info: NativeFileInfo;
-  readonly #metadata: GgufMetadata;
-  #tensors: Map<string, GgufTensor> | undefined;
-
+export class GgufFile extends GgufModel<GgufTensor> {
   static {
-    createFile = (handle, path) => new GgufFile(PRIVATE, handle, path);
+    createFile = (files) => new GgufFile(PRIVATE, files);
   }
 
-  private constructor(key: typeof PRIVATE, handle: NativeFile, path: string | undefined) {
-    if (key !== PRIVATE) throw illegalConstructor("use open, openSync or parse");
-    this.#file = { handle, path, closed: false };
-    this.#info = native.info(handle);
-    this.#metadata = createMetadata(this.#file);
-  }
-
-  /** The version of the format: 1, 2 or 3. */
-  get version(): number {
-    return this.#info.version;
-  }
-
-  get byteOrder(): "little" | "big" {
-    return this.#info.bigEndian ? "big" : "little";
-  }
-
-  /** The size of the file in bytes. */
-  get byteLength(): number {
-    return this.#info.byteLength;
-  }
-
-  /** What tensor offsets are multiples of, in bytes: `general.alignment`, else 32. */
-  get alignment(): number {
-    return this.#info.alignment;
-  }
-
-  get metadata(): GgufMetadata {
-    return this.#metadata;
-  }
-
-  /**
-   * The tensors by name, in file order.
-   * @throws GgufError ERR_GGUF_CLOSED
-   */
-  get tensors(): ReadonlyMap<string, GgufTensor> {
-    handleOf(this.#file);
-    this.#tensors ??= createTensors(this.#file);
-    return this.#tensors;
-  }
-
-  /**
-   * The tensor with this name.
-   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND, ERR_GGUF_CLOSED
-   */
-  tensor(name: string): GgufTensor {
-    if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
-    const tensor = this.tensors.get(name);
-    if (tensor !== undefined) return tensor;
-    throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", `no tensor is named '${name}'`, {
-      path: this.#file.path,
-    });
-  }
-
-  /** Whether {@link close} was called. */
-  get closed(): boolean {
-    return this.#file.closed;
-  }
-
-  /** Closes the file; more than once is fine, as are outstanding views and running work. */
-  close(): void {
-    if (this.#file.closed) return;
-    this.#file.closed = true;
-    native.close(this.#file.handle);
-  }
-
-  /** {@link close}, for `using`. */
-  [dispose](): void {
-    this.close();
-  }
-
-  /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
-    if (depth < 0) return `[${GgufFile.name}]`;
-    const { path, closed } = this.#file;
-    const { version, byteOrder, byteLength, alignment } = this;
-    const tensors = closed ? undefined : this.tensors.size;
-    const shown = { path, version, byteOrder, byteLength, alignment, closed, tensors };
-    return `${GgufFile.name} ${inspectValue(shown, options)}`;
+  private constructor(key: typeof PRIVATE, files: [OpenFile, ...OpenFile[]]) {
+    super(key, files, () => joinTensors(files, createTensors));
   }
 }
 
@@ -136,12 +56,14 @@ export class GgufFile implements Disposable {
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_OPEN where the system refuses (its errno name is in `cause.code`); ERR_GGUF_MAGIC,
  *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte where
- *   the trouble is in `offset`
+ *   the trouble is in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
+ *   its name says (ERR_GGUF_INVALID)
  */
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const name = checkPath(path);
-  const { read, partial } = checkOpenOptions(options);
-  return createFile(native.open(name, read, partial), name);
+  const { read, partial, splits } = checkOpenOptions(options);
+  const open = (file: string): OpenFile => openedFile(native.open(file, read, partial), file);
+  return createFile(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
 
 /**
@@ -154,29 +76,11 @@ export async function open(
   options?: OpenOptions & { signal?: AbortSignal | undefined },
 ): Promise<GgufFile> {
   const name = checkPath(path);
-  const { read, partial } = checkOpenOptions(options);
+  const { read, partial, splits } = checkOpenOptions(options);
   const signal = checkSignal(options?.signal);
-  signal?.throwIfAborted();
-  const opening = native.openAsync(name, read, partial);
-  if (signal === undefined) return createFile(await opening, name);
-
-  // The system call goes on after an abort: what it opens then is closed at once.
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(signal.reason);
-      opening.then(
-        (handle) => native.close(handle),
-        () => undefined,
-      );
-    };
-    signal.addEventListener("abort", abort, { once: true });
-    opening
-      .finally(() => signal.removeEventListener("abort", abort))
-      .then((handle) => {
-        if (!signal.aborted) resolve(createFile(handle, name));
-      })
-      .catch(reject);
-  });
+  const open = async (file: string): Promise<OpenFile> =>
+    openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+  return createFile(await openEach(shardsOf(name, splits, siblingPath), open));
 }
 
 /**
@@ -189,7 +93,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   if (!types.isUint8Array(view))
     throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
   const partial = checkBoolean("options.partial", checkOptions(options).partial, false);
-  return createFile(native.parse(view, partial), undefined);
+  return createFile([openedFile(native.parse(view, partial), undefined)]);
 }
 
 function checkPath(path: unknown): string {
@@ -200,12 +104,19 @@ function checkPath(path: unknown): string {
   return name;
 }
 
-function checkOpenOptions(options: OpenOptions | undefined): { read: boolean; partial: boolean } {
+function checkOpenOptions(options: OpenOptions | undefined): {
+  read: boolean;
+  partial: boolean;
+  splits: boolean;
+} {
   const { access, splits, partial } = checkOptions(options);
   if (access !== undefined && access !== "mmap" && access !== "read") {
     if (typeof access !== "string") throw invalidArgType("options.access", "of type string", access);
     throw invalidArgValue("options.access", "must be one of: 'mmap', 'read'", access);
   }
-  checkBoolean("options.splits", splits, true);
-  return { read: access === "read", partial: checkBoolean("options.partial", partial, false) };
+  return {
+    read: access === "read",
+    partial: checkBoolean("options.partial", partial, false),
+    splits: checkBoolean("options.splits", splits, true),
+  };
 }

@@ -1,12 +1,23 @@
 /** What a file, its metadata and its tensors share: the native handle, and whether it was closed. */
 import { GgufError } from "./errors";
-import type { NativeFile } from "./native";
+import { type NativeFile, type NativeFileInfo, native } from "./native";
 
 export interface OpenFile {
   readonly handle: NativeFile;
+  readonly info: NativeFileInfo;
   /** As the caller gave it; undefined for bytes in memory. */
   readonly path: string | undefined;
   closed: boolean;
+}
+
+export function openedFile(handle: NativeFile, path: string | undefined): OpenFile {
+  return { handle, info: native.info(handle), path, closed: false };
+}
+
+export function closeFile(file: OpenFile): void {
+  if (file.closed) return;
+  file.closed = true;
+  native.close(file.handle);
 }
 
 /** The handle of a file that is still open. */

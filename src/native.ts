@@ -28,6 +28,10 @@ export interface NativeFileInfo {
   bigEndian: boolean;
   byteLength: number;
   alignment: number;
+  /** Where tensor data starts; past the end of a file that has none and is not padded. */
+  dataOffset: number;
+  /** Whether there is a key `split.count`. */
+  isSplit: boolean;
 }
 
 /** The metadata keys in file order, one entry of each array per key. */
@@ -39,6 +43,9 @@ export interface NativeKeys {
   elementTypes: Uint8Array;
   /** Elements of an array; otherwise 1. */
   lengths: Float64Array;
+  /** Where the value starts in the file (an array: its first element; a string: its length), and where it ends. */
+  begins: Float64Array;
+  ends: Float64Array;
 }
 
 /** The tensors in file order, one entry of each array per tensor; four of `shapes`. */
@@ -81,6 +88,8 @@ export interface NativeAddon {
   openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
   /** Reads `bytes` in place: the addon keeps a reference and looks up where they are on every use. */
   parse(bytes: Uint8Array, partial: boolean): NativeFile;
+  /** The same for the first bytes of a file of `fileSize` bytes; undefined where its header goes on behind them. */
+  parse(bytes: Uint8Array, partial: boolean, fileSize: number): NativeFile | undefined;
   /** Idempotent. Detaches views, waits for nothing: running jobs keep the mapping alive until they are done. */
   close(file: NativeFile): void;
 
@@ -155,6 +164,7 @@ export interface NativeAddon {
     end: number,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
+    bigEndian: boolean,
   ): { job: NativeJob; promise: Promise<NativeOut> };
   /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
   cancel(job: NativeJob): void;

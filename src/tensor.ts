@@ -1,24 +1,21 @@
 /** One tensor of an open file. */
-import { inspect } from "node:util";
-import { attempt, checkSupported, dtypeNumber, runJob } from "./dequantize";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
-import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
-import { type NativeTensors, native } from "./native";
+import { attempt, dtypeNumber, runJob } from "./dequantize";
+import { GgufError, invalidArgType } from "./errors";
+import { handleOf, type OpenFile, PRIVATE } from "./handle";
+import { native } from "./native";
 import {
   type AsyncOptions,
   checkDType,
   checkOptions,
   checkOut,
-  checkRange,
   type Dequantized,
   type DequantizeOptions,
   type DType,
   explainFailure,
   type OutArray,
   type Output,
-  type Range,
 } from "./options";
-import { type GgmlType, type GgmlTypeInfo, typeName } from "./types";
+import { GgufTensorInfo, listTensors, type TensorPlace } from "./tensor-info";
 
 /** Options of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
 export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
@@ -60,7 +57,7 @@ function giveBackRows(rows: Float64Array): void {
   if (rows.length === SPARE_ROWS) spareRows = rows;
 }
 
-let createTensor: (file: OpenFile, columns: NativeTensors, position: number, name: string) => GgufTensor;
+let createTensor: (place: TensorPlace) => GgufTensor;
 
 /**
  * A tensor: what it is (readable for ever), its stored bytes, and its values as numbers (both `ERR_GGUF_CLOSED`
@@ -69,65 +66,19 @@ let createTensor: (file: OpenFile, columns: NativeTensors, position: number, nam
  * Elements are counted in the order in which they are stored: `shape[0]` is the row length, so a row-major matrix
  * of R rows and C columns has the shape `[C, R]` and its row r is elements r * C to (r + 1) * C.
  */
-export class GgufTensor {
+export class GgufTensor extends GgufTensorInfo {
   readonly #file: OpenFile;
-  readonly #columns: NativeTensors;
   readonly #position: number;
-  readonly #name: string;
-  #shape: readonly number[] | undefined;
   #rowCount: number | undefined;
 
   static {
-    createTensor = (...args) => new GgufTensor(PRIVATE, ...args);
+    createTensor = (place) => new GgufTensor(PRIVATE, place);
   }
 
-  private constructor(
-    key: typeof PRIVATE,
-    file: OpenFile,
-    columns: NativeTensors,
-    position: number,
-    name: string,
-  ) {
-    if (key !== PRIVATE) throw illegalConstructor("tensors come with a GgufFile");
-    this.#file = file;
-    this.#columns = columns;
-    this.#position = position;
-    this.#name = name;
-  }
-
-  get name(): string {
-    return this.#name;
-  }
-
-  /** The type's name; `unknown(NUMBER)` for a number that is not in {@link ggmlTypes}. */
-  get type(): GgmlType | `unknown(${number})` {
-    return typeName(this.#columns.types[this.#position] as number);
-  }
-
-  /** As stored, one to four dimensions: `shape[0]` is the contiguous one (ggml's `ne`). */
-  get shape(): readonly number[] {
-    if (this.#shape === undefined) {
-      const { dimCounts, shapes } = this.#columns;
-      const first = this.#position * 4;
-      const shape = Array.from(shapes.subarray(first, first + (dimCounts[this.#position] as number)));
-      this.#shape = Object.freeze(shape);
-    }
-    return this.#shape;
-  }
-
-  /** The product of `shape`. */
-  get elementCount(): number {
-    return this.#columns.elementCounts[this.#position] as number;
-  }
-
-  /** Bytes in the file; NaN for an unknown type. */
-  get byteLength(): number {
-    return this.#columns.byteLengths[this.#position] as number;
-  }
-
-  /** The tensor's first byte, counted from the start of its file. */
-  get offset(): number {
-    return this.#columns.offsets[this.#position] as number;
+  private constructor(key: typeof PRIVATE, place: TensorPlace) {
+    super(key, place);
+    this.#file = place.file;
+    this.#position = place.position;
   }
 
   /**
@@ -138,7 +89,7 @@ export class GgufTensor {
    */
   bytes(): Uint8Array {
     const handle = handleOf(this.#file);
-    this.#known();
+    this.known();
     return native.bytes(handle, this.#position);
   }
 
@@ -154,11 +105,11 @@ export class GgufTensor {
     options?: DequantizeOptions<D, A>,
   ): A;
   dequantizeSync(options?: DequantizeOptions): OutArray {
-    const { dtype, start, end, given, out } = this.#range(options);
+    const { dtype, start, end, given, out } = this.range(options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),
-      (error) => explainFailure(error, end - start, this.#subject()),
+      (error) => explainFailure(error, end - start, this.subject()),
     );
     return given ?? result;
   }
@@ -173,14 +124,14 @@ export class GgufTensor {
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<A>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
-    const { dtype, start, end, given, out } = this.#range(options);
+    const { dtype, start, end, given, out } = this.range(options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
       (onProgress) =>
         native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, onProgress),
-      (error) => explainFailure(error, end - start, this.#subject()),
+      (error) => explainFailure(error, end - start, this.subject()),
     );
     return given ?? result;
   }
@@ -202,7 +153,7 @@ export class GgufTensor {
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.rows(handle, this.#position, rows, count, dtypeNumber(dtype), out),
-      (error) => explainFailure(error, length, this.#subject()),
+      (error) => explainFailure(error, length, this.subject()),
     );
     giveBackRows(rows);
     return given ?? result;
@@ -228,31 +179,9 @@ export class GgufTensor {
         giveBackRows(rows);
         return started;
       },
-      (error) => explainFailure(error, length, this.#subject()),
+      (error) => explainFailure(error, length, this.subject()),
     );
     return given ?? result;
-  }
-
-  /** What this is, for `JSON.stringify`: no data. */
-  toJSON(): Record<string, unknown> {
-    const { type, shape, elementCount, byteLength, offset } = this;
-    return { name: this.#name, type, shape, elementCount, byteLength, offset };
-  }
-
-  /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
-    return depth < 0 ? `[${GgufTensor.name}]` : `${GgufTensor.name} ${inspectValue(this.toJSON(), options)}`;
-  }
-
-  /** The type's row of {@link ggmlTypes}; throws ERR_GGUF_UNSUPPORTED_TYPE where there is no kernel for it. */
-  #known(): GgmlTypeInfo {
-    return checkSupported(this.type, this.#subject());
-  }
-
-  #range(options: DequantizeOptions | undefined): Range {
-    checkOptions(options);
-    handleOf(this.#file);
-    return checkRange(options, this.elementCount, this.#known().blockSize, this.#subject());
   }
 
   #rows(indexes: unknown, options: RowsOptions | undefined): Rows {
@@ -260,9 +189,9 @@ export class GgufTensor {
     const given = checkOptions(options);
     const dtype = checkDType(given.dtype);
     const length = count * (this.shape[0] ?? 1);
-    const output = checkOut(given.out, dtype, length, this.#subject());
+    const output = checkOut(given.out, dtype, length, this.subject());
     handleOf(this.#file);
-    this.#known();
+    this.known();
     return { rows, count, dtype, length, given: output.given, out: output.out };
   }
 
@@ -291,21 +220,12 @@ export class GgufTensor {
     return { rows, count: length };
   }
 
-  #subject(): GgufErrorSubject {
-    return { path: this.#file.path, tensor: this.#name };
-  }
-
   #rangeError(detail: string): GgufError {
-    return new GgufError("ERR_GGUF_RANGE", detail, this.#subject());
+    return new GgufError("ERR_GGUF_RANGE", detail, this.subject());
   }
 }
 
 /** The tensors of an open file, in file order. @internal */
 export function createTensors(file: OpenFile): Map<string, GgufTensor> {
-  const columns = native.tensors(handleOf(file));
-  const tensors = new Map<string, GgufTensor>();
-  for (const [name, position] of indexNames(columns.names)) {
-    tensors.set(name, createTensor(file, columns, position, name));
-  }
-  return tensors;
+  return listTensors(file, createTensor);
 }

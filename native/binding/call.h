@@ -38,7 +38,7 @@ class Call {
   Napi::Function function(size_t index, const char* name) const;
 
  private:
-  static constexpr size_t kMaxArgs = 7;
+  static constexpr size_t kMaxArgs = 8;
 
   napi_env env_;
   Environment* environment_;

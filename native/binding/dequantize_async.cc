@@ -92,6 +92,7 @@ napi_value dequantize_blocks_async(const Call& call) {
   }
   input.source.data = pin_bytes(call.env(), call[1], blocks.data + input.range.skipped_bytes(),
                                 input.range.src_bytes(), &input.hold);
+  input.source.big_endian = call.boolean(7, "bigEndian");
   return start(call, std::move(input), true);
 }
 

@@ -47,6 +47,8 @@ napi_value file_info(const Call& call) {
   info.Set("bigEndian", header.byte_order == ByteOrder::kBig);
   info.Set("byteLength", static_cast<double>(header.file_size));
   info.Set("alignment", static_cast<double>(header.alignment));
+  info.Set("dataOffset", static_cast<double>(header.data_offset));
+  info.Set("isSplit", header.find_key("split.count") != nullptr);
   return info;
 }
 
@@ -58,17 +60,23 @@ napi_value list_keys(const Call& call) {
   Column<uint8_t> types(environment, napi_uint8_array, keys.size());
   Column<uint8_t> element_types(environment, napi_uint8_array, keys.size());
   Column<double> lengths(environment, napi_float64_array, keys.size());
+  Column<double> begins(environment, napi_float64_array, keys.size());
+  Column<double> ends(environment, napi_float64_array, keys.size());
   // Before anything that may run JavaScript: what was looked up is good only until then.
   for (const KeyValue& key : keys) {
     *types.at++ = static_cast<uint8_t>(key.type);
     *element_types.at++ = static_cast<uint8_t>(key.element_type);
     *lengths.at++ = static_cast<double>(key.length);
+    *begins.at++ = static_cast<double>(key.begin);
+    *ends.at++ = static_cast<double>(key.end);
   }
   Napi::Object list = Napi::Object::New(call.env());
   list.Set("names", new_names(environment, keys, &KeyValue::key));
   list.Set("types", types.array);
   list.Set("elementTypes", element_types.array);
   list.Set("lengths", lengths.array);
+  list.Set("begins", begins.array);
+  list.Set("ends", ends.array);
   return list;
 }
 

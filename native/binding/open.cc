@@ -157,7 +157,9 @@ napi_value parse_memory(const Call& call) {
   }
   ParseOptions options;
   options.partial = call.boolean(1, "partial");
-  ParseOutcome outcome = parse_header(array.data, array.length, array.length, type_size, options);
+  const uint64_t file_size = call.is_undefined(2) ? array.length : call.whole(2, "fileSize");
+  ParseOutcome outcome = parse_header(array.data, array.length, file_size, type_size, options);
+  if (outcome.need_more && array.length < file_size) return nullptr;
   if (!outcome.result.ok()) throw_error(call.environment(), outcome.result.error());
   return FileHandle::wrap(call.env(), std::make_unique<FileHandle>(Napi::Object(call.env(), call[0]),
                                                                    std::move(outcome.result.value())));
