@@ -8,6 +8,7 @@ export { type CpuInfo, cpu } from "./cpu";
 export { dequantize, dequantizeSync } from "./dequantize";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file";
+export { type GgufFileName, parseFileName } from "./file-name";
 export { allocate, trim } from "./memory";
 export {
   GgufMetadata,
@@ -16,6 +17,10 @@ export {
   type GgufValueType,
   type NumericArray,
 } from "./metadata";
+export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
+export type { GgufModel } from "./model";
 export type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+export type { ShardNumber } from "./splits";
 export { GgufTensor, type RowsOptions } from "./tensor";
+export type { GgufTensorInfo } from "./tensor-info";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";

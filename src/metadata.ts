@@ -2,6 +2,7 @@
 import { inspect } from "node:util";
 import { GgufError, type GgufErrorCode, invalidArgType } from "./errors";
 import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
+import type { ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
 import { type NativeKeys, native } from "./native";
 
 /** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
@@ -91,7 +92,13 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return this.#find(key) !== undefined;
   }
 
-  /** Decodes the value of `key`; undefined where there is no such key. */
+  /**
+   * Decodes the value of `key`; undefined where there is no such key. For keys of the specification, TypeScript knows
+   * the type that their values should have. A file may break that rule: {@link string}, {@link number} and the others
+   * check what is there.
+   */
+  get<K extends KnownKey>(key: K): KnownValue<K> | undefined;
+  get(key: string): GgufValue | undefined;
   get(key: string): GgufValue | undefined {
     const position = this.#find(key);
     return position === undefined ? undefined : this.#value(position);
@@ -144,7 +151,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The string at `key`; undefined where the key is absent. Bytes that are not UTF-8 become U+FFFD.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  string(key: string): string | undefined {
+  string(key: KeyOf<string>): string | undefined {
     return this.#string(key);
   }
 
@@ -153,7 +160,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type, ERR_GGUF_METADATA_RANGE for a 64-bit
    *   integer beyond 2^53 (use {@link get}, which gives a bigint)
    */
-  number(key: string): number | undefined {
+  number(key: KeyOf<number>): number | undefined {
     const value = this.#typed(key, "a number", (type) => isNumberType(type.type)) as
       | number
       | bigint
@@ -172,7 +179,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The boolean at `key`; undefined where the key is absent.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  boolean(key: string): boolean | undefined {
+  boolean(key: KeyOf<boolean>): boolean | undefined {
     return this.#typed(key, "a bool", (type) => type.type === "bool") as boolean | undefined;
   }
 
@@ -180,7 +187,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The array of strings at `key`; undefined where the key is absent.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  strings(key: string): string[] | undefined {
+  strings(key: KeyOf<string[]>): string[] | undefined {
     const accepts = (type: GgufValueType) => type.type === "array" && type.elementType === "string";
     return this.#typed(key, "an array of strings", accepts) as string[] | undefined;
   }
@@ -189,7 +196,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The array of numbers at `key`, as the typed array of its element type; undefined where the key is absent.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  numbers(key: string): NumericArray | undefined {
+  numbers(key: KeyOf<NumericArray>): NumericArray | undefined {
     const accepts = (type: GgufValueType) => type.type === "array" && isNumberType(type.elementType);
     return this.#typed(key, "an array of numbers", accepts) as NumericArray | undefined;
   }
@@ -200,7 +207,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /** `arch("context_length")` is `number("llama.context_length")` in a llama. Errors are those of {@link number}. */
-  arch(key: string): number | undefined {
+  arch(key: ArchitectureKey | (string & {})): number | undefined {
     checkKey(key);
     const architecture = this.#architecture();
     return architecture === undefined ? undefined : this.number(`${architecture}.${key}`);

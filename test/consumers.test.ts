@@ -19,7 +19,7 @@ const NAMES = [
     "dequantize",
     "dequantizeSync",
   ],
-  ...["ggmlTypes", "open", "openSync", "parse", "trim"],
+  ...["ggmlTypes", "open", "openSync", "parse", "parseFileName", "trim"],
 ];
 
 /** A project beside this one that has the package in its node_modules. */
