@@ -25,6 +25,10 @@ export type GgufErrorCode =
   | "ERR_GGUF_METADATA_TYPE"
   /** A metadata integer beyond 2^53, which a `number` cannot hold exactly. */
   | "ERR_GGUF_METADATA_RANGE"
+  /** The system refused to write; `cause.code` is its errno name, such as `ENOSPC`. */
+  | "ERR_GGUF_WRITE"
+  /** A remote file, or one that is being copied, is no longer the one that was opened. */
+  | "ERR_GGUF_CHANGED"
   /** An allocation failed. */
   | "ERR_GGUF_OUT_OF_MEMORY";
 

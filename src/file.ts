@@ -96,7 +96,8 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   return createFile([openedFile(native.parse(view, partial), undefined)]);
 }
 
-function checkPath(path: unknown): string {
+/** A path that was given as such, or as a `file:` URL. */
+export function checkPath(path: unknown): string {
   const isUrl = path instanceof URL || (typeof path === "object" && path !== null && "href" in path);
   const name = isUrl ? fileURLToPath(path as URL) : path;
   if (typeof name !== "string") throw invalidArgType("path", "of type string or an instance of URL", path);

@@ -32,7 +32,8 @@ export type GgufValue =
   | string[]
   | GgufValue[];
 
-const TYPE_NAMES = [
+/** The types of metadata values, in the order of their numbers in the file. */
+export const TYPE_NAMES = [
   "uint8",
   "int8",
   "uint16",
@@ -325,8 +326,14 @@ const ELEMENT_TYPES: Record<string, GgufTypeName> = {
   BigInt64Array: "int64",
 };
 
+/** The element type that matches a typed array; undefined for another kind of array. @internal */
+export function elementTypeOfArray(array: NumericArray): GgufTypeName {
+  // By the tag, which cannot be forged as a constructor's name can.
+  return ELEMENT_TYPES[array[Symbol.toStringTag]] as GgufTypeName;
+}
+
 function elementTypeOf(array: Exclude<GgufValue, number | bigint | boolean | string>): GgufTypeName {
-  if (!Array.isArray(array)) return ELEMENT_TYPES[array.constructor.name] as GgufTypeName;
+  if (!Array.isArray(array)) return elementTypeOfArray(array);
   const first = array[0];
   return typeof first === "string" ? "string" : typeof first === "boolean" ? "bool" : "array";
 }

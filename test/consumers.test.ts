@@ -14,12 +14,14 @@ const NAMES = [
     "GgufFile",
     "GgufMetadata",
     "GgufTensor",
+    "GgufWriter",
     "allocate",
     "cpu",
     "dequantize",
     "dequantizeSync",
   ],
-  ...["ggmlTypes", "open", "openSync", "parse", "parseFileName", "trim"],
+  ...["ggmlTypes", "mergeModel", "open", "openSync", "parse", "parseFileName", "parseMetadataValue"],
+  ...["setMetadata", "splitModel", "trim"],
 ];
 
 /** A project beside this one that has the package in its node_modules. */

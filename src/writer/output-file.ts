@@ -1,0 +1,150 @@
+/**
+ * Files that appear under their name only once they are complete: written beside it, flushed to the disk, renamed.
+ */
+import { randomBytes } from "node:crypto";
+import { chmod, type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { GgufError } from "../errors";
+import { abortable, type checkProgress, type checkSignal } from "../options";
+
+/** What everything that writes files takes. */
+export interface WriteOptions {
+  /** Aborting makes the promise reject with the signal's reason, and leaves no file behind. */
+  signal?: AbortSignal | undefined;
+  /** Called now and then with the bytes written so far and in all. */
+  onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+/** Runs a system call; a failure becomes ERR_GGUF_WRITE. */
+export async function writing<T>(path: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof GgufError) throw error;
+    throw new GgufError("ERR_GGUF_WRITE", `cannot be written: ${(error as Error).message}`, {
+      path,
+      cause: error,
+    });
+  }
+}
+
+export class OutputFile {
+  readonly #path: string;
+  readonly #target: string;
+  readonly #temporary: string;
+  readonly #handle: FileHandle;
+  readonly #mode: number | undefined;
+
+  private constructor(
+    path: string,
+    target: string,
+    temporary: string,
+    handle: FileHandle,
+    mode: number | undefined,
+  ) {
+    this.#path = path;
+    this.#target = target;
+    this.#temporary = temporary;
+    this.#handle = handle;
+    this.#mode = mode;
+  }
+
+  /** Begins a file. One that is there under this name stays as it is until {@link commit}, and gives it its mode. */
+  static async create(path: string): Promise<OutputFile> {
+    return writing(path, OutputFile.#create(path));
+  }
+
+  static async #create(path: string): Promise<OutputFile> {
+    // What a link points to is replaced, not the link.
+    const target = await realpath(path).catch(ifMissing(path));
+    const existing = await stat(target).catch(ifMissing(undefined));
+    if (existing !== undefined && !existing.isFile()) {
+      throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
+    }
+    const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
+    return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      done += (await writing(this.#path, this.#handle.write(bytes, done))).bytesWritten;
+    }
+  }
+
+  /** Makes sure that everything is on the disk; {@link commit} is then all that is left. */
+  async finish(): Promise<void> {
+    if (this.#mode !== undefined) await writing(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
+    await writing(this.#path, this.#handle.sync());
+    await writing(this.#path, this.#handle.close());
+  }
+
+  /** Puts the file under its name. */
+  async commit(): Promise<void> {
+    await writing(this.#path, rename(this.#temporary, this.#target));
+    await syncFolder(dirname(this.#target));
+  }
+
+  /** Leaves nothing behind. */
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => undefined);
+    await rm(this.#temporary, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Has the new name survive a power cut, where a folder can be flushed. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r").catch(() => undefined);
+  await folder?.sync().catch(() => undefined);
+  await folder?.close();
+}
+
+function ifMissing<T>(otherwise: T): (error: NodeJS.ErrnoException) => T {
+  return (error) => {
+    if (error.code === "ENOENT") return otherwise;
+    throw error;
+  };
+}
+
+/** A file to be written, of which the size is known. */
+export interface Output {
+  readonly path: string;
+  readonly byteLength: number;
+  readonly chunks: AsyncGenerator<Uint8Array, void, undefined>;
+}
+
+/**
+ * Writes files, of which either all or none appear under their names.
+ * @throws GgufError ERR_GGUF_WRITE; the reason of the signal; whatever a chunk or the progress callback throws
+ */
+export async function writeOutputs(
+  outputs: readonly Output[],
+  signal: ReturnType<typeof checkSignal>,
+  onProgress: ReturnType<typeof checkProgress>,
+): Promise<void> {
+  const total = outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const files: OutputFile[] = [];
+  let done = 0;
+  try {
+    for (const { path, chunks } of outputs) {
+      signal?.throwIfAborted();
+      const file = await OutputFile.create(path);
+      files.push(file);
+      for (;;) {
+        const { done: ended, value } = await abortable(chunks.next(), signal, () => undefined);
+        if (ended) break;
+        await file.write(value);
+        done += value.length;
+        signal?.throwIfAborted();
+        onProgress?.(done, total);
+      }
+      await file.finish();
+    }
+    signal?.throwIfAborted();
+    for (const file of files) await file.commit();
+  } catch (error) {
+    for (const file of files) await file.discard();
+    // Not waited for: what is asked for the next chunk may never answer.
+    for (const { chunks } of outputs) chunks.return().catch(() => undefined);
+    throw error;
+  }
+}

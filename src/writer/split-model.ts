@@ -1,0 +1,178 @@
+/** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
+import { basename } from "node:path";
+import { GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { checkPath } from "../file";
+import { checkOptions, checkProgress, checkSignal } from "../options";
+import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../splits";
+import { alignUp } from "./header-bytes";
+import { type Contents, fileChunks, layOut } from "./layout";
+import { type Output, type WriteOptions, writeOutputs } from "./output-file";
+import { closeSources, openSources, type Source, type SourceTensor } from "./source";
+import { encodeEntry } from "./values";
+
+/** How large the files of {@link splitModel} may be; at least one of the limits has to be given. */
+export interface SplitOptions extends WriteOptions {
+  /** Most tensors of one file. */
+  maxTensors?: number | undefined;
+  /** Most bytes of one file; more only where its one tensor, or the metadata of the first file, take more. */
+  maxBytes?: number | undefined;
+}
+
+const ALIGNMENT_KEY = "general.alignment";
+const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
+
+/**
+ * Splits a model into several files, `OUTPUT-00001-of-00003.gguf` and so on. The first holds the metadata; tensors keep
+ * their order and their bytes. All files appear at the end, together.
+ *
+ * @param source a model; one that is split already is split anew
+ * @param output the path of the files up to the number; an ending `.gguf` is left out
+ * @returns the paths of the files, in order
+ * @throws GgufError as `open`; ERR_GGUF_RANGE for limits that make more than 99,999 files, or are none;
+ *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ */
+export async function splitModel(
+  source: string | URL,
+  output: string | URL,
+  options: SplitOptions,
+): Promise<string[]> {
+  const prefix = checkPath(output).replace(/\.gguf$/i, "");
+  if (basename(prefix) === "") throw invalidArgValue("output", "must end in a file name", output);
+  const { maxTensors, maxBytes } = checkOptions(options);
+  const limits: Limits = {
+    tensors: checkLimit("options.maxTensors", maxTensors),
+    bytes: checkLimit("options.maxBytes", maxBytes),
+  };
+  if (maxTensors === undefined && maxBytes === undefined) {
+    throw invalidArgValue("options", "must have maxTensors or maxBytes", options);
+  }
+  return copy(source, options, ({ entries, tensors, ...rest }) => {
+    const alignmentEntry = entries.get(ALIGNMENT_KEY);
+    const model = { ...rest, entries: withoutSplit(entries) };
+    const further = { ...rest, entries: alignmentEntry === undefined ? [] : [alignmentEntry] };
+    const groups = group(model, further, tensors, limits);
+    if (groups.length > MAX_SHARDS) {
+      const detail = `the model would be in ${groups.length} files, more than ${MAX_SHARDS}: choose a larger limit`;
+      throw new GgufError("ERR_GGUF_RANGE", detail);
+    }
+    return groups.map((group, no) => {
+      const base = no === 0 ? model : further;
+      const split = splitEntries(base.format, no, groups.length, tensors.length);
+      const contents = { ...base, entries: [...base.entries, ...split], tensors: group };
+      return { path: prefix + shardSuffix(no, groups.length), contents };
+    });
+  });
+}
+
+/**
+ * Writes one file of all files of a split model.
+ *
+ * @param source any of its files
+ * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ */
+export async function mergeModel(
+  source: string | URL,
+  output: string | URL,
+  options?: WriteOptions,
+): Promise<void> {
+  const path = checkPath(output);
+  await copy(source, options, ({ entries, ...rest }) => [
+    { path, contents: { ...rest, entries: withoutSplit(entries) } },
+  ]);
+}
+
+type CopiedContents = Contents<SourceTensor>;
+
+/** All of a model that may be in several files. */
+interface Model extends Omit<CopiedContents, "entries"> {
+  entries: Map<string, Uint8Array>;
+}
+
+/** Opens a model and writes it as the files that `arrange` makes of it; returns their paths. */
+async function copy(
+  source: string | URL,
+  options: WriteOptions | undefined,
+  arrange: (model: Model) => { path: string; contents: CopiedContents }[],
+): Promise<string[]> {
+  const path = checkPath(source);
+  const given = checkOptions(options);
+  const signal = checkSignal(given.signal);
+  const onProgress = checkProgress(given.onProgress);
+  signal?.throwIfAborted();
+  const sources = await openSources(path);
+  try {
+    const { format, alignment } = sources[0] as Source;
+    const entries = await (sources[0] as Source).entries();
+    const tensors = (await Promise.all(sources.map((each) => each.tensors()))).flat();
+    const outputs = arrange({ format, alignment, entries, tensors }).map(({ path, contents }): Output => {
+      const layout = layOut(contents);
+      const chunks = fileChunks(contents, layout, ({ source, offset, byteLength }) =>
+        source.pieces(offset, offset + byteLength),
+      );
+      return { path, byteLength: layout.byteLength, chunks };
+    });
+    await writeOutputs(outputs, signal, onProgress);
+    return outputs.map((each) => each.path);
+  } finally {
+    await closeSources(sources);
+  }
+}
+
+function withoutSplit(entries: Map<string, Uint8Array>): Uint8Array[] {
+  return [...entries].flatMap(([key, entry]) => (SPLIT_KEYS.includes(key) ? [] : [entry]));
+}
+
+function splitEntries(format: Contents["format"], no: number, count: number, tensors: number): Uint8Array[] {
+  const values = [no, count, tensors];
+  return SPLIT_KEYS.map((key, i) => encodeEntry(format, key, values[i] as number, undefined));
+}
+
+interface Limits {
+  tensors: number;
+  bytes: number;
+}
+
+type Base = Omit<CopiedContents, "tensors">;
+
+/** Which tensors go into which file: as many as each takes, in their order. */
+function group(
+  first: Base,
+  further: Base,
+  tensors: readonly SourceTensor[],
+  limits: Limits,
+): SourceTensor[][] {
+  const { format, alignment } = first;
+  // The numbers do not matter, all take the same room.
+  const split = splitEntries(format, 0, 1, tensors.length);
+  const headerBytes = (base: Base, group: SourceTensor[]): number =>
+    layOut({ ...base, entries: [...base.entries, ...split], tensors: group }).header.length;
+  const emptyBytes = [headerBytes(first, []), headerBytes(further, [])] as const;
+
+  const groups: SourceTensor[][] = [[]];
+  let header: number = emptyBytes[0];
+  let data = 0;
+  for (const tensor of tensors) {
+    const entry = headerBytes(further, [tensor]) - emptyBytes[1];
+    const bytes = alignUp(tensor.byteLength, alignment);
+    const current = groups.at(-1) as SourceTensor[];
+    const isFull =
+      current.length >= limits.tensors || alignUp(header + entry, alignment) + data + bytes > limits.bytes;
+    // The first file may be full of metadata alone.
+    if (isFull && (current.length > 0 || groups.length === 1)) {
+      groups.push([tensor]);
+      [header, data] = [emptyBytes[1] + entry, bytes];
+    } else {
+      current.push(tensor);
+      header += entry;
+      data += bytes;
+    }
+  }
+  return groups;
+}
+
+function checkLimit(name: string, value: unknown): number {
+  if (value === undefined) return Number.POSITIVE_INFINITY;
+  if (typeof value !== "number") throw invalidArgType(name, "of type number", value);
+  if (!(value >= 1)) throw new GgufError("ERR_GGUF_RANGE", `${name} must be at least 1, found ${value}`);
+  return value;
+}
