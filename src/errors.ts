@@ -44,6 +44,9 @@ export interface GgufErrorContext extends GgufErrorSubject {
   cause?: unknown;
 }
 
+/** The same error with another subject. @internal */
+export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: string) => GgufError;
+
 /**
  * What goes wrong with a file, or with what was asked of it. `code` tells the cases apart (see
  * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
@@ -55,12 +58,22 @@ export class GgufError extends Error {
   /** The byte in the file where the trouble is, counted from its start. */
   declare readonly offset?: number;
 
+  readonly #detail: string;
+
+  static {
+    errorAbout = (error, subject, prefix = "") => {
+      const { code, offset, cause } = error;
+      return new GgufError(code, prefix + error.#detail, { ...subject, offset, cause });
+    };
+  }
+
   constructor(code: GgufErrorCode | (string & {}), detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
     const subject =
       (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);
     const where = offset === undefined ? "" : ` (at byte ${offset})`;
     super(`${subject}${detail}${where}`, cause === undefined ? undefined : { cause });
+    this.#detail = detail;
     this.code = code;
     if (path !== undefined) this.path = path;
     if (offset !== undefined) this.offset = offset;

@@ -20,6 +20,8 @@ export {
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
 export type { GgufModel } from "./model";
 export type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+export { openRemote, RemoteGgufFile, type RemoteOptions } from "./remote/file";
+export { type FetchOptions, RemoteGgufTensor } from "./remote/tensor";
 export type { ShardNumber } from "./splits";
 export { GgufTensor, type RowsOptions } from "./tensor";
 export type { GgufTensorInfo } from "./tensor-info";

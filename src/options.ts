@@ -59,10 +59,8 @@ export interface Output {
 }
 
 /** Checked options: a range of whole blocks and an output that fits it, if one was given. */
-export interface Range extends Output {
+export interface Range extends Output, Span {
   dtype: DType;
-  start: number;
-  end: number;
 }
 
 function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?: unknown): GgufError {
@@ -196,6 +194,30 @@ function bitsOf({ buffer, byteOffset, length }: ArrayBufferView & { length: numb
   return length === 0 ? new Uint16Array(0) : new Uint16Array(buffer, byteOffset, length);
 }
 
+/** Elements of a tensor: whole blocks. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/**
+ * Checks start and end against `elementCount` elements in blocks of `blockSize`.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
+ */
+export function checkSpan(
+  options: { start?: number | undefined; end?: number | undefined },
+  elementCount: number,
+  blockSize: number,
+  subject?: GgufErrorSubject,
+): Span {
+  const start = checkElement("start", options.start, 0, elementCount, blockSize, subject);
+  const end = checkElement("end", options.end, elementCount, elementCount, blockSize, subject);
+  if (start > end) {
+    throw new GgufError("ERR_GGUF_RANGE", `options.start (${start}) is past options.end (${end})`, subject);
+  }
+  return { start, end };
+}
+
 /**
  * Checks dtype, start, end and out against `elementCount` elements in blocks of `blockSize`.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
@@ -208,11 +230,7 @@ export function checkRange(
 ): Range {
   const given = checkOptions(options);
   const dtype = checkDType(given.dtype);
-  const start = checkElement("start", given.start, 0, elementCount, blockSize, subject);
-  const end = checkElement("end", given.end, elementCount, elementCount, blockSize, subject);
-  if (start > end) {
-    throw new GgufError("ERR_GGUF_RANGE", `options.start (${start}) is past options.end (${end})`, subject);
-  }
+  const { start, end } = checkSpan(given, elementCount, blockSize, subject);
   return { dtype, start, end, ...checkOut(given.out, dtype, end - start, subject) };
 }
 

@@ -4,7 +4,7 @@
  * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
  * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
  */
-import { GgufError, type GgufErrorCode } from "./errors";
+import { errorAbout, GgufError, type GgufErrorCode } from "./errors";
 import { closeFile, type OpenFile } from "./handle";
 import { createMetadata } from "./metadata";
 import { native } from "./native";
@@ -144,10 +144,8 @@ function* openShard<F>(place: string, no: number, split: Split): Generator<strin
     return yield place;
   } catch (error) {
     if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") throw error;
-    const { path, cause } = error;
-    const reason = path === undefined ? error.message : error.message.replace(`${path}: `, "");
-    const detail = `shard ${no + 1} of ${split.count} of the split model: ${reason}; put all its files into one folder, or open one alone with the option splits: false`;
-    throw new GgufError("ERR_GGUF_OPEN", detail, { path, cause });
+    const where = `shard ${no + 1} of ${split.count} of the split model (put all its files into one folder, or open one alone with the option splits: false): `;
+    throw errorAbout(error, { path: error.path }, where);
   }
 }
 
