@@ -78,8 +78,10 @@ export async function open(
   const name = checkPath(path);
   const { read, partial, splits } = checkOpenOptions(options);
   const signal = checkSignal(options?.signal);
-  const open = async (file: string): Promise<OpenFile> =>
-    openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+  const open = async (file: string): Promise<OpenFile> => {
+    signal?.throwIfAborted();
+    return openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+  };
   return createFile(await openEach(shardsOf(name, splits, siblingPath), open));
 }
 

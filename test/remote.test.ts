@@ -420,6 +420,12 @@ describe("hostile servers", () => {
     ["another part", head("bytes 5-99/1000"), "ERR_GGUF_OPEN", /sent bytes 5 to 99 of 1000 when asked for 0/],
     ["more than was asked for", head(`bytes 0-${1 << 20}/${1 << 30}`), "ERR_GGUF_OPEN", /when asked for/],
     ["a part past the end", head("bytes 0-99/50"), "ERR_GGUF_OPEN", /sent bytes 0 to 99 of 50/],
+    [
+      "a part much shorter than asked for",
+      head("bytes 0-99/1000"),
+      "ERR_GGUF_OPEN",
+      /sent bytes 0 to 99 of 1000/,
+    ],
     ["a part that ends before it starts", head("bytes 0-0/0"), "ERR_GGUF_OPEN", /sent bytes/],
     ["a longer body than announced", head("bytes 0-99/100"), "ERR_GGUF_OPEN", /longer than the 100 bytes/],
     [

@@ -12,6 +12,9 @@ const MAX_FAILURES = 5;
 /** So many bytes make a broken transfer one that got on. */
 const PROGRESS_BYTES = 1 << 20;
 
+/** A part that is shorter than what was asked for, but not the end of it, has at least so many bytes. */
+const MIN_PART_BYTES = 16 << 10;
+
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
 
@@ -208,12 +211,14 @@ export class RemoteSource {
     }
     const [from, to, size] = match.slice(1).map(Number) as [number, number, number];
     this.#checkState(response, size);
-    if (from !== begin || to < from || to > Math.min(last, size - 1)) {
+    const length = to - from + 1;
+    const end = Math.min(last, size - 1);
+    if (from !== begin || length < 1 || to > end || (to < end && length < MIN_PART_BYTES)) {
       throw this.#failed(
         `the server sent bytes ${from} to ${to} of ${size} when asked for ${begin} to ${last}`,
       );
     }
-    return to - from + 1;
+    return length;
   }
 
   /** Remembers the state of the file, or compares with what is remembered. */
