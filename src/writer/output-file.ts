@@ -9,7 +9,10 @@ import { abortable, type checkProgress, type checkSignal } from "../options";
 
 /** What everything that writes files takes. */
 export interface WriteOptions {
-  /** Aborting makes the promise reject with the signal's reason, and leaves no file behind. */
+  /**
+   * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
+   * leaves the temporary one, `NAME.<random>.tmp`.)
+   */
   signal?: AbortSignal | undefined;
   /** Called now and then with the bytes written so far and in all. */
   onProgress?: ((done: number, total: number) => void) | undefined;
@@ -114,12 +117,16 @@ export interface Output {
 
 /**
  * Writes files, of which either all or none appear under their names.
+ *
+ * @param release called once everything is written, before a file gets its name: not every system lets one be replaced
+ *   that is still open
  * @throws GgufError ERR_GGUF_WRITE; the reason of the signal; whatever a chunk or the progress callback throws
  */
 export async function writeOutputs(
   outputs: readonly Output[],
   signal: ReturnType<typeof checkSignal>,
   onProgress: ReturnType<typeof checkProgress>,
+  release?: () => Promise<void>,
 ): Promise<void> {
   const total = outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const files: OutputFile[] = [];
@@ -139,6 +146,7 @@ export async function writeOutputs(
       }
       await file.finish();
     }
+    await release?.();
     signal?.throwIfAborted();
     for (const file of files) await file.commit();
   } catch (error) {

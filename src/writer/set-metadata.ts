@@ -83,7 +83,7 @@ export async function setMetadata(
     const target = output ?? file;
     const byteLength = dataOffset + source.byteLength - source.dataOffset;
     const chunks = withHeader(source, header, dataOffset);
-    await writeOutputs([{ path: target, byteLength, chunks }], signal, onProgress);
+    await writeOutputs([{ path: target, byteLength, chunks }], signal, onProgress, () => source.close());
     return { inPlace: false };
   } finally {
     await source.close();

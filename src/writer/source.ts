@@ -57,6 +57,7 @@ export class Source {
     }
   }
 
+  /** Idempotent. */
   async close(): Promise<void> {
     closeFile(this.file);
     await this.#handle.close();

@@ -111,7 +111,7 @@ async function copy(
       );
       return { path, byteLength: layout.byteLength, chunks };
     });
-    await writeOutputs(outputs, signal, onProgress);
+    await writeOutputs(outputs, signal, onProgress, () => closeSources(sources));
     return outputs.map((each) => each.path);
   } finally {
     await closeSources(sources);
