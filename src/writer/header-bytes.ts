@@ -20,8 +20,6 @@ export function alignUp(offset: number, alignment: number): number {
   return Math.ceil(offset / alignment) * alignment;
 }
 
-const utf8 = new TextEncoder();
-
 /** A growing run of bytes. */
 export class HeaderBytes {
   readonly format: HeaderFormat;
@@ -77,7 +75,7 @@ export class HeaderBytes {
 
   /** A string: its length and its bytes. */
   string(text: string | Uint8Array): this {
-    const bytes = typeof text === "string" ? utf8.encode(text) : text;
+    const bytes = typeof text === "string" ? Buffer.from(text) : text;
     return this.count(bytes.length).raw(bytes);
   }
 

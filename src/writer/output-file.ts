@@ -31,12 +31,17 @@ export async function writing<T>(path: string, call: Promise<T>): Promise<T> {
   }
 }
 
+/** Pieces up to this size are written together. */
+const GATHER_BYTES = 256 << 10;
+
 export class OutputFile {
   readonly #path: string;
   readonly #target: string;
   readonly #temporary: string;
   readonly #handle: FileHandle;
   readonly #mode: number | undefined;
+  readonly #gather = new Uint8Array(GATHER_BYTES);
+  #gathered = 0;
 
   private constructor(
     path: string,
@@ -68,7 +73,21 @@ export class OutputFile {
     return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
   }
 
+  /** What is small is gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
   async write(bytes: Uint8Array): Promise<void> {
+    if (this.#gathered + bytes.length > GATHER_BYTES) await this.#flush();
+    if (bytes.length > GATHER_BYTES) return this.#writeNow(bytes);
+    this.#gather.set(bytes, this.#gathered);
+    this.#gathered += bytes.length;
+  }
+
+  async #flush(): Promise<void> {
+    const length = this.#gathered;
+    this.#gathered = 0;
+    await this.#writeNow(this.#gather.subarray(0, length));
+  }
+
+  async #writeNow(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
       done += (await writing(this.#path, this.#handle.write(bytes, done))).bytesWritten;
     }
@@ -76,6 +95,7 @@ export class OutputFile {
 
   /** Makes sure that everything is on the disk; {@link commit} is then all that is left. */
   async finish(): Promise<void> {
+    await this.#flush();
     if (this.#mode !== undefined) await writing(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
     await writing(this.#path, this.#handle.sync());
     await writing(this.#path, this.#handle.close());

@@ -253,7 +253,7 @@ function encodeScalar(
   const mismatch = (): GgufError =>
     wrongType(key, `it is declared as ${type}, but the value is ${describe(value)}`);
   if (type === "string") {
-    if (typeof value === "string") checkText(`value of '${key}'`, value);
+    if (typeof value === "string") checkText("value", value);
     else if (!types.isUint8Array(value)) throw mismatch();
     out.string(value);
   } else if (type === "bool") {
