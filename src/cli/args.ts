@@ -5,14 +5,15 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 export class UsageError extends Error {}
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
-type Values = Record<string, string | boolean | undefined>;
+type Parsed<O extends Options> = ReturnType<
+  typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
+>;
 
 /** Parses the arguments of one command; every command has --help. */
-export function parse(args: string[], options: Options): { values: Values; positionals: string[] } {
+export function parse<const O extends Options>(args: string[], options: O): Parsed<O> {
   try {
-    const all: Options = { ...options, help: { type: "boolean", short: "h" } };
-    const { values, positionals } = parseArgs({ args, options: all, allowPositionals: true, strict: true });
-    return { values: values as Values, positionals };
+    const all = { ...options, help: { type: "boolean", short: "h" } } as const;
+    return parseArgs({ args, options: all, allowPositionals: true, strict: true }) as Parsed<O>;
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
@@ -20,11 +21,56 @@ export function parse(args: string[], options: Options): { values: Values; posit
   }
 }
 
-/** Checks the number of positional arguments against their names; a last name ending in "..." repeats. */
-export function expectPositionals(positionals: readonly string[], ...names: string[]): void {
-  const repeats = names.at(-1)?.endsWith("...");
-  if (positionals.length < names.length) throw new UsageError(`missing ${names[positionals.length]}`);
+type Positionals<N extends readonly string[]> = N extends readonly [
+  infer First extends string,
+  ...infer Rest extends readonly string[],
+]
+  ? First extends `${string}...${string}`
+    ? string[]
+    : [First extends `[${string}` ? string | undefined : string, ...Positionals<Rest>]
+  : [];
+
+/**
+ * Checks the number of positional arguments against their names and returns them: a name in brackets may be absent, a
+ * last name ending in "..." repeats.
+ */
+export function expectPositionals<const N extends readonly string[]>(
+  positionals: readonly string[],
+  ...names: N
+): Positionals<N> {
+  const needed = names.filter((name) => !name.startsWith("["));
+  if (positionals.length < needed.length) throw new UsageError(`missing ${needed[positionals.length]}`);
+  const repeats = names.at(-1)?.includes("...");
   if (!repeats && positionals.length > names.length) {
     throw new UsageError(`unexpected argument '${positionals[names.length]}'`);
   }
+  return positionals as readonly string[] as Positionals<N>;
+}
+
+/** The value of an option that takes one of a few words. */
+export function oneOf<const W extends string>(
+  option: string,
+  value: string | undefined,
+  words: readonly W[],
+): W | undefined {
+  if (value === undefined || (words as readonly string[]).includes(value)) return value as W | undefined;
+  throw new UsageError(`${option} must be ${listed(words)}, not '${value}'`);
+}
+
+/** The value of an option that takes a whole number. */
+export function wholeNumber(
+  option: string,
+  value: string | undefined,
+  min: number,
+  max: number,
+): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= min && number <= max) return number;
+  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${value}'`);
+}
+
+/** "a, b or c" */
+function listed(words: readonly string[]): string {
+  return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }

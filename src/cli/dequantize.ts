@@ -1,61 +1,90 @@
-/** `gguf-native dequantize`: one tensor as numbers, summarised or written to a file. */
+/** `gguf-native dequantize`: tensors as numbers, one summarised or any number written to files. */
+import { mkdirSync, statSync } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { endianness } from "node:os";
-import { extname } from "node:path";
-import { type DType, type GgufTensor, openSync } from "../index";
-import { expectPositionals, parse, UsageError } from "./args";
-import { chunks } from "./chunks";
+import { extname, join } from "node:path";
+import { type DType, type GgmlType, type GgufTensor, ggmlTypes, openSync } from "../index";
+import { expectPositionals, oneOf, parse, UsageError } from "./args";
 import type { Command } from "./main";
 import { npyHeader } from "./npy";
-import { OutputFile } from "./output-file";
-import { scan } from "./stats";
-import {
-  counted,
-  escapeText,
-  float32Text,
-  grouped,
-  heading,
-  humanBytes,
-  outputWidth,
-  shapeText,
-  table,
-} from "./text";
+import { writeFile } from "./output-file";
+import { safetensorsHeader } from "./safetensors";
+import { canDequantize, selectTensors } from "./select";
+import { scanRows, scanTensors } from "./statistics";
+import { heading, outputWidth, type Progress, print, withProgress } from "./terminal";
+import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
+import { decodedAhead } from "./work/pieces";
+import type { Scan } from "./work/scan";
 
-const HELP = `Usage: gguf-native dequantize FILE TENSOR [-o OUT] [--dtype f32|f16|bf16]
+const HELP = `Usage: gguf-native dequantize FILE TENSOR... [-o OUT] [options]
+       gguf-native dequantize FILE --all -o OUT [options]
 
-Turns a tensor into numbers. Without -o, shows a summary and the first values.
+Turns tensors into numbers. TENSOR is a name or a glob (* ? [a-z]). Without -o,
+shows a summary of one tensor and its first values.
 
-  -o, --output OUT   write the values: .npy for NumPy, .bin for the bare values,
-                     little-endian. Rows come out as rows: what 'inspect' shows
-                     as 4096 x 32 is an array of shape (32, 4096). An existing
-                     file is replaced once the new one is complete.
-  --dtype TYPE       f32 (default), f16 or bf16; NumPy has no bf16, use .bin
+  -o, --output OUT   where to: a file that ends in .npy (NumPy), .safetensors or
+                     .bin (the bare values, little-endian), or for a file per
+                     tensor a folder: an existing one, or a name that ends in /
+  --all              every tensor
+  --exclude GLOB     but not these; more than once for more
+  --dtype TYPE       f32 (default), f16 or bf16; NumPy has no bf16
+  --format FORMAT    npy, safetensors or bin, whatever OUT is called; in folders
+                     npy where nothing is said
+
+Rows come out as rows: what 'inspect' shows as 4096 x 32 has the shape
+(32, 4096) in .npy and .safetensors. Memory use does not depend on the sizes of
+tensors. An existing file is replaced once the new one is complete. In a folder,
+characters of names that not every file name can have become %XX.
 
 Examples:
   gguf-native dequantize model.gguf output_norm.weight
   gguf-native dequantize model.gguf token_embd.weight -o embeddings.npy
-  gguf-native dequantize model.gguf blk.0.attn_q.weight -o q.bin --dtype bf16
+  gguf-native dequantize model.gguf 'blk.0.*' -o layer0.safetensors --dtype bf16
+  gguf-native dequantize model.gguf --all --exclude '*norm*' -o weights/
 `;
+
+const FORMATS = ["npy", "safetensors", "bin"] as const;
+type Format = (typeof FORMATS)[number];
 
 /** How many values a summary shows. */
 const FIRST = 8;
+
+/** A file to write: what it begins with, and the tensors whose values follow. */
+interface Export {
+  path: string;
+  header: Uint8Array;
+  tensors: readonly GgufTensor[];
+}
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parse(args, {
     output: { type: "string", short: "o" },
     dtype: { type: "string" },
+    format: { type: "string" },
+    all: { type: "boolean" },
+    exclude: { type: "string", multiple: true },
   });
-  expectPositionals(positionals, "FILE", "TENSOR");
-  const [path, name] = positionals as [string, string];
-  const output = values.output as string | undefined;
-  const dtype = checkDType(values.dtype as string | undefined);
+  const [path, ...patterns] = expectPositionals(
+    positionals,
+    "FILE",
+    values.all ? "[TENSOR...]" : "TENSOR...",
+  );
+  const { output, exclude } = values;
+  const dtype = oneOf("--dtype", values.dtype, ["f32", "f16", "bf16"]) ?? "f32";
+  const target = output === undefined ? undefined : checkOutput(output, values.format, dtype);
   if (output === undefined && values.dtype !== undefined) throw new UsageError("--dtype needs -o");
-  if (output !== undefined) checkOutput(output, dtype);
+  if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
 
   const file = openSync(path, { partial: true });
   try {
-    const tensor = file.tensor(name);
-    if (output === undefined) await summarise(tensor);
-    else await write(tensor, dtype, output);
+    const tensors = selectTensors(file, path, values.all ? undefined : patterns, exclude);
+    if (target === undefined) {
+      if (tensors.length > 1)
+        throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
+      await summarise(path, tensors[0] as GgufTensor);
+    } else {
+      await writeAll(planned(target, dtype, tensors), dtype, target);
+    }
   } finally {
     file.close();
   }
@@ -64,64 +93,122 @@ async function run(args: string[]): Promise<number> {
 
 export const command: Command = { help: HELP, run };
 
-function checkDType(dtype: string | undefined): DType {
-  if (dtype === undefined) return "f32";
-  if (dtype === "f32" || dtype === "f16" || dtype === "bf16") return dtype;
-  throw new UsageError(`--dtype must be f32, f16 or bf16, not '${dtype}'`);
+interface Target {
+  output: string;
+  format: Format;
+  isFolder: boolean;
 }
 
-function checkOutput(output: string, dtype: DType): void {
-  const extension = extname(output);
-  if (extension !== ".npy" && extension !== ".bin") {
-    throw new UsageError(`the output '${output}' must end in .npy or .bin`);
+function checkOutput(output: string, wanted: string | undefined, dtype: DType): Target {
+  const isFolder = /[/\\]$/.test(output) || !!statSync(output, { throwIfNoEntry: false })?.isDirectory();
+  const extension = extname(output).slice(1);
+  const known = FORMATS.find((format) => format === extension);
+  const format = oneOf("--format", wanted, FORMATS) ?? (isFolder ? "npy" : known);
+  if (format === undefined) {
+    throw new UsageError(`'${output}' must end in .npy, .safetensors, .bin or /, or --format say what it is`);
   }
-  if (extension === ".npy" && dtype === "bf16") {
-    throw new UsageError("NumPy has no bfloat16: write a .bin file, or use --dtype f16 or f32");
+  if (format === "npy" && dtype === "bf16") {
+    throw new UsageError("NumPy has no bfloat16: write .safetensors or .bin, or use --dtype f16 or f32");
+  }
+  return { output, format, isFolder };
+}
+
+/** What to write into which file. */
+function planned(
+  { output, format, isFolder }: Target,
+  dtype: DType,
+  tensors: readonly GgufTensor[],
+): Export[] {
+  const one = (path: string, ...tensors: GgufTensor[]): Export => {
+    const shape = tensors[0]?.shape ?? [];
+    const headers = {
+      npy: () => npyHeader(dtype as Exclude<DType, "bf16">, shape),
+      safetensors: () => safetensorsHeader(dtype, tensors),
+      bin: () => new Uint8Array(),
+    };
+    return { path, header: headers[format](), tensors };
+  };
+  if (isFolder)
+    return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), tensor));
+  if (tensors.length > 1 && format !== "safetensors") {
+    const found = `${tensors.length} tensors do not fit in one .${format} file`;
+    throw new UsageError(
+      `${found}: write .safetensors, or into a folder (-o ${output.replace(/\.[^.]*$/, "")}/)`,
+    );
+  }
+  return [one(output, ...tensors)];
+}
+
+/** The name with what paths or some file systems do not allow written as %XX. No two names become the same. */
+function fileName(name: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: file names may not hold them
+  return name.replace(/[\x00-\x1f\x7f%/\\:*?"<>|]/g, (char) => {
+    return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+  });
+}
+
+async function writeAll(
+  exports: readonly Export[],
+  dtype: DType,
+  { output, isFolder }: Target,
+): Promise<void> {
+  const tensors = exports.flatMap((entry) => entry.tensors);
+  tensors.forEach(checkReadable);
+  if (isFolder) mkdirSync(output, { recursive: true });
+  const elements = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
+  const bytes = elements * (dtype === "f32" ? 4 : 2);
+  await withProgress(output, bytes, async (progress) => {
+    for (const { path, header, tensors } of exports) {
+      await writeFile(path, async (file) => {
+        await writeBytes(file, header);
+        for (const tensor of tensors) await writeTensor(file, tensor, dtype, progress);
+      });
+    }
+  });
+  const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;
+  print(`${escapeText(output)}: ${what}${counted(elements, "value")} (${dtype}, ${humanBytes(bytes)})`);
+}
+
+/** Fails for a tensor of an unknown type or whose data is cut off, before anything is written: tries its last block. */
+function checkReadable(tensor: GgufTensor): void {
+  const { type, elementCount } = tensor;
+  const blockSize = canDequantize(tensor) ? ggmlTypes[type as GgmlType].blockSize : 1;
+  tensor.dequantizeSync({ start: Math.max(0, elementCount - blockSize) });
+}
+
+async function writeTensor(
+  file: FileHandle,
+  tensor: GgufTensor,
+  dtype: DType,
+  progress: Progress,
+): Promise<void> {
+  for await (const values of decodedAhead(tensor, dtype)) {
+    const piece = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+    if (endianness() === "BE") dtype === "f32" ? piece.swap32() : piece.swap16();
+    await writeBytes(file, piece);
+    progress.advance(piece.length);
   }
 }
 
-async function summarise(tensor: GgufTensor): Promise<void> {
-  const stats = await scan(tensor);
+async function writeBytes(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten;
+}
+
+async function summarise(path: string, tensor: GgufTensor): Promise<void> {
+  const scan = (await scanTensors(path, [tensor])).get(tensor.name) as Scan;
   // The first whole blocks that hold as many values as are shown.
   const end = Math.min(tensor.elementCount, 256);
   const first = Array.from(tensor.dequantizeSync({ end }).subarray(0, FIRST), (x) => float32Text(x));
   const more = tensor.elementCount > first.length ? ", ..." : "";
-  const finite = stats.elements > stats.nan + stats.infinite;
   const rows = [
     ["type", tensor.type],
     ["shape", shapeText(tensor.shape)],
-    ["values", `${grouped(stats.elements)} from ${humanBytes(tensor.byteLength)}`],
-    ...(finite
-      ? [
-          ["min", float32Text(stats.min)],
-          ["max", float32Text(stats.max)],
-          ["mean", stats.mean.toPrecision(6)],
-        ]
-      : []),
-    ["NaN", grouped(stats.nan)],
-    ["infinite", grouped(stats.infinite)],
+    ["values", `${grouped(tensor.elementCount)} from ${humanBytes(tensor.byteLength)}`],
+    ...scanRows(scan),
     ["first", first.join(", ") + more],
   ];
-  const lines = table([{ title: "" }, { title: "", min: 20 }], rows, outputWidth());
-  process.stdout.write(`${[heading(escapeText(tensor.name)), ...lines].join("\n")}\n`);
-}
-
-async function write(tensor: GgufTensor, dtype: DType, output: string): Promise<void> {
-  const file = new OutputFile(output);
-  let bytes = 0;
-  try {
-    if (dtype !== "bf16" && extname(output) === ".npy") file.write(npyHeader(dtype, tensor.shape));
-    for await (const values of chunks(tensor, dtype)) {
-      const piece = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-      if (endianness() === "BE") dtype === "f32" ? piece.swap32() : piece.swap16();
-      file.write(piece);
-      bytes += piece.length;
-    }
-    file.commit();
-  } catch (error) {
-    file.discard();
-    throw error;
-  }
-  const what = `${counted(tensor.elementCount, "value")} (${dtype}, ${humanBytes(bytes)})`;
-  process.stdout.write(`${escapeText(output)}: ${what}\n`);
+  print(
+    heading(escapeText(tensor.name)),
+    ...table([{ title: "" }, { title: "", min: 20 }], rows, outputWidth()),
+  );
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "./args";
-import { escapeText } from "./text";
+import { complain } from "./terminal";
 
 /** A command: its help, and what runs it. Returns the exit code. */
 export interface Command {
@@ -13,21 +13,29 @@ export interface Command {
 
 const HELP = `Usage: gguf-native COMMAND ...
 
-  inspect FILE             what a GGUF file holds: summary, tensors, metadata
-  dequantize FILE TENSOR   a tensor as numbers: a summary, .npy or .bin
-  verify FILE...           check structure and values of whole files
+  inspect FILE              what a GGUF file holds: summary, tensors, metadata
+  dequantize FILE TENSOR... tensors as numbers: .npy, .safetensors, .bin
+  stats FILE TENSOR...      minimum, maximum, mean, deviation, histogram
+  verify FILE...            check structure and values of whole files
+  hash FILE...              SHA-256 of tensors and of the whole model
+  diff A B                  in what two models differ, and by how much
+  bench [FILE]              how fast this machine dequantizes
 
   gguf-native COMMAND --help   options and examples of a command
   gguf-native --version
 
-Exit codes: 0 good, 1 the file is bad, 2 wrong usage.
+Exit codes: 0 good, 1 the file is bad (diff: they differ), 2 wrong usage.
 `;
 
 // Loaded when they are needed: --help and --version work without the addon.
 const commands: Record<string, () => Promise<{ command: Command }>> = {
   inspect: () => import("./inspect.js"),
   dequantize: () => import("./dequantize.js"),
+  stats: () => import("./stats.js"),
   verify: () => import("./verify.js"),
+  hash: () => import("./hash.js"),
+  diff: () => import("./diff.js"),
+  bench: () => import("./bench.js"),
 };
 
 async function main([name, ...args]: string[]): Promise<number> {
@@ -56,19 +64,21 @@ async function main([name, ...args]: string[]): Promise<number> {
 }
 
 // A reader that stops reading, such as head, is no error.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-  throw error;
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+}
 
 main(process.argv.slice(2)).then(
   (code) => {
     process.exitCode = code;
   },
   (error: unknown) => {
-    const message = escapeText(error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
     const usage = error instanceof UsageError;
-    process.stderr.write(`gguf-native: ${message}${usage ? " (see gguf-native --help)" : ""}\n`);
+    complain(`${message}${usage ? " (see gguf-native --help)" : ""}`);
     process.exitCode = usage ? 2 : 1;
   },
 );

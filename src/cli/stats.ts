@@ -1,38 +1,131 @@
-/** What a scan over the values of a tensor finds. */
-import type { GgufTensor } from "../index";
-import { chunks } from "./chunks";
+/** `gguf-native stats`: what the values of tensors look like. */
+import { type GgufTensor, openSync } from "../index";
+import { expectPositionals, parse, UsageError, wholeNumber } from "./args";
+import { histogramLines, histogramSvg } from "./histogram";
+import { exactJson } from "./json";
+import type { Command } from "./main";
+import { writeFile } from "./output-file";
+import { selectTensors } from "./select";
+import { distributionOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
+import { heading, outputWidth, print } from "./terminal";
+import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
+import type { Scan } from "./work/scan";
 
-export interface Stats {
-  elements: number;
-  nan: number;
-  infinite: number;
-  /** Of the finite values; infinite where there is none. */
-  min: number;
-  max: number;
-  mean: number;
+const HELP = `Usage: gguf-native stats FILE TENSOR... [options]
+
+Minimum, maximum, mean, standard deviation, zeros, NaNs and infinities of a
+tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]);
+of more than one tensor it shows a table.
+
+  --bins N     bars of the histogram, 1 to 1000 (default 20)
+  --svg FILE   draws the histogram of one tensor as a picture
+  --json       everything as JSON; numbers that it lacks are "NaN", "Infinity"
+
+Infinities and NaNs are counted, and left out of everything else.
+
+Examples:
+  gguf-native stats model.gguf blk.0.attn_q.weight
+  gguf-native stats model.gguf '*norm*'
+  gguf-native stats model.gguf output.weight --bins 100 --svg output.svg
+`;
+
+/** What there is to say about a tensor. */
+interface TensorStats {
+  tensor: GgufTensor;
+  scan: Scan;
+  std: number;
+  counts: number[];
 }
 
-export async function scan(tensor: GgufTensor): Promise<Stats> {
-  const stats: Stats = { elements: 0, nan: 0, infinite: 0, min: Infinity, max: -Infinity, mean: 0 };
-  let sum = 0;
-  for await (const values of chunks(tensor, "f32")) {
-    stats.elements += values.length;
-    let { min, max } = stats;
-    for (let i = 0; i < values.length; i++) {
-      const value = values[i] as number;
-      const difference = value - value; // 0 where the value is finite
-      if (difference !== 0) {
-        if (Number.isNaN(value)) stats.nan++;
-        else stats.infinite++;
-        continue;
-      }
-      if (value < min) min = value;
-      if (value > max) max = value;
-      sum += value;
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parse(args, {
+    bins: { type: "string" },
+    svg: { type: "string" },
+    json: { type: "boolean" },
+  });
+  const [path, ...patterns] = expectPositionals(positionals, "FILE", "TENSOR...");
+  const bins = wholeNumber("--bins", values.bins, 1, 1000) ?? 20;
+  const file = openSync(path, { partial: true });
+  try {
+    const tensors = selectTensors(file, path, patterns);
+    if (values.svg !== undefined && tensors.length > 1) {
+      throw new UsageError(`--svg draws one tensor, not ${tensors.length}`);
     }
-    stats.min = min;
-    stats.max = max;
+    const all: TensorStats[] = [];
+    for (const [name, scan] of await scanTensors(path, tensors)) {
+      const tensor = file.tensor(name);
+      all.push({ tensor, scan, ...(await distributionOf(path, tensor, scan, bins)) });
+    }
+    const [only] = all as [TensorStats];
+    if (values.svg !== undefined) await writeSvg(values.svg, only);
+    if (values.json) print(exactJson({ path, tensors: all.map(json) }, 2));
+    else if (all.length === 1) print(...details(only));
+    else print(...overview(all));
+  } finally {
+    file.close();
   }
-  stats.mean = sum / (stats.elements - stats.nan - stats.infinite);
-  return stats;
+  return 0;
+}
+
+export const command: Command = { help: HELP, run };
+
+function json({ tensor, scan, std, counts }: TensorStats): Record<string, unknown> {
+  const { name, type, shape } = tensor;
+  const { elements, nan, positiveInfinity, negativeInfinity, zeros, min, max } = scan;
+  return {
+    ...{ name, type, shape, elements, nan, positiveInfinity, negativeInfinity, zeros },
+    // Where no value is finite there is none of these.
+    ...(finiteCount(scan) === 0
+      ? {}
+      : { min, max, mean: meanOf(scan), std, histogram: { min, max, counts } }),
+  };
+}
+
+function details({ tensor, scan, std, counts }: TensorStats): string[] {
+  const rows = [
+    ["type", tensor.type],
+    ["shape", shapeText(tensor.shape)],
+    ["values", `${grouped(scan.elements)} from ${humanBytes(tensor.byteLength)}`],
+    ...scanRows(scan, std),
+  ];
+  const width = outputWidth();
+  const lines = [
+    heading(escapeText(tensor.name)),
+    ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
+  ];
+  if (finiteCount(scan) > 0) lines.push("", ...histogramLines(scan, counts, width));
+  return lines;
+}
+
+function overview(all: readonly TensorStats[]): string[] {
+  const rows = all.map(({ tensor, scan, std }) => {
+    const finite = finiteCount(scan) > 0;
+    const numbers = finite ? [scan.min, scan.max, meanOf(scan), std] : [];
+    const cells = Array.from({ length: 4 }, (_, i) => (finite ? shortNumber(numbers[i] as number) : "-"));
+    return [
+      escapeText(tensor.name),
+      ...cells,
+      grouped(scan.zeros),
+      grouped(scan.elements - finiteCount(scan)),
+    ];
+  });
+  const titles = ["min", "max", "mean", "std", "zeros", "not finite"];
+  const columns = [
+    { title: "name", min: 16 },
+    ...titles.map((title) => ({ title, align: "right" as const })),
+  ];
+  return table(columns, rows, outputWidth());
+}
+
+function shortNumber(value: number): string {
+  return float32Text(Number(value.toPrecision(3)));
+}
+
+async function writeSvg(path: string, { tensor, scan, counts }: TensorStats): Promise<void> {
+  if (finiteCount(scan) === 0) throw new Error(`tensor '${tensor.name}' has no finite values to draw`);
+  const title = `${escapeText(tensor.name)} (${tensor.type}, ${shapeText(tensor.shape)})`;
+  const svg = histogramSvg(title, scan, counts);
+  await writeFile(path, async (file) => {
+    await file.writeFile(svg);
+  });
 }

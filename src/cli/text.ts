@@ -51,18 +51,6 @@ function pad(text: string, width: number, align: "left" | "right"): string {
   return align === "left" ? text + spaces : spaces + text;
 }
 
-/** Columns to write to: the terminal's, COLUMNS, or 80. */
-export function outputWidth(): number {
-  const columns = process.stdout.isTTY ? process.stdout.columns : Number(process.env.COLUMNS);
-  return Number.isInteger(columns) && columns >= 40 ? columns : 80;
-}
-
-/** Bold, where standard output is a terminal that wants it. */
-export function heading(text: string): string {
-  const plain = !process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === "dumb";
-  return plain ? text : `\x1b[1m${text}\x1b[22m`;
-}
-
 export interface Column {
   title: string;
   align?: "left" | "right";

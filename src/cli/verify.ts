@@ -1,65 +1,106 @@
 /** `gguf-native verify`: structure and values of whole files. */
-import { GgufError, type GgufFile, openSync } from "../index";
+import { type GgufError, type GgufFile, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
+import { exactJson } from "./json";
 import type { Command } from "./main";
-import { scan } from "./stats";
+import { canDequantize } from "./select";
+import { overParts } from "./statistics";
+import { bad, complain, good, print } from "./terminal";
 import { counted, escapeText, humanCount } from "./text";
+import type { NotFinite } from "./work/finite";
 
-const HELP = `Usage: gguf-native verify FILE...
+const HELP = `Usage: gguf-native verify FILE... [--json]
 
 Checks every rule of the format, that all tensor data is there, and that every
-weight is a finite number. Exits with 1 where a file is broken or holds NaN or
-infinite weights. Tensors of types that cannot be turned into numbers are
-counted but not scanned.
+weight is a finite number, on all cores. Exits with 1 where a file is broken or
+holds NaN or infinite weights. Tensors of types that cannot be turned into
+numbers are counted but not scanned.
+
+  --json   the findings as JSON
 
 Examples:
   gguf-native verify model.gguf
   gguf-native verify models/*.gguf && echo all good
+  gguf-native verify --json model.gguf | jq '.files[].findings'
 `;
 
+/** Something wrong with a file. */
+interface Finding {
+  message: string;
+  /** Of a file that is broken: its error's code and the byte where the trouble is. */
+  code?: string | undefined;
+  offset?: number | undefined;
+  /** Of values: the tensor, and how many of them are no finite numbers. */
+  tensor?: string;
+  nan?: number;
+  infinite?: number;
+}
+
+interface Verdict {
+  path: string;
+  ok: boolean;
+  tensors: number;
+  values: number;
+  /** Names of the tensors whose type cannot be turned into numbers. */
+  notScanned: string[];
+  findings: Finding[];
+}
+
 async function run(args: string[]): Promise<number> {
-  const { positionals } = parse(args, {});
-  expectPositionals(positionals, "FILE...");
-  let bad = false;
-  for (const path of positionals) {
-    try {
-      const file = openSync(path);
-      try {
-        if (!(await verify(file, path))) bad = true;
-      } finally {
-        file.close();
-      }
-    } catch (error) {
-      if (!(error instanceof GgufError)) throw error;
-      process.stderr.write(`gguf-native: ${escapeText(error.message)}\n`);
-      bad = true;
-    }
+  const { values, positionals } = parse(args, { json: { type: "boolean" } });
+  const verdicts: Verdict[] = [];
+  for (const path of expectPositionals(positionals, "FILE...")) {
+    const verdict = await verify(path);
+    verdicts.push(verdict);
+    if (!values.json) report(verdict);
   }
-  return bad ? 1 : 0;
+  if (values.json) print(exactJson({ files: verdicts }, 2));
+  return verdicts.every(({ ok }) => ok) ? 0 : 1;
 }
 
 export const command: Command = { help: HELP, run };
 
-/** Scans every tensor and reports; true where there is nothing to find. */
-async function verify(file: GgufFile, path: string): Promise<boolean> {
-  let values = 0;
-  let findings = 0;
-  let unscanned = 0;
-  for (const tensor of file.tensors.values()) {
+async function verify(path: string): Promise<Verdict> {
+  const verdict: Verdict = { path, ok: true, tensors: 0, values: 0, notScanned: [], findings: [] };
+  try {
+    const file = openSync(path);
     try {
-      const { elements, nan, infinite } = await scan(tensor);
-      values += elements;
-      if (nan + infinite === 0) continue;
-      findings++;
-      const found = `${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
-      process.stderr.write(`gguf-native: ${escapeText(`${path}: tensor '${tensor.name}'`)}: ${found}\n`);
-    } catch (error) {
-      if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_UNSUPPORTED_TYPE") throw error;
-      unscanned++;
+      await scan(file, verdict);
+    } finally {
+      file.close();
     }
+  } catch (error) {
+    const { message, code, offset } = error as Partial<GgufError>;
+    if (message === undefined || !code?.startsWith("ERR_GGUF_")) throw error;
+    verdict.findings.push({ message, code, offset });
   }
-  const skipped = unscanned > 0 ? `, ${counted(unscanned, "tensor")} not scanned` : "";
-  const checked = `${counted(file.tensors.size, "tensor")}, ${humanCount(values)} values${skipped}`;
-  process.stdout.write(`${findings === 0 ? "ok " : "bad"}  ${escapeText(path)}  ${checked}\n`);
-  return findings === 0;
+  verdict.ok = verdict.findings.length === 0;
+  return verdict;
+}
+
+/** Scans every tensor that can be. */
+async function scan(file: GgufFile, verdict: Verdict): Promise<void> {
+  const all = Array.from(file.tensors.values());
+  verdict.tensors = all.length;
+  verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
+  const { path } = verdict;
+  const found = new Map<string, NotFinite>();
+  await overParts<NotFinite>(path, "finite", path, all.filter(canDequantize), (part, { nan, infinite }) => {
+    verdict.values += part.end - part.start;
+    if (nan + infinite === 0) return;
+    const before = found.get(part.name) ?? { nan: 0, infinite: 0 };
+    found.set(part.name, { nan: before.nan + nan, infinite: before.infinite + infinite });
+  });
+  for (const [tensor, { nan, infinite }] of found) {
+    const message = `${path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
+    verdict.findings.push({ message, tensor, nan, infinite });
+  }
+}
+
+function report({ path, ok, tensors, values, notScanned, findings }: Verdict): void {
+  for (const { message } of findings) complain(message);
+  if (findings.some(({ code }) => code !== undefined)) return; // there is nothing to count
+  const skipped = notScanned.length > 0 ? `, ${counted(notScanned.length, "tensor")} not scanned` : "";
+  const checked = `${counted(tensors, "tensor")}, ${humanCount(values)} values${skipped}`;
+  print(`${ok ? good("ok ") : bad("bad")}  ${escapeText(path)}  ${checked}`);
 }

@@ -1,0 +1,81 @@
+/** What commands say, and where: width, emphasis, messages and progress. */
+import { escapeText } from "./text";
+
+/** Columns to write to: the terminal's, COLUMNS, or 80. */
+export function outputWidth(): number {
+  const columns = process.stdout.isTTY ? process.stdout.columns : Number(process.env.COLUMNS);
+  return Number.isInteger(columns) && columns >= 40 ? columns : 80;
+}
+
+function emphasis(on: number, off: number): (text: string) => string {
+  return (text) => {
+    const plain = !process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === "dumb";
+    return plain ? text : `\x1b[${on}m${text}\x1b[${off}m`;
+  };
+}
+
+/** Bold, green and red, where standard output is a terminal that wants it. */
+export const heading = emphasis(1, 22);
+export const good = emphasis(32, 39);
+export const bad = emphasis(31, 39);
+
+/** Prints lines. */
+export function print(...lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** Says on standard error what is wrong, in one line. */
+export function complain(message: string): void {
+  process.stderr.write(`gguf-native: ${escapeText(message)}\n`);
+}
+
+/** Milliseconds between two updates of a progress line. */
+const UPDATE = 100;
+
+/** A line on standard error that says how far a command has got, where that is a terminal; gone once it is done. */
+export class Progress {
+  readonly #label: string;
+  readonly #total: number;
+  readonly #shown = process.stderr.isTTY && process.env.TERM !== "dumb";
+  readonly #begin = performance.now();
+  #last = 0;
+  #done = 0;
+
+  /** @param total how much there is to do, in bytes or in steps */
+  constructor(label: string, total: number) {
+    this.#label = escapeText(label);
+    this.#total = total;
+  }
+
+  advance(amount: number): void {
+    this.#done += amount;
+    const now = performance.now();
+    if (!this.#shown || now - this.#last < UPDATE) return;
+    this.#last = now;
+    const seconds = Math.max(now - this.#begin, 1) / 1000;
+    const percent = Math.floor((this.#done / Math.max(this.#total, 1)) * 100);
+    const left = Math.ceil((seconds / this.#done) * (this.#total - this.#done));
+    const columns = process.stderr.columns || 80;
+    const end = `  ${percent} %  ${left} s left`;
+    process.stderr.write(`\r\x1b[K${this.#label.slice(0, Math.max(0, columns - end.length - 1))}${end}`);
+  }
+
+  /** Removes the line. */
+  end(): void {
+    if (this.#shown && this.#last > 0) process.stderr.write("\r\x1b[K");
+  }
+}
+
+/** Runs `work` under a progress line. */
+export async function withProgress<T>(
+  label: string,
+  total: number,
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  const progress = new Progress(label, total);
+  try {
+    return await work(progress);
+  } finally {
+    progress.end();
+  }
+}

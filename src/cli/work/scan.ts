@@ -1,0 +1,68 @@
+/** Work: what the values of a part of a tensor amount to. */
+import { openSync } from "../../index";
+import { type Part, partReader } from "./pieces";
+
+export interface Scan {
+  elements: number;
+  nan: number;
+  positiveInfinity: number;
+  negativeInfinity: number;
+  /** Of either sign. */
+  zeros: number;
+  /** Of the finite values; Infinity and -Infinity where there is none. */
+  min: number;
+  max: number;
+  /** Of the finite values. */
+  sum: number;
+}
+
+export function prepare(path: string): (part: Part) => Scan {
+  const read = partReader(openSync(path, { partial: true }));
+  return (part) => {
+    const total = emptyScan();
+    read(part, (values) => add(total, values as Float32Array));
+    return total;
+  };
+}
+
+export function emptyScan(): Scan {
+  return {
+    ...{ elements: 0, nan: 0, positiveInfinity: 0, negativeInfinity: 0, zeros: 0 },
+    ...{ min: Infinity, max: -Infinity, sum: 0 },
+  };
+}
+
+/** Adds one scan to another. */
+export function mergeScan(total: Scan, part: Scan): void {
+  total.elements += part.elements;
+  total.nan += part.nan;
+  total.positiveInfinity += part.positiveInfinity;
+  total.negativeInfinity += part.negativeInfinity;
+  total.zeros += part.zeros;
+  total.min = Math.min(total.min, part.min);
+  total.max = Math.max(total.max, part.max);
+  total.sum += part.sum;
+}
+
+function add(total: Scan, values: Float32Array): void {
+  let { min, max, sum, zeros } = total;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    // Infinity - Infinity and NaN - NaN are NaN: one test for whatever is not finite.
+    if (value - value !== 0) {
+      if (value === Infinity) total.positiveInfinity++;
+      else if (value === -Infinity) total.negativeInfinity++;
+      else total.nan++;
+      continue;
+    }
+    if (value < min) min = value;
+    if (value > max) max = value;
+    if (value === 0) zeros++;
+    sum += value;
+  }
+  total.elements += values.length;
+  total.min = min;
+  total.max = max;
+  total.sum = sum;
+  total.zeros = zeros;
+}

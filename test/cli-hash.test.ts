@@ -1,0 +1,123 @@
+/** `gguf-native hash`: what the digests depend on, and what not. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { describe, test } from "node:test";
+import { at, blocks, EVIL, expectFailure, floats, json, output, writeModel } from "./support/cli";
+import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "./support/gguf-writer";
+import { writeSparseGguf } from "./support/sparse-file";
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+const metadata: (readonly [string, TypedValue])[] = [
+  ["general.architecture", str("llama")],
+  ["list", arr("uint8", [1, 2])],
+  ["broken", str(Uint8Array.of(0xff))],
+];
+const tensors = [blocks("q", "Q4_K", [256, 3], 1), floats("f", [1, 2, 3]), floats(EVIL, [4])];
+const model: GgufSpec = { metadata, tensors };
+writeModel("model.gguf", model);
+const { sha256: whole, tensors: digests, metadata: ofMetadata } = json(["hash", "model.gguf"]).files[0];
+
+/** The digest of another model as a whole. */
+function wholeOf(spec: GgufSpec): string {
+  writeModel("other.gguf", spec);
+  return output("hash", "--whole", "other.gguf").split(" ")[0]!;
+}
+
+test("of tensors: what sha256sum says of their bytes", () => {
+  assert.deepEqual(
+    digests,
+    tensors.map(({ name, bytes }) => ({ name, sha256: sha256(bytes) })),
+  );
+});
+test("lines like those of sha256sum", () => {
+  const lines = output("hash", "model.gguf").split("\n");
+  assert.equal(lines[0], `${sha256(tensors[0]!.bytes)}  q`);
+  assert.equal(lines[2], `${sha256(tensors[2]!.bytes)}  evil\\x1b[31m\\n\\u202ename\\x07`);
+  assert.deepEqual(lines.slice(3), [`${whole}  model.gguf (whole)`, ""]);
+  const twice = `${whole}  model.gguf\n`;
+  assert.equal(output("hash", "--whole", "model.gguf", "model.gguf"), twice + twice);
+});
+test("of the whole: written down once more", () => {
+  const lines = [
+    '["metadata","broken",{"type":"string","value":"\ufffd","bytes":"ff"}]',
+    '["metadata","general.architecture",{"type":"string","value":"llama"}]',
+    '["metadata","list",{"type":"array","elementType":"uint8","length":2,"value":[1,2]}]',
+  ];
+  const text = (lines: string[]) => Buffer.from(`${lines.join("\n")}\n`);
+  assert.equal(ofMetadata, sha256(text(lines)));
+  const infos = [
+    ["tensor", EVIL, "F32", [1], digests[2].sha256],
+    ["tensor", "f", "F32", [3], digests[1].sha256],
+    ["tensor", "q", "Q4_K", [256, 3], digests[0].sha256],
+  ];
+  assert.equal(whole, sha256(text([...lines, ...infos.map((info) => JSON.stringify(info))])));
+});
+
+describe("layout does not change it", () => {
+  const split = [
+    ["split.no", u16(0)],
+    ["split.count", u16(1)],
+    ["split.tensors.count", i32(3)],
+  ] as const;
+  const layouts: Record<string, GgufSpec> = {
+    "another alignment": { ...model, alignment: 4096 },
+    "the usual alignment, written down": { ...model, alignment: 32 },
+    "version 2": { ...model, version: 2 },
+    "version 1": { ...model, version: 1 },
+    "another order of keys": { ...model, metadata: [...metadata].reverse() },
+    "another order of tensors": { ...model, tensors: [...tensors].reverse() },
+    "keys about splits": { ...model, metadata: [...metadata, ...split] },
+  };
+  for (const [name, spec] of Object.entries(layouts)) {
+    test(name, () => assert.equal(wholeOf(spec), whole));
+  }
+});
+
+describe("contents change it", () => {
+  const [first, ...rest] = tensors as [(typeof tensors)[0], ...typeof tensors];
+  const flipped = { ...first, bytes: first.bytes.map((byte, i) => (i === 100 ? byte ^ 1 : byte)) };
+  const contents: Record<string, GgufSpec> = {
+    "one bit of a tensor": { ...model, tensors: [flipped, ...rest] },
+    "the name of a tensor": { ...model, tensors: [{ ...first, name: "p" }, ...rest] },
+    "the shape of a tensor": { ...model, tensors: [{ ...first, shape: [768] }, ...rest] },
+    "the type of a tensor": {
+      ...model,
+      tensors: [first, { ...floats("f", [1, 2, 3]), type: 26 }, tensors[2]!],
+    },
+    "a tensor less": { ...model, tensors: rest },
+    "a value": { ...model, metadata: [["general.architecture", str("Llama")], ...metadata.slice(1)] },
+    "the type of a value": {
+      ...model,
+      metadata: [...metadata.slice(0, 1), ["list", arr("int8", [1, 2])], metadata[2]!],
+    },
+    "bytes that are not UTF-8": {
+      ...model,
+      metadata: [...metadata.slice(0, 2), ["broken", str(Uint8Array.of(0xfe))]],
+    },
+    "a key more": { ...model, metadata: [...metadata, ["x", u32(1)]] },
+  };
+  for (const [name, spec] of Object.entries(contents)) {
+    test(name, () => assert.notEqual(wholeOf(spec), whole));
+  }
+});
+
+test("a tensor of an unknown type: how long its data is cannot be known", () => {
+  writeModel("unknown.gguf", { tensors: [{ name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }] });
+  expectFailure(["hash", "unknown.gguf"], 1, /tensor 'u': .*unknown\(99\)/);
+});
+
+const megabytes = 48 * 2 ** 20;
+const sparse = ["a", "b", "c"].map((name, i) => ({
+  ...{ name, type: 0, shape: [megabytes / 4], byteLength: megabytes },
+  pieces: [{ at: 1000, bytes: Uint8Array.of(i + 1) }],
+}));
+test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, () => {
+  const { tensors } = json(["hash", "large.gguf"]).files[0];
+  const expected = sparse.map(({ name, pieces }) => {
+    const bytes = new Uint8Array(megabytes);
+    bytes.set(pieces[0]!.bytes, 1000);
+    return { name, sha256: sha256(bytes) };
+  });
+  assert.deepEqual(tensors, expected);
+});

@@ -1,0 +1,89 @@
+/** `gguf-native verify`. */
+import assert from "node:assert/strict";
+import { truncateSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { type GgmlType, ggmlTypes } from "gguf-native";
+import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "./support/cli";
+import { sampleModel } from "./support/sample-model";
+import { needsShared, sharedPath, tinyLlama, vocabularies } from "./support/shared-data";
+import { writeSparseGguf } from "./support/sparse-file";
+
+writeFileSync(at("sample.gguf"), sampleModel());
+writeModel("empty.gguf", {});
+writeFileSync(at("cut.gguf"), sampleModel());
+truncateSync(at("cut.gguf"), 1_000_000);
+
+describe("good files", () => {
+  test("are counted", () => {
+    const expected = "ok   sample.gguf  20 tensors, 7.08 M values\nok   empty.gguf  0 tensors, 0 values\n";
+    assert.equal(output("verify", "sample.gguf", "empty.gguf"), expected);
+    const [file] = json(["verify", "sample.gguf"]).files;
+    assert.deepEqual(file, {
+      ...{ path: "sample.gguf", ok: true, tensors: 20, values: 7_080_448, notScanned: [], findings: [] },
+    });
+  });
+  test("with tensors of every type", () => {
+    const types = Object.keys(ggmlTypes) as GgmlType[];
+    writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [256, 2], i)) });
+    assert.equal(output("verify", "types.gguf"), `ok   types.gguf  ${types.length} tensors, 17.9 K values\n`);
+  });
+  for (const name of [tinyLlama, ...vocabularies]) {
+    test(name, needsShared(name), () => {
+      assert.match(output("verify", sharedPath(name)), /^ok {3}/);
+    });
+  }
+});
+
+describe("findings", () => {
+  const tensors = [
+    floats("t", [1, Number.NaN, Infinity, -Infinity]),
+    floats(EVIL, [Number.NaN, 0]),
+    { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) },
+  ];
+  writeModel("nan.gguf", { tensors });
+
+  test("NaN, infinities, types that cannot be scanned", () => {
+    const { status, stdout, stderr } = run(["verify", "nan.gguf", "sample.gguf"]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^gguf-native: nan\.gguf: tensor 't': 1 NaN value, 2 infinite values\n/);
+    expectTidy(stderr, Infinity);
+    assert.match(stdout, /^bad {2}nan\.gguf {2}3 tensors, 6 values, 1 tensor not scanned\nok /);
+  });
+  test("in JSON", () => {
+    const [file] = json(["verify", "nan.gguf"], 1).files;
+    assert.deepEqual([file.ok, file.values, file.notScanned, file.findings.length], [false, 6, ["u"], 2]);
+    const [t, evil] = file.findings;
+    assert.deepEqual([t.tensor, t.nan, t.infinite], ["t", 1, 2]);
+    assert.equal(evil.tensor, EVIL);
+  });
+  test("a bad file among good ones", () => {
+    const args = ["verify", "cut.gguf", "none.gguf", "sample.gguf"];
+    const { status, stdout, stderr } = run(args);
+    assert.equal(status, 1);
+    assert.match(stdout, /^ok {3}sample\.gguf/);
+    assert.match(stderr, /^gguf-native: cut\.gguf: .*\ngguf-native: none\.gguf: .*\n$/);
+    const { files } = json(args, 1);
+    assert.deepEqual(
+      files.map(({ ok, findings }: { ok: boolean; findings: { code: string }[] }) => [ok, findings[0]?.code]),
+      [
+        [false, "ERR_GGUF_TRUNCATED"],
+        [false, "ERR_GGUF_OPEN"],
+        [true, undefined],
+      ],
+    );
+    assert.equal(typeof files[0].findings[0].offset, "number");
+  });
+  const size = 2 ** 25;
+  const piece = (value: number) => new Uint8Array(Float32Array.of(value).buffer);
+  const skip = writeSparseGguf(at("large.gguf"), [
+    { name: "good", type: 0, shape: [size], byteLength: size * 4 },
+    {
+      ...{ name: "bad", type: 0, shape: [size], byteLength: size * 4 },
+      pieces: [0, size / 2 - 1, size - 1].map((index) => ({ at: index * 4, bytes: piece(Number.NaN) })),
+    },
+  ]);
+  test("in a file that is large enough for several threads", { skip }, () => {
+    const { stderr } = run(["verify", "large.gguf"]);
+    assert.equal(stderr, "gguf-native: large.gguf: tensor 'bad': 3 NaN values, 0 infinite values\n");
+  });
+});
