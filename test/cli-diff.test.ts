@@ -27,8 +27,14 @@ describe("no difference", () => {
     const expected = { a: "a.gguf", b: "a.gguf", same: true, metadata: [], tensors: [], notCompared: [] };
     assert.deepEqual(json(["diff", "a.gguf", "a.gguf"]), expected);
   });
-  test("from the same in another version and order", () => {
-    writeModel("b.gguf", { version: 2, metadata: [...metadata].reverse(), tensors: [...tensors].reverse() });
+  test("from the same in another version, order and alignment", () => {
+    const tensorsReversed = [...tensors].reverse();
+    writeModel("b.gguf", {
+      version: 2,
+      alignment: 64,
+      metadata: [...metadata].reverse(),
+      tensors: tensorsReversed,
+    });
     assert.equal(output("diff", "a.gguf", "b.gguf"), "no differences\n");
   });
 });

@@ -70,6 +70,16 @@ export function wholeNumber(
   throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${value}'`);
 }
 
+/** The value of an option that takes a number of bytes: 4096, 512K, 4G. */
+export function byteCount(option: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/i.exec(value);
+  const [, number, unit = ""] = match ?? [];
+  const bytes = Math.floor(Number(number) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " "));
+  if (bytes >= 1 && Number.isSafeInteger(bytes)) return bytes;
+  throw new UsageError(`${option} must be a number of bytes such as 500M or 4G, not '${value}'`);
+}
+
 /** "a, b or c" */
 function listed(words: readonly string[]): string {
   return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;

@@ -1,20 +1,21 @@
 /** `gguf-native dequantize`: tensors as numbers, one summarised or any number written to files. */
 import { mkdirSync, statSync } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { type DType, type GgmlType, type GgufTensor, ggmlTypes, openSync } from "../index";
+import { dtypeBytes } from "../options";
+import type { Output } from "../writer/output-file";
 import { expectPositionals, oneOf, parse, UsageError } from "./args";
 import type { Command } from "./main";
 import { npyHeader } from "./npy";
-import { writeFile } from "./output-file";
 import { safetensorsHeader } from "./safetensors";
 import { canDequantize, selectTensors } from "./select";
 import { scanRows, scanTensors } from "./statistics";
-import { heading, outputWidth, type Progress, print, withProgress } from "./terminal";
+import { heading, outputWidth, print } from "./terminal";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
 import { decodedAhead } from "./work/pieces";
 import type { Scan } from "./work/scan";
+import { writeFiles } from "./writing";
 
 const HELP = `Usage: gguf-native dequantize FILE TENSOR... [-o OUT] [options]
        gguf-native dequantize FILE --all -o OUT [options]
@@ -49,13 +50,6 @@ type Format = (typeof FORMATS)[number];
 /** How many values a summary shows. */
 const FIRST = 8;
 
-/** A file to write: what it begins with, and the tensors whose values follow. */
-interface Export {
-  path: string;
-  header: Uint8Array;
-  tensors: readonly GgufTensor[];
-}
-
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parse(args, {
     output: { type: "string", short: "o" },
@@ -83,7 +77,7 @@ async function run(args: string[]): Promise<number> {
         throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
       await summarise(path, tensors[0] as GgufTensor);
     } else {
-      await writeAll(planned(target, dtype, tensors), dtype, target);
+      await writeAll(target, dtype, tensors);
     }
   } finally {
     file.close();
@@ -118,15 +112,20 @@ function planned(
   { output, format, isFolder }: Target,
   dtype: DType,
   tensors: readonly GgufTensor[],
-): Export[] {
-  const one = (path: string, ...tensors: GgufTensor[]): Export => {
+): Output[] {
+  const one = (path: string, ...tensors: GgufTensor[]): Output => {
     const shape = tensors[0]?.shape ?? [];
     const headers = {
       npy: () => npyHeader(dtype as Exclude<DType, "bf16">, shape),
       safetensors: () => safetensorsHeader(dtype, tensors),
       bin: () => new Uint8Array(),
     };
-    return { path, header: headers[format](), tensors };
+    const header = headers[format]();
+    return {
+      path,
+      byteLength: header.length + dataBytes(tensors, dtype),
+      chunks: contents(header, dtype, tensors),
+    };
   };
   if (isFolder)
     return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), tensor));
@@ -139,6 +138,30 @@ function planned(
   return [one(output, ...tensors)];
 }
 
+function elementsOf(tensors: readonly GgufTensor[]): number {
+  return tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
+}
+
+function dataBytes(tensors: readonly GgufTensor[], dtype: DType): number {
+  return elementsOf(tensors) * dtypeBytes(dtype);
+}
+
+/** A file piece by piece: its header and the values of its tensors, little-endian. */
+async function* contents(
+  header: Uint8Array,
+  dtype: DType,
+  tensors: readonly GgufTensor[],
+): AsyncGenerator<Uint8Array, void, undefined> {
+  yield header;
+  for (const tensor of tensors) {
+    for await (const values of decodedAhead(tensor, dtype)) {
+      const piece = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+      if (endianness() === "BE") dtype === "f32" ? piece.swap32() : piece.swap16();
+      yield piece;
+    }
+  }
+}
+
 /** The name with what paths or some file systems do not allow written as %XX. No two names become the same. */
 function fileName(name: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: file names may not hold them
@@ -147,26 +170,15 @@ function fileName(name: string): string {
   });
 }
 
-async function writeAll(
-  exports: readonly Export[],
-  dtype: DType,
-  { output, isFolder }: Target,
-): Promise<void> {
-  const tensors = exports.flatMap((entry) => entry.tensors);
+async function writeAll(target: Target, dtype: DType, tensors: readonly GgufTensor[]): Promise<void> {
+  const { output, isFolder } = target;
+  const outputs = planned(target, dtype, tensors);
   tensors.forEach(checkReadable);
   if (isFolder) mkdirSync(output, { recursive: true });
-  const elements = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
-  const bytes = elements * (dtype === "f32" ? 4 : 2);
-  await withProgress(output, bytes, async (progress) => {
-    for (const { path, header, tensors } of exports) {
-      await writeFile(path, async (file) => {
-        await writeBytes(file, header);
-        for (const tensor of tensors) await writeTensor(file, tensor, dtype, progress);
-      });
-    }
-  });
+  await writeFiles(output, outputs);
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;
-  print(`${escapeText(output)}: ${what}${counted(elements, "value")} (${dtype}, ${humanBytes(bytes)})`);
+  const size = `${dtype}, ${humanBytes(dataBytes(tensors, dtype))}`;
+  print(`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`);
 }
 
 /** Fails for a tensor of an unknown type or whose data is cut off, before anything is written: tries its last block. */
@@ -174,24 +186,6 @@ function checkReadable(tensor: GgufTensor): void {
   const { type, elementCount } = tensor;
   const blockSize = canDequantize(tensor) ? ggmlTypes[type as GgmlType].blockSize : 1;
   tensor.dequantizeSync({ start: Math.max(0, elementCount - blockSize) });
-}
-
-async function writeTensor(
-  file: FileHandle,
-  tensor: GgufTensor,
-  dtype: DType,
-  progress: Progress,
-): Promise<void> {
-  for await (const values of decodedAhead(tensor, dtype)) {
-    const piece = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-    if (endianness() === "BE") dtype === "f32" ? piece.swap32() : piece.swap16();
-    await writeBytes(file, piece);
-    progress.advance(piece.length);
-  }
-}
-
-async function writeBytes(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten;
 }
 
 async function summarise(path: string, tensor: GgufTensor): Promise<void> {

@@ -2,6 +2,7 @@
 import { type GgufFile, type GgufTensor, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
 import { exactJson, metadataValueJson } from "./json";
+import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
 import { metadataText } from "./metadata-text";
 import { canDequantize } from "./select";
@@ -14,8 +15,8 @@ const HELP = `Usage: gguf-native diff A B [--json]
 
 Compares two models: metadata key by key, tensors by name, type and shape, and
 their values after dequantizing, whatever the types: the largest and the mean
-absolute error, and how many values differ. Where things lie in the files does
-not matter. Exits with 1 where there is a difference.
+absolute error, and how many values differ. How the files are laid out does not
+matter: order, alignment, splits. Exits with 1 where there is a difference.
 
   --json   as JSON
 
@@ -92,10 +93,13 @@ async function compare(a: GgufFile, b: GgufFile, paths: [string, string]): Promi
 function compareMetadata(a: GgufFile, b: GgufFile): KeyDifference[] {
   const keys: KeyDifference[] = [];
   for (const key of a.metadata.keys()) {
+    if (LAYOUT_KEYS.has(key)) continue;
     if (!b.metadata.has(key)) keys.push({ key, only: "a" });
     else if (metadataValueJson(a.metadata, key) !== metadataValueJson(b.metadata, key)) keys.push({ key });
   }
-  for (const key of b.metadata.keys()) if (!a.metadata.has(key)) keys.push({ key, only: "b" });
+  for (const key of b.metadata.keys()) {
+    if (!LAYOUT_KEYS.has(key) && !a.metadata.has(key)) keys.push({ key, only: "b" });
+  }
   return keys;
 }
 

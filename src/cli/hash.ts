@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { type GgufFile, type GgufTensor, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
 import { exactJson, metadataValueJson } from "./json";
+import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
 import { print, withProgress } from "./terminal";
 import { escapeText } from "./text";
@@ -22,9 +23,6 @@ Examples:
   gguf-native hash model.gguf
   gguf-native hash --whole *.gguf
 `;
-
-/** Metadata about the layout of a file. */
-const LAYOUT_KEYS = new Set(["general.alignment", "split.no", "split.count", "split.tensors.count"]);
 
 interface Digests {
   path: string;

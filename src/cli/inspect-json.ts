@@ -15,8 +15,8 @@ export function writeJson(view: View, write: (text: string) => void): void {
     separator = ",\n";
   };
   if (sections.summary) {
-    const { version, byteOrder, byteLength, alignment, tensors } = file;
-    for (const [key, value] of Object.entries({ path, version, byteOrder, byteLength, alignment })) {
+    const { paths, version, byteOrder, byteLength, alignment, tensors } = file;
+    for (const [key, value] of Object.entries({ path, paths, version, byteOrder, byteLength, alignment })) {
       member(key, JSON.stringify(value));
     }
     member("tensorCount", String(tensors.size));
@@ -33,7 +33,11 @@ export function writeJson(view: View, write: (text: string) => void): void {
   }
   if (sections.tensors) {
     member("tensors", "[");
-    writeItems(view.tensors, write, (tensor) => JSON.stringify(tensor));
+    // Of a split model, which file an offset counts in.
+    const split = file.paths.length > 1;
+    writeItems(view.tensors, write, (tensor) =>
+      JSON.stringify(split ? { ...tensor.toJSON(), path: tensor.path } : tensor),
+    );
     write("]");
   }
   write("\n}\n");

@@ -27,6 +27,7 @@ function summary({ file, path }: View, width: number): string[] {
   const endianness = file.byteOrder === "big" ? ", big-endian" : "";
   const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
   rows.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
+  if (file.paths.length > 1) rows.push(["files", grouped(file.paths.length)]);
   let parameters = 0;
   for (const tensor of tensors.values()) parameters += tensor.elementCount;
   rows.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
@@ -58,12 +59,14 @@ function typeMix({ file }: View, width: number): string[] {
 }
 
 function tensorList({ file, tensors }: View, width: number): string[] {
+  const split = file.paths.length > 1;
   const columns = [
     { title: "name", min: 16 },
     { title: "type" },
     { title: "shape", min: 12 },
     { title: "bytes", align: "right" as const },
     { title: "offset", align: "right" as const },
+    ...(split ? [{ title: "file", align: "right" as const }] : []),
   ];
   const rows = tensors.map((tensor) => [
     escapeText(tensor.name),
@@ -71,6 +74,7 @@ function tensorList({ file, tensors }: View, width: number): string[] {
     shapeText(tensor.shape),
     humanBytes(tensor.byteLength),
     String(tensor.offset),
+    ...(split ? [String(file.paths.indexOf(tensor.path ?? "") + 1)] : []),
   ]);
   return section("Tensors", columns, rows, file.tensors.size, width);
 }

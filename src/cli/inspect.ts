@@ -1,5 +1,5 @@
 /** `gguf-native inspect`: what a file holds. For people see inspect-text.ts, for programs inspect-json.ts. */
-import { GgufError, type GgufFile, type GgufTensor, openSync } from "../index";
+import { GgufError, type GgufFile, type GgufModel, type GgufTensorInfo, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
 import { globMatcher } from "./glob";
 import { writeJson } from "./inspect-json";
@@ -30,21 +30,13 @@ Examples:
     model.gguf | jq -r '.metadata[].value'
 `;
 
-/** What there is to know about a tensor without its data. */
-export type TensorInfo = Pick<
-  GgufTensor,
-  "name" | "type" | "shape" | "elementCount" | "byteLength" | "offset" | "toJSON"
->;
-
 /** What to show. */
 export interface View {
   path: string;
-  file: Pick<GgufFile, "version" | "byteOrder" | "byteLength" | "alignment" | "metadata"> & {
-    tensors: ReadonlyMap<string, TensorInfo>;
-  };
+  file: GgufModel<GgufTensorInfo>;
   sections: { summary: boolean; tensors: boolean; metadata: boolean };
   /** Those that the filter lets through. */
-  tensors: readonly TensorInfo[];
+  tensors: readonly GgufTensorInfo[];
   keys: readonly string[];
 }
 
@@ -87,7 +79,7 @@ function openWhatIsThere(path: string): { file: GgufFile; trouble?: GgufError } 
 
 /** Tensors, weights and bytes of each type, the largest first. */
 export function typeTotals(
-  tensors: Iterable<TensorInfo>,
+  tensors: Iterable<GgufTensorInfo>,
 ): Map<string, { tensors: number; elements: number; bytes: number }> {
   const totals = new Map<string, { tensors: number; elements: number; bytes: number }>();
   for (const { type, elementCount, byteLength } of tensors) {

@@ -20,6 +20,9 @@ const HELP = `Usage: gguf-native COMMAND ...
   hash FILE...              SHA-256 of tensors and of the whole model
   diff A B                  in what two models differ, and by how much
   bench [FILE]              how fast this machine dequantizes
+  set FILE KEY VALUE        change, add or remove metadata
+  split FILE [PREFIX]       one model in several files
+  merge FILE OUT            a split model in one file
 
   gguf-native COMMAND --help   options and examples of a command
   gguf-native --version
@@ -36,6 +39,9 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   hash: () => import("./hash.js"),
   diff: () => import("./diff.js"),
   bench: () => import("./bench.js"),
+  set: () => import("./set.js"),
+  split: () => import("./split.js"),
+  merge: () => import("./merge.js"),
 };
 
 async function main([name, ...args]: string[]): Promise<number> {

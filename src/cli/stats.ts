@@ -4,12 +4,12 @@ import { expectPositionals, parse, UsageError, wholeNumber } from "./args";
 import { histogramLines, histogramSvg } from "./histogram";
 import { exactJson } from "./json";
 import type { Command } from "./main";
-import { writeFile } from "./output-file";
 import { selectTensors } from "./select";
 import { distributionOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
 import { heading, outputWidth, print } from "./terminal";
 import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
 import type { Scan } from "./work/scan";
+import { writeFiles } from "./writing";
 
 const HELP = `Usage: gguf-native stats FILE TENSOR... [options]
 
@@ -124,8 +124,10 @@ function shortNumber(value: number): string {
 async function writeSvg(path: string, { tensor, scan, counts }: TensorStats): Promise<void> {
   if (finiteCount(scan) === 0) throw new Error(`tensor '${tensor.name}' has no finite values to draw`);
   const title = `${escapeText(tensor.name)} (${tensor.type}, ${shapeText(tensor.shape)})`;
-  const svg = histogramSvg(title, scan, counts);
-  await writeFile(path, async (file) => {
-    await file.writeFile(svg);
-  });
+  const svg = Buffer.from(histogramSvg(title, scan, counts));
+  await writeFiles(path, [{ path, byteLength: svg.length, chunks: once(svg) }]);
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
 }

@@ -35,11 +35,11 @@ const UPDATE = 100;
 /** A line on standard error that says how far a command has got, where that is a terminal; gone once it is done. */
 export class Progress {
   readonly #label: string;
-  readonly #total: number;
   readonly #shown = process.stderr.isTTY && process.env.TERM !== "dumb";
   readonly #begin = performance.now();
   #last = 0;
   #done = 0;
+  #total: number;
 
   /** @param total how much there is to do, in bytes or in steps */
   constructor(label: string, total: number) {
@@ -47,14 +47,20 @@ export class Progress {
     this.#total = total;
   }
 
+  /** So much more is done. */
   advance(amount: number): void {
-    this.#done += amount;
+    this.update(this.#done + amount, this.#total);
+  }
+
+  /** So much is done, of so much. */
+  update(done: number, total: number): void {
+    this.#done = done;
+    this.#total = total;
     const now = performance.now();
     if (!this.#shown || now - this.#last < UPDATE) return;
     this.#last = now;
-    const seconds = Math.max(now - this.#begin, 1) / 1000;
-    const percent = Math.floor((this.#done / Math.max(this.#total, 1)) * 100);
-    const left = Math.ceil((seconds / this.#done) * (this.#total - this.#done));
+    const percent = Math.floor((done / Math.max(total, 1)) * 100);
+    const left = Math.ceil(((now - this.#begin) / 1000 / Math.max(done, 1)) * (total - done));
     const columns = process.stderr.columns || 80;
     const end = `  ${percent} %  ${left} s left`;
     process.stderr.write(`\r\x1b[K${this.#label.slice(0, Math.max(0, columns - end.length - 1))}${end}`);

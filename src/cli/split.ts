@@ -1,0 +1,43 @@
+/** `gguf-native split`: one model in several files. */
+import { statSync } from "node:fs";
+import { splitModel } from "../index";
+import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "./args";
+import type { Command } from "./main";
+import { print } from "./terminal";
+import { escapeText, humanBytes } from "./text";
+import { writing } from "./writing";
+
+const HELP = `Usage: gguf-native split FILE [PREFIX] --max-size SIZE | --max-tensors N
+
+Splits a model into PREFIX-00001-of-00003.gguf and so on; PREFIX is FILE without
+its ending where none is given. The first file holds the metadata, and the model
+opens as one from any of its files. All files appear once they are complete.
+
+  --max-size SIZE   most bytes of one file: a number, or one with K, M or G
+                    (1024-fold each); more only for a tensor that takes more
+  --max-tensors N   most tensors of one file
+
+Examples:
+  gguf-native split model.gguf --max-size 4G
+  gguf-native split model.gguf parts/model --max-tensors 128
+`;
+
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parse(args, {
+    "max-size": { type: "string" },
+    "max-tensors": { type: "string" },
+  });
+  const [path, prefix = path.replace(/\.gguf$/i, "")] = expectPositionals(positionals, "FILE", "[PREFIX]");
+  const maxBytes = byteCount("--max-size", values["max-size"]);
+  const maxTensors = wholeNumber("--max-tensors", values["max-tensors"], 1, 2 ** 31);
+  if (maxBytes === undefined && maxTensors === undefined) {
+    throw new UsageError("how large may a file be? --max-size or --max-tensors has to say");
+  }
+  const paths = await writing(path, (options) =>
+    splitModel(path, prefix, { ...options, maxBytes, maxTensors }),
+  );
+  print(...paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
+  return 0;
+}
+
+export const command: Command = { help: HELP, run };

@@ -1,0 +1,173 @@
+/** `gguf-native set`: what becomes of the file, as the reader and another one see it. */
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run } from "./support/cli";
+import { arr, str, writeGguf } from "./support/gguf-writer";
+import { sampleModel } from "./support/sample-model";
+
+writeFileSync(at("original.gguf"), sampleModel());
+const original = openSync(at("original.gguf"));
+const digests = json(["hash", "original.gguf"]).files[0].tensors;
+
+/** A copy to change; afterwards its tensors have to be what they were. */
+function changing(work: () => void, name = "model.gguf"): void {
+  copyFileSync(at("original.gguf"), at("model.gguf"));
+  work();
+  assert.deepEqual(json(["hash", name]).files[0].tensors, digests);
+  assert.match(output("verify", name), /^ok /);
+  assert.deepEqual(leftovers(), []);
+}
+
+/** The type and value of a key of a file. */
+function found(key: string, name = "model.gguf") {
+  const { metadata } = openSync(at(name));
+  return [metadata.typeOf(key), metadata.get(key)];
+}
+
+describe("a key that is there", () => {
+  test("keeps its type, and only the header is written where that fits", () => {
+    changing(() => {
+      const { ino } = statSync(at("model.gguf"));
+      assert.equal(
+        output("set", "model.gguf", "llama.context_length", "4096"),
+        "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nchanged in place\n",
+      );
+      assert.equal(statSync(at("model.gguf")).ino, ino);
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
+    });
+  });
+  test("a longer value: a changed copy takes the place of the file", () => {
+    changing(() => {
+      const name = "x".repeat(5000);
+      const stdout = output("set", "model.gguf", "general.name", name);
+      assert.match(stdout, /\nchanged rewritten\n$|\nrewritten\n$/);
+      assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
+      assert.deepEqual([...openSync(at("model.gguf")).metadata.keys()], [...original.metadata.keys()]);
+    });
+  });
+  test("gets another type with --type", () => {
+    changing(() => {
+      output("set", "model.gguf", "llama.context_length", "--type", "uint64", "18446744073709551615");
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+    });
+  });
+  test("with -o the file itself stays as it is", () => {
+    const before = readFileSync(at("original.gguf"));
+    changing(() => {
+      assert.match(output("set", "model.gguf", "general.name", "New", "-o", "out.gguf"), /in out\.gguf\n$/);
+      assert.deepEqual(found("general.name", "out.gguf")[1], "New");
+      assert.ok(readFileSync(at("model.gguf")).equals(before));
+    }, "out.gguf");
+  });
+});
+
+describe("a new key", () => {
+  test("with values of every kind", () => {
+    changing(() => {
+      const values: [args: string[], type: object, value: unknown][] = [
+        [["n", "-1", "--type", "int8"], { type: "int8" }, -1],
+        [["--type", "float32", "f", "-1.5e-3"], { type: "float32" }, Math.fround(-1.5e-3)],
+        [["g", "-inf", "--type", "float64"], { type: "float64" }, -Infinity],
+        [["b", "true", "--type", "bool"], { type: "bool" }, true],
+        [["s", "-", "--type", "string"], { type: "string" }, "-"],
+        [["e", "", "--type", "string"], { type: "string" }, ""],
+        [
+          ["a", "[1, 2]", "--type", "int32[]"],
+          { type: "array", elementType: "int32", length: 2 },
+          Int32Array.of(1, 2),
+        ],
+        [
+          ["l", '["a", "b"]', "--type", "string[]"],
+          { type: "array", elementType: "string", length: 2 },
+          ["a", "b"],
+        ],
+        [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
+        [["general.author", "7"], { type: "string" }, "7"],
+        [["--", "dash", "--text"], { type: "string" }, "--text"],
+      ];
+      for (const [args, type, value] of values) {
+        output("set", "model.gguf", ...args);
+        const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
+        assert.deepEqual(found(key), [type, value]);
+      }
+    });
+  });
+  test("of which the name would move a terminal", () => {
+    changing(() => {
+      const stdout = output("set", "model.gguf", EVIL, EVIL, "--type", "string");
+      expectTidy(stdout, Infinity);
+      assert.deepEqual(found(EVIL)[1], EVIL);
+    });
+  });
+});
+
+test("--remove", () => {
+  changing(() => {
+    const stdout = output("set", "model.gguf", "general.name", "--remove");
+    assert.match(stdout, /^- general\.name {2}string {2}Sample llama, random weights\n/);
+    assert.deepEqual(found("general.name"), [undefined, undefined]);
+    assert.equal(output("set", "model.gguf", "general.name", "--remove"), "general.name is not there\n");
+  });
+});
+
+test("another reader agrees", async () => {
+  const { gguf } = await import("@huggingface/gguf");
+  copyFileSync(at("original.gguf"), at("model.gguf"));
+  output("set", "model.gguf", "general.name", "A much longer name than there was before, so that all moves");
+  output("set", "model.gguf", "llama.rope.freq_base", "1e6", "--type", "float32");
+  const { metadata, tensorInfos } = await gguf(at("model.gguf"), { allowLocalFile: true });
+  const values = metadata as Record<string, unknown>;
+  assert.equal(values["general.name"], "A much longer name than there was before, so that all moves");
+  assert.equal(values["llama.rope.freq_base"], 1e6);
+  assert.equal(tensorInfos.length, original.tensors.size);
+});
+
+describe("failure leaves the file as it was", () => {
+  const before = readFileSync(at("original.gguf"));
+  for (const [args, message] of [
+    [["llama.context_length", "many"], /'many' is not a value of type uint32/],
+    [["llama.context_length", "4294967296"], /llama\.context_length/],
+    [["general.alignment", "64"], /general\.alignment is 32 and cannot be changed/],
+    [["", "x"], /key/],
+  ] as [string[], RegExp][]) {
+    test(args.join(" "), () => {
+      expectFailure(["set", "original.gguf", ...args], 1, message);
+      assert.ok(readFileSync(at("original.gguf")).equals(before));
+      assert.deepEqual(leftovers(), []);
+    });
+  }
+  test("wrong usage", () => {
+    expectFailure(["set", "original.gguf"], 2, /missing KEY/);
+    expectFailure(["set", "original.gguf", "k"], 2, /missing VALUE/);
+    expectFailure(["set", "original.gguf", "k", "v", "w"], 2, /unexpected argument 'w'/);
+    expectFailure(["set", "original.gguf", "k", "v", "--remove"], 2, /unexpected argument 'v'/);
+    expectFailure(
+      ["set", "original.gguf", "k", "--remove", "--type", "bool"],
+      2,
+      /either --remove or --type/,
+    );
+    expectFailure(["set", "original.gguf", "k", "v", "--type", "int7"], 2, /--type must be/);
+    assert.ok(readFileSync(at("original.gguf")).equals(before));
+  });
+  test("a file that is none, a folder that is not there", () => {
+    expectFailure(["set", "none.gguf", "k", "v"], 1, /none\.gguf/);
+    expectFailure(["set", "original.gguf", "k", "v", "-o", "missing/out.gguf"], 1, /missing\/out\.gguf/);
+    assert.ok(!existsSync(at("missing")));
+  });
+});
+
+test("a value of an array says what it is", () => {
+  writeFileSync(
+    at("array.gguf"),
+    writeGguf({
+      metadata: [
+        ["list", arr("string", ["a"])],
+        ["x", str("y")],
+      ],
+    }),
+  );
+  const { stdout } = run(["set", "array.gguf", "list", '["b", "c"]']);
+  assert.match(stdout, /^- list {2}string\[1\] {2}\["a"\]\n\+ list {2}string\[2\] {2}\["b", "c"\]\n/);
+});

@@ -1,0 +1,103 @@
+/** `gguf-native split` and `merge`, and split models in every other command. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { at, expectFailure, expectTidy, json, leftovers, output } from "./support/cli";
+import { sampleModel } from "./support/sample-model";
+
+writeFileSync(at("model.gguf"), sampleModel());
+const whole = output("hash", "--whole", "model.gguf").split(" ")[0];
+const hashOf = (name: string) => output("hash", "--whole", name).split(" ")[0];
+const parts = (folder: string) => readdirSync(at(folder)).sort();
+
+describe("split", () => {
+  test("by the number of tensors", () => {
+    mkdirSync(at("count"));
+    const stdout = output("split", "model.gguf", "count/part", "--max-tensors", "9");
+    const names = [1, 2, 3].map((i) => `part-0000${i}-of-00003.gguf`);
+    assert.deepEqual(parts("count"), names);
+    assert.deepEqual(
+      stdout.split("\n").map((line) => line.split(":")[0]),
+      [...names.map((name) => `count/${name}`), ""],
+    );
+    for (const name of names) {
+      assert.equal(hashOf(`count/${name}`), whole);
+      assert.match(output("verify", `count/${name}`), /20 tensors, 7\.08 M values/);
+    }
+    assert.equal(output("diff", "model.gguf", "count/part-00002-of-00003.gguf"), "no differences\n");
+  });
+  test("by size, under the name of the file where no other is given", () => {
+    mkdirSync(at("size"));
+    writeFileSync(at("size/m.gguf"), sampleModel());
+    output("split", "size/m.gguf", "--max-size", "2M");
+    const names = parts("size").filter((name) => name !== "m.gguf");
+    assert.ok(names.length > 2);
+    for (const name of names) {
+      assert.match(name, new RegExp(`^m-\\d{5}-of-0000${names.length}\\.gguf$`));
+      assert.ok(statSync(at(`size/${name}`)).size <= 2 ** 21);
+    }
+    assert.equal(hashOf(`size/${names[1]}`), whole);
+  });
+  test("wrong usage and impossible wishes", () => {
+    expectFailure(["split", "model.gguf"], 2, /how large may a file be/);
+    expectFailure(
+      ["split", "model.gguf", "--max-tensors", "0"],
+      2,
+      /--max-tensors must be a whole number from 1/,
+    );
+    for (const size of ["0", "x", "1X", "-1", "", "9999999999999T"]) {
+      expectFailure(["split", "model.gguf", `--max-size=${size}`], 2, /--max-size must be a number of bytes/);
+    }
+    expectFailure(["split", "model.gguf", "missing/part", "--max-tensors", "9"], 1, /missing\/part/);
+    expectFailure(["split", "none.gguf", "--max-tensors", "9"], 1, /none\.gguf/);
+    assert.deepEqual(leftovers(), []);
+  });
+});
+
+describe("merge", () => {
+  test("from any file, to what was split", () => {
+    for (const number of [1, 3]) {
+      const stdout = output("merge", `count/part-0000${number}-of-00003.gguf`, "merged.gguf");
+      assert.match(stdout, /^merged\.gguf: \d\.\d\d MiB\n$/);
+      assert.equal(hashOf("merged.gguf"), whole);
+      assert.equal(output("diff", "model.gguf", "merged.gguf"), "no differences\n");
+    }
+  });
+  test("a file that is missing", () => {
+    mkdirSync(at("gap"));
+    output("split", "model.gguf", "gap/part", "--max-tensors", "9");
+    unlinkSync(at("gap/part-00002-of-00003.gguf"));
+    for (const command of [
+      ["merge", "gap/part-00001-of-00003.gguf", "gap.gguf"],
+      ["verify", "gap/part-00003-of-00003.gguf"],
+    ]) {
+      expectFailure(command, 1, /part-00002-of-00003\.gguf/);
+    }
+    assert.ok(!existsSync(at("gap.gguf")));
+  });
+  test("wrong usage", () => {
+    expectFailure(["merge", "model.gguf"], 2, /missing OUT/);
+    expectFailure(["merge", "model.gguf", "a", "b"], 2, /unexpected argument 'b'/);
+  });
+});
+
+test("inspect says which file a tensor is in", () => {
+  const stdout = output("inspect", "count/part-00002-of-00003.gguf");
+  expectTidy(stdout);
+  assert.match(stdout, /\n {2}files +3\n/);
+  assert.match(stdout, /\n {2}blk\.0\.attn_norm\.weight +F32 +512 +2\.00 KiB +\d+ +1\n/);
+  assert.match(stdout, /\n {2}output_norm\.weight .* 3\n/);
+  const { paths, tensors } = json(["inspect", "count/part-00002-of-00003.gguf"]);
+  assert.deepEqual(
+    paths,
+    [1, 2, 3].map((i) => `count/part-0000${i}-of-00003.gguf`),
+  );
+  assert.equal(tensors.at(-1).path, paths[2]);
+});
+test("dequantize and stats read all of them", () => {
+  output("dequantize", "count/part-00003-of-00003.gguf", "--all", "-o", "split.safetensors");
+  output("dequantize", "model.gguf", "--all", "-o", "whole.safetensors");
+  assert.equal(statSync(at("split.safetensors")).size, statSync(at("whole.safetensors")).size);
+  const stats = (name: string) => json(["stats", name, "*ffn_down*"]).tensors;
+  assert.deepEqual(stats("count/part-00001-of-00003.gguf"), stats("model.gguf"));
+});
