@@ -1,6 +1,6 @@
 /** `gguf-native dequantize`: what it writes, read by others. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
   lstatSync,
@@ -273,7 +273,10 @@ test("what is not a regular file is written to, a link stays a link", unix, () =
   output(...sample, "-o", "link.bin");
   assert.ok(lstatSync(at("link.bin")).isSymbolicLink());
   assert.deepEqual(readFileSync(at("target.bin")), expectedBytes(tensor.name));
-  output(...sample, "-o", "/dev/null", "--format", "bin");
+  assert.equal(output(...sample, "-o", "/dev/null", "--format", "bin"), "");
+  const command = `"${process.execPath}" "${bin}" ${sample.join(" ")} -o /dev/stdout --format bin | cat`;
+  const { stdout } = spawnSync("sh", ["-c", command], { cwd: folder, maxBuffer: 2 ** 24 });
+  assert.deepEqual(stdout, expectedBytes(tensor.name));
   assert.ok(lstatSync("/dev/null").isCharacterDevice());
 });
 

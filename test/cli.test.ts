@@ -67,7 +67,7 @@ describe("usage", () => {
     }
     expectFailure(["inspect", "a", "b"], 2, /unexpected argument 'b'/);
     expectFailure(["bench", "a", "b"], 2, /unexpected argument 'b'/);
-    expectFailure(["diff", "a"], 2, /missing B/);
+    expectFailure(["diff", "a"], 2, /missing FILE/);
     expectFailure(["diff", "a", "b", "c"], 2, /unexpected argument 'c'/);
   });
   test("files that cannot be opened or are none exit with 1", () => {

@@ -32,7 +32,7 @@ type Positionals<N extends readonly string[]> = N extends readonly [
 
 /**
  * Checks the number of positional arguments against their names and returns them: a name in brackets may be absent, a
- * last name ending in "..." repeats.
+ * last name ending in "..." repeats. One that is called FILE has to be on this machine.
  */
 export function expectPositionals<const N extends readonly string[]>(
   positionals: readonly string[],
@@ -44,6 +44,14 @@ export function expectPositionals<const N extends readonly string[]>(
   if (!repeats && positionals.length > names.length) {
     throw new UsageError(`unexpected argument '${positionals[names.length]}'`);
   }
+  positionals.forEach((value, i) => {
+    if (
+      /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
+      /^https?:/i.test(value)
+    ) {
+      throw new UsageError(`only inspect and dequantize read URLs: download '${value}' first`);
+    }
+  });
   return positionals as readonly string[] as Positionals<N>;
 }
 

@@ -2,26 +2,28 @@
 import { mkdirSync, statSync } from "node:fs";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
-import { type DType, type GgmlType, type GgufTensor, ggmlTypes, openSync } from "../index";
+import { type DType, type GgmlType, GgufTensor, ggmlTypes, type RemoteGgufTensor } from "../index";
 import { dtypeBytes } from "../options";
 import type { Output } from "../writer/output-file";
 import { expectPositionals, oneOf, parse, UsageError } from "./args";
 import type { Command } from "./main";
+import { isUrl, openModel, REMOTE_HELP, REMOTE_OPTIONS } from "./model";
 import { npyHeader } from "./npy";
 import { safetensorsHeader } from "./safetensors";
 import { canDequantize, selectTensors } from "./select";
 import { scanRows, scanTensors } from "./statistics";
 import { heading, outputWidth, print } from "./terminal";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
-import { decodedAhead } from "./work/pieces";
+import { type DecodableTensor, decodedAhead } from "./work/pieces";
 import type { Scan } from "./work/scan";
 import { writeFiles } from "./writing";
 
-const HELP = `Usage: gguf-native dequantize FILE TENSOR... [-o OUT] [options]
-       gguf-native dequantize FILE --all -o OUT [options]
+const HELP = `Usage: gguf-native dequantize FILE|URL TENSOR... [-o OUT] [options]
+       gguf-native dequantize FILE|URL --all -o OUT [options]
 
 Turns tensors into numbers. TENSOR is a name or a glob (* ? [a-z]). Without -o,
-shows a summary of one tensor and its first values.
+shows a summary of one tensor of a file and its first values. Of a file on a
+server only the tensors asked for are fetched.
 
   -o, --output OUT   where to: a file that ends in .npy (NumPy), .safetensors or
                      .bin (the bare values, little-endian), or for a file per
@@ -31,7 +33,7 @@ shows a summary of one tensor and its first values.
   --dtype TYPE       f32 (default), f16 or bf16; NumPy has no bf16
   --format FORMAT    npy, safetensors or bin, whatever OUT is called; in folders
                      npy where nothing is said
-
+${REMOTE_HELP}
 Rows come out as rows: what 'inspect' shows as 4096 x 32 has the shape
 (32, 4096) in .npy and .safetensors. Memory use does not depend on the sizes of
 tensors. An existing file is replaced once the new one is complete. In a folder,
@@ -57,10 +59,11 @@ async function run(args: string[]): Promise<number> {
     format: { type: "string" },
     all: { type: "boolean" },
     exclude: { type: "string", multiple: true },
+    ...REMOTE_OPTIONS,
   });
   const [path, ...patterns] = expectPositionals(
     positionals,
-    "FILE",
+    "FILE|URL",
     values.all ? "[TENSOR...]" : "TENSOR...",
   );
   const { output, exclude } = values;
@@ -69,9 +72,15 @@ async function run(args: string[]): Promise<number> {
   if (output === undefined && values.dtype !== undefined) throw new UsageError("--dtype needs -o");
   if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
 
-  const file = openSync(path, { partial: true });
+  if (output === undefined && isUrl(path)) throw new UsageError("tensors of a URL need -o");
+  const file = await openModel(path, !isUrl(path), values.header);
   try {
-    const tensors = selectTensors(file, path, values.all ? undefined : patterns, exclude);
+    const tensors = selectTensors<GgufTensor | RemoteGgufTensor>(
+      file,
+      path,
+      values.all ? undefined : patterns,
+      exclude,
+    );
     if (target === undefined) {
       if (tensors.length > 1)
         throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
@@ -111,9 +120,9 @@ function checkOutput(output: string, wanted: string | undefined, dtype: DType): 
 function planned(
   { output, format, isFolder }: Target,
   dtype: DType,
-  tensors: readonly GgufTensor[],
+  tensors: readonly DecodableTensor[],
 ): Output[] {
-  const one = (path: string, ...tensors: GgufTensor[]): Output => {
+  const one = (path: string, ...tensors: DecodableTensor[]): Output => {
     const shape = tensors[0]?.shape ?? [];
     const headers = {
       npy: () => npyHeader(dtype as Exclude<DType, "bf16">, shape),
@@ -138,11 +147,11 @@ function planned(
   return [one(output, ...tensors)];
 }
 
-function elementsOf(tensors: readonly GgufTensor[]): number {
+function elementsOf(tensors: readonly DecodableTensor[]): number {
   return tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
 }
 
-function dataBytes(tensors: readonly GgufTensor[], dtype: DType): number {
+function dataBytes(tensors: readonly DecodableTensor[], dtype: DType): number {
   return elementsOf(tensors) * dtypeBytes(dtype);
 }
 
@@ -150,7 +159,7 @@ function dataBytes(tensors: readonly GgufTensor[], dtype: DType): number {
 async function* contents(
   header: Uint8Array,
   dtype: DType,
-  tensors: readonly GgufTensor[],
+  tensors: readonly DecodableTensor[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
   yield header;
   for (const tensor of tensors) {
@@ -170,22 +179,29 @@ function fileName(name: string): string {
   });
 }
 
-async function writeAll(target: Target, dtype: DType, tensors: readonly GgufTensor[]): Promise<void> {
+async function writeAll(target: Target, dtype: DType, tensors: readonly DecodableTensor[]): Promise<void> {
   const { output, isFolder } = target;
   const outputs = planned(target, dtype, tensors);
-  tensors.forEach(checkReadable);
+  for (const tensor of tensors) await checkReadable(tensor);
   if (isFolder) mkdirSync(output, { recursive: true });
   await writeFiles(output, outputs);
+  // What is no file may be this very output: it gets the values and nothing else.
+  if (!isFolder && !statSync(output).isFile()) return;
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;
   const size = `${dtype}, ${humanBytes(dataBytes(tensors, dtype))}`;
   print(`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`);
 }
 
-/** Fails for a tensor of an unknown type or whose data is cut off, before anything is written: tries its last block. */
-function checkReadable(tensor: GgufTensor): void {
+/**
+ * Fails for a tensor of an unknown type or whose data is cut off, before anything is written: tries its last block. What
+ * a server has was checked when it was opened.
+ */
+async function checkReadable(tensor: DecodableTensor): Promise<void> {
   const { type, elementCount } = tensor;
-  const blockSize = canDequantize(tensor) ? ggmlTypes[type as GgmlType].blockSize : 1;
-  tensor.dequantizeSync({ start: Math.max(0, elementCount - blockSize) });
+  const known = canDequantize(tensor);
+  if (known && !(tensor instanceof GgufTensor)) return;
+  const blockSize = known ? ggmlTypes[type as GgmlType].blockSize : 1;
+  await tensor.dequantize({ start: Math.max(0, elementCount - blockSize) });
 }
 
 async function summarise(path: string, tensor: GgufTensor): Promise<void> {

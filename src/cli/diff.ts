@@ -56,7 +56,7 @@ interface Differences {
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = parse(args, { json: { type: "boolean" } });
-  const paths = expectPositionals(positionals, "A", "B");
+  const paths = expectPositionals(positionals, "FILE", "FILE");
   const a = openSync(paths[0]);
   const b = openSync(paths[1]);
   try {

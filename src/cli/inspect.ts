@@ -1,29 +1,32 @@
 /** `gguf-native inspect`: what a file holds. For people see inspect-text.ts, for programs inspect-json.ts. */
-import { GgufError, type GgufFile, type GgufModel, type GgufTensorInfo, openSync } from "../index";
+import { GgufError, type GgufFile, type GgufModel, type GgufTensorInfo, type RemoteGgufFile } from "../index";
 import { expectPositionals, parse } from "./args";
 import { globMatcher } from "./glob";
 import { writeJson } from "./inspect-json";
 import { report } from "./inspect-text";
 import type { Command } from "./main";
+import { openModel, REMOTE_HELP, REMOTE_OPTIONS } from "./model";
 import { complain, print } from "./terminal";
 
-const HELP = `Usage: gguf-native inspect FILE [--tensors] [--metadata] [options]
+const HELP = `Usage: gguf-native inspect FILE|URL [--tensors] [--metadata] [options]
 
 Shows what a GGUF file holds: a summary, then every tensor, then every metadata
-key. Shapes are as stored: the contiguous dimension first.
+key. Shapes are as stored: the contiguous dimension first. Of a file on a server
+only the header is fetched.
 
-  --tensors       only the tensors
-  --metadata      only the metadata
-  --filter GLOB   only tensors and keys with such names (* ? [a-z])
-  --json          everything, exactly: long arrays in full, 64-bit integers as
-                  strings, as are the numbers that JSON lacks ("NaN",
-                  "Infinity", "-0"); the bytes of text that is not UTF-8 in
-                  hexadecimal
-
+  --tensors           only the tensors
+  --metadata          only the metadata
+  --filter GLOB       only tensors and keys with such names (* ? [a-z])
+  --json              everything, exactly: long arrays in full, 64-bit integers
+                      as strings, as are the numbers that JSON lacks ("NaN",
+                      "Infinity", "-0"); the bytes of text that is not UTF-8 in
+                      hexadecimal
+${REMOTE_HELP}
 A file whose tensor data is cut off is shown all the same; the exit code is 1.
 
 Examples:
   gguf-native inspect model.gguf
+  gguf-native inspect https://example.com/model.gguf
   gguf-native inspect --tensors --filter '*.attn_?.weight' model.gguf
   gguf-native inspect --json model.gguf | jq '.metadata["general.name"].value'
   gguf-native inspect --json --metadata --filter tokenizer.chat_template \\
@@ -46,14 +49,15 @@ async function run(args: string[]): Promise<number> {
     tensors: { type: "boolean" },
     metadata: { type: "boolean" },
     filter: { type: "string" },
+    ...REMOTE_OPTIONS,
   });
-  const [path] = expectPositionals(positionals, "FILE");
+  const [path] = expectPositionals(positionals, "FILE|URL");
   const all = !values.tensors && !values.metadata;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = globMatcher(values.filter ?? "*");
-  const { file, trouble } = openWhatIsThere(path);
+  const { file, trouble } = await openWhatIsThere(path, values.header);
   try {
-    const tensors = Array.from(file.tensors.values()).filter(({ name }) => matches(name));
+    const tensors = Array.from<GgufTensorInfo>(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
     const view = { path, file, sections, tensors, keys };
     if (values.json) writeJson(view, (text) => process.stdout.write(text));
@@ -67,13 +71,16 @@ async function run(args: string[]): Promise<number> {
 
 export const command: Command = { help: HELP, run };
 
-/** Opens a file even if its tensor data is cut off, and says so. */
-function openWhatIsThere(path: string): { file: GgufFile; trouble?: GgufError } {
+/** Opens a model even if its tensor data is cut off, and says so. */
+async function openWhatIsThere(
+  path: string,
+  headers: readonly string[] | undefined,
+): Promise<{ file: GgufFile | RemoteGgufFile; trouble?: GgufError }> {
   try {
-    return { file: openSync(path) };
+    return { file: await openModel(path, false, headers) };
   } catch (error) {
     if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
-    return { file: openSync(path, { partial: true }), trouble: error };
+    return { file: await openModel(path, true, headers), trouble: error };
   }
 }
 

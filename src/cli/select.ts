@@ -1,5 +1,5 @@
 /** Which tensors the arguments of a command mean. */
-import { GgufError, type GgufFile, type GgufTensor, ggmlTypes } from "../index";
+import { GgufError, type GgufModel, type GgufTensorInfo, ggmlTypes } from "../index";
 import { globMatcher, isGlob } from "./glob";
 
 /**
@@ -7,12 +7,12 @@ import { globMatcher, isGlob } from "./glob";
  * tensor or else a glob, and has to name at least one. Those that a glob of `exclude` matches are left out.
  * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND
  */
-export function selectTensors(
-  file: Pick<GgufFile, "tensor" | "tensors">,
+export function selectTensors<T extends GgufTensorInfo>(
+  file: GgufModel<T>,
   path: string,
   patterns: readonly string[] | undefined,
   exclude: readonly string[] = [],
-): GgufTensor[] {
+): T[] {
   const names = new Set(patterns === undefined ? file.tensors.keys() : []);
   for (const pattern of patterns ?? []) {
     const found =
@@ -39,6 +39,6 @@ function nothingLeft(path: string, detail: string): GgufError {
 }
 
 /** Whether a tensor's type is one that can be turned into numbers. */
-export function canDequantize({ type }: GgufTensor): boolean {
+export function canDequantize({ type }: GgufTensorInfo): boolean {
   return Object.hasOwn(ggmlTypes, type);
 }

@@ -1,8 +1,9 @@
 /** Running the command line as it was built, in a folder of the calling test file. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
 import { type GgufSpec, writeGguf } from "./gguf-writer";
@@ -28,6 +29,17 @@ export function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Outco
     ...options,
     maxBuffer: 2 ** 28,
   });
+  return { status, stdout, stderr, lines: stdout.split("\n") };
+}
+
+/** The same while this process goes on, for commands that talk to it. */
+export async function runMeanwhile(args: readonly string[]): Promise<Outcome> {
+  const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
+  const [stdout, stderr, status] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise<number | null>((resolve) => child.once("close", resolve)),
+  ]);
   return { status, stdout, stderr, lines: stdout.split("\n") };
 }
 

@@ -1,5 +1,12 @@
 /** Tensors in pieces, so that memory stays bounded however large they are. All counts are elements. */
-import { allocate, type Dequantized, type DType, type GgufFile, type GgufTensor } from "../../index";
+import {
+  allocate,
+  type Dequantized,
+  type DType,
+  type GgufFile,
+  type GgufTensor,
+  type GgufTensorInfo,
+} from "../../index";
 
 /** A part of a tensor: whole blocks. */
 export interface Part {
@@ -7,6 +14,9 @@ export interface Part {
   start: number;
   end: number;
 }
+
+/** A tensor in a file or on a server. */
+export type DecodableTensor = GgufTensorInfo & Pick<GgufTensor, "dequantize">;
 
 /** What one task of a worker is about: enough to make its round trip cheap, little enough to share work out evenly. */
 const TASK_ELEMENTS = 2 ** 22;
@@ -56,7 +66,7 @@ export function partReader(
 
 /** Yields all of a tensor; the next piece is decoded on the addon's threads while the caller writes this one. */
 export async function* decodedAhead<D extends DType>(
-  tensor: GgufTensor,
+  tensor: DecodableTensor,
   dtype: D,
 ): AsyncGenerator<Dequantized<D>> {
   const todo = ranges(0, tensor.elementCount, WRITTEN_ELEMENTS);
