@@ -25,14 +25,14 @@ Turns tensors into numbers. TENSOR is a name or a glob (* ? [a-z]). Without -o,
 shows a summary of one tensor of a file and its first values. Of a file on a
 server only the tensors asked for are fetched.
 
-  -o, --output OUT   where to: a file that ends in .npy (NumPy), .safetensors or
-                     .bin (the bare values, little-endian), or for a file per
-                     tensor a folder: an existing one, or a name that ends in /
-  --all              every tensor
-  --exclude GLOB     but not these; more than once for more
-  --dtype TYPE       f32 (default), f16 or bf16; NumPy has no bf16
-  --format FORMAT    npy, safetensors or bin, whatever OUT is called; in folders
-                     npy where nothing is said
+  -o, --output OUT    where to: a file that ends in .npy (NumPy), .safetensors
+                      or .bin (the bare values, little-endian), or for a file
+                      per tensor a folder: one that is there, or OUT/
+  --all               every tensor
+  --exclude GLOB      but not these; more than once for more
+  --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
+  --format FORMAT     npy, safetensors or bin, whatever OUT is called; in
+                      folders npy where nothing is said
 ${REMOTE_HELP}
 Rows come out as rows: what 'inspect' shows as 4096 x 32 has the shape
 (32, 4096) in .npy and .safetensors. Memory use does not depend on the sizes of
