@@ -69,8 +69,14 @@ export function buildVariant(variant, settings, env = process.env) {
   run("cmake", ["--build", folder, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
 }
 
-/** Compiles the tests and their support code to build/test. */
-export function buildTests() {
+/** Compiles the examples to build/examples. */
+export function buildExamples() {
   if (!existsSync(join(root, "dist", "index.d.ts"))) buildSources();
+  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.examples.json");
+}
+
+/** Compiles the tests and their support code to build/test, and the examples, which some tests are about. */
+export function buildTests() {
+  buildExamples();
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.test.json");
 }

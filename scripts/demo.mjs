@@ -1,10 +1,10 @@
 // `npm run demo [path]`: inspects a model, dequantizes every tensor, and compares the native kernels with the
 // TypeScript reference for every type. Without a path it makes a small sample model first.
-import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { writeSample } from "./sample.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -23,17 +23,6 @@ dequantizeAll(path);
 
 section("Every type: native against plain TypeScript");
 compareTypes();
-
-/** A llama in miniature, in a mix of types, with random weights. */
-function writeSample() {
-  const { sampleModel } = support("sample-model.js");
-  const folder = join(root, "build", "demo");
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, "sample.gguf");
-  writeFileSync(file, sampleModel());
-  console.log(`Wrote the sample model ${relative(process.cwd(), file)}`);
-  return file;
-}
 
 /** Decodes the whole file once. */
 function dequantizeAll(file) {

@@ -1,0 +1,47 @@
+/** Choosing the next token. */
+import { topK } from "../vectors";
+import { softmax } from "./operations";
+
+/** Chooses a token by the logits of all. */
+export type Sampler = (logits: Float32Array) => number;
+
+/** The most probable token. */
+export const greedy: Sampler = (logits) => {
+  let best = 0;
+  for (let i = 1; i < logits.length; i++) if (logits[i]! > logits[best]!) best = i;
+  return best;
+};
+
+/** One of the `k` most probable tokens, by chance: the same choices for the same `seed`, a whole number. */
+export function topKSampler(k: number, seed: number): Sampler {
+  const random = randomNumbers(seed);
+  return (logits) => {
+    const candidates = topK(logits, k);
+    const probabilities = Float32Array.from(candidates, (token) => logits[token]!);
+    softmax(probabilities);
+    let left = random();
+    const chosen = probabilities.findIndex((probability) => {
+      left -= probability;
+      return left < 0;
+    });
+    return candidates.at(chosen)!; // at(-1) where rounding left a little over
+  };
+}
+
+/** The tokens that are most probable next, with their probabilities. */
+export function mostProbable(logits: Float32Array, count: number): { token: number; probability: number }[] {
+  const probabilities = logits.slice();
+  softmax(probabilities);
+  return topK(logits, count).map((token) => ({ token, probability: probabilities[token]! }));
+}
+
+/** Numbers from 0 up to 1 that depend on the seed alone: a counter, scrambled (splitmix32). */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let bits = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
+    return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,32 @@
+/** What the examples do with vectors of float32. */
+
+/** The sum of `a[aStart + i] * b[bStart + i]` over `length` elements. */
+export function dot(
+  a: Float32Array,
+  aStart: number,
+  b: Float32Array,
+  bStart: number,
+  length: number,
+): number {
+  // Four sums do not wait for one another, as one would for the addition before it.
+  let s0 = 0;
+  let s1 = 0;
+  let s2 = 0;
+  let s3 = 0;
+  let i = 0;
+  for (; i + 3 < length; i += 4) {
+    s0 += a[aStart + i]! * b[bStart + i]!;
+    s1 += a[aStart + i + 1]! * b[bStart + i + 1]!;
+    s2 += a[aStart + i + 2]! * b[bStart + i + 2]!;
+    s3 += a[aStart + i + 3]! * b[bStart + i + 3]!;
+  }
+  for (; i < length; i++) s0 += a[aStart + i]! * b[bStart + i]!;
+  return s0 + s1 + (s2 + s3);
+}
+
+/** The indexes of the `k` greatest values, the greatest first; of equal ones the lower index first. */
+export function topK(values: Float32Array, k: number): number[] {
+  const order = Uint32Array.from(values, (_, i) => i);
+  order.sort((a, b) => values[b]! - values[a]! || a - b);
+  return Array.from(order.subarray(0, k));
+}

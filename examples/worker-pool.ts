@@ -1,0 +1,82 @@
+/** One layer's weights in shared memory, used by every thread of a pool. `npm run example -- worker-pool --help` */
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { openSync } from "gguf-native";
+import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
+import { multiplyRows } from "./worker-pool/mat-vec";
+import { MatVecPool } from "./worker-pool/pool";
+
+const USAGE = `Usage: worker-pool MODEL.gguf [options]
+
+Dequantizes the matrices of one layer into SharedArrayBuffers, multiplies each
+with a vector on several threads and on one, and compares time and results.
+
+  --layer N      which layer (default 0)
+  --threads N    how many threads (default: as many as the machine runs at once)
+  --repeat N     how often each product is made (default 10)
+`;
+
+/** Zeros in memory that threads can share. */
+function sharedZeros(length: number): Float32Array {
+  return new Float32Array(new SharedArrayBuffer(4 * length));
+}
+
+/** Milliseconds of the fastest of `times` runs. */
+async function fastest(times: number, run: () => void | Promise<void>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < times; i++) {
+    const begin = performance.now();
+    await run();
+    least = Math.min(least, performance.now() - begin);
+  }
+  return least;
+}
+
+runExample(USAGE, async (args) => {
+  const { values: options, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      layer: { type: "string", default: "0" },
+      threads: { type: "string", default: String(availableParallelism()) },
+      repeat: { type: "string", default: "10" },
+    },
+  });
+  const path = onlyModel(positionals);
+  const layer = wholeNumber("--layer", options.layer, 0);
+  const threads = wholeNumber("--threads", options.threads, 1);
+  const repeat = wholeNumber("--repeat", options.repeat, 1);
+
+  using file = openSync(path);
+  const tensors = [...file.tensors.values()].filter(
+    ({ name, shape }) => name.startsWith(`blk.${layer}.`) && shape.length === 2,
+  );
+  if (tensors.length === 0) throw new UsageError(`the model has no matrices in a layer ${layer}`);
+
+  const pool = new MatVecPool(threads);
+  try {
+    for (const tensor of tensors) {
+      const [columns, rows] = tensor.shape as [number, number];
+      const matrix = sharedZeros(tensor.elementCount);
+      await tensor.dequantize({ out: matrix }); // straight into the shared memory, on every core
+      const x = sharedZeros(columns);
+      x.forEach((_, i) => {
+        x[i] = Math.sin(i);
+      });
+      const y = sharedZeros(rows);
+      const expected = new Float32Array(rows);
+
+      const one = await fastest(repeat, () => multiplyRows(matrix, x, expected, 0, rows));
+      const all = await fastest(repeat, () => pool.multiply(matrix, x, y));
+      if (!y.every((value, row) => Object.is(value, expected[row]))) {
+        throw new Error(`${tensor.name}: the threads' result is another than that of one thread`);
+      }
+      console.log(
+        `${tensor.name}  ${tensor.type}  ${columns} x ${rows}: one thread ${one.toFixed(2)} ms, ` +
+          `${threads} threads ${all.toFixed(2)} ms, same result`,
+      );
+    }
+  } finally {
+    await pool.close();
+  }
+});

@@ -1,0 +1,33 @@
+/** Threads that multiply matrices with vectors, all in the same memory. */
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import type { Share } from "./worker";
+
+export class MatVecPool {
+  readonly #workers: readonly Worker[];
+
+  constructor(threads: number) {
+    const file = require.resolve("./worker");
+    this.#workers = Array.from({ length: threads }, () => new Worker(file));
+  }
+
+  /**
+   * Writes the product of a matrix, given row by row, and the vector `x` to `y`, each thread some of the rows. All
+   * three lie in SharedArrayBuffers: a message to a thread carries references, not numbers. One product at a time.
+   */
+  async multiply(matrix: Float32Array, x: Float32Array, y: Float32Array): Promise<void> {
+    const threads = this.#workers.length;
+    const rowsBefore = (thread: number): number => Math.floor((thread * y.length) / threads);
+    await Promise.all(
+      this.#workers.map(async (worker, i) => {
+        const share: Share = { matrix, x, y, first: rowsBefore(i), last: rowsBefore(i + 1) };
+        worker.postMessage(share);
+        await once(worker, "message"); // rejects where the thread failed
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.terminate()));
+  }
+}

@@ -1,0 +1,18 @@
+/** One thread of a {@link MatVecPool}: computes the rows it is told to, and says when it is done. */
+import { parentPort } from "node:worker_threads";
+import { multiplyRows } from "./mat-vec";
+
+/** What a thread is to do. The arrays lie in memory that all threads share. */
+export interface Share {
+  matrix: Float32Array;
+  x: Float32Array;
+  y: Float32Array;
+  /** Rows `first` to `last` of `matrix`. */
+  first: number;
+  last: number;
+}
+
+parentPort?.on("message", ({ matrix, x, y, first, last }: Share) => {
+  multiplyRows(matrix, x, y, first, last);
+  parentPort?.postMessage("done");
+});
