@@ -1,6 +1,7 @@
 /** Which kernels run on this machine. */
 import { native } from "./native";
 
+/** What {@link cpu} tells. */
 export interface CpuInfo {
   /** The instruction set in use: `"avx512"`, `"avx2"`, `"neon"` or `"scalar"`. */
   isa: string;

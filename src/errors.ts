@@ -52,6 +52,7 @@ export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: st
  * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
  */
 export class GgufError extends Error {
+  /** What went wrong, one of {@link GgufErrorCode}: for programs, as the message is for people. */
   readonly code: string;
   /** The file, as it was passed to `open`; absent for bytes in memory. */
   declare readonly path?: string;
@@ -67,6 +68,7 @@ export class GgufError extends Error {
     };
   }
 
+  /** @ignore */
   constructor(code: GgufErrorCode | (string & {}), detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
     const subject =

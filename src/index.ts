@@ -3,6 +3,8 @@
  *
  * Open a file with {@link openSync} or {@link open}, look at its `metadata` and `tensors`, and turn a tensor into
  * numbers with {@link GgufTensor.dequantizeSync} or {@link GgufTensor.dequantize}.
+ *
+ * @module gguf-native
  */
 export { type CpuInfo, cpu } from "./cpu";
 export { dequantize, dequantizeSync } from "./dequantize";

@@ -54,8 +54,18 @@ export type GgufTypeName = (typeof TYPE_NAMES)[number];
 
 /** The declared type of a metadata value. */
 export type GgufValueType =
-  | { type: Exclude<GgufTypeName, "array"> }
-  | { type: "array"; elementType: GgufTypeName; length: number };
+  | {
+      /** The type of a single value. */
+      type: Exclude<GgufTypeName, "array">;
+    }
+  | {
+      /** An array. */
+      type: "array";
+      /** What every element of it is. */
+      elementType: GgufTypeName;
+      /** How many elements there are. */
+      length: number;
+    };
 
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
@@ -89,6 +99,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return this.#positions().size;
   }
 
+  /** Whether there is such a key. Decodes nothing. */
   has(key: string): boolean {
     return this.#find(key) !== undefined;
   }
@@ -105,22 +116,27 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return position === undefined ? undefined : this.#value(position);
   }
 
+  /** The keys. Decodes nothing. */
   keys(): MapIterator<string> {
     return this.#positions().keys();
   }
 
+  /** The values; each is decoded when its turn comes. */
   *values(): MapIterator<GgufValue> {
     for (const position of this.#positions().values()) yield this.#value(position);
   }
 
+  /** Keys with their values; each is decoded when its turn comes. */
   *entries(): MapIterator<[string, GgufValue]> {
     for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
   }
 
+  /** As {@link entries}. */
   [Symbol.iterator](): MapIterator<[string, GgufValue]> {
     return this.entries();
   }
 
+  /** Calls `callback` with every value, decoded, and its key. */
   forEach(
     callback: (value: GgufValue, key: string, map: ReadonlyMap<string, GgufValue>) => void,
     thisArg?: unknown,

@@ -21,7 +21,10 @@ interface OutArrays {
   bf16: Uint16Array;
 }
 
-/** The array that is made for weights of a {@link DType} where none is given. */
+/**
+ * The array that is made for weights of a {@link DType} where none is given: `Float32Array` for f32, `Uint16Array` of
+ * bits for f16 and bf16.
+ */
 export type Dequantized<D extends DType = DType> = ResultArrays[D];
 
 /**

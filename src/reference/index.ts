@@ -4,6 +4,8 @@
  *
  * To add a type: write its decoder, with its byte diagram and formula, in the file of its family and it is in that
  * file's table; a new family is one more line below.
+ *
+ * @module gguf-native/reference
  */
 import {
   checkBlocks,
