@@ -15,7 +15,7 @@ vocabulary has it ("▁king", "Ġking"); "king" finds these too.
 `;
 
 /** Rows that are dequantized at a time, while those before them are searched. */
-const ROWS_AT_ONCE = 4096;
+const ROWS_AT_ONCE = 512;
 
 /** The cosine of the angle between `query` and every row of `tensor`. */
 async function cosines(tensor: GgufTensor, query: Float32Array): Promise<Float32Array> {

@@ -78,7 +78,8 @@ runExample(USAGE, async (args) => {
   process.stdout.write("\n");
   const rate = (tokens: number, ms: number): string => `${((tokens / ms) * 1000).toFixed(1)} tokens/s`;
   console.error(
-    `weights ready after ${(loaded - begin).toFixed(0)} ms; ${prompt.length} tokens read at ` +
-      `${rate(prompt.length, read - loaded)}, ${added} written at ${rate(added, performance.now() - read)}`,
+    `weights ready after ${(loaded - begin).toFixed(0)} ms, in ${(llama.residentBytes / 2 ** 20).toFixed(1)} MiB; ` +
+      `${prompt.length} tokens read at ${rate(prompt.length, read - loaded)}, ` +
+      `${added} written at ${rate(added, performance.now() - read)}`,
   );
 });

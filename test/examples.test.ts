@@ -56,9 +56,16 @@ describe("llama", () => {
   const prompt = ["--prompt", "token7 token8"];
 
   test("continues a text, the same with weights dequantized per use", () => {
-    const text = runWell("llama", model, ...prompt, "--tokens", "5");
-    assert.match(text, /^token7 token8( token\d+){5}\n$/);
-    assert.equal(runWell("llama", model, ...prompt, "--tokens", "5", "--per-use"), text);
+    const resident = run("llama", model, ...prompt, "--tokens", "5");
+    assert.match(resident.stdout, /^token7 token8( token\d+){5}\n$/);
+    // 2 layers of 3,014,656 weights, and 2,048 tokens of 512, four bytes each.
+    assert.match(
+      resident.stderr,
+      /^weights ready after \d+ ms, in 27\.0 MiB; \d+ tokens read at .* 5 written at/,
+    );
+    const perUse = run("llama", model, ...prompt, "--tokens", "5", "--per-use");
+    assert.equal(perUse.stdout, resident.stdout);
+    assert.match(perUse.stderr, /^weights ready after \d+ ms, in 0\.0 MiB; /);
   });
 
   test("chooses by chance with --top-k, the same for the same --seed", () => {

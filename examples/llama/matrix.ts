@@ -12,11 +12,18 @@ type ReadSlice = (start: number, end: number) => Float32Array;
 export class Matrix {
   readonly rows: number;
   readonly columns: number;
+  /** Bytes of memory that its weights take, besides the file's. */
+  readonly residentBytes: number;
   readonly #read: ReadSlice;
 
-  private constructor({ shape: [columns = 1, rows = 1] }: GgufTensor, read: ReadSlice) {
+  private constructor(
+    { shape: [columns = 1, rows = 1] }: GgufTensor,
+    residentBytes: number,
+    read: ReadSlice,
+  ) {
     this.rows = rows;
     this.columns = columns;
+    this.residentBytes = residentBytes;
     this.#read = read;
   }
 
@@ -24,13 +31,13 @@ export class Matrix {
   static async resident(tensor: GgufTensor): Promise<Matrix> {
     const values = new Float32Array(new SharedArrayBuffer(4 * tensor.elementCount));
     await tensor.dequantize({ out: values }); // on every core, straight into the shared memory
-    return new Matrix(tensor, (start, end) => values.subarray(start, end));
+    return new Matrix(tensor, values.byteLength, (start, end) => values.subarray(start, end));
   }
 
   /** Takes no memory besides one slice: the weights stay quantized, in the file's mapping. */
   static perUse(tensor: GgufTensor): Matrix {
     let scratch = new Float32Array(0);
-    return new Matrix(tensor, (start, end) => {
+    return new Matrix(tensor, 0, (start, end) => {
       if (scratch.length < end - start) scratch = new Float32Array(end - start);
       return tensor.dequantizeSync({ start, end, out: scratch.subarray(0, end - start) });
     });

@@ -73,6 +73,12 @@ export class Llama {
     return llama;
   }
 
+  /** Bytes of memory that the weights of all matrices take, besides the file's. */
+  get residentBytes(): number {
+    const matrices = [this.output, ...this.layers.flatMap((layer) => Object.values(layer))];
+    return matrices.reduce((sum, matrix) => sum + (matrix instanceof Matrix ? matrix.residentBytes : 0), 0);
+  }
+
   /** Room for a conversation of up to `capacity` tokens. */
   createCache(capacity: number): KvCache {
     return new KvCache(this.config, capacity);
