@@ -29,10 +29,10 @@ function runWell(example: string, ...args: string[]): string {
   return stdout;
 }
 
-// Many processes, which take long to start under an emulator.
-const skip = emulated && "what arguments mean does not depend on the processor";
+/** For tests of what does not depend on the processor: an emulated one takes ten seconds for every process. */
+const quick = { skip: emulated && "takes long on an emulated processor, and does not depend on it" };
 
-describe("every example", { skip }, () => {
+describe("every example", quick, () => {
   for (const [example, args] of [
     ["llama", ["--prompt", "a"]],
     ["embeddings", ["--token", "1"]],
@@ -68,7 +68,7 @@ describe("llama", () => {
     assert.match(perUse.stderr, /^weights ready after \d+ ms, in 0\.0 MiB; /);
   });
 
-  test("chooses by chance with --top-k, the same for the same --seed", () => {
+  test("chooses by chance with --top-k, the same for the same --seed", quick, () => {
     const text = (seed: string): string =>
       runWell("llama", model, ...prompt, "--tokens", "8", "--top-k", "50", "--seed", seed);
     const first = text("1");
@@ -77,7 +77,7 @@ describe("llama", () => {
     assert.notEqual(text("2"), first);
   });
 
-  test("lists the most probable tokens, the one that it would choose first", () => {
+  test("lists the most probable tokens, the one that it would choose first", quick, () => {
     const lines = runWell("llama", model, ...prompt, "--next", "3")
       .trimEnd()
       .split("\n");
@@ -86,7 +86,7 @@ describe("llama", () => {
     assert.equal(runWell("llama", model, ...prompt, "--tokens", "1"), `token7 token8 ${text}\n`);
   });
 
-  test("says what it is not given, and what it cannot do", () => {
+  test("says what it is not given, and what it cannot do", quick, () => {
     assert.match(run("llama", model).stderr, /^--prompt says what the model is to continue\n/);
     assert.match(
       run("llama", model, ...prompt, "--top-k", "0").stderr,
@@ -121,7 +121,7 @@ describe("embeddings", () => {
         return [Number(token), Number(cosine)];
       });
 
-  test("finds what is nearest to a token, by number and by text", () => {
+  test("finds what is nearest to a token, by number and by text", quick, () => {
     using file = openSync(model);
     const rows = file.tensor("token_embd.weight").dequantizeSync();
     const product = (a: number, b: number): number => {
@@ -147,7 +147,7 @@ describe("embeddings", () => {
     assert.deepEqual(found.map(([token]) => token).sort(), [77, 99]);
   });
 
-  test("says which token is not there", () => {
+  test("says which token is not there", quick, () => {
     assert.match(run("embeddings", model).stderr, /^--token says what to look for\n/);
     assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
     const { status, stderr } = run("embeddings", model, "--token", "2048");
@@ -181,7 +181,7 @@ describe("worker-pool", () => {
     }
   });
 
-  test("says that a layer is not there", () => {
+  test("says that a layer is not there", quick, () => {
     assert.match(
       run("worker-pool", model, "--layer", "2").stderr,
       /^the model has no matrices in a layer 2\n/,
