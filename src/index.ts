@@ -28,10 +28,17 @@ export type { ShardNumber } from "./splits";
 export { GgufTensor, type RowsOptions } from "./tensor";
 export type { GgufTensorInfo } from "./tensor-info";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";
-export type { TensorData } from "./writer/data";
+export type { Chunks, TensorData } from "./writer/data";
 export type { WriteOptions } from "./writer/output-file";
-export { type MetadataChange, type SetMetadataOptions, setMetadata } from "./writer/set-metadata";
+export {
+  type DeclaredChange,
+  type MetadataChange,
+  type SetMetadataOptions,
+  type SetMetadataResult,
+  setMetadata,
+  type TextChange,
+} from "./writer/set-metadata";
 export { mergeModel, type SplitOptions, splitModel } from "./writer/split-model";
 export { parseMetadataValue } from "./writer/text";
-export type { GgufInput, GgufInputType } from "./writer/values";
+export type { ArrayInputType, GgufInput, GgufInputType } from "./writer/values";
 export { GgufWriter, type GgufWriterOptions } from "./writer/writer";

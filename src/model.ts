@@ -37,6 +37,7 @@ export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable 
     return this.#first.info.version;
   }
 
+  /** The order of the bytes in every number of the file, tensor data included. */
   get byteOrder(): "little" | "big" {
     return this.#first.info.bigEndian ? "big" : "little";
   }
@@ -56,6 +57,7 @@ export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable 
     return this.#files.flatMap(({ path }) => path ?? []);
   }
 
+  /** The keys and values of the header, which describe the model. */
   get metadata(): GgufMetadata {
     return this.#metadata;
   }

@@ -19,9 +19,11 @@ export const MAX_SHARDS = 99_999;
 
 const SHARD_SUFFIX = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
 
-/** Which shard a name says it is; `number` counts from 1. */
+/** Which shard a name says it is. */
 export interface ShardNumber {
+  /** From 1 on. */
   number: number;
+  /** How many shards there are. */
   count: number;
 }
 

@@ -26,6 +26,7 @@ export abstract class GgufTensorInfo {
     this.#place = place;
   }
 
+  /** The name in the file, made unique where two look alike. */
   get name(): string {
     return this.#place.name;
   }

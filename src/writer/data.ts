@@ -4,7 +4,8 @@ import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 
-type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+/** Bytes in pieces of any size. */
+export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
  * The data of a tensor: its bytes as they are stored, whatever its type; a typed array of the type's own elements

@@ -18,15 +18,33 @@ import {
   knownType,
 } from "./values";
 
+/** A new value of a key, and the type it gets if not that of the old one. */
+export interface DeclaredChange {
+  /** The value. */
+  readonly value: GgufInput;
+  /** Its type in the file. */
+  readonly type?: GgufInputType | undefined;
+}
+
+/** A new value as text, as a command line has it; see {@link parseMetadataValue}. */
+export interface TextChange {
+  /** The value; arrays in JSON. */
+  readonly text: string;
+  /** Its type in the file. */
+  readonly type?: GgufInputType | undefined;
+}
+
+/** What {@link setMetadata} did. */
+export interface SetMetadataResult {
+  /** Whether the header was changed where it was; the file was written anew otherwise. */
+  inPlace: boolean;
+}
+
 /**
  * What becomes of a key: a value; a value and the type to declare it as; the same as text, see
  * {@link parseMetadataValue}; undefined to remove the key.
  */
-export type MetadataChange =
-  | GgufInput
-  | { readonly value: GgufInput; readonly type?: GgufInputType | undefined }
-  | { readonly text: string; readonly type?: GgufInputType | undefined }
-  | undefined;
+export type MetadataChange = GgufInput | DeclaredChange | TextChange | undefined;
 
 /** Options of {@link setMetadata}. */
 export interface SetMetadataOptions extends WriteOptions {
@@ -55,7 +73,7 @@ export async function setMetadata(
   path: string | URL,
   changes: Readonly<Record<string, MetadataChange>> | Iterable<readonly [string, MetadataChange]>,
   options?: SetMetadataOptions,
-): Promise<{ inPlace: boolean }> {
+): Promise<SetMetadataResult> {
   const file = checkPath(path);
   if (typeof changes !== "object" || changes === null) {
     throw invalidArgType("changes", "an object or entries", changes);

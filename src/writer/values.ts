@@ -27,15 +27,19 @@ export type GgufInput =
   | readonly (string | Uint8Array)[]
   | readonly GgufInput[];
 
+/** An array and the type of its elements. */
+export interface ArrayInputType {
+  /** That it is one. */
+  type: "array";
+  /** The type of each element. */
+  elementType: GgufTypeName;
+}
+
 /**
  * What a value is declared as: the name of a type; of an array `"int32[]"`, or `{ type: "array", elementType }`, which
  * is what `GgufMetadata.typeOf` returns.
  */
-export type GgufInputType =
-  | GgufTypeName
-  | `${GgufTypeName}[]`
-  | GgufValueType
-  | { type: "array"; elementType: GgufTypeName };
+export type GgufInputType = GgufTypeName | `${GgufTypeName}[]` | GgufValueType | ArrayInputType;
 
 /** A declared type; an element type for arrays only. */
 export type DeclaredType =
