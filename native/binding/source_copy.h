@@ -19,7 +19,7 @@ constexpr uint64_t kCopyPartBytes = uint64_t{4} << 20;
  */
 class SourceCopy {
  public:
-  /** Of the `n_bytes` (not 0) at `data` in `array`; copies the first part at once. Throws bad_alloc. */
+  /** Of the `n_bytes` (not 0) at `data` in `array`; copies the first two parts at once. Throws bad_alloc. */
   SourceCopy(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes);
   SourceCopy(const SourceCopy&) = delete;
   SourceCopy& operator=(const SourceCopy&) = delete;
