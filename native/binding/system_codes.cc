@@ -1,8 +1,7 @@
 #include "binding/system_codes.h"
 
 #ifdef _WIN32
-#define WIN32_LEAN_AND_MEAN
-#include <windows.h>
+#include "core/windows_api.h"
 #else
 #include <cerrno>
 #endif
@@ -36,6 +35,8 @@ const char* system_code_name(int system_error) {
       return "ENOMEM";
     case ERROR_FILENAME_EXCED_RANGE:
       return "ENAMETOOLONG";
+    case ERROR_DIRECTORY_NOT_SUPPORTED:
+      return "EISDIR";
     case ERROR_DIRECTORY:
       return "ENOTDIR";
     case ERROR_CANT_RESOLVE_FILENAME:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #ifdef _WIN32
-#include <windows.h>
+#include "core/windows_api.h"
 #else
 #include <sys/mman.h>
 #include <unistd.h>

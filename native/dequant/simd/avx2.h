@@ -1,8 +1,6 @@
 // AVX2 with F16C and FMA: x86-64 since 2013.
 #pragma once
 
-#include <immintrin.h>
-
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
 #include "dequant/simd/x86.h"

@@ -2,8 +2,6 @@
 // the byte permutation that everything here starts with, run the AVX2 kernels.
 #pragma once
 
-#include <immintrin.h>
-
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
 #include "dequant/simd/x86.h"

@@ -1,10 +1,9 @@
 // What the x86-64 sets have in common: words, and what has sixteen 16-bit lanes at most.
 #pragma once
 
-#include <immintrin.h>
-
 #include "dequant/simd/common.h"
 #include "dequant/simd/target.h"
+#include "dequant/simd/x86_intrinsics.h"
 
 GGUF_TARGET_BEGIN("avx2,f16c")
 namespace gguf {

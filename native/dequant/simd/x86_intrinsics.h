@@ -1,0 +1,24 @@
+// x86 intrinsics, all of them: those of later instruction sets are used inside target regions.
+#pragma once
+
+#include <immintrin.h>
+
+// With clang-cl, <immintrin.h> leaves out whatever the whole file is not compiled for, up to Clang 19.
+#if defined(__clang__) && (defined(_MSC_VER) || defined(__SCE__))
+// Each builds on those before it.
+// clang-format off
+#include <smmintrin.h>
+#include <avxintrin.h>
+#include <avx2intrin.h>
+#include <f16cintrin.h>
+#include <fmaintrin.h>
+#include <avx512fintrin.h>
+#include <avx512vlintrin.h>
+#include <avx512bwintrin.h>
+#include <avx512vlbwintrin.h>
+#include <avx512dqintrin.h>
+#include <avx512vldqintrin.h>
+#include <avx512vbmiintrin.h>
+#include <avx512vbmivlintrin.h>
+// clang-format on
+#endif
