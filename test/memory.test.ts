@@ -52,12 +52,12 @@ const skip =
   (sanitized && "sanitizers take gigabytes for this");
 
 describe("large results", { skip }, () => {
-  const blocks = gaussianBlocks("Q8_0", 4 * megabyte, new Random(5));
+  const blocks = gaussianBlocks("Q8_0", megabyte / 8, new Random(5)); // 16 MiB of numbers
   const expected = dequantizeSync("Q8_0", blocks);
 
   test("that are kept keep their values while others are made", () => {
     const kept = Array.from({ length: 20 }, () => dequantizeSync("Q8_0", blocks));
-    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(6));
+    const others = gaussianBlocks("Q4_0", megabyte / 8, new Random(6));
     for (let i = 0; i < 20; ++i) {
       dequantizeSync("Q4_0", others);
       globalThis.gc?.();
@@ -68,7 +68,7 @@ describe("large results", { skip }, () => {
   test("whose view is dropped and whose buffer is kept stay as they are", () => {
     const buffers = Array.from({ length: 4 }, () => dequantizeSync("Q8_0", blocks).buffer);
     const parts = Array.from({ length: 4 }, () => dequantizeSync("Q8_0", blocks).subarray(7, 1007));
-    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(7));
+    const others = gaussianBlocks("Q4_0", megabyte / 8, new Random(7));
     for (let i = 0; i < 10; ++i) {
       globalThis.gc?.();
       dequantizeSync("Q4_0", others);
@@ -87,7 +87,7 @@ describe("large results", { skip }, () => {
         return (buffer as ArrayBuffer & { transfer(): ArrayBuffer }).transfer();
       }
     });
-    const others = gaussianBlocks("Q4_0", 4 * megabyte, new Random(8));
+    const others = gaussianBlocks("Q4_0", megabyte / 8, new Random(8));
     for (let i = 0; i < 10; ++i) {
       globalThis.gc?.();
       dequantizeSync("Q4_0", others);
