@@ -1,25 +1,15 @@
-// What the other scripts share: building what they need, running commands.
-import { spawnSync } from "node:child_process";
+// What the other scripts share: building what they need.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { run } from "./commands.mjs";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
-/** Runs a command in the project; ends this process with its exit code where that is not 0. */
-export function run(command, args, env = process.env) {
-  const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit", env });
-  if (error) throw error;
-  if (status !== 0) {
-    console.error(`failed${signal ? ` (${signal})` : ""}: ${command} ${args.join(" ")}`);
-    process.exit(status ?? 1);
-  }
-}
-
-/** Runs `node FILE ...` in the project. */
+/** Runs `node FILE ...` in the project; ends this process where it fails. */
 export function runNode(...args) {
   run(process.execPath, args);
 }
@@ -40,15 +30,11 @@ export function buildPackage() {
   buildSources();
 }
 
-/** Clang, which the sanitizers are used with: GCC takes four times as long over the kernels. */
-export const findClang = () => ["clang++", "clang++-16", "clang++-14"].find(isThere);
+/** CMake's setting for compiling for another system: a file of native/cmake. */
+export const toolchainSetting = (name) =>
+  `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
 
-/** Whether a command is installed. */
-export function isThere(command) {
-  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
-}
-
-/** Where the C++ tests and the addon are built with the sanitizers or for another processor, as `variant` says. */
+/** Where the C++ tests and the addon are built with the sanitizers or for another system, as `variant` says. */
 export const variantFolder = (variant) => join(root, "build", `native-tests-${variant}`);
 
 /**
@@ -61,11 +47,13 @@ export function buildVariant(variant, settings, env = process.env) {
     require("node-api-headers").include_dir,
     resolve(root, require("node-addon-api").include_dir),
   ];
+  const output = join(folder, "build", "Release");
   const common = [
     ...["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
-    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, "build", "Release")}`,
+    // Windows counts a library among what runs.
+    ...[`-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${output}`, `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${output}`],
   ];
-  run("cmake", ["-S", join(root, "native"), "-B", folder, ...common, ...settings], env);
+  run("cmake", ["-S", join(root, "native"), "-B", folder, ...common, ...settings], { env });
   run("cmake", ["--build", folder, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
 }
 

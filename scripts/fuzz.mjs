@@ -13,7 +13,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { findClang, root, run, variantFolder } from "./build.mjs";
+import { root, variantFolder } from "./build.mjs";
+import { fail, findClang, run } from "./commands.mjs";
 
 const targets = ["parse", "metadata", "dequantize"];
 /** Longest input, in bytes: as short as leaves room for everything that can go wrong, since short inputs run fast. */
@@ -30,11 +31,6 @@ const { values: options } = parseArgs({
     "build-only": { type: "boolean", default: false },
   },
 });
-
-function fail(message) {
-  console.error(message);
-  process.exit(1);
-}
 
 /** The number of an option; undefined where it was not given. */
 function count(name) {
@@ -82,7 +78,9 @@ function buildTargets() {
     "-DGGUF_NATIVE_FUZZ=ON",
     "-DGGUF_NATIVE_SANITIZE=address,undefined",
   ];
-  run("cmake", ["-S", join(root, "native"), "-B", programs, ...settings], { ...process.env, CXX: compiler });
+  run("cmake", ["-S", join(root, "native"), "-B", programs, ...settings], {
+    env: { ...process.env, CXX: compiler },
+  });
   const names = targets.map((target) => `fuzz_${target}`);
   run("cmake", ["--build", programs, "--parallel", String(availableParallelism()), "--target", ...names]);
 }

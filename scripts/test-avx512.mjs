@@ -2,10 +2,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { root } from "./build.mjs";
+import { fail, isThere, run } from "./commands.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const emulated = join(root, "test", "native", "emulated");
 const build = join(root, "build", "native-tests-avx512");
 
@@ -17,21 +17,6 @@ const packages = [
   ...["isolinux", "syslinux-common", "xorriso", "busybox-static"],
 ];
 
-function fail(message) {
-  console.error(message);
-  process.exit(1);
-}
-
-function run(command, ...args) {
-  const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
-  if (error) fail(`${command}: ${error.message}`);
-  if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
-}
-
-function isThere(command) {
-  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
-}
-
 function isInstalled(name) {
   return /^Status: .* installed$/m.test(spawnSync("dpkg", ["--status", name], { encoding: "utf8" }).stdout);
 }
@@ -42,14 +27,13 @@ function buildTests() {
     ...Array.from({ length: 16 }, (_, i) => `-ffixed-xmm${16 + i}`),
     `-include "${join(emulated, "bochs.h")}"`,
   ];
-  run(
-    "cmake",
+  run("cmake", [
     ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGUF_NATIVE_TESTS=ON"],
     ...["-DCMAKE_CXX_COMPILER=g++", `-DCMAKE_CXX_FLAGS=${flags.join(" ")}`], // Clang has no -ffixed-xmm
     "-DCMAKE_EXE_LINKER_FLAGS=-static", // there are no libraries in the emulated machine
-  );
+  ]);
   const parallel = String(availableParallelism());
-  run("cmake", "--build", build, "--target", "dequant_tests", "--parallel", parallel);
+  run("cmake", ["--build", build, "--target", "dequant_tests", "--parallel", parallel]);
 }
 
 /** Runs the tests and shows what they print; how they ended, and how many passed. */

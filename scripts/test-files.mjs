@@ -14,3 +14,8 @@ export function testFiles(names) {
   }
   return files;
 }
+
+/** What to start Node with, for it to run them. */
+export function testArguments(names, options = []) {
+  return ["--expose-gc", "--test", "--test-reporter=spec", ...options, ...testFiles(names)];
+}

@@ -8,16 +8,12 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { findClang, isThere, root, run } from "./build.mjs";
+import { root, toolchainSetting } from "./build.mjs";
+import { fail, findClang, need, run } from "./commands.mjs";
 
 const ownOptions = ["--sanitize", "--arm64", "--build-only"];
 const options = new Set(process.argv.slice(2).filter((argument) => ownOptions.includes(argument)));
 const testArguments = process.argv.slice(2).filter((argument) => !ownOptions.includes(argument));
-
-function fail(message) {
-  console.error(message);
-  process.exit(1);
-}
 
 /** CXX decides. */
 const compiler = process.env.CXX ?? ((options.has("--sanitize") && findClang()) || "c++");
@@ -37,19 +33,13 @@ function hasGoogleTest() {
   }
 }
 
-if (!isThere("cmake")) fail("cmake was not found. On Debian and Ubuntu: apt-get install cmake");
+need(["cmake", "cmake"]);
 if (options.has("--arm64")) {
-  const missing = [
-    ["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"],
-    ["qemu-aarch64-static", "qemu-user-static"],
-  ].filter(([command]) => !isThere(command));
-  if (!existsSync("/usr/src/googletest/CMakeLists.txt")) missing.push(["GoogleTest", "googletest"]);
-  for (const [what, debian] of missing)
-    console.error(`${what} was not found. On Debian: apt-get install ${debian}`);
-  if (missing.length > 0) process.exit(1);
+  need(["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"], ["qemu-aarch64-static", "qemu-user-static"]);
+  if (!existsSync("/usr/src/googletest/CMakeLists.txt"))
+    fail("GoogleTest's sources were not found. On Debian: apt-get install googletest");
 } else if (process.platform !== "win32") {
-  if (!isThere(compiler.split(" ")[0]))
-    fail(`${compiler} was not found. On Debian and Ubuntu: apt-get install g++`);
+  need([compiler.split(" ")[0], "g++"]);
   if (!hasGoogleTest()) fail("GoogleTest was not found. On Debian and Ubuntu: apt-get install libgtest-dev");
 }
 
@@ -57,15 +47,14 @@ const variant = ["native-tests", ...["arm64", "sanitize"].filter((name) => optio
   "-",
 );
 const build = join(root, "build", variant);
-const toolchain = join(root, "native/cmake/aarch64-linux-gnu.cmake");
 run(
   "cmake",
   [
     ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGUF_NATIVE_TESTS=ON"],
     ...(options.has("--sanitize") ? ["-DGGUF_NATIVE_SANITIZE=address,undefined"] : []),
-    ...(options.has("--arm64") ? [`-DCMAKE_TOOLCHAIN_FILE=${toolchain}`] : []),
+    ...(options.has("--arm64") ? [toolchainSetting("aarch64-linux-gnu")] : []),
   ],
-  process.platform === "win32" ? process.env : { ...process.env, CXX: compiler },
+  process.platform === "win32" ? {} : { env: { ...process.env, CXX: compiler } },
 );
 run("cmake", ["--build", build, "--config", "Release", "--parallel", String(availableParallelism())]);
 if (options.has("--build-only")) process.exit(0);
@@ -78,7 +67,6 @@ for (const name of ["core_tests", "dequant_tests", "faults_tests"]) {
   }
   const command = options.has("--arm64") ? ["qemu-aarch64-static", program] : [program];
   run(command[0], [...command.slice(1), "--gtest_brief=1", ...testArguments], {
-    ...process.env,
-    UBSAN_OPTIONS: "print_stacktrace=1",
+    env: { ...process.env, UBSAN_OPTIONS: "print_stacktrace=1" },
   });
 }

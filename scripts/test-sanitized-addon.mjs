@@ -5,16 +5,12 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildSources, buildTests, buildVariant, findClang, root, run, variantFolder } from "./build.mjs";
+import { buildSources, buildTests, buildVariant, root, variantFolder } from "./build.mjs";
+import { fail, findClang, run } from "./commands.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const variant = "sanitize";
 const names = process.argv.slice(2).filter((argument) => argument !== "--leaks");
-
-function fail(message) {
-  console.error(message);
-  process.exit(1);
-}
 
 const compiler = process.env.CXX ?? findClang();
 const library = (name) => execFileSync(compiler, [`-print-file-name=${name}`], { encoding: "utf8" }).trim();
@@ -80,7 +76,7 @@ if (!process.argv.includes("--leaks")) {
     `--test-concurrency=${availableParallelism()}`,
     "--test-reporter=spec",
   ];
-  run(process.execPath, [...options, ...testFiles(names)], watched("detect_leaks=0"));
+  run(process.execPath, [...options, ...testFiles(names)], { env: watched("detect_leaks=0") });
 }
 const leaks = findLeaks();
 if (leaks.length > 0) fail(`memory was lost:\n\n${leaks.join("\n\n")}`);

@@ -1,7 +1,7 @@
 // Builds and runs the TypeScript tests. `npm test -- metadata cli` runs only the files with such a name.
 import { buildPackage, buildTests, runNode } from "./build.mjs";
-import { testFiles } from "./test-files.mjs";
+import { testArguments } from "./test-files.mjs";
 
 buildPackage();
 buildTests();
-runNode("--expose-gc", "--test", "--test-reporter=spec", ...testFiles(process.argv.slice(2)));
+runNode(...testArguments(process.argv.slice(2)));

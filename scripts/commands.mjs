@@ -1,0 +1,64 @@
+// Running other programs: what the scripts share.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root } from "./build.mjs";
+
+/** Ends this process. */
+export function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+/** Runs a program in the project, with what it prints shown; ends this process where it fails. */
+export function run(command, args, options = {}) {
+  const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit", ...options });
+  if (error) fail(`${command}: ${error.message}`);
+  if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
+}
+
+/** Runs a program for what it prints and how it ends. */
+export function tryRun(command, args, options = {}) {
+  return spawnSync(command, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, ...options });
+}
+
+/** What a program prints; ends this process where it fails. */
+export function output(command, args, options = {}) {
+  const { status, stdout, stderr, error } = tryRun(command, args, options);
+  if (error) fail(`${command}: ${error.message}`);
+  if (status !== 0) fail(`failed (exit code ${status}): ${command} ${args.join(" ")}\n${stderr}${stdout}`);
+  return stdout;
+}
+
+/** Node and npm's script: the npm that runs this, or the one that came with Node. */
+export function npmCommand() {
+  const folder = dirname(process.execPath);
+  const installed = ["node_modules", "../lib/node_modules"].map((path) =>
+    join(folder, path, "npm/bin/npm-cli.js"),
+  );
+  const script = [process.env.npm_execpath, ...installed].find((path) => path && existsSync(path));
+  if (script === undefined) fail("npm was not found: run this through npm");
+  return [process.execPath, script];
+}
+
+/** Runs npm for what it prints. */
+export function npm(...args) {
+  const [command, ...first] = npmCommand();
+  return output(command, [...first, ...args]);
+}
+
+export function isThere(command) {
+  return tryRun(command, ["--version"]).status === 0;
+}
+
+/** Clang, which the sanitizers are used with: GCC takes four times as long over the kernels. */
+export const findClang = () => ["clang++", "clang++-16", "clang++-14"].find(isThere);
+
+/** Ends this process, saying what to install, unless all commands are there: [command, package of Debian's]. */
+export function need(...commands) {
+  const missing = commands.filter(([command]) => !isThere(command));
+  for (const [command, debian] of missing) {
+    console.error(`${command} was not found. On Debian and Ubuntu: apt-get install ${debian}`);
+  }
+  if (missing.length > 0) process.exit(1);
+}

@@ -1,0 +1,60 @@
+// The tests in another Node than the one that runs this script: other versions, architectures and systems.
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { root } from "./build.mjs";
+import { need, npm, run } from "./commands.mjs";
+import { testArguments } from "./test-files.mjs";
+
+/** The releases that are tested, by major version. */
+export const nodeVersions = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0", 26: "26.10.0" };
+
+/** Node's executable for a system such as "linux-arm64", from the npm package that carries it; kept in build/nodes. */
+export function fetchNode(system, version) {
+  const name = `node-${system}-${version}`;
+  const folder = join(root, "build", "nodes", name);
+  const program = join("package", "bin", system.startsWith("win") ? "node.exe" : "node");
+  if (!existsSync(join(folder, program))) {
+    mkdirSync(folder, { recursive: true });
+    npm("pack", `node-${system}@${version}`, "--silent", "--pack-destination", folder);
+    run("tar", ["-xzf", `${name}.tgz`, program], { cwd: folder });
+    rmSync(join(folder, `${name}.tgz`));
+  }
+  return join(folder, program);
+}
+
+/**
+ * A script that starts Node by the words of `command`, for what cannot be started by itself. Tests start Node again, by
+ * process.execPath: there, it is this script too.
+ */
+export function makeLauncher(folder, command) {
+  mkdirSync(folder, { recursive: true });
+  const launcher = join(folder, "node");
+  const preload = join(folder, "exec-path.cjs");
+  const words = [...command, `--require=${preload}`].map((word) => `"${word}"`);
+  writeFileSync(launcher, `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`);
+  chmodSync(launcher, 0o755);
+  writeFileSync(preload, `process.execPath = ${JSON.stringify(launcher)};\n`);
+  return launcher;
+}
+
+/** A 64-bit ARM Node under qemu, with the libraries of Debian's cross compiler. */
+export function arm64Node() {
+  need(["qemu-aarch64-static", "qemu-user-static"], ["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"]);
+  const emulator = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"];
+  const node = fetchNode("linux-arm64", nodeVersions[20]);
+  return makeLauncher(join(root, "build", "nodes", "arm64"), [...emulator, node]);
+}
+
+/** For {@link runTestsIn}: everything takes many times as long. */
+export const emulated = {
+  env: { GGUF_NATIVE_TEST_EMULATED: "1" },
+  options: [`--test-concurrency=${availableParallelism()}`],
+};
+
+/** Runs test files, all or those with such names, with the addon that node-gyp-build finds in `addonFolder`. */
+export function runTestsIn(node, { addonFolder, names = [], env = {}, options = [] }) {
+  run(node, testArguments(names, options), {
+    env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env },
+  });
+}
