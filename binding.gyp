@@ -1,8 +1,11 @@
 # How users build the addon: node-gyp, when no prebuilt one fits. native/CMakeLists.txt reads the same list of sources.
 {
   "variables": {
-    # --static_runtime=true links the C++ runtime statically, for prebuilt addons that have to run on older systems.
-    "static_runtime%": "false",
+    # --portable=true: for prebuilt addons, which have to run on older systems than the one that they were built on. They
+    # bring the C++ runtime along, and do without what glibc got later.
+    "portable%": "false",
+    # --clang_cl=true: compiles with Clang in Visual Studio, whose kernels are faster than cl.exe's.
+    "clang_cl%": "false",
   },
   "targets": [
     {
@@ -47,8 +50,12 @@
       },
       "conditions": [
         ["OS=='win'", {"defines": ["_HAS_EXCEPTIONS=1", "NOMINMAX", "WIN32_LEAN_AND_MEAN"]}],
+        ["OS=='win' and clang_cl=='true'", {"msbuild_toolset": "ClangCL"}],
         ["OS=='linux'", {"ldflags": ["-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"]}],
-        ["OS=='linux' and static_runtime=='true'", {"ldflags": ["-static-libstdc++", "-static-libgcc"]}],
+        ["OS=='linux' and portable=='true'", {
+          "defines": ["GGUF_NATIVE_OLD_GLIBC"],
+          "ldflags": ["-static-libstdc++", "-static-libgcc", "-Wl,--gc-sections"],
+        }],
       ],
     },
   ],

@@ -180,10 +180,20 @@ export interface NativeAddon {
   cpu(): { isa: string; available: string[]; threads: number; requested?: string };
 }
 
-/** Loads the addon: what `npm install` compiled, or the prebuilt one for this platform. */
+/** Where the addon is: what `npm install` compiled, or the prebuilt one for this platform. */
+function find(): string {
+  const nodeGypBuild = require("node-gyp-build") as { resolve(packageRoot: string): string };
+  try {
+    return nodeGypBuild.resolve(join(__dirname, ".."));
+  } catch (cause) {
+    const system = `${process.platform}-${process.arch}`;
+    const help = `"npm rebuild gguf-native" compiles it, which needs a C++17 compiler, make and Python 3`;
+    throw new Error(`gguf-native has no addon for this system (${system}): ${help}`, { cause });
+  }
+}
+
 function load(): NativeAddon {
-  const nodeGypBuild = require("node-gyp-build") as (packageRoot: string) => NativeAddon;
-  const addon = nodeGypBuild(join(__dirname, ".."));
+  const addon = require(find()) as NativeAddon;
   addon.setErrorFactory((code, detail, path, offset, systemCode) => {
     const cause = systemCode === undefined ? undefined : systemError(systemCode, path);
     return new GgufError(code, detail, { path, offset, cause });

@@ -35,10 +35,15 @@ const NAMES = [
   ...["setMetadata", "splitModel", "trim"],
 ];
 
-/** A project beside this one that has the package in its node_modules. */
-const project = temporaryFolder();
-mkdirSync(join(project, "node_modules"));
-symlinkSync(projectRoot, join(project, "node_modules", "gguf-native"), "junction");
+/** A project that has the package in its node_modules: GGUF_NATIVE_TEST_PROJECT, or one beside this project. */
+const project = process.env.GGUF_NATIVE_TEST_PROJECT ?? makeProject();
+
+function makeProject(): string {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(projectRoot, join(folder, "node_modules", "gguf-native"), "junction");
+  return folder;
+}
 
 const node = (...args: string[]) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: project, encoding: "utf8" });
@@ -85,7 +90,8 @@ describe("a project that installed the package", () => {
       export { value, map, floats, bits, later, rows, laterRows, plain };`;
     writeFileSync(join(project, "consumer.mts"), source);
     writeFileSync(join(project, "consumer.cts"), source);
-    compile("consumer.mts", "consumer.cts");
+    compile("node16", "consumer.mts", "consumer.cts");
+    compile("bundler", "consumer.mts");
   });
   test("the types know Float16Array where the library has it", { skip }, () => {
     const source = `import { openSync } from "gguf-native";
@@ -97,20 +103,16 @@ describe("a project that installed the package", () => {
       tensor.dequantizeSync({ dtype: "bf16", out });
       export { halves, later };`;
     writeFileSync(join(project, "half.mts"), source);
-    compile("--lib", "esnext", "half.mts");
+    compile("node16", "--lib", "esnext", "half.mts");
   });
 
-  function compile(...args: string[]): void {
+  function compile(resolution: "node16" | "bundler", ...args: string[]): void {
+    const module = resolution === "node16" ? "node16" : "esnext";
     const options = [
-      "--noEmit",
-      "--strict",
-      "--exactOptionalPropertyTypes",
-      "--module",
-      "node16",
-      "--target",
-      "es2022",
+      ...["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022"],
+      ...["--module", module, "--moduleResolution", resolution],
+      ...["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")],
     ];
-    const types = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")];
-    node(join(projectRoot, "node_modules", "typescript", "bin", "tsc"), ...options, ...types, ...args);
+    node(join(projectRoot, "node_modules", "typescript", "bin", "tsc"), ...options, ...args);
   }
 });

@@ -1,0 +1,52 @@
+// Whether a prebuilt addon runs on older systems than the one that it was built on.
+import { existsSync, readdirSync } from "node:fs";
+import { join, relative } from "node:path";
+import { root } from "./build.mjs";
+import { fail, output } from "./commands.mjs";
+
+/** What Node 20 itself asks for. Debian 11 and Ubuntu 20.04 have 2.31. */
+const newestGlibc = [2, 28];
+const libraries = /^(lib(c|m|dl|pthread)\.so\.\d|ld-linux-[\w-]+\.so\.\d|libc\.musl-\w+\.so\.\d)$/;
+const exports = ["napi_register_module_v1", "node_api_module_get_api_version_v1"];
+
+/** Symbols of an ELF file: their names, with the version behind an @, and whether they are to be found elsewhere. */
+function symbolsOf(file) {
+  const table = output("readelf", ["--wide", "--dyn-syms", file]);
+  return [...table.matchAll(/^ *\d+: +[0-9a-f]+ +\w+ +\w+ +(?:GLOBAL|WEAK) +\w+ +(UND|\d+) +(\S+)/gm)].map(
+    ([, section, name]) => ({ name, isElsewhere: section === "UND" }),
+  );
+}
+
+function isTooNew(name) {
+  const [, library, version] = /@(\w+?)_([\d.]+)$/.exec(name) ?? [];
+  if (library === undefined) return false;
+  if (library !== "GLIBC") return true; // GLIBCXX, CXXABI, GCC: of the C++ runtime, which the addon brings along
+  const [major, minor] = version.split(".").map(Number);
+  return major > newestGlibc[0] || (major === newestGlibc[0] && minor > newestGlibc[1]);
+}
+
+/** What is wrong with an ELF file, in sentences. */
+function faultsOf(file) {
+  const symbols = symbolsOf(file);
+  const needed = [...output("readelf", ["--wide", "--dynamic", file]).matchAll(/\(NEEDED\).*\[(.*)\]/g)];
+  const exported = symbols.filter(({ isElsewhere }) => !isElsewhere).map(({ name }) => name);
+  return [
+    ...symbols
+      .filter(({ name, isElsewhere }) => isElsewhere && isTooNew(name))
+      .map(({ name }) => `needs ${name}; the newest that it may need is GLIBC_${newestGlibc.join(".")}`),
+    ...needed.filter(([, name]) => !libraries.test(name)).map(([, name]) => `needs the library ${name}`),
+    ...(exported.sort().join() === exports.join() ? [] : [`exports ${exported.join(", ")}`]),
+  ];
+}
+
+/** The addons in a folder of prebuilds/; ends this process where one is not fit to be shipped. */
+export function checkPortable(folder) {
+  const files = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+  if (files.length === 0) fail(`${folder} holds no addon`);
+  for (const file of files) {
+    const faults = folder.includes("linux-") ? faultsOf(file) : [];
+    if (faults.length > 0) fail(`${relative(root, file)} ${faults.join("\n  and it ")}`);
+    console.log(`${relative(root, file)} is portable`);
+  }
+  return files;
+}

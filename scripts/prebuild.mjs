@@ -1,0 +1,38 @@
+// `npm run prebuildify`: compiles the addon that a release carries for this system, to prebuilds/, from what the package
+// holds and nothing else, and checks that it runs wherever it is meant to.
+//
+//   npm run prebuildify -- --arch arm64    for another architecture, where CC, CXX and STRIP name a cross compiler
+import { readFileSync, symlinkSync } from "node:fs";
+import { createRequire } from "node:module";
+import { arch as ownArch, platform } from "node:os";
+import { join } from "node:path";
+import { parseArgs, promisify } from "node:util";
+import { root, runNode } from "./build.mjs";
+import { pack } from "./pack.mjs";
+import { checkPortable } from "./portable.mjs";
+
+const prebuildify = promisify(createRequire(import.meta.url)("prebuildify"));
+const { arch } = parseArgs({ options: { arch: { type: "string", default: ownArch() } } }).values;
+
+// What users compile from, apart from here: node-gyp clears the folder that it builds in.
+const { unpacked } = pack(join(root, "build", "prebuild"));
+symlinkSync(join(root, "node_modules"), join(unpacked, "node_modules"), "junction");
+// node-gyp takes settings that it does not know for variables of binding.gyp.
+process.env.npm_config_portable = "true";
+process.env.JOBS ??= "max";
+const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+await prebuildify({
+  arch,
+  cwd: unpacked,
+  out: root,
+  targets: [`${engines.node.replace(">=", "")}.0.0`], // the oldest, for its headers
+  napi: true,
+  tagLibc: platform() === "linux",
+  strip: true,
+  stripBin: process.env.STRIP ?? "strip",
+});
+checkPortable(join(root, "prebuilds", `${platform()}-${arch}`));
+if (arch === ownArch()) {
+  process.env.PREBUILDS_ONLY = "1"; // not what npm ci compiled
+  runNode("-p", "require('node-gyp-build')('.').cpu()");
+}

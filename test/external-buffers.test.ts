@@ -1,0 +1,52 @@
+/**
+ * A runtime that forbids external ArrayBuffers, as Electron does: here, the addon linked once more, with a function in
+ * the place of Node's that refuses to make one.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { emulated } from "./support/emulated";
+import { projectRoot, temporaryFolder } from "./support/paths";
+
+const objects = join(projectRoot, "build", "Release", "obj.target", "gguf_native");
+
+function reasonToSkip(): string | false {
+  if (process.platform !== "linux" || emulated)
+    return "linking the addon again is done natively on Linux only";
+  return existsSync(objects) ? false : "the addon was not compiled here";
+}
+
+/** Links the addon with a source more; the folder in which node-gyp-build finds it. */
+function linkAddonWith(source: string): string {
+  const folder = temporaryFolder();
+  const release = join(folder, "build", "Release");
+  mkdirSync(release, { recursive: true });
+  const compiled = readdirSync(objects, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".o"),
+  );
+  const { status, stderr } = spawnSync(
+    process.env.CXX ?? "c++",
+    [
+      ...["-shared", "-fPIC", "-I", require("node-api-headers").include_dir, source],
+      ...compiled.map((name) => join(objects, name)),
+      `-Wl,--version-script=${join(projectRoot, "native", "binding", "exports.map")}`,
+      ...["-o", join(release, "gguf_native.node")],
+    ],
+    { encoding: "utf8" },
+  );
+  assert.equal(status, 0, stderr);
+  return folder;
+}
+
+test("where external buffers are forbidden, views and results are copies", { skip: reasonToSkip() }, () => {
+  const source = join(projectRoot, "test", "native", "refuse_external_buffers.cc");
+  const { status, stderr, stdout } = spawnSync(
+    process.execPath,
+    ["--expose-gc", join(__dirname, "support", "copies-child.js")],
+    { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_PREBUILD: linkAddonWith(source) } },
+  );
+  assert.equal(status, 0, stderr);
+  assert.equal(stdout, "all copies\n");
+});

@@ -1,0 +1,151 @@
+/** What npm publishes: the files in the tarball, and whether every tool that consumes it understands it. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative, sep } from "node:path";
+import { before, describe, test } from "node:test";
+import { emulated } from "./support/emulated";
+import { goldenPath } from "./support/golden";
+import { projectRoot, temporaryFolder } from "./support/paths";
+
+const LARGEST_TARBALL_BYTES = 2_000_000;
+const folder = temporaryFolder();
+const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+
+/** Runs a program of Node's; what it prints. */
+function node(args: string[], cwd = folder) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8" });
+  assert.equal(status, 0, `node ${args.join(" ")}\n${stderr}${stdout}`);
+  return { stdout, stderr };
+}
+
+/** Runs npm without the scripts of the package, which are for its users. */
+function npm(...args: string[]) {
+  const all = [...args, "--ignore-scripts"];
+  const script = process.env.npm_execpath;
+  if (script?.endsWith(".js")) return node([script, ...all], projectRoot);
+  const { status, stdout, stderr } = spawnSync("npm", all, { cwd: projectRoot, encoding: "utf8" });
+  assert.equal(status, 0, stderr + stdout);
+  return { stdout, stderr };
+}
+
+/** The program of a development dependency. */
+function tool(name: string, program = name): string {
+  const { bin } = JSON.parse(readFileSync(join(projectRoot, "node_modules", name, "package.json"), "utf8"));
+  return join(projectRoot, "node_modules", name, typeof bin === "string" ? bin : bin[program]);
+}
+
+function filesUnder(path: string): string[] {
+  return readdirSync(join(projectRoot, path), { recursive: true, encoding: "utf8" })
+    .map((name) => join(path, name))
+    .filter((name) => statSync(join(projectRoot, name)).isFile())
+    .map((name) => name.split(sep).join("/"));
+}
+
+/** What compiling a source gives. */
+function compiled(source: string): string[] {
+  const [, name, m] = /^src\/(.*)\.(m?)ts$/.exec(source) ?? [];
+  return [`dist/${name}.${m}js`, `dist/${name}.d.${m}ts`];
+}
+
+const skip = emulated && "the package is the same on an emulated processor";
+
+describe("the tarball", { skip }, () => {
+  let tarball: string;
+  let facts: { filename: string; size: number; files: { path: string; mode: number }[] };
+  before(() => {
+    [facts] = JSON.parse(npm("pack", "--json", "--pack-destination", folder).stdout);
+    tarball = join(folder, facts.filename);
+  });
+
+  test("holds what it should and nothing else", async () => {
+    const { prebuilds }: { prebuilds: string[] } = await import(
+      relative(__dirname, join(projectRoot, "scripts", "prebuild-list.mjs"))
+    );
+    const native = filesUnder("native").filter(
+      (name) => /\.(cc|h|def|map|txt)$/.test(name) && !name.endsWith("CMakeLists.txt"),
+    );
+    const expected = [
+      ...["CHANGELOG.md", "LICENSE", "README.md", "package.json"],
+      ...filesUnder("src").flatMap(compiled),
+      ...["binding.gyp", "native/notice.cjs", ...native],
+      ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
+    ];
+    assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
+  });
+
+  test("holds every source of the addon", () => {
+    const paths = new Set(facts.files.map(({ path }) => path));
+    const sources =
+      readFileSync(join(projectRoot, "native", "sources.txt"), "utf8").match(/^[a-z]\S+/gm) ?? [];
+    assert.ok(sources.length > 30);
+    for (const source of sources) assert.ok(paths.has(`native/${source}`), source);
+  });
+
+  test("is small", () => {
+    assert.ok(facts.size < LARGEST_TARBALL_BYTES, `${facts.size} bytes`);
+  });
+
+  test("publint finds nothing", () => {
+    assert.match(node([tool("publint"), "run", "--strict", tarball]).stdout, /All good!/);
+  });
+
+  test("types resolve for every kind of consumer", () => {
+    assert.match(node([tool("@arethetypeswrong/cli", "attw"), tarball]).stdout, /No problems found/);
+  });
+
+  test("npm would publish it without a warning", () => {
+    const { stderr } = npm("publish", "--dry-run");
+    const warnings = stderr
+      .split("\n")
+      .filter((line) => /^npm warn publish(?! This command requires you to be logged in)/i.test(line));
+    assert.deepEqual(warnings, []);
+  });
+});
+
+test("the version is in the changelog", () => {
+  assert.match(manifest.version, /^\d+\.\d+\.\d+(-[\w.]+)?$/);
+  const changelog = readFileSync(join(projectRoot, "CHANGELOG.md"), "utf8");
+  assert.ok(changelog.includes(`\n## ${manifest.version}`), `no section for ${manifest.version}`);
+});
+
+test("nothing but loading the addon runs after installation", () => {
+  const { preinstall, postinstall, install } = manifest.scripts;
+  assert.deepEqual([preinstall, postinstall], [undefined, undefined]);
+  assert.match(install, /^node-gyp-build /);
+});
+
+describe("an application bundled by esbuild, with the package beside it", { skip }, () => {
+  before(() => {
+    mkdirSync(join(folder, "node_modules"));
+    symlinkSync(projectRoot, join(folder, "node_modules", "gguf-native"), "junction");
+    const source = `import { openSync } from "gguf-native";
+      import { dequantizeSync } from "gguf-native/reference";
+      const tensor = openSync(process.argv[2]).tensor("Q4_0.gaussian");
+      console.log(tensor.dequantizeSync().length, dequantizeSync("Q4_0", tensor.bytes()).length);`;
+    writeFileSync(join(folder, "app.ts"), source);
+  });
+  for (const [format, output] of [
+    ["cjs", "app.cjs"],
+    ["esm", "app.mjs"],
+  ] as const) {
+    test(format, () => {
+      const esbuild = join(projectRoot, "node_modules", "esbuild", "lib", "main.js");
+      const build = `require(process.argv[1]).buildSync(JSON.parse(process.argv[2]))`;
+      const settings = {
+        ...{ entryPoints: [join(folder, "app.ts")], outfile: join(folder, output), bundle: true },
+        ...{ platform: "node", format, external: ["gguf-native"], logLevel: "warning" },
+      };
+      node(["-e", build, esbuild, JSON.stringify(settings)]);
+      assert.equal(node([output, goldenPath]).stdout, "2048 2048\n");
+    });
+  }
+});
