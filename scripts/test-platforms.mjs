@@ -1,0 +1,80 @@
+// What a release promises, as far as one Linux machine (x86-64, Debian 12) can prove it: `npm run test:platforms`, or
+// `npm run test:platforms -- install node24` for some of the steps below. --quick is what CI runs: the steps that are
+// marked so, and in other Nodes only the tests of what differs between them.
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { fail, need, run } from "./commands.mjs";
+import { oldDebianNode } from "./old-debian.mjs";
+import { arm64Node, emulated, fetchNode, nodeVersions, runTestsIn } from "./other-node.mjs";
+import { pack } from "./pack.mjs";
+import { failWithAdvice, installAndUse } from "./test-package.mjs";
+import { runTestsInWine } from "./wine.mjs";
+
+const steps = {
+  prebuild: { quick: true, run: () => runNode("scripts/prebuild.mjs") },
+  "prebuild-arm64": { run: prebuildArm64 },
+  install: { quick: true, needs: "prebuild", run: () => installAndUse(packed().tarball) },
+  advice: { quick: true, run: () => failWithAdvice(packed().tarball) },
+  node20: { needs: "prebuild", run: () => testVersion(20) },
+  node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
+  node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
+  node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
+  debian11: { needs: "prebuild", run: async () => testPrebuilt(await oldDebianNode()) },
+  arm64: { needs: "prebuild-arm64", run: () => testPrebuilt(arm64Node(), emulated) },
+  win32: { run: () => runTestsInWine() },
+};
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: "boolean", default: false } },
+});
+
+/** Buffers and their lifetimes, workers, promises, new kinds of array. */
+const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors"];
+
+/** Those that were asked for, with those that they need. */
+function chosenSteps() {
+  const all = Object.keys(steps);
+  const unknown = positionals.find((name) => !all.includes(name));
+  if (unknown) fail(`there is no step ${unknown}; steps: ${all.join(", ")}`);
+  const byDefault = all.filter((name) => steps[name].quick || !options.quick);
+  const wanted = positionals.length > 0 ? positionals : byDefault;
+  return all.filter((name) => wanted.includes(name) || wanted.some((other) => steps[other].needs === name));
+}
+
+let isPacked;
+function packed() {
+  isPacked ??= pack(join(root, "build", "package"));
+  return isPacked;
+}
+
+function prebuildArm64() {
+  need(["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"]);
+  const [CC, CXX, STRIP] = ["gcc", "g++", "strip"].map((tool) => `aarch64-linux-gnu-${tool}`);
+  run(process.execPath, ["scripts/prebuild.mjs", "--arch", "arm64"], {
+    env: { ...process.env, CC, CXX, STRIP },
+  });
+}
+
+/** The suite in another Node, with the addon of the package. */
+function testPrebuilt(node, settings = {}) {
+  runTestsIn(node, { addonFolder: packed().unpacked, ...settings });
+}
+
+function testVersion(major) {
+  const node = fetchNode("linux-x64", nodeVersions[major]);
+  testPrebuilt(node, { names: options.quick ? whatVersionsDifferIn : [] });
+}
+
+if (process.platform !== "linux" || process.arch !== "x64") fail("This runs on Linux on x86-64 only.");
+const chosen = chosenSteps();
+buildPackage();
+buildTests();
+for (const name of chosen) {
+  const begin = performance.now();
+  console.log(`\n== ${name}\n`);
+  await steps[name].run();
+  console.log(`${name}: good (${((performance.now() - begin) / 1000).toFixed(0)} s)`);
+}
+console.log(`\nAll good: ${chosen.join(", ")}`);

@@ -1,0 +1,61 @@
+// The tests in a real Windows Node, under Wine.
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { buildVariant, root, toolchainSetting, variantFolder } from "./build.mjs";
+import { fail, need, run } from "./commands.mjs";
+import { fetchNode, nodeVersions } from "./other-node.mjs";
+import { testFiles } from "./test-files.mjs";
+
+const folder = variantFolder("win32-x64");
+const wine = "/usr/lib/wine/wine64"; // /usr/bin/wine would miss the 32-bit half, which nobody needs
+// What starts shells and Unix programs, compares types, or is about this machine's memory.
+const leftOut = ["cli", "consumers", "external-buffers", "huge", "memory", "package"];
+
+/** As Wine calls it. */
+const windowsPath = (path) => `Z:${path.replaceAll("/", "\\")}`;
+
+function buildAddon() {
+  const library = join(folder, "libnode_api.a");
+  mkdirSync(folder, { recursive: true });
+  const { def_paths } = createRequire(import.meta.url)("node-api-headers");
+  run("x86_64-w64-mingw32-dlltool", ["-d", def_paths.node_api_def, "-D", "node.exe", "-l", library]);
+  buildVariant("win32-x64", [toolchainSetting("x86_64-w64-mingw32"), `-DCMAKE_JS_LIB=${library}`]);
+}
+
+/** Runs one file; the parts of its report that tell something. */
+function runTest(node, file) {
+  const log = join(folder, `${basename(file)}.log`);
+  const report = openSync(log, "w"); // Node for Windows writes nothing to a pipe of Unix
+  const { status, error } = spawnSync(wine, [node, "--expose-gc", "--test-reporter=spec", file], {
+    cwd: root,
+    stdio: ["ignore", report, report],
+    timeout: 10 * 60_000,
+    env: {
+      ...process.env,
+      ...{ WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", NODE_SKIP_PLATFORM_CHECK: "1" },
+      GGUF_NATIVE_PREBUILD: windowsPath(folder),
+      GGUF_NATIVE_TEST_EMULATED: "1",
+    },
+  });
+  closeSync(report);
+  const text = readFileSync(log, "utf8");
+  const count = (what) => Number(new RegExp(`^ℹ ${what} (\\d+)`, "m").exec(text)?.[1] ?? 0);
+  console.log(`${basename(file)}: ${count("pass")} passed, ${count("skipped")} skipped`);
+  if (status !== 0 || count("pass") === 0)
+    fail(`${error ?? ""}failed under Wine (exit code ${status}):\n${text}`);
+}
+
+/** Builds the addon for Windows and runs the tests, or those files with such names. */
+export function runTestsInWine(names = []) {
+  need(
+    [wine, "wine64"],
+    ["x86_64-w64-mingw32-g++-posix", "g++-mingw-w64-x86-64-posix"],
+    ["x86_64-w64-mingw32-dlltool", "binutils-mingw-w64-x86-64"],
+  );
+  buildAddon();
+  const node = fetchNode("win-x64", nodeVersions[20]);
+  const files = testFiles(names).filter((file) => !leftOut.includes(basename(file, ".test.js")));
+  for (const file of files) runTest(node, file);
+}
