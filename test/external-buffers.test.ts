@@ -15,7 +15,8 @@ const objects = join(projectRoot, "build", "Release", "obj.target", "gguf_native
 function reasonToSkip(): string | false {
   if (process.platform !== "linux" || emulated)
     return "linking the addon again is done natively on Linux only";
-  return existsSync(objects) ? false : "the addon was not compiled here";
+  const isCompiledHere = existsSync(objects) && process.env.GGUF_NATIVE_PREBUILD === undefined;
+  return isCompiledHere ? false : "the addon was not compiled here";
 }
 
 /** Links the addon with a source more; the folder in which node-gyp-build finds it. */

@@ -99,7 +99,8 @@ describe("the tarball", { skip }, () => {
   });
 
   test("types resolve for every kind of consumer", () => {
-    assert.match(node([tool("@arethetypeswrong/cli", "attw"), tarball]).stdout, /No problems found/);
+    const { stdout } = node([tool("@arethetypeswrong/cli", "attw"), tarball, "--no-definitely-typed"]);
+    assert.match(stdout, /No problems found/);
   });
 
   test("npm would publish it without a warning", () => {
