@@ -54,7 +54,10 @@
         ["OS=='linux'", {"ldflags": ["-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"]}],
         ["OS=='linux' and portable=='true'", {
           "defines": ["GGUF_NATIVE_OLD_GLIBC"],
-          "ldflags": ["-static-libstdc++", "-static-libgcc", "-Wl,--gc-sections"],
+          # The C++ runtime linked in, and of the C library only what has one name in glibc and in musl: not the dynamic
+          # linker, which GCC would name as well.
+          "ldflags": ["-nodefaultlibs", "-Wl,--gc-sections"],
+          "libraries": ["-l:libstdc++.a", "-lgcc_eh", "-lgcc", "-l:libc.so.6"],
         }],
       ],
     },

@@ -6,14 +6,24 @@ import { fail, output } from "./commands.mjs";
 
 /** What Node 20 itself asks for. Debian 11 and Ubuntu 20.04 have 2.31. */
 const newestGlibc = [2, 28];
-const libraries = /^(lib(c|m|dl|pthread)\.so\.\d|ld-linux-[\w-]+\.so\.\d|libc\.musl-\w+\.so\.\d)$/;
+/** musl takes libraries of this name for itself. */
+const onlyLibrary = "libc.so.6";
+/** Debian's package musl; its names are the same on every architecture. */
+const musl = "/lib/ld-musl-x86_64.so.1";
 const exports = ["napi_register_module_v1", "node_api_module_get_api_version_v1"];
 
-/** Symbols of an ELF file: their names, with the version behind an @, and whether they are to be found elsewhere. */
+/**
+ * Symbols of an ELF file: their names, with the version behind an @, whether they are to be found elsewhere, and
+ * whether they may be missing there.
+ */
 function symbolsOf(file) {
   const table = output("readelf", ["--wide", "--dyn-syms", file]);
-  return [...table.matchAll(/^ *\d+: +[0-9a-f]+ +\w+ +\w+ +(?:GLOBAL|WEAK) +\w+ +(UND|\d+) +(\S+)/gm)].map(
-    ([, section, name]) => ({ name, isElsewhere: section === "UND" }),
+  return [...table.matchAll(/^ *\d+: +[0-9a-f]+ +\w+ +\w+ +(GLOBAL|WEAK) +\w+ +(UND|\d+) +(\S+)/gm)].map(
+    ([, binding, section, name]) => ({
+      name,
+      isElsewhere: section === "UND",
+      isOptional: binding === "WEAK",
+    }),
   );
 }
 
@@ -25,6 +35,18 @@ function isTooNew(name) {
   return major > newestGlibc[0] || (major === newestGlibc[0] && minor > newestGlibc[1]);
 }
 
+function missingInMusl(symbols) {
+  if (!existsSync(musl)) {
+    console.log("not compared with musl: apt-get install musl");
+    return [];
+  }
+  const there = new Set(symbolsOf(musl).map(({ name }) => name));
+  return symbols
+    .filter(({ isElsewhere, isOptional }) => isElsewhere && !isOptional)
+    .map(({ name }) => name.replace(/@.*/, ""))
+    .filter((name) => !name.startsWith("napi_") && !there.has(name));
+}
+
 /** What is wrong with an ELF file, in sentences. */
 function faultsOf(file) {
   const symbols = symbolsOf(file);
@@ -34,7 +56,8 @@ function faultsOf(file) {
     ...symbols
       .filter(({ name, isElsewhere }) => isElsewhere && isTooNew(name))
       .map(({ name }) => `needs ${name}; the newest that it may need is GLIBC_${newestGlibc.join(".")}`),
-    ...needed.filter(([, name]) => !libraries.test(name)).map(([, name]) => `needs the library ${name}`),
+    ...needed.filter(([, name]) => name !== onlyLibrary).map(([, name]) => `needs the library ${name}`),
+    ...missingInMusl(symbols).map((name) => `needs ${name}, which musl does not have`),
     ...(exported.sort().join() === exports.join() ? [] : [`exports ${exported.join(", ")}`]),
   ];
 }

@@ -1,12 +1,10 @@
 // The prebuilt addons that a release carries: the systems on which nothing needs to be compiled. One each, below
-// prebuilds/, by the names that node-gyp-build looks for.
+// prebuilds/, by the names that node-gyp-build looks for. Those for Linux run with glibc and with musl.
 export const prebuilds = [
   "darwin-arm64/gguf-native.node",
   "darwin-x64/gguf-native.node",
-  "linux-arm64/gguf-native.glibc.node",
-  "linux-arm64/gguf-native.musl.node",
-  "linux-x64/gguf-native.glibc.node",
-  "linux-x64/gguf-native.musl.node",
+  "linux-arm64/gguf-native.node",
+  "linux-x64/gguf-native.node",
   "win32-arm64/gguf-native.node",
   "win32-x64/gguf-native.node",
 ];

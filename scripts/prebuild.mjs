@@ -27,7 +27,6 @@ await prebuildify({
   out: root,
   targets: [`${engines.node.replace(">=", "")}.0.0`], // the oldest, for its headers
   napi: true,
-  tagLibc: platform() === "linux",
   strip: true,
   stripBin: process.env.STRIP ?? "strip",
 });

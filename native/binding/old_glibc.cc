@@ -1,7 +1,7 @@
 // For prebuilt addons (GGUF_NATIVE_OLD_GLIBC): what our own code and the C++ runtime that is linked into the
 // addon would take from a newer glibc than that of Debian 11 and Ubuntu 20.04 (2.31), where the addon was
-// built on a newer system. Each name is defined here, inside the addon, by means that the old one has as
-// well. scripts/prebuild.mjs checks that nothing is missing.
+// built on a newer system, or what musl has not. Each name is defined here, inside the addon, by means that
+// all of them have. scripts/prebuild.mjs checks that nothing is missing.
 #if defined(GGUF_NATIVE_OLD_GLIBC) && defined(__linux__)
 
 #include <features.h>
@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,6 +69,14 @@ uint32_t gguf_arc4random() {
   while (getentropy(&number, sizeof number) != 0) continue;
   return number;
 }
+
+#ifdef __aarch64__
+// musl has it without underscores only; for the choice of atomic instructions.
+unsigned long gguf_getauxval(unsigned long type) GGUF_DEFINES(__getauxval);
+unsigned long gguf_getauxval(unsigned long type) {
+  return getauxval(type);
+}
+#endif
 
 }  // extern "C"
 
