@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { GgufTensor, ggmlTypes, openSync, parse } from "gguf-native";
 import { ByteWriter } from "./support/byte-writer";
+import { emulated } from "./support/emulated";
 import { type TensorSpec, writeGguf, writeTensorInfo } from "./support/gguf-writer";
 import { temporaryFolder } from "./support/paths";
 
@@ -211,5 +212,5 @@ test("200,000 tensors are listed in little time", () => {
   const last = file.tensor("blk.199999.weight");
   assert.equal(last.offset, bytes.length - 32);
   assert.ok(last instanceof GgufTensor);
-  assert.ok(performance.now() - begin < 5000);
+  assert.ok(performance.now() - begin < (emulated ? 100_000 : 5000));
 });
