@@ -1,5 +1,6 @@
 #include "dequant/dequant.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -84,26 +85,36 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
                 uint64_t n_blocks, void* dst) noexcept {
   const auto index = static_cast<size_t>(&format - formats().data());
   if (reinterpret_cast<uintptr_t>(dst) % kStreamingAlignment != 0) store = Store::kPlain;
-  const Kernel kernel = active()
-                            .load(std::memory_order_relaxed)
-                            ->kernels[index][static_cast<size_t>(out)][static_cast<size_t>(store)];
+  const auto way = static_cast<size_t>(store);
+  const KernelTable& table = *active().load(std::memory_order_relaxed);
   const Fields& fields = fields_of(format);
-  const bool has_numbers = fields.n_runs > 1 || fields.runs[0].width > 1;
-  if (!big_endian || !has_numbers) return kernel(src, n_blocks, dst);
-
-  // A piece at a time, small enough to stay in the first-level cache on its way through.
-  constexpr size_t kPieceBytes = 8192;
-  alignas(64) uint8_t piece[kPieceBytes];
-  const uint64_t piece_blocks = kPieceBytes / format.block_bytes / 16 * 16;
-  auto* y = static_cast<uint8_t*>(dst);
-  while (n_blocks > 0) {
-    const uint64_t n = n_blocks < piece_blocks ? n_blocks : piece_blocks;
-    swap_blocks(fields, src, n, piece);
-    kernel(piece, n, y);
-    src += n * format.block_bytes;
-    y += n * format.block_elements * out_bytes(out);
-    n_blocks -= n;
+  const bool swaps = big_endian && (fields.n_runs > 1 || fields.runs[0].width > 1);
+  if (out == Out::kFloat32 && !swaps) {
+    table.kernels[index][way](src, n_blocks, static_cast<float*>(dst));
+  } else {
+    const Converter convert = out == Out::kFloat16 ? table.to_float16[way] : table.to_bfloat16[way];
+    // A piece at a time, small enough to stay in the first-level cache on its way through.
+    constexpr uint64_t kPieceElements = 2048;
+    alignas(64) uint8_t swapped[kPieceElements * sizeof(double)];
+    alignas(64) float numbers[kPieceElements];
+    auto* to = static_cast<uint8_t*>(dst);
+    while (n_blocks > 0) {
+      const uint64_t n = std::min(n_blocks, kPieceElements / format.block_elements);
+      const uint64_t n_elements = n * format.block_elements;
+      if (swaps) swap_blocks(fields, src, n, swapped);
+      const uint8_t* const blocks = swaps ? swapped : src;
+      if (out == Out::kFloat32) {
+        table.kernels[index][way](blocks, n, reinterpret_cast<float*>(to));
+      } else {
+        table.kernels[index][static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
+        convert(numbers, n_elements, reinterpret_cast<uint16_t*>(to));
+      }
+      src += n * format.block_bytes;
+      to += n_elements * out_bytes(out);
+      n_blocks -= n;
+    }
   }
+  if (store == Store::kStreaming) table.store_fence();
 }
 
 }  // namespace gguf

@@ -1,4 +1,4 @@
-// What one instruction set offers: a function per format, output and way of storing.
+// What one instruction set offers: a function per format and way of storing, and per 16-bit output.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,10 @@
 
 namespace gguf {
 
-/** Dequantizes n_blocks blocks. With Store::kStreaming, dst is aligned to kStreamingAlignment. */
-using Kernel = void (*)(const uint8_t* src, uint64_t n_blocks, void* dst);
+/** Dequantizes n_blocks blocks to binary32. With Store::kStreaming, dst is aligned to kStreamingAlignment. */
+using Kernel = void (*)(const uint8_t* src, uint64_t n_blocks, float* dst);
+/** Converts n numbers to one of the 16-bit outputs; the same rule. */
+using Converter = void (*)(const float* src, uint64_t n, uint16_t* dst);
 
 enum FormatIndex : uint8_t {
 #define FORMAT(name, id, fields) k##name,
@@ -19,7 +21,10 @@ enum FormatIndex : uint8_t {
 
 struct KernelTable {
   const char* isa;
-  Kernel kernels[kFormatCount][3][2];  // [FormatIndex][Out][Store]
+  Kernel kernels[kFormatCount][2];  // [FormatIndex][Store]
+  Converter to_float16[2];          // [Store]
+  Converter to_bfloat16[2];
+  void (*store_fence)();  // ends a series of streaming stores
 };
 
 // One per source file of isa/; nullptr where the compiler's target has no such instructions.

@@ -13,34 +13,29 @@
 namespace gguf {
 namespace {
 
-/** Where a kernel's numbers go: converted to one output type, stored in one way. */
-template <Out kOut, Store kStore>
+/** Where a kernel's numbers go: stored in one way. */
+template <Store kStore>
 struct Sink {
-  using Element = std::conditional_t<kOut == Out::kFloat32, float, uint16_t>;
-
-  Element* y;
+  float* y;
 
   /** Writes 32 consecutive numbers, the first of them at index `at`. */
   GGUF_INLINE void put(int at, const simd::Floats16& a, const simd::Floats16& b) {
-    simd::store<kOut, kStore>(y + at, a, b);
+    simd::store<Out::kFloat32, kStore>(y + at, a, b);
   }
 };
 
-template <class Block, Out kOut, Store kStore>
-void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, void* dst) {
-  using S = Sink<kOut, kStore>;
-  using Element = typename S::Element;
+template <class Block, Store kStore>
+void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, float* y) {
   constexpr int kBlocks = kGroup<Block>;
   constexpr int kElements = kBlocks * Block::kElements;
 
   const Block* b = reinterpret_cast<const Block*>(src);
-  Element* y = static_cast<Element*>(dst);
   Ahead<Block> ahead[2];
   int turn = 0;
   if (n_blocks >= kBlocks) ahead[turn].read(b);
   for (; n_blocks >= kBlocks; n_blocks -= kBlocks) {
     if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(b + kBlocks);
-    S sink{y};
+    Sink<kStore> sink{y};
     dequantize(b, ahead[turn], sink);
     turn ^= 1;
     b += kBlocks;
@@ -52,33 +47,50 @@ void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, void* dst) {
     Block blocks[kBlocks] = {};
     std::memcpy(blocks, b, n_blocks * sizeof(Block));
     ahead[0].read(blocks);
-    alignas(64) Element elements[kElements];
-    Sink<kOut, Store::kPlain> sink{elements};
+    alignas(64) float elements[kElements];
+    Sink<Store::kPlain> sink{elements};
     dequantize(blocks, ahead[0], sink);
-    std::memcpy(y, elements, n_blocks * Block::kElements * sizeof(Element));
+    std::memcpy(y, elements, n_blocks * Block::kElements * sizeof(float));
   }
-  if constexpr (kStore == Store::kStreaming) simd::store_fence();
 }
 
-/** What streams where the set can, and is the plain kernel where it cannot. */
-template <class Block, Out kOut>
-constexpr Kernel kStreamingKernel = dequantize_blocks < Block,
-                 kOut, simd::kStreams ? Store::kStreaming : Store::kPlain > ;
-
-#define GGUF_KERNELS_OF(Block)                                                                              \
-  {                                                                                                         \
-    {dequantize_blocks<Block, Out::kFloat32, Store::kPlain>, kStreamingKernel<Block, Out::kFloat32>},       \
-        {dequantize_blocks<Block, Out::kFloat16, Store::kPlain>, kStreamingKernel<Block, Out::kFloat16>}, { \
-      dequantize_blocks<Block, Out::kBFloat16, Store::kPlain>, kStreamingKernel<Block, Out::kBFloat16>      \
-    }                                                                                                       \
+/**
+ * The 16-bit outputs have no kernels of their own: numbers are made in the first-level cache and converted
+ * there.
+ */
+template <Out kOut, Store kStore>
+void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
+  for (; n >= 32; n -= 32, x += 32, y += 32) {
+    simd::store<kOut, kStore>(y, simd::load_f32(x), simd::load_f32(x + 16));
   }
+  if (n > 0) {
+    alignas(64) float last[32] = {};
+    alignas(64) uint16_t converted[32];
+    std::memcpy(last, x, n * sizeof *x);
+    simd::store<kOut, Store::kPlain>(converted, simd::load_f32(last), simd::load_f32(last + 16));
+    std::memcpy(y, converted, n * sizeof *y);
+  }
+}
 
-constexpr KernelTable kThisIsa = {simd::kName,
-                                  {
-#define FORMAT(name, id, fields) GGUF_KERNELS_OF(Block##name),
+void end_stores() {
+  simd::store_fence();
+}
+
+/** Streaming stores where the set has them. */
+constexpr Store kStreaming = simd::kStreams ? Store::kStreaming : Store::kPlain;
+
+constexpr KernelTable kThisIsa = {
+    simd::kName,
+    {
+#define FORMAT(name, id, fields) \
+  {dequantize_blocks<Block##name, Store::kPlain>, dequantize_blocks<Block##name, kStreaming>},
 #include "dequant/formats.def"
 #undef FORMAT
-                                  }};
+    },
+    {convert_numbers<Out::kFloat16, Store::kPlain>, convert_numbers<Out::kFloat16, kStreaming>},
+    {convert_numbers<Out::kBFloat16, Store::kPlain>, convert_numbers<Out::kBFloat16, kStreaming>},
+    end_stores,
+};
 
 }  // namespace
 }  // namespace gguf

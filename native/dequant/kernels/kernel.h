@@ -2,8 +2,8 @@
 //
 // A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns a group of blocks
 // (kGroup of them) into numbers and hands them to the sink, 32 at a time. It is written in the primitives of
-// simd/ (see the README there), so it knows neither the instruction set nor the type of the output nor how
-// that is stored. Above each kernel stand its bytes and its formula:
+// simd/ (see the README there), so it knows neither the instruction set nor how numbers are stored. Above
+// each kernel stand its bytes and its formula:
 //
 //   d, m ...   a field of the block; b[2..17] bytes 2 to 17 of the block
 //   lo(x)      x & 15            hi(x)      x >> 4
