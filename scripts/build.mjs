@@ -37,9 +37,11 @@ export const toolchainSetting = (name) =>
 /** Where the C++ tests and the addon are built with the sanitizers or for another system, as `variant` says. */
 export const variantFolder = (variant) => join(root, "build", `native-tests-${variant}`);
 
+/** Where node-gyp-build looks for the addon below the folder that GGUF_NATIVE_PREBUILD names. */
+export const addonFolder = (variant) => join(variantFolder(variant), "build", "Release");
+
 /**
- * Compiles the addon in such a folder, with what is compiled there already; `settings` are CMake's. It lies where
- * node-gyp-build looks below the folder that GGUF_NATIVE_PREBUILD names.
+ * Compiles the addon in such a folder, with what is compiled there already; `settings` are CMake's.
  */
 export function buildVariant(variant, settings, env = process.env) {
   const folder = variantFolder(variant);
@@ -47,11 +49,9 @@ export function buildVariant(variant, settings, env = process.env) {
     require("node-api-headers").include_dir,
     resolve(root, require("node-addon-api").include_dir),
   ];
-  const output = join(folder, "build", "Release");
   const common = [
     ...["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
-    // Windows counts a library among what runs.
-    ...[`-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${output}`, `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${output}`],
+    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${addonFolder(variant)}`,
   ];
   run("cmake", ["-S", join(root, "native"), "-B", folder, ...common, ...settings], { env });
   run("cmake", ["--build", folder, "--target", "gguf_native", "--parallel", String(availableParallelism())]);

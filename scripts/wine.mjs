@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { buildVariant, root, toolchainSetting, variantFolder } from "./build.mjs";
+import { addonFolder, buildVariant, root, toolchainSetting, variantFolder } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { fetchNode, nodeVersions } from "./other-node.mjs";
 import { testFiles } from "./test-files.mjs";
@@ -21,7 +21,11 @@ function buildAddon() {
   mkdirSync(folder, { recursive: true });
   const { def_paths } = createRequire(import.meta.url)("node-api-headers");
   run("x86_64-w64-mingw32-dlltool", ["-d", def_paths.node_api_def, "-D", "node.exe", "-l", library]);
-  buildVariant("win32-x64", [toolchainSetting("x86_64-w64-mingw32"), `-DCMAKE_JS_LIB=${library}`]);
+  buildVariant("win32-x64", [
+    toolchainSetting("x86_64-w64-mingw32"),
+    `-DCMAKE_JS_LIB=${library}`,
+    `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${addonFolder("win32-x64")}`, // Windows counts a library among what runs
+  ]);
 }
 
 /** Runs one file; the parts of its report that tell something. */
