@@ -62,6 +62,21 @@ int gguf_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
   return gguf_first_pthread_key_create(key, destroy);
 }
 
+// 2.34: likewise from libdl, which Node itself loads.
+void* gguf_first_dlopen(const char*, int);
+GGUF_FIRST_VERSION(gguf_first_dlopen, dlopen);
+void* gguf_dlopen(const char* file, int mode) GGUF_DEFINES(dlopen);
+void* gguf_dlopen(const char* file, int mode) {
+  return gguf_first_dlopen(file, mode);
+}
+
+int gguf_first_dladdr(const void*, Dl_info*);
+GGUF_FIRST_VERSION(gguf_first_dladdr, dladdr);
+int gguf_dladdr(const void* address, Dl_info* info) GGUF_DEFINES(dladdr);
+int gguf_dladdr(const void* address, Dl_info* info) {
+  return gguf_first_dladdr(address, info);
+}
+
 // 2.36: random numbers, for std::random_device.
 uint32_t gguf_arc4random() GGUF_DEFINES(arc4random);
 uint32_t gguf_arc4random() {
