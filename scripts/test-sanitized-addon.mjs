@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildSources, buildTests, buildVariant, root, variantFolder } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
-import { testFiles } from "./test-files.mjs";
+import { testArguments } from "./test-files.mjs";
 
 const variant = "sanitize";
 const names = process.argv.slice(2).filter((argument) => argument !== "--leaks");
@@ -70,13 +70,8 @@ buildSources();
 buildTests();
 buildVariant(variant, ["-DGGUF_NATIVE_SANITIZE=address,undefined"], { ...process.env, CXX: compiler });
 if (!process.argv.includes("--leaks")) {
-  const options = [
-    "--expose-gc",
-    "--test",
-    `--test-concurrency=${availableParallelism()}`,
-    "--test-reporter=spec",
-  ];
-  run(process.execPath, [...options, ...testFiles(names)], { env: watched("detect_leaks=0") });
+  const concurrency = `--test-concurrency=${availableParallelism()}`;
+  run(process.execPath, testArguments(names, [concurrency]), { env: watched("detect_leaks=0") });
 }
 const leaks = findLeaks();
 if (leaks.length > 0) fail(`memory was lost:\n\n${leaks.join("\n\n")}`);

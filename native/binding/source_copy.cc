@@ -9,6 +9,7 @@ namespace gguf::binding {
 
 SourceCopy::SourceCopy(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes)
     : n_bytes_(n_bytes), memory_(PinnedMemory::allocate(n_bytes)) {
+  // Two parts, a millisecond or two: what is no larger than that may go away right after the call.
   copy_from(data);
   copy_from(data);
   if (is_complete()) return;

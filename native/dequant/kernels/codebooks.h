@@ -171,9 +171,10 @@ GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, const Ahead<BlockIQ3_XXS>& ah
 // IQ3_S   0   2               66          74      106      110
 //         | d | rows          | rows_high | signs | scales |
 //
-//   D = d * (1 + 2 * (g even ? lo : hi)(scales[g/2])); row number p of group g: rows[8g + p] | bit p of
-//   rows_high[g] << 8 y[32g + 4p + k] = D * G[row p][k] * sign(signs[4g + p/2], its low half for even p) g <
-//   8, p < 8, k < 4
+//   D = d * (1 + 2 * (g even ? lo : hi)(scales[g/2]))
+//   row = rows[8g + p] | (bit p of rows_high[g]) << 8
+//   y[32g + 4p + k] = D * G[row][k] * sign(the low half of signs[4g + p/2] for even p, else the high one)
+//   g < 8, p < 8, k < 4
 template <>
 struct Ahead<BlockIQ3_S> {
   uint16_t rows[64];
@@ -199,8 +200,9 @@ GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead,
 // IQ1_S   0   2      34              50
 //         | d | rows | qh            |        a group g: h = u16 at 2g of qh
 //
-//   D = d * (2 * ((h >> 12) & 7) + 1); delta = bit 15 of h ? -1/8 : 1/8; row = rows[4g + l] | ((h >> 3l) & 7)
-//   << 8 y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8
+//   D = d * (2 * ((h >> 12) & 7) + 1)        delta = bit 15 of h ? -1/8 : 1/8
+//   row = rows[4g + l] | ((h >> 3l) & 7) << 8
+//   y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8
 //
 //   The levels Iq1 are 8 * (G + delta), and D / 8 goes with them: a power of two changes no rounding.
 template <>
@@ -238,8 +240,9 @@ GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, S
 //
 //   d = the binary16 whose nibbles, lowest first, are the top nibbles of S[0..3]
 //   D = d * (2 * s + 1), s the three bits of S[g/2] from 6*(g%2) + 3*(l/2) on
-//   h = nibble l of the two bytes from qh[2g] on; row = rows[4g + l] | (h & 7) << 8; delta = h & 8 ? -1/8 :
-//   1/8 y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8; levels as in IQ1_S
+//   h = nibble l of the two bytes from qh[2g] on
+//   row = rows[4g + l] | (h & 7) << 8        delta = h & 8 ? -1/8 : 1/8
+//   y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8; levels as in IQ1_S
 template <>
 struct Ahead<BlockIQ1_M> {
   uint16_t rows[32];

@@ -47,9 +47,11 @@ GGUF_INLINE void dequantize(const BlockQ2_K* b, const Ahead<BlockQ2_K>& ahead, S
 // Q3_K    0       32              96       108 110
 //         | hmask | q             | scales | d |
 //
-//   y[128n + 32j + l] = (d * (S[8n + 2j + l/16] - 32)) * (((q[32n + l] >> 2j) & 3) - (bit 4n+j of hmask[l] ?
-//   0 : 4)) n < 2, j < 4, l < 32; the sixteen S have six bits: the low four are lo(scales[0..7]), then
-//   hi(scales[0..7]); the high two of S[i] are bits 2*(i/4) and up of scales[8 + i%4]
+//   h = bit 4n+j of hmask[l] ? 0 : 4
+//   y[128n + 32j + l] = (d * (S[8n + 2j + l/16] - 32)) * (((q[32n + l] >> 2j) & 3) - h)
+//   n < 2, j < 4, l < 32
+//   The sixteen S have six bits. The low four: lo(scales[0..7]), then hi(scales[0..7]); the high two of S[i]:
+//   bits 2*(i/4) and up of scales[8 + i%4].
 template <>
 struct Ahead<BlockQ3_K> {
   Scales d;
@@ -169,12 +171,11 @@ GGUF_INLINE void dequantize(const BlockQ5_K* b, const Ahead<BlockQ5_K>& ahead, S
 // Q6_K    0              128             192      208 210
 //         | ql           | qh            | scales | d |
 //
-//   For n < 2, l < 32, with a = ql[64n + l], c = ql[64n + 32 + l], t = qh[32n + l]:
+//   For n < 2, l < 32, scales signed, a = ql[64n + l], c = ql[64n + 32 + l], t = qh[32n + l]:
 //   y[128n + l]      = (d * scales[8n + l/16])     * ((lo(a) | ((t >> 0) & 3) << 4) - 32)
 //   y[128n + 32 + l] = (d * scales[8n + 2 + l/16]) * ((lo(c) | ((t >> 2) & 3) << 4) - 32)
 //   y[128n + 64 + l] = (d * scales[8n + 4 + l/16]) * ((hi(a) | ((t >> 4) & 3) << 4) - 32)
-//   y[128n + 96 + l] = (d * scales[8n + 6 + l/16]) * ((hi(c) | ((t >> 6) & 3) << 4) - 32)        scales
-//   signed
+//   y[128n + 96 + l] = (d * scales[8n + 6 + l/16]) * ((hi(c) | ((t >> 6) & 3) << 4) - 32)
 template <>
 struct Ahead<BlockQ6_K> {
   Scales d;

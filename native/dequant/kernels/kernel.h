@@ -49,13 +49,6 @@ constexpr uint64_t spread_nibbles(uint32_t nibbles) {
   return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
 }
 
-/** Four bytes to 16 bits each, the lowest first. */
-constexpr uint64_t spread_bytes(uint32_t bytes) {
-  uint64_t x = bytes;
-  x = (x | x << 16) & 0x0000ffff0000ffff;
-  return (x | x << 8) & 0x00ff00ff00ff00ff;
-}
-
 /** Eight pairs of bits to a byte each, the lowest first. */
 constexpr uint64_t spread_pairs(uint16_t pairs) {
   uint64_t x = pairs;

@@ -136,12 +136,16 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
 //         | d | q                            |
 //
 //   y[j] = q[j] * d, q signed        j < 32
+template <class Block, class Sink>
+GGUF_INLINE void dequantize_bytes(const Block* b, const Scales& d, Sink& y) {
+  for (int i = 0; i < 16; ++i) {
+    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+  }
+}
+
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_0* b, const Ahead<BlockQ8_0>& ahead, Sink& y) {
-  for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]),
-          simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
-  }
+  dequantize_bytes(b, ahead.d, y);
 }
 
 // Q8_1    0   2     4                              36
@@ -150,10 +154,7 @@ GGUF_INLINE void dequantize(const BlockQ8_0* b, const Ahead<BlockQ8_0>& ahead, S
 //   y[j] = q[j] * d, q signed        j < 32; the sum is not needed
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_1* b, const Ahead<BlockQ8_1>& ahead, Sink& y) {
-  for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), ahead.d[i]),
-          simd::mul(simd::load_int8(b[i].q + 16), ahead.d[i]));
-  }
+  dequantize_bytes(b, ahead.d, y);
 }
 
 /** Writes 64 numbers that share a scale. */

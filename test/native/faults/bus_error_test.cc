@@ -140,16 +140,18 @@ TEST(BusError, AFaultCannotBeIgnored) {
 
 sigjmp_buf back;
 
+/** With a handler that jumps: a page of ours, a fault that is not ours, and a page of ours again. Exit 42. */
+[[noreturn]] void jump_back_from_a_fault() {
+  install([](int signal) { siglongjmp(back, signal); });
+  lose_a_page_of_ours();
+  const int signal = sigsetjmp(back, 1);
+  if (signal == 0) _exit(lost_mapping()[0]);
+  lose_a_page_of_ours();
+  _exit(signal == SIGBUS ? 42 : 1);
+}
+
 TEST(BusError, PlainHandlerGetsFaults) {
-  EXPECT_EQ(outcome_of([] {
-              install([](int signal) { siglongjmp(back, signal); });
-              lose_a_page_of_ours();
-              const int signal = sigsetjmp(back, 1);
-              if (signal == 0) _exit(lost_mapping()[0]);
-              lose_a_page_of_ours();
-              _exit(signal == SIGBUS ? 42 : 1);
-            }),
-            "exit 42");
+  EXPECT_EQ(outcome_of([] { jump_back_from_a_fault(); }), "exit 42");
 }
 
 void* fault_address;
@@ -225,12 +227,7 @@ TEST(BusError, AHandlerThatComesLaterIsPassedOnToOnceAFileIsOpened) {
   EXPECT_EQ(outcome_of([] {
               install(SIG_DFL);
               lose_a_page_of_ours();
-              install([](int signal) { siglongjmp(back, signal); });
-              lose_a_page_of_ours();
-              const int signal = sigsetjmp(back, 1);
-              if (signal == 0) _exit(lost_mapping()[0]);
-              lose_a_page_of_ours();
-              _exit(signal == SIGBUS ? 42 : 1);
+              jump_back_from_a_fault();
             }),
             "exit 42");
 }
