@@ -41,15 +41,12 @@ void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, float* y) {
     b += kBlocks;
     y += kElements;
   }
-  // Fewer blocks than a group: the group is completed with zeros, aside, so that no kernel has a tail of its
-  // own.
+  // Fewer blocks than a group: it is completed with zeros, aside, so that no kernel has a tail of its own.
   if (n_blocks > 0) {
     Block blocks[kBlocks] = {};
-    std::memcpy(blocks, b, n_blocks * sizeof(Block));
-    ahead[0].read(blocks);
     alignas(64) float elements[kElements];
-    Sink<Store::kPlain> sink{elements};
-    dequantize(blocks, ahead[0], sink);
+    std::memcpy(blocks, b, n_blocks * sizeof(Block));
+    dequantize_blocks<Block, Store::kPlain>(reinterpret_cast<const uint8_t*>(blocks), kBlocks, elements);
     std::memcpy(y, elements, n_blocks * Block::kElements * sizeof(float));
   }
 }
