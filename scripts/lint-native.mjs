@@ -52,7 +52,7 @@ function checkBoundary(files) {
   return finds.length === 0;
 }
 
-const files = folders.flatMap(filesUnder).filter((name) => /\.(h|cc)$/.test(name));
+const files = folders.flatMap(filesUnder).filter((name) => /\.(h|cc?)$/.test(name));
 const formatted = checkFormat(files, process.argv.includes("--fix"));
 const apart = checkBoundary(files);
 if (!formatted || !apart) process.exit(1);

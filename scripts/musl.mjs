@@ -1,0 +1,28 @@
+// Loads the addon of a package with musl, Alpine's C library. npm has no Node that is made for it: the program that loads
+// the addon here brings stand-ins for Node-API.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { root } from "./build.mjs";
+import { need, output, run } from "./commands.mjs";
+
+/** `packageFolder` is that of an unpacked package. */
+export function loadWithMusl(packageFolder) {
+  need(["musl-gcc", "musl-tools"]);
+  const folder = join(root, "build", "musl");
+  const [program, standIns] = ["load_addon", "stand_ins.c"].map((name) => join(folder, name));
+  const { include_dir, symbols } = createRequire(import.meta.url)("node-api-headers");
+  const names = new Set(
+    Object.values(symbols).flatMap((version) => [
+      ...version.js_native_api_symbols,
+      ...version.node_api_symbols,
+    ]),
+  );
+  mkdirSync(folder, { recursive: true });
+  const definitions = [...names].map((name) => `__attribute__((weak)) int ${name}(void) { return 9; }\n`);
+  writeFileSync(standIns, definitions.join(""));
+  const source = join(root, "test", "native", "musl", "load_addon.c");
+  run("musl-gcc", ["-rdynamic", `-I${include_dir}`, "-o", program, source, standIns]);
+  const addon = join(packageFolder, "prebuilds", "linux-x64", "gguf-native.node");
+  console.log(`loaded with musl; ${output(program, [addon]).trim()}`);
+}
