@@ -27,6 +27,7 @@ writeModel("numbers.gguf", {
     floats("none", [nan, Infinity]),
     floats("empty", [], [0]),
     floats("constant", [7, 7, 7]),
+    floats("zeros", [-0, -0]),
     floats(`<&"'${EVIL}>`, [1, 2]),
   ],
 });
@@ -53,6 +54,10 @@ describe("numbers", () => {
     assert.deepEqual([only("empty").elements, only("empty").mean], [0, undefined]);
     const { min, max, std, histogram } = only("constant", "--bins", "3");
     assert.deepEqual([min, max, std, histogram.counts], [7, 7, 0, [3, 0, 0]]);
+  });
+  test("zero has no sign", () => {
+    const { min, max, histogram } = only("zeros", "--bins", "2");
+    assert.deepEqual([min, max, histogram], [0, 0, { min: 0, max: 0, counts: [2, 0] }]);
   });
   for (const [name, type, count] of [
     ["small", "Q4_K", 2 ** 16],
@@ -104,6 +109,10 @@ describe("for people", () => {
     assert.equal(half!.replace(/[^█]$/, "").length, Math.floor(all!.length / 2));
     assert.equal(one, "▏");
   });
+  test("equal values have one bar", () => {
+    const stdout = output("stats", "numbers.gguf", "constant");
+    assert.match(stdout, /\n {2}infinite +0\n\n {2}7 {2}█+ {2}3\n$/);
+  });
   test("several tensors as a table", () => {
     const stdout = output("stats", "numbers.gguf", "*");
     expectTidy(stdout);
@@ -139,7 +148,7 @@ describe("--svg", () => {
     assert.deepEqual(open, []);
   });
   test("fails for several tensors, and for one without finite values", () => {
-    expectFailure(["stats", "numbers.gguf", "*", "--svg", "no.svg"], 2, /--svg draws one tensor, not 6/);
+    expectFailure(["stats", "numbers.gguf", "*", "--svg", "no.svg"], 2, /--svg draws one tensor, not 7/);
     expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
     assert.ok(!existsSync(at("no.svg")));
     assert.deepEqual(leftovers(), []);

@@ -93,7 +93,9 @@ function details({ tensor, scan, std, counts }: TensorStats): string[] {
     heading(escapeText(tensor.name)),
     ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
   ];
-  if (finiteCount(scan) > 0) lines.push("", ...histogramLines(scan, counts, width));
+  // Equal values are all in the first bin, and the others would be empty places at the same edge.
+  const bins = scan.max > scan.min ? counts : counts.slice(0, 1);
+  if (finiteCount(scan) > 0) lines.push("", ...histogramLines(scan, bins, width));
   return lines;
 }
 

@@ -61,8 +61,9 @@ function add(total: Scan, values: Float32Array): void {
     sum += value;
   }
   total.elements += values.length;
-  total.min = min;
-  total.max = max;
+  // Zero without its sign: which of two zeros came first says nothing.
+  total.min = min + 0;
+  total.max = max + 0;
   total.sum = sum;
   total.zeros = zeros;
 }
