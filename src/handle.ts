@@ -32,9 +32,17 @@ export function handleOf(file: OpenFile): NativeFile {
  */
 export function indexNames(names: readonly string[]): Map<string, number> {
   const index = new Map<string, number>();
+  /** Of names that came more than once, the number that the next one may have. */
+  const nextCopies = new Map<string, number>();
   for (let i = 0; i < names.length; i++) {
-    let name = names[i] as string;
-    for (let copy = 2; index.has(name); copy++) name = `${names[i]} (${copy})`;
+    const decoded = names[i] as string;
+    let name = decoded;
+    if (index.has(name)) {
+      let copy = nextCopies.get(decoded) ?? 2;
+      do name = `${decoded} (${copy++})`;
+      while (index.has(name));
+      nextCopies.set(decoded, copy);
+    }
     index.set(name, i);
   }
   return index;

@@ -103,7 +103,7 @@ export function checkSignal(signal: unknown): AbortSignal | undefined {
   if (
     typeof signal !== "object" ||
     signal === null ||
-    !("aborted" in signal) ||
+    !("throwIfAborted" in signal) ||
     !("addEventListener" in signal)
   ) {
     throw invalidArgType("options.signal", "an instance of AbortSignal", signal);

@@ -86,6 +86,9 @@ describe("wrong types of", () => {
   refuses("open: path", (x) => open(x), isString);
   refuses("open: options", (x) => open(goldenPath, x), optional(isObject));
   refuses("open: signal", (signal) => open(goldenPath, { signal }), isAbsent);
+  const old = { aborted: false, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
+  test("open: a signal of old, without throwIfAborted", () =>
+    assert.rejects(open(goldenPath, { signal: old }), { code: "ERR_INVALID_ARG_TYPE" }));
   refuses("parse: bytes", (x) => parse(x), isBytes);
   refuses("parse: options", (x) => parse(content, x), optional(isObject));
   refuses(

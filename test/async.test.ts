@@ -1,11 +1,14 @@
 /** Asynchronous dequantization: results, progress, aborting, outputs that go away. */
 import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import { spawnSync } from "node:child_process";
 import { before, describe, test } from "node:test";
 import { type AsyncOptions, type DequantizeOptions, dequantize, type GgufFile, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { writeGguf } from "./support/gguf-writer";
+import { projectRoot } from "./support/paths";
 import { Random } from "./support/random";
 
 // Enough for several pieces on several threads.
@@ -139,6 +142,20 @@ describe("blocks that JavaScript can take away", () => {
     structuredClone(copy.buffer, { transfer: [copy.buffer] });
     await assert.rejects(running, refused);
   });
+  test("taken away where there are too few threads for all jobs: each rejects", () => {
+    const program = `
+      const { dequantize } = require("gguf-native");
+      const all = Array.from({ length: 4 }, () => new Uint8Array(64 << 20));
+      const running = all.map((blocks) => dequantize("F32", blocks));
+      for (const { buffer } of all) structuredClone(buffer, { transfer: [buffer] });
+      Promise.allSettled(running).then((ends) => console.log(ends.map(({ reason }) => reason.code).join()));`;
+    for (const threads of ["1", "2", "4"]) {
+      const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+        ...{ cwd: projectRoot, encoding: "utf8", env: { ...process.env, UV_THREADPOOL_SIZE: threads } },
+      });
+      assert.equal(stdout, `${Array(4).fill("ERR_GGUF_RANGE").join()}\n`, stderr);
+    }
+  });
   test("cut off meanwhile: rejects", async () => {
     const buffer = new (ArrayBuffer as unknown as ResizableArrayBuffer)(bytes.length, {
       maxByteLength: bytes.length,
@@ -160,6 +177,45 @@ describe("blocks that JavaScript can take away", () => {
 interface ResizableArrayBuffer {
   new (length: number, options: { maxByteLength: number }): ArrayBuffer & { resize(length: number): void };
 }
+
+test("jobs take turns", () => {
+  const program = `
+    const { dequantize } = require("gguf-native");
+    const blocks = new Uint8Array(new SharedArrayBuffer(110 * 2 ** 17));
+    const turns = [];
+    const job = (i) => dequantize("IQ3_S", blocks, { onProgress: () => turns.push(i) });
+    Promise.all([job(0), job(1)]).then(() => console.log(turns.join("")));`;
+  for (const threads of ["2", "4"]) {
+    const env = { ...process.env, UV_THREADPOOL_SIZE: threads, GGUF_NATIVE_ISA: "scalar" };
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+      ...{ cwd: projectRoot, encoding: "utf8", env },
+    });
+    const turns = stdout.trim();
+    // Neither is done before the other has begun.
+    assert.ok(turns.indexOf("1") < turns.lastIndexOf("0"), turns + stderr);
+    assert.ok(turns.indexOf("0") < turns.lastIndexOf("1"), turns + stderr);
+  }
+});
+
+test("work that is started while a promise is being made", async () => {
+  // Which of the promises of a call is the addon's own is its own affair.
+  let inner: Promise<Float32Array> | undefined;
+  for (let nth = 1; nth === 1 || inner !== undefined; nth++) {
+    let promises = 0;
+    inner = undefined;
+    const hook = createHook({
+      init: (_id, type) => {
+        if (type === "PROMISE" && ++promises === nth) inner = dequantize("Q4_0", blocks);
+      },
+    });
+    hook.enable();
+    const outer = dequantize("Q4_0", blocks);
+    hook.disable();
+    assert.equal(firstDifference(await outer, whole), -1);
+    assert.equal(firstDifference(await (inner ?? whole), whole), -1);
+    assert.ok(inner !== undefined || nth > 1);
+  }
+});
 
 test("the event loop runs meanwhile", async () => {
   let turns = 0;

@@ -97,6 +97,7 @@ const lost = (path: string, offset: number | undefined) => (error: unknown) => {
   return true;
 };
 
+const keptAsTheyAre = process.platform === "win32" && "Windows refuses to change files that are mapped";
 const accesses = ["mmap", "read"] as const satisfies OpenOptions["access"][];
 
 for (const access of accesses) {
@@ -121,7 +122,8 @@ for (const access of accesses) {
   };
   const cutInTheMiddle = () => `fs.truncateSync(path, ${middle})`;
 
-  describe(`cut off by another process: ${access}`, () => {
+  const skip = access === "mmap" && keptAsTheyAre;
+  describe(`cut off by another process: ${access}`, { skip }, () => {
     test("during dequantizeSync", () =>
       scene(cutInTheMiddle(), (file, path, other) => {
         const [first, big] = [file.tensor("first"), file.tensor("big")];
@@ -249,7 +251,7 @@ for (const access of accesses) {
       }));
   });
 
-  describe(`no longer under its name: ${access}`, () => {
+  describe(`no longer under its name: ${access}`, { skip }, () => {
     for (const [what, deed] of Object.entries({
       unlinked: "fs.unlinkSync(path)",
       replaced: `fs.writeFileSync(path + ".new", "GGUF"); fs.renameSync(path + ".new", path)`,
@@ -281,7 +283,7 @@ for (const access of accesses) {
   });
 }
 
-describe("views of a mapped file that was cut off", () => {
+describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () => {
   /** The number of zeros in a view, some of which come and go while it is read. */
   const countZeros = (view: Uint8Array) => {
     let zeros = 0;

@@ -1,7 +1,9 @@
 /** Closing with views and work outstanding, garbage collection, worker threads. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
@@ -110,6 +112,32 @@ for (const [name, openFile] of Object.entries(sources)) {
     });
   });
 }
+
+test("what is being written when the file is closed is written whole, and nothing else", async () => {
+  const file = openSync(path);
+  const view = file.tensor("t").bytes();
+  const wanted = Buffer.from(view);
+  const server = createServer({ pauseOnConnect: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const sent = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [[received]] = await Promise.all([
+    once(server, "connection") as Promise<[Socket]>,
+    once(sent, "connect"),
+  ]);
+  sent.end(view); // more than fits on the way
+  file.close();
+  assert.equal(view.length, 0);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  // Memory of others, where the file might have been.
+  const others = Array.from({ length: 20 }, () => Buffer.alloc(wanted.length, "other"));
+  const chunks: Buffer[] = [];
+  received.on("data", (chunk: Buffer) => chunks.push(chunk)).resume();
+  await once(received, "end");
+  received.destroy();
+  server.close();
+  assert.equal(Buffer.compare(Buffer.concat(chunks), wanted), 0);
+  assert.equal(others.length, 20);
+});
 
 test("10,000 files opened and closed leave descriptors, mappings and memory as they were", {
   skip: !existsSync("/proc/self/maps") && "there is no /proc here to count them in",

@@ -262,6 +262,19 @@ test("toJSON", () => {
   assert.deepEqual(Object.keys(json).slice(0, 5), ["u8", "i8", "u16", "i16", "u32"]);
 });
 
+test("a hundred thousand names that look alike", () => {
+  const name = (i: number) => Uint8Array.of(0x80 | (i & 63), 0x80 | ((i >> 6) & 63), 0x80 | (i >> 12));
+  const metadata = Array.from({ length: 100_000 }, (_, i) => [name(i), u32(i)] as const);
+  const keys = [...parse(writeGguf({ metadata })).metadata.keys()];
+  assert.equal(keys.length, metadata.length);
+  assert.deepEqual(
+    [keys[0], keys[1], keys.at(-1)],
+    ["\ufffd", 2, 100_000].map((copy, i) =>
+      i === 0 ? "\ufffd\ufffd\ufffd" : `\ufffd\ufffd\ufffd (${copy})`,
+    ),
+  );
+});
+
 test("names that differ only in bytes that are not UTF-8 are all there", () => {
   const metadata = [
     [Uint8Array.of(0xff), u32(1)],

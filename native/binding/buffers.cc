@@ -36,8 +36,10 @@ Napi::FunctionReference& constructor_of(Environment& environment, napi_typedarra
       return environment.float32_array;
     case napi_uint16_array:
       return environment.uint16_array;
-    default:
+    case napi_uint8_array:
       return environment.uint8_array;
+    default:
+      throw Napi::RangeError::New(environment.env, "longer than an array of this type is made");
   }
 }
 
@@ -133,6 +135,16 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
   check(environment.env, napi_create_typedarray(environment.env, type, static_cast<size_t>(length),
                                                 array_buffer, static_cast<size_t>(byte_offset), &view));
   return view;
+}
+
+bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory) {
+  const auto drop = [](napi_env, void* held, void*) {
+    delete static_cast<std::shared_ptr<PinnedMemory>*>(held);
+  };
+  auto held = std::make_unique<std::shared_ptr<PinnedMemory>>(std::move(memory));
+  if (napi_add_finalizer(env, object, held.get(), drop, nullptr, nullptr) != napi_ok) return false;
+  held.release();
+  return true;
 }
 
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,

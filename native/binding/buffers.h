@@ -16,8 +16,8 @@ class Environment;
 
 /** A typed array as it is right now; the pointer is good until JavaScript runs again. */
 struct TypedArray {
-  napi_typedarray_type type;
-  size_t length = 0;  // elements; 0 when detached
+  napi_typedarray_type type = static_cast<napi_typedarray_type>(-1);  // of a type that Node-API does not know
+  size_t length = 0;                                                  // elements; 0 when detached
   uint8_t* data = nullptr;
 };
 
@@ -45,6 +45,9 @@ napi_value new_whole_array(Environment& environment, napi_typedarray_type type, 
 /** A typed array over `array_buffer`; `type` is one of those that the addon gives out for large data. */
 napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
                     uint64_t byte_offset, uint64_t length);
+
+/** Keeps `memory` at least as long as `object` is not collected. False if that cannot be. */
+bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory);
 
 /** What an external ArrayBuffer keeps: emptied when Node says that the buffer is gone. On its thread only. */
 struct BufferHold {

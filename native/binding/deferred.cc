@@ -6,14 +6,20 @@
 namespace gguf::binding {
 
 napi_value Deferred::promise(Environment& environment) {
-  environment.new_deferred = this;
+  // JavaScript may be told of new promises (async_hooks) before their function is called, and make more of
+  // ours.
+  struct Turn {
+    Deferred*& current;
+    Deferred* const outer;
+    ~Turn() { current = outer; }
+  } const turn{environment.new_deferred, environment.new_deferred};
+  turn.current = this;
   return environment.promise.New({environment.settler_taker.Value()});
 }
 
 napi_value take_settlers(const Call& call) {
   Deferred* const deferred = call.environment().new_deferred;
   if (deferred == nullptr) return nullptr;
-  call.environment().new_deferred = nullptr;
   deferred->resolve_ = Napi::Persistent(call.function(0, "resolve"));
   deferred->reject_ = Napi::Persistent(call.function(1, "reject"));
   return nullptr;

@@ -86,9 +86,11 @@ void FileHandle::close(napi_env env) {
   array_.Reset();
   for (auto& entry : views_) {
     const napi_value buffer = entry.second.Value();
-    // Detaching fails where JavaScript has moved or detached the buffer already: then it is no longer ours to
-    // take.
-    if (buffer != nullptr) napi_detach_arraybuffer(env, buffer);
+    // Node may be reading it, for a socket or a file, and then keeps the object but not its memory. So the
+    // object does, until it is collected.
+    if (buffer == nullptr || !keep_with(env, buffer, mapping_)) continue;
+    // Fails where JavaScript has moved or detached the buffer already: then it is no longer ours to take.
+    napi_detach_arraybuffer(env, buffer);
   }
   views_.clear();
   mapping_.reset();

@@ -40,14 +40,15 @@ Job::Job(Environment& environment, JobInput input)
   if (copies_source()) decode_->set_ready_blocks(hold_.copy->copied_bytes() / range_.format->block_bytes);
 }
 
-void Job::feed() {
-  if (!copies_source() || decode_->is_exhausted() || decode_->unclaimed() >= kChunksInStore) return;
-  if (hold_.copy->copy_part(environment_.env)) {
-    decode_->set_ready_blocks(hold_.copy->copied_bytes() / range_.format->block_bytes);
-  } else {
+bool Job::feed() {
+  if (!copies_source() || decode_->is_exhausted() || decode_->unclaimed() >= kChunksInStore) return true;
+  if (!hold_.copy->copy_part(environment_.env)) {
     decode_->fail(
         Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
+    return false;
   }
+  decode_->set_ready_blocks(hold_.copy->copied_bytes() / range_.format->block_bytes);
+  return true;
 }
 
 void Job::cancel() {

@@ -43,8 +43,11 @@ class Job {
   ChunkedDecode& decode() { return *decode_; }
   /** Whether the source is still being copied to where threads can read it. */
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
-  /** Copies the next part of the source, unless the threads have enough to do. */
-  void feed();
+  /**
+   * Copies the next part of the source, unless the threads have enough to do. False if that failed, upon
+   * which no work is left.
+   */
+  bool feed();
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
   bool is_settled() const { return settled_; }
   /** Tasks that the scheduler has in flight for it. */

@@ -8,20 +8,37 @@
 
 namespace gguf::binding {
 
+// Memory is moved by ArrayBuffer.prototype.transfer, which came after Node 20, and by Node's streams of
+// bytes, which ignore that a buffer must not be transferred.
 LentResults::LentResults(napi_env env) : env_(env) {
+  const Napi::Object global = Napi::Env(env).Global();
   const Napi::Object prototype =
-      Napi::Env(env).Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>();
-  memory_can_move_ = prototype.Has("transfer");
+      global.Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>();
+  const Napi::Value modules = global.Get("process").As<Napi::Object>().Get("moduleLoadList");
+  memory_can_move_ = prototype.Has("transfer") || !modules.IsArray();
+  if (!memory_can_move_) loaded_modules_ = Napi::Persistent(modules.As<Napi::Array>());
 }
 
 LentResults::~LentResults() {
   for (const Loan& loan : loans_) napi_delete_reference(env_, loan.buffer);
 }
 
+bool LentResults::memory_can_move() {
+  if (memory_can_move_) return true;
+  const Napi::Array modules = loaded_modules_.Value();
+  for (const uint32_t length = modules.Length(); n_known_modules_ < length; ++n_known_modules_) {
+    const Napi::Value name = modules.Get(n_known_modules_);
+    if (name.StrictEquals(Napi::String::New(env_, "NativeModule internal/webstreams/readablestream"))) {
+      memory_can_move_ = true;
+    }
+  }
+  return memory_can_move_;
+}
+
 bool LentResults::is_over(const Loan& loan) {
   if (loan.hold->memory == nullptr) return true;  // Node has said so
-  if (memory_can_move_) return false;
   const Napi::HandleScope scope(env_);
+  if (memory_can_move()) return false;
   napi_value buffer = nullptr;
   check(env_, napi_get_reference_value(env_, loan.buffer, &buffer));
   if (buffer != nullptr) return false;

@@ -1,11 +1,11 @@
 // Results in memory of ours that synchronous calls handed to JavaScript, and when that memory may be used
 // again.
 //
-// Node tells that an external buffer is gone only when the event loop turns, so in a loop of synchronous
-// calls memory would pile up. Where nothing can move an ArrayBuffer's memory to another object (before
-// ArrayBuffer.prototype.transfer came, that is up to Node 20), the death of the object is as good a sign, and
-// that can be asked for at any time. Where memory can be moved, only Node's word counts, and what is lent is
-// bounded instead: past that, results are made in ordinary memory until the event loop has had its turn.
+// Node tells that the memory of an external buffer is out of use only when the event loop turns, so in a loop
+// of synchronous calls memory would pile up. Where nothing has moved memory from one ArrayBuffer to another,
+// the death of the object is as good a sign, and that can be asked for at any time. Where memory may have
+// been moved, only Node's word counts, and what is lent is bounded instead: past that, results are made in
+// ordinary memory until the event loop has had its turn.
 #pragma once
 
 #include <napi.h>
@@ -40,9 +40,13 @@ class LentResults {
 
   /** Whether the loan is over. */
   bool is_over(const Loan& loan);
+  /** Whether JavaScript may have moved memory from one ArrayBuffer to another by now. */
+  bool memory_can_move();
 
   napi_env env_;
   bool memory_can_move_;
+  Napi::Reference<Napi::Array> loaded_modules_;  // Node's own, in the order in which they were loaded
+  uint32_t n_known_modules_ = 0;
   std::vector<Loan> loans_;
   uint64_t n_bytes_ = 0;
 };

@@ -53,7 +53,7 @@ Result<Header> read_header(const File& file, ParseOptions options) {
     if (Status failure = file.read(known, bytes.data() + known, bytes.size() - known)) return *failure;
     ParseOutcome outcome = parse_header(bytes.data(), bytes.size(), file.size(), type_size, options);
     if (!outcome.need_more || bytes.size() == file.size()) return std::move(outcome.result);
-    wanted = std::max(2 * wanted, outcome.n_needed);
+    wanted = std::max(std::min(2 * wanted, kMaxReadHeaderBytes), outcome.n_needed);
     if (wanted > kMaxReadHeaderBytes) {
       return Error{ErrorCode::kInvalid,
                    "the header is longer than " + std::to_string(kMaxReadHeaderBytes) +

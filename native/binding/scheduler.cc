@@ -50,9 +50,11 @@ void Scheduler::cancel(const std::shared_ptr<Job>& job) {
 }
 
 void Scheduler::start_tasks() {
-  while (const std::shared_ptr<Job> job = next_job()) {
-    if (!slots::take(in_flight_)) return;
+  // The slot first: a job that is chosen and then finds none would have had its turn for nothing.
+  while (slots::take(in_flight_)) {
     try {
+      const std::shared_ptr<Job> job = next_job();
+      if (job == nullptr) return slots::give_back();
       queue(job, true);
     } catch (...) {
       slots::give_back();
@@ -65,7 +67,8 @@ std::shared_ptr<Job> Scheduler::next_job() {
   for (size_t tried = 0; tried < jobs_.size(); ++tried) {
     next_ = next_ + 1 < jobs_.size() ? next_ + 1 : 0;
     const std::shared_ptr<Job>& job = jobs_[next_];
-    job->feed();
+    // Nobody else comes to settle one that has failed and has no task.
+    if (!job->feed() && job->in_flight == 0) queue(job, false);
     if (job->decode().unclaimed() > job->in_flight) return job;
   }
   return nullptr;

@@ -29,13 +29,17 @@ bool is_ascii(const char* bytes, size_t n_bytes) {
 
 }  // namespace
 
-napi_value new_string(napi_env env, std::string_view bytes) {
+napi_status create_string(napi_env env, std::string_view bytes, napi_value* text) {
   // Latin-1 is the faster way in, and the same as UTF-8 where all is ASCII. A null pointer is refused even if
   // empty.
   const char* data = bytes.empty() ? "" : bytes.data();
+  return is_ascii(data, bytes.size()) ? napi_create_string_latin1(env, data, bytes.size(), text)
+                                      : napi_create_string_utf8(env, data, bytes.size(), text);
+}
+
+napi_value new_string(napi_env env, std::string_view bytes) {
   napi_value text;
-  check(env, is_ascii(data, bytes.size()) ? napi_create_string_latin1(env, data, bytes.size(), &text)
-                                          : napi_create_string_utf8(env, data, bytes.size(), &text));
+  check(env, create_string(env, bytes, &text));
   return text;
 }
 

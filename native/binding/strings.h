@@ -11,7 +11,10 @@ namespace gguf::binding {
 
 class Environment;
 
-/** A JavaScript string from UTF-8; U+FFFD stands for what is not. */
+/** A JavaScript string from UTF-8; U+FFFD stands for what is not. Fails where the runtime has none so long.
+ */
+napi_status create_string(napi_env env, std::string_view bytes, napi_value* text);
+/** The same for what is never that long. */
 napi_value new_string(napi_env env, std::string_view bytes);
 
 /** UTF-8 of a string argument. False where `value` is not a string. */

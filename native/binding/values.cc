@@ -112,7 +112,15 @@ class ToJavaScript : public ValueVisitor {
   }
 
   bool string(std::string_view bytes) override {
-    return guarded([&] { put(new_string(environment_.env, bytes)); });
+    return guarded([&] {
+      napi_value text;
+      if (create_string(environment_.env, bytes, &text) != napi_ok) {
+        const std::string detail =
+            "a string of " + std::to_string(bytes.size()) + " bytes is longer than any of this runtime";
+        throw_error(environment_, Error{ErrorCode::kOutOfMemory, detail}, path_);
+      }
+      put(text);
+    });
   }
 
   bool begin_array(ValueType element_type, uint64_t length) override {
@@ -137,8 +145,7 @@ class ToJavaScript : public ValueVisitor {
 
   bool booleans(const uint8_t* bytes, uint64_t count) override {
     return guarded([&] {
-      const napi_value values[] = {new_boolean(false), new_boolean(true)};
-      for (uint64_t i = 0; i < count; ++i) arrays_.add(values[bytes[i] != 0]);
+      for (uint64_t i = 0; i < count; ++i) arrays_.add(new_boolean(bytes[i] != 0));
     });
   }
 
