@@ -239,6 +239,25 @@ describe("parseMetadataValue", () => {
     ["", undefined, ""],
     ["12", "string", "12"],
     [" 12 ", "uint8", 12],
+    ["nan", undefined, Number.NaN],
+    ["NaN", undefined, Number.NaN],
+    ["inf", undefined, Number.POSITIVE_INFINITY],
+    ["-Infinity", undefined, Number.NEGATIVE_INFINITY],
+    ["inf", "string", "inf"],
+    ["[9007199254740993, 1]", "uint64[]", [2n ** 53n + 1n, 1]],
+    ["[-9007199254740993]", undefined, [-(2n ** 53n) - 1n]],
+    ["[18446744073709551615]", "uint64[]", [2n ** 64n - 1n]],
+    [
+      '[["9007199254740993, \\" 5", 9007199254740993], [1e3, -0, 0.5]]',
+      "array[]",
+      [
+        ['9007199254740993, " 5', 2n ** 53n + 1n],
+        [1000, -0, 0.5],
+      ],
+    ],
+    ["[9007199254740993, 0.5]", "float64[]", [2 ** 53, 0.5]],
+    ["9007199254740993", "float32", 2 ** 53],
+    ["[1, 2", undefined, "[1, 2"],
     ["inf", "float32", Number.POSITIVE_INFINITY],
     ["NaN", "float64", Number.NaN],
     [".5", "float32", 0.5],
@@ -264,6 +283,21 @@ describe("parseMetadataValue", () => {
     test(`'${text}' is no ${type}`, () =>
       assert.throws(() => parseMetadataValue(text, type), { code: "ERR_GGUF_METADATA_TYPE" }));
   }
+  for (const [text, type] of [
+    ["1e999", undefined],
+    ["-1e999", "float64"],
+    ["[1, 1e999]", undefined],
+    ["[1e999]", "float32[]"],
+    ['["1e999"]', "float32[]"],
+    [`[${"9".repeat(400)}]`, "float64[]"],
+  ] as const) {
+    test(`'${text.slice(0, 20)}' as ${type} is too large`, () =>
+      assert.throws(() => parseMetadataValue(text, type), { code: "ERR_GGUF_METADATA_RANGE" }));
+  }
+  test("arrays far too deep for metadata", () => {
+    const text = "[".repeat(100_000) + "]".repeat(100_000);
+    assert.throws(() => parseMetadataValue(text, "array[]"), { code: "ERR_GGUF_METADATA_TYPE" });
+  });
   test("wrong arguments", () => {
     assert.throws(() => parseMetadataValue(5 as never), { code: "ERR_INVALID_ARG_TYPE" });
     assert.throws(() => parseMetadataValue("5", "int" as never), { code: "ERR_INVALID_ARG_VALUE" });

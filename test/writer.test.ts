@@ -80,6 +80,9 @@ describe("metadata", () => {
     [-(2 ** 40), undefined, { type: "int64" }, -(2n ** 40n)],
     [0.5, undefined, { type: "float32" }],
     [1e300, undefined, { type: "float64" }],
+    [2 ** 53 + 2, undefined, { type: "float64" }],
+    [-(2 ** 60), undefined, { type: "float64" }],
+    [Number.NEGATIVE_INFINITY, undefined, { type: "float32" }],
     [5n, undefined, { type: "uint64" }],
     [-5n, undefined, { type: "int64" }],
     [false, undefined, { type: "bool" }],
@@ -98,6 +101,24 @@ describe("metadata", () => {
       BigInt64Array.of(-1n, 2n ** 31n),
     ],
     [[1, 0.5], undefined, { type: "array", elementType: "float32", length: 2 }, Float32Array.of(1, 0.5)],
+    [
+      [0.5, 2 ** 53 + 2],
+      undefined,
+      { type: "array", elementType: "float64", length: 2 },
+      Float64Array.of(0.5, 2 ** 53 + 2),
+    ],
+    [
+      [1, 2n ** 53n + 1n],
+      undefined,
+      { type: "array", elementType: "uint64", length: 2 },
+      BigUint64Array.of(1n, 2n ** 53n + 1n),
+    ],
+    [
+      [-1, 2n ** 53n + 1n],
+      undefined,
+      { type: "array", elementType: "int64", length: 2 },
+      BigInt64Array.of(-1n, 2n ** 53n + 1n),
+    ],
     [[true, false], undefined, { type: "array", elementType: "bool", length: 2 }],
     [["a", "b"], undefined, { type: "array", elementType: "string", length: 2 }],
     [[1n, 2n], undefined, { type: "array", elementType: "uint64", length: 2 }, BigUint64Array.of(1n, 2n)],
@@ -133,6 +154,13 @@ describe("metadata", () => {
       if (read !== null) assert.deepEqual(metadata.get("x.y"), read);
     });
   }
+
+  test("long arrays of fractions, in arrays too", async () => {
+    const values = new Array<number>(300_000).fill(0.5);
+    const { metadata } = parse(await bytesOf(new GgufWriter().set("flat", values).set("nested", [values])));
+    assert.deepEqual(metadata.get("flat"), Float32Array.from(values));
+    assert.deepEqual(metadata.get("nested"), [Float32Array.from(values)]);
+  });
 
   test("strings that are not UTF-8", async () => {
     const bytes = Uint8Array.of(0xff, 0xfe, 0);

@@ -7,10 +7,11 @@ import { checkType, type GgufInput, type GgufInputType } from "./values";
  * Turns text into a metadata value.
  *
  * @param text `true`, `false`, a number (`1e-5`, `inf` and `nan` too), any text for a string, and for an array its
- *   elements in JSON: `[1, 2, 3]`
+ *   elements in JSON: `[1, 2, 3]`. Whole numbers are exact, however large, in arrays as well
  * @param type what the value is declared as; where it is absent, text that reads as one of the above becomes that, and
  *   anything else is a string
- * @throws GgufError ERR_GGUF_METADATA_TYPE for text that does not read as a value of `type`
+ * @throws GgufError ERR_GGUF_METADATA_TYPE for text that does not read as a value of `type`; ERR_GGUF_METADATA_RANGE for
+ *   a decimal that is too large for a float64
  */
 export function parseMetadataValue(text: string, type?: GgufInputType): GgufInput {
   if (typeof text !== "string") throw invalidArgType("text", "of type string", text);
@@ -32,19 +33,30 @@ const SPECIAL = new Map([
 
 function guess(text: string): GgufInput {
   if (text === "true" || text === "false") return text === "true";
-  if (INTEGER.test(text)) return integer(text);
-  if (NUMBER.test(text)) return Number(text);
-  if (!text.startsWith("[")) return text;
-  try {
-    return JSON.parse(text) as GgufInput;
-  } catch {
-    return text; // such as "[INST] ..."
-  }
+  if (NUMBER.test(text)) return number(text);
+  // Text such as "[INST] ..." is no array.
+  const array = text.startsWith("[") ? parseJson(text, number) : undefined;
+  return (array as GgufInput | undefined) ?? SPECIAL.get(text.toLowerCase()) ?? text;
+}
+
+function number(text: string): number | bigint {
+  return INTEGER.test(text) ? integer(text) : decimal(text);
 }
 
 function integer(text: string): number | bigint {
-  const value = BigInt(text.replace(/^\+/, ""));
-  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : BigInt(text.replace(/^\+/, ""));
+}
+
+function decimal(text: string): number {
+  const value = Number(text);
+  if (Number.isFinite(value)) return value;
+  const detail = `${shortened(text)} does not fit in a float64; infinity is 'inf'`;
+  throw new GgufError("ERR_GGUF_METADATA_RANGE", detail);
+}
+
+function isFloat(type: GgufTypeName): boolean {
+  return type === "float32" || type === "float64";
 }
 
 function parseScalar(text: string, type: Exclude<GgufTypeName, "array">): GgufInput {
@@ -52,24 +64,19 @@ function parseScalar(text: string, type: Exclude<GgufTypeName, "array">): GgufIn
   const trimmed = text.trim();
   if (type === "bool") {
     if (trimmed === "true" || trimmed === "false") return trimmed === "true";
-  } else if (type === "float32" || type === "float64") {
+  } else if (isFloat(type)) {
     const special = SPECIAL.get(trimmed.toLowerCase());
     if (special !== undefined) return special;
-    if (NUMBER.test(trimmed)) return Number(trimmed);
+    if (NUMBER.test(trimmed)) return decimal(trimmed);
   } else if (INTEGER.test(trimmed)) {
     return integer(trimmed);
   }
   throw unreadable(text, `a value of type ${type}`);
 }
 
-/** Numbers too large for JSON, and those that it does not have, come as strings. */
+/** Numbers that JSON does not have come as strings. */
 function parseArray(text: string, type: GgufTypeName): GgufInput {
-  let array: unknown;
-  try {
-    array = JSON.parse(text);
-  } catch {
-    throw unreadable(text, "an array in JSON");
-  }
+  const array = parseJson(text, isFloat(type) ? decimal : number);
   if (!Array.isArray(array)) throw unreadable(text, "an array in JSON");
   if (type === "array") return array as GgufInput;
   return array.map((element: unknown) =>
@@ -77,7 +84,30 @@ function parseArray(text: string, type: GgufTypeName): GgufInput {
   ) as GgufInput;
 }
 
+const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*/gi;
+
+/**
+ * JSON, with each number read by `read`, since JSON.parse alone rounds what is beyond 2^53; undefined for text that is
+ * no JSON, or nested far deeper than metadata can be.
+ */
+function parseJson(text: string, read: (text: string) => number | bigint): unknown {
+  const tokens = text.match(JSON_TOKEN) ?? [];
+  const numbers = tokens.filter((token) => !token.startsWith('"')).values();
+  try {
+    // Numbers are visited in the order in which they are written.
+    return JSON.parse(text, (_key, value: unknown) =>
+      typeof value === "number" ? read(numbers.next().value as string) : value,
+    );
+  } catch (error) {
+    if (error instanceof GgufError) throw error;
+    return undefined;
+  }
+}
+
 function unreadable(text: string, what: string): GgufError {
-  const shown = text.length > 40 ? `${text.slice(0, 37)}...` : text;
-  return new GgufError("ERR_GGUF_METADATA_TYPE", `'${shown}' is not ${what}`);
+  return new GgufError("ERR_GGUF_METADATA_TYPE", `${shortened(text)} is not ${what}`);
+}
+
+function shortened(text: string): string {
+  return `'${text.length > 40 ? `${text.slice(0, 37)}...` : text}'`;
 }

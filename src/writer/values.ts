@@ -142,7 +142,7 @@ function scalarType(value: unknown): Exclude<GgufTypeName, "array"> | undefined 
     case "bigint":
       return value < 0n ? "int64" : "uint64";
     case "number":
-      if (!Number.isSafeInteger(value)) return floatType(value);
+      if (!Number.isSafeInteger(value)) return floatType([value]);
       return integerType(value, value, ["uint32", "int32", "uint64", "int64"]);
   }
   return undefined;
@@ -155,12 +155,12 @@ function inferElementType(key: string, array: Elements): GgufTypeName {
   }
   if (array.every((element) => typeof element === "number")) {
     const numbers: number[] = array;
-    if (!numbers.every(Number.isSafeInteger)) return floatType(...numbers);
+    if (!numbers.every(Number.isSafeInteger)) return floatType(numbers);
     const [min, max] = numbers.reduce(([a, b], n) => [Math.min(a, n), Math.max(b, n)], [0, 0]);
     return integerType(min, max, ["int32", "uint32", "int64"]);
   }
-  if (array.every((element) => typeof element === "bigint")) {
-    return array.some((element) => element < 0n) ? "int64" : "uint64";
+  if (array.every((element) => typeof element === "bigint" || Number.isSafeInteger(element))) {
+    return array.some((element) => element < 0) ? "int64" : "uint64";
   }
   const first = array[0];
   const type = typeof first === "object" && first !== null && isArray(first) ? "array" : scalarType(first);
@@ -168,9 +168,13 @@ function inferElementType(key: string, array: Elements): GgufTypeName {
   return type;
 }
 
-/** 32 bits, which is what GGUF files have, unless a number is too large for them. */
-function floatType(...values: number[]): "float32" | "float64" {
-  return values.every(fitsFloat32) ? "float32" : "float64";
+/**
+ * 32 bits, which is what GGUF files have for fractions; 64 for whole numbers beyond 2^53, which may be meant to the
+ * last digit. (Fractions all fit in 32 bits: from 2^53 on, every number is whole.)
+ */
+function floatType(values: readonly number[]): "float32" | "float64" {
+  const isHuge = (value: number): boolean => Number.isInteger(value) && !Number.isSafeInteger(value);
+  return values.some(isHuge) ? "float64" : "float32";
 }
 
 function fitsFloat32(value: number): boolean {
