@@ -28,7 +28,7 @@ export type { ShardNumber } from "./splits";
 export { GgufTensor, type RowsOptions } from "./tensor";
 export type { GgufTensorInfo } from "./tensor-info";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";
-export type { Chunks, TensorData } from "./writer/data";
+export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export type { WriteOptions } from "./writer/output-file";
 export {
   type DeclaredChange,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  createReadStream,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -11,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { gguf } from "@huggingface/gguf";
@@ -309,6 +310,19 @@ describe("alignment", () => {
       assert.throws(() => new GgufWriter().set("general.alignment", alignment), { code: "ERR_GGUF_INVALID" });
     });
   }
+  for (const value of ["64", [64], true, Int32Array.of(64)] as GgufInput[]) {
+    test(`${typeof value} ${value} is refused, and changes nothing`, async () => {
+      const writer = new GgufWriter();
+      assert.throws(() => writer.set("general.alignment", value), { code: "ERR_GGUF_INVALID" });
+      writer.addTensor("a", "I8", [1], Int8Array.of(1)).addTensor("b", "I8", [1], Int8Array.of(2));
+      const file = parse(await bytesOf(writer));
+      assert.equal(file.alignment, 32);
+      assert.deepEqual(file.tensor("b").dequantizeSync(), Float32Array.of(2));
+    });
+  }
+  test("as a bigint", async () => {
+    assert.equal(parse(await bytesOf(new GgufWriter().set("general.alignment", 64n))).alignment, 64);
+  });
   test("of another type is refused", () => {
     assert.throws(() => new GgufWriter({ alignment: "32" as never }), { code: "ERR_INVALID_ARG_TYPE" });
     assert.throws(() => new GgufWriter().set("general.alignment", 32, "uint64"), {
@@ -392,6 +406,9 @@ describe("tensors", () => {
       ["F32", [Buffer.from(Float32Array.of(1).buffer), Buffer.from(Float32Array.of(2).buffer)]],
       ["F32", new Blob([Float32Array.of(1, 2)]).stream() as never],
       ["F32", async () => pieces(new Uint8Array(Float32Array.of(1, 2).buffer), 3)],
+      ["F32", () => Float32Array.of(1, 2)],
+      ["F32", async () => Float32Array.of(1, 2).buffer],
+      ["F16", () => new Uint8Array(Uint16Array.of(0x3c00, 0x4000).buffer)],
     ];
     const writer = new GgufWriter();
     for (const [i, [type, values]] of data.entries()) writer.addTensor(`t${i}`, type, [2], values);
@@ -459,12 +476,41 @@ describe("tensors", () => {
     ["doubles for F32", add("a", "F32", [4], new Float64Array(2)), "ERR_INVALID_ARG_TYPE"],
     ["text as data", add("a", "F32", [4], "0000000000000000"), "ERR_INVALID_ARG_TYPE"],
     ["nothing as data", add("a", "F32", [4], null), "ERR_INVALID_ARG_TYPE"],
+    ["a promise as data", add("a", "F32", [4], Promise.resolve(four)), "ERR_INVALID_ARG_TYPE"],
+    ["an array of too few bytes", add("a", "F32", [4], [new Uint8Array(15)]), "ERR_GGUF_RANGE"],
     ["a name that is none", add(5, "F32", [4], four), "ERR_INVALID_ARG_TYPE"],
     ["a type that is none", add("a", 0, [4], four), "ERR_INVALID_ARG_TYPE"],
     ["a shape that is none", add("a", "F32", 4, four), "ERR_INVALID_ARG_TYPE"],
     ["dimensions that are none", add("a", "F32", ["4"], four), "ERR_INVALID_ARG_TYPE"],
   ];
   for (const [name, run, code] of refused) test(`${name} is refused`, () => assert.throws(run, { code }));
+
+  test("what is refused says for which tensor", async () => {
+    const refuses = (data: unknown, message: string) =>
+      assert.rejects(
+        async () => bytesOf(new GgufWriter().addTensor("blk.0.x", "F32", [3], data as TensorData)),
+        { name: "TypeError", code: "ERR_INVALID_ARG_TYPE", message },
+      );
+    const piece =
+      "The \"data\" argument must be made of instances of Uint8Array, for tensor 'blk.0.x'. Received type number (1)";
+    await refuses([1, 2, 3], piece);
+    await refuses(() => [1, 2, 3], piece);
+    await refuses(new Set([1]), piece);
+    const bytes = "bytes (Uint8Array, Float32Array for type F32) or an iterable of them";
+    await refuses(
+      null,
+      `The "data" argument must be ${bytes}, or a function that returns them, for tensor 'blk.0.x'. Received null`,
+    );
+    await refuses(
+      () => null,
+      `The "data" argument must be a function that returns ${bytes}, for tensor 'blk.0.x'. Received null`,
+    );
+    assert.throws(() => add("a", "F32", [3], [1, 2, 3])(), { code: "ERR_INVALID_ARG_TYPE" });
+    await assert.rejects(bytesOf(add("a", "F32", [3], () => new Float32Array(2))()), {
+      code: "ERR_GGUF_RANGE",
+      message: "tensor 'a': its data are 8 bytes, its type and shape take 12",
+    });
+  });
 });
 
 describe("writing to disk", () => {
@@ -513,7 +559,11 @@ describe("writing to disk", () => {
     ],
     ["a stream that is too long", () => zeros(5), { code: "ERR_GGUF_RANGE", message: /at least 5120/ }],
     ["an endless stream", () => zeros(Number.POSITIVE_INFINITY), { code: "ERR_GGUF_RANGE" }],
-    ["a stream of something else", () => ["x"] as never, { code: "ERR_INVALID_ARG_TYPE" }],
+    [
+      "a stream of something else",
+      () => Readable.from(["x"]),
+      { code: "ERR_INVALID_ARG_TYPE", message: /for tensor 'a'/ },
+    ],
     [
       "a stream that fails",
       () =>
@@ -534,6 +584,63 @@ describe("writing to disk", () => {
       assert.equal(readFileSync(path, "utf8"), "old");
     });
   }
+
+  const streams: [name: string, open: () => Readable, error: object | RegExp][] = [
+    ["a file that is missing", () => createReadStream(join(folder, "missing.bin")), { code: "ENOENT" }],
+    [
+      "a stream that breaks off",
+      () => {
+        const stream = new PassThrough();
+        stream.write(new Uint8Array(2048));
+        setTimeout(() => stream.destroy(new Error("no more data")), 20);
+        return stream;
+      },
+      /no more data/,
+    ],
+  ];
+  for (const [name, open, error] of streams) {
+    test(`${name}, before its turn`, async () => {
+      const { dir, path } = inFolder();
+      const stream = open();
+      const closed = new Promise((resolve) => stream.on("close", resolve));
+      const slow = async function* () {
+        await closed;
+        yield new Uint8Array(4096);
+      };
+      const writer = new GgufWriter().addTensor("a", "I8", [4096], slow).addTensor("b", "I8", [4096], stream);
+      await assert.rejects(writer.write(path), error);
+      assert.deepEqual(filesIn(dir), []);
+    });
+  }
+
+  test("what is added meanwhile is not written", async () => {
+    const { path } = inFolder();
+    const writer = new GgufWriter().addTensor("a", "I8", [4096], () => zeros(4));
+    const chunks = writer.chunks();
+    const seen: [number, number][] = [];
+    const written = writer.write(path, { onProgress: (...args) => seen.push(args) });
+    writer.set("late", 1).addTensor("b", "I8", [4096], () => zeros(4));
+    await written;
+    const file = openSync(path);
+    assert.deepEqual([[...file.tensors.keys()], file.metadata.has("late")], [["a"], false]);
+    assert.deepEqual(seen.at(-1), [statSync(path).size, statSync(path).size]);
+    assert.ok(writer.byteLength > file.byteLength);
+    let length = 0;
+    for await (const chunk of chunks) length += chunk.length;
+    assert.equal(length, file.byteLength);
+    file.close();
+  });
+
+  test("an empty path, before anything is written", async () => {
+    let calls = 0;
+    const data = () => {
+      calls++;
+      return zeros(4);
+    };
+    const writer = new GgufWriter().addTensor("a", "I8", [4096], data);
+    await assert.rejects(writer.write(""), { code: "ERR_INVALID_ARG_VALUE", message: /must not be empty/ });
+    assert.equal(calls, 0);
+  });
 
   test("aborting before, while it runs, and while it waits for data", async () => {
     const { dir, path } = inFolder();

@@ -1,6 +1,6 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
 import { types } from "node:util";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { GgufError, invalidArgType } from "../errors";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 
@@ -8,17 +8,14 @@ import { PIECE_BYTES } from "./layout";
 export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
- * The data of a tensor: its bytes as they are stored, whatever its type; a typed array of the type's own elements
+ * The bytes of a tensor: as they are stored, whatever its type; a typed array of the type's own elements
  * (`Float32Array` for F32, `Uint16Array` of bits for F16 and BF16, `Int8Array` for I8 ...); or the bytes piece by
- * piece, from an iterable, an asynchronous iterable or a stream, or from a function that makes one, which is called
- * each time the file is written.
+ * piece, from an iterable, an asynchronous iterable or a stream.
  */
-export type TensorData =
-  | Uint8Array
-  | ArrayBuffer
-  | NodeJS.TypedArray
-  | Chunks
-  | (() => Chunks | Promise<Chunks>);
+export type TensorBytes = Uint8Array | ArrayBuffer | NodeJS.TypedArray | Chunks;
+
+/** The data of a tensor: its bytes, or a function that returns them and is called each time the file is written. */
+export type TensorData = TensorBytes | (() => TensorBytes | Promise<TensorBytes>);
 
 /** The typed arrays that hold the elements of a type, besides bytes, which hold any. */
 const ARRAYS: Partial<Record<GgmlType, readonly string[]>> = {
@@ -32,33 +29,60 @@ const ARRAYS: Partial<Record<GgmlType, readonly string[]>> = {
   I64: ["BigInt64Array"],
 };
 
-/** What {@link checkData} makes of tensor data. */
-export type CheckedData = Uint8Array | Exclude<TensorData, ArrayBuffer | NodeJS.TypedArray>;
-
-/** Checks data for a tensor of `type`; what is in memory is seen as bytes, and has to be `byteLength` long. */
-export function checkData(
-  data: TensorData,
-  type: GgmlType,
-  byteLength: number,
-  subject: GgufErrorSubject,
-): CheckedData {
-  const bytes = bytesOf(data, type);
-  if (bytes !== undefined) {
-    if (bytes.length !== byteLength) throw wrongLength(bytes.length, byteLength, subject);
-    return bytes;
-  }
-  if (typeof data === "function" || (typeof data === "object" && data !== null && isChunks(data))) {
-    return data as Chunks | (() => Chunks);
-  }
-  const own = ARRAYS[type] === undefined ? "" : `, ${ARRAYS[type].join(", ")}`;
-  throw invalidArgType(
-    "data",
-    `bytes (Uint8Array${own} for type ${type}), an iterable of them, or a function`,
-    data,
-  );
+/** The tensor that data is for. */
+export interface DataTarget {
+  readonly name: string;
+  readonly type: GgmlType;
+  readonly byteLength: number;
 }
 
-function bytesOf(data: TensorData, type: GgmlType): Uint8Array | undefined {
+/** Data that was checked, as far as that can be done before it is read. */
+export type CheckedData = CheckedBytes | (() => Promise<CheckedBytes>);
+
+type CheckedBytes = Uint8Array | Chunks;
+
+/** Checks data for a tensor; what is in memory is seen as bytes, and has to have the right length. */
+export function checkData(data: TensorData, target: DataTarget): CheckedData {
+  if (typeof data === "function") {
+    return async () => checkBytes(await data(), target, (bytes) => `a function that returns ${bytes}`);
+  }
+  return checkBytes(data, target, (bytes) => `${bytes}, or a function that returns them`);
+}
+
+function checkBytes(
+  data: TensorBytes,
+  target: DataTarget,
+  expected: (bytes: string) => string,
+): CheckedBytes {
+  const { type } = target;
+  const bytes = bytesOf(data, type);
+  if (bytes !== undefined) {
+    checkLength(bytes.length, target);
+    return bytes;
+  }
+  if (typeof data === "object" && data !== null && isChunks(data)) {
+    if (Array.isArray(data)) {
+      const length = data.reduce((sum: number, piece) => sum + checkPiece(piece, target).length, 0);
+      checkLength(length, target);
+    }
+    // A stream may fail before its turn comes. It throws its error then; until then, somebody has to listen.
+    if ("on" in data && typeof data.on === "function") data.on("error", () => undefined);
+    return data;
+  }
+  const own = ARRAYS[type] === undefined ? "" : `, ${ARRAYS[type].join(", ")}`;
+  throw wrongData(expected(`bytes (Uint8Array${own} for type ${type}) or an iterable of them`), data, target);
+}
+
+function checkPiece(piece: unknown, target: DataTarget): Uint8Array {
+  if (!types.isUint8Array(piece)) throw wrongData("made of instances of Uint8Array", piece, target);
+  return piece;
+}
+
+function checkLength(length: number, target: DataTarget): void {
+  if (length !== target.byteLength) throw wrongLength(length, target);
+}
+
+function bytesOf(data: unknown, type: GgmlType): Uint8Array | undefined {
   if (types.isAnyArrayBuffer(data)) return new Uint8Array(data);
   if (types.isUint8Array(data)) return data;
   if (!types.isTypedArray(data) || !ARRAYS[type]?.includes(data[Symbol.toStringTag])) return undefined;
@@ -70,33 +94,36 @@ function isChunks(data: object): data is Chunks {
 }
 
 /**
- * The data in pieces; throws ERR_GGUF_RANGE as soon as they are more than `byteLength` bytes, or once they are less.
+ * The data in pieces; throws ERR_GGUF_RANGE as soon as they are more bytes than the tensor takes, or once they are less.
  * Never holds more than one piece of what is given piece by piece.
  */
 export async function* dataPieces(
   data: CheckedData,
-  byteLength: number,
-  subject: GgufErrorSubject,
+  target: DataTarget,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  if (types.isUint8Array(data)) {
-    yield* slices(data);
+  const bytes = typeof data === "function" ? await data() : data;
+  if (types.isUint8Array(bytes)) {
+    yield* slices(bytes);
     return;
   }
   let length = 0;
-  for await (const piece of typeof data === "function" ? await data() : data) {
-    if (!types.isUint8Array(piece)) throw invalidArgType("data", "made of instances of Uint8Array", piece);
-    length += piece.length;
-    if (length > byteLength) throw wrongLength(`at least ${length}`, byteLength, subject);
+  for await (const piece of bytes) {
+    length += checkPiece(piece, target).length;
+    if (length > target.byteLength) throw wrongLength(`at least ${length}`, target);
     yield* slices(piece);
   }
-  if (length < byteLength) throw wrongLength(length, byteLength, subject);
+  checkLength(length, target);
 }
 
 function* slices(bytes: Uint8Array): Generator<Uint8Array, void, undefined> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
-function wrongLength(found: number | string, expected: number, subject: GgufErrorSubject): GgufError {
-  const detail = `its data are ${found} bytes, its type and shape take ${expected}`;
-  return new GgufError("ERR_GGUF_RANGE", detail, subject);
+function wrongLength(found: number | string, { name, byteLength }: DataTarget): GgufError {
+  const detail = `its data are ${found} bytes, its type and shape take ${byteLength}`;
+  return new GgufError("ERR_GGUF_RANGE", detail, { tensor: name });
+}
+
+function wrongData(expected: string, found: unknown, { name }: DataTarget): TypeError {
+  return invalidArgType("data", `${expected}, for tensor '${name}'`, found);
 }

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { GgufError } from "../errors";
+import { GgufError, invalidArgValue } from "../errors";
 import { abortable, type checkProgress, type checkSignal } from "../options";
 
 /** What everything that writes files takes. */
@@ -59,6 +59,7 @@ export class OutputFile {
 
   /** Begins a file. One that is there under this name stays as it is until {@link commit}, and gives it its mode. */
   static async create(path: string): Promise<OutputFile> {
+    if (path === "") throw invalidArgValue("path", "must not be empty", path);
     return writing(path, OutputFile.#create(path));
   }
 

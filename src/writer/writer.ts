@@ -1,13 +1,22 @@
 /** Writing GGUF files: {@link GgufWriter}. */
+import { inspect } from "node:util";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { checkPath } from "../file";
 import { checkOptions, checkProgress, checkSignal } from "../options";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
-import { type CheckedData, checkData, dataPieces, type TensorData } from "./data";
+import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import { CURRENT_FORMAT } from "./header-bytes";
 import { type Contents, DEFAULT_ALIGNMENT, fileChunks, layOut, type TensorEntry } from "./layout";
-import { type WriteOptions, writeOutputs } from "./output-file";
-import { checkKey, checkText, checkType, encodeEntry, type GgufInput, type GgufInputType } from "./values";
+import { type Output, type WriteOptions, writeOutputs } from "./output-file";
+import {
+  checkKey,
+  checkText,
+  checkType,
+  type DeclaredType,
+  encodeEntry,
+  type GgufInput,
+  type GgufInputType,
+} from "./values";
 
 /** Options of {@link GgufWriter}. */
 export interface GgufWriterOptions {
@@ -16,7 +25,7 @@ export interface GgufWriterOptions {
 }
 
 interface WrittenTensor extends TensorEntry {
-  readonly name: string;
+  readonly target: DataTarget;
   readonly data: CheckedData;
 }
 
@@ -56,7 +65,7 @@ export class GgufWriter {
 
   /** The size of the file so far, in bytes. */
   get byteLength(): number {
-    return layOut(this.#contents()).byteLength;
+    return this.#snapshot().byteLength;
   }
 
   /**
@@ -76,13 +85,9 @@ export class GgufWriter {
     checkKey(key);
     if (this.#entries.has(key)) throw invalid(`the metadata key '${key}' is set already`);
     const declared = checkType(type);
-    if (key === ALIGNMENT_KEY) {
-      if (declared !== undefined && declared.type !== "uint32") {
-        throw invalid(`${ALIGNMENT_KEY} must be a uint32, not ${declared.type}`);
-      }
-      this.#alignment = checkAlignment(value);
-    }
+    const alignment = key === ALIGNMENT_KEY ? checkAlignment(value, declared) : this.#alignment;
     this.#entries.set(key, encodeEntry(CURRENT_FORMAT, key, value, declared));
+    this.#alignment = alignment;
     return this;
   }
 
@@ -105,14 +110,15 @@ export class GgufWriter {
       throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", `the tensor type ${type} is not known`, subject);
     }
     const byteLength = checkShape(shape, type, subject);
-    const checked = checkData(data, type, byteLength, subject);
-    this.#tensors.set(name, { name, type: ggmlTypes[type].id, shape: [...shape], byteLength, data: checked });
+    const target: DataTarget = { name, type, byteLength };
+    const entry: TensorEntry = { name, type: ggmlTypes[type].id, shape: [...shape], byteLength };
+    this.#tensors.set(name, { ...entry, target, data: checkData(data, target) });
     return this;
   }
 
   /**
    * Writes the file: beside its name at first, and under it once everything is on the disk, so that whoever reads it
-   * finds the old file or the new one, never a part.
+   * finds the old file or the new one, never a part. What is set or added meanwhile is not in it.
    *
    * @param path a path, or a `file:` URL; what is there is replaced
    * @throws GgufError ERR_GGUF_WRITE where the system refuses (its errno name is in `cause.code`); ERR_GGUF_RANGE where a
@@ -122,37 +128,42 @@ export class GgufWriter {
   async write(path: string | URL, options?: WriteOptions): Promise<void> {
     const file = checkPath(path);
     const { signal, onProgress } = checkOptions(options);
-    const output = { path: file, byteLength: this.byteLength, chunks: this.chunks() };
+    const output = { path: file, ...this.#snapshot() };
     await writeOutputs([output], checkSignal(signal), checkProgress(onProgress));
   }
 
   /** The bytes of the file, piece by piece, for other places than the disk: `Readable.from(writer.chunks())`. */
-  async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
-    const contents = this.#contents();
-    yield* fileChunks(contents, layOut(contents), ({ name, data, byteLength }) =>
-      dataPieces(data, byteLength, { tensor: name }),
-    );
+  chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    return this.#snapshot().chunks;
   }
 
-  #contents(): Contents<WrittenTensor> {
-    return {
+  /** The file as of now, whatever is set and added later. */
+  #snapshot(): Pick<Output, "byteLength" | "chunks"> {
+    const contents: Contents<WrittenTensor> = {
       format: CURRENT_FORMAT,
       alignment: this.#alignment,
       entries: [...this.#entries.values()],
       tensors: [...this.#tensors.values()],
     };
+    const layout = layOut(contents);
+    const chunks = fileChunks(contents, layout, ({ data, target }) => dataPieces(data, target));
+    return { byteLength: layout.byteLength, chunks };
   }
 }
 
-function checkAlignment(value: unknown): number {
-  const alignment = Number(value);
+function checkAlignment(value: unknown, declared: DeclaredType | undefined): number {
+  if (declared !== undefined && declared.type !== "uint32") {
+    throw invalid(`${ALIGNMENT_KEY} must be a uint32, not ${declared.type}`);
+  }
+  const alignment = typeof value === "bigint" ? Number(value) : value;
   if (
+    typeof alignment !== "number" ||
     !Number.isInteger(alignment) ||
     alignment < 1 ||
     alignment > 2 ** 31 ||
     !Number.isInteger(Math.log2(alignment))
   ) {
-    throw invalid(`the alignment must be a power of two, from 1 to 2^31, found ${String(value)}`);
+    throw invalid(`the alignment must be a power of two, from 1 to 2^31, found ${inspect(value)}`);
   }
   return alignment;
 }
