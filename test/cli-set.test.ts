@@ -86,6 +86,25 @@ describe("a new key", () => {
         [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
         [["general.author", "7"], { type: "string" }, "7"],
         [["--", "dash", "--text"], { type: "string" }, "--text"],
+        [["item", "- item"], { type: "string" }, "- item"],
+        [["rule", "--- x"], { type: "string" }, "--- x"],
+        [["infinite", "-inf"], { type: "float32" }, -Infinity],
+        [["nothing", "nan"], { type: "float32" }, NaN],
+        [
+          ["huge", "[9007199254740993, 18446744073709551615]", "--type", "uint64[]"],
+          { type: "array", elementType: "uint64", length: 2 },
+          BigUint64Array.of(2n ** 53n + 1n, 2n ** 64n - 1n),
+        ],
+        [
+          ["guessed", "[1, 9007199254740993]"],
+          { type: "array", elementType: "uint64", length: 2 },
+          BigUint64Array.of(1n, 2n ** 53n + 1n),
+        ],
+        [
+          ["nested", "[[9007199254740993]]"],
+          { type: "array", elementType: "array", length: 1 },
+          [BigUint64Array.of(2n ** 53n + 1n)],
+        ],
       ];
       for (const [args, type, value] of values) {
         output("set", "model.gguf", ...args);
@@ -129,6 +148,7 @@ describe("failure leaves the file as it was", () => {
   for (const [args, message] of [
     [["llama.context_length", "many"], /'many' is not a value of type uint32/],
     [["llama.context_length", "4294967296"], /llama\.context_length/],
+    [["x", "1e999"], /'1e999' does not fit in a float64; infinity is 'inf'/],
     [["general.alignment", "64"], /general\.alignment is 32 and cannot be changed/],
     [["", "x"], /key/],
   ] as [string[], RegExp][]) {
@@ -148,7 +168,11 @@ describe("failure leaves the file as it was", () => {
       2,
       /either --remove or --type/,
     );
-    expectFailure(["set", "original.gguf", "k", "v", "--type", "int7"], 2, /--type must be/);
+    for (const type of ["int7", "array", "array[]"]) {
+      const message = /--type must be one of uint8, .*, or of an array such as int32\[\]; not /;
+      expectFailure(["set", "original.gguf", "k", "v", "--type", type], 2, message);
+    }
+    expectFailure(["set", "original.gguf", "k", "-item"], 2, /Unknown option '-i'; .* goes last, after --/);
     assert.ok(readFileSync(at("original.gguf")).equals(before));
   });
   test("a file that is none, a folder that is not there", () => {

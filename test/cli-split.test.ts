@@ -38,6 +38,31 @@ describe("split", () => {
     }
     assert.equal(hashOf(`size/${names[1]}`), whole);
   });
+  test("into a folder, under the name of the file", () => {
+    mkdirSync(at("folder"));
+    for (const prefix of ["folder", "folder/"]) {
+      output("split", "model.gguf", prefix, "--max-tensors", "10");
+      assert.deepEqual(
+        parts("folder"),
+        [1, 2].map((i) => `model-0000${i}-of-00002.gguf`),
+      );
+      for (const name of parts("folder")) unlinkSync(at(`folder/${name}`));
+    }
+    expectFailure(["split", "model.gguf", "none/", "--max-tensors", "9"], 1, /none/);
+  });
+  test("anew, under the name of the model", () => {
+    mkdirSync(at("anew"));
+    output("split", "model.gguf", "anew/w", "--max-tensors", "10");
+    output("split", "anew/w-00001-of-00002.gguf", "--max-tensors", "9");
+    assert.deepEqual(
+      parts("anew"),
+      [
+        ...[1, 2].map((i) => `w-0000${i}-of-00002.gguf`),
+        ...[1, 2, 3].map((i) => `w-0000${i}-of-00003.gguf`),
+      ].sort(),
+    );
+    assert.equal(hashOf("anew/w-00002-of-00003.gguf"), whole);
+  });
   test("wrong usage and impossible wishes", () => {
     expectFailure(["split", "model.gguf"], 2, /how large may a file be/);
     expectFailure(

@@ -59,7 +59,7 @@ describe("usage", () => {
       expectFailure(
         [command, "--explode", "a"],
         2,
-        /Unknown option '--explode' \(see gguf-native --help\)$/m,
+        /Unknown option '--explode'; an argument that begins with a dash goes last, after -- \(see gguf-native --help\)$/m,
       );
     }
     for (const command of COMMANDS.filter((name) => name !== "diff" && name !== "bench")) {

@@ -432,7 +432,10 @@ describe("splitModel and mergeModel", () => {
     await refuses(splitModel(model, prefix, { maxBytes: "1" as never }), "ERR_INVALID_ARG_TYPE");
     await refuses(splitModel(5 as never, prefix, { maxTensors: 1 }), "ERR_INVALID_ARG_TYPE");
     await refuses(splitModel(model, 5 as never, { maxTensors: 1 }), "ERR_INVALID_ARG_TYPE");
-    await refuses(splitModel(model, ".gguf", { maxTensors: 1 }), "ERR_INVALID_ARG_VALUE");
+    for (const output of [".gguf", "", `${dir}/`, `${dir}\\`, `${dir}/.gguf`, pathToFileURL(`${dir}/`)]) {
+      await refuses(splitModel(model, output, { maxTensors: 1 }), "ERR_INVALID_ARG_VALUE");
+    }
+    await refuses(mergeModel(model, ""), "ERR_INVALID_ARG_VALUE");
     await refuses(splitModel(join(dir, "none.gguf"), prefix, { maxTensors: 1 }), "ERR_GGUF_OPEN");
     await refuses(mergeModel(join(dir, "none.gguf"), prefix), "ERR_GGUF_OPEN");
     await refuses(mergeModel(model, 5 as never), "ERR_INVALID_ARG_TYPE");

@@ -17,7 +17,11 @@ export function parse<const O extends Options>(args: string[], options: O): Pars
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
-    throw new UsageError((text.split(/[.\n] ?(?=To specify|Did you)/)[0] ?? text).replace(/\.$/, ""));
+    const what = (text.split(/[.\n] ?(?=To specify|Did you)/)[0] ?? text).replace(/\.$/, "");
+    const isUnknown = (error as NodeJS.ErrnoException).code === "ERR_PARSE_ARGS_UNKNOWN_OPTION";
+    throw new UsageError(
+      isUnknown ? `${what}; an argument that begins with a dash goes last, after --` : what,
+    );
   }
 }
 

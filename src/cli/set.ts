@@ -1,7 +1,7 @@
 /** `gguf-native set`: changes a value of a file's metadata. */
 import { type GgufInputType, openSync, setMetadata } from "../index";
 import { TYPE_NAMES } from "../metadata";
-import { expectPositionals, oneOf, parse, UsageError } from "./args";
+import { expectPositionals, parse, UsageError } from "./args";
 import type { Command } from "./main";
 import { metadataText } from "./metadata-text";
 import { print } from "./terminal";
@@ -22,7 +22,8 @@ otherwise a changed copy takes the place of the file once it is complete.
   --remove           removes the key
   -o, --output OUT   writes the changed file there, and leaves FILE alone
 
-Arrays are JSON: '["a", "b"]'. Of a split model only FILE is changed.
+Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
+after --. Of a split model only FILE is changed.
 
 Examples:
   gguf-native set model.gguf general.name 'My model'
@@ -30,10 +31,11 @@ Examples:
   gguf-native set model.gguf tokenizer.ggml.add_bos_token true --type bool
   gguf-native set model.gguf tokenizer.chat_template "$(cat chat.jinja)"
   gguf-native set model.gguf general.url --remove -o changed.gguf
+  gguf-native set model.gguf --type string mine.flags -- '--fast'
 `;
 
 async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parse(withNegative(args), {
+  const { values, positionals } = parse(withDashes(args), {
     type: { type: "string" },
     remove: { type: "boolean" },
     output: { type: "string", short: "o" },
@@ -67,14 +69,17 @@ export const command: Command = { help: HELP, run };
 
 /** A type as the command line has it: the name of one, for arrays with [] behind it. */
 function checkType(type: string | undefined): GgufInputType | undefined {
-  const names = TYPE_NAMES.filter((name) => name !== "array");
-  oneOf("--type", type?.replace(/\[\]$/, ""), names);
+  const names: readonly string[] = TYPE_NAMES.filter((name) => name !== "array");
+  if (type !== undefined && !names.includes(type.replace(/\[\]$/, ""))) {
+    const all = names.join(", ");
+    throw new UsageError(`--type must be one of ${all}, or of an array such as int32[]; not '${type}'`);
+  }
   return type as GgufInputType | undefined;
 }
 
-/** Lets a value be a negative number, which otherwise reads as an option. */
-function withNegative(args: string[]): string[] {
-  const value = args.findIndex((arg) => /^-[\d.]|^-inf/i.test(arg));
+/** Lets a value be a negative number or a list ('- item'), which otherwise read as options. */
+function withDashes(args: string[]): string[] {
+  const value = args.findIndex((arg) => /^-+[^a-z-]|^-inf/i.test(arg));
   if (value < 0 || args.includes("--")) return args;
   return [...args.slice(0, value), ...args.slice(value + 1), "--", args[value] as string];
 }

@@ -1,5 +1,4 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
-import { basename } from "node:path";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { checkPath } from "../file";
 import { checkOptions, checkProgress, checkSignal } from "../options";
@@ -28,6 +27,7 @@ const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
  * @param source a model; one that is split already is split anew
  * @param output the path of the files up to the number; an ending `.gguf` is left out
  * @returns the paths of the files, in order
+ * @throws TypeError for an `output` that ends in a folder: `dir/`
  * @throws GgufError as `open`; ERR_GGUF_RANGE for limits that make more than 99,999 files, or are none;
  *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
  */
@@ -37,7 +37,7 @@ export async function splitModel(
   options: SplitOptions,
 ): Promise<string[]> {
   const prefix = checkPath(output).replace(/\.gguf$/i, "");
-  if (basename(prefix) === "") throw invalidArgValue("output", "must end in a file name", output);
+  if (/(^|[\\/])$/.test(prefix)) throw invalidArgValue("output", "must end in a file name", output);
   const { maxTensors, maxBytes } = checkOptions(options);
   const limits: Limits = {
     tensors: checkLimit("options.maxTensors", maxTensors),
