@@ -1,5 +1,5 @@
 /** Dequantization of block bytes from anywhere, and what every asynchronous dequantization shares. */
-import type { GgufErrorSubject } from "./errors";
+import { GgufError, type GgufErrorSubject } from "./errors";
 import type { NativeDType, NativeJob, NativeOut } from "./native";
 import { native } from "./native";
 import {
@@ -22,13 +22,17 @@ const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
 /** The numbers of the types that the addon has kernels for. */
 const supported = new Set(native.formats().map(({ id }) => id));
 
-/** Throws ERR_GGUF_UNSUPPORTED_TYPE for a type without a kernel. */
+/** The row of a tensor's type; throws ERR_GGUF_UNSUPPORTED_TYPE for one that is not known or has no kernel. */
 export function checkSupported(
   type: GgmlType | `unknown(${number})`,
   subject?: GgufErrorSubject,
 ): GgmlTypeInfo {
-  const info = isGgmlType(type) ? ggmlTypes[type] : undefined;
-  if (info === undefined || !supported.has(info.id)) throw unsupportedType(type, subject);
+  if (!isGgmlType(type)) {
+    const detail = `the size of its type, ${type}, is not known, so that its data cannot be read`;
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);
+  }
+  const info = ggmlTypes[type];
+  if (!supported.has(info.id)) throw unsupportedType(type, subject);
   return info;
 }
 

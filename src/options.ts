@@ -1,7 +1,7 @@
 /** Options of dequantization and their checks, shared by the native path and the reference. */
 import { constants } from "node:buffer";
 import { types } from "node:util";
-import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "./errors";
+import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "./errors";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 
 /** What weights are written as: binary32, or the bits of a binary16 or bfloat16. */
@@ -72,11 +72,12 @@ function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?:
 }
 
 /**
- * What to throw when making a result of `length` elements failed: the runtime has limits of its own (a RangeError),
- * which depend on its version and on the memory there is.
+ * What to throw when making a result of `length` elements failed. The runtime has limits of its own (a RangeError),
+ * which depend on its version and on the memory there is; what the addon says of a tensor's data lacks its name.
  */
 export function explainFailure(error: unknown, length: number, subject?: GgufErrorSubject): unknown {
-  return error instanceof RangeError ? tooLarge(length, subject, error) : error;
+  if (error instanceof RangeError) return tooLarge(length, subject, error);
+  return error instanceof GgufError && subject !== undefined ? errorAbout(error, subject) : error;
 }
 
 /** Bytes of one element of the output. */

@@ -90,7 +90,10 @@ export class GgufTensor extends GgufTensorInfo {
   bytes(): Uint8Array {
     const handle = handleOf(this.#file);
     this.known();
-    return native.bytes(handle, this.#position);
+    return attempt(
+      () => native.bytes(handle, this.#position),
+      (error) => explainFailure(error, this.byteLength, this.subject()),
+    );
   }
 
   /**

@@ -75,8 +75,7 @@ const TensorInfo& FileHandle::tensor(const Call& call, size_t index) const {
 const Format& FileHandle::format_of(Environment& environment, const TensorInfo& tensor) const {
   const Format* const format = find_format(tensor.type);
   if (format != nullptr) return *format;
-  const std::string detail = "tensor '" + std::string(tensor.name) + "' has the type " +
-                             std::to_string(tensor.type) + ", which is not known";
+  const std::string detail = "the tensor type " + std::to_string(tensor.type) + " is not known";
   throw_error(environment, Error{ErrorCode::kUnsupportedType, detail, tensor.entry_offset}, path());
 }
 
