@@ -1,14 +1,16 @@
 /** Every rule of the format, broken: the error's code, the byte it names, and that every way to open agrees. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GgufError, open, openSync, parse } from "gguf-native";
 import { type ByteOrder, ByteWriter } from "./support/byte-writer";
 import { u32, valueTypeNumber, writeGguf, writeTensorInfo, writeValue } from "./support/gguf-writer";
-import { temporaryFolder } from "./support/paths";
+import { projectRoot, temporaryFolder } from "./support/paths";
+import { sampleModel } from "./support/sample-model";
 
-const path = join(temporaryFolder(), "bad.gguf");
+const folder = temporaryFolder();
+const path = join(folder, "bad.gguf");
 const MAGIC = Buffer.from("GGUF");
 const F32 = 0;
 const Q4_0 = 2;
@@ -345,5 +347,16 @@ test("what an error says can be read: names are quoted, control characters escap
   assert.throws(
     () => parse(w.done()),
     (error) => error instanceof GgufError && !/\p{Cc}/u.test(error.message),
+  );
+});
+
+test("the README's example of an error is one", () => {
+  const cut = join(folder, "model.gguf");
+  writeFileSync(cut, sampleModel().subarray(0, 1_000_000));
+  const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
+  assert.throws(
+    () => openSync(cut),
+    ({ message }: Error) =>
+      readme.includes(`\n${message.slice(folder.length + 1)}\n`) || assert.fail(message),
   );
 });

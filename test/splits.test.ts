@@ -223,7 +223,7 @@ describe("refused", () => {
   refuses("a shard that was cut off", model({ 2: shard(2).subarray(0, -4) }), {
     code: "ERR_GGUF_TRUNCATED",
     at: 2,
-    message: /tensor "e"/,
+    message: /tensor 'e'/,
   });
   refuses(
     "a duplicate under another's name",

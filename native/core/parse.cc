@@ -39,7 +39,7 @@ constexpr OtherFile kOtherFiles[] = {
 };
 
 bool bad_magic(Scan& scan, std::string_view found) {
-  std::string detail = "not a GGUF file: it starts with " + quote_name(found) + " instead of \"GGUF\"";
+  std::string detail = "not a GGUF file: it starts with " + quote_name(found) + " instead of 'GGUF'";
   for (const OtherFile& other : kOtherFiles) {
     if (found == other.start) detail += std::string(" (") + other.hint + ")";
   }
@@ -60,7 +60,7 @@ bool parse_magic(Scan& scan) {
   if (n_there == 0) return scan.truncated(0, "the file is empty");
   // In two steps: as long as not all that is there is loaded, what it says is open.
   if (scan.in.skip(n_there) && scan.in.skip(kMagic.size() - n_there)) return true;
-  return scan.short_of(0, "the magic \"GGUF\"");
+  return scan.short_of(0, "the magic 'GGUF'");
 }
 
 /** A big-endian file is known by its version, whose low 16 bits are zero when it is read as little-endian. */

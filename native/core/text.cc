@@ -51,7 +51,7 @@ void append_hex(std::string& text, const char* format, uint32_t value) {
 }  // namespace
 
 std::string quote_name(std::string_view name) {
-  std::string text = "\"";
+  std::string text = "'";
   std::string_view rest = name;
   while (!rest.empty() && name.size() - rest.size() < kMaxShownBytes) {
     const CodePoint next = first_code_point(rest);
@@ -61,7 +61,7 @@ std::string quote_name(std::string_view name) {
       rest.remove_prefix(1);
       continue;
     }
-    if (value == '"' || value == '\\') {
+    if (value == '\'' || value == '\\') {
       text += '\\';
       text += static_cast<char>(value);
     } else if (value == '\n') {
@@ -75,8 +75,8 @@ std::string quote_name(std::string_view name) {
     }
     rest.remove_prefix(next.n_bytes);
   }
-  if (rest.empty()) return text + '"';
-  return text + "...\" (" + std::to_string(name.size()) + " bytes)";
+  if (rest.empty()) return text + '\'';
+  return text + "...' (" + std::to_string(name.size()) + " bytes)";
 }
 
 std::string system_message(int system_error) {

@@ -65,7 +65,7 @@ TEST(ParseCutMagic, AsksForAllThatIsThereBeforeItSaysThatAFileIsTooShort) {
   const uint8_t start[] = {'G', 'G', 'U'};
   const auto cut = parse_header(start, 3, 3, type_size, {});
   EXPECT_FALSE(cut.need_more);
-  EXPECT_EQ(describe(cut), "ERR_GGUF_TRUNCATED at 0: the magic \"GGUF\" runs past the end, at byte 3");
+  EXPECT_EQ(describe(cut), "ERR_GGUF_TRUNCATED at 0: the magic 'GGUF' runs past the end, at byte 3");
   EXPECT_TRUE(parse_header(start, 2, 3, type_size, {}).need_more);
 }
 

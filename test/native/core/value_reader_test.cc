@@ -237,7 +237,7 @@ TEST_P(ValueReader, BytesThatHaveChanged) {
   longer.zeros(entry.begin).string("one").length(4).raw("two");
   EXPECT_NE(value(longer.bytes())
                 .find("ERR_GGUF_INVALID at " + std::to_string(entry.end - 3 - w.length_bytes()) +
-                      ": key \"a\": string 1 (4 bytes)"),
+                      ": key 'a': string 1 (4 bytes)"),
             std::string::npos)
       << value(longer.bytes());
   GgufWriter shorter(GetParam());
