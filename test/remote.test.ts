@@ -304,6 +304,19 @@ describe("trouble that stays", () => {
     await assert.rejects(openRemote("http://nowhere.invalid/model.gguf"), { code: "ERR_GGUF_OPEN" });
   });
 
+  test("redirects that lead nowhere are not tried again", async () => {
+    const nowhere: [location: string, requests: number][] = [
+      ["/model.gguf", 21], // as many as fetch follows
+      ["file:///etc/hosts", 1],
+      ["http://127.0.0.1:1/", 1], // a port that fetch refuses
+      ["http://", 1],
+    ];
+    for (const [location, count] of nowhere) {
+      const { url, requests } = await serve((_, response) => response.writeHead(302, { location }).end());
+      await assert.rejects(openRemote(url), is("ERR_GGUF_OPEN", /the request failed: [^,]*$/));
+      assert.equal(requests.length, count, location);
+    }
+  });
   test("a server without ranges, of which the file is not downloaded", async () => {
     let sent = 0;
     let closed = false;

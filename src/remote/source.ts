@@ -21,7 +21,7 @@ const MAX_DELAY_MS = 10_000;
 /** Statuses that may be gone at the next try. */
 const TRANSIENT_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
 
-/** Codes of network errors that may be gone at the next try; errors without a code may as well. */
+/** Codes of network errors that may be gone at the next try. */
 const TRANSIENT_CODES = new Set([
   ...[
     "ECONNRESET",
@@ -268,7 +268,9 @@ export class RemoteSource {
     const reason = (error as { cause?: unknown }).cause ?? error;
     const { code, message } = reason as { code?: unknown; message?: unknown };
     const detail = `${what}: ${message || code || String(reason)}`;
-    const isTransient = code === undefined || TRANSIENT_CODES.has(String(code));
+    // Where fetch gives a cause without a code, the URL or a redirect broke a rule: one too many, a forbidden port or
+    // scheme. An error without either is of a fetch that says no more.
+    const isTransient = code === undefined ? reason === error : TRANSIENT_CODES.has(String(code));
     return isTransient ? new Transient(detail, error) : this.#failed(detail, error);
   }
 
