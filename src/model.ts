@@ -1,3 +1,5 @@
+// For callers who have neither this library nor @types/node, which has it.
+/// <reference lib="esnext.disposable" preserve="true" />
 /** What an open model is, in one file or several, on this machine or elsewhere. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "./errors";

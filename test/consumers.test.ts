@@ -45,6 +45,8 @@ function makeProject(): string {
   return folder;
 }
 
+const NODE_TYPES = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")];
+
 const node = (...args: string[]) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: project, encoding: "utf8" });
   assert.equal(status, 0, stderr + stdout);
@@ -90,8 +92,24 @@ describe("a project that installed the package", () => {
       export { value, map, floats, bits, later, rows, laterRows, plain };`;
     writeFileSync(join(project, "consumer.mts"), source);
     writeFileSync(join(project, "consumer.cts"), source);
-    compile("node16", "consumer.mts", "consumer.cts");
-    compile("bundler", "consumer.mts");
+    compile("node16", ...NODE_TYPES, "consumer.mts", "consumer.cts");
+    compile("bundler", ...NODE_TYPES, "consumer.mts");
+  });
+  test("the types need none of Node's where the browser's are there", { skip }, () => {
+    const source = `import { GgufWriter, openRemote, openSync, type TensorData } from "gguf-native";
+      import { dequantizeSync } from "gguf-native/reference";
+      const data: TensorData[] = [new Int16Array(1), new Uint8ClampedArray(1), new BigInt64Array(1)];
+      // @ts-expect-error: not tensor data
+      const none: TensorData = 1;
+      const closed: () => void = openSync("x")[Symbol.dispose];
+      const values: Float32Array = dequantizeSync("Q4_K", new Uint8Array(144));
+      export { GgufWriter, openRemote, data, none, closed, values };`;
+    writeFileSync(join(project, "bare.mts"), source);
+    writeFileSync(join(project, "bare.cts"), source);
+    const noTypes = join(project, "no-types");
+    mkdirSync(noTypes, { recursive: true });
+    compile("node16", "--typeRoots", noTypes, "bare.mts", "bare.cts");
+    compile("bundler", "--typeRoots", noTypes, "bare.mts");
   });
   test("the types know Float16Array where the library has it", { skip }, () => {
     const source = `import { openSync } from "gguf-native";
@@ -103,7 +121,7 @@ describe("a project that installed the package", () => {
       tensor.dequantizeSync({ dtype: "bf16", out });
       export { halves, later };`;
     writeFileSync(join(project, "half.mts"), source);
-    compile("node16", "--lib", "esnext", "half.mts");
+    compile("node16", ...NODE_TYPES, "--lib", "esnext", "half.mts");
   });
 
   function compile(resolution: "node16" | "bundler", ...args: string[]): void {
@@ -111,7 +129,6 @@ describe("a project that installed the package", () => {
     const options = [
       ...["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022"],
       ...["--module", module, "--moduleResolution", resolution],
-      ...["--types", "node", "--typeRoots", join(projectRoot, "node_modules", "@types")],
     ];
     node(join(projectRoot, "node_modules", "typescript", "bin", "tsc"), ...options, ...args);
   }

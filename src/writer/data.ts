@@ -1,18 +1,23 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
 import { types } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
+import type { NumericArray } from "../metadata";
+import type { HalfArray } from "../options";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 
 /** Bytes in pieces of any size. */
 export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
+/** Every typed array; `NodeJS.TypedArray` would ask callers for @types/node. @inline */
+type TypedArray = NumericArray | Uint8ClampedArray | HalfArray;
+
 /**
  * The bytes of a tensor: as they are stored, whatever its type; a typed array of the type's own elements
  * (`Float32Array` for F32, `Uint16Array` of bits for F16 and BF16, `Int8Array` for I8 ...); or the bytes piece by
  * piece, from an iterable, an asynchronous iterable or a stream.
  */
-export type TensorBytes = Uint8Array | ArrayBuffer | NodeJS.TypedArray | Chunks;
+export type TensorBytes = Uint8Array | ArrayBuffer | TypedArray | Chunks;
 
 /** The data of a tensor: its bytes, or a function that returns them and is called each time the file is written. */
 export type TensorData = TensorBytes | (() => TensorBytes | Promise<TensorBytes>);
