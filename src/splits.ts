@@ -17,6 +17,9 @@ export const SPLIT_TENSORS = "split.tensors.count";
 /** The most shards that five digits can count. */
 export const MAX_SHARDS = 99_999;
 
+/** How to open just one of the files. */
+const ALONE = "alone with { splits: false }, on the command line --no-splits";
+
 const SHARD_SUFFIX = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
 
 /** Which shard a name says it is. */
@@ -146,9 +149,16 @@ function* openShard<F>(place: string, no: number, split: Split): Generator<strin
     return yield place;
   } catch (error) {
     if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") throw error;
-    const where = `shard ${no + 1} of ${split.count} of the split model (put all its files into one folder, or open one alone with the option splits: false): `;
+    const hint = isMissing(error) ? ` (put all its files into one folder, or open one ${ALONE})` : "";
+    const where = `shard ${no + 1} of ${split.count} of the split model${hint}: `;
     throw errorAbout(error, { path: error.path }, where);
   }
+}
+
+/** Whether there is no such file, here or on a server. */
+function isMissing({ cause }: GgufError): boolean {
+  const { code, status } = (cause ?? {}) as { code?: unknown; status?: unknown };
+  return code === "ENOENT" || status === 404;
 }
 
 /** What the metadata say of the shard; undefined for a file that is not one of several. */
@@ -181,7 +191,7 @@ function readNumber(file: OpenFile, key: string): number {
 }
 
 function misnamed(file: OpenFile, { no, count }: Split): GgufError {
-  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name has to end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it alone with the option splits: false`;
+  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name has to end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it ${ALONE}`;
   return invalid(file, detail);
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
-import { at, blocks, EVIL, expectFailure, floats, json, output, writeModel } from "./support/cli";
+import { at, blocks, EVIL, floats, json, output, writeModel } from "./support/cli";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "./support/gguf-writer";
 import { writeSparseGguf } from "./support/sparse-file";
 
@@ -102,9 +102,27 @@ describe("contents change it", () => {
   }
 });
 
-test("a tensor of an unknown type: how long its data is cannot be known", () => {
-  writeModel("unknown.gguf", { tensors: [{ name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }] });
-  expectFailure(["hash", "unknown.gguf"], 1, /tensor 'u': .*unknown\(99\)/);
+test("a tensor of an unknown type, of which it cannot be known how long its data is, is left out", () => {
+  const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
+  writeModel("unknown.gguf", { tensors: [unknown, floats("f", [1])] });
+  const { sha256: whole, tensors, notHashed } = json(["hash", "unknown.gguf"]).files[0];
+  const digest = sha256(floats("f", [1]).bytes);
+  assert.deepEqual(tensors, [
+    { name: "u", sha256: null },
+    { name: "f", sha256: digest },
+  ]);
+  assert.deepEqual(notHashed, ["u"]);
+  const lines = [`["tensor","f","F32",[1],"${digest}"]`, '["tensor","u","unknown(99)",[4],null]'];
+  assert.equal(whole, sha256(Buffer.from(`${lines.join("\n")}\n`)));
+  assert.equal(
+    output("hash", "unknown.gguf"),
+    `not hashed${" ".repeat(54)}  u\n${digest}  f\n${whole}  unknown.gguf (whole, without the data of 1 tensor)\n`,
+  );
+  const line = `${whole}  unknown.gguf (without the data of 1 tensor)\n`;
+  assert.equal(output("hash", "--whole", "unknown.gguf"), line);
+  writeModel("shape.gguf", { tensors: [{ ...unknown, shape: [2, 2] }, floats("f", [1])] });
+  assert.notEqual(json(["hash", "shape.gguf"]).files[0].sha256, whole);
+  assert.deepEqual(json(["hash", "model.gguf"]).files[0].notHashed, []);
 });
 
 const megabytes = 48 * 2 ** 20;

@@ -117,6 +117,7 @@ describe("inspect --json", () => {
       ...{ name: "n".repeat(200), type: "unknown(99)", shape: [2 ** 40, 2, 3, 4] },
       ...{ elementCount: 24 * 2 ** 40, byteLength: null, offset: json.tensors[0].offset + 32 },
     });
+    assert.deepEqual(json.types["unknown(99)"], { tensors: 1, elements: 24 * 2 ** 40, bytes: null });
   });
   test("has the whole file", () => {
     const json = JSON.parse(run(["inspect", "--json", "sample.gguf"]).stdout);

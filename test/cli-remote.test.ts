@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { parse } from "gguf-native";
 import { readNpy, readSafetensors } from "./support/array-files";
 import { at, expectFailure, expectTidy, floats, type Outcome, runMeanwhile } from "./support/cli";
-import { writeGguf } from "./support/gguf-writer";
+import { i32, u16, writeGguf } from "./support/gguf-writer";
 import { answerRange, rangeOf, rangesOf, serve } from "./support/range-server";
 import { sampleModel } from "./support/sample-model";
 
@@ -45,6 +45,37 @@ describe("inspect", () => {
     assert.equal(status, 1);
     assert.match(stdout, /blk\.1\.ffn_down\.weight/);
     assert.match(stderr, /^gguf-native: http:\S+: tensor .* runs past the end.*\n$/);
+  });
+  test("the query of a URL, which may be a signature, is not shown", async () => {
+    const { url } = await serve(rangesOf(content));
+    const { stdout } = await succeed("inspect", `${url}?signature=secret`);
+    assert.match(stdout, /^model\.gguf\n/);
+    const { stdout: json } = await succeed("inspect", `${url}?signature=secret`, "--json");
+    assert.equal(JSON.parse(json).path, url);
+    assert.doesNotMatch(stdout + json, /secret/);
+    await fail(
+      1,
+      /^(?!.*secret).*no tensor's name/,
+      "dequantize",
+      `${url}?signature=secret`,
+      "x*",
+      "-o",
+      "x.npy",
+    );
+  });
+  test("one file of a split model alone", async () => {
+    const shard = writeGguf({
+      metadata: [
+        ["split.no", u16(0)],
+        ["split.count", u16(2)],
+        ["split.tensors.count", i32(2)],
+      ],
+      tensors: [floats("t", [1])],
+    });
+    const { url } = await serve(rangesOf(shard));
+    await fail(1, /--no-splits/, "inspect", url);
+    assert.match((await succeed("inspect", "--no-splits", url)).stdout, /\bt +F32 /);
+    await succeed("dequantize", "--no-splits", url, "t", "-o", "alone.bin");
   });
   test("what a server refuses is said in one line", async () => {
     const { url } = await serve((_request, response) => response.writeHead(404).end());

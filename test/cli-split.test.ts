@@ -1,7 +1,15 @@
 /** `gguf-native split` and `merge`, and split models in every other command. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, statSync, unlinkSync, writeFileSync } from "node:fs";
-import { describe, test } from "node:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { before, describe, test } from "node:test";
 import { at, expectFailure, expectTidy, json, leftovers, output } from "./support/cli";
 import { sampleModel } from "./support/sample-model";
 
@@ -125,4 +133,30 @@ test("dequantize and stats read all of them", () => {
   assert.equal(statSync(at("split.safetensors")).size, statSync(at("whole.safetensors")).size);
   const stats = (name: string) => json(["stats", name, "*ffn_down*"]).tensors;
   assert.deepEqual(stats("count/part-00001-of-00003.gguf"), stats("model.gguf"));
+});
+
+describe("one file alone, with --no-splits", () => {
+  const names = ["alone/part-00002-of-00003.gguf", "alone/renamed.gguf"];
+  before(() => {
+    mkdirSync(at("alone"));
+    for (const name of names) copyFileSync(at("count/part-00002-of-00003.gguf"), at(name));
+  });
+  const tensor = "blk.0.ffn_down.weight";
+  const commands = {
+    inspect: [],
+    verify: [],
+    hash: [],
+    stats: [tensor],
+    dequantize: [tensor],
+  };
+  for (const [command, args] of Object.entries(commands)) {
+    test(command, () => {
+      for (const name of names) {
+        expectFailure([command, name, ...args], 1, /alone with .* on the command line --no-splits/);
+        const stdout = output(command, name, ...args, "--no-splits");
+        assert.match(stdout, /blk\.0\.ffn_down\.weight|ok {3}alone.* 9 tensors/);
+      }
+      assert.match(output(command, "--help"), /\n {2}--no-splits +/);
+    });
+  }
 });

@@ -203,7 +203,14 @@ describe("a server that knows ranges", () => {
     );
     await assert.rejects(
       openRemote(broken.url.replace("model.gguf", "model-00002-of-00002.gguf?key=1")),
-      is("ERR_GGUF_OPEN", /shard 1 of 2 .*no such file on the server \(404/, 404),
+      is("ERR_GGUF_OPEN", /shard 1 of 2 .* one folder, .*no such file on the server \(404/, 404),
+    );
+    const refusing = await serve((request, response) =>
+      request.url!.includes("00001") ? response.writeHead(403).end() : handler(request, response),
+    );
+    await assert.rejects(
+      openRemote(refusing.url.replace("model.gguf", "model-00002-of-00002.gguf?key=1")),
+      is("ERR_GGUF_OPEN", /shard 1 of 2 of the split model: the server refuses/, 403),
     );
   });
 });
@@ -297,13 +304,6 @@ describe("trouble that stays", () => {
     assert.equal(requests.length, 5);
   });
 
-  test("nobody there", async () => {
-    const { url } = await serve(() => undefined);
-    const port = url.replace(/:\d+/, ":1");
-    await assert.rejects(openRemote(port), is("ERR_GGUF_OPEN", /ECONNREFUSED|bad port/));
-    await assert.rejects(openRemote("http://nowhere.invalid/model.gguf"), { code: "ERR_GGUF_OPEN" });
-  });
-
   test("redirects that lead nowhere are not tried again", async () => {
     const nowhere: [location: string, requests: number][] = [
       ["/model.gguf", 21], // as many as fetch follows
@@ -317,6 +317,13 @@ describe("trouble that stays", () => {
       assert.equal(requests.length, count, location);
     }
   });
+  test("nobody there", async () => {
+    const { url } = await serve(() => undefined);
+    const port = url.replace(/:\d+/, ":1");
+    await assert.rejects(openRemote(port), is("ERR_GGUF_OPEN", /ECONNREFUSED|bad port/));
+    await assert.rejects(openRemote("http://nowhere.invalid/model.gguf"), { code: "ERR_GGUF_OPEN" });
+  });
+
   test("a server without ranges, of which the file is not downloaded", async () => {
     let sent = 0;
     let closed = false;

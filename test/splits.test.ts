@@ -1,6 +1,14 @@
 /** Split models: opened as one from any shard, and refused where a shard is missing, foreign or there twice. */
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -205,7 +213,7 @@ describe("refused", () => {
     {
       code: "ERR_GGUF_OPEN",
       at: 1,
-      message: /shard 2 of 3 .* one folder, or open one alone with .*splits: false/,
+      message: /shard 2 of 3 .* one folder, or open one alone with .*splits: false.*--no-splits/,
     },
     [0, 2],
   );
@@ -214,6 +222,17 @@ describe("refused", () => {
       () => openSync(model({ 1: null }).paths[0]!),
       (error: GgufError) => (error.cause as NodeJS.ErrnoException).code === "ENOENT",
     );
+  });
+  test("a shard that is there but cannot be opened is not said to be missing", async () => {
+    const { paths } = model({ 1: null });
+    mkdirSync(paths[1]!);
+    const is = (error: GgufError) => {
+      assert.equal(error.code, "ERR_GGUF_OPEN");
+      assert.match(error.message, /: shard 2 of 3 of the split model: /);
+      return error.path === paths[1];
+    };
+    assert.throws(() => openSync(paths[0]!), is);
+    await assert.rejects(open(paths[0]!), is);
   });
   refuses("a shard that is not a GGUF file", model({ 1: Buffer.from("something else") }), {
     code: "ERR_GGUF_MAGIC",
@@ -303,7 +322,7 @@ describe("refused", () => {
       assert.throws(() => openSync(path), {
         code: "ERR_GGUF_INVALID",
         path,
-        message: /has to end in '-00001-of-00003\.gguf'.*rename it/,
+        message: /has to end in '-00001-of-00003\.gguf'.*rename it.*splits: false.*--no-splits/,
       });
       openSync(path, { splits: false }).close();
     }

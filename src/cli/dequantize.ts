@@ -7,14 +7,14 @@ import { dtypeBytes } from "../options";
 import type { Output } from "../writer/output-file";
 import { expectPositionals, oneOf, parse, UsageError } from "./args";
 import type { Command } from "./main";
-import { isUrl, openModel, REMOTE_HELP, REMOTE_OPTIONS } from "./model";
+import { isUrl, openModel, REMOTE_HELP, REMOTE_OPTIONS, SPLIT_OPTIONS, shownPath } from "./model";
 import { npyHeader } from "./npy";
 import { safetensorsHeader } from "./safetensors";
 import { canDequantize, selectTensors } from "./select";
 import { scanRows, scanTensors } from "./statistics";
 import { heading, outputWidth, print } from "./terminal";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
-import { type DecodableTensor, decodedAhead } from "./work/pieces";
+import { type DecodableTensor, decodedAhead, type Source } from "./work/pieces";
 import type { Scan } from "./work/scan";
 import { writeFiles } from "./writing";
 
@@ -33,6 +33,7 @@ server only the tensors asked for are fetched.
   --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
   --format FORMAT     npy, safetensors or bin, whatever OUT is called; in
                       folders npy where nothing is said
+  --no-splits         of one file of a split model alone
 ${REMOTE_HELP}
 Rows come out as rows: what 'inspect' shows as 4096 x 32 has the shape
 (32, 4096) in .npy and .safetensors. Memory use does not depend on the sizes of
@@ -59,6 +60,7 @@ async function run(args: string[]): Promise<number> {
     format: { type: "string" },
     all: { type: "boolean" },
     exclude: { type: "string", multiple: true },
+    ...SPLIT_OPTIONS,
     ...REMOTE_OPTIONS,
   });
   const [path, ...patterns] = expectPositionals(
@@ -73,18 +75,19 @@ async function run(args: string[]): Promise<number> {
   if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
 
   if (output === undefined && isUrl(path)) throw new UsageError("tensors of a URL need -o");
-  const file = await openModel(path, !isUrl(path), values.header);
+  const splits = !values["no-splits"];
+  const file = await openModel(path, { partial: !isUrl(path), splits, headers: values.header });
   try {
     const tensors = selectTensors<GgufTensor | RemoteGgufTensor>(
       file,
-      path,
+      shownPath(path),
       values.all ? undefined : patterns,
       exclude,
     );
     if (target === undefined) {
       if (tensors.length > 1)
         throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
-      await summarise(path, tensors[0] as GgufTensor);
+      await summarise({ path, splits }, tensors[0] as GgufTensor);
     } else {
       await writeAll(target, dtype, tensors);
     }
@@ -204,8 +207,8 @@ async function checkReadable(tensor: DecodableTensor): Promise<void> {
   await tensor.dequantize({ start: Math.max(0, elementCount - blockSize) });
 }
 
-async function summarise(path: string, tensor: GgufTensor): Promise<void> {
-  const scan = (await scanTensors(path, [tensor])).get(tensor.name) as Scan;
+async function summarise(source: Source, tensor: GgufTensor): Promise<void> {
+  const scan = (await scanTensors(source, [tensor])).get(tensor.name) as Scan;
   // The first whole blocks that hold as many values as are shown.
   const end = Math.min(tensor.elementCount, 256);
   const first = Array.from(tensor.dequantizeSync({ end }).subarray(0, FIRST), (x) => float32Text(x));

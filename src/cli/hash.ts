@@ -5,19 +5,24 @@ import { expectPositionals, parse } from "./args";
 import { exactJson, metadataValueJson } from "./json";
 import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
+import { SPLIT_OPTIONS } from "./model";
 import { print, withProgress } from "./terminal";
-import { escapeText } from "./text";
+import { counted, escapeText } from "./text";
+import type { Source } from "./work/pieces";
 import { spread } from "./work/spread";
 
-const HELP = `Usage: gguf-native hash FILE... [--whole] [--json]
+const HELP = `Usage: gguf-native hash FILE... [--whole] [--json] [--no-splits]
 
 The SHA-256 of every tensor's data, as stored, and of the whole: the names,
 types, shapes and data of all tensors, and all metadata. The whole does not
 change with what is only layout: alignment and padding, the order of keys and of
-tensors, the version of the format, how a model is split into files.
+tensors, the version of the format, how a model is split into files. The data of
+a tensor of an unknown type cannot be hashed: the whole is without it, and says
+so.
 
-  --whole   only the whole: one line for each file
-  --json    as JSON, the digest of the metadata alone as well
+  --whole       only the whole: one line for each file
+  --json        as JSON, the digest of the metadata alone as well
+  --no-splits   one file of a split model alone
 
 Examples:
   gguf-native hash model.gguf
@@ -29,18 +34,25 @@ interface Digests {
   /** Of the whole. */
   sha256: string;
   metadata: string;
-  tensors: { name: string; sha256: string }[];
+  /** null where the data could not be hashed. */
+  tensors: { name: string; sha256: string | null }[];
+  /** The names of those: their type is not known, and so not how long their data is. */
+  notHashed: string[];
 }
 
 async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parse(args, { whole: { type: "boolean" }, json: { type: "boolean" } });
+  const { values, positionals } = parse(args, {
+    whole: { type: "boolean" },
+    json: { type: "boolean" },
+    ...SPLIT_OPTIONS,
+  });
   const all: Digests[] = [];
   for (const path of expectPositionals(positionals, "FILE...")) {
-    const digests = await digestsOf(path);
+    const digests = await digestsOf({ path, splits: !values["no-splits"] });
     all.push(digests);
     if (values.json) continue;
-    if (!values.whole) print(...digests.tensors.map(({ name, sha256 }) => `${sha256}  ${escapeText(name)}`));
-    print(`${digests.sha256}  ${escapeText(path)}${values.whole ? "" : " (whole)"}`);
+    if (!values.whole) print(...digests.tensors.map(tensorLine));
+    print(`${digests.sha256}  ${escapeText(path)}${remark(digests, !!values.whole)}`);
   }
   if (values.json) print(exactJson({ files: all }, 2));
   return 0;
@@ -48,10 +60,22 @@ async function run(args: string[]): Promise<number> {
 
 export const command: Command = { help: HELP, run };
 
-async function digestsOf(path: string): Promise<Digests> {
-  const file = openSync(path);
+function tensorLine({ name, sha256 }: Digests["tensors"][number]): string {
+  return `${sha256 ?? "not hashed".padEnd(64)}  ${escapeText(name)}`;
+}
+
+/** What is said of the digest of a whole: that it is one, and what it leaves out. */
+function remark({ notHashed }: Digests, wholeOnly: boolean): string {
+  const remarks = wholeOnly ? [] : ["whole"];
+  if (notHashed.length > 0) remarks.push(`without the data of ${counted(notHashed.length, "tensor")}`);
+  return remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
+}
+
+async function digestsOf(source: Source): Promise<Digests> {
+  const { path, splits } = source;
+  const file = openSync(path, { splits });
   try {
-    const tensors = await tensorDigests(path, Array.from(file.tensors.values()));
+    const tensors = await tensorDigests(source, Array.from(file.tensors.values()));
     const keys = metadataLines(file);
     const infos = tensors.map(({ tensor: { name, type, shape }, sha256 }) =>
       JSON.stringify(["tensor", name, type, shape, sha256]),
@@ -59,32 +83,35 @@ async function digestsOf(path: string): Promise<Digests> {
     return {
       ...{ path, sha256: digestOfLines([...keys, ...infos.sort()]), metadata: digestOfLines(keys) },
       tensors: tensors.map(({ tensor: { name }, sha256 }) => ({ name, sha256 })),
+      notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
     };
   } finally {
     file.close();
   }
 }
 
-/** Every tensor with the digest of its data, in file order. */
+/** Every tensor with the digest of its data, in file order; null where it is not known how long that is. */
 async function tensorDigests(
-  path: string,
+  source: Source,
   tensors: readonly GgufTensor[],
-): Promise<{ tensor: GgufTensor; sha256: string }[]> {
+): Promise<{ tensor: GgufTensor; sha256: string | null }[]> {
   // The largest first, so that no thread is left with one when the others are done.
-  const queue = tensors.map(({ name, byteLength }) => ({ name, byteLength: byteLength || 0 }));
+  const queue = tensors
+    .filter(({ byteLength }) => !Number.isNaN(byteLength))
+    .map(({ name, byteLength }) => ({ name, byteLength }));
   queue.sort((a, b) => b.byteLength - a.byteLength);
   const total = queue.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const digests = await withProgress(path, total, (progress) =>
+  const digests = await withProgress(source.path, total, (progress) =>
     spread<{ name: string; byteLength: number }, string>(
       "hash",
-      path,
+      source,
       queue,
       ({ byteLength }) => byteLength,
       ({ byteLength }) => progress.advance(byteLength),
     ),
   );
   const byName = new Map(queue.map(({ name }, i) => [name, digests[i] as string]));
-  return tensors.map((tensor) => ({ tensor, sha256: byName.get(tensor.name) as string }));
+  return tensors.map((tensor) => ({ tensor, sha256: byName.get(tensor.name) ?? null }));
 }
 
 /** A line for every key that is not about layout, sorted. */

@@ -5,7 +5,7 @@ import { globMatcher } from "./glob";
 import { writeJson } from "./inspect-json";
 import { report } from "./inspect-text";
 import type { Command } from "./main";
-import { openModel, REMOTE_HELP, REMOTE_OPTIONS } from "./model";
+import { type ModelOptions, openModel, REMOTE_HELP, REMOTE_OPTIONS, SPLIT_OPTIONS, shownPath } from "./model";
 import { complain, print } from "./terminal";
 
 const HELP = `Usage: gguf-native inspect FILE|URL [--tensors] [--metadata] [options]
@@ -21,6 +21,7 @@ only the header is fetched.
                       as strings, as are the numbers that JSON lacks ("NaN",
                       "Infinity", "-0"); the bytes of text that is not UTF-8 in
                       hexadecimal
+  --no-splits         one file of a split model alone
 ${REMOTE_HELP}
 A file whose tensor data is cut off is shown all the same; the exit code is 1.
 
@@ -35,6 +36,7 @@ Examples:
 
 /** What to show. */
 export interface View {
+  /** As it may be shown. */
   path: string;
   file: GgufModel<GgufTensorInfo>;
   sections: { summary: boolean; tensors: boolean; metadata: boolean };
@@ -49,17 +51,19 @@ async function run(args: string[]): Promise<number> {
     tensors: { type: "boolean" },
     metadata: { type: "boolean" },
     filter: { type: "string" },
+    ...SPLIT_OPTIONS,
     ...REMOTE_OPTIONS,
   });
   const [path] = expectPositionals(positionals, "FILE|URL");
   const all = !values.tensors && !values.metadata;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = globMatcher(values.filter ?? "*");
-  const { file, trouble } = await openWhatIsThere(path, values.header);
+  const opening = { splits: !values["no-splits"], headers: values.header };
+  const { file, trouble } = await openWhatIsThere(path, opening);
   try {
     const tensors = Array.from<GgufTensorInfo>(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
-    const view = { path, file, sections, tensors, keys };
+    const view = { path: shownPath(path), file, sections, tensors, keys };
     if (values.json) writeJson(view, (text) => process.stdout.write(text));
     else print(...report(view));
   } finally {
@@ -74,13 +78,13 @@ export const command: Command = { help: HELP, run };
 /** Opens a model even if its tensor data is cut off, and says so. */
 async function openWhatIsThere(
   path: string,
-  headers: readonly string[] | undefined,
+  opening: Omit<ModelOptions, "partial">,
 ): Promise<{ file: GgufFile | RemoteGgufFile; trouble?: GgufError }> {
   try {
-    return { file: await openModel(path, false, headers) };
+    return { file: await openModel(path, { ...opening, partial: false }) };
   } catch (error) {
     if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
-    return { file: await openModel(path, true, headers), trouble: error };
+    return { file: await openModel(path, { ...opening, partial: true }), trouble: error };
   }
 }
 

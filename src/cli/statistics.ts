@@ -3,7 +3,7 @@ import type { GgufTensor } from "../index";
 import { withProgress } from "./terminal";
 import { float32Text, grouped } from "./text";
 import type { Histogram, HistogramSetup } from "./work/histogram";
-import { type Part, partBytes, partsOf } from "./work/pieces";
+import { type Part, partBytes, partsOf, type Source } from "./work/pieces";
 import { emptyScan, mergeScan, type Scan } from "./work/scan";
 import { spread, type WorkName } from "./work/spread";
 
@@ -27,9 +27,12 @@ export async function overParts<Result>(
 }
 
 /** Scans tensors of a file; the results by name. */
-export async function scanTensors(path: string, tensors: readonly GgufTensor[]): Promise<Map<string, Scan>> {
+export async function scanTensors(
+  source: Source,
+  tensors: readonly GgufTensor[],
+): Promise<Map<string, Scan>> {
   const scans = new Map(tensors.map(({ name }) => [name, emptyScan()]));
-  await overParts<Scan>(path, "scan", path, tensors, ({ name }, scan) => {
+  await overParts<Scan>(source.path, "scan", source, tensors, ({ name }, scan) => {
     mergeScan(scans.get(name) as Scan, scan);
   });
   return scans;
@@ -46,15 +49,15 @@ export function meanOf(scan: Scan): number {
 
 /** How a tensor's values are distributed, and their standard deviation; `scan` is what scanning it gave. */
 export async function distributionOf(
-  path: string,
+  source: Source,
   tensor: GgufTensor,
   scan: Scan,
   bins: number,
 ): Promise<{ counts: number[]; std: number }> {
   const counts = new Array<number>(bins).fill(0);
   let squares = 0;
-  const setup: HistogramSetup = { path, min: scan.min, max: scan.max, mean: meanOf(scan), bins };
-  await overParts<Histogram>(path, "histogram", setup, [tensor], (_part, result) => {
+  const setup: HistogramSetup = { ...source, min: scan.min, max: scan.max, mean: meanOf(scan), bins };
+  await overParts<Histogram>(source.path, "histogram", setup, [tensor], (_part, result) => {
     result.counts.forEach((count, bin) => {
       counts[bin] = (counts[bin] as number) + count;
     });

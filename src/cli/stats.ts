@@ -4,6 +4,7 @@ import { expectPositionals, parse, UsageError, wholeNumber } from "./args";
 import { histogramLines, histogramSvg } from "./histogram";
 import { exactJson } from "./json";
 import type { Command } from "./main";
+import { SPLIT_OPTIONS } from "./model";
 import { selectTensors } from "./select";
 import { distributionOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
 import { heading, outputWidth, print } from "./terminal";
@@ -17,9 +18,10 @@ Minimum, maximum, mean, standard deviation, zeros, NaNs and infinities of a
 tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]);
 of more than one tensor it shows a table.
 
-  --bins N     bars of the histogram, 1 to 1000 (default 20)
-  --svg FILE   draws the histogram of one tensor as a picture
-  --json       everything as JSON; numbers that it lacks are "NaN", "Infinity"
+  --bins N      bars of the histogram, 1 to 1000 (default 20)
+  --svg FILE    draws the histogram of one tensor as a picture
+  --json        everything as JSON; numbers that it lacks are "NaN", "Infinity"
+  --no-splits   of one file of a split model alone
 
 Infinities and NaNs are counted, and left out of everything else.
 
@@ -42,19 +44,21 @@ async function run(args: string[]): Promise<number> {
     bins: { type: "string" },
     svg: { type: "string" },
     json: { type: "boolean" },
+    ...SPLIT_OPTIONS,
   });
   const [path, ...patterns] = expectPositionals(positionals, "FILE", "TENSOR...");
   const bins = wholeNumber("--bins", values.bins, 1, 1000) ?? 20;
-  const file = openSync(path, { partial: true });
+  const source = { path, splits: !values["no-splits"] };
+  const file = openSync(path, { splits: source.splits, partial: true });
   try {
     const tensors = selectTensors(file, path, patterns);
     if (values.svg !== undefined && tensors.length > 1) {
       throw new UsageError(`--svg draws one tensor, not ${tensors.length}`);
     }
     const all: TensorStats[] = [];
-    for (const [name, scan] of await scanTensors(path, tensors)) {
+    for (const [name, scan] of await scanTensors(source, tensors)) {
       const tensor = file.tensor(name);
-      all.push({ tensor, scan, ...(await distributionOf(path, tensor, scan, bins)) });
+      all.push({ tensor, scan, ...(await distributionOf(source, tensor, scan, bins)) });
     }
     const [only] = all as [TensorStats];
     if (values.svg !== undefined) await writeSvg(values.svg, only);

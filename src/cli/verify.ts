@@ -3,20 +3,23 @@ import { type GgufError, type GgufFile, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
 import { exactJson } from "./json";
 import type { Command } from "./main";
+import { SPLIT_OPTIONS } from "./model";
 import { canDequantize } from "./select";
 import { overParts } from "./statistics";
 import { bad, complain, good, print } from "./terminal";
 import { counted, escapeText, humanCount } from "./text";
 import type { NotFinite } from "./work/finite";
+import type { Source } from "./work/pieces";
 
-const HELP = `Usage: gguf-native verify FILE... [--json]
+const HELP = `Usage: gguf-native verify FILE... [--json] [--no-splits]
 
 Checks every rule of the format, that all tensor data is there, and that every
 weight is a finite number, on all cores. Exits with 1 where a file is broken or
 holds NaN or infinite weights. Tensors of types that cannot be turned into
 numbers are counted but not scanned.
 
-  --json   the findings as JSON
+  --json        the findings as JSON
+  --no-splits   one file of a split model alone
 
 Examples:
   gguf-native verify model.gguf
@@ -47,10 +50,10 @@ interface Verdict {
 }
 
 async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" } });
+  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...SPLIT_OPTIONS });
   const verdicts: Verdict[] = [];
   for (const path of expectPositionals(positionals, "FILE...")) {
-    const verdict = await verify(path);
+    const verdict = await verify({ path, splits: !values["no-splits"] });
     verdicts.push(verdict);
     if (!values.json) report(verdict);
   }
@@ -60,12 +63,13 @@ async function run(args: string[]): Promise<number> {
 
 export const command: Command = { help: HELP, run };
 
-async function verify(path: string): Promise<Verdict> {
+async function verify(source: Source): Promise<Verdict> {
+  const { path, splits } = source;
   const verdict: Verdict = { path, ok: true, tensors: 0, values: 0, notScanned: [], findings: [] };
   try {
-    const file = openSync(path);
+    const file = openSync(path, { splits });
     try {
-      await scan(file, verdict);
+      await scan(file, source, verdict);
     } finally {
       file.close();
     }
@@ -79,13 +83,13 @@ async function verify(path: string): Promise<Verdict> {
 }
 
 /** Scans every tensor that can be. */
-async function scan(file: GgufFile, verdict: Verdict): Promise<void> {
+async function scan(file: GgufFile, source: Source, verdict: Verdict): Promise<void> {
   const all = Array.from(file.tensors.values());
   verdict.tensors = all.length;
   verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
-  const { path } = verdict;
+  const { path } = source;
   const found = new Map<string, NotFinite>();
-  await overParts<NotFinite>(path, "finite", path, all.filter(canDequantize), (part, { nan, infinite }) => {
+  await overParts<NotFinite>(path, "finite", source, all.filter(canDequantize), (part, { nan, infinite }) => {
     verdict.values += part.end - part.start;
     if (nan + infinite === 0) return;
     const before = found.get(part.name) ?? { nan: 0, infinite: 0 };

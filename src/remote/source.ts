@@ -66,7 +66,7 @@ export type Arrived = (bytes: number) => void;
 
 export class RemoteSource {
   readonly url: string;
-  /** The URL for messages: without its query, which may hold a signature. */
+  /** The URL for messages. */
   readonly path: string;
   readonly #fetch: typeof fetch;
   readonly #headers: Headers;
@@ -74,7 +74,7 @@ export class RemoteSource {
 
   constructor(url: URL, fetchFunction: typeof fetch, headers: Headers) {
     this.url = url.href;
-    this.path = `${url.origin}${url.pathname}`;
+    this.path = publicUrl(url);
     this.#fetch = fetchFunction;
     this.#headers = headers;
   }
@@ -282,6 +282,11 @@ export class RemoteSource {
     const message = `the file on the server is another one than was opened: ${detail}; open it again`;
     return new GgufError("ERR_GGUF_CHANGED", message, { path: this.path });
   }
+}
+
+/** What may be shown of a URL: not its query, which may hold a signature. */
+export function publicUrl({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
 }
 
 function statusError({ status, statusText }: Response): Error {

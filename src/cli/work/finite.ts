@@ -1,14 +1,14 @@
 /** Work: how many values of a part of a tensor are no finite numbers. */
 import { openSync } from "../../index";
-import { type Part, partReader } from "./pieces";
+import { type Part, partReader, type Source } from "./pieces";
 
 export interface NotFinite {
   nan: number;
   infinite: number;
 }
 
-export function prepare(path: string): (part: Part) => NotFinite {
-  const read = partReader(openSync(path));
+export function prepare({ path, splits }: Source): (part: Part) => NotFinite {
+  const read = partReader(openSync(path, { splits }));
   return (part) => {
     const total = { nan: 0, infinite: 0 };
     read(part, (values = new Float32Array()) => {

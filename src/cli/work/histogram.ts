@@ -1,10 +1,9 @@
 /** Work: how the finite values of a part of a tensor are distributed. */
 import { openSync } from "../../index";
-import { type Part, partReader } from "./pieces";
+import { type Part, partReader, type Source } from "./pieces";
 
 /** What a histogram is of; the mean is that of all values, so that the squares can be summed at the same time. */
-export interface HistogramSetup {
-  path: string;
+export interface HistogramSetup extends Source {
   min: number;
   max: number;
   mean: number;
@@ -18,8 +17,8 @@ export interface Histogram {
   squares: number;
 }
 
-export function prepare({ path, min, max, mean, bins }: HistogramSetup): (part: Part) => Histogram {
-  const read = partReader(openSync(path, { partial: true }));
+export function prepare({ path, splits, min, max, mean, bins }: HistogramSetup): (part: Part) => Histogram {
+  const read = partReader(openSync(path, { splits, partial: true }));
   const scale = max > min ? bins / (max - min) : 0;
   return (part) => {
     const counts = new Float64Array(bins);

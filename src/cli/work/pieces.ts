@@ -8,6 +8,13 @@ import {
   type GgufTensorInfo,
 } from "../../index";
 
+/** A model that every thread opens for itself. */
+export interface Source {
+  path: string;
+  /** Whether all files of a split model are it, or just this one. */
+  splits: boolean;
+}
+
 /** A part of a tensor: whole blocks. */
 export interface Part {
   name: string;

@@ -1,6 +1,6 @@
 /** Work: what the values of a part of a tensor amount to. */
 import { openSync } from "../../index";
-import { type Part, partReader } from "./pieces";
+import { type Part, partReader, type Source } from "./pieces";
 
 export interface Scan {
   elements: number;
@@ -16,8 +16,8 @@ export interface Scan {
   sum: number;
 }
 
-export function prepare(path: string): (part: Part) => Scan {
-  const read = partReader(openSync(path, { partial: true }));
+export function prepare({ path, splits }: Source): (part: Part) => Scan {
+  const read = partReader(openSync(path, { splits, partial: true }));
   return (part) => {
     const total = emptyScan();
     read(part, (values) => add(total, values as Float32Array));
