@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -109,6 +110,17 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
     assert.deepEqual(readFileSync(at("k.bin")), expectedBytes(tensor.name, "bf16"));
     output(...sample, "-o", "k.raw", "--format", "bin");
     assert.deepEqual(readFileSync(at("k.raw")), expectedBytes(tensor.name));
+  });
+  test("endings in upper case", () => {
+    output(...sample, "-o", "K.NPY");
+    output(...sample, "-o", "k.npy");
+    assert.deepEqual(readFileSync(at("K.NPY")), readFileSync(at("k.npy")));
+  });
+  test("a name as long as they can be", () => {
+    const name = "n".repeat(251);
+    writeModel("longest.gguf", { tensors: [floats(name, [1])] });
+    output("dequantize", "longest.gguf", name, "-o", "longest/");
+    assert.deepEqual(readdirSync(at("longest")), [`${name}.npy`]);
   });
   test("more than one piece", () => {
     const count = 2 ** 23 + 2 ** 20 + 256;
@@ -264,6 +276,14 @@ describe("failure", () => {
     assert.ok(!existsSync(at("cut.safetensors")));
     assert.deepEqual(leftovers(), []);
   });
+  test("leaves no folder that it made", () => {
+    writeModel("long-name.gguf", { tensors: [floats("a", [1]), floats("b".repeat(252), [1])] });
+    expectFailure(["dequantize", "long-name.gguf", "--all", "-o", "made/for/it/"], 1, /ENAMETOOLONG|ENOENT/);
+    assert.ok(!existsSync(at("made")));
+    mkdirSync(at("kept"));
+    expectFailure(["dequantize", "long-name.gguf", "--all", "-o", "kept/new/"], 1, /ENAMETOOLONG|ENOENT/);
+    assert.deepEqual(readdirSync(at("kept")), []);
+  });
   test("a tensor that safetensors has no name for", () => {
     writeModel("metadata.gguf", { tensors: [floats("__metadata__", [1])] });
     expectFailure(["dequantize", "metadata.gguf", "--all", "-o", "m.safetensors"], 1, /named '__metadata__'/);
@@ -282,6 +302,54 @@ test("what is not a regular file is written to, a link stays a link", unix, () =
   const { stdout } = spawnSync("sh", ["-c", command], { cwd: folder, maxBuffer: 2 ** 24 });
   assert.deepEqual(stdout, expectedBytes(tensor.name));
   assert.ok(lstatSync("/dev/null").isCharacterDevice());
+});
+
+describe("outputs of the shell", unix, () => {
+  const bytes = expectedBytes(tensor.name);
+  const command = `"${process.execPath}" "${bin}" ${sample.join(" ")} --format bin -o`;
+  const shell = (script: string) => spawnSync("sh", ["-c", script], { cwd: folder, maxBuffer: 2 ** 24 });
+
+  test("a descriptor of a file is written to from where it stands", () => {
+    for (const [name, redirected] of [
+      ["/dev/stdout", ">"],
+      ["/dev/stdout", ">>"],
+      ["/dev/fd/1", ">>"],
+      ["/proc/self/fd/1", ">"],
+      ["/dev/stderr", "2>"],
+      ["/dev/fd/3", "3>"],
+      ["stdout-link", ">"],
+    ] as const) {
+      if (name.startsWith("/proc") && process.platform !== "linux") continue;
+      rmSync(at("stdout-link"), { force: true });
+      symlinkSync("/dev/stdout", at("stdout-link"));
+      writeFileSync(at("shared"), "before\n");
+      const kept = redirected === ">>" ? "before\n" : "";
+      const to = redirected.startsWith(">") ? "" : `>&${redirected[0]}`;
+      shell(`(echo first ${to}; ${command} ${name}; echo last ${to}) ${redirected} shared`);
+      const expected = Buffer.concat([Buffer.from(`${kept}first\n`), bytes, Buffer.from("last\n")]);
+      assert.ok(readFileSync(at("shared")).equals(expected), `${name} ${redirected}`);
+    }
+    assert.deepEqual(leftovers(), []);
+  });
+  test("standard output can be a socket", () => {
+    const args = [bin, ...sample, "--format", "bin", "-o", "/dev/stdout"];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, maxBuffer: 2 ** 24 });
+    assert.ok(bytes.equals(stdout));
+  });
+  test("a reader that stops reading is no error", () => {
+    const { stdout, stderr } = shell(`(${command} /dev/stdout; echo "exit $?" >&2) | head -c 10`);
+    assert.deepEqual([stdout, String(stderr)], [bytes.subarray(0, 10), "exit 0\n"]);
+    spawnSync("mkfifo", [at("stopped")]);
+    const named = shell(`head -c 10 stopped >/dev/null & ${command} stopped; echo "exit $?"`);
+    assert.deepEqual([String(named.stdout), String(named.stderr)], ["exit 0\n", ""]);
+  });
+  test("a full disk is an error", { skip: !existsSync("/dev/full") && "no /dev/full" }, () => {
+    for (const script of [`${command} /dev/full`, `${command} /dev/stdout >/dev/full`]) {
+      const { status, stderr } = shell(script);
+      assert.equal(status, 1);
+      assert.match(String(stderr), /^gguf-native: ENOSPC[^\n]*\n$/);
+    }
+  });
 });
 
 describe("large tensors", () => {
@@ -309,12 +377,40 @@ describe("large tensors", () => {
       const child = spawn(process.execPath, [bin, "dequantize", "huge.gguf", "t", "-o", "huge.bin"], {
         cwd: folder,
       });
-      const written = () => readdirSync(folder).filter((name) => name.startsWith("huge.bin"));
+      const written = () => [...leftovers(), ...readdirSync(folder).filter((name) => name === "huge.bin")];
       while (written().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
       child.kill(signal);
       const ended = await new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
       assert.equal(ended, signal);
       assert.deepEqual(written(), []);
+    });
+    test(`${signal} leaves no folder`, { skip: reason }, async () => {
+      mkdirSync(at("stays"), { recursive: true });
+      const args = ["dequantize", "huge.gguf", "t", "-o", "stays/new/weights/"];
+      const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
+      while (leftovers().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      child.kill(signal);
+      await new Promise((resolve) => child.once("exit", resolve));
+      assert.deepEqual(readdirSync(at("stays")), []);
+    });
+    test(`${signal} ends a command that waits for the reader of a pipe`, {
+      skip: reason,
+      timeout: 30_000,
+    }, async () => {
+      rmSync(at("fifo"), { force: true });
+      spawnSync("mkfifo", [at("fifo")]);
+      const args = ["dequantize", "huge.gguf", "t", "-o", "fifo", "--format", "bin"];
+      const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
+      // Once it has something to write, all that is left to do is to wait.
+      const reader = spawn("sh", ["-c", "exec < fifo; head -c 1; exec sleep 60"], {
+        cwd: folder,
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      await new Promise((resolve) => reader.stdout.once("data", resolve));
+      child.kill(signal);
+      const ended = await new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
+      reader.kill();
+      assert.equal(ended, signal);
     });
   }
 });

@@ -38,6 +38,11 @@ test("lines like those of sha256sum", () => {
   const twice = `${whole}  model.gguf\n`;
   assert.equal(output("hash", "--whole", "model.gguf", "model.gguf"), twice + twice);
 });
+test("without tensors only the whole", () => {
+  writeModel("empty.gguf", {});
+  assert.match(output("hash", "empty.gguf"), /^[0-9a-f]{64} {2}empty\.gguf \(whole\)\n$/);
+});
+
 test("of the whole: written down once more", () => {
   const lines = [
     '["metadata","broken",{"type":"string","value":"\ufffd","bytes":"ff"}]',

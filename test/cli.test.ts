@@ -1,9 +1,10 @@
 /** The command line as a whole: usage, messages, terminals. Each command has a test file of its own. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { GgufWriter } from "gguf-native";
 import {
   at,
   bin,
@@ -16,7 +17,8 @@ import {
   runInTerminal,
   writeModel,
 } from "./support/cli";
-import { arr, u32 } from "./support/gguf-writer";
+import { emulated } from "./support/emulated";
+import { arr, str, u32 } from "./support/gguf-writer";
 import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
@@ -111,6 +113,96 @@ describe("terminals", { skip: noTerminal }, () => {
     assert.equal(stdout, "ok   long.gguf  1 tensor, 268 M values\n");
     assert.doesNotMatch(runInTerminal(["verify", "long.gguf"], { TERM: "dumb" }).shown, / % /);
   });
+});
+
+describe("standard output and error", { skip: process.platform === "win32" && "no sh" }, () => {
+  writeModel("bad.gguf", { tensors: [floats("t", [Number.NaN])] });
+  const shell = (script: string) => spawnSync("sh", ["-c", script], { cwd: folder, encoding: "utf8" });
+  const command = `"${process.execPath}" "${bin}"`;
+
+  test("a full disk is one line and exit code 1", {
+    skip: !existsSync("/dev/full") && "no /dev/full",
+  }, () => {
+    for (const args of ["inspect small.gguf", "inspect --json small.gguf", "verify small.gguf", "--help"]) {
+      const { status, stderr } = shell(`${command} ${args} >/dev/full`);
+      assert.equal(status, 1);
+      assert.match(stderr, /^gguf-native: ENOSPC: [^\n]*\n$/);
+    }
+  });
+  test("so is a disk with room for a part", () => {
+    // The first write takes 1024 bytes at most, of a shell that counts in larger blocks a few more.
+    const script = `trap '' XFSZ; ulimit -f 1; ${command} inspect --metadata parts.gguf >part`;
+    const metadata = Array.from(
+      { length: 500 },
+      (_, i) => [`key.${i}`, u32(i)] as [string, ReturnType<typeof u32>],
+    );
+    writeModel("parts.gguf", { metadata });
+    const { status, stderr } = shell(script);
+    assert.equal(status, 1);
+    assert.match(stderr, /^gguf-native: EFBIG: [^\n]*\n$/);
+    assert.ok(statSync(at("part")).size < 5000);
+  });
+  test("nobody to read what is wrong changes no exit code", () => {
+    // Descriptor 3 has what there is to know.
+    const status = (args: string, closed: string) =>
+      shell(`{ { sleep 0.3; ${command} ${args}; echo $? >&3; } ${closed} | true; } 3>&1 >/dev/null`).stdout;
+    assert.equal(status("verify none.gguf", "2>&1"), "1\n");
+    assert.equal(status("verify bad.gguf", ""), "1\n");
+    assert.equal(status("verify small.gguf", ""), "0\n");
+  });
+});
+
+describe("columns", () => {
+  const metadata = [["general.name", str("long ".repeat(40))]] as [string, ReturnType<typeof str>][];
+  writeModel("wide.gguf", { metadata });
+  const width = (columns: string) => {
+    const { lines } = run(["inspect", "--metadata", "wide.gguf"], { COLUMNS: columns });
+    return Math.max(...lines.map(({ length }) => length));
+  };
+
+  test("as COLUMNS says, 80 where that says nothing", () => {
+    assert.equal(width("60"), 60);
+    assert.equal(width("120"), 120);
+    for (const nothing of ["", "0", "-5", "many"]) assert.equal(width(nothing), 80);
+  });
+  test("never below 40", () => {
+    for (const narrow of ["1", "20", "39"]) assert.equal(width(narrow), width("40"));
+    assert.ok(width("40") < 60);
+  });
+});
+
+test("JSON moves no terminal, and loses nothing", () => {
+  const name = "a\x7f\x9b31m\u061c\u200e\u2028\u202e\u2066\ufeffz";
+  writeModel("name.gguf", { metadata: [[name, str(name)]], tensors: [floats(name, [Number.NaN])] });
+  for (const args of [
+    ["inspect", "name.gguf"],
+    ["verify", "name.gguf"],
+    ["hash", "name.gguf"],
+    ["stats", "name.gguf", name],
+    ["diff", "name.gguf", "small.gguf"],
+  ]) {
+    const { stdout } = run([...args, "--json"]);
+    expectTidy(stdout, Number.POSITIVE_INFINITY);
+    assert.doesNotMatch(stdout, /[\u2028\u2029]/);
+    assert.ok(JSON.stringify(JSON.parse(stdout)).includes(name), args[0]);
+  }
+});
+
+test("as many tensors and keys as one likes", { skip: emulated && "too slow" }, async () => {
+  const writer = new GgufWriter();
+  const count = 150_000;
+  for (let i = 0; i < count; i++) writer.set(`k.${i}`, i).addTensor(`t.${i}`, "F32", [1], Float32Array.of(i));
+  await writer.write(at("many.gguf"));
+  for (const [args, lines] of [
+    [["inspect", "many.gguf"], 2 * count],
+    [["hash", "many.gguf"], count],
+    [["diff", "many.gguf", "small.gguf"], 2 * count],
+    [["dequantize", "many.gguf", "--all", "-o", "many.safetensors"], 1],
+  ] as [string[], number][]) {
+    const result = run(args);
+    assert.equal(result.stderr, "");
+    assert.ok(result.lines.length > lines, args[0]);
+  }
 });
 
 test("a reader that stops reading is no error", { skip: process.platform === "win32" && "no sh" }, () => {

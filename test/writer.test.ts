@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   createReadStream,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -280,6 +281,11 @@ describe("metadata", () => {
     return array;
   }
   for (const [name, run, code] of refused) test(`${name} is refused`, () => assert.throws(run, { code }));
+  test("long arrays of plain numbers", async () => {
+    const values = Array.from({ length: 200_000 }, (_, i) => i + 0.5);
+    const { metadata } = parse(await bytesOf(new GgufWriter().set("a", values)));
+    assert.deepEqual(metadata.get("a"), Float32Array.from(values));
+  });
 });
 
 describe("alignment", () => {
@@ -551,6 +557,43 @@ describe("writing to disk", () => {
     assert.deepEqual(filesIn(dir).sort(), ["link.gguf", "model.gguf"]);
   });
 
+  test("through links to what is not there yet", {
+    skip: process.platform === "win32" && "links need rights there",
+  }, async () => {
+    const { dir } = inFolder();
+    mkdirSync(join(dir, "a", "b"), { recursive: true });
+    symlinkSync("../new.gguf", join(dir, "a", "b", "second.gguf"));
+    symlinkSync("a/b", join(dir, "short"));
+    symlinkSync("short/second.gguf", join(dir, "first.gguf"));
+    await new GgufWriter().write(join(dir, "first.gguf"));
+    openSync(join(dir, "a", "new.gguf")).close();
+    assert.ok(lstatSync(join(dir, "first.gguf")).isSymbolicLink());
+    assert.deepEqual(filesIn(join(dir, "a", "b")), ["second.gguf"]);
+    symlinkSync("circle.gguf", join(dir, "circle.gguf"));
+    await assert.rejects(new GgufWriter().write(join(dir, "circle.gguf")), {
+      code: "ERR_GGUF_WRITE",
+      message: /ELOOP/,
+    });
+  });
+
+  test("a write-protected file stays", async () => {
+    const { dir, path } = inFolder();
+    writeFileSync(path, "old", { mode: 0o444 });
+    for (const open of [folder, dir]) chmodSync(open, 0o777);
+    // Nothing is protected from root, which some tests run as: this one gives that up once everything is loaded.
+    const program = `const { GgufWriter } = require("gguf-native");
+      if (process.getuid?.() === 0) process.setuid(65534);
+      new GgufWriter().write(process.argv[1]).catch(({ code, cause }) => console.log(code, cause.code));`;
+    const { stdout } = spawnSync(process.execPath, ["-e", program, path], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    });
+    assert.match(stdout, /^ERR_GGUF_WRITE (EACCES|EPERM)\n$/);
+    assert.equal(readFileSync(path, "utf8"), "old");
+    assert.deepEqual(filesIn(dir), ["model.gguf"]);
+    chmodSync(path, 0o666);
+  });
+
   const failures: [name: string, data: () => TensorData, error: object | RegExp][] = [
     [
       "a stream that is too short",
@@ -683,7 +726,9 @@ describe("writing to disk", () => {
       });
     await refuses(join(dir, "missing", "x.gguf"), "ENOENT");
     await refuses(dir, "EINVAL");
+    await refuses(join(dir, "new/"), "EINVAL");
     if (process.platform !== "win32") await refuses("/dev/null", "EINVAL");
+    if (process.platform !== "win32") await refuses("/dev/fd/1", "EINVAL");
     if (process.platform === "linux") await refuses("/proc/x.gguf", "ENOENT");
   });
 

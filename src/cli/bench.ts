@@ -14,7 +14,7 @@ import { expectPositionals, parse } from "./args";
 import { exactJson } from "./json";
 import type { Command } from "./main";
 import { canDequantize } from "./select";
-import { heading, outputWidth, print, withProgress } from "./terminal";
+import { heading, outputWidth, print, printJson, withProgress } from "./terminal";
 import { counted, escapeText, grouped, humanCount, table } from "./text";
 
 const HELP = `Usage: gguf-native bench [FILE] [--json]
@@ -85,14 +85,14 @@ async function run(args: string[]): Promise<number> {
 
   const { isa, threads } = cpu();
   const report = { path, isa, threads, opening, types: rates };
-  if (values.json) print(exactJson(report, 2));
+  if (values.json) printJson(`${exactJson(report, 2)}\n`);
   else {
     if (opening !== undefined) {
-      print(`open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`);
+      print([`open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`]);
     }
-    print(`kernels   ${isa}, ${counted(threads, "thread")}`, "");
-    if (path !== undefined) print(heading(escapeText(path)));
-    print(...rateTable(rates, threads));
+    print([`kernels   ${isa}, ${counted(threads, "thread")}`, ""]);
+    if (path !== undefined) print([heading(escapeText(path))]);
+    print(rateTable(rates, threads));
   }
   return 0;
 }

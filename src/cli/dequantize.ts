@@ -1,5 +1,5 @@
 /** `gguf-native dequantize`: tensors as numbers, one summarised or any number written to files. */
-import { mkdirSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { type DType, type GgmlType, GgufTensor, ggmlTypes, type RemoteGgufTensor } from "../index";
@@ -27,7 +27,9 @@ server only the tensors asked for are fetched.
 
   -o, --output OUT    where to: a file that ends in .npy (NumPy), .safetensors
                       or .bin (the bare values, little-endian), or for a file
-                      per tensor a folder: one that is there, or OUT/
+                      per tensor a folder: one that is there, or OUT/; what
+                      is no file, such as a pipe or /dev/stdout, gets the
+                      values as they come
   --all               every tensor
   --exclude GLOB      but not these; more than once for more
   --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
@@ -107,7 +109,7 @@ interface Target {
 
 function checkOutput(output: string, wanted: string | undefined, dtype: DType): Target {
   const isFolder = /[/\\]$/.test(output) || !!statSync(output, { throwIfNoEntry: false })?.isDirectory();
-  const extension = extname(output).slice(1);
+  const extension = extname(output).slice(1).toLowerCase();
   const known = FORMATS.find((format) => format === extension);
   const format = oneOf("--format", wanted, FORMATS) ?? (isFolder ? "npy" : known);
   if (format === undefined) {
@@ -125,7 +127,7 @@ function planned(
   dtype: DType,
   tensors: readonly DecodableTensor[],
 ): Output[] {
-  const one = (path: string, ...tensors: DecodableTensor[]): Output => {
+  const one = (path: string, tensors: readonly DecodableTensor[]): Output => {
     const shape = tensors[0]?.shape ?? [];
     const headers = {
       npy: () => npyHeader(dtype as Exclude<DType, "bf16">, shape),
@@ -140,14 +142,14 @@ function planned(
     };
   };
   if (isFolder)
-    return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), tensor));
+    return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), [tensor]));
   if (tensors.length > 1 && format !== "safetensors") {
     const found = `${tensors.length} tensors do not fit in one .${format} file`;
     throw new UsageError(
       `${found}: write .safetensors, or into a folder (-o ${output.replace(/\.[^.]*$/, "")}/)`,
     );
   }
-  return [one(output, ...tensors)];
+  return [one(output, tensors)];
 }
 
 function elementsOf(tensors: readonly DecodableTensor[]): number {
@@ -186,13 +188,12 @@ async function writeAll(target: Target, dtype: DType, tensors: readonly Decodabl
   const { output, isFolder } = target;
   const outputs = planned(target, dtype, tensors);
   for (const tensor of tensors) await checkReadable(tensor);
-  if (isFolder) mkdirSync(output, { recursive: true });
-  await writeFiles(output, outputs);
+  const areFiles = await writeFiles(output, outputs, isFolder ? output : undefined);
   // What is no file may be this very output: it gets the values and nothing else.
-  if (!isFolder && !statSync(output).isFile()) return;
+  if (!areFiles) return;
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;
   const size = `${dtype}, ${humanBytes(dataBytes(tensors, dtype))}`;
-  print(`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`);
+  print([`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`]);
 }
 
 /**
@@ -204,7 +205,10 @@ async function checkReadable(tensor: DecodableTensor): Promise<void> {
   const known = canDequantize(tensor);
   if (known && !(tensor instanceof GgufTensor)) return;
   const blockSize = known ? ggmlTypes[type as GgmlType].blockSize : 1;
-  await tensor.dequantize({ start: Math.max(0, elementCount - blockSize) });
+  const last = { start: Math.max(0, elementCount - blockSize) };
+  // So little is decoded faster than another thread is asked to.
+  if (tensor instanceof GgufTensor) tensor.dequantizeSync(last);
+  else await tensor.dequantize(last);
 }
 
 async function summarise(source: Source, tensor: GgufTensor): Promise<void> {
@@ -220,8 +224,8 @@ async function summarise(source: Source, tensor: GgufTensor): Promise<void> {
     ...scanRows(scan),
     ["first", first.join(", ") + more],
   ];
-  print(
+  print([
     heading(escapeText(tensor.name)),
     ...table([{ title: "" }, { title: "", min: 20 }], rows, outputWidth()),
-  );
+  ]);
 }

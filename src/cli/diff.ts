@@ -7,7 +7,7 @@ import type { Command } from "./main";
 import { metadataText } from "./metadata-text";
 import { canDequantize } from "./select";
 import { overParts } from "./statistics";
-import { complain, heading, outputWidth, print } from "./terminal";
+import { complain, heading, outputWidth, print, printJson } from "./terminal";
 import { counted, escapeText, float32Text, shapeText, table } from "./text";
 import { type Comparison, emptyComparison, mergeComparison } from "./work/compare";
 
@@ -61,7 +61,7 @@ async function run(args: string[]): Promise<number> {
   const b = openSync(paths[1]);
   try {
     const found = await compare(a, b, paths);
-    if (values.json) print(json(found, a, b, paths));
+    if (values.json) printJson(json(found, a, b, paths));
     else report(found, a, b, paths);
     return found.keys.length + found.tensors.length === 0 ? 0 : 1;
   } finally {
@@ -142,7 +142,7 @@ function json(
     tensors: tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) })),
     notCompared,
   };
-  return exactJson(report, 2);
+  return `${exactJson(report, 2)}\n`;
 }
 
 interface ErrorNumbers {
@@ -170,30 +170,30 @@ function report(
 ): void {
   const width = outputWidth();
   if (keys.length > 0) {
-    print(
+    print([
       heading(`Metadata (${keys.length})`),
       ...table(sideColumns("key", "value"), keyRows(keys, a, b), width),
-    );
+    ]);
   }
   if (tensors.length > 0) {
-    if (keys.length > 0) print("");
+    if (keys.length > 0) print([""]);
     const numbers = ["max error", "mean error", "different"];
     const columns = [
       ...sideColumns("name", "what"),
       ...numbers.map((title) => ({ title, align: "right" as const })),
     ];
-    print(heading(`Tensors (${tensors.length})`), ...table(columns, tensors.map(tensorRow), width));
+    print([heading(`Tensors (${tensors.length})`), ...table(columns, tensors.map(tensorRow), width)]);
   }
   if (notCompared.length > 0) {
     complain(`the data of ${counted(notCompared.length, "tensor")} of unknown types was not compared`);
   }
   if (keys.length + tensors.length === 0) {
-    print("no differences");
+    print(["no differences"]);
     return;
   }
   const [minus, plus] = paths.map(escapeText);
   const found = `${counted(keys.length, "metadata key")} and ${counted(tensors.length, "tensor")} differ`;
-  print("", found, `- only in ${minus}, + only in ${plus}`);
+  print(["", found, `- only in ${minus}, + only in ${plus}`]);
 }
 
 function sideColumns(name: string, what: string): { title: string; min?: number }[] {

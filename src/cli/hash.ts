@@ -6,7 +6,7 @@ import { exactJson, metadataValueJson } from "./json";
 import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
-import { print, withProgress } from "./terminal";
+import { print, printJson, withProgress } from "./terminal";
 import { counted, escapeText } from "./text";
 import type { Source } from "./work/pieces";
 import { spread } from "./work/spread";
@@ -51,10 +51,10 @@ async function run(args: string[]): Promise<number> {
     const digests = await digestsOf({ path, splits: !values["no-splits"] });
     all.push(digests);
     if (values.json) continue;
-    if (!values.whole) print(...digests.tensors.map(tensorLine));
-    print(`${digests.sha256}  ${escapeText(path)}${remark(digests, !!values.whole)}`);
+    if (!values.whole) print(digests.tensors.map(tensorLine));
+    print([`${digests.sha256}  ${escapeText(path)}${remark(digests, !!values.whole)}`]);
   }
-  if (values.json) print(exactJson({ files: all }, 2));
+  if (values.json) printJson(`${exactJson({ files: all }, 2)}\n`);
   return 0;
 }
 

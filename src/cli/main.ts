@@ -69,13 +69,17 @@ async function main([name, ...args]: string[]): Promise<number> {
   return command.run(args);
 }
 
-// A reader that stops reading, such as head, is no error.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
-  });
-}
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // A reader that stops reading, such as head, is no error. A command that has come to its end still says how it ended.
+  if (error.code === "EPIPE") {
+    setImmediate(() => process.exit());
+  } else {
+    complain(error.message);
+    process.exit(1);
+  }
+});
+// Nobody is left who could be told.
+process.stderr.on("error", () => undefined);
 
 main(process.argv.slice(2)).then(
   (code) => {

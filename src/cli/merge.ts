@@ -20,7 +20,7 @@ async function run(args: string[]): Promise<number> {
   const { positionals } = parse(args, {});
   const [path, output] = expectPositionals(positionals, "FILE", "OUT");
   await writing(path, (options) => mergeModel(path, output, options));
-  print(`${escapeText(output)}: ${humanBytes(statSync(output).size)}`);
+  print([`${escapeText(output)}: ${humanBytes(statSync(output).size)}`]);
   return 0;
 }
 

@@ -48,7 +48,7 @@ async function run(args: string[]): Promise<number> {
     : expectPositionals(positionals, "FILE", "KEY", "VALUE");
   const before = described(path, key);
   if (remove && before === undefined) {
-    print(`${escapeText(key)} is not there`);
+    print([`${escapeText(key)} is not there`]);
     return 0;
   }
   const change = remove ? undefined : { text, type };
@@ -57,11 +57,11 @@ async function run(args: string[]): Promise<number> {
   );
   const after = described(output ?? path, key);
   const where = output === undefined ? (inPlace ? "in place" : "rewritten") : `in ${output}`;
-  print(
+  print([
     ...(before === undefined ? [] : [`- ${escapeText(key)}  ${before}`]),
     ...(after === undefined ? [] : [`+ ${escapeText(key)}  ${after}`]),
     escapeText(`changed ${where}`),
-  );
+  ]);
   return 0;
 }
 

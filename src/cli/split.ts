@@ -40,7 +40,7 @@ async function run(args: string[]): Promise<number> {
   const paths = await writing(path, (options) =>
     splitModel(path, outputOf(path, prefix), { ...options, maxBytes, maxTensors }),
   );
-  print(...paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
+  print(paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
   return 0;
 }
 

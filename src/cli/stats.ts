@@ -7,7 +7,7 @@ import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
 import { selectTensors } from "./select";
 import { distributionOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
-import { heading, outputWidth, print } from "./terminal";
+import { heading, outputWidth, print, printJson } from "./terminal";
 import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
 import type { Scan } from "./work/scan";
 import { writeFiles } from "./writing";
@@ -62,9 +62,9 @@ async function run(args: string[]): Promise<number> {
     }
     const [only] = all as [TensorStats];
     if (values.svg !== undefined) await writeSvg(values.svg, only);
-    if (values.json) print(exactJson({ path, tensors: all.map(json) }, 2));
-    else if (all.length === 1) print(...details(only));
-    else print(...overview(all));
+    if (values.json) printJson(`${exactJson({ path, tensors: all.map(json) }, 2)}\n`);
+    else if (all.length === 1) print(details(only));
+    else print(overview(all));
   } finally {
     file.close();
   }

@@ -1,10 +1,17 @@
 /** What commands say, and where: width, emphasis, messages and progress. */
-import { escapeText } from "./text";
+import { writeFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { escapeJson, escapeText } from "./text";
 
-/** Columns to write to: the terminal's, COLUMNS, or 80. */
+const STDOUT = 1;
+
+/** The least that tables are made for. */
+const LEAST_COLUMNS = 40;
+
+/** Columns to write to: the terminal's, COLUMNS, or 80 where neither is known. */
 export function outputWidth(): number {
   const columns = process.stdout.isTTY ? process.stdout.columns : Number(process.env.COLUMNS);
-  return Number.isInteger(columns) && columns >= 40 ? columns : 80;
+  return Number.isInteger(columns) && columns > 0 ? Math.max(LEAST_COLUMNS, columns) : 80;
 }
 
 function emphasis(on: number, off: number): (text: string) => string {
@@ -19,9 +26,20 @@ export const heading = emphasis(1, 22);
 export const good = emphasis(32, 39);
 export const bad = emphasis(31, 39);
 
-/** Prints lines. */
-export function print(...lines: readonly string[]): void {
-  process.stdout.write(`${lines.join("\n")}\n`);
+/** Prints lines; where there are none, nothing. */
+export function print(lines: readonly string[]): void {
+  write(lines.map((line) => `${line}\n`).join(""));
+}
+
+/** Prints JSON, or a piece of it, with what could move a terminal escaped. */
+export function printJson(json: string): void {
+  write(escapeJson(json));
+}
+
+/** For a file, Node's own stream takes a disk that had room for a part of the text for one that took all of it. */
+function write(text: string): void {
+  if (process.stdout instanceof Socket) process.stdout.write(text);
+  else writeFileSync(STDOUT, Buffer.from(text));
 }
 
 /** Says on standard error what is wrong, in one line. */

@@ -13,6 +13,11 @@ export function escapeText(text: string): string {
   });
 }
 
+/** JSON with the same written as `\u202e`: the same to its reader. Of C0, only the line feeds of its layout are in it. */
+export function escapeJson(json: string): string {
+  return json.replace(UNSAFE, (char) => (char === "\n" ? char : `\\u${hex(char.charCodeAt(0), 4)}`));
+}
+
 function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, "0");
 }

@@ -6,7 +6,7 @@ import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
 import { canDequantize } from "./select";
 import { overParts } from "./statistics";
-import { bad, complain, good, print } from "./terminal";
+import { bad, complain, good, print, printJson } from "./terminal";
 import { counted, escapeText, humanCount } from "./text";
 import type { NotFinite } from "./work/finite";
 import type { Source } from "./work/pieces";
@@ -57,7 +57,7 @@ async function run(args: string[]): Promise<number> {
     verdicts.push(verdict);
     if (!values.json) report(verdict);
   }
-  if (values.json) print(exactJson({ files: verdicts }, 2));
+  if (values.json) printJson(`${exactJson({ files: verdicts }, 2)}\n`);
   return verdicts.every(({ ok }) => ok) ? 0 : 1;
 }
 
@@ -106,5 +106,5 @@ function report({ path, ok, tensors, values, notScanned, findings }: Verdict): v
   if (findings.some(({ code }) => code !== undefined)) return; // there is nothing to count
   const skipped = notScanned.length > 0 ? `, ${counted(notScanned.length, "tensor")} not scanned` : "";
   const checked = `${counted(tensors, "tensor")}, ${humanCount(values)} values${skipped}`;
-  print(`${ok ? good("ok ") : bad("bad")}  ${escapeText(path)}  ${checked}`);
+  print([`${ok ? good("ok ") : bad("bad")}  ${escapeText(path)}  ${checked}`]);
 }

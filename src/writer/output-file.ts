@@ -2,16 +2,17 @@
  * Files that appear under their name only once they are complete: written beside it, flushed to the disk, renamed.
  */
 import { randomBytes } from "node:crypto";
-import { chmod, type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { GgufError, invalidArgValue } from "../errors";
 import { abortable, type checkProgress, type checkSignal } from "../options";
+import { destinationOf } from "./destination";
 
 /** What everything that writes files takes. */
 export interface WriteOptions {
   /**
    * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
-   * leaves the temporary one, `NAME.<random>.tmp`.)
+   * leaves the temporary one, `gguf-native.<random>.tmp`, in the folder of the new file.)
    */
   signal?: AbortSignal | undefined;
   /** Called now and then with the bytes written so far and in all. */
@@ -64,13 +65,12 @@ export class OutputFile {
   }
 
   static async #create(path: string): Promise<OutputFile> {
-    // What a link points to is replaced, not the link.
-    const target = await realpath(path).catch(ifMissing(path));
-    const existing = await stat(target).catch(ifMissing(undefined));
-    if (existing !== undefined && !existing.isFile()) {
-      throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
-    }
-    const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
+    const { path: target, existing, isReplaced } = await destinationOf(path);
+    if (!isReplaced) throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
+    // Renaming would replace what its owner has write-protected.
+    if (existing !== undefined) await access(target, constants.W_OK);
+    // Not made of the file's own name, which may be as long as names can be.
+    const temporary = join(dirname(target), `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
     return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
   }
 
@@ -120,13 +120,6 @@ async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
   await folder?.sync().catch(() => undefined);
   await folder?.close();
-}
-
-function ifMissing<T>(otherwise: T): (error: NodeJS.ErrnoException) => T {
-  return (error) => {
-    if (error.code === "ENOENT") return otherwise;
-    throw error;
-  };
 }
 
 /** A file to be written, of which the size is known. */

@@ -120,7 +120,7 @@ export class GgufWriter {
    * Writes the file: beside its name at first, and under it once everything is on the disk, so that whoever reads it
    * finds the old file or the new one, never a part. What is set or added meanwhile is not in it.
    *
-   * @param path a path, or a `file:` URL; what is there is replaced
+   * @param path a path, or a `file:` URL; what is there is replaced, unless it is write-protected
    * @throws GgufError ERR_GGUF_WRITE where the system refuses (its errno name is in `cause.code`); ERR_GGUF_RANGE where a
    *   tensor's data turn out to have another length than its type and shape take
    * @throws the reason of `options.signal` once that is aborted; what a source of data or `onProgress` throws
