@@ -256,7 +256,8 @@ for (const access of accesses) {
       unlinked: "fs.unlinkSync(path)",
       replaced: `fs.writeFileSync(path + ".new", "GGUF"); fs.renameSync(path + ".new", path)`,
     })) {
-      test(what, () =>
+      const kept = what === "replaced" && process.platform === "win32";
+      test(what, { skip: kept && "Windows refuses to replace files that are open" }, () =>
         scene(deed, async (file, _, other) => {
           other.go();
           const deadline = Date.now() + 30_000;
