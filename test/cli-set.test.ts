@@ -22,8 +22,8 @@ function changing(work: () => void, name = "model.gguf"): void {
 
 /** The type and value of a key of a file. */
 function found(key: string, name = "model.gguf") {
-  const { metadata } = openSync(at(name));
-  return [metadata.typeOf(key), metadata.get(key)];
+  using file = openSync(at(name));
+  return [file.metadata.typeOf(key), file.metadata.get(key)];
 }
 
 describe("a key that is there", () => {
@@ -44,7 +44,8 @@ describe("a key that is there", () => {
       const stdout = output("set", "model.gguf", "general.name", name);
       assert.match(stdout, /\nchanged rewritten\n$|\nrewritten\n$/);
       assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
-      assert.deepEqual([...openSync(at("model.gguf")).metadata.keys()], [...original.metadata.keys()]);
+      using file = openSync(at("model.gguf"));
+      assert.deepEqual([...file.metadata.keys()], [...original.metadata.keys()]);
     });
   });
   test("gets another type with --type", () => {

@@ -64,8 +64,9 @@ describe("numbers", () => {
     ["on several threads", "Q1_0", 2 ** 25 + 2 ** 20],
   ] as const) {
     test(`of a ${type} tensor, against a plain computation: ${name}`, () => {
-      writeModel("random.gguf", { tensors: [blocks("t", type, [count], 4)] });
-      const values = openSync(at("random.gguf")).tensor("t").dequantizeSync();
+      writeModel(`${type}.gguf`, { tensors: [blocks("t", type, [count], 4)] });
+      using file = openSync(at(`${type}.gguf`));
+      const values = file.tensor("t").dequantizeSync();
       let [min, max, sum, squares, zeros] = [Infinity, -Infinity, 0, 0, 0];
       for (const value of values) {
         min = Math.min(min, value);
@@ -75,7 +76,7 @@ describe("numbers", () => {
       }
       const mean = sum / count;
       for (const value of values) squares += (value - mean) ** 2;
-      const found = json(["stats", "random.gguf", "t"]).tensors[0];
+      const found = json(["stats", `${type}.gguf`, "t"]).tensors[0];
       assert.deepEqual([found.min, found.max, found.zeros, found.elements], [min, max, zeros, count]);
       assert.ok(Math.abs(found.mean - mean) < 1e-9);
       assert.ok(Math.abs(found.std - Math.sqrt(squares / count)) < 1e-9);

@@ -171,7 +171,9 @@ describe("setMetadata", () => {
     const before = readFileSync(odd);
     await setMetadata(odd, { "general.description": "x".repeat(500) });
     assert.deepEqual(readFileSync(odd).subarray(-64), before.subarray(-64));
-    assert.equal(openSync(odd).tensor("odd").type, "unknown(4)");
+    const file = openSync(odd);
+    assert.equal(file.tensor("odd").type, "unknown(4)");
+    file.close();
 
     const bare = written({ tensors: [] });
     for (const content of [writeGguf({ metadata }), writeGguf()]) {
@@ -181,7 +183,8 @@ describe("setMetadata", () => {
         writeFileSync(bare, content.subarray(0, end));
         await setMetadata(bare, { x: 1 });
         await setMetadata(bare, { x: 2 });
-        assert.equal(openSync(bare).metadata.get("x"), 2);
+        using changed = openSync(bare);
+        assert.equal(changed.metadata.get("x"), 2);
       }
     }
   });

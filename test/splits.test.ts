@@ -127,7 +127,8 @@ describe("a split model opens as one", () => {
       [0, 0, 0, 0, 0],
     );
   });
-  test("through links that are named as shards, whatever they point to", () => {
+  const noLinks = process.platform === "win32" && "links need rights there";
+  test("through links that are named as shards, whatever they point to", { skip: noLinks }, () => {
     const { folder, paths } = model();
     const links = mkdtempSync(join(root, "links-"));
     for (const [no, path] of paths.entries()) {
