@@ -2,7 +2,7 @@
 import type { GgufTensor } from "../index";
 import { withProgress } from "./terminal";
 import { float32Text, grouped } from "./text";
-import type { Histogram, HistogramSetup } from "./work/histogram";
+import type { Histogram, HistogramSetup, Span } from "./work/histogram";
 import { type Part, partBytes, partsOf, type Source } from "./work/pieces";
 import { emptyScan, mergeScan, type Scan } from "./work/scan";
 import { spread, type WorkName } from "./work/spread";
@@ -47,23 +47,39 @@ export function meanOf(scan: Scan): number {
   return scan.sum / finiteCount(scan);
 }
 
-/** How a tensor's values are distributed, and their standard deviation; `scan` is what scanning it gave. */
-export async function distributionOf(
+/** How a tensor's values are distributed: values per bin, and their standard deviation. */
+export interface Distribution {
+  counts: number[];
+  std: number;
+}
+
+/** Those of tensors of a file, by name; `scans` is what scanning them gave. */
+export async function distributionsOf(
   source: Source,
-  tensor: GgufTensor,
-  scan: Scan,
+  tensors: readonly GgufTensor[],
+  scans: ReadonlyMap<string, Scan>,
   bins: number,
-): Promise<{ counts: number[]; std: number }> {
-  const counts = new Array<number>(bins).fill(0);
-  let squares = 0;
-  const setup: HistogramSetup = { ...source, min: scan.min, max: scan.max, mean: meanOf(scan), bins };
-  await overParts<Histogram>(source.path, "histogram", setup, [tensor], (_part, result) => {
-    result.counts.forEach((count, bin) => {
-      counts[bin] = (counts[bin] as number) + count;
+): Promise<Map<string, Distribution>> {
+  const totals = new Map<string, Histogram>();
+  const spans = new Map<string, Span>();
+  for (const [name, scan] of scans) {
+    totals.set(name, { counts: new Array<number>(bins).fill(0), squares: 0 });
+    spans.set(name, { min: scan.min, max: scan.max, mean: meanOf(scan) });
+  }
+  const setup: HistogramSetup = { ...source, bins, spans };
+  await overParts<Histogram>(source.path, "histogram", setup, tensors, ({ name }, part) => {
+    const total = totals.get(name) as Histogram;
+    part.counts.forEach((count, bin) => {
+      total.counts[bin] = (total.counts[bin] as number) + count;
     });
-    squares += result.squares;
+    total.squares += part.squares;
   });
-  return { counts, std: Math.sqrt(squares / finiteCount(scan)) };
+  return new Map(
+    Array.from(totals, ([name, { counts, squares }]) => {
+      const std = Math.sqrt(squares / finiteCount(scans.get(name) as Scan));
+      return [name, { counts, std }];
+    }),
+  );
 }
 
 /** Lines for a table of two columns. */

@@ -6,7 +6,7 @@ import { exactJson } from "./json";
 import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
 import { selectTensors } from "./select";
-import { distributionOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
+import { type Distribution, distributionsOf, finiteCount, meanOf, scanRows, scanTensors } from "./statistics";
 import { heading, outputWidth, print, printJson } from "./terminal";
 import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "./text";
 import type { Scan } from "./work/scan";
@@ -32,11 +32,9 @@ Examples:
 `;
 
 /** What there is to say about a tensor. */
-interface TensorStats {
+interface TensorStats extends Distribution {
   tensor: GgufTensor;
   scan: Scan;
-  std: number;
-  counts: number[];
 }
 
 async function run(args: string[]): Promise<number> {
@@ -55,11 +53,15 @@ async function run(args: string[]): Promise<number> {
     if (values.svg !== undefined && tensors.length > 1) {
       throw new UsageError(`--svg draws one tensor, not ${tensors.length}`);
     }
-    const all: TensorStats[] = [];
-    for (const [name, scan] of await scanTensors(source, tensors)) {
-      const tensor = file.tensor(name);
-      all.push({ tensor, scan, ...(await distributionOf(source, tensor, scan, bins)) });
-    }
+    const scans = await scanTensors(source, tensors);
+    const distributions = await distributionsOf(source, tensors, scans, bins);
+    const all = tensors.map(
+      (tensor): TensorStats => ({
+        tensor,
+        scan: scans.get(tensor.name) as Scan,
+        ...(distributions.get(tensor.name) as Distribution),
+      }),
+    );
     const [only] = all as [TensorStats];
     if (values.svg !== undefined) await writeSvg(values.svg, only);
     if (values.json) printJson(`${exactJson({ path, tensors: all.map(json) }, 2)}\n`);

@@ -2,12 +2,17 @@
 import { openSync } from "../../index";
 import { type Part, partReader, type Source } from "./pieces";
 
-/** What a histogram is of; the mean is that of all values, so that the squares can be summed at the same time. */
-export interface HistogramSetup extends Source {
+/** Of the values of a tensor; with their mean the squares can be summed at the same time. */
+export interface Span {
   min: number;
   max: number;
   mean: number;
+}
+
+export interface HistogramSetup extends Source {
   bins: number;
+  /** By the names of tensors. */
+  spans: ReadonlyMap<string, Span>;
 }
 
 export interface Histogram {
@@ -17,10 +22,11 @@ export interface Histogram {
   squares: number;
 }
 
-export function prepare({ path, splits, min, max, mean, bins }: HistogramSetup): (part: Part) => Histogram {
+export function prepare({ path, splits, bins, spans }: HistogramSetup): (part: Part) => Histogram {
   const read = partReader(openSync(path, { splits, partial: true }));
-  const scale = max > min ? bins / (max - min) : 0;
   return (part) => {
+    const { min, max, mean } = spans.get(part.name) as Span;
+    const scale = max > min ? bins / (max - min) : 0;
     const counts = new Float64Array(bins);
     let squares = 0;
     read(part, (values = new Float32Array()) => {
