@@ -14,9 +14,13 @@ LentResults::LentResults(napi_env env) : env_(env) {
   const Napi::Object global = Napi::Env(env).Global();
   const Napi::Object prototype =
       global.Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>();
-  const Napi::Value modules = global.Get("process").As<Napi::Object>().Get("moduleLoadList");
-  memory_can_move_ = prototype.Has("transfer") || !modules.IsArray();
-  if (!memory_can_move_) loaded_modules_ = Napi::Persistent(modules.As<Napi::Array>());
+  memory_can_move_ = true;
+  const Napi::Value process = global.Get("process");
+  if (prototype.Has("transfer") || !process.IsObject()) return;
+  const Napi::Value modules = process.As<Napi::Object>().Get("moduleLoadList");
+  if (!modules.IsArray()) return;
+  loaded_modules_ = Napi::Persistent(modules.As<Napi::Array>());
+  memory_can_move_ = false;
 }
 
 LentResults::~LentResults() {
