@@ -11,7 +11,6 @@ import {
   openSync,
 } from "../index";
 import { expectPositionals, parse } from "./args";
-import { exactJson } from "./json";
 import type { Command } from "./main";
 import { canDequantize } from "./select";
 import { heading, outputWidth, print, printJson, withProgress } from "./terminal";
@@ -85,7 +84,7 @@ async function run(args: string[]): Promise<number> {
 
   const { isa, threads } = cpu();
   const report = { path, isa, threads, opening, types: rates };
-  if (values.json) printJson(`${exactJson(report, 2)}\n`);
+  if (values.json) printJson(report);
   else {
     if (opening !== undefined) {
       print([`open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`]);

@@ -1,7 +1,7 @@
 /** `gguf-native diff`: in what two models differ. */
 import { type GgufFile, type GgufTensor, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
-import { exactJson, metadataValueJson } from "./json";
+import { metadataValueJson } from "./json";
 import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
 import { metadataText } from "./metadata-text";
@@ -133,16 +133,15 @@ function json(
   a: GgufFile,
   b: GgufFile,
   paths: [string, string],
-): string {
+): unknown {
   const value = (file: GgufFile, key: string): unknown =>
     file.metadata.has(key) ? JSON.parse(metadataValueJson(file.metadata, key)) : undefined;
-  const report = {
+  return {
     ...{ a: paths[0], b: paths[1], same: keys.length + tensors.length === 0 },
     metadata: keys.map(({ key }) => ({ key, a: value(a, key), b: value(b, key) })),
     tensors: tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) })),
     notCompared,
   };
-  return `${exactJson(report, 2)}\n`;
 }
 
 interface ErrorNumbers {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { type GgufFile, type GgufTensor, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
-import { exactJson, metadataValueJson } from "./json";
+import { metadataValueJson } from "./json";
 import { LAYOUT_KEYS } from "./layout-keys";
 import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
@@ -54,7 +54,7 @@ async function run(args: string[]): Promise<number> {
     if (!values.whole) print(digests.tensors.map(tensorLine));
     print([`${digests.sha256}  ${escapeText(path)}${remark(digests, !!values.whole)}`]);
   }
-  if (values.json) printJson(`${exactJson({ files: all }, 2)}\n`);
+  if (values.json) printJson({ files: all });
   return 0;
 }
 

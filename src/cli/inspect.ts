@@ -6,7 +6,7 @@ import { writeJson } from "./inspect-json";
 import { report } from "./inspect-text";
 import type { Command } from "./main";
 import { type ModelOptions, openModel, REMOTE_HELP, REMOTE_OPTIONS, SPLIT_OPTIONS, shownPath } from "./model";
-import { complain, print, printJson } from "./terminal";
+import { complain, print, printJsonText } from "./terminal";
 
 const HELP = `Usage: gguf-native inspect FILE|URL [--tensors] [--metadata] [options]
 
@@ -64,7 +64,7 @@ async function run(args: string[]): Promise<number> {
     const tensors = Array.from<GgufTensorInfo>(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
     const view = { path: shownPath(path), file, sections, tensors, keys };
-    if (values.json) writeJson(view, printJson);
+    if (values.json) writeJson(view, printJsonText);
     else print(report(view));
   } finally {
     file.close();

@@ -2,7 +2,6 @@
 import { type GgufTensor, openSync } from "../index";
 import { expectPositionals, parse, UsageError, wholeNumber } from "./args";
 import { histogramLines, histogramSvg } from "./histogram";
-import { exactJson } from "./json";
 import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
 import { selectTensors } from "./select";
@@ -64,7 +63,7 @@ async function run(args: string[]): Promise<number> {
     );
     const [only] = all as [TensorStats];
     if (values.svg !== undefined) await writeSvg(values.svg, only);
-    if (values.json) printJson(`${exactJson({ path, tensors: all.map(json) }, 2)}\n`);
+    if (values.json) printJson({ path, tensors: all.map(json) });
     else if (all.length === 1) print(details(only));
     else print(overview(all));
   } finally {

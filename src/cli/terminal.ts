@@ -1,6 +1,7 @@
 /** What commands say, and where: width, emphasis, messages and progress. */
 import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
+import { exactJson } from "./json";
 import { escapeJson, escapeText } from "./text";
 
 const STDOUT = 1;
@@ -31,8 +32,13 @@ export function print(lines: readonly string[]): void {
   write(lines.map((line) => `${line}\n`).join(""));
 }
 
+/** Prints a value as JSON that loses nothing. */
+export function printJson(value: unknown): void {
+  printJsonText(`${exactJson(value, 2)}\n`);
+}
+
 /** Prints JSON, or a piece of it, with what could move a terminal escaped. */
-export function printJson(json: string): void {
+export function printJsonText(json: string): void {
   write(escapeJson(json));
 }
 

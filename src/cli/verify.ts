@@ -1,7 +1,6 @@
 /** `gguf-native verify`: structure and values of whole files. */
 import { type GgufError, type GgufFile, openSync } from "../index";
 import { expectPositionals, parse } from "./args";
-import { exactJson } from "./json";
 import type { Command } from "./main";
 import { SPLIT_OPTIONS } from "./model";
 import { canDequantize } from "./select";
@@ -57,7 +56,7 @@ async function run(args: string[]): Promise<number> {
     verdicts.push(verdict);
     if (!values.json) report(verdict);
   }
-  if (values.json) printJson(`${exactJson({ files: verdicts }, 2)}\n`);
+  if (values.json) printJson({ files: verdicts });
   return verdicts.every(({ ok }) => ok) ? 0 : 1;
 }
 
