@@ -6,27 +6,27 @@
  *
  * @module gguf-native
  */
-export { type CpuInfo, cpu } from "./cpu";
-export { dequantize, dequantizeSync } from "./dequantize";
+export { type CpuInfo, cpu } from "./decode/cpu";
+export { dequantize, dequantizeSync } from "./decode/dequantize";
+export { allocate, trim } from "./decode/memory";
+export type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./decode/options";
 export { GgufError, type GgufErrorCode } from "./errors";
-export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file";
-export { type GgufFileName, parseFileName } from "./file-name";
-export { allocate, trim } from "./memory";
+export { type GgufFileName, parseFileName } from "./file/file-name";
 export {
   GgufMetadata,
   type GgufTypeName,
   type GgufValue,
   type GgufValueType,
   type NumericArray,
-} from "./metadata";
-export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
-export type { GgufModel } from "./model";
-export type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
-export { openRemote, RemoteGgufFile, type RemoteOptions } from "./remote/file";
-export { type FetchOptions, RemoteGgufTensor } from "./remote/tensor";
-export type { ShardNumber } from "./splits";
-export { GgufTensor, type RowsOptions } from "./tensor";
-export type { GgufTensorInfo } from "./tensor-info";
+} from "./file/metadata";
+export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
+export type { GgufModel } from "./file/model";
+export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";
+export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-file";
+export { type FetchOptions, RemoteGgufTensor } from "./file/remote-tensor";
+export type { ShardNumber } from "./file/splits";
+export { GgufTensor, type RowsOptions } from "./file/tensor";
+export type { GgufTensorInfo } from "./file/tensor-info";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export type { WriteOptions } from "./writer/output-file";

@@ -6,7 +6,7 @@
  */
 import { join } from "node:path";
 import { GgufError, systemError } from "./errors";
-import type { GgufValue } from "./metadata";
+import type { GgufValue } from "./file/metadata";
 
 /** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
 export interface NativeFile {

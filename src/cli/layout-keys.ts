@@ -1,5 +1,5 @@
 /** Metadata that says how a model lies in its files, and nothing about the model. */
-import { SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS } from "../splits";
+import { SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS } from "../file/splits";
 
 export const LAYOUT_KEYS: ReadonlySet<string> = new Set([
   ...["general.alignment", SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS],

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "./args";
-import { complain } from "./terminal";
+import { complain } from "./output/terminal";
 
 /** A command: its help, and what runs it. Returns the exit code. */
 export interface Command {
@@ -32,16 +32,16 @@ Exit codes: 0 good, 1 the file is bad (diff: they differ), 2 wrong usage.
 
 // Loaded when they are needed: --help and --version work without the addon.
 const commands: Record<string, () => Promise<{ command: Command }>> = {
-  inspect: () => import("./inspect.js"),
-  dequantize: () => import("./dequantize.js"),
-  stats: () => import("./stats.js"),
-  verify: () => import("./verify.js"),
-  hash: () => import("./hash.js"),
-  diff: () => import("./diff.js"),
-  bench: () => import("./bench.js"),
-  set: () => import("./set.js"),
-  split: () => import("./split.js"),
-  merge: () => import("./merge.js"),
+  inspect: () => import("./commands/inspect.js"),
+  dequantize: () => import("./commands/dequantize.js"),
+  stats: () => import("./commands/stats.js"),
+  verify: () => import("./commands/verify.js"),
+  hash: () => import("./commands/hash.js"),
+  diff: () => import("./commands/diff.js"),
+  bench: () => import("./commands/bench.js"),
+  set: () => import("./commands/set.js"),
+  split: () => import("./commands/split.js"),
+  merge: () => import("./commands/merge.js"),
 };
 
 async function main([name, ...args]: string[]): Promise<number> {

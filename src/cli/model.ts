@@ -1,6 +1,6 @@
 /** Models as commands open them: in files, and for commands that can do with parts of them, on servers. */
 import { type GgufFile, openRemote, openSync, type RemoteGgufFile } from "../index";
-import { publicUrl } from "../remote/source";
+import { publicUrl } from "../source/http";
 import { UsageError } from "./args";
 
 /** Options of commands that open models, of which one may be split. */

@@ -15,7 +15,7 @@ import {
   type DType,
   newOut,
   type OutArray,
-} from "../options";
+} from "../decode/options";
 import type { GgmlType, GgmlTypeInfo } from "../types";
 import { codebooks } from "./codebooks";
 import type { Decoder } from "./decoder";
@@ -27,8 +27,8 @@ import { roundToBF16, roundToF16 } from "./rounding";
 import { simple } from "./simple";
 import { ternary } from "./ternary";
 
+export type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
-export type { Dequantized, DequantizeOptions, DType, OutArray } from "../options";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "../types";
 
 const decoders: Readonly<Record<GgmlType, Decoder>> = {

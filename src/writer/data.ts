@@ -1,8 +1,8 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
 import { types } from "node:util";
+import type { HalfArray } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
-import type { NumericArray } from "../metadata";
-import type { HalfArray } from "../options";
+import type { NumericArray } from "../file/metadata";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 

@@ -4,8 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { abortable, type checkProgress, type checkSignal } from "../decode/options";
 import { GgufError, invalidArgValue } from "../errors";
-import { abortable, type checkProgress, type checkSignal } from "../options";
 import { destinationOf } from "./destination";
 
 /** What everything that writes files takes. */

@@ -1,12 +1,13 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
+
+import { checkOptions, checkProgress, checkSignal } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
-import { checkPath } from "../file";
-import { createMetadata, type GgufMetadata } from "../metadata";
-import { checkOptions, checkProgress, checkSignal } from "../options";
+import { createMetadata, type GgufMetadata } from "../file/metadata";
+import { checkPath } from "../file/open";
+import { Source } from "../source/file";
 import { alignUp, HeaderBytes } from "./header-bytes";
 import { DEFAULT_ALIGNMENT, writeFront, zeros } from "./layout";
 import { type WriteOptions, writeOutputs, writing } from "./output-file";
-import { Source } from "./source";
 import { parseMetadataValue } from "./text";
 import {
   checkKey,

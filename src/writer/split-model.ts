@@ -1,12 +1,13 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
+
+import { checkOptions, checkProgress, checkSignal } from "../decode/options";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
-import { checkPath } from "../file";
-import { checkOptions, checkProgress, checkSignal } from "../options";
-import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../splits";
+import { checkPath } from "../file/open";
+import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../file/splits";
+import { closeSources, openSources, type Source, type SourceTensor } from "../source/file";
 import { alignUp } from "./header-bytes";
 import { type Contents, fileChunks, layOut } from "./layout";
 import { type Output, type WriteOptions, writeOutputs } from "./output-file";
-import { closeSources, openSources, type Source, type SourceTensor } from "./source";
 import { encodeEntry } from "./values";
 
 /** How large the files of {@link splitModel} may be; at least one of the limits has to be given. */

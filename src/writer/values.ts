@@ -7,8 +7,8 @@ import {
   type GgufValueType,
   type NumericArray,
   TYPE_NAMES,
-} from "../metadata";
-import { knownKeyType } from "../metadata-keys";
+} from "../file/metadata";
+import { knownKeyType } from "../file/metadata-keys";
 import { HeaderBytes, type HeaderFormat } from "./header-bytes";
 
 /**

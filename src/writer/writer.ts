@@ -1,8 +1,8 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
+import { checkOptions, checkProgress, checkSignal } from "../decode/options";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import { checkPath } from "../file";
-import { checkOptions, checkProgress, checkSignal } from "../options";
+import { checkPath } from "../file/open";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import { CURRENT_FORMAT } from "./header-bytes";

@@ -1,0 +1,98 @@
+/** What `gguf-native inspect` shows to people. */
+import { basename } from "node:path";
+import { typeTotals, type View } from "../commands/inspect";
+import { metadataText } from "./metadata-text";
+import { heading, outputWidth } from "./terminal";
+import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText, table } from "./text";
+
+export function report(view: View): string[] {
+  const { sections } = view;
+  const width = outputWidth();
+  const parts: string[][] = [];
+  if (sections.summary) parts.push(summary(view, width), typeMix(view, width));
+  if (sections.tensors) parts.push(tensorList(view, width));
+  if (sections.metadata) parts.push(metadataList(view, width));
+  return parts.filter((part) => part.length > 0).flatMap((part, i) => (i === 0 ? part : ["", ...part]));
+}
+
+function summary({ file, path }: View, width: number): string[] {
+  const { metadata, tensors } = file;
+  const text = (key: string): string | undefined =>
+    metadata.typeOf(key)?.type === "string" ? metadata.string(key) : undefined;
+  const architecture = text("general.architecture");
+  const rows: [string, string][] = [];
+  if (architecture !== undefined) rows.push(["architecture", escapeText(architecture)]);
+  const name = text("general.name");
+  if (name !== undefined) rows.push(["name", escapeText(name)]);
+  const endianness = file.byteOrder === "big" ? ", big-endian" : "";
+  const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
+  rows.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
+  if (file.paths.length > 1) rows.push(["files", grouped(file.paths.length)]);
+  let parameters = 0;
+  for (const tensor of tensors.values()) parameters += tensor.elementCount;
+  rows.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
+  const context = metadata.get(`${architecture}.context_length`);
+  if (typeof context === "number" || typeof context === "bigint")
+    rows.push(["context length", grouped(Number(context))]);
+  return [
+    heading(escapeText(basename(path))),
+    ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
+  ];
+}
+
+function typeMix({ file }: View, width: number): string[] {
+  const totals = typeTotals(file.tensors.values());
+  if (totals.size === 0) return [];
+  let allBytes = 0;
+  for (const { bytes } of totals.values()) allBytes += bytes || 0;
+  const rows = Array.from(totals, ([type, { tensors, elements, bytes }]) => [
+    type,
+    grouped(tensors),
+    humanCount(elements),
+    humanBytes(bytes),
+    elements > 0 && !Number.isNaN(bytes) ? ((bytes * 8) / elements).toFixed(2) : "?",
+    allBytes > 0 && !Number.isNaN(bytes) ? `${((bytes / allBytes) * 100).toFixed(1)} %` : "?",
+  ]);
+  const titles = ["tensors", "weights", "bytes", "bits/weight", "share"];
+  const columns = [{ title: "type" }, ...titles.map((title) => ({ title, align: "right" as const }))];
+  return [heading("Types"), ...table(columns, rows, width)];
+}
+
+function tensorList({ file, tensors }: View, width: number): string[] {
+  const split = file.paths.length > 1;
+  const columns = [
+    { title: "name", min: 16 },
+    { title: "type" },
+    { title: "shape", min: 12 },
+    { title: "bytes", align: "right" as const },
+    { title: "offset", align: "right" as const },
+    ...(split ? [{ title: "file", align: "right" as const }] : []),
+  ];
+  const rows = tensors.map((tensor) => [
+    escapeText(tensor.name),
+    tensor.type,
+    shapeText(tensor.shape),
+    humanBytes(tensor.byteLength),
+    String(tensor.offset),
+    ...(split ? [String(file.paths.indexOf(tensor.path ?? "") + 1)] : []),
+  ]);
+  return section("Tensors", columns, rows, file.tensors.size, width);
+}
+
+function metadataList({ file, keys }: View, width: number): string[] {
+  const rows = keys.map((key) => [escapeText(key), ...metadataText(file.metadata, key)]);
+  const columns = [{ title: "key", min: 24 }, { title: "type" }, { title: "value", min: 12 }];
+  return section("Metadata", columns, rows, file.metadata.size, width);
+}
+
+/** A table under its title; `total` is what there would be without a filter. */
+function section(
+  title: string,
+  columns: readonly Column[],
+  rows: readonly string[][],
+  total: number,
+  width: number,
+): string[] {
+  const count = rows.length === total ? grouped(total) : `${grouped(rows.length)} of ${grouped(total)}`;
+  return [heading(`${title} (${count})`), ...(rows.length > 0 ? table(columns, rows, width) : [])];
+}

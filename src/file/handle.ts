@@ -1,0 +1,56 @@
+/** What a file, its metadata and its tensors share: the native handle, and whether it was closed. */
+import { GgufError } from "../errors";
+import { type NativeFile, type NativeFileInfo, native } from "../native";
+
+export interface OpenFile {
+  readonly handle: NativeFile;
+  readonly info: NativeFileInfo;
+  /** As the caller gave it; undefined for bytes in memory. */
+  readonly path: string | undefined;
+  closed: boolean;
+}
+
+export function openedFile(handle: NativeFile, path: string | undefined): OpenFile {
+  return { handle, info: native.info(handle), path, closed: false };
+}
+
+export function closeFile(file: OpenFile): void {
+  if (file.closed) return;
+  file.closed = true;
+  native.close(file.handle);
+}
+
+/** The handle of a file that is still open. */
+export function handleOf(file: OpenFile): NativeFile {
+  if (file.closed) throw new GgufError("ERR_GGUF_CLOSED", "the file was closed", { path: file.path });
+  return file.handle;
+}
+
+/**
+ * The decoded names of a file, made unique. Names that differ in the file may look alike once bytes that are not
+ * UTF-8 have become U+FFFD: the first keeps its name, later ones get " (2)", " (3)" ... so that each can be reached.
+ */
+export function indexNames(names: readonly string[]): Map<string, number> {
+  const index = new Map<string, number>();
+  /** Of names that came more than once, the number that the next one may have. */
+  const nextCopies = new Map<string, number>();
+  for (let i = 0; i < names.length; i++) {
+    const decoded = names[i] as string;
+    let name = decoded;
+    if (index.has(name)) {
+      let copy = nextCopies.get(decoded) ?? 2;
+      do name = `${decoded} (${copy++})`;
+      while (index.has(name));
+      nextCopies.set(decoded, copy);
+    }
+    index.set(name, i);
+  }
+  return index;
+}
+
+/** Guards constructors that only this package may call. */
+export const PRIVATE: unique symbol = Symbol("private");
+
+export function illegalConstructor(hint: string): TypeError {
+  return Object.assign(new TypeError(`Illegal constructor: ${hint}`), { code: "ERR_ILLEGAL_CONSTRUCTOR" });
+}

@@ -1,0 +1,355 @@
+/** The metadata of a GGUF file: a read-only map that decodes a value when it is asked for. */
+import { inspect } from "node:util";
+import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
+import { type NativeKeys, native } from "../native";
+import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
+import type { ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
+
+/** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
+export type NumericArray =
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array
+  | BigUint64Array
+  | BigInt64Array;
+
+/**
+ * A metadata value. u8 to u32, i8 to i32, f32 and f64 are numbers, u64 and i64 always bigints; arrays of numbers
+ * are typed arrays, arrays of arrays are nested.
+ */
+export type GgufValue =
+  | number
+  | bigint
+  | boolean
+  | string
+  | NumericArray
+  | boolean[]
+  | string[]
+  | GgufValue[];
+
+/** The types of metadata values, in the order of their numbers in the file. */
+export const TYPE_NAMES = [
+  "uint8",
+  "int8",
+  "uint16",
+  "int16",
+  "uint32",
+  "int32",
+  "float32",
+  "bool",
+  "string",
+  "array",
+  "uint64",
+  "int64",
+  "float64",
+] as const;
+
+/** A type that metadata values are declared with in the file. */
+export type GgufTypeName = (typeof TYPE_NAMES)[number];
+
+/** The declared type of a metadata value. */
+export type GgufValueType =
+  | {
+      /** The type of a single value. */
+      type: Exclude<GgufTypeName, "array">;
+    }
+  | {
+      /** An array. */
+      type: "array";
+      /** What every element of it is. */
+      elementType: GgufTypeName;
+      /** How many elements there are. */
+      length: number;
+    };
+
+/** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
+const LONG_ARRAY = 64;
+
+/** Makes the metadata of an open file. @internal */
+export let createMetadata: (file: OpenFile) => GgufMetadata;
+
+/**
+ * The metadata of a file, in file order. Values are decoded on request. Strings and numbers are decoded once and
+ * kept; an array is decoded anew by every call, so it is the caller's to change, and to keep if it is needed again.
+ *
+ * After the file is closed everything here throws `ERR_GGUF_CLOSED`.
+ */
+export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
+  readonly #file: OpenFile;
+  #columns: NativeKeys | undefined;
+  #index: Map<string, number> | undefined;
+  readonly #scalars = new Map<number, string | number | bigint | boolean>();
+
+  static {
+    createMetadata = (file) => new GgufMetadata(PRIVATE, file);
+  }
+
+  private constructor(key: typeof PRIVATE, file: OpenFile) {
+    if (key !== PRIVATE) throw illegalConstructor("metadata comes with a GgufFile");
+    this.#file = file;
+  }
+
+  /** How many keys there are. */
+  get size(): number {
+    return this.#positions().size;
+  }
+
+  /** Whether there is such a key. Decodes nothing. */
+  has(key: string): boolean {
+    return this.#find(key) !== undefined;
+  }
+
+  /**
+   * Decodes the value of `key`; undefined where there is no such key. For keys of the specification, TypeScript knows
+   * the type that their values should have. A file may break that rule: {@link string}, {@link number} and the others
+   * check what is there.
+   */
+  get<K extends KnownKey>(key: K): KnownValue<K> | undefined;
+  get(key: string): GgufValue | undefined;
+  get(key: string): GgufValue | undefined {
+    const position = this.#find(key);
+    return position === undefined ? undefined : this.#value(position);
+  }
+
+  /** The keys. Decodes nothing. */
+  keys(): MapIterator<string> {
+    return this.#positions().keys();
+  }
+
+  /** The values; each is decoded when its turn comes. */
+  *values(): MapIterator<GgufValue> {
+    for (const position of this.#positions().values()) yield this.#value(position);
+  }
+
+  /** Keys with their values; each is decoded when its turn comes. */
+  *entries(): MapIterator<[string, GgufValue]> {
+    for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
+  }
+
+  /** As {@link entries}. */
+  [Symbol.iterator](): MapIterator<[string, GgufValue]> {
+    return this.entries();
+  }
+
+  /** Calls `callback` with every value, decoded, and its key. */
+  forEach(
+    callback: (value: GgufValue, key: string, map: ReadonlyMap<string, GgufValue>) => void,
+    thisArg?: unknown,
+  ): void {
+    if (typeof callback !== "function") throw invalidArgType("callback", "of type function", callback);
+    for (const [key, value] of this.entries()) callback.call(thisArg, value, key, this);
+  }
+
+  /** The declared type: `{ type: "uint32" }`, or `{ type: "array", elementType: "string", length: 32000 }`. */
+  typeOf(key: string): GgufValueType | undefined {
+    const position = this.#find(key);
+    return position === undefined ? undefined : this.#type(position);
+  }
+
+  /**
+   * The raw bytes of a string, or of each string of an array of strings, for text that is not UTF-8 (vocabularies
+   * hold partial code points); undefined where the key is absent.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
+   */
+  bytes(key: string): Uint8Array | Uint8Array[] | undefined {
+    const position = this.#find(key);
+    if (position === undefined) return undefined;
+    const bytes = native.valueBytes(handleOf(this.#file), position);
+    if (bytes === undefined) throw this.#wrongType(key, position, "a string or an array of strings");
+    return bytes;
+  }
+
+  /**
+   * The string at `key`; undefined where the key is absent. Bytes that are not UTF-8 become U+FFFD.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
+   */
+  string(key: KeyOf<string>): string | undefined {
+    return this.#string(key);
+  }
+
+  /**
+   * The number at `key`, of any integer or float type; undefined where the key is absent.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type, ERR_GGUF_METADATA_RANGE for a 64-bit
+   *   integer beyond 2^53 (use {@link get}, which gives a bigint)
+   */
+  number(key: KeyOf<number>): number | undefined {
+    const value = this.#typed(key, "a number", (type) => isNumberType(type.type)) as
+      | number
+      | bigint
+      | undefined;
+    if (typeof value !== "bigint") return value;
+    if (value > 2n ** 53n || value < -(2n ** 53n)) {
+      throw this.#error(
+        "ERR_GGUF_METADATA_RANGE",
+        `metadata key '${key}' is ${value}, beyond 2^53: use get()`,
+      );
+    }
+    return Number(value);
+  }
+
+  /**
+   * The boolean at `key`; undefined where the key is absent.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
+   */
+  boolean(key: KeyOf<boolean>): boolean | undefined {
+    return this.#typed(key, "a bool", (type) => type.type === "bool") as boolean | undefined;
+  }
+
+  /**
+   * The array of strings at `key`; undefined where the key is absent.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
+   */
+  strings(key: KeyOf<string[]>): string[] | undefined {
+    const accepts = (type: GgufValueType) => type.type === "array" && type.elementType === "string";
+    return this.#typed(key, "an array of strings", accepts) as string[] | undefined;
+  }
+
+  /**
+   * The array of numbers at `key`, as the typed array of its element type; undefined where the key is absent.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
+   */
+  numbers(key: KeyOf<NumericArray>): NumericArray | undefined {
+    const accepts = (type: GgufValueType) => type.type === "array" && isNumberType(type.elementType);
+    return this.#typed(key, "an array of numbers", accepts) as NumericArray | undefined;
+  }
+
+  /** `general.architecture`, such as `"llama"`: the prefix of the keys that describe the network. */
+  get architecture(): string | undefined {
+    return this.#architecture();
+  }
+
+  /** `arch("context_length")` is `number("llama.context_length")` in a llama. Errors are those of {@link number}. */
+  arch(key: ArchitectureKey | (string & {})): number | undefined {
+    checkKey(key);
+    const architecture = this.#architecture();
+    return architecture === undefined ? undefined : this.number(`${architecture}.${key}`);
+  }
+
+  /**
+   * A plain object for `JSON.stringify`: arrays of more than 64 elements as `{ type, elementType, length }`, shorter
+   * ones as arrays; 64-bit integers, and floats that JSON has no number for (NaN, infinities), as strings.
+   */
+  toJSON(): Record<string, unknown> {
+    // fromEntries defines properties, so that a key such as "__proto__" is plain data.
+    return Object.fromEntries(
+      Array.from(this.#positions(), ([key, position]) => {
+        const type = this.#type(position);
+        const long = type.type === "array" && type.length > LONG_ARRAY;
+        return [key, long ? type : toPlain(this.#value(position))];
+      }),
+    );
+  }
+
+  /** @internal */
+  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+    if (depth < 0 || this.#file.closed) return `[${GgufMetadata.name}]`;
+    return `${GgufMetadata.name}(${this.size}) ${inspectValue(this.toJSON(), options)}`;
+  }
+
+  #keys(): NativeKeys {
+    const handle = handleOf(this.#file);
+    this.#columns ??= native.keys(handle);
+    return this.#columns;
+  }
+
+  #positions(): Map<string, number> {
+    const { names } = this.#keys();
+    this.#index ??= indexNames(names);
+    return this.#index;
+  }
+
+  #find(key: string): number | undefined {
+    checkKey(key);
+    return this.#positions().get(key);
+  }
+
+  #type(position: number): GgufValueType {
+    const { types, elementTypes, lengths } = this.#keys();
+    const type = TYPE_NAMES[types[position] as number] as GgufTypeName;
+    if (type !== "array") return { type };
+    const elementType = TYPE_NAMES[elementTypes[position] as number] as GgufTypeName;
+    return { type, elementType, length: lengths[position] as number };
+  }
+
+  #value(position: number): GgufValue {
+    const handle = handleOf(this.#file);
+    const known = this.#scalars.get(position);
+    if (known !== undefined) return known;
+    const value = native.value(handle, position);
+    if (typeof value !== "object") this.#scalars.set(position, value);
+    return value;
+  }
+
+  #typed(key: string, expected: string, accepts: (type: GgufValueType) => boolean): GgufValue | undefined {
+    const position = this.#find(key);
+    if (position === undefined) return undefined;
+    if (!accepts(this.#type(position))) throw this.#wrongType(key, position, expected);
+    return this.#value(position);
+  }
+
+  #string(key: string): string | undefined {
+    return this.#typed(key, "a string", (type) => type.type === "string") as string | undefined;
+  }
+
+  #architecture(): string | undefined {
+    return this.#string("general.architecture");
+  }
+
+  #wrongType(key: string, position: number, expected: string): GgufError {
+    const type = this.#type(position);
+    const found = type.type === "array" ? `an array of ${type.length} ${type.elementType}` : type.type;
+    return this.#error("ERR_GGUF_METADATA_TYPE", `metadata key '${key}' is ${found}, not ${expected}`);
+  }
+
+  #error(code: GgufErrorCode, detail: string): GgufError {
+    return new GgufError(code, detail, { path: this.#file.path });
+  }
+}
+
+function checkKey(key: unknown): void {
+  if (typeof key !== "string") throw invalidArgType("key", "of type string", key);
+}
+
+function isNumberType(type: GgufTypeName): boolean {
+  return type !== "string" && type !== "bool" && type !== "array";
+}
+
+/** A value as JSON has it. Arrays inside arrays are summarised too, by what they were decoded to. */
+function toPlain(value: GgufValue): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  if (typeof value !== "object") return value;
+  if (value.length > LONG_ARRAY)
+    return { type: "array", elementType: elementTypeOf(value), length: value.length };
+  return Array.from(value as ArrayLike<GgufValue>, toPlain);
+}
+
+const ELEMENT_TYPES: Record<string, GgufTypeName> = {
+  Uint8Array: "uint8",
+  Int8Array: "int8",
+  Uint16Array: "uint16",
+  Int16Array: "int16",
+  Uint32Array: "uint32",
+  Int32Array: "int32",
+  Float32Array: "float32",
+  Float64Array: "float64",
+  BigUint64Array: "uint64",
+  BigInt64Array: "int64",
+};
+
+/** The element type that matches a typed array; undefined for another kind of array. @internal */
+export function elementTypeOfArray(array: NumericArray): GgufTypeName {
+  // By the tag, which cannot be forged as a constructor's name can.
+  return ELEMENT_TYPES[array[Symbol.toStringTag]] as GgufTypeName;
+}
+
+function elementTypeOf(array: Exclude<GgufValue, number | bigint | boolean | string>): GgufTypeName {
+  if (!Array.isArray(array)) return elementTypeOfArray(array);
+  const first = array[0];
+  return typeof first === "string" ? "string" : typeof first === "boolean" ? "bool" : "array";
+}

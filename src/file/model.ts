@@ -1,0 +1,119 @@
+// For callers who have neither this library nor @types/node, which has it.
+/// <reference lib="esnext.disposable" preserve="true" />
+/** What an open model is, in one file or several, on this machine or elsewhere. */
+import { inspect } from "node:util";
+import { GgufError, invalidArgType } from "../errors";
+import { closeFile, handleOf, illegalConstructor, type OpenFile, PRIVATE } from "./handle";
+import { createMetadata, type GgufMetadata } from "./metadata";
+import type { GgufTensorInfo } from "./tensor-info";
+
+// Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
+const dispose: typeof Symbol.dispose =
+  Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
+
+/**
+ * An open model: metadata, and tensors of type `T`. Of a split model, metadata, version, byte order and alignment are
+ * those of its first file, and the tensors those of all.
+ */
+export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable {
+  /** In the order of the shards; one, where the model is not split. */
+  readonly #files: readonly OpenFile[];
+  readonly #listTensors: () => Map<string, T>;
+  readonly #metadata: GgufMetadata;
+  #tensors: Map<string, T> | undefined;
+
+  /** @internal */
+  protected constructor(
+    key: typeof PRIVATE,
+    files: readonly [OpenFile, ...OpenFile[]],
+    listTensors: () => Map<string, T>,
+  ) {
+    if (key !== PRIVATE) throw illegalConstructor("use open, openSync, parse or openRemote");
+    this.#files = files;
+    this.#listTensors = listTensors;
+    this.#metadata = createMetadata(files[0]);
+  }
+
+  /** The version of the format: 1, 2 or 3. */
+  get version(): number {
+    return this.#first.info.version;
+  }
+
+  /** The order of the bytes in every number of the file, tensor data included. */
+  get byteOrder(): "little" | "big" {
+    return this.#first.info.bigEndian ? "big" : "little";
+  }
+
+  /** The size of the file in bytes; of a split model, of all its files together. */
+  get byteLength(): number {
+    return this.#files.reduce((sum, { info }) => sum + info.byteLength, 0);
+  }
+
+  /** What tensor offsets are multiples of, in bytes: `general.alignment`, else 32. */
+  get alignment(): number {
+    return this.#first.info.alignment;
+  }
+
+  /** The files that the model is in: one, or the shards of a split model in their order; none for bytes in memory. */
+  get paths(): readonly string[] {
+    return this.#files.flatMap(({ path }) => path ?? []);
+  }
+
+  /** The keys and values of the header, which describe the model. */
+  get metadata(): GgufMetadata {
+    return this.#metadata;
+  }
+
+  /**
+   * The tensors by name, in file order.
+   * @throws GgufError ERR_GGUF_CLOSED
+   */
+  get tensors(): ReadonlyMap<string, T> {
+    handleOf(this.#first);
+    this.#tensors ??= this.#listTensors();
+    return this.#tensors;
+  }
+
+  /**
+   * The tensor with this name.
+   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND, ERR_GGUF_CLOSED
+   */
+  tensor(name: string): T {
+    if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
+    const tensor = this.tensors.get(name);
+    if (tensor !== undefined) return tensor;
+    const { path } = this.#first;
+    throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", `no tensor is named '${name}'`, { path });
+  }
+
+  /** Whether {@link close} was called. */
+  get closed(): boolean {
+    return this.#first.closed;
+  }
+
+  /** Closes the model; more than once is fine, as are outstanding views and running work. */
+  close(): void {
+    for (const file of this.#files) closeFile(file);
+  }
+
+  /** {@link close}, for `using`. */
+  [dispose](): void {
+    this.close();
+  }
+
+  /** @internal */
+  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+    const { name } = this.constructor;
+    if (depth < 0) return `[${name}]`;
+    const { version, byteOrder, byteLength, alignment, closed } = this;
+    const tensors = closed ? undefined : this.tensors.size;
+    const { path } = this.#first;
+    const shards = this.#files.length > 1 ? { shards: this.#files.length } : {};
+    const shown = { path, ...shards, version, byteOrder, byteLength, alignment, closed, tensors };
+    return `${name} ${inspectValue(shown, options)}`;
+  }
+
+  get #first(): OpenFile {
+    return this.#files[0] as OpenFile;
+  }
+}

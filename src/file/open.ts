@@ -1,0 +1,125 @@
+/** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
+import { fileURLToPath } from "node:url";
+import { types } from "node:util";
+import { abortable, checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { invalidArgType, invalidArgValue } from "../errors";
+import { native } from "../native";
+import { type OpenFile, openedFile, PRIVATE } from "./handle";
+import { GgufModel } from "./model";
+import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
+import { createTensors, type GgufTensor } from "./tensor";
+
+/** Options of {@link parse}. */
+export interface ParseOptions {
+  /**
+   * Accept a file whose tensor data is missing or cut off: tensors are listed, asking for absent data throws
+   * ERR_GGUF_TRUNCATED. Default false.
+   */
+  partial?: boolean | undefined;
+}
+
+/** Options of {@link open} and {@link openSync}. */
+export interface OpenOptions extends ParseOptions {
+  /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
+  access?: "mmap" | "read" | undefined;
+  /**
+   * Open all files of a split model as one, whichever of them is named; they lie side by side. Default true; with
+   * false only the named file is opened.
+   */
+  splits?: boolean | undefined;
+}
+
+let createFile: (files: [OpenFile, ...OpenFile[]]) => GgufFile;
+
+/**
+ * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
+ * with `using`; a file that is no longer referenced, nor any of its tensors or views, is closed by the garbage
+ * collector.
+ *
+ * Metadata, tensors and views share the mapping of the file. After `close()` asking them for data throws
+ * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
+ */
+export class GgufFile extends GgufModel<GgufTensor> {
+  static {
+    createFile = (files) => new GgufFile(PRIVATE, files);
+  }
+
+  private constructor(key: typeof PRIVATE, files: [OpenFile, ...OpenFile[]]) {
+    super(key, files, () => joinTensors(files, createTensors));
+  }
+}
+
+/**
+ * Opens a GGUF file and reads its header; tensor data is not touched.
+ *
+ * @param path a path, or a `file:` URL
+ * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_OPEN where the system refuses (its errno name is in `cause.code`); ERR_GGUF_MAGIC,
+ *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte where
+ *   the trouble is in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
+ *   its name says (ERR_GGUF_INVALID)
+ */
+export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
+  const name = checkPath(path);
+  const { read, partial, splits } = checkOpenOptions(options);
+  const open = (file: string): OpenFile => openedFile(native.open(file, read, partial), file);
+  return createFile(openEachSync(shardsOf(name, splits, siblingPath), open));
+}
+
+/**
+ * As {@link openSync}, off the main thread. Wrong arguments reject the promise.
+ *
+ * @throws the reason of `options.signal` once that is aborted
+ */
+export async function open(
+  path: string | URL,
+  options?: OpenOptions & { signal?: AbortSignal | undefined },
+): Promise<GgufFile> {
+  const name = checkPath(path);
+  const { read, partial, splits } = checkOpenOptions(options);
+  const signal = checkSignal(options?.signal);
+  const open = async (file: string): Promise<OpenFile> => {
+    signal?.throwIfAborted();
+    return openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+  };
+  return createFile(await openEach(shardsOf(name, splits, siblingPath), open));
+}
+
+/**
+ * Reads a GGUF that is already in memory. The bytes are not copied: keep them as they are while the file is in use.
+ *
+ * @throws TypeError ERR_INVALID_ARG_TYPE; GgufError as {@link openSync}
+ */
+export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): GgufFile {
+  const view = types.isAnyArrayBuffer(bytes) ? new Uint8Array(bytes) : bytes;
+  if (!types.isUint8Array(view))
+    throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
+  const partial = checkBoolean("options.partial", checkOptions(options).partial, false);
+  return createFile([openedFile(native.parse(view, partial), undefined)]);
+}
+
+/** A path that was given as such, or as a `file:` URL. */
+export function checkPath(path: unknown): string {
+  const isUrl = path instanceof URL || (typeof path === "object" && path !== null && "href" in path);
+  const name = isUrl ? fileURLToPath(path as URL) : path;
+  if (typeof name !== "string") throw invalidArgType("path", "of type string or an instance of URL", path);
+  if (name.includes("\0")) throw invalidArgValue("path", "must be a string or URL without null bytes", path);
+  return name;
+}
+
+function checkOpenOptions(options: OpenOptions | undefined): {
+  read: boolean;
+  partial: boolean;
+  splits: boolean;
+} {
+  const { access, splits, partial } = checkOptions(options);
+  if (access !== undefined && access !== "mmap" && access !== "read") {
+    if (typeof access !== "string") throw invalidArgType("options.access", "of type string", access);
+    throw invalidArgValue("options.access", "must be one of: 'mmap', 'read'", access);
+  }
+  return {
+    read: access === "read",
+    partial: checkBoolean("options.partial", partial, false),
+    splits: checkBoolean("options.splits", splits, true),
+  };
+}

@@ -1,0 +1,135 @@
+/** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
+
+import { checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { type NativeFile, native } from "../native";
+import { RemoteSource } from "../source/http";
+import { openedFile, PRIVATE } from "./handle";
+import { GgufModel } from "./model";
+import { createRemoteTensors, type RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
+import { joinTensors, openEach, shardsOf, siblingPath } from "./splits";
+
+/** Options of {@link openRemote}. */
+export interface RemoteOptions {
+  /** What makes requests; default the `fetch` of the runtime. */
+  fetch?: typeof fetch | undefined;
+  /** Sent with every request, such as `{ authorization: "Bearer ..." }`; `fetch` drops that one when it is redirected elsewhere. */
+  headers?: ConstructorParameters<typeof Headers>[0];
+  /** Aborts the opening; methods of tensors take signals of their own. */
+  signal?: AbortSignal | undefined;
+  /** Accept a file that is shorter than its header says. Default false. */
+  partial?: boolean | undefined;
+  /** Open all files of a split model as one; they have the same URL but for their number. Default true. */
+  splits?: boolean | undefined;
+}
+
+/** Fetched at first: the header of most files without a vocabulary, and a good part of the others'. */
+const FIRST_BYTES = 512 << 10;
+
+/** The longest header that is fetched; known ones have some 10 MiB. */
+const MAX_HEADER_BYTES = 256 << 20;
+
+let createFile: (files: [RemoteOpenFile, ...RemoteOpenFile[]]) => RemoteGgufFile;
+
+/**
+ * A GGUF file on a server, or all files of a split model as one: what a `GgufFile` has, with tensors that are fetched
+ * when they are asked for. It holds no connection; `close()` frees the header.
+ */
+export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
+  static {
+    createFile = (files) => new RemoteGgufFile(PRIVATE, files);
+  }
+
+  private constructor(key: typeof PRIVATE, files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
+    super(key, files, () => joinTensors(files, createRemoteTensors));
+  }
+}
+
+/**
+ * Opens a GGUF file on a server, of which it reads just the header, by HTTP ranges.
+ *
+ * Requests that fail with a status of 5xx, 408 or 429, or whose connection breaks, are made again, after a pause and
+ * where they broke; up to five times in a row. There is no time limit but that of `fetch`: pass
+ * `signal: AbortSignal.timeout(ms)` for another.
+ *
+ * @param url an `http:` or `https:` URL; redirects are followed
+ * @throws TypeError for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_OPEN where the server refuses (its status is in `cause.status`), cannot be reached, or knows
+ *   no ranges; ERR_GGUF_CHANGED where the file changes meanwhile; otherwise as `open`
+ * @throws the reason of `options.signal` once that is aborted
+ */
+export async function openRemote(url: string | URL, options?: RemoteOptions): Promise<RemoteGgufFile> {
+  const { fetch: given, headers, signal, partial, splits } = checkOptions(options);
+  const place = checkUrl(url);
+  if (given !== undefined && typeof given !== "function") {
+    throw invalidArgType("options.fetch", "of type function", given);
+  }
+  const checkedSignal = checkSignal(signal);
+  const isPartial = checkBoolean("options.partial", partial, false);
+  const sentHeaders = new Headers(headers);
+  const shards = shardsOf<RemoteOpenFile>(place, checkBoolean("options.splits", splits, true), siblingUrl);
+  return createFile(
+    await openEach(shards, (shard) => {
+      const source = new RemoteSource(new URL(shard), given ?? fetch, sentHeaders);
+      return openHeader(source, isPartial, checkedSignal);
+    }),
+  );
+}
+
+async function openHeader(
+  source: RemoteSource,
+  partial: boolean,
+  signal: AbortSignal | undefined,
+): Promise<RemoteOpenFile> {
+  let bytes = new Uint8Array(FIRST_BYTES);
+  let length = await source.read(0, bytes, signal);
+  for (;;) {
+    const handle = parseHeader(source, bytes.subarray(0, length), partial);
+    if (handle !== undefined) return { ...openedFile(handle, source.path), source };
+    if (length >= MAX_HEADER_BYTES) {
+      const detail = `the header is longer than ${MAX_HEADER_BYTES} bytes, too long to be fetched`;
+      throw new GgufError("ERR_GGUF_INVALID", detail, { path: source.path, offset: length });
+    }
+    const grown = new Uint8Array(Math.min(2 * length, source.size));
+    grown.set(bytes.subarray(0, length));
+    bytes = grown;
+    length += await source.read(length, bytes.subarray(length), signal);
+  }
+}
+
+function parseHeader(source: RemoteSource, bytes: Uint8Array, partial: boolean): NativeFile | undefined {
+  try {
+    return native.parse(bytes, partial, source.size);
+  } catch (error) {
+    throw error instanceof GgufError ? errorAbout(error, { path: source.path }) : error;
+  }
+}
+
+function checkUrl(url: unknown): string {
+  if (typeof url !== "string" && !(url instanceof URL)) {
+    throw invalidArgType("url", "of type string or an instance of URL", url);
+  }
+  if (!URL.canParse(String(url))) throw invalidArgValue("url", "must be a URL", url);
+  const { protocol, username, password, href } = new URL(url);
+  if (protocol !== "http:" && protocol !== "https:") {
+    throw invalidArgValue("url", "must be an http: or https: URL; files are opened with open()", href);
+  }
+  if (username !== "" || password !== "") {
+    throw invalidArgValue(
+      "url",
+      "must not hold a name and password: give headers: { authorization: ... }",
+      protocol,
+    );
+  }
+  const parsed = new URL(href);
+  parsed.hash = "";
+  return parsed.href;
+}
+
+function siblingUrl(place: string, no: number, count: number): string | undefined {
+  const url = new URL(place);
+  const path = siblingPath(url.pathname, no, count);
+  if (path === undefined) return undefined;
+  url.pathname = path;
+  return url.href;
+}

@@ -1,0 +1,246 @@
+/**
+ * Split models: what makes several files one.
+ *
+ * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
+ * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
+ */
+import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
+import { native } from "../native";
+import { closeFile, type OpenFile } from "./handle";
+import { createMetadata } from "./metadata";
+
+/** The keys that make a file a shard. */
+export const SPLIT_NO = "split.no";
+export const SPLIT_COUNT = "split.count";
+export const SPLIT_TENSORS = "split.tensors.count";
+
+/** The most shards that five digits can count. */
+export const MAX_SHARDS = 99_999;
+
+/** How to open just one of the files. */
+const ALONE = "alone with { splits: false }, on the command line --no-splits";
+
+const SHARD_SUFFIX = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
+
+/** Which shard a name says it is. */
+export interface ShardNumber {
+  /** From 1 on. */
+  number: number;
+  /** How many shards there are. */
+  count: number;
+}
+
+/** What a shard's metadata say. */
+interface Split {
+  no: number;
+  count: number;
+  tensors: number;
+}
+
+/** `-00001-of-00003.gguf` for `no` 0 of 3. */
+export function shardSuffix(no: number, count: number): string {
+  const digits = (value: number): string => String(value).padStart(5, "0");
+  return `-${digits(no + 1)}-of-${digits(count)}.gguf`;
+}
+
+/** What a file name says of its shard; undefined for a name without such an ending. */
+export function shardNumber(name: string): ShardNumber | undefined {
+  const match = SHARD_SUFFIX.exec(name);
+  return match === null ? undefined : { number: Number(match[1]), count: Number(match[2]) };
+}
+
+/** The path of shard `no` (from 0) of `count` beside another's; undefined where that is not named like one of `count`. */
+export function siblingPath(path: string, no: number, count: number): string | undefined {
+  if (shardNumber(path)?.count !== count) return undefined;
+  return path.replace(SHARD_SUFFIX, (_suffix, _number, _count, extension: string) =>
+    shardSuffix(no, count).replace(/\.gguf$/, extension),
+  );
+}
+
+/**
+ * Names the files to open, takes each once it is open, and returns them all, in the order of the shards: just the one
+ * at `place` where that is no split model, or with `splits` false. How files are opened is up to who runs this
+ * ({@link openEach}, {@link openEachSync}). Closes what is open when it throws, or is thrown into.
+ */
+export function* shardsOf<F extends OpenFile>(
+  place: string,
+  splits: boolean,
+  sibling: (place: string, no: number, count: number) => string | undefined,
+): Generator<string, [F, ...F[]], F> {
+  const opened: F[] = [];
+  try {
+    const given = yield place;
+    opened.push(given);
+    const split = splits ? readSplit(given) : undefined;
+    if (split === undefined) return [given];
+    if (sibling(place, split.no, split.count) !== place) throw misnamed(given, split);
+    const shards: F[] = [];
+    for (let no = 0; no < split.count; no++) {
+      if (no === split.no) {
+        shards.push(given);
+        continue;
+      }
+      const shard = yield* openShard<F>(sibling(place, no, split.count) as string, no, split);
+      opened.push(shard);
+      shards.push(shard);
+      checkShard(shard, no, split, given);
+    }
+    checkTensors(shards, split);
+    return shards as [F, ...F[]];
+  } catch (error) {
+    for (const file of opened) closeFile(file);
+    throw error;
+  }
+}
+
+/** Runs {@link shardsOf}. */
+export function openEachSync<F extends OpenFile>(
+  shards: Generator<string, [F, ...F[]], F>,
+  open: (place: string) => F,
+): [F, ...F[]] {
+  let step = shards.next();
+  while (!step.done) {
+    let file: F;
+    try {
+      file = open(step.value);
+    } catch (error) {
+      step = shards.throw(error);
+      continue;
+    }
+    step = shards.next(file);
+  }
+  return step.value;
+}
+
+/** Runs {@link shardsOf} on files that take time to open. */
+export async function openEach<F extends OpenFile>(
+  shards: Generator<string, [F, ...F[]], F>,
+  open: (place: string) => Promise<F>,
+): Promise<[F, ...F[]]> {
+  let step = shards.next();
+  while (!step.done) {
+    let file: F;
+    try {
+      file = await open(step.value);
+    } catch (error) {
+      step = shards.throw(error);
+      continue;
+    }
+    step = shards.next(file);
+  }
+  return step.value;
+}
+
+/** The tensors of all `files`, in their order; {@link shardsOf} has seen to it that no name comes twice. */
+export function joinTensors<F extends OpenFile, T>(
+  files: readonly F[],
+  list: (file: F) => Map<string, T>,
+): Map<string, T> {
+  const [first, ...others] = files;
+  const tensors = list(first as F);
+  for (const file of others) {
+    for (const [name, tensor] of list(file)) tensors.set(name, tensor);
+  }
+  return tensors;
+}
+
+function* openShard<F>(place: string, no: number, split: Split): Generator<string, F, F> {
+  try {
+    return yield place;
+  } catch (error) {
+    if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") throw error;
+    const hint = isMissing(error) ? ` (put all its files into one folder, or open one ${ALONE})` : "";
+    const where = `shard ${no + 1} of ${split.count} of the split model${hint}: `;
+    throw errorAbout(error, { path: error.path }, where);
+  }
+}
+
+/** Whether there is no such file, here or on a server. */
+function isMissing({ cause }: GgufError): boolean {
+  const { code, status } = (cause ?? {}) as { code?: unknown; status?: unknown };
+  return code === "ENOENT" || status === 404;
+}
+
+/** What the metadata say of the shard; undefined for a file that is not one of several. */
+function readSplit(file: OpenFile): Split | undefined {
+  if (!file.info.isSplit) return undefined;
+  const count = readNumber(file, SPLIT_COUNT);
+  if (count <= 1) return undefined; // a model that was merged again
+  const no = readNumber(file, SPLIT_NO);
+  const tensors = readNumber(file, SPLIT_TENSORS);
+  if (no >= count) throw invalid(file, `${SPLIT_NO} is ${no}, but ${SPLIT_COUNT} is ${count}`);
+  if (count > MAX_SHARDS) throw invalid(file, `${SPLIT_COUNT} is ${count}; at most ${MAX_SHARDS} can be`);
+  return { no, count, tensors };
+}
+
+function readNumber(file: OpenFile, key: string): number {
+  let value: number | undefined;
+  try {
+    value = createMetadata(file).number(key);
+  } catch (error) {
+    const code: GgufErrorCode[] = ["ERR_GGUF_METADATA_TYPE", "ERR_GGUF_METADATA_RANGE"];
+    if (error instanceof GgufError && code.includes(error.code as GgufErrorCode)) {
+      throw invalid(file, `${key} must be a whole number`, error);
+    }
+    throw error;
+  }
+  if (value === undefined) throw invalid(file, `it has ${SPLIT_COUNT} but no ${key}`);
+  if (!Number.isInteger(value) || value < 0)
+    throw invalid(file, `${key} must be a whole number, found ${value}`);
+  return value;
+}
+
+function misnamed(file: OpenFile, { no, count }: Split): GgufError {
+  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name has to end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it ${ALONE}`;
+  return invalid(file, detail);
+}
+
+function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): void {
+  const found = readSplit(file);
+  const foreign = (detail: string): GgufError =>
+    invalid(file, `${detail}; it does not belong to the split model of ${given.path}`);
+  if (found === undefined) throw foreign("it is not a shard of a split model");
+  if (found.count !== split.count) {
+    throw foreign(`it is one of ${found.count} shards (${SPLIT_COUNT}), not of ${split.count}`);
+  }
+  if (found.no !== no) {
+    throw invalid(
+      file,
+      `it is shard ${found.no + 1} (${SPLIT_NO} is ${found.no}) under the name of shard ${no + 1}: a duplicate, or renamed`,
+    );
+  }
+  if (found.tensors !== split.tensors) {
+    throw foreign(`it is of a model of ${found.tensors} tensors (${SPLIT_TENSORS}), not of ${split.tensors}`);
+  }
+  if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order is another one");
+  const [ours, theirs] = [given, file].map((each) => createMetadata(each).get("general.architecture"));
+  if (ours !== undefined && theirs !== undefined && ours !== theirs) {
+    throw foreign(`its architecture is ${theirs}, not ${ours}`);
+  }
+}
+
+function checkTensors(files: readonly OpenFile[], split: Split): void {
+  const owners = new Map<string, OpenFile>();
+  let count = 0;
+  for (const file of files) {
+    for (const name of native.tensors(file.handle).names) {
+      count++;
+      const owner = owners.get(name);
+      if (owner !== undefined && owner !== file) {
+        throw invalid(
+          file,
+          `it has a tensor '${name}', and so has ${owner.path}: the files are not of one model`,
+        );
+      }
+      owners.set(name, file);
+    }
+  }
+  if (count !== split.tensors) {
+    const detail = `the ${files.length} shards have ${count} tensors together, but ${SPLIT_TENSORS} is ${split.tensors}: one of them is of another model, or incomplete`;
+    throw invalid(files[0] as OpenFile, detail);
+  }
+}
+
+function invalid(file: OpenFile, detail: string, cause?: unknown): GgufError {
+  return new GgufError("ERR_GGUF_INVALID", detail, { path: file.path, cause });
+}

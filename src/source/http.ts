@@ -1,0 +1,294 @@
+/**
+ * A file behind a URL, read by HTTP ranges. Nothing that a server answers is believed: what arrives is what was asked
+ * for, of the file that was asked for, or an error; and no more is kept than that.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { abortable } from "../decode/options";
+import { GgufError } from "../errors";
+
+/** How often a request is made in vain before giving up; bytes that arrive start the count anew. */
+const MAX_FAILURES = 5;
+
+/** So many bytes make a broken transfer one that got on. */
+const PROGRESS_BYTES = 1 << 20;
+
+/** A part that is shorter than what was asked for, but not the end of it, has at least so many bytes. */
+const MIN_PART_BYTES = 16 << 10;
+
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+
+/** Statuses that may be gone at the next try. */
+const TRANSIENT_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
+
+/** Codes of network errors that may be gone at the next try. */
+const TRANSIENT_CODES = new Set([
+  ...[
+    "ECONNRESET",
+    "ECONNREFUSED",
+    "ECONNABORTED",
+    "EPIPE",
+    "ETIMEDOUT",
+    "EAI_AGAIN",
+    "ENETUNREACH",
+    "EHOSTUNREACH",
+  ],
+  ...["UND_ERR_SOCKET", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"],
+]);
+
+/** What a message says of statuses that have a usual cause. */
+const EXPLANATIONS: Record<number, string> = {
+  401: "the server wants to know who asks: give headers: { authorization: ... }",
+  403: "the server refuses access: the credentials do not suffice, or the link has expired",
+  404: "there is no such file on the server",
+  410: "the file was removed from the server",
+};
+
+/** A failure that is worth another try. */
+class Transient {
+  constructor(
+    readonly detail: string,
+    readonly cause: unknown,
+    /** What the server asks to wait. */
+    readonly delayMs = 0,
+  ) {}
+}
+
+/** What tells one state of a file from another. */
+interface State {
+  size: number;
+  etag: string | null;
+  modified: string | null;
+}
+
+/** Told how many of the bytes asked for have arrived. */
+export type Arrived = (bytes: number) => void;
+
+export class RemoteSource {
+  readonly url: string;
+  /** The URL for messages. */
+  readonly path: string;
+  readonly #fetch: typeof fetch;
+  readonly #headers: Headers;
+  #state: State | undefined;
+
+  constructor(url: URL, fetchFunction: typeof fetch, headers: Headers) {
+    this.url = url.href;
+    this.path = publicUrl(url);
+    this.#fetch = fetchFunction;
+    this.#headers = headers;
+  }
+
+  /** The size of the file; known once something was read. */
+  get size(): number {
+    return this.#state?.size ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Reads `target.length` bytes from `begin` on into `target`, or as many as there are; returns how many. Transfers that
+   * break are taken up where they broke.
+   * @throws GgufError ERR_GGUF_OPEN where the server does not deliver; ERR_GGUF_CHANGED
+   */
+  async read(
+    begin: number,
+    target: Uint8Array,
+    signal: AbortSignal | undefined,
+    arrived?: Arrived,
+  ): Promise<number> {
+    let done = 0;
+    let failures = 0;
+    let doneBefore = 0;
+    while (done < Math.min(target.length, this.size - begin)) {
+      signal?.throwIfAborted();
+      try {
+        for await (const chunk of this.#request(begin + done, begin + target.length, signal)) {
+          target.set(chunk, done);
+          done += chunk.length;
+          arrived?.(done);
+        }
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (!(error instanceof Transient)) throw error;
+        if (done - doneBefore >= PROGRESS_BYTES) failures = 0;
+        doneBefore = done;
+        failures++;
+        if (failures === MAX_FAILURES) {
+          throw this.#failed(`${error.detail}, ${failures} times in a row`, error.cause);
+        }
+        const backoff = FIRST_DELAY_MS * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
+        const ms = Math.min(Math.max(backoff, error.delayMs), MAX_DELAY_MS);
+        // An abort makes it reject; what is thrown then is the signal's reason.
+        await delay(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
+      }
+    }
+    return done;
+  }
+
+  /**
+   * One request for the bytes from `begin` to `end`: what its answer has of them. That they are not to be compressed is
+   * what fetch adds to any request for a range.
+   */
+  async *#request(
+    begin: number,
+    end: number,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const last = Math.min(end, this.size) - 1;
+    const headers = new Headers(this.#headers);
+    headers.set("range", `bytes=${begin}-${last}`);
+    const etag = this.#state?.etag;
+    if (etag?.startsWith('"')) headers.set("if-range", etag); // weak ones never match
+
+    const response = await this.#send(headers, signal);
+    // Not waited for: what is left of an answer is of no interest.
+    const cancel = (): void => void response.body?.cancel().catch(() => undefined);
+    let body: ReadableStreamDefaultReader<Uint8Array> | undefined;
+    try {
+      const length = this.#check(response, begin, last);
+      if (length === 0) return cancel();
+      if (response.body === null) throw this.#failed("the answer is empty");
+      body = response.body.getReader();
+      yield* this.#body(body, length, signal);
+    } finally {
+      if (body === undefined) cancel();
+      else body.cancel().catch(() => undefined);
+    }
+  }
+
+  async #send(headers: Headers, signal: AbortSignal | undefined): Promise<Response> {
+    const sent = this.#fetch(this.url, { headers, redirect: "follow", signal: signal ?? null });
+    try {
+      // A fetch of the caller's own may not know signals.
+      return await abortable(sent, signal, (response) => response.body?.cancel());
+    } catch (error) {
+      throw signal?.aborted ? error : this.#broken("the request failed", error);
+    }
+  }
+
+  async *#body(
+    body: ReadableStreamDefaultReader<Uint8Array>,
+    length: number,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    let left = length;
+    while (left > 0) {
+      let result: Awaited<ReturnType<typeof body.read>>;
+      try {
+        result = await abortable(body.read(), signal, () => undefined);
+      } catch (error) {
+        throw signal?.aborted ? error : this.#broken("the connection broke", error);
+      }
+      if (result.done) throw new Transient(`the answer ended ${left} bytes early`, undefined);
+      if (result.value.length > left)
+        throw this.#failed(`the answer is longer than the ${length} bytes it announced`);
+      left -= result.value.length;
+      yield result.value;
+    }
+  }
+
+  /** Checks the head of an answer; returns how many bytes it is to bring. */
+  #check(response: Response, begin: number, last: number): number {
+    const { status } = response;
+    const range = response.headers.get("content-range");
+    // Of an empty file there are no ranges: servers say so in two ways.
+    const isEmpty =
+      status === 416
+        ? range === "bytes */0"
+        : status === 200 && response.headers.get("content-length") === "0";
+    if (isEmpty) {
+      this.#checkState(response, 0);
+      return 0;
+    }
+    if (status === 200) throw this.#noRanges(response);
+    if (status !== 206) throw this.#refused(response);
+    const encoding = response.headers.get("content-encoding");
+    if (encoding !== null && encoding !== "identity") {
+      throw this.#failed(`the server compresses parts of the file (content-encoding: ${encoding})`);
+    }
+    const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(range ?? "");
+    if (match === null) {
+      throw this.#failed(`the answer does not say which part of the file it is (content-range: ${range})`);
+    }
+    const [from, to, size] = match.slice(1).map(Number) as [number, number, number];
+    this.#checkState(response, size);
+    const length = to - from + 1;
+    const end = Math.min(last, size - 1);
+    if (from !== begin || length < 1 || to > end || (to < end && length < MIN_PART_BYTES)) {
+      throw this.#failed(
+        `the server sent bytes ${from} to ${to} of ${size} when asked for ${begin} to ${last}`,
+      );
+    }
+    return length;
+  }
+
+  /** Remembers the state of the file, or compares with what is remembered. */
+  #checkState(response: Response, size: number): void {
+    const etag = response.headers.get("etag");
+    const modified = response.headers.get("last-modified");
+    const before = this.#state;
+    if (before === undefined) {
+      this.#state = { size, etag, modified };
+      return;
+    }
+    if (size !== before.size) throw this.#changed(`its size was ${before.size} and is ${size}`);
+    if (etag !== null && before.etag !== null) {
+      if (etag !== before.etag) throw this.#changed(`its ETag was ${before.etag} and is ${etag}`);
+    } else if (modified !== before.modified && modified !== null && before.modified !== null) {
+      throw this.#changed(`it was modified on ${modified}`);
+    }
+  }
+
+  /** What a 200 means: the whole file instead of a part. */
+  #noRanges(response: Response): GgufError {
+    const etag = response.headers.get("etag");
+    const before = this.#state;
+    if (before?.etag && etag && etag !== before.etag) {
+      return this.#changed(`its ETag was ${before.etag} and is ${etag}`);
+    }
+    const cause = statusError(response);
+    return this.#failed(
+      "the server sends whole files only, not ranges of bytes: download it, and open that",
+      cause,
+    );
+  }
+
+  #refused(response: Response): GgufError | Transient {
+    const { status, statusText } = response;
+    const known = EXPLANATIONS[status];
+    const answer = `${status}${statusText === "" ? "" : ` ${statusText}`}`;
+    const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})`;
+    const cause = statusError(response);
+    if (status === 416 && this.#state !== undefined) return this.#changed("it has become shorter");
+    if (!TRANSIENT_STATUSES.has(status)) return this.#failed(detail, cause);
+    const seconds = Number(response.headers.get("retry-after") ?? 0); // a date is not waited for
+    return new Transient(detail, cause, Number.isFinite(seconds) ? seconds * 1000 : 0);
+  }
+
+  #broken(what: string, error: unknown): GgufError | Transient {
+    const reason = (error as { cause?: unknown }).cause ?? error;
+    const { code, message } = reason as { code?: unknown; message?: unknown };
+    const detail = `${what}: ${message || code || String(reason)}`;
+    // Where fetch gives a cause without a code, the URL or a redirect broke a rule: one too many, a forbidden port or
+    // scheme. An error without either is of a fetch that says no more.
+    const isTransient = code === undefined ? reason === error : TRANSIENT_CODES.has(String(code));
+    return isTransient ? new Transient(detail, error) : this.#failed(detail, error);
+  }
+
+  #failed(detail: string, cause?: unknown): GgufError {
+    return new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
+  }
+
+  #changed(detail: string): GgufError {
+    const message = `the file on the server is another one than was opened: ${detail}; open it again`;
+    return new GgufError("ERR_GGUF_CHANGED", message, { path: this.path });
+  }
+}
+
+/** What may be shown of a URL: not its query, which may hold a signature. */
+export function publicUrl({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+function statusError({ status, statusText }: Response): Error {
+  return Object.assign(new Error(`HTTP ${status} ${statusText}`.trimEnd()), { status });
+}
