@@ -27,7 +27,11 @@ async function measure({ type, bytes, threads, quick }: ThreadsRequest): Promise
   ];
   const timings = await race(contenders, { budget: quick ? 0.5 : 3, minRounds: quick ? 5 : 10 });
   return Array.from(timings, ([side, timing]) => ({
-    ...{ task: "scaling by threads", subject: type, side, bytes, threads },
+    task: "scaling by threads",
+    subject: type,
+    side,
+    bytes,
+    threads,
     ...timing,
   }));
 }
