@@ -12,13 +12,13 @@ Continues TEXT. The model must have the architecture llama. Its tensors can have
 any types.
 
   --tokens N    number of tokens to add (default 32)
-  --top-k K     choose at random among the K most probable tokens (default: always
-                choose the most probable token)
+  --top-k K     choose at random among the K most probable tokens (default:
+                always choose the most probable token)
   --seed N      seed of the random choices (default 0)
   --per-use     dequantize weights each time they are used: a little slower, but
-                needs no memory except the file's (default: dequantize them once,
-                into shared memory)
-  --next N      do not continue the text, but list the N most probable next tokens
+                needs no memory except the file's (default: dequantize them
+                once, into shared memory)
+  --next N      do not continue the text; list the N most probable next tokens
 `;
 
 runExample(USAGE, async (args) => {

@@ -12,7 +12,7 @@ Dequantizes the matrices of one layer into SharedArrayBuffers. Multiplies each
 with a vector, on several threads and on one, and compares times and results.
 
   --layer N      number of the layer (default 0)
-  --threads N    number of threads (default: as many as the machine runs at once)
+  --threads N    number of threads (default: as many as the machine can run)
   --repeat N     how often to repeat each product (default 10)
 `;
 
