@@ -2,11 +2,10 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
 import { run } from "./commands.mjs";
+import { addonFolder, root, variantFolder } from "./paths.mjs";
 
-export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
 /** Runs `node FILE ...` in the project; ends this process where it fails. */
@@ -34,15 +33,7 @@ export function buildPackage() {
 export const toolchainSetting = (name) =>
   `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
 
-/** Where the C++ tests and the addon are built with the sanitizers or for another system, as `variant` says. */
-export const variantFolder = (variant) => join(root, "build", `native-tests-${variant}`);
-
-/** Where node-gyp-build looks for the addon below the folder that GGUF_NATIVE_PREBUILD names. */
-export const addonFolder = (variant) => join(variantFolder(variant), "build", "Release");
-
-/**
- * Compiles the addon in such a folder, with what is compiled there already; `settings` are CMake's.
- */
+/** Compiles the addon in the folder of a variant, with what is compiled there already; `settings` are CMake's. */
 export function buildVariant(variant, settings, env = process.env) {
   const folder = variantFolder(variant);
   const headers = [

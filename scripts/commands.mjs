@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 /** Ends this process. */
 export function fail(message) {

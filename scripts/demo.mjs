@@ -3,7 +3,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { buildPackage, buildTests, runNode } from "./build.mjs";
+import { root } from "./paths.mjs";
 import { writeSample } from "./sample.mjs";
 
 const require = createRequire(import.meta.url);

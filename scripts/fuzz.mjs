@@ -13,8 +13,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { root, variantFolder } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
+import { root, variantFolder } from "./paths.mjs";
 
 const targets = ["parse", "metadata", "dequantize"];
 /** Longest input, in bytes: as short as leaves room for everything that can go wrong, since short inputs run fast. */

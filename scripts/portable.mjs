@@ -1,8 +1,8 @@
 // Whether a prebuilt addon runs on older systems than the one that it was built on.
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
-import { root } from "./build.mjs";
 import { fail, output } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 /** What Node 20 itself asks for. Debian 11 and Ubuntu 20.04 have 2.31. */
 const newestGlibc = [2, 28];

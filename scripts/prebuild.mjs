@@ -7,8 +7,9 @@ import { createRequire } from "node:module";
 import { arch as ownArch, platform } from "node:os";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
-import { root, runNode } from "./build.mjs";
+import { runNode } from "./build.mjs";
 import { pack } from "./pack.mjs";
+import { root } from "./paths.mjs";
 import { checkPortable } from "./portable.mjs";
 
 const prebuildify = promisify(createRequire(import.meta.url)("prebuildify"));

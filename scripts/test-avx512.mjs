@@ -3,8 +3,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { fail, isThere, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 const emulated = join(root, "test", "native", "emulated");
 const build = join(root, "build", "native-tests-avx512");

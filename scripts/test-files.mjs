@@ -1,7 +1,7 @@
 // Which test files a run is about: all of them, or those whose names contain one of `names`.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 export function testFiles(names) {
   const files = readdirSync(join(root, "test"))

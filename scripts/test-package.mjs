@@ -3,9 +3,10 @@
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { buildTests, root } from "./build.mjs";
+import { buildTests } from "./build.mjs";
 import { fail, npmCommand, output, run, tryRun } from "./commands.mjs";
 import { pack } from "./pack.mjs";
+import { root } from "./paths.mjs";
 import { testArguments } from "./test-files.mjs";
 
 const folder = join(root, "build", "package");

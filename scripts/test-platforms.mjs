@@ -3,12 +3,13 @@
 // marked so, and in other Nodes only the tests of what differs between them.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { buildPackage, buildTests, runNode } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { loadWithMusl } from "./musl.mjs";
 import { oldDebianNode } from "./old-debian.mjs";
 import { arm64Node, emulated, fetchNode, nodeVersions, runTestsIn } from "./other-node.mjs";
 import { pack } from "./pack.mjs";
+import { root } from "./paths.mjs";
 import { failWithAdvice, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
 

@@ -5,8 +5,9 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildSources, buildTests, buildVariant, root, variantFolder } from "./build.mjs";
+import { buildSources, buildTests, buildVariant } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
+import { root, variantFolder } from "./paths.mjs";
 import { testArguments } from "./test-files.mjs";
 
 const variant = "sanitize";

@@ -3,9 +3,10 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { addonFolder, buildVariant, root, toolchainSetting, variantFolder } from "./build.mjs";
+import { buildVariant, toolchainSetting } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { fetchNode, nodeVersions } from "./other-node.mjs";
+import { addonFolder, root, variantFolder } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const folder = variantFolder("win32-x64");
