@@ -13,9 +13,9 @@ export function runNode(...args) {
   run(process.execPath, args);
 }
 
-/** Compiles the TypeScript sources. */
-export function buildSources() {
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json");
+/** Compiles the TypeScript sources; `options` are further ones of tsc. */
+export function buildSources(...options) {
+  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", ...options);
 }
 
 /** Compiles the addon unless it is there, and the TypeScript sources, which is quick. */

@@ -1,10 +1,9 @@
 // The tests in another Node than the one that runs this script: other versions, architectures and systems.
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { need, npm, run } from "./commands.mjs";
 import { root } from "./paths.mjs";
-import { testArguments } from "./test-files.mjs";
+import { emulatedTestFiles, testArguments, testFiles } from "./test-files.mjs";
 
 /** The releases that are tested, by major version. */
 export const nodeVersions = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0", 26: "26.10.0" };
@@ -46,15 +45,13 @@ export function arm64Node() {
   return makeLauncher(join(root, "build", "nodes", "arm64"), [...emulator, node]);
 }
 
-/** For {@link runTestsIn}: everything takes many times as long. */
-export const emulated = {
-  env: { GGUF_NATIVE_TEST_EMULATED: "1" },
-  options: [`--test-concurrency=${availableParallelism()}`],
-};
+/** Runs test files in a Node, with the addon that node-gyp-build finds in `addonFolder`. */
+export function runTestsIn(node, addonFolder, files, env = {}) {
+  run(node, testArguments(files), { env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env } });
+}
 
-/** Runs test files, all or those with such names, with the addon that node-gyp-build finds in `addonFolder`. */
-export function runTestsIn(node, { addonFolder, names = [], env = {}, options = [] }) {
-  run(node, testArguments(names, options), {
-    env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env },
-  });
+/** The same in an arm64 Node under qemu: without the tests that are the same on every processor, unless `names` ask. */
+export function runTestsOnArm64(addonFolder, names = []) {
+  const files = names.length > 0 ? testFiles(names) : emulatedTestFiles();
+  runTestsIn(arm64Node(), addonFolder, files, { GGUF_NATIVE_TEST_EMULATED: "1" });
 }

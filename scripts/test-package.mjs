@@ -7,7 +7,7 @@ import { buildTests } from "./build.mjs";
 import { fail, npmCommand, output, run, tryRun } from "./commands.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
-import { testArguments } from "./test-files.mjs";
+import { testArguments, testFiles } from "./test-files.mjs";
 
 const folder = join(root, "build", "package");
 const windows = process.platform === "win32";
@@ -56,7 +56,9 @@ export function installAndUse(tarball) {
   const installed = join(project, "node_modules", "gguf-native");
   if (existsSync(join(installed, "build"))) fail("npm install compiled the addon; it should be prebuilt");
 
-  run(process.execPath, testArguments(["consumers"]), { env: { ...env, GGUF_NATIVE_TEST_PROJECT: project } });
+  run(process.execPath, testArguments(testFiles(["consumers"])), {
+    env: { ...env, GGUF_NATIVE_TEST_PROJECT: project },
+  });
   const program = join(installed, "dist", "cli", "main.js");
   const golden = join(root, "test", "fixtures", "golden.gguf");
   output(process.execPath, [program, "inspect", golden], { cwd: project, env });

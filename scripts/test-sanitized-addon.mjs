@@ -3,12 +3,12 @@
 // `npm run test:sanitized-addon -- metadata cli` runs only the test files with such a name, `-- --leaks` none of them.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildSources, buildTests, buildVariant } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
 import { root, variantFolder } from "./paths.mjs";
-import { testArguments } from "./test-files.mjs";
+import { testArguments, testFiles } from "./test-files.mjs";
 
 const variant = "sanitize";
 const names = process.argv.slice(2).filter((argument) => argument !== "--leaks");
@@ -71,8 +71,7 @@ buildSources();
 buildTests();
 buildVariant(variant, ["-DGGUF_NATIVE_SANITIZE=address,undefined"], { ...process.env, CXX: compiler });
 if (!process.argv.includes("--leaks")) {
-  const concurrency = `--test-concurrency=${availableParallelism()}`;
-  run(process.execPath, testArguments(names, [concurrency]), { env: watched("detect_leaks=0") });
+  run(process.execPath, testArguments(testFiles(names)), { env: watched("detect_leaks=0") });
 }
 const leaks = findLeaks();
 if (leaks.length > 0) fail(`memory was lost:\n\n${leaks.join("\n\n")}`);
