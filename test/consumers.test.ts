@@ -1,7 +1,7 @@
 /** The package as its users see it: ES modules and CommonJS, one set of classes, types for both. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import ts from "typescript";
@@ -114,10 +114,12 @@ const node = (...args: string[]) => {
 
 describe("a project that installed the package", () => {
   test("as an ES module", () => {
+    const list = readFileSync(join(projectRoot, "native", "dequant", "formats.def"), "utf8");
+    const formats = list.match(/^FORMAT\(/gm)?.length;
     copyFileSync(join(__dirname, "consumers", "esm.mjs"), join(project, "esm.mjs"));
     assert.deepEqual(JSON.parse(node("esm.mjs", goldenPath)), {
       ...{ sameClasses: true, sameNames: true, names: NAMES, isFile: true },
-      ...{ types: 35, isa: "string", lengths: [1, 2048] },
+      ...{ types: formats, isa: "string", lengths: [1, 2048] },
     });
   });
   test("as CommonJS", () => {
