@@ -20,14 +20,14 @@ const LARGEST_TARBALL_BYTES = 2_000_000;
 const folder = temporaryFolder();
 const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
 
-/** Runs a program of Node's; what it prints. */
+/** Runs Node; returns what it prints. */
 function node(args: string[], cwd = folder) {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8" });
   assert.equal(status, 0, `node ${args.join(" ")}\n${stderr}${stdout}`);
   return { stdout, stderr };
 }
 
-/** Runs npm without the scripts of the package, which are for its users. */
+/** Runs npm, without the scripts of the package; returns what it prints. */
 function npm(...args: string[]) {
   const all = [...args, "--ignore-scripts"];
   const script = process.env.npm_execpath;
@@ -37,7 +37,7 @@ function npm(...args: string[]) {
   return { stdout, stderr };
 }
 
-/** The program of a development dependency. */
+/** The path of a program of a development dependency. */
 function tool(name: string, program = name): string {
   const { bin } = JSON.parse(readFileSync(join(projectRoot, "node_modules", name, "package.json"), "utf8"));
   return join(projectRoot, "node_modules", name, typeof bin === "string" ? bin : bin[program]);
@@ -50,7 +50,7 @@ function filesUnder(path: string): string[] {
     .map((name) => name.split(sep).join("/"));
 }
 
-/** What compiling a source gives. */
+/** The files that a source is compiled to. */
 function compiled(source: string): string[] {
   const [, name, m] = /^src\/(.*)\.(m?)ts$/.exec(source) ?? [];
   return [`dist/${name}.${m}js`, `dist/${name}.d.${m}ts`];
