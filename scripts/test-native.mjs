@@ -8,8 +8,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { root, toolchainSetting } from "./build.mjs";
+import { toolchainSetting } from "./build.mjs";
 import { fail, findClang, need, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 const ownOptions = ["--sanitize", "--arm64", "--build-only"];
 const options = new Set(process.argv.slice(2).filter((argument) => ownOptions.includes(argument)));

@@ -24,7 +24,7 @@ const DTYPES = ["f32", "f16", "bf16"] as const;
 const path = join(temporaryFolder(), "big.gguf");
 const bytesOf = (values: Float32Array) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 
-// Enough blocks that they are turned round in more than one piece.
+// Enough blocks that their bytes are swapped in more than one piece.
 const random = new Random(99);
 const randomCases = ALL_TYPES.map((type): Case => {
   const blocks = randomBlocks(type, Math.ceil(20_000 / ggmlTypes[type].typeSize) * 2, random);

@@ -29,7 +29,7 @@ function runWell(example: string, ...args: string[]): string {
   return stdout;
 }
 
-/** For tests of what does not depend on the processor: an emulated one takes ten seconds for every process. */
+/** For tests that do not depend on the processor: an emulated one takes seconds to start a process. */
 const quick = { skip: emulated && "takes long on an emulated processor, and does not depend on it" };
 
 describe("every example", quick, () => {

@@ -1,7 +1,7 @@
 /** Results compared bit for bit, a NaN being equal to any NaN. */
 import type { Dequantized, DType } from "gguf-native/reference";
 
-/** The first index where two results differ; -1 where none does. */
+/** The first index where two results differ; -1 if none does. */
 export function firstDifference(actual: Dequantized, expected: Dequantized, dtype: DType = "f32"): number {
   if (actual.length !== expected.length) return Math.min(actual.length, expected.length);
   const a = bits(actual);
