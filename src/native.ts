@@ -103,6 +103,8 @@ export interface NativeAddon {
 
   /** The stored bytes of tensor `index`: zero-copy for mapped files and parsed memory, a copy otherwise. */
   bytes(file: NativeFile, index: number): Uint8Array;
+  /** Copies `out.length` of them, from byte `first` of the tensor on, into `out`. */
+  readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
   /**
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns

@@ -45,6 +45,24 @@ export interface DequantizeOptions<D extends DType = DType, A extends OutArray<D
   out?: A | undefined;
 }
 
+/** Options of `rows` and `rowsSync`. */
+export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
+  /** Default `"f32"`. */
+  dtype?: D | undefined;
+  /** Filled and returned; exactly `indexes.length * shape[0]` long. May be backed by a SharedArrayBuffer. */
+  out?: A | undefined;
+}
+
+/** What part of a tensor's stored bytes to read. */
+export interface ReadOptions {
+  /** First element, a multiple of the type's block size; default 0. */
+  start?: number | undefined;
+  /** One past the last element, a multiple of the type's block size; default the end of the tensor. */
+  end?: number | undefined;
+  /** Aborting makes the promise reject with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
 /** What asynchronous work takes in addition. */
 export interface AsyncOptions {
   /** Aborting makes the promise reject with the signal's reason. */
