@@ -15,13 +15,13 @@ import {
 } from "../decode/options";
 import { GgufError } from "../errors";
 import { native } from "../native";
-import type { Arrived, RemoteSource } from "../source/http";
+import type { Arrived, Source } from "../source/source";
 import { handleOf, type OpenFile, PRIVATE } from "./handle";
 import { GgufTensorInfo, listTensors, type TensorPlace } from "./tensor-info";
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
-  readonly source: RemoteSource;
+  readonly source: Source;
 }
 
 /** What part of a tensor to fetch. */
