@@ -274,7 +274,7 @@ describe("trouble that passes", () => {
 
 describe("trouble that stays", () => {
   const statuses: [status: number, message: RegExp][] = [
-    [401, /wants to know who asks: give headers: \{ authorization: \.\.\. \} \(401 Unauthorized\)/],
+    [401, /asks for credentials: give headers: \{ authorization: \.\.\. \} \(401 Unauthorized\)/],
     [403, /refuses access.* \(403 Forbidden\)/],
     [404, /no such file on the server \(404 Not Found\)/],
     [410, /removed/],

@@ -82,7 +82,7 @@ export async function open(
     signal?.throwIfAborted();
     return openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
   };
-  return createFile(await openEach(shardsOf(name, splits, siblingPath), open));
+  return createFile(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The rows of a remote tensor: which extents of the file are fetched for them, and where their bytes go. */
-import { forEachConcurrently } from "../concurrent";
+import { forEachConcurrently } from "../source/concurrent";
 
 /**
  * Rows with at most so many bytes between them are fetched together. A request costs about a tenth of a second, of which

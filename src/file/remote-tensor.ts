@@ -14,7 +14,7 @@ import {
 } from "../decode/options";
 import { GgufError } from "../errors";
 import { native } from "../native";
-import type { Arrived, RemoteSource } from "../source/http";
+import type { Arrived, Source } from "../source/source";
 import { type OpenFile, PRIVATE } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { fetchRows } from "./remote-rows";
@@ -22,7 +22,7 @@ import { giveBackRows } from "./rows";
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
-  readonly source: RemoteSource;
+  readonly source: Source;
 }
 
 let createTensor: (place: TensorPlace<RemoteOpenFile>) => RemoteGgufTensor;
