@@ -1,21 +1,17 @@
 /** A tensor of a model, wherever its file is: what tensors of local and of remote files have in common. */
 import { inspect } from "node:util";
-import { checkSupported } from "../decode/dequantize";
-import {
-  type AsyncOptions,
-  checkOptions,
-  checkRange,
-  checkSignal,
-  checkSpan,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  explainFailure,
-  type OutArray,
-  type Range,
-  type ReadOptions,
-  type RowsOptions,
+import { checkOptions, checkSignal } from "../arguments";
+import { checkSupported } from "../decode/kernels";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  ReadOptions,
+  RowsOptions,
 } from "../decode/options";
+import { checkElements, checkRequest, type DecodeRequest, explainFailure } from "../decode/request";
 import type { GgufErrorSubject } from "../errors";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
@@ -159,17 +155,17 @@ export abstract class GgufModelTensor {
   }
 
   /** Checks what is asked for; throws ERR_GGUF_CLOSED too. @internal */
-  protected range(options: DequantizeOptions | undefined): Range {
+  protected range(options: DequantizeOptions | undefined): DecodeRequest {
     checkOptions(options);
     handleOf(this.#place.file);
-    return checkRange(options, this.elementCount, this.known().blockSize, this.subject());
+    return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks which bytes are asked for; throws ERR_GGUF_CLOSED too. @internal */
   protected extent(options: ReadOptions | undefined): TensorExtent & Pick<ReadOptions, "signal"> {
     const { signal, ...given } = checkOptions(options);
     handleOf(this.#place.file);
-    const { start, end } = checkSpan(given, this.elementCount, this.known().blockSize, this.subject());
+    const { start, end } = checkElements(given, this.elementCount, this.known().blockSize, this.subject());
     return { ...this.extentOf(start, end), signal: checkSignal(signal) };
   }
 

@@ -1,7 +1,8 @@
 /** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
-import { abortable, checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import { checkBoolean, checkOptions, checkSignal } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native } from "../native";
 import { type OpenFile, openedFile, PRIVATE } from "./handle";

@@ -1,17 +1,18 @@
 /** One tensor of a remote file. */
-import { dtypeNumber, runJob } from "../decode/dequantize";
-import {
-  type AsyncOptions,
-  checkProgress,
-  checkSignal,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  explainFailure,
-  type OutArray,
-  type ReadOptions,
-  type RowsOptions,
+
+import { checkProgress, checkSignal } from "../arguments";
+import { runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  ReadOptions,
+  RowsOptions,
 } from "../decode/options";
+import { explainFailure } from "../decode/request";
 import { GgufError } from "../errors";
 import { native } from "../native";
 import type { Arrived, Source } from "../source/source";

@@ -1,16 +1,11 @@
 /** Which rows of a tensor are asked for: the arguments of `rows` and `rowsSync`, checked. */
-import {
-  checkDType,
-  checkOptions,
-  checkOut,
-  type DType,
-  type Output,
-  type RowsOptions,
-} from "../decode/options";
+import { checkOptions } from "../arguments";
+import type { DType, RowsOptions } from "../decode/options";
+import { checkDType, checkOut, type OutputArray } from "../decode/request";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 
 /** Checked arguments. */
-export interface RowRequest extends Output {
+export interface RowRequest extends OutputArray {
   dtype: DType;
   /** The first `count` elements are the row numbers. {@link giveBackRows} when they have been read. */
   rows: Float64Array;

@@ -1,16 +1,17 @@
 /** One tensor of an open file. */
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
-import { attempt, dtypeNumber, runJob } from "../decode/dequantize";
-import {
-  type AsyncOptions,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  explainFailure,
-  type OutArray,
-  type ReadOptions,
-  type RowsOptions,
+import { attempt, runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  ReadOptions,
+  RowsOptions,
 } from "../decode/options";
+import { explainFailure } from "../decode/request";
 import { native } from "../native";
 import { handleOf, type OpenFile, PRIVATE } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";

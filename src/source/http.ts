@@ -3,7 +3,7 @@
  * for, of the file that was asked for, or an error; and no more is kept than that.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { abortable } from "../decode/options";
+import { abortable } from "../abortable";
 import { GgufError } from "../errors";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";

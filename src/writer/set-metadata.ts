@@ -1,6 +1,6 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
 import { createMetadata, type GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
