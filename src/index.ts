@@ -35,7 +35,7 @@ export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-fi
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/splits";
 export { GgufTensor } from "./file/tensor";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export type { WriteOptions } from "./writer/output-file";
 export {

@@ -5,7 +5,7 @@
  * `RangeError`.
  */
 import { join } from "node:path";
-import { GgufError, systemError } from "./errors";
+import { GgufError, type GgufErrorCode, systemError } from "./errors";
 import type { GgufValue } from "./file/metadata";
 
 /** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
@@ -70,7 +70,7 @@ export interface NativeFormat {
 
 /** Called with everything an error carries; returns the Error to throw. */
 export type ErrorFactory = (
-  code: string,
+  code: GgufErrorCode,
   detail: string,
   path: string | undefined,
   offset: number | undefined,

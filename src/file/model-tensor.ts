@@ -15,7 +15,7 @@ import { checkElements, checkRequest, type DecodeRequest, explainFailure } from 
 import type { GgufErrorSubject } from "../errors";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
-import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
+import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
 
 /** Which tensor of which open file. @internal */
@@ -45,8 +45,8 @@ export abstract class GgufModelTensor {
   #rowCount: number | undefined;
 
   /** @internal */
-  protected constructor(key: typeof PRIVATE, place: TensorPlace) {
-    if (key !== PRIVATE) throw illegalConstructor("tensors come with an open file");
+  protected constructor(place: TensorPlace) {
+    checkOpenFile(place?.file, "tensors come with an open file");
     this.#place = place;
   }
 

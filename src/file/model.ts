@@ -3,8 +3,8 @@
 /** What an open model is, in one file or several, on this machine or elsewhere. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
-import { closeFile, handleOf, illegalConstructor, type OpenFile, PRIVATE } from "./handle";
-import { createMetadata, type GgufMetadata } from "./metadata";
+import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
+import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
 
 // Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
@@ -24,15 +24,11 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   #tensors: Map<string, T> | undefined;
 
   /** @internal */
-  protected constructor(
-    key: typeof PRIVATE,
-    files: readonly [OpenFile, ...OpenFile[]],
-    listTensors: () => Map<string, T>,
-  ) {
-    if (key !== PRIVATE) throw illegalConstructor("use open, openSync, parse or openRemote");
+  protected constructor(files: readonly [OpenFile, ...OpenFile[]], listTensors: () => Map<string, T>) {
+    for (const file of files ?? [undefined]) checkOpenFile(file, "use open, openSync, parse or openRemote");
     this.#files = files;
     this.#listTensors = listTensors;
-    this.#metadata = createMetadata(files[0]);
+    this.#metadata = GgufMetadata.of(files[0]);
   }
 
   /** The version of the format: 1, 2 or 3. */

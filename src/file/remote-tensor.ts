@@ -16,7 +16,7 @@ import { explainFailure } from "../decode/request";
 import { GgufError } from "../errors";
 import { native } from "../native";
 import type { Arrived, Source } from "../source/source";
-import { type OpenFile, PRIVATE } from "./handle";
+import type { OpenFile } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
@@ -26,19 +26,18 @@ export interface RemoteOpenFile extends OpenFile {
   readonly source: Source;
 }
 
-let createTensor: (place: TensorPlace<RemoteOpenFile>) => RemoteGgufTensor;
-
 /** A tensor of a remote file: what it is, and ways to fetch it. */
 export class RemoteGgufTensor extends GgufModelTensor {
   readonly #file: RemoteOpenFile;
 
-  static {
-    createTensor = (place) => new RemoteGgufTensor(PRIVATE, place);
+  private constructor(place: TensorPlace<RemoteOpenFile>) {
+    super(place);
+    this.#file = place.file;
   }
 
-  private constructor(key: typeof PRIVATE, place: TensorPlace<RemoteOpenFile>) {
-    super(key, place);
-    this.#file = place.file;
+  /** The tensors of an open file by name, in file order. @internal */
+  static list(this: void, file: RemoteOpenFile): Map<string, RemoteGgufTensor> {
+    return listTensors(file, (place) => new RemoteGgufTensor(place));
   }
 
   /** Fetches the stored bytes, or those of the elements from `start` to `end`, by one HTTP range. */
@@ -136,9 +135,4 @@ export class RemoteGgufTensor extends GgufModelTensor {
 /** Shared memory cannot go away: the threads that decode need no copy of it. */
 function sharedBytes(length: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(length));
-}
-
-/** The tensors of a remote file. @internal */
-export function createRemoteTensors(file: RemoteOpenFile): Map<string, RemoteGgufTensor> {
-  return listTensors(file, createTensor);
 }

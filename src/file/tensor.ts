@@ -13,28 +13,27 @@ import type {
 } from "../decode/options";
 import { explainFailure } from "../decode/request";
 import { native } from "../native";
-import { handleOf, type OpenFile, PRIVATE } from "./handle";
+import { handleOf, type OpenFile } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { giveBackRows } from "./rows";
 
 /** Bytes that are copied before the event loop gets a turn: well below a millisecond. */
 const READ_BYTES = 1 << 20;
 
-let createTensor: (place: TensorPlace) => GgufTensor;
-
 /** A tensor of a file on this machine: as every {@link GgufModelTensor}, and synchronous ways to get its data. */
 export class GgufTensor extends GgufModelTensor {
   readonly #file: OpenFile;
   readonly #position: number;
 
-  static {
-    createTensor = (place) => new GgufTensor(PRIVATE, place);
-  }
-
-  private constructor(key: typeof PRIVATE, place: TensorPlace) {
-    super(key, place);
+  private constructor(place: TensorPlace) {
+    super(place);
     this.#file = place.file;
     this.#position = place.position;
+  }
+
+  /** The tensors of an open file by name, in file order. @internal */
+  static list(this: void, file: OpenFile): Map<string, GgufTensor> {
+    return listTensors(file, (place) => new GgufTensor(place));
   }
 
   /**
@@ -166,9 +165,4 @@ export class GgufTensor extends GgufModelTensor {
     );
     return given ?? result;
   }
-}
-
-/** The tensors of an open file, in file order. @internal */
-export function createTensors(file: OpenFile): Map<string, GgufTensor> {
-  return listTensors(file, createTensor);
 }

@@ -22,7 +22,7 @@ import { ternary } from "./ternary";
 
 export type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "../types";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 
 const decoders: Readonly<Record<GgmlType, Decoder>> = {
   ...floats,
