@@ -15,6 +15,7 @@ export type {
   DequantizeOptions,
   DType,
   OutArray,
+  OwnBytes,
   ReadOptions,
   RowsOptions,
 } from "./decode/options";

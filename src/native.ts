@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { GgufError, type GgufErrorCode, systemError } from "./errors";
 import type { GgufValue } from "./file/metadata";
 
-/** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
+/** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
 export interface NativeFile {
   readonly __nativeFile: never;
 }
@@ -88,7 +88,7 @@ export interface NativeAddon {
   openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
   /** Reads `bytes` in place: the addon keeps a reference and looks up where they are on every use. */
   parse(bytes: Uint8Array, partial: boolean): NativeFile;
-  /** The same for the first bytes of a file of `fileSize` bytes; undefined where its header goes on behind them. */
+  /** The same for the first bytes of a file of `fileSize` bytes; undefined where the header is longer than that. */
   parse(bytes: Uint8Array, partial: boolean, fileSize: number): NativeFile | undefined;
   /** Idempotent. Detaches views, waits for nothing: running jobs keep the mapping alive until they are done. */
   close(file: NativeFile): void;

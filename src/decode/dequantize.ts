@@ -35,8 +35,8 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
 
 /**
  * As {@link dequantizeSync}, off the main thread and on every core. Wrong arguments reject the promise. `blocks` must
- * stay as they are until it settles: memory that could go away is copied meanwhile, part by part, and the promise
- * rejects with ERR_GGUF_RANGE if it does.
+ * not change until it settles. Memory that could go away is copied while the work runs, a part at a time; if it goes
+ * away before that, the promise rejects with ERR_GGUF_RANGE.
  *
  * @throws the reason of `options.signal` once that is aborted
  */

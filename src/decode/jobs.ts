@@ -5,7 +5,8 @@ import type { AsyncOptions } from "./options";
 
 /**
  * Runs a native job under a caller's signal and progress callback. The promise settles once no worker touches the
- * job's memory any more; an exception from the callback stops the job and becomes the rejection.
+ * job's memory any more. Aborting cancels the job, and an exception from the callback makes the addon stop it: either
+ * becomes the rejection, and no more progress is reported.
  */
 export async function runJob(
   options: AsyncOptions | undefined,
@@ -16,14 +17,13 @@ export async function runJob(
   const onProgress = checkProgress(options?.onProgress);
   signal?.throwIfAborted();
 
-  let failure: { error: unknown } | undefined;
+  let thrown: { error: unknown } | undefined;
   const report = (done: number, total: number): void => {
-    if (failure !== undefined || signal?.aborted) return;
     try {
       onProgress?.(done, total);
     } catch (error) {
-      failure = { error };
-      native.cancel(job);
+      thrown = { error };
+      throw error;
     }
   };
   const { job, promise } = attempt(() => begin(onProgress && report), explain);
@@ -31,19 +31,16 @@ export async function runJob(
   signal?.addEventListener("abort", cancel, { once: true });
   try {
     const result = await promise;
-    if (failure === undefined) {
-      signal?.throwIfAborted();
-      return result;
-    }
+    signal?.throwIfAborted();
+    return result;
   } catch (error) {
-    if (failure === undefined) {
-      signal?.throwIfAborted();
-      throw explain(error);
-    }
+    // The callback's own error as it is, even if it looks like one of the addon's.
+    if (thrown !== undefined) throw thrown.error;
+    signal?.throwIfAborted();
+    throw explain(error);
   } finally {
     signal?.removeEventListener("abort", cancel);
   }
-  throw failure.error;
 }
 
 /** Runs `run`; throws what `explain` makes of an error. */

@@ -6,10 +6,18 @@ export type DType = "f32" | "f16" | "bf16";
 /** `Float16Array`, where the TypeScript library in use declares it. */
 export type HalfArray = typeof globalThis extends { Float16Array: { prototype: infer A } } ? A : never;
 
+// What `of` returns is Float32Array<ArrayBuffer> from TypeScript 5.7 on, where arrays over shared memory are of another
+// type, and Float32Array before, which has no such argument.
+type Floats = ReturnType<Float32ArrayConstructor["of"]>;
+type Bits = ReturnType<Uint16ArrayConstructor["of"]>;
+
+/** Bytes in memory that is not shared: `Uint8Array<ArrayBuffer>`, from TypeScript 5.7 on. */
+export type OwnBytes = ReturnType<Uint8ArrayConstructor["of"]>;
+
 interface ResultArrays {
-  f32: Float32Array;
-  f16: Uint16Array;
-  bf16: Uint16Array;
+  f32: Floats;
+  f16: Bits;
+  bf16: Bits;
 }
 interface OutArrays {
   f32: Float32Array;
@@ -19,7 +27,7 @@ interface OutArrays {
 
 /**
  * The array that is made for weights of a {@link DType} where none is given: `Float32Array` for f32, `Uint16Array` of
- * bits for f16 and bf16.
+ * bits for f16 and bf16; over an `ArrayBuffer`, which TypeScript tells from a `SharedArrayBuffer` from version 5.7 on.
  */
 export type Dequantized<D extends DType = DType> = ResultArrays[D];
 

@@ -20,7 +20,7 @@ export interface OutputArray {
   /** As the caller gave it: what is returned. */
   given: OutArray | undefined;
   /** What is written: the same array, or for a Float16Array the bits in the same memory. */
-  out: Dequantized | undefined;
+  out: Float32Array | Uint16Array | undefined;
 }
 
 /** What to decode: whole blocks, and an output that fits them, if one was given. */
@@ -66,7 +66,7 @@ export function checkOut(
     const orHalf = dtype === "f16" && float16Array() !== undefined ? " or Float16Array" : "";
     throw invalidArgType("options.out", `${expected}${orHalf} for dtype '${dtype}'`, out);
   }
-  const array = out as Dequantized;
+  const array = out as Float32Array | Uint16Array;
   if (array.length !== length) {
     const detail = `options.out holds ${array.length} elements, the result has ${length}`;
     throw new GgufError("ERR_GGUF_RANGE", detail, subject);

@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type NativeKeys, native } from "../native";
 import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
-import type { ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
+import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
 
 /** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
 export type NumericArray =
@@ -72,7 +72,7 @@ const LONG_ARRAY = 64;
 
 /**
  * The metadata of a file, in file order. Values are decoded on request. Strings and numbers are decoded once and
- * kept; an array is decoded anew by every call, so it is the caller's to change, and to keep if it is needed again.
+ * kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
  *
  * After the file is closed everything here throws `ERR_GGUF_CLOSED`.
  */
@@ -103,13 +103,11 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /**
-   * Decodes the value of `key`; undefined where there is no such key. For keys of the specification, TypeScript knows
-   * the type that their values should have. A file may break that rule: {@link string}, {@link number} and the others
-   * check what is there.
+   * Decodes the value of `key`, of whatever type it is in the file; undefined where there is no such key. A file may
+   * hold a value of any type under any key, also under one that the specification gives a type. {@link string},
+   * {@link number}, {@link boolean}, {@link strings} and {@link numbers} check the type.
    */
-  get<K extends KnownKey>(key: K): KnownValue<K> | undefined;
-  get(key: string): GgufValue | undefined;
-  get(key: string): GgufValue | undefined {
+  get(key: KnownKey | (string & {})): GgufValue | undefined {
     const position = this.#find(key);
     return position === undefined ? undefined : this.#value(position);
   }
@@ -221,7 +219,15 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return this.#architecture();
   }
 
-  /** `arch("context_length")` is `number("llama.context_length")` in a llama. Errors are those of {@link number}. */
+  /**
+   * The number at `key` of the model's architecture: `arch("context_length")` is `number("llama.context_length")` in a
+   * llama. Undefined where the key, or `general.architecture`, is absent.
+   *
+   * Some keys, such as `attention.head_count_kv`, are one number in most models and an array, of one number for each
+   * layer, in others: for an array this throws, and `numbers(`${metadata.architecture}.${key}`)` reads it.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type than a number, an array too;
+   *   ERR_GGUF_METADATA_RANGE as {@link number}
+   */
   arch(key: ArchitectureKey | (string & {})): number | undefined {
     checkKey(key);
     const architecture = this.#architecture();

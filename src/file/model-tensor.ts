@@ -8,6 +8,7 @@ import type {
   DequantizeOptions,
   DType,
   OutArray,
+  OwnBytes,
   ReadOptions,
   RowsOptions,
 } from "../decode/options";
@@ -106,7 +107,7 @@ export abstract class GgufModelTensor {
    *   ERR_GGUF_CLOSED; for a remote file also ERR_GGUF_OPEN where the server does not deliver, and ERR_GGUF_CHANGED
    * @throws the reason of `options.signal` once that is aborted
    */
-  abstract read(options?: ReadOptions): Promise<Uint8Array>;
+  abstract read(options?: ReadOptions): Promise<OwnBytes>;
 
   /**
    * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and `bf16` a
@@ -186,7 +187,7 @@ export abstract class GgufModelTensor {
   }
 
   /** What `make` gives for `byteLength` bytes; throws ERR_GGUF_RANGE where there is no array of that length. @internal */
-  protected allocate(byteLength: number, make: (byteLength: number) => Uint8Array): Uint8Array {
+  protected allocate<B extends Uint8Array>(byteLength: number, make: (byteLength: number) => B): B {
     try {
       return make(byteLength);
     } catch (error) {

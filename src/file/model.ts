@@ -6,6 +6,7 @@ import { GgufError, invalidArgType } from "../errors";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
+import { TensorMap } from "./tensor-map";
 
 // Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
 const dispose: typeof Symbol.dispose =
@@ -13,7 +14,7 @@ const dispose: typeof Symbol.dispose =
 
 /**
  * An open model: what a `GgufFile` and a `RemoteGgufFile` have in common, so that one function can read both. Its
- * metadata are at hand; the data of its tensors, of type `T`, come asynchronously. Of a split model, metadata, version, byte order and alignment are
+ * metadata can be read at once; the data of its tensors, of type `T`, come asynchronously. Of a split model, metadata, version, byte order and alignment are
  * those of its first file, and the tensors those of all.
  */
 export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> implements Disposable {
@@ -21,11 +22,11 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   readonly #files: readonly OpenFile[];
   readonly #listTensors: () => Map<string, T>;
   readonly #metadata: GgufMetadata;
-  #tensors: Map<string, T> | undefined;
+  #tensors: TensorMap<T> | undefined;
 
   /** @internal */
   protected constructor(files: readonly [OpenFile, ...OpenFile[]], listTensors: () => Map<string, T>) {
-    for (const file of files ?? [undefined]) checkOpenFile(file, "use open, openSync, parse or openRemote");
+    checkOpenFile(files?.[0], "use open, openSync, parse or openRemote");
     this.#files = files;
     this.#listTensors = listTensors;
     this.#metadata = GgufMetadata.of(files[0]);
@@ -62,12 +63,12 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /**
-   * The tensors by name, in file order.
+   * The tensors by name, in file order. The map cannot be changed, not even at run time: it is not a `Map`.
    * @throws GgufError ERR_GGUF_CLOSED
    */
   get tensors(): ReadonlyMap<string, T> {
     handleOf(this.#first);
-    this.#tensors ??= this.#listTensors();
+    this.#tensors ??= new TensorMap(this.#listTensors());
     return this.#tensors;
   }
 
@@ -88,7 +89,7 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     return this.#first.closed;
   }
 
-  /** Closes the model; more than once is fine, as are outstanding views and running work. */
+  /** Closes the model. It may be called more than once, and while there are views and running work. */
   close(): void {
     for (const file of this.#files) closeFile(file);
   }

@@ -24,16 +24,15 @@ export interface OpenOptions extends ParseOptions {
   /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
   access?: "mmap" | "read" | undefined;
   /**
-   * Open all files of a split model as one, whichever of them is named; they lie side by side. Default true; with
-   * false only the named file is opened.
+   * Open all files of a split model as one, whichever of them is given; all are in one folder. Default true; with
+   * false only the given file is opened.
    */
   splits?: boolean | undefined;
 }
 
 /**
  * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
- * with `using`; a file that is no longer referenced, nor any of its tensors or views, is closed by the garbage
- * collector.
+ * with `using`. The garbage collector closes a file when nothing refers to it, its tensors or its views any more.
  *
  * Metadata, tensors and views share the mapping of the file. After `close()` asking them for data throws
  * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
@@ -55,8 +54,8 @@ export class GgufFile extends GgufModel<GgufTensor> {
  * @param path a path, or a `file:` URL
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_OPEN where the system refuses (its errno name is in `cause.code`); ERR_GGUF_MAGIC,
- *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte where
- *   the trouble is in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
+ *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte that
+ *   the error is about in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
  *   its name says (ERR_GGUF_INVALID)
  */
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {

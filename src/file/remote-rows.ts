@@ -2,15 +2,15 @@
 import { forEachConcurrently } from "../source/concurrent";
 
 /**
- * Rows with at most so many bytes between them are fetched together. A request costs about a tenth of a second, of which
- * six in flight share; at 100 Mbit/s the bytes of such a gap arrive in 5 ms.
+ * Rows with at most this many bytes between them are fetched together. A request takes about 100 ms, or 17 ms where six
+ * are in flight; at 100 Mbit/s the bytes of such a gap take 5 ms.
  */
 const MAX_GAP_BYTES = 64 << 10;
 
-/** What one request fetches at most, unless a single row is larger: bounds what is in memory besides the rows. */
+/** The most that one request fetches, unless a single row is larger. It bounds the memory used besides the rows. */
 const MAX_EXTENT_BYTES = 4 << 20;
 
-/** Requests in flight. Browsers allow so many to one server, and servers are used to it. */
+/** Requests in flight: as many as browsers make to one server. */
 const MAX_REQUESTS = 6;
 
 /** Rows `first` to `last`, which hold all rows that places `from` to `to` of a sorted list ask for. */

@@ -9,12 +9,13 @@ import type {
   DequantizeOptions,
   DType,
   OutArray,
+  OwnBytes,
   ReadOptions,
   RowsOptions,
 } from "../decode/options";
 import { explainFailure } from "../decode/request";
 import { GgufError } from "../errors";
-import { native } from "../native";
+import { type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
 import type { OpenFile } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
@@ -41,7 +42,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /** Fetches the stored bytes, or those of the elements from `start` to `end`, by one HTTP range. */
-  async read(options?: ReadOptions): Promise<Uint8Array> {
+  async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
     signal?.throwIfAborted();
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
@@ -73,8 +74,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /**
-   * Fetches rows and turns them into numbers. Only their bytes are fetched, those of each row once, and with rows that
-   * are near what lies between them; several requests are in flight. `onProgress` is told of the elements that have
+   * Fetches rows and turns them into numbers. Each row is fetched once, however often it is asked for. Rows
+   * that are close together are fetched by one request, with the bytes between them; up to six requests are in flight. `onProgress` is told of the elements that have
    * arrived.
    */
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
@@ -119,9 +120,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     bytes: Uint8Array,
     length: number,
     dtype: DType,
-    out: Dequantized | undefined,
+    out: NativeOut | undefined,
     signal: AbortSignal | undefined,
-  ): Promise<Dequantized> {
+  ): Promise<NativeOut> {
     const { id } = this.known();
     const { bigEndian } = this.#file.info;
     return runJob(

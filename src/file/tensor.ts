@@ -8,6 +8,7 @@ import type {
   DequantizeOptions,
   DType,
   OutArray,
+  OwnBytes,
   ReadOptions,
   RowsOptions,
 } from "../decode/options";
@@ -56,7 +57,7 @@ export class GgufTensor extends GgufModelTensor {
    * loop goes on. Closing the file before it is complete is ERR_GGUF_CLOSED. For all bytes without a copy there is
    * {@link bytes}.
    */
-  async read(options?: ReadOptions): Promise<Uint8Array> {
+  async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
     signal?.throwIfAborted();
     const copy = (at: number, to: Uint8Array): void =>
