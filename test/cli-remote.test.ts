@@ -73,7 +73,7 @@ describe("inspect", () => {
       tensors: [floats("t", [1])],
     });
     const { url } = await serve(rangesOf(shard));
-    await fail(1, /--no-splits/, "inspect", url);
+    await fail(1, /alone with /, "inspect", url);
     assert.match((await succeed("inspect", "--no-splits", url)).stdout, /\bt +F32 /);
     await succeed("dequantize", "--no-splits", url, "t", "-o", "alone.bin");
   });

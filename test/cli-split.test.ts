@@ -152,7 +152,7 @@ describe("one file alone, with --no-splits", () => {
   for (const [command, args] of Object.entries(commands)) {
     test(command, () => {
       for (const name of names) {
-        expectFailure([command, name, ...args], 1, /alone with .* on the command line --no-splits/);
+        expectFailure([command, name, ...args], 1, /alone with /);
         const stdout = output(command, name, ...args, "--no-splits");
         assert.match(stdout, /blk\.0\.ffn_down\.weight|ok {3}alone.* 9 tensors/);
       }

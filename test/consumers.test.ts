@@ -24,6 +24,7 @@ const NAMES = [
   ],
   ...[
     "ggmlTypes",
+    "isGgmlType",
     "mergeModel",
     "open",
     "openRemote",

@@ -4,7 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { abortable, type checkProgress, type checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import type { checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgValue } from "../errors";
 import { destinationOf } from "./destination";
 
@@ -19,8 +20,8 @@ export interface WriteOptions {
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
-/** Runs a system call; a failure becomes ERR_GGUF_WRITE. */
-export async function writing<T>(path: string, call: Promise<T>): Promise<T> {
+/** The result of a system call; its failure becomes ERR_GGUF_WRITE. */
+export async function orWriteError<T>(path: string, call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
@@ -61,7 +62,7 @@ export class OutputFile {
   /** Begins a file. One that is there under this name stays as it is until {@link commit}, and gives it its mode. */
   static async create(path: string): Promise<OutputFile> {
     if (path === "") throw invalidArgValue("path", "must not be empty", path);
-    return writing(path, OutputFile.#create(path));
+    return orWriteError(path, OutputFile.#create(path));
   }
 
   static async #create(path: string): Promise<OutputFile> {
@@ -90,21 +91,21 @@ export class OutputFile {
 
   async #writeNow(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      done += (await writing(this.#path, this.#handle.write(bytes, done))).bytesWritten;
+      done += (await orWriteError(this.#path, this.#handle.write(bytes, done))).bytesWritten;
     }
   }
 
   /** Makes sure that everything is on the disk; {@link commit} is then all that is left. */
   async finish(): Promise<void> {
     await this.#flush();
-    if (this.#mode !== undefined) await writing(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
-    await writing(this.#path, this.#handle.sync());
-    await writing(this.#path, this.#handle.close());
+    if (this.#mode !== undefined) await orWriteError(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
+    await orWriteError(this.#path, this.#handle.sync());
+    await orWriteError(this.#path, this.#handle.close());
   }
 
   /** Puts the file under its name. */
   async commit(): Promise<void> {
-    await writing(this.#path, rename(this.#temporary, this.#target));
+    await orWriteError(this.#path, rename(this.#temporary, this.#target));
     await syncFolder(dirname(this.#target));
   }
 
@@ -132,15 +133,15 @@ export interface Output {
 /**
  * Writes files, of which either all or none appear under their names.
  *
- * @param release called once everything is written, before a file gets its name: not every system lets one be replaced
- *   that is still open
+ * @param beforeCommit called once everything is written, before a file gets its name: to check that what was copied did
+ *   not change meanwhile, and to close it, since not every system lets a file be replaced that is still open
  * @throws GgufError ERR_GGUF_WRITE; the reason of the signal; whatever a chunk or the progress callback throws
  */
 export async function writeOutputs(
   outputs: readonly Output[],
   signal: ReturnType<typeof checkSignal>,
   onProgress: ReturnType<typeof checkProgress>,
-  release?: () => Promise<void>,
+  beforeCommit?: () => Promise<void>,
 ): Promise<void> {
   const total = outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const files: OutputFile[] = [];
@@ -160,7 +161,7 @@ export async function writeOutputs(
       }
       await file.finish();
     }
-    await release?.();
+    await beforeCommit?.();
     signal?.throwIfAborted();
     for (const file of files) await file.commit();
   } catch (error) {

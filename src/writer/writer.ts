@@ -1,12 +1,19 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { checkPath } from "../file/open";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import { CURRENT_FORMAT } from "./header-bytes";
-import { type Contents, DEFAULT_ALIGNMENT, fileChunks, layOut, type TensorEntry } from "./layout";
+import {
+  ALIGNMENT_KEY,
+  type Contents,
+  DEFAULT_ALIGNMENT,
+  fileChunks,
+  layOut,
+  type TensorEntry,
+} from "./layout";
 import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import {
   checkKey,
@@ -28,8 +35,6 @@ interface WrittenTensor extends TensorEntry {
   readonly target: DataTarget;
   readonly data: CheckedData;
 }
-
-const ALIGNMENT_KEY = "general.alignment";
 
 /** The longest tensor name that ggml reads. */
 const MAX_NAME_BYTES = 63;

@@ -1,0 +1,37 @@
+/** Bytes by offset, wherever they are: what files and servers have in common. */
+import { GgufError } from "../errors";
+
+/** Told how many of the bytes asked for have arrived. */
+export type Arrived = (bytes: number) => void;
+
+/**
+ * A file that was opened once. Everything that is read is of the file that was opened, as it was then; where that
+ * cannot be, because it was changed or replaced, it is ERR_GGUF_CHANGED.
+ */
+export interface Source {
+  /** What messages call it: a path, or a URL without its query. */
+  readonly path: string;
+  /** The size of the file in bytes. Of a server, Infinity until it has answered for the first time. */
+  readonly byteLength: number;
+
+  /**
+   * Reads `target.length` bytes from `begin` on into `target`, or as many as there are up to the end of the file.
+   * @returns how many that are
+   * @throws GgufError ERR_GGUF_OPEN where the bytes cannot be read, ERR_GGUF_CHANGED; the reason of the signal
+   */
+  read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number>;
+
+  /**
+   * To be called before what was read is relied upon, since a file can change unnoticed between two reads.
+   * @throws GgufError ERR_GGUF_CHANGED
+   */
+  check(): Promise<void>;
+
+  /** More than once is fine. */
+  close(): Promise<void>;
+}
+
+export function changedError(path: string, detail: string): GgufError {
+  const message = `the file has changed since it was opened: ${detail}; open it again`;
+  return new GgufError("ERR_GGUF_CHANGED", message, { path });
+}
