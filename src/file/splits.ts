@@ -4,9 +4,9 @@
  * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
  * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
  */
+import { forEachConcurrently } from "../concurrent";
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
-import { mapConcurrently } from "../source/concurrent";
 import { closeFile, type OpenFile } from "./handle";
 import { createMetadata } from "./metadata";
 
@@ -137,21 +137,20 @@ export async function openEach<F extends OpenFile>(
   close: (file: F) => void | Promise<void> = closeFile,
 ): Promise<[F, ...F[]]> {
   const opened: F[] = [];
-  const openShard = async ({ place, check, explain }: Shard<F>, stop: AbortSignal): Promise<F> => {
-    let file: F;
-    try {
-      file = await open(place, stop);
-    } catch (error) {
-      throw explain(error);
-    }
-    opened.push(file);
-    check(file);
-    return file;
-  };
   try {
     let step = shards.next();
     while (!step.done) {
-      step = shards.next(await mapConcurrently(step.value, MAX_OPENING, signal, openShard));
+      const files: F[] = [];
+      const numbered = step.value.entries();
+      await forEachConcurrently(numbered, MAX_OPENING, signal, async ([i, shard], stop) => {
+        const file = await open(shard.place, stop).catch((error) => {
+          throw shard.explain(error);
+        });
+        opened.push(file);
+        shard.check(file);
+        files[i] = file;
+      });
+      step = shards.next(files);
     }
     return step.value;
   } catch (error) {
