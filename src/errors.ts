@@ -53,7 +53,7 @@ export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: st
  */
 export class GgufError extends Error {
   /** What went wrong, one of {@link GgufErrorCode}: for programs, as the message is for people. */
-  readonly code: string;
+  readonly code: GgufErrorCode;
   /** The file, as it was passed to `open`; absent for bytes in memory. */
   declare readonly path?: string;
   /** The byte in the file where the trouble is, counted from its start. */
@@ -69,7 +69,7 @@ export class GgufError extends Error {
   }
 
   /** @ignore */
-  constructor(code: GgufErrorCode | (string & {}), detail: string, context: GgufErrorContext = {}) {
+  constructor(code: GgufErrorCode, detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
     const subject =
       (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);

@@ -5,7 +5,7 @@
  * `RangeError`.
  */
 import { join } from "node:path";
-import { GgufError, systemError } from "./errors";
+import { GgufError, type GgufErrorCode, systemError } from "./errors";
 import type { GgufValue } from "./file/metadata";
 
 /** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
@@ -70,7 +70,7 @@ export interface NativeFormat {
 
 /** Called with everything an error carries; returns the Error to throw. */
 export type ErrorFactory = (
-  code: string,
+  code: GgufErrorCode,
   detail: string,
   path: string | undefined,
   offset: number | undefined,
@@ -103,6 +103,8 @@ export interface NativeAddon {
 
   /** The stored bytes of tensor `index`: zero-copy for mapped files and parsed memory, a copy otherwise. */
   bytes(file: NativeFile, index: number): Uint8Array;
+  /** Copies `out.length` of them, from byte `first` of the tensor on, into `out`. */
+  readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
   /**
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns

@@ -69,7 +69,7 @@ describe("a server that knows ranges", () => {
     const name = "blk.0.attn_q.weight";
     const [tensor, same] = [remote.tensor(name), local.tensor(name)];
     assert.equal(tensor.path, url);
-    assert.equal(hash(await tensor.fetchBytes()), hash(same.bytes()));
+    assert.equal(hash(await tensor.read()), hash(same.bytes()));
     assert.deepEqual(rangeOf(requests[1]!), [same.offset, same.offset + same.byteLength - 1]);
     assert.equal(requests[1]!.headers["if-range"], '"v1"');
     assert.equal(hash(await tensor.dequantize()), hash(same.dequantizeSync()));
@@ -84,11 +84,11 @@ describe("a server that knows ranges", () => {
     assert.deepEqual(part, same.dequantizeSync({ start: 256, end: 768 }));
     assert.deepEqual(rangeOf(requests.at(-1)!), [same.offset + 144, same.offset + 3 * 144 - 1]);
     assert.deepEqual(
-      Buffer.from(await tensor.fetchBytes({ start: 256, end: 512 })),
+      Buffer.from(await tensor.read({ start: 256, end: 512 })),
       Buffer.from(same.bytes().subarray(144, 288)),
     );
     const before = requests.length;
-    assert.equal((await tensor.fetchBytes({ start: 0, end: 0 })).length, 0);
+    assert.equal((await tensor.read({ start: 0, end: 0 })).length, 0);
     assert.equal((await tensor.dequantize({ start: 0, end: 0 })).length, 0);
     assert.equal(requests.length, before);
 
@@ -98,7 +98,7 @@ describe("a server that knows ranges", () => {
 
     remote.close();
     assert.ok(remote.closed);
-    await assert.rejects(tensor.fetchBytes(), { code: "ERR_GGUF_CLOSED", path: url });
+    await assert.rejects(tensor.read(), { code: "ERR_GGUF_CLOSED", path: url });
     await assert.rejects(tensor.dequantize(), { code: "ERR_GGUF_CLOSED" });
     assert.throws(() => remote.metadata.get("x"), { code: "ERR_GGUF_CLOSED" });
     remote[Symbol.dispose]();
@@ -171,7 +171,7 @@ describe("a server that knows ranges", () => {
     expectSame(remote);
     assert.equal(requests[0]!.headers.authorization, "Bearer x");
     assert.equal(target.requests[0]!.headers.authorization, undefined);
-    assert.equal((await remote.tensor("output_norm.weight").fetchBytes()).length, 2048);
+    assert.equal((await remote.tensor("output_norm.weight").read()).length, 2048);
   });
 
   test("split models open as one", async () => {
@@ -341,7 +341,7 @@ describe("trouble that passes", () => {
       );
     });
     const remote = await openRemote(url);
-    assert.equal(hash(await remote.tensor("t").fetchBytes()), hash(bytes));
+    assert.equal(hash(await remote.tensor("t").read()), hash(bytes));
     assert.ok(requests.length > 1 + 5, `${requests.length} requests`);
   });
 
@@ -354,7 +354,7 @@ describe("trouble that passes", () => {
     expectSame(remote);
     assert.equal(requests.length, 3);
     failures = 2;
-    assert.equal((await remote.tensor("output_norm.weight").fetchBytes()).length, 2048);
+    assert.equal((await remote.tensor("output_norm.weight").read()).length, 2048);
     assert.equal(requests.length, 6);
   });
 
@@ -510,11 +510,11 @@ describe("trouble that stays", () => {
     await assert.rejects(openAt(rangesOf(cut)), is("ERR_GGUF_TRUNCATED", /runs past the end/));
     const remote = await openAt(rangesOf(cut), { partial: true });
     assert.equal(
-      (await remote.tensor("token_embd.weight").fetchBytes()).length,
+      (await remote.tensor("token_embd.weight").read()).length,
       local.tensor("token_embd.weight").byteLength,
     );
     await assert.rejects(
-      remote.tensor("output_norm.weight").fetchBytes(),
+      remote.tensor("output_norm.weight").read(),
       is("ERR_GGUF_TRUNCATED", /the file ends at/),
     );
   });
@@ -566,13 +566,13 @@ describe("a file that changes", () => {
   for (const [name, handler, message] of cases) {
     test(name, async () => {
       const remote = await openAt(handler);
-      await assert.rejects(remote.tensor("output_norm.weight").fetchBytes(), is("ERR_GGUF_CHANGED", message));
+      await assert.rejects(remote.tensor("output_norm.weight").read(), is("ERR_GGUF_CHANGED", message));
     });
   }
   test("a weak ETag is compared, but never sent in if-range, which it cannot match", async () => {
     const { url, requests } = await serve(rangesOf(content, { etag: 'W/"a"' }));
     const remote = await openRemote(url);
-    await remote.tensor("output_norm.weight").fetchBytes();
+    await remote.tensor("output_norm.weight").read();
     assert.equal(requests.length, 2);
     assert.equal(requests[1]!.headers["if-range"], undefined);
   });
@@ -678,7 +678,7 @@ describe("hostile servers", () => {
       response.writeHead(206, { "content-range": `bytes ${first}-${last}/${size}` });
       response.end(Buffer.concat([start, Buffer.alloc(1 << 20)]).subarray(first, last + 1));
     });
-    await assert.rejects(remote.tensor("t").fetchBytes(), { code: "ERR_GGUF_RANGE" });
+    await assert.rejects(remote.tensor("t").read(), { code: "ERR_GGUF_RANGE" });
     await assert.rejects(remote.tensor("t").dequantize(), { code: "ERR_GGUF_RANGE" });
   });
 });
@@ -723,7 +723,7 @@ describe("aborting", () => {
     );
     const tensor = remote.tensor("blk.0.ffn_up.weight");
     stuck = true;
-    await assert.rejects(tensor.fetchBytes({ signal: abortSoon() }), reason);
+    await assert.rejects(tensor.read({ signal: abortSoon() }), reason);
     await assert.rejects(tensor.dequantize({ signal: abortSoon() }), reason);
     await assert.rejects(tensor.dequantize({ signal: AbortSignal.abort(reason) }), reason);
     stuck = false;
@@ -732,7 +732,7 @@ describe("aborting", () => {
       throw failure;
     };
     await assert.rejects(tensor.dequantize({ onProgress }), failure);
-    assert.equal((await tensor.fetchBytes()).length, tensor.byteLength);
+    assert.equal((await tensor.read()).length, tensor.byteLength);
   });
 });
 
@@ -799,7 +799,7 @@ describe("nginx", {
 
       writeFileSync(path, content);
       utimesSync(path, 1, 1);
-      await assert.rejects(remote.tensor("token_embd.weight").fetchBytes(), is("ERR_GGUF_CHANGED", /ETag/));
+      await assert.rejects(remote.tensor("token_embd.weight").read(), is("ERR_GGUF_CHANGED", /ETag/));
     } finally {
       const ended = once(server, "exit");
       server.kill();
@@ -828,14 +828,14 @@ test("wrong arguments", async () => {
   await refuses(openRemote(url, { splits: 5 as never }));
   await refuses(openRemote(url, { partial: 5 as never }));
   await assert.rejects(openRemote(url, { headers: { "not a header": "x" } }), TypeError);
-  await refuses(tensor.fetchBytes(5 as never));
-  await refuses(tensor.fetchBytes({ start: "1" as never }));
-  await refuses(tensor.fetchBytes({ signal: 5 as never }));
+  await refuses(tensor.read(5 as never));
+  await refuses(tensor.read({ start: "1" as never }));
+  await refuses(tensor.read({ signal: 5 as never }));
   await refuses(tensor.dequantize({ out: [] as never }));
   await refuses(tensor.dequantize({ onProgress: 5 as never }));
-  await refuses(tensor.fetchBytes({ start: 10_000 }), "ERR_GGUF_RANGE");
-  await refuses(tensor.fetchBytes({ start: 2, end: 1 }), "ERR_GGUF_RANGE");
-  await refuses(remote.tensor("token_embd.weight").fetchBytes({ start: 1 }), "ERR_GGUF_RANGE");
+  await refuses(tensor.read({ start: 10_000 }), "ERR_GGUF_RANGE");
+  await refuses(tensor.read({ start: 2, end: 1 }), "ERR_GGUF_RANGE");
+  await refuses(remote.tensor("token_embd.weight").read({ start: 1 }), "ERR_GGUF_RANGE");
   assert.throws(() => remote.tensor("none"), { code: "ERR_GGUF_TENSOR_NOT_FOUND" });
   const odd = await openAt(
     rangesOf(
@@ -845,6 +845,6 @@ test("wrong arguments", async () => {
       }),
     ),
   );
-  await refuses(odd.tensor("o").fetchBytes(), "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refuses(odd.tensor("o").read(), "ERR_GGUF_UNSUPPORTED_TYPE");
   await refuses(odd.tensor("o").dequantize(), "ERR_GGUF_UNSUPPORTED_TYPE");
 });

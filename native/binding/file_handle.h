@@ -119,6 +119,8 @@ class FileHandle {
 
 /** The entry point for the stored bytes of a tensor. */
 napi_value tensor_bytes(const Call& call);
+/** The entry point that copies some of them into an array of the caller's. */
+napi_value read_tensor_bytes(const Call& call);
 
 /**
  * Makes `data` (`n_bytes` of `array`, a Uint8Array) usable by other threads as long as `hold` exists: in

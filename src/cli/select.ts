@@ -1,5 +1,5 @@
 /** Which tensors the arguments of a command mean. */
-import { GgufError, type GgufModel, type GgufTensorInfo, ggmlTypes } from "../index";
+import { GgufError, type GgufModel, type GgufModelTensor, ggmlTypes } from "../index";
 import { globMatcher, isGlob } from "./glob";
 
 /**
@@ -7,7 +7,7 @@ import { globMatcher, isGlob } from "./glob";
  * tensor or else a glob, and has to name at least one. Those that a glob of `exclude` matches are left out.
  * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND
  */
-export function selectTensors<T extends GgufTensorInfo>(
+export function selectTensors<T extends GgufModelTensor>(
   file: GgufModel<T>,
   path: string,
   patterns: readonly string[] | undefined,
@@ -39,6 +39,6 @@ function nothingLeft(path: string, detail: string): GgufError {
 }
 
 /** Whether a tensor's type is one that can be turned into numbers. */
-export function canDequantize({ type }: GgufTensorInfo): boolean {
+export function canDequantize({ type }: GgufModelTensor): boolean {
   return Object.hasOwn(ggmlTypes, type);
 }

@@ -1,9 +1,10 @@
 /** Memory that the addon owns: for outputs that are kept, and what becomes of it. */
 
+import { dtypeNumber } from "../decode/kernels";
+import type { Dequantized, DType } from "../decode/options";
+import { checkDType } from "../decode/request";
 import { invalidArgType } from "../errors";
 import { native } from "../native";
-import { dtypeNumber } from "./dequantize";
-import { checkDType, type Dequantized, type DType } from "./options";
 
 /**
  * A zeroed array of `length` elements in memory that the addon owns: of huge pages where the system has them, and safe

@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type NativeKeys, native } from "../native";
-import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
+import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
 import type { ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
 
 /** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
@@ -70,9 +70,6 @@ export type GgufValueType =
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
 
-/** Makes the metadata of an open file. @internal */
-export let createMetadata: (file: OpenFile) => GgufMetadata;
-
 /**
  * The metadata of a file, in file order. Values are decoded on request. Strings and numbers are decoded once and
  * kept; an array is decoded anew by every call, so it is the caller's to change, and to keep if it is needed again.
@@ -85,13 +82,14 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   #index: Map<string, number> | undefined;
   readonly #scalars = new Map<number, string | number | bigint | boolean>();
 
-  static {
-    createMetadata = (file) => new GgufMetadata(PRIVATE, file);
+  private constructor(file: OpenFile) {
+    checkOpenFile(file, "metadata come with an open file");
+    this.#file = file;
   }
 
-  private constructor(key: typeof PRIVATE, file: OpenFile) {
-    if (key !== PRIVATE) throw illegalConstructor("metadata comes with a GgufFile");
-    this.#file = file;
+  /** @internal */
+  static of(file: OpenFile): GgufMetadata {
+    return new GgufMetadata(file);
   }
 
   /** How many keys there are. */

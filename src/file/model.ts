@@ -3,19 +3,20 @@
 /** What an open model is, in one file or several, on this machine or elsewhere. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
-import { closeFile, handleOf, illegalConstructor, type OpenFile, PRIVATE } from "./handle";
-import { createMetadata, type GgufMetadata } from "./metadata";
-import type { GgufTensorInfo } from "./tensor-info";
+import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
+import { GgufMetadata } from "./metadata";
+import type { GgufModelTensor } from "./model-tensor";
 
 // Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
 
 /**
- * An open model: metadata, and tensors of type `T`. Of a split model, metadata, version, byte order and alignment are
+ * An open model: what a `GgufFile` and a `RemoteGgufFile` have in common, so that one function can read both. Its
+ * metadata are at hand; the data of its tensors, of type `T`, come asynchronously. Of a split model, metadata, version, byte order and alignment are
  * those of its first file, and the tensors those of all.
  */
-export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable {
+export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> implements Disposable {
   /** In the order of the shards; one, where the model is not split. */
   readonly #files: readonly OpenFile[];
   readonly #listTensors: () => Map<string, T>;
@@ -23,15 +24,11 @@ export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable 
   #tensors: Map<string, T> | undefined;
 
   /** @internal */
-  protected constructor(
-    key: typeof PRIVATE,
-    files: readonly [OpenFile, ...OpenFile[]],
-    listTensors: () => Map<string, T>,
-  ) {
-    if (key !== PRIVATE) throw illegalConstructor("use open, openSync, parse or openRemote");
+  protected constructor(files: readonly [OpenFile, ...OpenFile[]], listTensors: () => Map<string, T>) {
+    for (const file of files ?? [undefined]) checkOpenFile(file, "use open, openSync, parse or openRemote");
     this.#files = files;
     this.#listTensors = listTensors;
-    this.#metadata = createMetadata(files[0]);
+    this.#metadata = GgufMetadata.of(files[0]);
   }
 
   /** The version of the format: 1, 2 or 3. */

@@ -1,13 +1,14 @@
 /** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
-import { abortable, checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import { checkBoolean, checkOptions, checkSignal } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native } from "../native";
-import { type OpenFile, openedFile, PRIVATE } from "./handle";
+import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
-import { createTensors, type GgufTensor } from "./tensor";
+import { GgufTensor } from "./tensor";
 
 /** Options of {@link parse}. */
 export interface ParseOptions {
@@ -29,8 +30,6 @@ export interface OpenOptions extends ParseOptions {
   splits?: boolean | undefined;
 }
 
-let createFile: (files: [OpenFile, ...OpenFile[]]) => GgufFile;
-
 /**
  * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
  * with `using`; a file that is no longer referenced, nor any of its tensors or views, is closed by the garbage
@@ -40,12 +39,13 @@ let createFile: (files: [OpenFile, ...OpenFile[]]) => GgufFile;
  * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
  */
 export class GgufFile extends GgufModel<GgufTensor> {
-  static {
-    createFile = (files) => new GgufFile(PRIVATE, files);
+  private constructor(files: [OpenFile, ...OpenFile[]]) {
+    super(files, () => joinTensors(files, GgufTensor.list));
   }
 
-  private constructor(key: typeof PRIVATE, files: [OpenFile, ...OpenFile[]]) {
-    super(key, files, () => joinTensors(files, createTensors));
+  /** @internal */
+  static of(files: [OpenFile, ...OpenFile[]]): GgufFile {
+    return new GgufFile(files);
   }
 }
 
@@ -62,8 +62,8 @@ export class GgufFile extends GgufModel<GgufTensor> {
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const name = checkPath(path);
   const { read, partial, splits } = checkOpenOptions(options);
-  const open = (file: string): OpenFile => openedFile(native.open(file, read, partial), file);
-  return createFile(openEachSync(shardsOf(name, splits, siblingPath), open));
+  const open = (file: string): OpenFile => new OpenFile(native.open(file, read, partial), file);
+  return GgufFile.of(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
 
 /**
@@ -80,9 +80,9 @@ export async function open(
   const signal = checkSignal(options?.signal);
   const open = async (file: string): Promise<OpenFile> => {
     signal?.throwIfAborted();
-    return openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+    return new OpenFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
   };
-  return createFile(await openEach(shardsOf(name, splits, siblingPath), open, signal));
+  return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
 
 /**
@@ -95,7 +95,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   if (!types.isUint8Array(view))
     throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
   const partial = checkBoolean("options.partial", checkOptions(options).partial, false);
-  return createFile([openedFile(native.parse(view, partial), undefined)]);
+  return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
 }
 
 /** A path that was given as such, or as a `file:` URL. */

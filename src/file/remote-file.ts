@@ -1,12 +1,12 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { checkBoolean, checkOptions, checkSignal } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
-import { openedFile, PRIVATE } from "./handle";
+import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
-import { createRemoteTensors, type RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
+import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
 import { joinTensors, openEach, shardsOf, siblingPath } from "./splits";
 
 /** Options of {@link openRemote}. */
@@ -26,19 +26,18 @@ export interface RemoteOptions {
 /** At first, what holds the header of most files without a vocabulary, and a good part of the others'. */
 const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20 };
 
-let createFile: (files: [RemoteOpenFile, ...RemoteOpenFile[]]) => RemoteGgufFile;
-
 /**
  * A GGUF file on a server, or all files of a split model as one: what a `GgufFile` has, with tensors that are fetched
  * when they are asked for. It holds no connection; `close()` frees the header.
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
-  static {
-    createFile = (files) => new RemoteGgufFile(PRIVATE, files);
+  private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
+    super(files, () => joinTensors(files, RemoteGgufTensor.list));
   }
 
-  private constructor(key: typeof PRIVATE, files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
-    super(key, files, () => joinTensors(files, createRemoteTensors));
+  /** @internal */
+  static of(files: [RemoteOpenFile, ...RemoteOpenFile[]]): RemoteGgufFile {
+    return new RemoteGgufFile(files);
   }
 }
 
@@ -69,9 +68,9 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   const open = async (shard: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
     const source = new HttpSource(new URL(shard), given ?? fetch, sentHeaders);
     const { handle } = await readHeader(source, HEADER_LIMITS, isPartial, stop);
-    return { ...openedFile(handle, source.path), source };
+    return Object.assign(new OpenFile(handle, source.path), { source });
   };
-  return createFile(await openEach(shards, open, checkedSignal));
+  return RemoteGgufFile.of(await openEach(shards, open, checkedSignal));
 }
 
 function checkUrl(url: unknown): string {

@@ -4,11 +4,12 @@
  * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
  * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
  */
-import { forEachConcurrently } from "../concurrent";
+
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
+import { forEachConcurrently } from "../source/concurrent";
 import { closeFile, type OpenFile } from "./handle";
-import { createMetadata } from "./metadata";
+import { GgufMetadata } from "./metadata";
 
 /** The keys that make a file a shard. */
 export const SPLIT_NO = "split.no";
@@ -200,7 +201,7 @@ function readSplit(file: OpenFile): Split | undefined {
 function readNumber(file: OpenFile, key: string): number {
   let value: number | undefined;
   try {
-    value = createMetadata(file).number(key);
+    value = GgufMetadata.of(file).number(key);
   } catch (error) {
     const code: GgufErrorCode[] = ["ERR_GGUF_METADATA_TYPE", "ERR_GGUF_METADATA_RANGE"];
     if (error instanceof GgufError && code.includes(error.code as GgufErrorCode)) {
@@ -237,7 +238,7 @@ function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): 
     throw foreign(`it is of a model of ${found.tensors} tensors (${SPLIT_TENSORS}), not of ${split.tensors}`);
   }
   if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order differs");
-  const [ours, theirs] = [given, file].map((each) => createMetadata(each).get("general.architecture"));
+  const [ours, theirs] = [given, file].map((each) => GgufMetadata.of(each).get("general.architecture"));
   if (ours !== undefined && theirs !== undefined && ours !== theirs) {
     throw foreign(`its architecture is ${theirs}, not ${ours}`);
   }

@@ -3,7 +3,7 @@
  * file that was opened, or it is an error. No more than these bytes is kept.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { abortable } from "../decode/options";
+import { abortable } from "../abortable";
 import { GgufError } from "../errors";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";

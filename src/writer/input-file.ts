@@ -1,5 +1,5 @@
 /** Files that are copied from. Each is opened once, so that its header and its data are of the same file. */
-import { closeFile, type OpenFile, openedFile } from "../file/handle";
+import { closeFile, OpenFile } from "../file/handle";
 import { openEach, shardsOf, siblingPath } from "../file/splits";
 import { type FileAccess, FileSource } from "../source/file";
 import { type HeaderLimits, readHeader } from "../source/header";
@@ -33,7 +33,7 @@ export async function openInput(
   const source = await FileSource.open(path, access);
   try {
     const { handle, bytes } = await readHeader(source, HEADER_LIMITS, false, signal);
-    const file = openedFile(handle, path);
+    const file = new OpenFile(handle, path);
     const header = new RawHeader(file, bytes);
     const dataOffset = Math.min(file.info.dataOffset, source.byteLength);
     return Object.assign(file, { path, source, header, dataOffset });

@@ -4,7 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { abortable, type checkProgress, type checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import type { checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgValue } from "../errors";
 import { destinationOf } from "./destination";
 

@@ -1,8 +1,8 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
-import { createMetadata, type GgufMetadata } from "../file/metadata";
+import { GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
 import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
 import { closeInput, extentPieces, type InputFile, openInput } from "./input-file";
@@ -115,7 +115,7 @@ export async function setMetadata(
 function changedHeader(input: InputFile, changes: Iterable<readonly [string, MetadataChange]>): Uint8Array {
   const { header } = input;
   const entries = header.entries();
-  const metadata = createMetadata(input);
+  const metadata = GgufMetadata.of(input);
   const alignmentBefore = entries.get(ALIGNMENT_KEY);
   for (const [key, change] of changes) {
     checkKey(key);

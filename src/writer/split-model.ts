@@ -1,6 +1,6 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { checkPath } from "../file/open";
 import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../file/splits";

@@ -1,6 +1,6 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { checkPath } from "../file/open";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
-import { dtypeBytes } from "../../decode/options";
+import { dtypeBytes } from "../../decode/request";
 import { type DType, type GgmlType, GgufTensor, ggmlTypes, type RemoteGgufTensor } from "../../index";
 import type { Output } from "../../writer/output-file";
 import { expectPositionals, oneOf, parse, UsageError } from "../args";

@@ -3,7 +3,7 @@ import {
   GgufError,
   type GgufFile,
   type GgufModel,
-  type GgufTensorInfo,
+  type GgufModelTensor,
   type RemoteGgufFile,
 } from "../../index";
 import { expectPositionals, parse } from "../args";
@@ -51,10 +51,10 @@ Examples:
 export interface View {
   /** As it may be shown. */
   path: string;
-  file: GgufModel<GgufTensorInfo>;
+  file: GgufModel<GgufModelTensor>;
   sections: { summary: boolean; tensors: boolean; metadata: boolean };
   /** Those that the filter lets through. */
-  tensors: readonly GgufTensorInfo[];
+  tensors: readonly GgufModelTensor[];
   keys: readonly string[];
 }
 
@@ -74,7 +74,7 @@ async function run(args: string[]): Promise<number> {
   const opening = { splits: !values["no-splits"], headers: values.header };
   const { file, trouble } = await openWhatIsThere(path, opening);
   try {
-    const tensors = Array.from<GgufTensorInfo>(file.tensors.values()).filter(({ name }) => matches(name));
+    const tensors = Array.from<GgufModelTensor>(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
     const view = { path: shownPath(path), file, sections, tensors, keys };
     if (values.json) writeJson(view, printJsonText);
@@ -103,7 +103,7 @@ async function openWhatIsThere(
 
 /** Tensors, weights and bytes of each type, the largest first. */
 export function typeTotals(
-  tensors: Iterable<GgufTensorInfo>,
+  tensors: Iterable<GgufModelTensor>,
 ): Map<string, { tensors: number; elements: number; bytes: number }> {
   const totals = new Map<string, { tensors: number; elements: number; bytes: number }>();
   for (const { type, elementCount, byteLength } of tensors) {

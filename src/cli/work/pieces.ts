@@ -4,8 +4,8 @@ import {
   type Dequantized,
   type DType,
   type GgufFile,
+  type GgufModelTensor,
   type GgufTensor,
-  type GgufTensorInfo,
 } from "../../index";
 
 /** A model that every thread opens for itself. */
@@ -23,7 +23,7 @@ export interface Part {
 }
 
 /** A tensor in a file or on a server. */
-export type DecodableTensor = GgufTensorInfo & Pick<GgufTensor, "dequantize">;
+export type DecodableTensor = GgufModelTensor & Pick<GgufTensor, "dequantize">;
 
 /** What one task of a worker is about: enough to make its round trip cheap, little enough to share work out evenly. */
 const TASK_ELEMENTS = 2 ** 22;
