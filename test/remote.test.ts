@@ -4,9 +4,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type GgufError, openRemote, parse, type RemoteGgufFile, type RemoteOptions } from "gguf-native";
 import { emulated } from "./support/emulated";
 import { arr, i32, str, u16, u32, writeGguf } from "./support/gguf-writer";
@@ -215,7 +219,132 @@ describe("a server that knows ranges", () => {
   });
 });
 
+describe("models of many shards", () => {
+  /** The content of shard `no` of `count`, each with one tensor. */
+  const shard = (no: number, count: number) =>
+    writeGguf({
+      metadata: [
+        ["split.no", u16(no)],
+        ["split.count", u16(count)],
+        ["split.tensors.count", i32(count)],
+      ],
+      tensors: [{ name: `t${no}`, type: 24, shape: [1], bytes: Uint8Array.of(no) }],
+    });
+  const noOf = (request: IncomingMessage) => Number(/-(\d{5})-of-/.exec(request.url!)![1]) - 1;
+  const digits = (number: number) => String(number).padStart(5, "0");
+  const modelUrl = (url: string, no: number, count: number) =>
+    url.replace("model.gguf", `model-${digits(no + 1)}-of-${digits(count)}.gguf`);
+
+  test("open eight at a time, once the first has named them", async () => {
+    let inFlight = 0;
+    let most = 0;
+    let before = 0;
+    const { url, requests } = await serve((request, response) => {
+      inFlight++;
+      most = Math.max(most, inFlight);
+      if (requests.length === 2) before = inFlight;
+      setTimeout(() => {
+        inFlight--;
+        answerRange(request, response, shard(noOf(request), 20));
+      }, 50);
+    });
+    const remote = await openRemote(modelUrl(url, 11, 20));
+    assert.deepEqual(
+      [...remote.tensors.keys()],
+      Array.from({ length: 20 }, (_, no) => `t${no}`),
+    );
+    assert.deepEqual(
+      remote.paths,
+      Array.from({ length: 20 }, (_, no) => modelUrl(url, no, 20)),
+    );
+    assert.equal(noOf(requests[0]!), 11);
+    assert.equal(before, 1); // the second was sent after the first was answered
+    assert.equal(requests.length, 20);
+    assert.equal(most, 8);
+  });
+
+  test("the first bad one is reported, whichever is noticed first, and the others are not waited for", async () => {
+    const { url, requests } = await serve((request, response) => {
+      const no = noOf(request);
+      if (no === 1) answerRange(request, response, shard(no, 500));
+      else if (no === 2) setTimeout(() => response.writeHead(404).end(), 100);
+      else if (no === 3) response.writeHead(403).end();
+      else if (no === 4) answerRange(request, response, shard(3, 500));
+      else if (no < 2) setTimeout(() => answerRange(request, response, shard(no, 500)), 200);
+      // There is no answer to the others.
+    });
+    await assert.rejects(openRemote(modelUrl(url, 1, 500)), is("ERR_GGUF_OPEN", /shard 3 of 500/, 404));
+    assert.ok(requests.length <= 1 + 9, `${requests.length} requests`);
+  });
+
+  test("aborting stops all of them", async () => {
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const { url, requests } = await serve((request, response) => {
+      if (noOf(request) === 0) answerRange(request, response, shard(0, 20));
+      else if (requests.length === 9) setTimeout(() => controller.abort(reason), 20);
+    });
+    await assert.rejects(openRemote(modelUrl(url, 0, 20), { signal: controller.signal }), reason);
+    assert.equal(requests.length, 9);
+  });
+
+  test("keep no more memory than their headers need", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const count = 200;
+    // Behind each header come data, which the first request brings along.
+    const rest = new Uint8Array(600 << 10);
+    const { url } = await serve((request, response) => {
+      const no = noOf(request);
+      answerRange(request, response, Buffer.concat([shard(no, count), rest]));
+    });
+    const used = async () => {
+      for (let i = 0; i < 5; i++) {
+        await setImmediate();
+        collect();
+      }
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = await used();
+    const remote = await openRemote(modelUrl(url, 0, count));
+    const perShard = ((await used()) - before) / count;
+    assert.equal(remote.tensors.size, count);
+    assert.ok(perShard < 32 << 10, `${perShard} bytes for each shard`);
+  });
+});
+
 describe("trouble that passes", () => {
+  for (const status of [408, 429, 500, 502, 503, 504, 507, 520]) {
+    test(`${status}, which is tried again`, async () => {
+      const { url, requests } = await serve((request, response) =>
+        requests.length === 1 ? response.writeHead(status).end() : answerRange(request, response, content),
+      );
+      expectSame(await openRemote(url));
+      assert.equal(requests.length, 2);
+    });
+  }
+
+  test("failures are counted anew after progress", async () => {
+    const bytes = new Uint8Array(10 << 20).map((_, i) => i >> 10);
+    const file = writeGguf({ tensors: [{ name: "t", type: 24, shape: [bytes.length], bytes }] });
+    const { url, requests } = await serve((request, response) => {
+      const [first, last] = rangeOf(request);
+      const end = Math.min(last + 1, file.length);
+      if (end - first <= 1.5 * 2 ** 20) return answerRange(request, response, file);
+      response.writeHead(206, {
+        "content-range": `bytes ${first}-${end - 1}/${file.length}`,
+        "content-length": end - first,
+      });
+      // What has not been read when the connection breaks is lost: it is given some time.
+      response.write(file.subarray(first, first + 1.5 * 2 ** 20), () =>
+        setTimeout(() => response.destroy(), 50),
+      );
+    });
+    const remote = await openRemote(url);
+    assert.equal(hash(await remote.tensor("t").read()), hash(bytes));
+    assert.ok(requests.length > 1 + 5, `${requests.length} requests`);
+  });
+
   test("500 twice, then good", async () => {
     let failures = 2;
     const { url, requests } = await serve((request, response) =>
@@ -270,6 +399,29 @@ describe("trouble that passes", () => {
     });
     assert.ok(Date.now() - started >= 990);
   });
+
+  test("until a date as well, by the clock of the server", async () => {
+    let first = true;
+    const started = Date.now();
+    await openAt((request, response) => {
+      if (!first) return answerRange(request, response, content);
+      first = false;
+      const date = "Mon, 01 Jan 2001 00:00:00 GMT";
+      response.writeHead(503, { date, "retry-after": "Mon, 01 Jan 2001 00:00:01 GMT" }).end();
+    });
+    assert.ok(Date.now() - started >= 990);
+  });
+
+  test("what is neither seconds nor a date in the future is not waited for", async () => {
+    const values = ["soon", "-1", "Mon, 01 Jan 2001 00:00:00 GMT"];
+    const started = Date.now();
+    await openAt((request, response) => {
+      const value = values.pop();
+      if (value === undefined) return answerRange(request, response, content);
+      response.writeHead(503, { "retry-after": value }).end();
+    });
+    assert.ok(Date.now() - started < 9_000);
+  });
 });
 
 describe("trouble that stays", () => {
@@ -280,6 +432,8 @@ describe("trouble that stays", () => {
     [410, /removed/],
     [418, /answered 418/],
     [204, /answered 204/],
+    [501, /answered 501/],
+    [505, /answered 505/],
   ];
   for (const [status, message] of statuses) {
     test(`${status}, which is not tried again`, async () => {
@@ -415,6 +569,13 @@ describe("a file that changes", () => {
       await assert.rejects(remote.tensor("output_norm.weight").read(), is("ERR_GGUF_CHANGED", message));
     });
   }
+  test("a weak ETag is compared, but never sent in if-range, which it cannot match", async () => {
+    const { url, requests } = await serve(rangesOf(content, { etag: 'W/"a"' }));
+    const remote = await openRemote(url);
+    await remote.tensor("output_norm.weight").read();
+    assert.equal(requests.length, 2);
+    assert.equal(requests[1]!.headers["if-range"], undefined);
+  });
   test("in the middle of a broken transfer", async () => {
     let requests = 0;
     const handler: Handler = (request, response) => {

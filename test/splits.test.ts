@@ -329,11 +329,16 @@ describe("refused", () => {
     }
   });
 
-  test("nothing stays open after a failure", { skip: process.platform !== "linux" && "needs /proc" }, () => {
+  test("nothing stays open after a failure", {
+    skip: process.platform !== "linux" && "needs /proc",
+  }, async () => {
     const { readdirSync } = require("node:fs") as typeof import("node:fs");
     const { paths } = model({ 2: null });
     const before = readdirSync("/proc/self/fd").length;
-    for (let i = 0; i < 50; i++) assert.throws(() => openSync(paths[0]!));
+    for (let i = 0; i < 50; i++) {
+      assert.throws(() => openSync(paths[0]!));
+      await assert.rejects(open(paths[0]!));
+    }
     assert.ok(readdirSync("/proc/self/fd").length <= before + 2);
   });
 });

@@ -4,9 +4,10 @@
  * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
  * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
  */
+
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
-import { mapConcurrently } from "../source/concurrent";
+import { forEachConcurrently } from "../source/concurrent";
 import { closeFile, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 
@@ -18,7 +19,7 @@ export const SPLIT_TENSORS = "split.tensors.count";
 /** The most shards that five digits can count. */
 export const MAX_SHARDS = 99_999;
 
-/** The most shards that are being opened at a time. */
+/** How many shards are opened at a time. */
 const MAX_OPENING = 8;
 
 /** How to open just one of the files. */
@@ -34,7 +35,7 @@ export interface ShardNumber {
   count: number;
 }
 
-/** What a shard's metadata say. */
+/** What the metadata of a shard says. */
 interface Split {
   no: number;
   count: number;
@@ -64,16 +65,16 @@ export function siblingPath(path: string, no: number, count: number): string | u
 /** A file of a model that is to be opened. */
 export interface Shard<F extends OpenFile> {
   readonly place: string;
-  /** Whether the file that was opened there is the right one; throws where it is not. */
+  /** Throws unless the file that was opened there belongs to the model. */
   check(file: F): void;
-  /** What to throw where it cannot be opened. */
+  /** What to throw if it cannot be opened. */
   explain(error: unknown): unknown;
 }
 
 /**
- * Names the files of a model: first the one at `place`, then, once it is handed that, all others together. Handed these
- * in the order in which it named them, it returns all files in the order of the shards: just the one at `place` where
- * that is no split model, or with `splits` false. {@link openEach} and {@link openEachSync} open the files.
+ * Says which files of a model to open: first the one at `place`; then, once it is given that file, all others together.
+ * Given these, in the same order, it returns all files in the order of the shards. That is just the first one if it is
+ * not a shard, or if `splits` is false. {@link openEach} and {@link openEachSync} open the files.
  */
 export function* shardsOf<F extends OpenFile>(
   place: string,
@@ -99,7 +100,7 @@ export function* shardsOf<F extends OpenFile>(
   return shards as [F, ...F[]];
 }
 
-/** Opens what {@link shardsOf} names. Nothing stays open where that fails. */
+/** Opens the files that {@link shardsOf} names. If one fails, none stays open. */
 export function openEachSync<F extends OpenFile>(
   shards: ReturnType<typeof shardsOf<F>>,
   open: (place: string) => F,
@@ -127,8 +128,8 @@ export function openEachSync<F extends OpenFile>(
 }
 
 /**
- * The same with files that take time to open, several at a time. What is thrown is about the first bad shard, in their
- * order.
+ * The same, several files at a time. The error is that of the first bad shard in their order, whichever is noticed
+ * first.
  */
 export async function openEach<F extends OpenFile>(
   shards: ReturnType<typeof shardsOf<F>>,
@@ -137,21 +138,20 @@ export async function openEach<F extends OpenFile>(
   close: (file: F) => void | Promise<void> = closeFile,
 ): Promise<[F, ...F[]]> {
   const opened: F[] = [];
-  const openShard = async ({ place, check, explain }: Shard<F>, stop: AbortSignal): Promise<F> => {
-    let file: F;
-    try {
-      file = await open(place, stop);
-    } catch (error) {
-      throw explain(error);
-    }
-    opened.push(file);
-    check(file);
-    return file;
-  };
   try {
     let step = shards.next();
     while (!step.done) {
-      step = shards.next(await mapConcurrently(step.value, MAX_OPENING, signal, openShard));
+      const files: F[] = [];
+      const numbered = step.value.entries();
+      await forEachConcurrently(numbered, MAX_OPENING, signal, async ([i, shard], stop) => {
+        const file = await open(shard.place, stop).catch((error) => {
+          throw shard.explain(error);
+        });
+        opened.push(file);
+        shard.check(file);
+        files[i] = file;
+      });
+      step = shards.next(files);
     }
     return step.value;
   } catch (error) {
@@ -186,7 +186,7 @@ function isMissing({ cause }: GgufError): boolean {
   return code === "ENOENT" || status === 404;
 }
 
-/** What the metadata say of the shard; undefined for a file that is not one of several. */
+/** What the metadata says of the shard; undefined for a file that is not one of several. */
 function readSplit(file: OpenFile): Split | undefined {
   if (!file.info.isSplit) return undefined;
   const count = readNumber(file, SPLIT_COUNT);

@@ -33,7 +33,7 @@ export class FileSource implements Source {
     const mode = access === "r" ? constants.O_RDONLY : constants.O_RDWR;
     const handle = await open(path, mode | NO_WAITING).catch(async (cause) => {
       if (access === "r") throw systemFailure("ERR_GGUF_OPEN", "cannot open the file", path, cause);
-      // What cannot be read either is reported as that.
+      // A file that cannot even be read is ERR_GGUF_OPEN.
       await (await FileSource.open(path)).close();
       throw systemFailure("ERR_GGUF_WRITE", "cannot be written", path, cause);
     });
@@ -75,8 +75,8 @@ export class FileSource implements Source {
   }
 
   /**
-   * The path has to lead to the same file still, of the same size and time. (As long as the handle is open, no other
-   * file can have its number.)
+   * The path must still lead to the same file, of the same size and time. While the handle is open, no other file can
+   * have its inode.
    */
   async check(): Promise<void> {
     const now = await stat(this.path, { bigint: true }).catch(() => undefined);

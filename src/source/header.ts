@@ -19,7 +19,7 @@ export interface ReadHeader {
 }
 
 /**
- * Reads and parses the header, and nothing behind it but what the last step brings along.
+ * Reads the header in growing steps, and parses it. The last step may read some of what follows it as well.
  *
  * @param partial accept a file that is shorter than its header says
  * @throws GgufError as `open`
@@ -47,8 +47,8 @@ export async function readHeader(
 }
 
 /**
- * The handle keeps the memory that it was parsed from, all of it. Many shards have headers of a few hundred bytes: so
- * the header is parsed once more, from a copy of the right size.
+ * The handle keeps all the memory that it was parsed from, and many shards have headers of a few hundred bytes. So the
+ * header is parsed once more, from a copy of the right size.
  */
 function withoutSlack(
   source: Source,

@@ -1,6 +1,6 @@
 /**
- * A file behind a URL, read by HTTP ranges. Nothing that a server answers is believed: what arrives is what was asked
- * for, of the file that was asked for, or an error; and no more is kept than that.
+ * A file behind a URL, read by HTTP ranges. A server is not trusted: its answer is the bytes that were asked for, of the
+ * file that was opened, or it is an error. No more than these bytes is kept.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { abortable } from "../abortable";
@@ -97,10 +97,10 @@ export class HttpSource implements Source {
     const headers = new Headers(this.#headers);
     headers.set("range", `bytes=${begin}-${last}`);
     const etag = this.#state?.etag;
-    if (etag?.startsWith('"')) headers.set("if-range", etag); // weak ones never match
+    if (etag?.startsWith('"')) headers.set("if-range", etag); // a weak one never matches
 
     const response = await this.#send(headers, signal);
-    // Not waited for: what is left of an answer is of no interest.
+    // Not waited for: nobody needs the rest of an answer.
     const cancel = (): void => void response.body?.cancel().catch(() => undefined);
     let body: ReadableStreamDefaultReader<Uint8Array> | undefined;
     try {
@@ -118,7 +118,7 @@ export class HttpSource implements Source {
   async #send(headers: Headers, signal: AbortSignal | undefined): Promise<Response> {
     const sent = this.#fetch(this.#url, { headers, redirect: "follow", signal: signal ?? null });
     try {
-      // A fetch of the caller's own may not know signals.
+      // The caller's own fetch may ignore signals.
       return await abortable(sent, signal, (response) => response.body?.cancel());
     } catch (error) {
       throw signal?.aborted ? error : this.#broken("the request failed", error);
@@ -146,11 +146,11 @@ export class HttpSource implements Source {
     }
   }
 
-  /** Checks the head of an answer; returns how many bytes it is to bring. */
+  /** Checks the head of an answer; returns how many bytes its body must have. */
   #check(response: Response, begin: number, last: number): number {
     const { status } = response;
     const range = response.headers.get("content-range");
-    // Of an empty file there are no ranges: servers say so in two ways.
+    // An empty file has no ranges. Servers say so in two ways.
     const isEmpty =
       status === 416
         ? range === "bytes */0"
@@ -227,8 +227,8 @@ export class HttpSource implements Source {
     const reason = (error as { cause?: unknown }).cause ?? error;
     const { code, message } = reason as { code?: unknown; message?: unknown };
     const detail = `${what}: ${message || code || String(reason)}`;
-    // Where fetch gives a cause without a code, the URL or a redirect broke a rule: one too many, a forbidden port or
-    // scheme. An error without either is of a fetch that says no more.
+    // A cause without a code means that the URL or a redirect broke a rule: too many redirects, a forbidden port or
+    // scheme. An error without a cause is from a fetch that tells no more.
     const isTransient = code === undefined ? reason === error : isTransientCode(code);
     return isTransient ? new Transient(detail, error) : this.#failed(detail, error);
   }

@@ -1,6 +1,6 @@
 /** Which failed requests are made again, and when. */
 
-/** So many failures in a row are reported. */
+/** After so many failures in a row, the last one is reported. */
 export const MAX_FAILURES = 5;
 
 const FIRST_PAUSE_MS = 200;
@@ -8,7 +8,7 @@ const FIRST_PAUSE_MS = 200;
 /** The longest pause, whatever a server asks for. */
 const MAX_PAUSE_MS = 10_000;
 
-/** Codes of network errors that may be gone at the next try. */
+/** Codes of network errors after which the next try may succeed. */
 const TRANSIENT_CODES = new Set([
   "ECONNRESET",
   "ECONNREFUSED",
@@ -39,8 +39,8 @@ export function isTransientCode(code: unknown): boolean {
 }
 
 /**
- * Whether a status may be gone at the next try: 408 (a request that took too long), 429 (too many requests), and 5xx, but
- * for two by which a server says that it never does what is asked: 501 (not implemented) and 505 (version of HTTP).
+ * Whether the next try may succeed: after 408 (request timeout), 429 (too many requests) and 5xx. Not after 501 (not
+ * implemented) and 505 (HTTP version not supported): there, the server never does what it is asked.
  */
 export function isTransientStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
@@ -50,12 +50,12 @@ export function isTransientStatus(status: number): boolean {
 export function retryAfterMs(headers: Headers): number {
   const value = headers.get("retry-after") ?? "";
   if (/^\d+$/.test(value)) return Number(value) * 1000;
-  // By the clock of the server, which may be wrong, where it tells the time.
+  // Where the server tells the time, its clock counts, which may differ from ours.
   const now = Date.parse(headers.get("date") ?? "") || Date.now();
   return Math.max(0, Date.parse(value) - now) || 0;
 }
 
-/** How long to wait after so many failures in a row: longer each time, and not as long as others do. */
+/** How long to wait after so many failures in a row: longer each time, with some chance, so that clients spread out. */
 export function pauseMs(failures: number, wantedMs: number): number {
   const backoff = FIRST_PAUSE_MS * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
   return Math.min(Math.max(backoff, wantedMs), MAX_PAUSE_MS);

@@ -5,8 +5,8 @@ import { GgufError } from "../errors";
 export type Arrived = (bytes: number) => void;
 
 /**
- * A file that was opened once. Everything that is read is of the file that was opened, as it was then; where that
- * cannot be, because it was changed or replaced, it is ERR_GGUF_CHANGED.
+ * A file that was opened once. Everything that is read is what the file had when it was opened; if it was changed or
+ * replaced since, that is ERR_GGUF_CHANGED.
  */
 export interface Source {
   /** What messages call it: a path, or a URL without its query. */
@@ -22,7 +22,8 @@ export interface Source {
   read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number>;
 
   /**
-   * To be called before what was read is relied upon, since a file can change unnoticed between two reads.
+   * Checks that the file is still what was opened. To be called before what was read is relied upon: a file can change
+   * between two reads, and `read` does not notice everything.
    * @throws GgufError ERR_GGUF_CHANGED
    */
   check(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Files that are copied from: opened once, so that their headers and their data are of the same file. */
+/** Files that are copied from. Each is opened once, so that its header and its data are of the same file. */
 import { closeFile, OpenFile } from "../file/handle";
 import { openEach, shardsOf, siblingPath } from "../file/splits";
 import { type FileAccess, FileSource } from "../source/file";

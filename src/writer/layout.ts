@@ -1,4 +1,4 @@
-/** Where everything in a file lies: the header in bytes, and the data of each tensor behind it. */
+/** Where everything is in a file: the header as bytes, and the data of each tensor after it. */
 import { GgufError } from "../errors";
 import { alignUp, HeaderBytes, type HeaderFormat, lengthBytes } from "./header-bytes";
 
@@ -8,10 +8,10 @@ export const ALIGNMENT_KEY = "general.alignment";
 /** What it is aligned to where that key is absent. */
 export const DEFAULT_ALIGNMENT = 32;
 
-/** The bytes that are handed on in one piece at most. */
+/** The most bytes that are handed on in one piece. */
 export const PIECE_BYTES = 4 << 20;
 
-/** What the header says of a tensor, but for its offset. */
+/** What the header says of a tensor, without its offset. */
 export interface TensorEntry {
   readonly name: string | Uint8Array;
   /** The number in the file. */
@@ -30,7 +30,7 @@ export interface Contents<T extends TensorEntry = TensorEntry> {
 }
 
 export interface Layout {
-  /** All that comes before the tensor data, but for the padding. */
+  /** All that comes before the tensor data, without the padding. */
   readonly header: Uint8Array;
   /** Where tensor data starts. */
   readonly dataOffset: number;

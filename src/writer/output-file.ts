@@ -68,14 +68,14 @@ export class OutputFile {
   static async #create(path: string): Promise<OutputFile> {
     const { path: target, existing, isReplaced } = await destinationOf(path);
     if (!isReplaced) throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
-    // Renaming would replace what its owner has write-protected.
+    // Renaming would replace even a file that its owner has write-protected.
     if (existing !== undefined) await access(target, constants.W_OK);
-    // Not made of the file's own name, which may be as long as names can be.
+    // Not derived from the file's own name, which may already be as long as names can be.
     const temporary = join(dirname(target), `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
     return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
   }
 
-  /** What is small is gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
+  /** Small pieces are gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
   async write(bytes: Uint8Array): Promise<void> {
     if (this.#gathered + bytes.length > GATHER_BYTES) await this.#flush();
     if (bytes.length > GATHER_BYTES) return this.#writeNow(bytes);
@@ -116,7 +116,7 @@ export class OutputFile {
   }
 }
 
-/** Has the new name survive a power cut, where a folder can be flushed. */
+/** Makes the new name survive a power cut, on systems where a folder can be flushed. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
   await folder?.sync().catch(() => undefined);
@@ -166,7 +166,7 @@ export async function writeOutputs(
     for (const file of files) await file.commit();
   } catch (error) {
     for (const file of files) await file.discard();
-    // Not waited for: what is asked for the next chunk may never answer.
+    // Not waited for: a source of chunks may never answer.
     for (const { chunks } of outputs) chunks.return().catch(() => undefined);
     throw error;
   }

@@ -1,7 +1,4 @@
-/**
- * A header as raw bytes: what is not changed is copied as it stands in the file, decoded by nobody. So text that is not
- * UTF-8 survives.
- */
+/** A header as raw bytes. What is not changed is copied without being decoded, so that text that is not UTF-8 survives. */
 import { GgufError } from "../errors";
 import { handleOf, indexNames, type OpenFile } from "../file/handle";
 import { native } from "../native";
@@ -51,7 +48,7 @@ export class RawHeader {
 
   /**
    * The tensors, in file order.
-   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type: how long its data is is not known
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type, whose data has an unknown length
    */
   tensors(): RawTensor[] {
     const { names, byteLengths, offsets, types, shapes, dimCounts } = native.tensors(handleOf(this.#file));
@@ -87,7 +84,7 @@ export class RawHeader {
       const length = width === 4 ? view.getUint32(at, little) : Number(view.getBigUint64(at, little));
       const nameBegin = at + width;
       const nameEnd = nameBegin + length;
-      // Behind the name: how many dimensions there are, these, the type and the offset.
+      // After the name: how many dimensions there are, these, the type and the offset.
       at = nameEnd + 4 + dims * width + 4 + 8;
       return { nameBegin, nameEnd, end: at };
     });

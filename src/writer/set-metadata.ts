@@ -66,7 +66,8 @@ export interface SetMetadataOptions extends WriteOptions {
  * @param changes by key: an object, or entries such as those of a Map
  * @returns whether it was done in place
  * @throws GgufError as `open`; ERR_GGUF_METADATA_TYPE and ERR_GGUF_METADATA_RANGE for a value that does not fit its type;
- *   ERR_GGUF_INVALID for another `general.alignment`, with which the tensor data would have to move; ERR_GGUF_WRITE
+ *   ERR_GGUF_INVALID for another `general.alignment`, with which the tensor data would have to move;
+ *   ERR_GGUF_CHANGED where the file changes meanwhile, or is replaced; ERR_GGUF_WRITE
  */
 export async function setMetadata(
   path: string | URL,

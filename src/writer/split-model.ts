@@ -17,7 +17,7 @@ import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } fr
 import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import { encodeEntry } from "./values";
 
-/** How large the files of {@link splitModel} may be; at least one of the limits has to be given. */
+/** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
 export interface SplitOptions extends WriteOptions {
   /** Most tensors of one file. */
   maxTensors?: number | undefined;
@@ -36,7 +36,8 @@ const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
  * @returns the paths of the files, in order
  * @throws TypeError for an `output` that ends in a folder: `dir/`
  * @throws GgufError as `open`; ERR_GGUF_RANGE for limits that make more than 99,999 files, or are none;
- *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
+ *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
  */
 export async function splitModel(
   source: string | URL,
@@ -75,7 +76,8 @@ export async function splitModel(
  * Writes one file of all files of a split model.
  *
  * @param source any of its files
- * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
+ *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
  */
 export async function mergeModel(
   source: string | URL,

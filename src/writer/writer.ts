@@ -60,7 +60,7 @@ export class GgufWriter {
   readonly #tensors = new Map<string, WrittenTensor>();
   #alignment = DEFAULT_ALIGNMENT;
 
-  /** @throws GgufError ERR_GGUF_INVALID for an alignment that is no power of two */
+  /** @throws GgufError ERR_GGUF_INVALID for an alignment that is not a power of two */
   constructor(options?: GgufWriterOptions) {
     const { alignment } = checkOptions(options);
     if (alignment === undefined) return;
@@ -84,7 +84,7 @@ export class GgufWriter {
    * @throws TypeError for what is no metadata value
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type than the declared one; ERR_GGUF_METADATA_RANGE
    *   for a number that does not fit in it; ERR_GGUF_INVALID for an empty or too long key, one that is set already, or an
-   *   alignment that is no power of two
+   *   alignment that is not a power of two
    */
   set(key: string, value: GgufInput, type?: GgufInputType): this {
     checkKey(key);
@@ -101,7 +101,7 @@ export class GgufWriter {
    *
    * @param name up to 63 bytes, which is what ggml reads
    * @param shape one to four dimensions; `shape[0]` is the contiguous one, whole blocks of the type
-   * @param data its bytes; see {@link TensorData}. What is in memory has to stay as it is until the file is written
+   * @param data its bytes; see {@link TensorData}. What is in memory must stay as it is until the file is written
    * @throws TypeError for an argument of the wrong type
    * @throws GgufError ERR_GGUF_INVALID for a name that is empty, too long or there already, or a shape that cannot be;
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_RANGE for data of another length than type and shape take
