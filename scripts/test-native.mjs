@@ -1,23 +1,38 @@
 // Builds and runs the C++ tests (GoogleTest):
 //
-//   node scripts/test-native.mjs [--sanitize] [--arm64] [--build-only] [GoogleTest options, such as --gtest_filter=Parse*]
+//   node scripts/test-native.mjs [--sanitize[=SANITIZERS]] [--arm64] [--build-only] [GoogleTest options, such as
+//                                --gtest_filter=Parse*]
 //
-// --sanitize   with AddressSanitizer and UndefinedBehaviorSanitizer
-// --arm64      cross-compiled, under qemu
+// --sanitize          with AddressSanitizer and UndefinedBehaviorSanitizer
+// --sanitize=thread   with ThreadSanitizer: only the tests of code that several threads run
+// --arm64             cross-compiled, under qemu
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { toolchainSetting } from "./build.mjs";
 import { fail, findClang, need, run } from "./commands.mjs";
-import { root } from "./paths.mjs";
+import { root, variantFolder } from "./paths.mjs";
 
-const ownOptions = ["--sanitize", "--arm64", "--build-only"];
-const options = new Set(process.argv.slice(2).filter((argument) => ownOptions.includes(argument)));
-const testArguments = process.argv.slice(2).filter((argument) => !ownOptions.includes(argument));
+const ownOption = /^--(sanitize(=.*)?|arm64|build-only)$/;
+const options = process.argv.slice(2).filter((argument) => ownOption.test(argument));
+const testArguments = process.argv.slice(2).filter((argument) => !ownOption.test(argument));
+const arm64 = options.includes("--arm64");
+const sanitizers = sanitizersOf(options.find((option) => option.startsWith("--sanitize")));
+const threads = sanitizers === "thread";
+
+/** What Clang calls the sanitizers; nothing without the option. */
+function sanitizersOf(option) {
+  if (option === undefined) return undefined;
+  const [, names = "address,undefined"] = option.split("=");
+  if (names !== "address,undefined" && names !== "thread") {
+    fail(`--sanitize=${names} is not known: use --sanitize or --sanitize=thread`);
+  }
+  return names;
+}
 
 /** CXX decides. */
-const compiler = process.env.CXX ?? ((options.has("--sanitize") && findClang()) || "c++");
+const compiler = process.env.CXX ?? ((sanitizers && findClang()) || "c++");
 
 /** Asks the compiler, which knows where it looks. */
 function hasGoogleTest() {
@@ -35,7 +50,7 @@ function hasGoogleTest() {
 }
 
 need(["cmake", "cmake"]);
-if (options.has("--arm64")) {
+if (arm64) {
   need(["aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"], ["qemu-aarch64-static", "qemu-user-static"]);
   if (!existsSync("/usr/src/googletest/CMakeLists.txt"))
     fail("GoogleTest's sources were not found. On Debian: apt-get install googletest");
@@ -44,29 +59,31 @@ if (options.has("--arm64")) {
   if (!hasGoogleTest()) fail("GoogleTest was not found. On Debian and Ubuntu: apt-get install libgtest-dev");
 }
 
-const variant = ["native-tests", ...["arm64", "sanitize"].filter((name) => options.has(`--${name}`))].join(
-  "-",
-);
-const build = join(root, "build", variant);
+const variant = [arm64 && "arm64", sanitizers && (threads ? "sanitize-thread" : "sanitize")].filter(Boolean);
+const build = variant.length > 0 ? variantFolder(variant.join("-")) : join(root, "build", "native-tests");
 run(
   "cmake",
   [
     ...["-S", join(root, "native"), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DGGUF_NATIVE_TESTS=ON"],
-    ...(options.has("--sanitize") ? ["-DGGUF_NATIVE_SANITIZE=address,undefined"] : []),
-    ...(options.has("--arm64") ? [toolchainSetting("aarch64-linux-gnu")] : []),
+    ...(sanitizers ? [`-DGGUF_NATIVE_SANITIZE=${sanitizers}`] : []),
+    ...(arm64 ? [toolchainSetting("aarch64-linux-gnu")] : []),
   ],
   process.platform === "win32" ? {} : { env: { ...process.env, CXX: compiler } },
 );
-run("cmake", ["--build", build, "--config", "Release", "--parallel", String(availableParallelism())]);
-if (options.has("--build-only")) process.exit(0);
+// No test of the kernels starts a thread, and the tests of faults make processes, not threads.
+const programs = threads
+  ? ["core_tests", "decode_tests"]
+  : ["core_tests", "dequant_tests", "decode_tests", "faults_tests"];
+run("cmake", [
+  ...["--build", build, "--config", "Release", "--parallel", String(availableParallelism())],
+  ...(threads ? ["--target", ...programs] : []),
+]);
+if (options.includes("--build-only")) process.exit(0);
 
-for (const name of ["core_tests", "dequant_tests", "faults_tests"]) {
+for (const name of programs) {
   const program = [join(build, name), join(build, "Release", `${name}.exe`)].find((path) => existsSync(path));
-  if (program === undefined) {
-    console.log(`${name}: there are no such tests`);
-    continue;
-  }
-  const command = options.has("--arm64") ? ["qemu-aarch64-static", program] : [program];
+  if (program === undefined) fail(`${name} was not built: test/native has no such tests`);
+  const command = arm64 ? ["qemu-aarch64-static", program] : [program];
   run(command[0], [...command.slice(1), "--gtest_brief=1", ...testArguments], {
     env: { ...process.env, UBSAN_OPTIONS: "print_stacktrace=1" },
   });

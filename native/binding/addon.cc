@@ -2,14 +2,8 @@
 #include <napi.h>
 
 #include "binding/call.h"
-#include "binding/dequantize.h"
-#include "binding/dequantize_async.h"
+#include "binding/entry_points.h"
 #include "binding/environment.h"
-#include "binding/file_handle.h"
-#include "binding/listing.h"
-#include "binding/machine.h"
-#include "binding/open.h"
-#include "binding/values.h"
 
 namespace gguf::binding {
 
@@ -44,7 +38,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 
   add("dequantize", entry<dequantize_sync>);
   add("dequantizeAsync", entry<dequantize_async>);
-  add("rows", entry<dequantize_rows>);
+  add("rows", entry<dequantize_rows_sync>);
   add("rowsAsync", entry<dequantize_rows_async>);
   add("dequantizeBlocks", entry<dequantize_blocks_sync>);
   add("dequantizeBlocksAsync", entry<dequantize_blocks_async>);

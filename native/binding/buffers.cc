@@ -165,8 +165,8 @@ napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
   if (pending) napi_get_and_clear_last_exception(env, &exception);
   hint->hold->memory.reset();
   hint->disown();
-  // Refused at the door: the finalizer is known not to be called. After any other failure it may have been
-  // called, or may be called yet; where it is not, these few bytes are lost, but not the memory.
+  // Refused before anything was made: then the finalizer is not called. After any other failure it may have
+  // been called, or may be called later; where it is not, these few bytes leak, but not the memory.
   const bool refused = status == napi_no_external_buffers_allowed ||
                        ((status == napi_pending_exception || status == napi_cannot_run_js) && !pending);
   if (refused) delete hint;

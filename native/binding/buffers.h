@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "binding/pinned_memory.h"
 #include "core/file.h"
+#include "decode/pinned_memory.h"
 
 namespace gguf::binding {
 
@@ -21,7 +21,7 @@ struct TypedArray {
   uint8_t* data = nullptr;
 };
 
-/** False where `value` is no typed array. */
+/** False where `value` is not a typed array. */
 bool get_typed_array(napi_env env, napi_value value, TypedArray* array);
 
 /**
@@ -32,24 +32,27 @@ bool is_shared(napi_env env, napi_value typed_array);
 
 size_t element_bytes(napi_typedarray_type type);
 
-/** A new typed array of `length` elements in JavaScript's memory, zeroed; `*data` is where they are. */
+/** A new typed array of `length` elements in JavaScript's memory, zeroed; `*data` is where they are. May run
+   JavaScript, where it is large. */
 napi_value new_typed_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data);
 
 /**
- * The same for what a caller wants whole, however large it is: ERR_GGUF_OUT_OF_MEMORY where the runtime has
- * no such array. `path`: the file it comes from, if there is one.
+ * The same for content that a caller gets whole, however large it is: ERR_GGUF_OUT_OF_MEMORY where the
+ * runtime cannot make such an array. `path`: of the file that an error is about, if there is one. May run
+ * JavaScript.
  */
 napi_value new_whole_array(Environment& environment, napi_typedarray_type type, uint64_t length, void** data,
                            const std::string* path);
 
-/** A typed array over `array_buffer`; `type` is one of those that the addon gives out for large data. */
+/** A typed array over `array_buffer`; `type` is one that the addon uses for large data. */
 napi_value new_view(Environment& environment, napi_typedarray_type type, napi_value array_buffer,
                     uint64_t byte_offset, uint64_t length);
 
 /** Keeps `memory` at least as long as `object` is not collected. False if that cannot be. */
 bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory);
 
-/** What an external ArrayBuffer keeps: emptied when Node says that the buffer is gone. On its thread only. */
+/** What an external ArrayBuffer keeps: emptied when Node reports that the buffer is gone. On its thread only.
+ */
 struct BufferHold {
   std::shared_ptr<PinnedMemory> memory;
 };

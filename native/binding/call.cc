@@ -57,7 +57,7 @@ uint64_t Call::whole(size_t index, const char* name) const {
 }
 
 size_t Call::position(size_t index, const char* name, size_t count) const {
-  // With a count of 0 nothing is right: -1 refuses all.
+  // With a count of 0 no number is valid: none is at most -1.
   return static_cast<size_t>(whole_up_to(*this, index, name, static_cast<double>(count) - 1));
 }
 

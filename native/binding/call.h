@@ -14,7 +14,7 @@ class Environment;
 
 /**
  * The arguments of one call; those that were not given are undefined. Built on the stack without allocating:
- * a call for a single row has to cost less than its kernel.
+ * a call for a single row must cost less than its kernel.
  */
 class Call {
  public:
@@ -48,7 +48,7 @@ class Call {
 /** The body of a function: returns its result, or nullptr for undefined; may throw. */
 using Body = napi_value (*)(const Call& call);
 
-/** Turns a body into what Node calls. No exception gets past it. */
+/** Turns a body into what Node calls. Catches every exception. */
 template <Body body>
 napi_value entry(napi_env env, napi_callback_info info) noexcept {
   const Call call(env, info);

@@ -35,9 +35,10 @@ void Deferred::reject(napi_value reason) {
 
 void Deferred::settle(Napi::FunctionReference& settler, napi_value value) {
   const Napi::Env env = settler.Env();
-  napi_call_function(env, env.Undefined(), settler.Value(), 1, &value, nullptr);
+  const napi_value function = settler.Value();
   resolve_.Reset();
   reject_.Reset();
+  napi_call_function(env, env.Undefined(), function, 1, &value, nullptr);
 }
 
 }  // namespace gguf::binding

@@ -10,15 +10,14 @@ namespace gguf::binding {
 class Environment;
 
 /**
- * As napi_deferred, which Node frees only when it is settled: that cannot happen any more in a worker that is
- * being terminated, so every job under way would leak one. This holds two references instead.
+ * Like napi_deferred, which Node frees only when it is settled. That cannot happen any more in a worker that
+ * is being terminated, so every job in progress would leak one. This holds two references instead.
  */
 class Deferred {
  public:
-  /** Makes the promise; once. */
+  /** Makes the promise; once. Runs JavaScript. */
   napi_value promise(Environment& environment);
-  /** Settle the promise. In an environment that is being torn down they do nothing: nobody is left to tell.
-   */
+  /** Settle the promise, which runs JavaScript. In an environment that is ending they do nothing. */
   void resolve(napi_value value);
   void reject(napi_value reason);
 

@@ -7,7 +7,7 @@
 
 namespace gguf::binding {
 
-Environment::Environment(napi_env node_env) : env(node_env), lent_results(node_env), scheduler(*this) {
+Environment::Environment(napi_env node_env) : env(node_env), external_results(node_env), scheduler(*this) {
   const Napi::Object global = Napi::Env(env).Global();
   const auto constructor = [&](const char* name) {
     return Napi::Persistent(global.Get(name).As<Napi::Function>());

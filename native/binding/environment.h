@@ -1,4 +1,16 @@
 // What the addon keeps per environment: the main thread has one, every worker thread has its own.
+//
+// The rule for all of binding/: no pointer, iterator or reference into an environment, a file handle, a job
+// or the memory of an array is kept across a call that can run JavaScript. JavaScript can close files, start
+// and cancel jobs, detach arrays, and call into the addon again. What is needed afterwards is copied, held
+// by a shared_ptr or looked up again; arguments of a call, and what they own, stay during that call. Vectors
+// kept for later calls are moved out while JavaScript can run.
+//
+// What can run JavaScript: calling functions and constructors; getting, setting and asking for properties of
+// objects that JavaScript can reach (getters, proxies); making errors (Error.prepareStackTrace); making
+// promises, and creating and queueing asynchronous work (hooks of async_hooks); settling promises (a getter
+// named `then`). What cannot: making plain objects, numbers, strings, buffers and typed arrays by
+// napi_create_*; references, type checks, and asking where the memory of an array is.
 #pragma once
 
 #include <napi.h>
@@ -6,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "binding/lent_results.h"
+#include "binding/external_results.h"
 #include "binding/scheduler.h"
 
 namespace gguf::binding {
@@ -15,7 +27,7 @@ class Deferred;
 
 /**
  * The state of one environment, owned by it as its instance data. Used on its thread only. Members are
- * destroyed from the last to the first: what uses another member stands below it.
+ * destroyed from the last to the first: each stands below the members that it uses.
  */
 class Environment {
  public:
@@ -38,12 +50,12 @@ class Environment {
   Napi::FunctionReference settler_taker;
   Deferred* new_deferred = nullptr;
 
-  /** Memory for blocks on their way from a file that is read. */
+  /** Memory for blocks that are read from a file. Only used while no JavaScript runs. */
   std::vector<uint8_t> scratch;
-  /** Row numbers of the call at work. */
-  std::vector<uint64_t> rows;
+  /** Memory for row numbers, from one call to the next. */
+  std::vector<uint64_t> spare_rows;
 
-  LentResults lent_results;
+  ExternalResults external_results;
 
   Scheduler scheduler;
 

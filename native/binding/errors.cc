@@ -2,16 +2,17 @@
 
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "binding/environment.h"
 #include "binding/strings.h"
-#include "binding/system_codes.h"
+#include "core/system_codes.h"
 
 namespace gguf::binding {
 
 namespace {
 
-/** For the time before a factory was registered. */
+/** Used until a factory is registered. */
 Napi::Value plain_error(Napi::Env env, const Error& error) {
   Napi::Error value = Napi::Error::New(env, error.detail);
   value.Set("code", error_code_name(error.code));
@@ -43,6 +44,10 @@ void throw_error(Environment& environment, const Error& error, const std::string
   throw Napi::Error(environment.env, make_error(environment, error, path));
 }
 
+void throw_range(Environment& environment, std::string detail, const std::string* path) {
+  throw_error(environment, Error{ErrorCode::kRange, std::move(detail)}, path);
+}
+
 void throw_arg_type(napi_env env, const char* name, const char* expected) {
   Napi::TypeError error =
       Napi::TypeError::New(env, std::string("The \"") + name + "\" argument must be " + expected);
@@ -65,14 +70,14 @@ napi_value caught_value(Environment& environment) noexcept {
     } catch (const std::exception& exception) {
       return Napi::Error::New(environment.env, exception.what()).Value();
     }
-  } catch (...) {  // making the error failed in its turn
+  } catch (...) {  // making the error failed as well
     return nullptr;
   }
 }
 
 void leave_pending(Environment& environment) noexcept {
   const napi_value error = caught_value(environment);
-  // A failure to throw means that the environment is being torn down: nobody is left to tell.
+  // A failure to throw means that the environment is ending: no JavaScript is left that could catch it.
   if (error != nullptr) napi_throw(environment.env, error);
 }
 

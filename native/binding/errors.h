@@ -1,5 +1,5 @@
-// How failure reaches JavaScript. Nothing else in native/ throws a JavaScript error or lets a C++ exception
-// end at the boundary.
+// How failure reaches JavaScript. Nothing else in native/ makes JavaScript errors, or turns C++ exceptions
+// into them.
 #pragma once
 
 #include <napi.h>
@@ -12,19 +12,22 @@ namespace gguf::binding {
 
 class Environment;
 
-/** Throws `error` as the environment's error factory makes it. `path`: the file it is about, if there is one.
- */
+/** Throws `error` as the environment's error factory makes it. `path`: of the file it is about, if there is
+   one. */
 [[noreturn]] void throw_error(Environment& environment, const Error& error,
                               const std::string* path = nullptr);
 
-/** The same error as a value, for a promise to reject with. */
+/** The same error as a value, for a promise to reject with. Runs JavaScript. */
 napi_value make_error(Environment& environment, const Error& error, const std::string* path = nullptr);
+
+/** Throws ERR_GGUF_RANGE. */
+[[noreturn]] void throw_range(Environment& environment, std::string detail,
+                              const std::string* path = nullptr);
 
 /** Throws a TypeError with ERR_INVALID_ARG_TYPE in Node's wording: `expected` reads "of type number". */
 [[noreturn]] void throw_arg_type(napi_env env, const char* name, const char* expected);
 
-/** Throws what a failed Node-API call left behind: the pending exception, or an error that names the failure.
- */
+/** Throws what a failed Node-API call left: the pending exception, or an error that names the failure. */
 [[noreturn]] void throw_last(napi_env env);
 
 inline void check(napi_env env, napi_status status) {
@@ -33,8 +36,8 @@ inline void check(napi_env env, napi_status status) {
 
 /**
  * Call from a catch (...) block at the end of every entry point: makes the C++ exception in flight the
- * pending JavaScript exception. Where JavaScript cannot run any more (the environment is being torn down),
- * does nothing.
+ * pending JavaScript exception. Does nothing where JavaScript cannot run any more, because the environment is
+ * ending.
  */
 void leave_pending(Environment& environment) noexcept;
 

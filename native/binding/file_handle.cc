@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "binding/buffers.h"
+#include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/tagged.h"
-#include "core/lost_pages.h"
+#include "core/fault_guard.h"
 
 namespace gguf::binding {
 
@@ -22,23 +23,13 @@ std::string byte_range(uint64_t begin, uint64_t n_bytes) {
   return "bytes " + std::to_string(begin) + " to " + std::to_string(begin + n_bytes);
 }
 
-/** Makes `hold` keep `data`, `n_bytes` of `array`; false where that memory can go away. */
-bool pin_in_place(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes, BlockHold* hold) {
-  if (is_shared(env, array)) {
-    hold->array = Napi::Persistent(Napi::Object(env, array));
-    return true;
-  }
-  hold->memory = PinnedMemory::find(data, n_bytes);
-  return hold->memory != nullptr;
-}
-
 }  // namespace
 
-const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes,
-                         BlockHold* hold) {
-  if (n_bytes == 0 || pin_in_place(env, array, data, n_bytes, hold)) return data;
-  hold->copy = std::make_unique<SourceCopy>(env, array, data, n_bytes);
-  return hold->copy->data();
+Format find_format_or_throw(Environment& environment, uint32_t type, uint64_t offset,
+                            const std::string* path) {
+  if (const Format* const format = find_format(type)) return *format;
+  const std::string detail = "the tensor type " + std::to_string(type) + " is not known";
+  throw_error(environment, Error{ErrorCode::kUnsupportedType, detail, offset}, path);
 }
 
 FileHandle::FileHandle(OpenedFile opened, std::string path)
@@ -72,28 +63,25 @@ const TensorInfo& FileHandle::tensor(const Call& call, size_t index) const {
   return tensors[call.position(index, "index", tensors.size())];
 }
 
-const Format& FileHandle::format_of(Environment& environment, const TensorInfo& tensor) const {
-  const Format* const format = find_format(tensor.type);
-  if (format != nullptr) return *format;
-  const std::string detail = "the tensor type " + std::to_string(tensor.type) + " is not known";
-  throw_error(environment, Error{ErrorCode::kUnsupportedType, detail, tensor.entry_offset}, path());
+Format FileHandle::format_of(Environment& environment, const TensorInfo& tensor) const {
+  return find_format_or_throw(environment, tensor.type, tensor.entry_offset, path());
 }
 
 void FileHandle::close(napi_env env) {
   if (header_ == nullptr) return;
   header_.reset();
   array_.Reset();
-  for (auto& entry : views_) {
-    const napi_value buffer = entry.second.Value();
-    // Node may be reading it, for a socket or a file, and then keeps the object but not its memory. So the
-    // object does, until it is collected.
-    if (buffer == nullptr || !keep_with(env, buffer, mapping_)) continue;
-    // Fails where JavaScript has moved or detached the buffer already: then it is no longer ours to take.
+  file_.reset();
+  const std::shared_ptr<PinnedMemory> mapping = std::move(mapping_);
+  const auto views = std::move(views_);
+  for (const auto& [index, view] : views) {
+    const napi_value buffer = view.Value();
+    // Node may be reading the memory, for a socket or a file, and then keeps only the object alive. So the
+    // object keeps the mapping, until it is collected.
+    if (buffer == nullptr || !keep_with(env, buffer, mapping)) continue;
+    // Fails where JavaScript has moved or detached the buffer already: then it has no view of the mapping.
     napi_detach_arraybuffer(env, buffer);
   }
-  views_.clear();
-  mapping_.reset();
-  file_.reset();
 }
 
 void FileHandle::throw_closed(Environment& environment) const {
@@ -141,10 +129,9 @@ Bytes FileHandle::bytes(Environment& environment, uint64_t begin, uint64_t end, 
   return bytes;
 }
 
-BlockSource FileHandle::blocks(Environment& environment, const TensorInfo& tensor, uint64_t skipped_bytes,
-                               uint64_t n_bytes) {
+BlockSource FileHandle::blocks(Environment& environment, uint64_t offset, uint64_t n_bytes) {
   BlockSource source;
-  source.offset = tensor.offset + skipped_bytes;
+  source.offset = offset;
   // An empty tensor may lie past the end of the file: only whether the file is open is asked then.
   source.data = locate(environment, n_bytes == 0 ? 0 : source.offset, n_bytes);
   source.file = file_.get();
@@ -153,44 +140,16 @@ BlockSource FileHandle::blocks(Environment& environment, const TensorInfo& tenso
   return source;
 }
 
-BlockSource FileHandle::pinned_blocks(Environment& environment, const TensorInfo& tensor,
-                                      uint64_t skipped_bytes, uint64_t n_bytes, BlockHold* hold) {
-  BlockSource source = blocks(environment, tensor, skipped_bytes, n_bytes);
-  hold->file = file_;
-  if (source.data != nullptr && is_memory_) {
-    source.data = pin_bytes(environment.env, array_.Value(), source.data, n_bytes, hold);
-  }
-  return source;
-}
-
-BlockSource FileHandle::pinned_rows(Environment& environment, const TensorInfo& tensor, uint64_t n_bytes,
-                                    uint64_t row_bytes, std::vector<uint64_t>* rows, BlockHold* hold) {
-  BlockSource source = blocks(environment, tensor, 0, n_bytes);
-  hold->file = file_;
-  if (!is_memory_ || n_bytes == 0 ||
-      pin_in_place(environment.env, array_.Value(), source.data, n_bytes, hold)) {
-    return source;
-  }
-  hold->memory = PinnedMemory::allocate(rows->size() * row_bytes);
-  uint8_t* to = hold->memory->data();
-  for (uint64_t& row : *rows) {
-    std::memcpy(to, source.data + row * row_bytes, static_cast<size_t>(row_bytes));
-    row = static_cast<uint64_t>(to - hold->memory->data()) / row_bytes;
-    to += row_bytes;
-  }
-  source.data = hold->memory->data();
-  return source;
-}
-
 napi_value FileHandle::view(Environment& environment, size_t index) {
   const TensorInfo& tensor = header(environment).tensors[index];
   format_of(environment, tensor);
+  const uint64_t offset = tensor.offset;
   const uint64_t n_bytes = tensor.n_bytes;
-  const uint8_t* const data = blocks(environment, tensor, 0, n_bytes).data;
-  if (n_bytes == 0 || data == nullptr) return copied_view(environment, tensor.offset, n_bytes);
+  const uint8_t* const data = blocks(environment, offset, n_bytes).data;
+  if (n_bytes == 0 || data == nullptr) return copied_view(environment, offset, n_bytes);
   if (!is_memory_) {
-    if (Status failure = file_->check(tensor.offset, n_bytes)) throw_error(environment, *failure, path());
-    return mapped_view(environment, static_cast<uint32_t>(index), tensor.offset, n_bytes);
+    if (Status failure = file_->check(offset, n_bytes)) throw_error(environment, *failure, path());
+    return mapped_view(environment, static_cast<uint32_t>(index), offset, n_bytes);
   }
   napi_value buffer;
   size_t array_offset;
@@ -198,23 +157,24 @@ napi_value FileHandle::view(Environment& environment, size_t index) {
                                                   &buffer, &array_offset));
   // Node-API does not make views of SharedArrayBuffers, JavaScript does.
   Napi::Env env(environment.env);
-  return environment.uint8_array.New(
-      {buffer, Napi::Number::New(env, static_cast<double>(array_offset + tensor.offset)),
-       Napi::Number::New(env, static_cast<double>(n_bytes))});
+  return environment.uint8_array.New({buffer,
+                                      Napi::Number::New(env, static_cast<double>(array_offset + offset)),
+                                      Napi::Number::New(env, static_cast<double>(n_bytes))});
 }
 
 napi_value FileHandle::copied_view(Environment& environment, uint64_t offset, uint64_t n_bytes) {
+  const std::shared_ptr<const File> file = file_;  // making the array may run JavaScript
   void* to;
   const napi_value view = new_whole_array(environment, napi_uint8_array, n_bytes, &to, path());
   if (n_bytes == 0) return view;
-  if (Status failure = file_->read(offset, to, n_bytes)) throw_error(environment, *failure, path());
+  if (Status failure = file->read(offset, to, n_bytes)) throw_error(environment, *failure, path());
   return view;
 }
 
 napi_value FileHandle::mapped_view(Environment& environment, uint32_t index, uint64_t offset,
                                    uint64_t n_bytes) {
-  Napi::Reference<Napi::ArrayBuffer>& known = views_[index];
-  napi_value buffer = known.IsEmpty() ? nullptr : static_cast<napi_value>(known.Value());
+  const auto known = views_.find(index);
+  napi_value buffer = known == views_.end() ? nullptr : static_cast<napi_value>(known->second.Value());
   bool detached = false;
   if (buffer != nullptr)
     check(environment.env, napi_is_detached_arraybuffer(environment.env, buffer, &detached));
@@ -226,7 +186,7 @@ napi_value FileHandle::mapped_view(Environment& environment, uint32_t index, uin
       const std::string detail = "this runtime has no Uint8Array of " + std::to_string(n_bytes) + " bytes";
       throw_error(environment, Error{ErrorCode::kRange, detail, offset}, path());
     }
-    known = Napi::Weak(Napi::ArrayBuffer(environment.env, buffer));
+    views_[index] = Napi::Weak(Napi::ArrayBuffer(environment.env, buffer));
   }
   return new_view(environment, napi_uint8_array, buffer, 0, n_bytes);
 }

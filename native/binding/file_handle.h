@@ -8,12 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "binding/blocks.h"
 #include "binding/call.h"
-#include "binding/pinned_memory.h"
-#include "binding/source_copy.h"
 #include "core/file.h"
 #include "core/header.h"
+#include "decode/decode_blocks.h"
+#include "decode/pinned_memory.h"
 
 namespace gguf::binding {
 
@@ -23,31 +22,27 @@ struct OpenedFile {
   Header header;
 };
 
-/** A stretch of a file's bytes for use within one call. */
+/** A range of a file's bytes, for use within one call. */
 struct Bytes {
   const uint8_t* data = nullptr;
-  std::vector<uint8_t> copy;         // what data points to, where they had to be copied
-  std::shared_ptr<const File> file;  // whose mapping it points to otherwise, whoever closes it meanwhile
+  std::vector<uint8_t> copy;         // what `data` points to, where they had to be copied
+  std::shared_ptr<const File> file;  // whose mapping it points to otherwise, even if it is closed meanwhile
 
-  /** Whether `n_bytes` at `begin` in the file were still there when they were looked at. Call it afterwards.
-   */
+  /** Whether `n_bytes` at `begin` in the file were still there when they were read. Call it afterwards. */
   Status check(uint64_t begin, uint64_t n_bytes) const {
     return file == nullptr ? std::nullopt : file->check(begin, n_bytes);
   }
 };
 
-/** What keeps the bytes that a job reads, whatever becomes of the file meanwhile. */
-struct BlockHold {
-  std::shared_ptr<const File> file;
-  std::shared_ptr<PinnedMemory> memory;
-  Napi::ObjectReference array;       // over shared memory
-  std::unique_ptr<SourceCopy> copy;  // of memory that can go away
-};
+/** The format with this number; throws ERR_GGUF_UNSUPPORTED_TYPE where there is none. `offset` and `path`: of
+   the tensor that has it, if there is one. */
+Format find_format_or_throw(Environment& environment, uint32_t type, uint64_t offset = Error::kNoOffset,
+                            const std::string* path = nullptr);
 
 /**
- * A GGUF file that is mapped, read on demand, or in memory that belongs to JavaScript. In the latter case
- * only a reference to the array is kept: where its bytes are is looked up at each use, because they can move
- * or go away whenever JavaScript runs.
+ * A GGUF file that is mapped, read on demand, or in memory that belongs to JavaScript. Of the latter only a
+ * reference to the array is kept: where its bytes are is looked up at each use, because they can move or go
+ * away whenever JavaScript runs.
  */
 class FileHandle {
  public:
@@ -65,37 +60,33 @@ class FileHandle {
     if (header_ == nullptr) throw_closed(environment);
     return *header_;
   }
-  /** The same for whoever uses it beyond a call that may run JavaScript, which may close the file. */
+  /** The same, for use across JavaScript, which may close the file. */
   std::shared_ptr<const Header> shared_header(Environment& environment) const {
     header(environment);
     return header_;
   }
+  bool is_memory() const { return is_memory_; }
   /** nullptr for memory. */
   const std::string* path() const { return is_memory_ ? nullptr : &path_; }
+  /** The Uint8Array that was parsed; only of an open file in memory. */
+  napi_value memory() const { return array_.Value(); }
+  /** nullptr for memory, and once closed. */
+  std::shared_ptr<const File> shared_file() const { return file_; }
+  /** The tensor of an argument: good until JavaScript runs again. */
   const TensorInfo& tensor(const Call& call, size_t index) const;
   /** The format of a tensor; throws ERR_GGUF_UNSUPPORTED_TYPE where it is not known. */
-  const Format& format_of(Environment& environment, const TensorInfo& tensor) const;
+  Format format_of(Environment& environment, const TensorInfo& tensor) const;
 
   /**
-   * Drops what keeps the bytes and detaches the views that are still where they were made. Views that were
-   * moved elsewhere and jobs keep the mapping until they are done with it. Idempotent.
+   * Gives up the bytes, and detaches the views that were not moved. Views that were moved, and jobs, keep the
+   * mapping as long as they need it. Closing a closed file does nothing.
    */
   void close(napi_env env);
 
   /** The bytes from `begin` to `end`; always a copy where JavaScript may run before they are used up. */
   Bytes bytes(Environment& environment, uint64_t begin, uint64_t end, bool javascript_may_run);
-  /** Where `n_bytes` of `tensor` from `skipped_bytes` on are, for use before JavaScript runs again. */
-  BlockSource blocks(Environment& environment, const TensorInfo& tensor, uint64_t skipped_bytes,
-                     uint64_t n_bytes);
-  /** The same for use by other threads as long as `hold` exists. */
-  BlockSource pinned_blocks(Environment& environment, const TensorInfo& tensor, uint64_t skipped_bytes,
-                            uint64_t n_bytes, BlockHold* hold);
-  /**
-   * The same for the `rows` of a tensor, `row_bytes` each and within its first `n_bytes`. Where bytes have to
-   * be copied these are only those of the rows: `rows` then become their places in the copy.
-   */
-  BlockSource pinned_rows(Environment& environment, const TensorInfo& tensor, uint64_t n_bytes,
-                          uint64_t row_bytes, std::vector<uint64_t>* rows, BlockHold* hold);
+  /** Where the blocks of `n_bytes` from `offset` on are, for use before JavaScript runs again. */
+  BlockSource blocks(Environment& environment, uint64_t offset, uint64_t n_bytes);
   /** All bytes of a tensor as a Uint8Array. */
   napi_value view(Environment& environment, size_t index);
 
@@ -113,20 +104,8 @@ class FileHandle {
   Napi::ObjectReference array_;            // of memory
   std::shared_ptr<File> file_;             // of a file
   std::shared_ptr<PinnedMemory> mapping_;  // of a file that is mapped
-  /** The ArrayBuffers that were given out, by tensor: weakly, so that they can be collected. */
+  /** The ArrayBuffers of the views, by tensor: weak, so that they can be collected. */
   std::unordered_map<uint32_t, Napi::Reference<Napi::ArrayBuffer>> views_;
 };
-
-/** The entry point for the stored bytes of a tensor. */
-napi_value tensor_bytes(const Call& call);
-/** The entry point that copies some of them into an array of the caller's. */
-napi_value read_tensor_bytes(const Call& call);
-
-/**
- * Makes `data` (`n_bytes` of `array`, a Uint8Array) usable by other threads as long as `hold` exists: in
- * place where the memory cannot go away, else as a copy, of which only the beginning is there at first.
- */
-const uint8_t* pin_bytes(napi_env env, napi_value array, const uint8_t* data, uint64_t n_bytes,
-                         BlockHold* hold);
 
 }  // namespace gguf::binding

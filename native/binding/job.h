@@ -9,27 +9,27 @@
 #include <optional>
 #include <string>
 
-#include "binding/chunked_decode.h"
+#include "binding/decode_request.h"
 #include "binding/deferred.h"
-#include "binding/dequantize.h"
-#include "binding/file_handle.h"
+#include "binding/outputs.h"
+#include "decode/chunked_decode.h"
+#include "decode/pinned_memory.h"
 
 namespace gguf::binding {
 
 /** What a job starts from. */
 struct JobInput {
-  BlockRange range;
-  BlockSource source;  // starts at the first block of the range, or
-  BlockOrder order;    // at the first row
-  BlockHold hold;
+  BlockSelection selection;
+  BlockSource source;
+  BlockHold hold;  // of the source
   Output output;
-  Napi::FunctionReference on_progress;  // empty where nobody asked
+  Napi::FunctionReference on_progress;  // may be empty
   std::optional<std::string> path;      // for errors
 };
 
 /**
  * Owns what the threads of the pool read and write until none of them does any more, and then settles its
- * promise. All of it but decode() belongs to the environment's thread.
+ * promise. Everything but decode() belongs to the environment's thread.
  */
 class Job {
  public:
@@ -37,15 +37,15 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /** Makes the promise; once. */
+  /** Makes the promise; once. Runs JavaScript (async_hooks). */
   napi_value promise() { return deferred_.promise(environment_); }
 
   ChunkedDecode& decode() { return *decode_; }
   /** Whether the source is still being copied to where threads can read it. */
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
   /**
-   * Copies the next part of the source, unless the threads have enough to do. False if that failed, upon
-   * which no work is left.
+   * Copies the next part of the source, unless the threads have enough to do. False if that failed: then no
+   * work is left.
    */
   bool feed();
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
@@ -55,16 +55,18 @@ class Job {
 
   /** Makes the promise reject with undefined once no thread works on it any more. */
   void cancel();
-  /** Tells of progress since the last time. What the callback throws, the promise will reject with. */
+  /** Calls onProgress if there was progress. What the callback throws, the promise will reject with. */
   void report();
   /**
-   * Call when no task is in flight and no chunk is left: settles the promise and returns true. Or, where the
-   * result has to be copied to an array that could have gone away meanwhile, copies a part of it and returns
-   * false: call again, after the event loop has had a turn.
+   * Call when no task is in flight and no chunk is left: settles the promise, which runs JavaScript, and
+   * returns true. Or, where the result has to be copied to an array that could have gone away meanwhile,
+   * copies a part of it and returns false: call again, after the event loop has had a turn.
    */
   bool finish();
 
  private:
+  /** Tells the threads how much of the source has been copied. */
+  void announce_copied_blocks();
   /** Where the elements of the output are now. False where they are no longer there. */
   bool find_output(uint8_t** data);
   /** Returns whether that was the last part. */
@@ -73,17 +75,16 @@ class Job {
   void reject(napi_value reason);
   void reject(const Error& error);
   void reject(std::exception_ptr exception);
-  void let_go();
+  void release();
 
   Environment& environment_;
-  const BlockRange range_;
   BlockHold hold_;
   std::optional<std::string> path_;
   Napi::ObjectReference output_;  // strong: memory that is shared stays as long as its array
   bool output_given_;
   Napi::FunctionReference on_progress_;
-  std::shared_ptr<PinnedMemory> dst_hold_;  // keeps an output that lies in memory of ours
-  std::shared_ptr<PinnedMemory> detour_;    // where the result is made if it has to be copied in the end
+  std::shared_ptr<PinnedMemory> dst_hold_;  // keeps an output that lies in pinned memory
+  std::shared_ptr<PinnedMemory> staging_;   // where the result is made if it has to be copied in the end
   std::optional<ChunkedDecode> decode_;
   std::exception_ptr callback_error_;
   Deferred deferred_;

@@ -1,5 +1,3 @@
-#include "binding/listing.h"
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "binding/buffers.h"
+#include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
@@ -53,7 +52,7 @@ napi_value file_info(const Call& call) {
 }
 
 napi_value list_keys(const Call& call) {
-  // Shared: names are pushed by JavaScript, which could be made to close the file.
+  // Shared: names are pushed by JavaScript, which could close the file.
   const std::shared_ptr<const Header> header = FileHandle::of(call, 0).shared_header(call.environment());
   const std::vector<KeyValue>& keys = header->keys;
   Environment& environment = call.environment();

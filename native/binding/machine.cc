@@ -1,10 +1,9 @@
-#include "binding/machine.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
-#include "binding/slots.h"
+#include "binding/entry_points.h"
+#include "decode/thread_slots.h"
 #include "dequant/dequant.h"
 
 namespace gguf::binding {
@@ -28,7 +27,7 @@ napi_value describe_cpu(const Call& call) {
   for (const char* isa : available_isas()) available.Set(available.Length(), isa);
   cpu.Set("isa", active_isa());
   cpu.Set("available", available);
-  cpu.Set("threads", static_cast<double>(slots::limit()));
+  cpu.Set("threads", static_cast<double>(thread_slots::limit()));
   const char* const text = std::getenv("GGUF_NATIVE_ISA");
   const std::string requested = text == nullptr ? "" : text;
   const auto& isas = available_isas();

@@ -1,5 +1,3 @@
-#include "binding/open.h"
-
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -10,10 +8,11 @@
 
 #include "binding/buffers.h"
 #include "binding/deferred.h"
+#include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
-#include "core/lost_pages.h"
+#include "core/fault_guard.h"
 #include "core/parse.h"
 
 namespace gguf::binding {
@@ -24,7 +23,7 @@ namespace {
 constexpr uint64_t kFirstReadBytes = uint64_t{256} << 10;
 
 /** Longest header of a file that is not mapped: all of it has to be in memory. Known ones have some 10 MiB; a
-   sparse file can promise any size for a few bytes on disk. */
+   sparse file can claim any size for a few bytes on disk. */
 constexpr uint64_t kMaxReadHeaderBytes = uint64_t{1} << 30;
 
 struct OpenArguments {
@@ -43,7 +42,7 @@ Result<Header> read_header(const File& file, ParseOptions options) {
     Result<Header> header = parse_header(file.data(), file.size(), file.size(), type_size, options).result;
     // Where the file was cut off meanwhile, what was parsed is not its header.
     const uint64_t end = header.ok() ? std::min(header.value().data_offset, file.size()) : file.size();
-    if (Status lost = file.check(0, end)) return *lost;
+    if (Status cut = file.check(0, end)) return *cut;
     return header;
   }
   std::vector<uint8_t> bytes;
@@ -72,7 +71,7 @@ Result<OpenedFile> open_file(const OpenArguments& arguments) noexcept {
     if (!header.ok()) return std::move(header.error());
     return OpenedFile{std::move(file.value()), std::move(header.value())};
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough not to need any
+    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough to need no allocation
   }
 }
 
@@ -111,7 +110,7 @@ void execute_open(napi_env, void* data) {
 void complete_open(napi_env env, napi_status, void* data) {
   const std::unique_ptr<OpenTask> task(static_cast<OpenTask*>(data));
   napi_delete_async_work(env, task->work);
-  if (!task->result) return;  // never begun: the environment is ending
+  if (!task->result) return;  // never started: the environment is ending
   napi_value reason;
   try {
     Result<OpenedFile>& result = *task->result;

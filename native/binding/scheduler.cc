@@ -7,7 +7,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/job.h"
-#include "binding/slots.h"
+#include "decode/thread_slots.h"
 
 namespace gguf::binding {
 
@@ -15,10 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/** A slice while others wait, or somebody watches. */
+/** A slice while other jobs wait, or the event loop has something to do for this one. */
 constexpr std::chrono::milliseconds kShortSlice{4};
-/** A slice otherwise: a busy event loop then delays the work less, and an environment that ends still waits
- * little. */
+/** A slice otherwise: a busy event loop then delays the work less, and the end of an environment still waits
+ * only briefly. */
 constexpr std::chrono::milliseconds kLongSlice{50};
 
 }  // namespace
@@ -28,7 +28,7 @@ struct Scheduler::Task {
   Scheduler& scheduler;
   std::shared_ptr<Job> job;
   bool works;
-  bool is_watched;  // somebody wants to hear of it often
+  bool returns_often;  // to report progress, or to copy more of the source
   napi_async_work work = nullptr;
   std::vector<uint8_t> scratch{};
 };
@@ -39,44 +39,59 @@ Scheduler::~Scheduler() {
 
 void Scheduler::start(std::shared_ptr<Job> job) {
   jobs_.push_back(job);
-  slots::job_started(jobs_.size() == 1);
+  thread_slots::job_started(jobs_.size() == 1);
   start_tasks();
-  settle_if_done(job);
+  settle_if_done(std::move(job));
 }
 
-void Scheduler::cancel(const std::shared_ptr<Job>& job) {
+void Scheduler::cancel(std::shared_ptr<Job> job) {
   job->cancel();
-  settle_if_done(job);
+  settle_if_done(std::move(job));
 }
 
 void Scheduler::start_tasks() {
-  // The slot first: a job that is chosen and then finds none would have had its turn for nothing.
-  while (slots::take(in_flight_)) {
+  // The slot first: a job that is chosen and then finds no slot would lose its turn.
+  while (thread_slots::take(in_flight_)) {
+    ++in_flight_;
     try {
-      const std::shared_ptr<Job> job = next_job();
-      if (job == nullptr) return slots::give_back();
-      queue(job, true);
+      std::shared_ptr<Job> job = next_job();
+      if (job == nullptr) return give_back_slot();
+      queue(std::move(job), true);
     } catch (...) {
-      slots::give_back();
+      give_back_slot();
       throw;
     }
   }
 }
 
+void Scheduler::give_back_slot() {
+  --in_flight_;
+  thread_slots::give_back();
+}
+
 std::shared_ptr<Job> Scheduler::next_job() {
   for (size_t tried = 0; tried < jobs_.size(); ++tried) {
     next_ = next_ + 1 < jobs_.size() ? next_ + 1 : 0;
-    const std::shared_ptr<Job>& job = jobs_[next_];
-    // Nobody else comes to settle one that has failed and has no task.
+    std::shared_ptr<Job> job = jobs_[next_];
+    // A job that has failed and has no task gets one, which settles it.
     if (!job->feed() && job->in_flight == 0) queue(job, false);
     if (job->decode().unclaimed() > job->in_flight) return job;
   }
   return nullptr;
 }
 
-void Scheduler::queue(const std::shared_ptr<Job>& job, bool works) {
+void Scheduler::queue(std::shared_ptr<Job> job, bool works) {
   const napi_env env = environment_.env;
   std::unique_ptr<Task> task(new Task{*this, job, works, job->reports_progress() || job->copies_source()});
+  // Counted before JavaScript can run, which then finds the job at work.
+  struct Count {
+    Job& job;
+    bool is_queued = false;
+    explicit Count(Job& its_job) : job(its_job) { ++job.in_flight; }
+    ~Count() {
+      if (!is_queued) --job.in_flight;
+    }
+  } count(*job);
   if (works && !spare_scratch_.empty()) {
     task->scratch = std::move(spare_scratch_.back());
     spare_scratch_.pop_back();
@@ -87,8 +102,7 @@ void Scheduler::queue(const std::shared_ptr<Job>& job, bool works) {
   check(env, napi_create_async_work(env, nullptr, name, execute, complete, task.get(), &task->work));
   check(env, napi_queue_async_work(env, task->work));
   task.release();
-  ++job->in_flight;
-  if (works) ++in_flight_;
+  count.is_queued = true;
 }
 
 void Scheduler::execute(napi_env, void* data) {
@@ -97,7 +111,7 @@ void Scheduler::execute(napi_env, void* data) {
   const Clock::time_point start = Clock::now();
   task.job->decode().work(task.scratch, [&] {
     const Clock::duration worked = Clock::now() - start;
-    const bool hurry = task.is_watched || slots::is_contended() || slots::is_pool_of_one();
+    const bool hurry = task.returns_often || thread_slots::is_contended() || thread_slots::is_pool_of_one();
     return worked >= (hurry ? kShortSlice : kLongSlice);
   });
 }
@@ -115,28 +129,26 @@ void Scheduler::complete(napi_env env, napi_status, void* data) {
 void Scheduler::task_done(Task& task) {
   --task.job->in_flight;
   if (task.works) {
-    --in_flight_;
-    slots::give_back();
+    give_back_slot();
     spare_scratch_.push_back(std::move(task.scratch));
   }
   if (!can_run_javascript()) {
-    // The environment is ending: it waits for tasks, so none is started any more.
+    // The environment is ending and waits for tasks: no more are started.
     task.job->decode().stop();
     remove(task.job);
     return;
   }
-  // May run JavaScript, which may start and cancel jobs.
   task.job->report();
   settle_if_done(task.job);
   start_tasks();
 }
 
-void Scheduler::settle_if_done(const std::shared_ptr<Job>& job) {
+void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
   if (job->is_settled() || job->in_flight > 0 || !job->decode().is_exhausted()) return;
   if (job->finish()) {
     remove(job);
   } else {
-    queue(job, false);
+    queue(std::move(job), false);
   }
 }
 
@@ -145,11 +157,11 @@ void Scheduler::remove(const std::shared_ptr<Job>& job) {
   if (found == jobs_.end()) return;
   jobs_.erase(found);
   if (jobs_.empty()) spare_scratch_.clear();
-  slots::job_ended(jobs_.empty());
+  thread_slots::job_ended(jobs_.empty());
 }
 
 bool Scheduler::can_run_javascript() const {
-  // Any call that could run some is refused while the environment ends; this one has no effect.
+  // Calls that could run JavaScript are refused while the environment ends; this one has no effect.
   bool has;
   const Napi::Object global = Napi::Env(environment_.env).Global();
   return napi_has_named_property(environment_.env, global, "undefined", &has) == napi_ok;

@@ -14,29 +14,35 @@ class Job;
 
 /**
  * Runs jobs as tasks on Node's pool. A task works for a slice of time and comes back to the event loop, where
- * progress is told, cancellation and the end of the environment are noticed, and the next task is chosen:
+ * progress is reported, cancellation and the end of the environment are noticed, and the next task is chosen:
  * jobs take turns.
+ *
+ * Queueing a task (async_hooks), reporting progress and settling a job run JavaScript, which may start and
+ * cancel jobs. So no reference into `jobs_` is kept across these, and counts are right before they begin.
  */
 class Scheduler {
  public:
   explicit Scheduler(Environment& environment) : environment_(environment) {}
-  /** Node has waited for the tasks; jobs that were not done are dropped. */
+  /** Node has waited for the tasks; jobs that are not done are dropped. */
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   void start(std::shared_ptr<Job> job);
-  void cancel(const std::shared_ptr<Job>& job);
+  void cancel(std::shared_ptr<Job> job);
 
  private:
   struct Task;
 
   void start_tasks();
+  /** Of a task that worked, or was not queued after all. */
+  void give_back_slot();
+  /** A job that has work for another task, taking turns; nullptr where none has. */
   std::shared_ptr<Job> next_job();
-  /** Queues a task: a slice of work, or (`works` false) nothing but a turn of the event loop. */
-  void queue(const std::shared_ptr<Job>& job, bool works);
+  /** Queues a task: a slice of work, or (`works` false) only a turn of the event loop. */
+  void queue(std::shared_ptr<Job> job, bool works);
   void task_done(Task& task);
-  void settle_if_done(const std::shared_ptr<Job>& job);
+  void settle_if_done(std::shared_ptr<Job> job);
   void remove(const std::shared_ptr<Job>& job);
   bool can_run_javascript() const;
 
@@ -45,8 +51,8 @@ class Scheduler {
 
   Environment& environment_;
   std::vector<std::shared_ptr<Job>> jobs_;
-  size_t next_ = 0;  // position of the job whose turn it is
-  int in_flight_ = 0;
+  size_t next_ = 0;    // position of the job whose turn it is
+  int in_flight_ = 0;  // tasks that work; each has a thread slot
   std::vector<std::vector<uint8_t>> spare_scratch_;
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "binding/pinned_memory.h"
+#include "decode/pinned_memory.h"
 
 namespace gguf::binding {
 
@@ -14,7 +14,7 @@ namespace gguf::binding {
 constexpr uint64_t kCopyPartBytes = uint64_t{4} << 20;
 
 /**
- * Copies a stretch of a Uint8Array part by part, so that the event loop gets its turns while much is copied
+ * Copies a range of a Uint8Array part by part, so that the event loop gets its turns while much is copied,
  * and threads work on the first parts meanwhile. On the thread of its environment only.
  */
 class SourceCopy {
@@ -32,11 +32,11 @@ class SourceCopy {
   bool copy_part(napi_env env);
 
  private:
-  /** The next part of the stretch at `data`. */
+  /** Copies the next part; `data` is where the range starts now. */
   void copy_from(const uint8_t* data);
 
   Napi::ObjectReference array_;  // empty once all is copied
-  uint64_t offset_ = 0;          // of the stretch in the array
+  uint64_t offset_ = 0;          // of the range in the array
   uint64_t n_bytes_;
   uint64_t copied_bytes_ = 0;
   std::shared_ptr<PinnedMemory> memory_;

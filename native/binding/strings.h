@@ -11,10 +11,11 @@ namespace gguf::binding {
 
 class Environment;
 
-/** A JavaScript string from UTF-8; U+FFFD stands for what is not. Fails where the runtime has none so long.
+/** A JavaScript string from UTF-8; U+FFFD stands for bytes that are not. Fails where the string is too long
+   for the runtime.
  */
 napi_status create_string(napi_env env, std::string_view bytes, napi_value* text);
-/** The same for what is never that long. */
+/** The same for text that is never that long. */
 napi_value new_string(napi_env env, std::string_view bytes);
 
 /** UTF-8 of a string argument. False where `value` is not a string. */
@@ -35,18 +36,17 @@ class ArrayBuilder {
   ArrayBuilder& operator=(const ArrayBuilder&) = delete;
   ~ArrayBuilder();
 
-  /** Starts an array inside the one at work, if any. */
+  /** Starts an array inside the current one, if there is one. */
   void begin();
   void add(napi_value element);
-  /** Finishes the array at work: an element of the one around it; or returns it when there is none around it.
-   */
+  /** Finishes the current array: it becomes an element of the one around it, if there is one. Returns it. */
   napi_value end();
-  /** Arrays at work. */
+  /** Arrays that are started and not finished. */
   size_t depth() const { return levels_.size(); }
 
  private:
   struct Level {
-    napi_value array;         // belongs to the scope of the level around it
+    napi_value array;         // in the scope of the level around it
     napi_handle_scope scope;  // of the elements that were not pushed yet
     size_t first;             // their position in pending_
   };

@@ -12,8 +12,8 @@ namespace gguf::binding {
 
 /**
  * Makes a JavaScript object that owns `native` and carries `tag`. Without a tag, unwrapping an object of
- * another kind would reinterpret its memory. `n_bytes` is about what it takes: V8 knows nothing of it
- * otherwise, and would not collect garbage while forgotten objects pile up.
+ * another kind would reinterpret its memory. `n_bytes` is about the memory that it takes, which V8
+ * would not know of: it would not collect garbage while unused objects pile up.
  */
 template <class Native>
 napi_value wrap(napi_env env, const napi_type_tag& tag, std::unique_ptr<Native> native, size_t n_bytes) {

@@ -1,5 +1,3 @@
-#include "binding/values.h"
-
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "binding/buffers.h"
+#include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
@@ -88,8 +87,8 @@ napi_value new_number(napi_env env, ValueType type, const void* value) {
 }
 
 /**
- * Receives a value. The reader knows nothing of exceptions, so what is thrown here is kept, the reading
- * stopped, and thrown on from result().
+ * Receives a value. The reader knows nothing of exceptions, so an exception here is kept, stops the reading,
+ * and is thrown again by result().
  */
 class ToJavaScript : public ValueVisitor {
  public:
@@ -116,7 +115,7 @@ class ToJavaScript : public ValueVisitor {
       napi_value text;
       if (create_string(environment_.env, bytes, &text) != napi_ok) {
         const std::string detail =
-            "a string of " + std::to_string(bytes.size()) + " bytes is longer than any of this runtime";
+            "a string of " + std::to_string(bytes.size()) + " bytes is longer than this runtime allows";
         throw_error(environment_, Error{ErrorCode::kOutOfMemory, detail}, path_);
       }
       put(text);
@@ -242,8 +241,8 @@ void read(Environment& environment, const FileHandle& file, const Header& header
           const Bytes& bytes, ValueVisitor& visitor) {
   const uint64_t n_bytes = key.end - key.begin;
   const Status failure = read_value(key, header, bytes.data, key.begin, n_bytes, visitor);
-  // First whether these were the file's bytes at all: then it does not matter what they looked like.
-  if (const Status lost = bytes.check(key.begin, n_bytes)) throw_error(environment, *lost, file.path());
+  // First whether these were the file's bytes: where they were not, other errors mean nothing.
+  if (const Status cut = bytes.check(key.begin, n_bytes)) throw_error(environment, *cut, file.path());
   if (failure) throw_error(environment, *failure, file.path());
 }
 
@@ -251,8 +250,8 @@ void read(Environment& environment, const FileHandle& file, const Header& header
 
 napi_value metadata_value(const Call& call) {
   FileHandle& file = FileHandle::of(call, 0);
-  // Elements of arrays are pushed by JavaScript, which a setter on a prototype could make run other code, and
-  // that could close the file.
+  // Elements of arrays are pushed by JavaScript: a setter on a prototype could run other code, which could
+  // close the file.
   const std::shared_ptr<const Header> header = file.shared_header(call.environment());
   const KeyValue& key = key_argument(call, *header);
   const bool runs_javascript = key.type == ValueType::kArray;
@@ -269,20 +268,22 @@ napi_value metadata_bytes(const Call& call) {
   if (key.element_type != ValueType::kString) return nullptr;
   Environment& environment = call.environment();
   const size_t n_bytes = static_cast<size_t>(key.end - key.begin);
-  // One copy for all strings: their arrays are views of it.
+  // One copy for all strings: their arrays are views of it. Made first, since that may run JavaScript.
+  void* to;
+  const napi_value all = new_whole_array(environment, napi_uint8_array, n_bytes, &to, file.path());
   std::vector<StringPlaces::Place> places;
-  napi_value all, buffer;
   {
     const Bytes bytes = file.bytes(environment, key.begin, key.end, false);
     StringPlaces visitor(bytes.data);
     read(environment, file, *header, key, bytes, visitor);
     if (visitor.out_of_memory) throw std::bad_alloc();
     places = std::move(visitor.places);
-    void* to;
-    all = new_whole_array(environment, napi_uint8_array, n_bytes, &to, file.path());
     if (n_bytes > 0) std::memcpy(to, bytes.data, n_bytes);
-    if (const Status lost = bytes.check(key.begin, n_bytes)) throw_error(environment, *lost, file.path());
+    if (const Status failure = bytes.check(key.begin, n_bytes)) {
+      throw_error(environment, *failure, file.path());
+    }
   }
+  napi_value buffer;
   check(call.env(), napi_get_typedarray_info(call.env(), all, nullptr, nullptr, nullptr, &buffer, nullptr));
   if (key.type == ValueType::kString) {
     return new_view(environment, napi_uint8_array, buffer, places.at(0).offset, places.at(0).length);

@@ -6,7 +6,7 @@
 //
 // A call that would go past `loaded` changes nothing, returns false and says why in shortfall(): past the end
 // of the file, or only past the bytes that are here. No comparison here can wrap: what is asked for is
-// compared with what is left, never added to where we are.
+// compared with what is left, never added to the position.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Cursor {
   Cursor(const uint8_t* bytes, uint64_t base, uint64_t n_bytes, uint64_t end)
       : bytes_(bytes), base_(base), loaded_(std::min(n_bytes, end - base)), end_(end - base) {}
 
-  /** What numbers and lengths look like from here on. Little-endian and version 3 until called. */
+  /** How numbers and lengths are stored from here on. Little-endian and version 3 until called. */
   void set_format(uint32_t version, ByteOrder order) {
     order_ = order;
     length_bytes_ = version == 1 ? 4 : 8;
@@ -97,8 +97,8 @@ class Cursor {
         skipped += swaps() ? hop<uint32_t, true>(count - skipped) : hop<uint32_t, false>(count - skipped);
       }
       if (skipped == count) return true;
-      // The hops stop without saying why: look at that string once more. (Should it fit by now, then somebody
-      // is writing to the file, and the hops go on.)
+      // The hops stop without saying why: look at that string once more. (If it fits by now, the file is
+      // being written to, and the hops go on.)
       const uint8_t* bytes;
       uint64_t n_bytes;
       if (!take_string(bytes, n_bytes)) return false;
@@ -116,8 +116,8 @@ class Cursor {
     return false;
   }
 
-  /** The loop that opening a vocabulary consists of: each length has to be loaded before the next can be
-     found, so nothing else may stand in that chain. */
+  /** The loop that takes most of the time of opening a vocabulary: each length has to be loaded before the
+     next can be found, so nothing else may stand in that chain. */
   template <class Length, bool kSwap>
   uint64_t hop(uint64_t count) {
     const uint8_t* at = bytes_ + position_;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/lost_pages.h"
+#include "core/fault_guard.h"
 
 namespace gguf {
 
@@ -29,7 +29,7 @@ Status File::check(uint64_t offset, uint64_t n_bytes) const {
   if (n_bytes == 0 || held_ != nullptr) return std::nullopt;
   if (is_surely_whole(offset, n_bytes)) return std::nullopt;
   const uint64_t now = current_size();
-  const uint64_t end = std::min(now, lost_from());
+  const uint64_t end = std::min(now, zeroed_from());
   if (offset <= end && n_bytes <= end - offset) return std::nullopt;
   if (end == now) return ended_early(end);
   // It was shorter for a while, or the system failed to read it.
@@ -40,7 +40,7 @@ Status File::check(uint64_t offset, uint64_t n_bytes) const {
 }
 
 bool File::is_surely_whole(uint64_t offset, uint64_t n_bytes) const {
-  if (!kMappedReadsNeverFault || data_ == nullptr || lost_from() != size_) return false;
+  if (!kMappedReadsNeverFault || data_ == nullptr || zeroed_from() != size_) return false;
   if (offset > size_ || n_bytes > size_ - offset) return false;
   return data_[offset + n_bytes - 1] != 0;
 }

@@ -32,11 +32,11 @@ class File {
   /**
    * `size()` bytes, writable without reaching the file; nullptr where the file has to be read: with
    * Access::kRead, where it could not be mapped, and where it is empty. Where the file is cut off meanwhile,
-   * what is gone reads as zeros (on Windows, see lost_pages.h): ask check() afterwards.
+   * what is gone reads as zeros (on Windows, see fault_guard.h): ask check() afterwards.
    */
   uint8_t* data() const { return data_; }
   /** Whether `n_bytes` from `offset` on that were read from data() were the file's; kTruncated where the file
-     has become shorter, or a page of it was lost. */
+     has become shorter, or pages of it went missing. */
   Status check(uint64_t offset, uint64_t n_bytes) const;
   /** Copies `n_bytes` from `offset` to `dst`; kTruncated where the file has become shorter. Safe on any
    * thread. */
@@ -50,12 +50,12 @@ class File {
   /** Bytes the file has now; size() where the system does not tell. */
   uint64_t current_size() const;
   /** Where the part of the mapping starts that was replaced by zeros; size() where none was. */
-  uint64_t lost_from() const;
+  uint64_t zeroed_from() const;
 
   /**
-   * Whether that can be told without asking the system, which takes longer than a small tensor does. A file
-   * that was cut off reads as zeros from its end on, up to the end of that page, and what is behind that page
-   * is noted as lost: where nothing is, and the last byte is not zero, all before it is still the file's.
+   * Whether the bytes are known to be the file's without asking the system, which takes longer than a small
+   * tensor does. A truncated file reads as zeros from its end to the end of that page, and pages after that
+   * are noted as missing: where none is, and the last byte is not zero, all bytes before it are the file's.
    */
   bool is_surely_whole(uint64_t offset, uint64_t n_bytes) const;
   Error ended_early(uint64_t end) const;

@@ -15,9 +15,9 @@
 #include <cstring>
 #include <limits>
 
+#include "core/fault_guard.h"
 #include "core/file.h"
 #include "core/limits.h"
-#include "core/lost_pages.h"
 #include "core/text.h"
 
 #ifndef MAP_NORESERVE
@@ -35,12 +35,12 @@ Error open_error(const std::string& what, int system_error) {
   return Error{ErrorCode::kOpen, what + ": " + system_message(system_error), Error::kNoOffset, system_error};
 }
 
-/** An error of ours that the system has no words for, with the number that comes nearest. */
+/** A refusal by this library, with the system error that comes nearest. */
 Error refuse(const std::string& what, int system_error) {
   return Error{ErrorCode::kOpen, what, Error::kNoOffset, system_error};
 }
 
-/** Opens for reading, without ever waiting: an open of a FIFO would, for a writer, but for O_NONBLOCK, which
+/** Opens for reading without waiting: opening a FIFO would wait for a writer without O_NONBLOCK, which
    regular files ignore. */
 int open_for_reading(const char* path) {
   int fd;
@@ -159,9 +159,9 @@ uint64_t File::current_size() const {
   return ::fstat(fd_, &facts) == 0 ? static_cast<uint64_t>(facts.st_size) : size_;
 }
 
-uint64_t File::lost_from() const {
-  const size_t lost = watched_ == nullptr ? SIZE_MAX : first_lost_byte(watched_);
-  return lost == SIZE_MAX ? size_ : lost;
+uint64_t File::zeroed_from() const {
+  const size_t first = watched_ == nullptr ? SIZE_MAX : first_zeroed_byte(watched_);
+  return first == SIZE_MAX ? size_ : first;
 }
 
 }  // namespace gguf

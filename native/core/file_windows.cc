@@ -24,7 +24,7 @@ Error open_error(const std::string& what, DWORD system_error) {
   return Error{ErrorCode::kOpen, what + ": " + system_message(number), Error::kNoOffset, number};
 }
 
-/** An error of ours that the system has no words for, with the number that comes nearest. */
+/** A refusal by this library, with the system error that comes nearest. */
 Error refuse(const std::string& what, DWORD system_error) {
   return Error{ErrorCode::kOpen, what, Error::kNoOffset, static_cast<int>(system_error)};
 }
@@ -131,7 +131,7 @@ uint64_t File::current_size() const {
   return GetFileSizeEx(handle_, &size) ? static_cast<uint64_t>(size.QuadPart) : size_;
 }
 
-uint64_t File::lost_from() const {
+uint64_t File::zeroed_from() const {
   return size_;
 }
 

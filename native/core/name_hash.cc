@@ -2,7 +2,7 @@
 //
 //   state = fold((a ^ key0 ^ state) * (b ^ key1))       a, b: the next two words; fold: high half ^ low half
 //
-// and a last step with the length, so that a name and the same name with NULs behind it differ. Both factors
+// and a last step with the length, so that a name and the same name followed by NULs differ. Both factors
 // hold a secret key: without it nobody can choose words that make one of them zero, which would erase the
 // state.
 #include "core/name_hash.h"

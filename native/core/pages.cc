@@ -60,7 +60,7 @@ struct PageRange {
 }  // namespace
 
 uint8_t* map_pages(size_t n_bytes) {
-  // The system aligns to small pages only: take a huge page more, and give back what sticks out.
+  // The system aligns to small pages only: map one huge page more, and unmap what is too much.
   if (n_bytes > SIZE_MAX - kHugePageBytes) return nullptr;
   const size_t n_mapped = n_bytes + kHugePageBytes;
   void* const mapped = mmap(nullptr, n_mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

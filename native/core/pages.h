@@ -18,12 +18,12 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 uint8_t* map_pages(size_t n_bytes);
 void unmap_pages(uint8_t* pages, size_t n_bytes);
 
-/** Asks for huge pages in memory that is somebody else's, where its pages are not present yet. */
+/** Asks for huge pages in memory that was allocated elsewhere, where its pages are not present yet. */
 void want_huge_pages(void* data, size_t n_bytes);
 
 /**
- * Whether all pages of a range are in memory already, so that a store to them faults not. False where the
- * system does not tell.
+ * Whether all pages of a range are in memory already, so that a store to them causes no page fault. False
+ * where the system does not tell.
  */
 bool pages_are_present(const void* data, size_t n_bytes);
 

@@ -1,4 +1,4 @@
-// The front of the file, and the order in which the rest is read:
+// The start of the file, and the order in which the rest is read:
 //
 //   0       4         8               16 (12)       24 (16)
 //   | GGUF  | version | tensor count  | key count   | keys | tensor directory | padding | tensor data
@@ -48,7 +48,8 @@ bool bad_magic(Scan& scan, std::string_view found) {
 }
 
 bool parse_magic(Scan& scan) {
-  // Of a file too short for it, what is there decides whether it is no GGUF or one that was cut off.
+  // Where the file is too short for it, the bytes that are there tell whether this is a GGUF that was cut
+  // off.
   Cursor ahead = scan.in;
   const uint8_t* bytes;
   const uint64_t n_here = std::min<uint64_t>(kMagic.size(), ahead.loaded());
@@ -58,12 +59,13 @@ bool parse_magic(Scan& scan) {
   }
   const uint64_t n_there = std::min<uint64_t>(kMagic.size(), scan.in.remaining());
   if (n_there == 0) return scan.truncated(0, "the file is empty");
-  // In two steps: as long as not all that is there is loaded, what it says is open.
+  // In two steps: before all bytes are loaded, nothing can be said about the version.
   if (scan.in.skip(n_there) && scan.in.skip(kMagic.size() - n_there)) return true;
   return scan.short_of(0, "the magic 'GGUF'");
 }
 
-/** A big-endian file is known by its version, whose low 16 bits are zero when it is read as little-endian. */
+/** A big-endian file is recognised by its version, whose low 16 bits are zero when it is read as
+ * little-endian. */
 bool parse_version(Scan& scan, Header& header) {
   const uint64_t start = scan.in.offset();
   uint32_t version;
@@ -80,7 +82,7 @@ bool parse_version(Scan& scan, Header& header) {
   return false;
 }
 
-/** `count`, which the field at `offset` says, is of entries of at least `smallest_bytes` each. */
+/** Checks `count`, from the field at `offset`, of entries of at least `smallest_bytes` each. */
 bool check_count(Scan& scan, uint64_t offset, uint64_t count, const char* what, uint64_t smallest_bytes) {
   if (count > scan.in.remaining() / smallest_bytes) {
     return scan.truncated(offset, std::to_string(count) + " " + what + " do not fit in the " +

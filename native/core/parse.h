@@ -23,14 +23,14 @@ using TypeSizeOf = TypeSize (*)(uint32_t type);
 struct ParseOutcome {
   Result<Header> result;
   bool need_more = false;
-  uint64_t n_needed = 0;  // then: from the start of the file, at the least
+  uint64_t n_needed = 0;  // then: bytes from the start of the file, at least
 };
 
 /**
  * Parses the header of a GGUF file of `file_size` bytes, of which the first `n_bytes` are at `bytes`. Where
  * the header reaches past `n_bytes` but not past `file_size`, returns a kTruncated error with `need_more`
- * set: call again with more bytes (twice as many, or as many as it says are needed, keep the whole linear).
- * Time and memory are linear in the header; tensor data is not touched. Never throws.
+ * set: call again with more bytes (twice as many, or as many as `n_needed` says: then the total time stays
+ * linear). Time and memory are linear in the header; tensor data is not touched. Never throws.
  */
 ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size, TypeSizeOf type_size,
                           ParseOptions options);

@@ -1,5 +1,5 @@
 // The steps of parse_header, each in its own file, in the order in which they run. Each returns false where
-// it gives up; why is in `scan`.
+// it fails; `scan` has the error.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ bool Scan::short_of_string(const std::string& field) {
   const uint64_t offset = in.offset();
   uint64_t n_bytes;
   if (!in.read_length(n_bytes)) return short_of(offset, "the length of " + field);
-  if (in.skip(n_bytes)) n_bytes = 0;  // it fits: somebody has just changed the file
+  if (in.skip(n_bytes)) n_bytes = 0;  // it fits: the file was changed just now
   return short_of(offset, field + " (" + std::to_string(n_bytes) + " bytes)");
 }
 

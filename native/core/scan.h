@@ -23,7 +23,7 @@ struct Scan {
   std::string_view name;   // and its name
   uint64_t walked_elements_left = kMaxWalkedElements;
 
-  /** Records a broken rule of the format; returns false. `what` follows on the name and a colon. */
+  /** Records a broken rule of the format; returns false. `what` comes after the name and a colon. */
   bool invalid(uint64_t offset, const std::string& what);
   /** Records that something reaches past the end of the file; returns false. */
   bool truncated(uint64_t offset, const std::string& what);

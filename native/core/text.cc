@@ -36,7 +36,7 @@ CodePoint first_code_point(std::string_view bytes) {
   return {value, n_bytes};
 }
 
-/** Line separators, marks that turn the direction of text, and what has no looks at all. */
+/** Line separators, marks that turn the direction of text, and characters that are invisible. */
 bool controls_layout(uint32_t code_point) {
   return (code_point >= 0x200B && code_point <= 0x200F) || (code_point >= 0x2028 && code_point <= 0x202E) ||
          (code_point >= 0x2060 && code_point <= 0x206F) || code_point == 0x061C || code_point == 0xFEFF;

@@ -7,9 +7,9 @@
 namespace gguf {
 
 /**
- * The name in single quotes, as in the messages that JavaScript makes, and fit for a terminal and a log: what
- * is not UTF-8 and whatever controls a terminal or the direction of text is escaped (\n, \x1B, \u202E), and a
- * long name is cut, with its size behind it.
+ * The name in single quotes, as in JavaScript's own messages, and safe to show in a terminal or a log: bytes
+ * that are not UTF-8, and what controls a terminal or the direction of text, are escaped (\n, \x1B, \u202E);
+ * a long name is cut, and followed by its size.
  */
 std::string quote_name(std::string_view name);
 

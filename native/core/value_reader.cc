@@ -57,8 +57,7 @@ Status read_value(const KeyValue& entry, const Header& header, const uint8_t* by
   scan.kind = "key";
   scan.name = entry.key;
   if (walk_entry(scan, entry, visitor) || scan.stopped) return std::nullopt;
-  // The header was parsed from bytes that made sense. Whatever does not make sense now is not the same any
-  // more.
+  // The header was parsed from valid bytes: bytes that are not valid now have changed since.
   Error& error = scan.error;
   error.code = ErrorCode::kInvalid;
   error.detail += " (the file has changed since it was opened)";

@@ -13,8 +13,8 @@ namespace gguf {
 /**
  * Receives a value in reading order. An array is announced with its length; then come its elements: all
  * numbers of an array of numbers in one call, all bools of an array of bools in one call, strings and arrays
- * one by one; then end_array. An empty array is begin_array and end_array alone. What a call hands over is
- * valid only during that call. Returning false from any call stops the reading (the receiver holds its own
+ * one by one; then end_array. An empty array is begin_array and end_array alone. The arguments of a call are
+ * valid only during that call. Returning false from any call stops the reading (the receiver keeps its own
  * error).
  */
 class ValueVisitor {
@@ -27,7 +27,7 @@ class ValueVisitor {
   /** One string, in an array or not. Not necessarily UTF-8. */
   virtual bool string(std::string_view bytes) = 0;
   virtual bool begin_array(ValueType element_type, uint64_t length) = 0;
-  /** `count` numbers as stored: not aligned, in byte order `order`. copy_numbers puts them right. */
+  /** `count` numbers as stored: not aligned, in byte order `order`. copy_numbers turns them into numbers. */
   virtual bool numbers(ValueType type, const uint8_t* bytes, uint64_t count, ByteOrder order) = 0;
   /** `count` bools, a byte each: take 0 for false and anything else for true. */
   virtual bool booleans(const uint8_t* bytes, uint64_t count) = 0;

@@ -2,7 +2,7 @@
 // each kernel (kernels/); sizes are computed here and nowhere else.
 //
 // Every field is made of bytes, so a block has no alignment and may start anywhere. Multi-byte fields are
-// little-endian by the time a kernel sees them (byte_order.h).
+// little-endian by the time a kernel sees them (block_fields.h).
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "dequant/byte_order.h"
+#include "dequant/block_fields.h"
 #include "dequant/cpu.h"
-#include "dequant/format_fields.h"
 #include "dequant/isa/kernel_table.h"
 
 namespace gguf {
@@ -37,9 +36,10 @@ std::vector<const KernelTable*> find_targets() {
   return found;
 }
 
+/** Never destroyed, as the names below: tasks may still run while the process exits. */
 const std::vector<const KernelTable*>& available() {
-  static const std::vector<const KernelTable*> targets = find_targets();
-  return targets;
+  static const auto* const targets = new std::vector<const KernelTable*>(find_targets());
+  return *targets;
 }
 
 const KernelTable* find_target(const char* name) {
@@ -50,7 +50,7 @@ const KernelTable* find_target(const char* name) {
 }
 
 const KernelTable* first_choice() {
-  const char* forced = std::getenv("GGUF_NATIVE_ISA");
+  const char* const forced = std::getenv("GGUF_NATIVE_ISA");
   const KernelTable* target = forced == nullptr ? nullptr : find_target(forced);
   return target != nullptr ? target : available().front();
 }
@@ -63,12 +63,12 @@ std::atomic<const KernelTable*>& active() {
 }  // namespace
 
 const std::vector<const char*>& available_isas() {
-  static const std::vector<const char*> names = [] {
-    std::vector<const char*> list;
-    for (const KernelTable* target : available()) list.push_back(target->isa);
+  static const auto* const names = [] {
+    auto* const list = new std::vector<const char*>;
+    for (const KernelTable* target : available()) list->push_back(target->isa);
     return list;
   }();
-  return names;
+  return *names;
 }
 
 const char* active_isa() {
@@ -83,17 +83,16 @@ bool use_isa(const char* name) {
 
 void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
                 uint64_t n_blocks, void* dst) noexcept {
-  const auto index = static_cast<size_t>(&format - formats().data());
   if (reinterpret_cast<uintptr_t>(dst) % kStreamingAlignment != 0) store = Store::kPlain;
   const auto way = static_cast<size_t>(store);
   const KernelTable& table = *active().load(std::memory_order_relaxed);
   const Fields& fields = fields_of(format);
   const bool swaps = big_endian && (fields.n_runs > 1 || fields.runs[0].width > 1);
   if (out == Out::kFloat32 && !swaps) {
-    table.kernels[index][way](src, n_blocks, static_cast<float*>(dst));
+    table.kernels[format.index][way](src, n_blocks, static_cast<float*>(dst));
   } else {
     const Converter convert = out == Out::kFloat16 ? table.to_float16[way] : table.to_bfloat16[way];
-    // A piece at a time, small enough to stay in the first-level cache on its way through.
+    // A piece at a time, small enough to stay in the first-level cache.
     constexpr uint64_t kPieceElements = 2048;
     alignas(64) uint8_t swapped[kPieceElements * sizeof(double)];
     alignas(64) float numbers[kPieceElements];
@@ -104,9 +103,9 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
       if (swaps) swap_blocks(fields, src, n, swapped);
       const uint8_t* const blocks = swaps ? swapped : src;
       if (out == Out::kFloat32) {
-        table.kernels[index][way](blocks, n, reinterpret_cast<float*>(to));
+        table.kernels[format.index][way](blocks, n, reinterpret_cast<float*>(to));
       } else {
-        table.kernels[index][static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
+        table.kernels[format.index][static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
         convert(numbers, n_elements, reinterpret_cast<uint16_t*>(to));
       }
       src += n * format.block_bytes;

@@ -1,10 +1,11 @@
-// The one entrance to dequantization: from block bytes to numbers, on the best instruction set of this
-// machine.
+// The entry to dequantization: from block bytes to numbers, on the best instruction set of this machine.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "dequant/formats.h"
 
 namespace gguf {
 
@@ -29,22 +30,9 @@ enum class Store : uint8_t {
  */
 constexpr size_t kStreamingAlignment = 16;
 
-/** One tensor type of formats.def. */
-struct Format {
-  const char* name;         // "Q4_K"
-  uint32_t id;              // the number in the file
-  uint32_t block_elements;  // weights per block
-  uint32_t block_bytes;
-};
-
-/** Every known format, in the order of their ids. */
-const std::vector<Format>& formats();
-/** The format with this number; nullptr for one that is unknown or was removed. */
-const Format* find_format(uint32_t id);
-
 /**
  * Dequantizes `n_blocks` blocks at `src` to `n_blocks * format.block_elements` elements at `dst`. `src` needs
- * no alignment, `dst` that of its element type. Reads and writes not a byte beyond either. `big_endian`: the
+ * no alignment, `dst` that of its element type. Reads and writes no byte beyond either. `big_endian`: the
  * fields inside the blocks are big-endian. Thread-safe, never fails.
  */
 void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
@@ -55,7 +43,7 @@ const std::vector<const char*>& available_isas();
 /** The one in use: the best, or the one that the environment variable GGUF_NATIVE_ISA names if it is
  * available. */
 const char* active_isa();
-/** Uses another one from here on, for tests. False, and no change, where `name` is not available. */
+/** Uses another one from now on, for tests. False, and no change, where `name` is not available. */
 bool use_isa(const char* name);
 
 }  // namespace gguf

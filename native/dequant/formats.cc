@@ -1,44 +1,41 @@
+#include "dequant/formats.h"
+
 #include "dequant/blocks.h"
-#include "dequant/dequant.h"
-#include "dequant/format_fields.h"
 
 namespace gguf {
 namespace {
 
-#define FORMAT(name, id, fields)                                   \
-  static_assert(Fields(fields).block_bytes == sizeof(Block##name), \
-                "the fields of " #name " are not its struct's");
+constexpr std::array<Format, kFormatCount> kFormats = {{
+#define FORMAT(name, id, fields) {#name, id, Block##name::kElements, sizeof(Block##name), k##name},
 #include "dequant/formats.def"
 #undef FORMAT
+}};
 
-constexpr Fields kFields[] = {
-#define FORMAT(name, id, fields) Fields(fields),
-#include "dequant/formats.def"
-#undef FORMAT
-};
+constexpr bool ids_ascend() {
+  for (size_t i = 1; i < kFormats.size(); ++i) {
+    if (kFormats[i - 1].id >= kFormats[i].id) return false;
+  }
+  return true;
+}
+static_assert(ids_ascend(), "formats.def is in the order of the ids, and no two are the same");
+
+/** The position of each id in kFormats; kFormatCount where there is no such format. */
+constexpr auto kIndexOfId = [] {
+  std::array<FormatIndex, kFormats[kFormatCount - 1].id + 1> table{};
+  for (size_t id = 0; id < table.size(); ++id) table[id] = kFormatCount;
+  for (const Format& format : kFormats) table[format.id] = format.index;
+  return table;
+}();
 
 }  // namespace
 
-const std::vector<Format>& formats() {
-  static const std::vector<Format> all = {
-#define FORMAT(name, id, fields) {#name, id, Block##name::kElements, sizeof(Block##name)},
-#include "dequant/formats.def"
-#undef FORMAT
-  };
-  return all;
+const std::array<Format, kFormatCount>& formats() {
+  return kFormats;
 }
 
 const Format* find_format(uint32_t id) {
-  static const std::vector<const Format*> by_id = [] {
-    std::vector<const Format*> table(formats().back().id + 1);
-    for (const Format& format : formats()) table[format.id] = &format;
-    return table;
-  }();
-  return id < by_id.size() ? by_id[id] : nullptr;
-}
-
-const Fields& fields_of(const Format& format) {
-  return kFields[&format - formats().data()];
+  if (id >= kIndexOfId.size() || kIndexOfId[id] == kFormatCount) return nullptr;
+  return &kFormats[kIndexOfId[id]];
 }
 
 }  // namespace gguf

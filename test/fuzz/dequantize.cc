@@ -12,9 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "dequant/byte_order.h"
+#include "dequant/block_fields.h"
 #include "dequant/dequant.h"
-#include "dequant/format_fields.h"
 #include "test/fuzz/random.h"
 #include "test/fuzz/require.h"
 

@@ -92,7 +92,7 @@ void write_key(Writer& out, Random& random) {
 }
 
 void write_tensor(Writer& out, Random& random) {
-  const std::vector<Format>& known = formats();
+  const auto& known = formats();
   const Format& format = known[random.below(known.size())];
   std::vector<uint64_t> shape(random.below(5));
   for (uint64_t& dim : shape) dim = random.below(4);

@@ -12,13 +12,6 @@ using Kernel = void (*)(const uint8_t* src, uint64_t n_blocks, float* dst);
 /** Converts n numbers to one of the 16-bit outputs; the same rule. */
 using Converter = void (*)(const float* src, uint64_t n, uint16_t* dst);
 
-enum FormatIndex : uint8_t {
-#define FORMAT(name, id, fields) k##name,
-#include "dequant/formats.def"
-#undef FORMAT
-  kFormatCount,
-};
-
 struct KernelTable {
   const char* isa;
   Kernel kernels[kFormatCount][2];  // [FormatIndex][Store]

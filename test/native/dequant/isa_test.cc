@@ -6,9 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "dequant/byte_order.h"
+#include "dequant/block_fields.h"
 #include "dequant/dequant.h"
-#include "dequant/format_fields.h"
 #include "test/native/core/guarded_bytes.h"
 #include "test/native/dequant/test_isas.h"
 

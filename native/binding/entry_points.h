@@ -1,0 +1,46 @@
+// The functions that JavaScript calls, by the file that has them. addon.cc exports them; src/native.ts types
+// them.
+#pragma once
+
+#include "binding/call.h"
+
+namespace gguf::binding {
+
+// open.cc: files, now or off the main thread, and bytes in memory
+napi_value open_sync(const Call& call);
+napi_value open_async(const Call& call);
+napi_value parse_memory(const Call& call);
+napi_value close_file(const Call& call);
+
+// listing.cc: what a header says, as arrays: one per property instead of one object per entry, which is what
+// makes 200,000 entries fast
+napi_value file_info(const Call& call);
+napi_value list_keys(const Call& call);
+napi_value list_tensors(const Call& call);
+
+// values.cc: metadata values as JavaScript values
+napi_value metadata_value(const Call& call);
+napi_value metadata_bytes(const Call& call);
+
+// file_handle.cc: the stored bytes of a tensor, in place or copied
+napi_value tensor_bytes(const Call& call);
+napi_value read_tensor_bytes(const Call& call);
+
+// dequantize.cc: numbers, now or off the main thread
+napi_value dequantize_sync(const Call& call);
+napi_value dequantize_async(const Call& call);
+napi_value dequantize_rows_sync(const Call& call);
+napi_value dequantize_rows_async(const Call& call);
+napi_value dequantize_blocks_sync(const Call& call);
+napi_value dequantize_blocks_async(const Call& call);
+napi_value cancel_job(const Call& call);
+
+// outputs.cc: memory for results
+napi_value allocate_array(const Call& call);
+napi_value trim_pool(const Call& call);
+
+// machine.cc: what the addon knows and what the machine can do
+napi_value list_formats(const Call& call);
+napi_value describe_cpu(const Call& call);
+
+}  // namespace gguf::binding
