@@ -93,7 +93,7 @@ function printTable(title, files) {
   }
   const share = (list, what) => {
     const sum = (part) => list.reduce((result, file) => result + file[what][part], 0);
-    return `${((100 * sum("covered")) / sum("total")).toFixed(1)} %`;
+    return sum("total") === 0 ? "none" : `${((100 * sum("covered")) / sum("total")).toFixed(1)} %`;
   };
   const kinds = ["lines", "functions", "branches"];
   console.log([title.padEnd(20), ...kinds.map((kind) => kind.padStart(10))].join(""));
