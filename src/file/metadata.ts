@@ -67,6 +67,11 @@ export type GgufValueType =
       length: number;
     };
 
+/** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
+type Iterators = {
+  [K in "keys" | "values" | "entries"]: ReturnType<ReadonlyMap<string, GgufValue>[K]>;
+};
+
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
 
@@ -113,22 +118,22 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /** The keys. Decodes nothing. */
-  keys(): MapIterator<string> {
+  keys(): Iterators["keys"] {
     return this.#positions().keys();
   }
 
   /** The values; each is decoded when its turn comes. */
-  *values(): MapIterator<GgufValue> {
+  *values(): Iterators["values"] {
     for (const position of this.#positions().values()) yield this.#value(position);
   }
 
   /** Keys with their values; each is decoded when its turn comes. */
-  *entries(): MapIterator<[string, GgufValue]> {
+  *entries(): Iterators["entries"] {
     for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
   }
 
   /** As {@link entries}. */
-  [Symbol.iterator](): MapIterator<[string, GgufValue]> {
+  [Symbol.iterator](): Iterators["entries"] {
     return this.entries();
   }
 
