@@ -1,8 +1,8 @@
-/** Histograms: bars in a terminal, and as a picture. */
+/** Draws histograms: bars in a terminal, and a picture. */
 import { float32Text, grouped } from "./text";
 
-/** What the bins divide into equal parts. */
-interface Span {
+/** The values that the bins divide into equal parts. */
+interface ValueRange {
   min: number;
   max: number;
 }
@@ -11,7 +11,7 @@ interface Span {
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /** A line per bin: where it begins, a bar, how many values are in it. */
-export function histogramLines({ min, max }: Span, counts: readonly number[], width: number): string[] {
+export function histogramLines({ min, max }: ValueRange, counts: readonly number[], width: number): string[] {
   const most = counts.reduce((a, b) => Math.max(a, b), 1);
   const edges = counts.map((_, i) => edgeText(min, max, i / counts.length));
   const numbers = counts.map(grouped);
@@ -21,14 +21,14 @@ export function histogramLines({ min, max }: Span, counts: readonly number[], wi
   return counts.map((count, i) => {
     const eighths = Math.round((count / most) * barWidth * 8);
     const full = "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
-    // What is there is seen, however little it is.
+    // A bin with few values still has a bar.
     const bar = count > 0 && full === "" ? EIGHTHS[1] : full;
     const edge = (edges[i] as string).padStart(edgeWidth);
     return `  ${edge}  ${(bar as string).padEnd(barWidth)}  ${(numbers[i] as string).padStart(numberWidth)}`;
   });
 }
 
-/** The place at `share` of the way, with as many digits as tell neighbours apart. */
+/** The value at `share` of the range, in four digits. */
 function edgeText(min: number, max: number, share: number): string {
   const value = min + (max - min) * share;
   return float32Text(Number(value.toPrecision(4)));
@@ -42,7 +42,7 @@ const TOP = 50;
 const BOTTOM = 50;
 
 /** The same as an SVG picture. */
-export function histogramSvg(title: string, { min, max }: Span, counts: readonly number[]): string {
+export function histogramSvg(title: string, { min, max }: ValueRange, counts: readonly number[]): string {
   const most = counts.reduce((a, b) => Math.max(a, b), 1);
   const plotWidth = WIDTH - LEFT - RIGHT;
   const plotHeight = HEIGHT - TOP - BOTTOM;

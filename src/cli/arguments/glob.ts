@@ -1,7 +1,7 @@
 /**
- * Globs for names of tensors and metadata keys. `*` stands for any run of characters, the empty one too; `?` for one
- * character; `[abc]`, `[a-z]` for one of a set, `[!abc]` or `[^abc]` for one that is not in it; a backslash takes the
- * meaning from what follows. Nothing else is special: names are no paths, so `*` matches dots and slashes as well. A
+ * Globs for names of tensors and metadata keys. `*` stands for any number of characters, also none; `?` for one
+ * character; `[abc]`, `[a-z]` for one of a set, `[!abc]` or `[^abc]` for one that is not in it. The character after a
+ * backslash stands for itself. Nothing else is special: names are not paths, so `*` matches dots and slashes as well. A
  * bracket that is never closed stands for itself.
  */
 

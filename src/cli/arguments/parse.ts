@@ -1,4 +1,4 @@
-/** Arguments of the commands. */
+/** Parses and checks the arguments of commands. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 /** Wrong usage: exit code 2. */
@@ -10,10 +10,10 @@ type Parsed<O extends Options> = ReturnType<
 >;
 
 /** Parses the arguments of one command; every command has --help. */
-export function parse<const O extends Options>(args: string[], options: O): Parsed<O> {
+export function parse<const O extends Options>(args: readonly string[], options: O): Parsed<O> {
   try {
     const all = { ...options, help: { type: "boolean", short: "h" } } as const;
-    return parseArgs({ args, options: all, allowPositionals: true, strict: true }) as Parsed<O>;
+    return parseArgs({ args: [...args], options: all, allowPositionals: true, strict: true }) as Parsed<O>;
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
@@ -35,8 +35,8 @@ type Positionals<N extends readonly string[]> = N extends readonly [
   : [];
 
 /**
- * Checks the number of positional arguments against their names and returns them: a name in brackets may be absent, a
- * last name ending in "..." repeats. One that is called FILE has to be on this machine.
+ * Checks the number of positional arguments against their names and returns them. A name in brackets may be absent, a
+ * last name ending in "..." repeats. What is called FILE, rather than FILE|URL, must be on this machine.
  */
 export function expectPositionals<const N extends readonly string[]>(
   positionals: readonly string[],
@@ -53,7 +53,7 @@ export function expectPositionals<const N extends readonly string[]>(
       /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
       /^https?:/i.test(value)
     ) {
-      throw new UsageError(`only inspect and dequantize read URLs: download '${value}' first`);
+      throw new UsageError(`this command reads files on this machine only: download '${value}' first`);
     }
   });
   return positionals as readonly string[] as Positionals<N>;
