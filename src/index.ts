@@ -21,14 +21,9 @@ export type {
 } from "./decode/options";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { type GgufFileName, parseFileName } from "./file/file-name";
-export {
-  GgufMetadata,
-  type GgufTypeName,
-  type GgufValue,
-  type GgufValueType,
-  type NumericArray,
-} from "./file/metadata";
+export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
+export type { GgufTypeName, GgufValue, GgufValueType, NumericArray } from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";

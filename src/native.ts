@@ -6,7 +6,7 @@
  */
 import { join } from "node:path";
 import { GgufError, type GgufErrorCode, systemError } from "./errors";
-import type { GgufValue } from "./file/metadata";
+import type { GgufValue } from "./file/metadata-values";
 
 /** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
 export interface NativeFile {

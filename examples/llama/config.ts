@@ -27,9 +27,7 @@ export interface LlamaConfig {
 export function readConfig(metadata: GgufMetadata): LlamaConfig {
   const { architecture } = metadata;
   if (architecture !== "llama") {
-    throw new Error(
-      `this example runs models of architecture llama, not ${architecture ?? "(none)"}`,
-    );
+    throw new Error(`this example runs models of architecture llama, not ${architecture ?? "(none)"}`);
   }
   if (metadata.arch("expert_count")) throw new Error("this example does not support a mixture of experts");
   const scaling = metadata.string("llama.rope.scaling.type") ?? "none";

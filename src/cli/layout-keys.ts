@@ -3,4 +3,9 @@ import { SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS } from "../file/splits";
 import { ALIGNMENT_KEY } from "../writer/layout";
 
 /** Keys that `hash` and `diff` leave out. */
-export const LAYOUT_KEYS: ReadonlySet<string> = new Set([ALIGNMENT_KEY, SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS]);
+export const LAYOUT_KEYS: ReadonlySet<string> = new Set([
+  ALIGNMENT_KEY,
+  SPLIT_NO,
+  SPLIT_COUNT,
+  SPLIT_TENSORS,
+]);

@@ -3,7 +3,7 @@
  * and the other methods, and what {@link GgufWriter} declares a value as. Where the specification and the files in use differ (it has counts in 64 bits,
  * they have 32), the list says what the files have, since programs that load models ask for exactly that.
  */
-import type { GgufTypeName, GgufValue, NumericArray } from "./metadata";
+import type { GgufTypeName, GgufValue, NumericArray } from "./metadata-values";
 
 /** A declared type; `uint32|int32[]` is a number, or one number for each layer. */
 type KeyType = Exclude<GgufTypeName, "array"> | "string[]" | "int32[]" | "float32[]" | "uint32|int32[]";

@@ -2,7 +2,7 @@
 import { types } from "node:util";
 import type { HalfArray } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
-import type { NumericArray } from "../file/metadata";
+import type { NumericArray } from "../file/metadata-values";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 

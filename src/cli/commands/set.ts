@@ -1,5 +1,5 @@
 /** `gguf-native set`: changes a value of a file's metadata. */
-import { TYPE_NAMES } from "../../file/metadata";
+import { TYPE_NAMES } from "../../file/metadata-values";
 import { type GgufInputType, openSync, setMetadata } from "../../index";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
