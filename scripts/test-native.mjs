@@ -87,6 +87,10 @@ for (const name of programs) {
   if (program === undefined) fail(`${name} was not built: test/native has no such tests`);
   const command = arm64 ? ["qemu-aarch64-static", program] : [program];
   run(command[0], [...command.slice(1), "--gtest_brief=1", ...(filters[name] ?? []), ...testArguments], {
-    env: { ...process.env, UBSAN_OPTIONS: "print_stacktrace=1" },
+    env: {
+      ...process.env,
+      UBSAN_OPTIONS: "print_stacktrace=1",
+      TSAN_OPTIONS: `suppressions=${join(root, "test", "native", "thread-sanitizer.txt")}`,
+    },
   });
 }

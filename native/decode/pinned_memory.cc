@@ -16,7 +16,11 @@ constexpr std::align_val_t kAlignment{64};
 /** All pinned memory of the process by its first address. */
 struct Registry {
   std::mutex mutex;
-  std::map<uintptr_t, PinnedMemory*> by_address;
+  struct Entry {
+    uint64_t size;
+    std::weak_ptr<PinnedMemory> memory;
+  };
+  std::map<uintptr_t, Entry> by_address;
 };
 
 /** Never destroyed: finalizers may still run while the process exits. */
@@ -47,9 +51,12 @@ uintptr_t address(const void* data) {
 }  // namespace
 
 PinnedMemory::PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file)
-    : data_(data), size_(size), file_(std::move(file)) {
+    : data_(data), size_(size), file_(std::move(file)) {}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::registered(std::shared_ptr<PinnedMemory> memory) {
   const std::lock_guard<std::mutex> lock(registry().mutex);
-  registry().by_address.emplace(address(data_), this);
+  registry().by_address.insert({address(memory->data()), Registry::Entry{memory->size(), memory}});
+  return memory;
 }
 
 PinnedMemory::~PinnedMemory() {
@@ -71,13 +78,13 @@ std::shared_ptr<PinnedMemory> PinnedMemory::allocate(uint64_t n_bytes) {
     free_memory(block);
     throw;
   }
-  return std::shared_ptr<PinnedMemory>(memory);
+  return registered(std::shared_ptr<PinnedMemory>(memory));
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::of_mapping(std::shared_ptr<const File> file) {
   uint8_t* const data = file->data();
   const uint64_t size = file->size();
-  return std::shared_ptr<PinnedMemory>(new PinnedMemory(data, size, std::move(file)));
+  return registered(std::shared_ptr<PinnedMemory>(new PinnedMemory(data, size, std::move(file))));
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_bytes) {
@@ -86,10 +93,10 @@ std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_by
   if (entry == registry().by_address.begin()) return nullptr;
   --entry;
   const uint64_t offset = address(data) - entry->first;
-  PinnedMemory* const memory = entry->second;
-  if (offset > memory->size() || n_bytes > memory->size() - offset) return nullptr;
+  const Registry::Entry& found = entry->second;
+  if (offset > found.size || n_bytes > found.size - offset) return nullptr;
   // Empty where the destructor already runs and waits for the lock.
-  return memory->weak_from_this().lock();
+  return found.memory.lock();
 }
 
 }  // namespace gguf

@@ -14,7 +14,7 @@ namespace gguf {
  * hold it until they are collected; a job holds it until it is done. All such memory of the process is
  * registered by address, so that find() recognises an array that lies in it.
  */
-class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
+class PinnedMemory {
  public:
   /** At least `n_bytes` (not 0) of uninitialised memory, aligned to a cache line; large blocks come from the
      pool of pages and go back to it. Throws bad_alloc. */
@@ -33,6 +33,8 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
 
  private:
   PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file);
+  /** Makes it known to find(), once it has an owner: another thread may find it at once. */
+  static std::shared_ptr<PinnedMemory> registered(std::shared_ptr<PinnedMemory> memory);
 
   uint8_t* data_;
   uint64_t size_;
