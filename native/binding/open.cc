@@ -13,6 +13,7 @@
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
+#include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/parse.h"
 
@@ -49,7 +50,7 @@ Result<Header> read_header(const File& file, ParseOptions options) {
   std::vector<uint8_t> bytes;
   for (uint64_t wanted = kFirstReadBytes;;) {
     const uint64_t known = bytes.size();
-    bytes.resize(static_cast<size_t>(std::min(wanted, file.size())));
+    bytes.resize(to_size(std::min(wanted, file.size())));
     if (Status failure = file.read(known, bytes.data() + known, bytes.size() - known)) return *failure;
     ParseOutcome outcome = parse_header(bytes.data(), bytes.size(), file.size(), type_size, options);
     if (!outcome.need_more || bytes.size() == file.size()) return std::move(outcome.result);

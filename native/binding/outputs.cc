@@ -7,6 +7,7 @@
 #include "binding/buffers.h"
 #include "binding/entry_points.h"
 #include "binding/environment.h"
+#include "core/checked.h"
 #include "core/pages.h"
 #include "decode/decode_blocks.h"
 #include "decode/page_pool.h"
@@ -55,7 +56,7 @@ Output new_output(Environment& environment, Out out, uint64_t n_elements) {
   }
   Output output;
   output.array = new_typed_array(environment, output_type(out), n_elements, &output.data);
-  if (is_large) want_huge_pages(output.data, static_cast<size_t>(n_bytes));
+  if (is_large) want_huge_pages(output.data, to_size(n_bytes));
   return output;
 }
 
@@ -82,7 +83,7 @@ std::optional<Output> output_argument(const Call& call, size_t index, Out out, u
   // every later use.
   const uint64_t n_bytes = n_elements * out_bytes(out);
   if (may_stream(n_bytes) && !pages_are_present(array.data + n_bytes / 2, 1)) {
-    want_huge_pages(array.data, static_cast<size_t>(n_bytes));
+    want_huge_pages(array.data, to_size(n_bytes));
   }
   return Output{call[index], array.data, true};
 }
@@ -103,7 +104,7 @@ napi_value allocate_array(const Call& call) {
       throw_range(environment, "there is no memory for " + std::to_string(n_bytes) + " bytes");
     }
     uint8_t* const data = hold->memory->data();
-    std::memset(data, 0, static_cast<size_t>(n_bytes));
+    std::memset(data, 0, to_size(n_bytes));
     const napi_value buffer = new_external(environment, data, n_bytes, hold);
     if (buffer != nullptr) return new_view(environment, output_type(out), buffer, 0, length);
   }

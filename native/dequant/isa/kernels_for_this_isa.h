@@ -45,9 +45,9 @@ void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, float* y) {
   if (n_blocks > 0) {
     Block blocks[kBlocks] = {};
     alignas(64) float elements[kElements];
-    std::memcpy(blocks, b, n_blocks * sizeof(Block));
+    std::memcpy(blocks, b, static_cast<size_t>(n_blocks) * sizeof(Block));
     dequantize_blocks<Block, Store::kPlain>(reinterpret_cast<const uint8_t*>(blocks), kBlocks, elements);
-    std::memcpy(y, elements, n_blocks * Block::kElements * sizeof(float));
+    std::memcpy(y, elements, static_cast<size_t>(n_blocks) * Block::kElements * sizeof(float));
   }
 }
 
@@ -63,9 +63,9 @@ void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
   if (n > 0) {
     alignas(64) float last[32] = {};
     alignas(64) uint16_t converted[32];
-    std::memcpy(last, x, n * sizeof *x);
+    std::memcpy(last, x, static_cast<size_t>(n) * sizeof *x);
     simd::store<kOut, Store::kPlain>(converted, simd::load_f32(last), simd::load_f32(last + 16));
-    std::memcpy(y, converted, n * sizeof *y);
+    std::memcpy(y, converted, static_cast<size_t>(n) * sizeof *y);
   }
 }
 
