@@ -17,7 +17,7 @@ interface VegaLite {
 
 type Row = Record<string, string | number>;
 
-/** From colour-blind-safe palettes: ours stands out, limits are grey. */
+/** From colour-blind-safe palettes. Limits are grey or black. */
 const COLOURS: Record<string, string> = {
   "gguf-native": "#0072b2",
   libggml: "#e69f00",
@@ -43,7 +43,7 @@ const STYLE = {
   config: { font: "sans-serif", legend: { labelLimit: 0 }, axis: { labelLimit: 0 } },
 };
 
-/** Writes a chart for whatever was measured into `folder`. */
+/** Writes a chart of each kind of measurement to `folder`. Kinds that were not measured get none. */
 export async function writeCharts({ results, options }: Context, folder: string): Promise<void> {
   const vega = await optionalPackage<Vega>("vega");
   const vegaLite = await optionalPackage<VegaLite>("vega-lite");
@@ -124,7 +124,7 @@ function kernelChart(results: Results, bytes: number): object | undefined {
   };
 }
 
-/** Where the axis of times starts, in milliseconds. */
+/** The start of the time axis, in milliseconds. */
 const OPEN_FROM = 0.1;
 
 function openChart(results: Results): object | undefined {
@@ -149,7 +149,7 @@ function openChart(results: Results): object | undefined {
       height: { step: 18 },
       encoding: { y: { field: "work", type: "nominal", sort: null, title: null }, x },
       layer: [
-        // A bar on a logarithmic axis has to be told where it starts.
+        // On a logarithmic axis, a bar needs an explicit start.
         { mark: "bar", encoding: { x2: { datum: OPEN_FROM }, color: colour(rows, { disable: true }) } },
         {
           mark: { type: "text", align: "left", dx: 4 },

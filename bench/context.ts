@@ -1,4 +1,4 @@
-/** What the suites share. */
+/** The parts that all suites use. */
 import * as native from "gguf-native";
 import { dequantizeSync, type GgmlType } from "gguf-native";
 import * as reference from "gguf-native/reference";
@@ -18,9 +18,9 @@ export const GIB = 1024 * MIB;
 export interface Context {
   options: Options;
   results: Results;
-  /** Where peers are wanted and it is installed. */
+  /** Undefined unless a suite needs it and it is installed. */
   libggml: Libggml | undefined;
-  /** Where the machine's limits are wanted and can be measured. */
+  /** Undefined unless a suite needs them and they can be measured. */
   limits: MachineLimits | undefined;
 }
 
@@ -32,7 +32,7 @@ export async function makeContext(options: Options): Promise<Context> {
   return { options, results, libggml, limits };
 }
 
-/** The types asked for, or else `usual`: those of them that the addon has kernels for. */
+/** The types that the options name, or else `usual`, without those that the addon has no kernel for. */
 export function chosenTypes({ options, results }: Context, usual = WEIGHT_TYPES): GgmlType[] {
   return (options.types ?? usual).filter((type) => {
     const has = decodes(dequantizeSync, type);
@@ -57,9 +57,9 @@ function decodes(decode: typeof dequantizeSync, type: GgmlType): boolean {
 }
 
 /**
- * An output for `bytes` of numbers that is in memory already, since the first write to fresh memory costs several times
- * what a kernel does; at the start of a cache line, since stores across two lines are slower and it would be chance
- * whether an array of Node's own starts at one. Made by the package's own `allocate` where it has one.
+ * An output of `bytes` bytes. Its memory was already written, because the first write to fresh memory takes several
+ * times as long as a kernel. It starts at a cache line, because stores across two lines are slower, and an array that
+ * Node allocates may or may not start at one. Uses the package's own `allocate` if it has one.
  */
 export async function makeOut(bytes: number): Promise<Float32Array> {
   const { allocate } = native as { allocate?: (length: number) => Float32Array };
@@ -68,7 +68,7 @@ export async function makeOut(bytes: number): Promise<Float32Array> {
 
 const CACHE_LINE = 64;
 
-/** Only koffi tells where an array is; without it, Node's alignment is kept. */
+/** Only koffi can tell the address of an array. Without koffi, the array has Node's alignment. */
 async function alignedArray(bytes: number): Promise<Float32Array> {
   const koffi = await loadKoffi();
   const buffer = new ArrayBuffer(bytes + CACHE_LINE);
@@ -76,7 +76,7 @@ async function alignedArray(bytes: number): Promise<Float32Array> {
   return new Float32Array(buffer, Number(-address & BigInt(CACHE_LINE - 1)), bytes / 4);
 }
 
-/** Runs contenders in turns and keeps what `key` and their names say. */
+/** Runs contenders in turns, and adds each timing to `results` under the key of the contender's name. */
 export async function compete(
   results: Results,
   key: (side: string) => Key,

@@ -1,4 +1,4 @@
-/** Ratios that must not fall, kept in `floors.json` for each instruction set; and whether they did. */
+/** Checks measured ratios against the minimum ratios in `floors.json`, which has a set for each instruction set. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { GgmlType } from "gguf-native";
@@ -10,10 +10,10 @@ import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "
 import { GENERATED, REAL, runOpen } from "./suites/open";
 import { digits, printTable, size } from "./table";
 
-/** By type, or by file; "default" for those that are not named. */
+/** By type, or by file; "default" is for all that are not named. */
 type Floors = Record<string, number>;
 
-/** What is compared: how many times faster, or (of a limit) what share of it. */
+/** What native is compared with. The ratio says how many times faster it is, or its share of the limit. */
 type Against = "typescript" | "libggml" | "limit";
 
 interface FloorsFile {
@@ -30,12 +30,12 @@ interface Ratio {
   what: string;
   floor: number;
   measured: number;
-  /** Measures again; best times only get better. */
+  /** Measures again. The best time of all measurements counts. */
   again: () => Promise<void>;
   current: () => number | undefined;
 }
 
-/** A low ratio is measured so often before it counts: somebody else may have used the machine. */
+/** How often a low ratio is measured before it counts: other programs may have used the machine. */
 const ATTEMPTS = 3;
 
 /** Measures, compares and prints; returns whether every ratio holds. */

@@ -1,11 +1,11 @@
-/** ggml's own dequantization, out of the library that the npm package `@node-llama-cpp/linux-x64` carries. */
+/** ggml's own dequantization, from the library in the npm package `@node-llama-cpp/linux-x64`. */
 import { join } from "node:path";
 import type { GgmlType } from "gguf-native";
 import { firstExisting, INSTALL_HINT, type KoffiLibrary, loadKoffi } from "./optional";
 import { benchFolder } from "./paths";
 import type { Results } from "./results";
 
-/** Writes the weights of `blocks` to `out`; both without a check. */
+/** Writes the weights of `blocks` to `out`. It checks neither. */
 export type LibggmlFunction = (blocks: Uint8Array, out: Float32Array) => void;
 
 export class Libggml {
@@ -15,7 +15,7 @@ export class Libggml {
     this.#library = library;
   }
 
-  /** The library, or undefined and a note in `results` where something is missing. */
+  /** The library. If something is missing: undefined, and a note in `results`. */
   static async load(results: Results): Promise<Libggml | undefined> {
     const koffi = await loadKoffi();
     const path = libraryPath();
@@ -27,7 +27,7 @@ export class Libggml {
     return new Libggml(koffi.load(path));
   }
 
-  /** ggml's function for a type; undefined where it has none. */
+  /** ggml's function for a type; undefined if it has none. */
   dequantizer(type: GgmlType): LibggmlFunction | undefined {
     try {
       const run = this.#library.func(symbol(type), "void", ["void *", "void *", "int64_t"]);
@@ -40,7 +40,7 @@ export class Libggml {
   }
 }
 
-/** `GGUF_NATIVE_BENCH_LIBGGML` names another build of the library, such as one made with -march=native. */
+/** `GGUF_NATIVE_BENCH_LIBGGML` names another build of the library, such as one built with -march=native. */
 function libraryPath(): string | undefined {
   return firstExisting([
     process.env.GGUF_NATIVE_BENCH_LIBGGML,

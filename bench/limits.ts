@@ -1,4 +1,4 @@
-/** What the machine's memory can do, measured in this process by a helper that is compiled when it is needed. */
+/** The limits of the machine's memory, measured in this process by a C helper that is compiled when needed. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import type { Results } from "./results";
 export type Limit = "store" | "stream" | "copy";
 export const LIMITS: readonly Limit[] = ["store", "stream", "copy"];
 
-/** What one call of the helper writes at least, so that the way into it costs nothing. */
+/** The least that one call of the helper writes, so that the cost of the call does not matter. */
 const BYTES_PER_CALL = 4 << 20;
 
 export class MachineLimits {
@@ -28,7 +28,7 @@ export class MachineLimits {
     };
   }
 
-  /** The helper, or undefined and a note in `results` where it cannot be had. */
+  /** The helper. If it cannot be compiled or loaded: undefined, and a note in `results`. */
   static async load(results: Results): Promise<MachineLimits | undefined> {
     const koffi = await loadKoffi();
     if (koffi === undefined) {
@@ -43,7 +43,7 @@ export class MachineLimits {
     return new MachineLimits(koffi.load(built.path));
   }
 
-  /** A contender that fills `out`, from `source` where it copies (of the same length), on `threads` threads. */
+  /** A contender that fills `out` on `threads` threads. `copy` reads from `source`, which has the same length. */
   contender(limit: Limit, out: Float32Array, source: Float32Array, threads = 1): Contender {
     const run = this.#functions[limit];
     const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / out.byteLength));

@@ -1,2 +1,2 @@
-/** Imports a package as this folder sees it: from bench/node_modules, else from the project's. */
+/** Imports a package from bench/node_modules, or else from the project's node_modules. */
 export const load = (name) => import(name);

@@ -1,40 +1,40 @@
 /**
- * Timing on machines that others use too: contenders are run in turns, in short batches, and each keeps its fastest.
- * What slows the machine down for a while then slows down all of them, and what disturbs one batch counts for none.
+ * Timing on machines that other programs use, too. Contenders run in turns, in short batches. The fastest batch of each
+ * counts. If the machine is slow for a while, this affects all contenders. A batch that is disturbed does not count.
  */
 import { performance } from "node:perf_hooks";
 
 export interface Contender {
   name: string;
-  /** One call; a promise is waited for. */
+  /** One call. If it returns a promise, the promise is awaited. */
   run(): unknown;
-  /** How many times over one call does the work; 1 if absent. */
+  /** How many times one call does the work; default 1. */
   repeats?: number;
-  /** At most so many rounds, for what takes long and says little. */
+  /** The maximum number of rounds, for slow contenders that need few. */
   maxRounds?: number;
 }
 
 export interface Timing {
-  /** Seconds for the work once, in the fastest batch. */
+  /** Seconds to do the work once, in the fastest batch. */
   best: number;
-  /** The same in the median batch. */
+  /** The same, in the median batch. */
   median: number;
   rounds: number;
 }
 
 export interface Patience {
-  /** Seconds that all contenders may take together, warming up not counted. */
+  /** Seconds that all contenders may take together, without the warm-up. */
   budget: number;
-  /** Rounds that are run even if that takes longer. */
+  /** The minimum number of rounds, even if they exceed the budget. */
   minRounds: number;
 }
 
-/** Long enough for the clock, short enough to fall between two disturbances. */
+/** Long enough for the clock's resolution, and short enough that many batches are not disturbed. */
 const BATCH_SECONDS = 0.0005;
 const WARM_UP_SECONDS = 0.03;
 const WARM_UP_CALLS = 20_000;
 
-/** Runs the contenders in turns until the budget is used up; timings by name. */
+/** Runs the contenders in turns until the budget is used up. Returns the timings by name. */
 export async function race(
   contenders: readonly Contender[],
   { budget, minRounds }: Patience,
@@ -56,7 +56,7 @@ export async function race(
   return new Map(entrants.map(({ contender, samples }) => [contender.name, summary(samples)]));
 }
 
-/** Lets the compiler see the function; returns how many calls make a batch. */
+/** Runs the function until the compiler has optimized it. Returns the number of calls per batch. */
 async function warmUp(contender: Contender): Promise<number> {
   const first = await timed(contender, 1);
   if (first >= WARM_UP_SECONDS) return 1;

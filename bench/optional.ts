@@ -1,24 +1,24 @@
-/** Packages that are used where they are installed. Nothing here is needed to run the benchmarks. */
+/** Optional packages. The benchmarks run without them. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { benchFolder } from "./paths";
 
-/** How `koffi` is used here: functions of shared libraries, called in this process. */
+/** The part of `koffi` that is used here. It calls functions of shared libraries in this process. */
 export interface Koffi {
   load(path: string): KoffiLibrary;
-  /** Where a typed array's memory is. */
+  /** The address of a typed array's memory. */
   address(array: ArrayBufferView): bigint;
 }
 export interface KoffiLibrary {
   func(name: string, result: string, parameters: readonly string[]): NativeFunction;
 }
-/** Takes numbers, and typed arrays for pointers. */
+/** Parameters are numbers, or typed arrays for pointers. */
 export type NativeFunction = (...args: unknown[]) => unknown;
 
 /**
- * Imports a package that `bench/package.json` or that of `folder` names; undefined where it is not installed.
- * The import is made by a file in that folder, since packages are looked up from the file that imports them.
+ * Imports a package that `folder`'s package.json lists (default: bench/package.json); undefined if it is not installed.
+ * A file in that folder does the import, because Node searches for a package from the file that imports it.
  */
 export async function optionalPackage<T>(name: string, folder = benchFolder): Promise<T | undefined> {
   const loader = (await import(pathToFileURL(join(folder, "load.mjs")).href)) as {

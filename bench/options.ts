@@ -6,12 +6,12 @@ import { WEIGHT_TYPES } from "./weights";
 export const SUITES = ["native-vs-ts", "peers", "machine", "calls", "open", "scaling"] as const;
 export type Suite = (typeof SUITES)[number];
 
-/** These are columns of one table, measured in turns. */
+/** The suites that are columns of one table, measured in turns. */
 export const KERNEL_SUITES: readonly Suite[] = ["native-vs-ts", "peers", "machine"];
 
 export interface Options {
   suites: ReadonlySet<Suite>;
-  /** Types asked for; undefined: whatever a suite finds worth measuring. */
+  /** The types that were named; undefined: each suite uses its own default. */
   types: readonly GgmlType[] | undefined;
   quick: boolean;
   /** Where to write everything as JSON. */
@@ -25,16 +25,18 @@ export interface Options {
 export const USAGE = `Usage: npm run bench -- [options]
        npm run bench:check -- [options]
 
-  --suite NAMES   of ${SUITES.join(", ")};
-                  default all, separated by commas
-  --types NAMES   tensor types, such as Q4_0,Q4_K; default all
-  --quick         smaller outputs, less patience
-  --json FILE     write every measurement
-  --svg FOLDER    write charts
-  --check         compare with bench/floors.json; exit 1 where a ratio is below
-  --help          this text`;
+  --suite NAMES   suites, separated by commas (default: all):
+                  ${SUITES.join(", ")}
+  --types NAMES   tensor types, such as Q4_0,Q4_K (default: all that the suite
+                  measures)
+  --quick         smaller outputs, less time
+  --json FILE     write every measurement to FILE
+  --svg FOLDER    write charts to FOLDER
+  --check         compare with bench/floors.json; exit code 1 if a ratio is
+                  below its floor
+  --help          show this text`;
 
-/** Options from the command line, or what is wrong with it. */
+/** The options of the command line, or the problem with them. */
 export function parseOptions(args: readonly string[]): Options | "help" | { problem: string } {
   try {
     const { values } = parseArgs({
@@ -65,13 +67,13 @@ export function parseOptions(args: readonly string[]): Options | "help" | { prob
 
 function checkSuite(name: string): Suite {
   const suite = SUITES.find((known) => known === name);
-  if (suite === undefined) throw new Error(`no suite is named '${name}': there are ${SUITES.join(", ")}`);
+  if (suite === undefined) throw new Error(`unknown suite '${name}': the suites are ${SUITES.join(", ")}`);
   return suite;
 }
 
 function checkType(name: string): GgmlType {
   if (!WEIGHT_TYPES.some((type) => type === name)) {
-    throw new Error(`no weights are made of type '${name}': there are ${WEIGHT_TYPES.join(", ")}`);
+    throw new Error(`cannot make weights of type '${name}': the types are ${WEIGHT_TYPES.join(", ")}`);
   }
   return name as GgmlType;
 }

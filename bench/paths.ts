@@ -1,4 +1,4 @@
-/** Where things are. The benchmarks run from build/bench/bench/. */
+/** Paths of files and folders. The compiled benchmarks are in build/bench/bench/. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ export const projectRoot = join(__dirname, "..", "..", "..");
 export const benchFolder = join(projectRoot, "bench");
 export const buildFolder = join(projectRoot, "build", "bench");
 
-/** A vocabulary of a real model that is not part of the project, where there is one. */
+/** The vocabulary of a real model, which is not part of the project; undefined if it is not there. */
 export function realVocabulary(): string | undefined {
   const folders = [process.env.GGUF_NATIVE_SHARED_DATA, join(projectRoot, "..", "shared", "data")];
   return folders
@@ -18,7 +18,7 @@ export function realVocabulary(): string | undefined {
 
 let folder: string | undefined;
 
-/** The path of a temporary file; it is removed when the process ends. */
+/** The path of a temporary file. The file is removed when the process ends. */
 export function temporaryFile(name: string): string {
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), "gguf-native-bench-"));

@@ -1,23 +1,23 @@
-/** What was measured: one flat list, which tables, charts, JSON and the check against floors all read. */
+/** All measurements in one flat list, which tables, charts, JSON and the check of floors read. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { cpu } from "gguf-native";
 import type { Timing } from "./measure";
 
 export interface Measurement extends Timing {
-  /** What was done: `dequantize`, `limit`, `open` ... */
+  /** The work: `dequantize`, `limit`, `open` ... */
   task: string;
-  /** On what: a tensor type, a file. */
+  /** What it was done on: a tensor type, a file. */
   subject: string;
-  /** By whom: `native`, `typescript`, `libggml` ... */
+  /** Who did it: `native`, `typescript`, `libggml` ... */
   side: string;
-  /** Bytes of output, where that is what the task is about. */
+  /** Bytes of output, if the task depends on it. */
   bytes?: number;
   threads?: number;
-  /** How often the work was done at once, such as rows of one call. */
+  /** How many items one call handled, such as rows. */
   count?: number;
 }
 
-/** What tells measurements apart. */
+/** The fields that identify a measurement. */
 export type Key = Omit<Measurement, keyof Timing>;
 
 export interface Machine {
@@ -42,20 +42,20 @@ export class Results {
     this.measurements.push({ ...key, ...timing });
   }
 
-  /** Says so once where something is not there. */
+  /** Notes that something could not be measured, and prints each reason once. */
   miss(reason: string): void {
     if (this.missing.includes(reason)) return;
     this.missing.push(reason);
     console.log(`not measured: ${reason}`);
   }
 
-  /** The fastest measurement of this kind, in seconds; undefined where there is none. */
+  /** The fastest measurement with this key, in seconds; undefined if there is none. */
   best(key: Key): number | undefined {
     const times = this.all(key).map(({ best }) => best);
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
-  /** Every measurement that agrees with what `key` names. */
+  /** All measurements whose fields equal those in `key`. */
   all(key: Partial<Key>): Measurement[] {
     const wanted = Object.entries(key);
     return this.measurements.filter((measurement) =>

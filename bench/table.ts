@@ -1,6 +1,6 @@
-/** Tables for the terminal, at most 80 columns wide, and numbers in few digits. */
+/** Tables for the terminal, at most 80 columns wide, and numbers with few digits. */
 
-/** Prints rows under titles; the first column to the left, the others to the right. Undefined cells show as "-". */
+/** Prints rows under titles. Aligns the first column left and the others right. Shows undefined cells as "-". */
 export function printTable(
   title: string,
   titles: readonly string[],
@@ -18,7 +18,7 @@ export function printTable(
   }
 }
 
-/** Three significant digits, without an exponent. */
+/** Three significant digits (all digits of larger numbers), without an exponent. */
 export function digits(value: number): string {
   if (value >= 100) return value.toFixed(0);
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);
@@ -29,7 +29,7 @@ export function gigabytes(bytes: number, seconds: number | undefined): string | 
   return seconds === undefined ? undefined : digits(bytes / seconds / 1e9);
 }
 
-/** How many times longer `slow` took than `fast`: "12.3x". */
+/** How many times as long as `fast` `slow` took: "12.3x". */
 export function times(slow: number | undefined, fast: number | undefined): string | undefined {
   return slow === undefined || fast === undefined ? undefined : `${digits(slow / fast)}x`;
 }
@@ -41,7 +41,7 @@ export function duration(seconds: number | undefined): string | undefined {
   return seconds < 1 ? `${digits(seconds * 1e3)} ms` : `${digits(seconds)} s`;
 }
 
-/** A power of two of bytes: "256 KiB". */
+/** A number of bytes that is a power of two: "256 KiB". */
 export function size(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];
   let unit = 0;

@@ -1,4 +1,4 @@
-/** Finds the tokens that mean most nearly the same, by their embeddings. `npm run example -- embeddings --help` */
+/** Finds the tokens with the most similar meaning, by their embeddings. `npm run example -- embeddings --help` */
 import { parseArgs } from "node:util";
 import { allocate, type GgufTensor, openSync } from "gguf-native";
 import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
@@ -6,15 +6,15 @@ import { dot, topK } from "./vectors";
 
 const USAGE = `Usage: embeddings MODEL.gguf --token TOKEN [--token TOKEN ...] [options]
 
-Lists the tokens whose embeddings point most nearly the same way as that of
-TOKEN, or as the mean of several. A TOKEN is a number, or a piece of text as the
-vocabulary has it ("▁king", "Ġking"); "king" finds these too.
+Lists the tokens whose embeddings are most similar to the embedding of TOKEN, or
+to the mean of several (by cosine similarity). A TOKEN is a number, or a text as
+in the vocabulary ("▁king", "Ġking"). "king" also finds these.
 
-  --top N        how many to list (default 10)
-  --tensor NAME  whose rows to search (default token_embd.weight)
+  --top N        number of tokens to list (default 10)
+  --tensor NAME  the tensor whose rows to search (default token_embd.weight)
 `;
 
-/** Rows that are dequantized at a time, while those before them are searched. */
+/** Number of rows to dequantize at a time, while the previous ones are searched. */
 const ROWS_AT_ONCE = 512;
 
 /** The cosine of the angle between `query` and every row of `tensor`. */
@@ -23,7 +23,7 @@ async function cosines(tensor: GgufTensor, query: Float32Array): Promise<Float32
   const rows = tensor.elementCount / width;
   const result = new Float32Array(rows);
   const queryLength = Math.sqrt(dot(query, 0, query, 0, width));
-  // Two outputs in turns. Memory of allocate() is what asynchronous work writes straight into.
+  // Two outputs in turns. Asynchronous calls write directly into memory from allocate().
   const outputs = [allocate(ROWS_AT_ONCE * width), allocate(ROWS_AT_ONCE * width)];
   const read = (first: number): Promise<Float32Array> => {
     const last = Math.min(rows, first + ROWS_AT_ONCE);
@@ -43,7 +43,7 @@ async function cosines(tensor: GgufTensor, query: Float32Array): Promise<Float32
   return result;
 }
 
-/** The mean of some rows. */
+/** The mean of the rows at `indexes`. */
 function meanRow(tensor: GgufTensor, indexes: readonly number[]): Float32Array {
   const width = tensor.shape[0]!;
   const rows = tensor.rowsSync(indexes);
@@ -73,7 +73,7 @@ runExample(USAGE, async (args) => {
     },
   });
   const path = onlyModel(positionals);
-  if (options.token.length === 0) throw new UsageError("--token says what to look for");
+  if (options.token.length === 0) throw new UsageError("give a token to search for with --token");
   const top = wholeNumber("--top", options.top, 1);
 
   using file = openSync(path);

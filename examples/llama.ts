@@ -1,4 +1,4 @@
-/** Continues a text with a llama, from nothing but its GGUF file. `npm run example -- llama --help` */
+/** Continues a text with a llama model. It needs only the GGUF file. `npm run example -- llama --help` */
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
 import { Llama } from "./llama/model";
@@ -8,15 +8,17 @@ import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
 
-Continues TEXT. The model is one of architecture llama, in any mix of types.
+Continues TEXT. The model must have the architecture llama. Its tensors can have
+any types.
 
-  --tokens N    tokens to add (default 32)
-  --top-k K     choose among the K most probable tokens by chance; without it,
-                always the most probable one
-  --seed N      what the choices depend on (default 0)
-  --per-use     dequantize weights whenever they are used: a little slower, with
-                no memory but the file's. Without it, once, into shared memory
-  --next N      instead of adding to the text, list the N most probable next tokens
+  --tokens N    number of tokens to add (default 32)
+  --top-k K     choose at random among the K most probable tokens (default:
+                always choose the most probable token)
+  --seed N      seed of the random choices (default 0)
+  --per-use     dequantize weights each time they are used: a little slower, but
+                needs no memory except the file's (default: dequantize them
+                once, into shared memory)
+  --next N      do not continue the text; list the N most probable next tokens
 `;
 
 runExample(USAGE, async (args) => {
@@ -33,7 +35,7 @@ runExample(USAGE, async (args) => {
     },
   });
   const path = onlyModel(positionals);
-  if (options.prompt === undefined) throw new UsageError("--prompt says what the model is to continue");
+  if (options.prompt === undefined) throw new UsageError("give a text to continue with --prompt");
   const wanted = wholeNumber("--tokens", options.tokens, 0);
   const seed = wholeNumber("--seed", options.seed, 0);
   const topK = options["top-k"];
@@ -43,13 +45,13 @@ runExample(USAGE, async (args) => {
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
   const prompt = tokenizer.encode(options.prompt);
-  if (prompt.length === 0) throw new Error("there is nothing to continue: the prompt is empty");
+  if (prompt.length === 0) throw new Error("the prompt is empty");
   const begin = performance.now();
   const llama = await Llama.load(file, { perUse: options["per-use"] });
   const { contextLength } = llama.config;
   if (prompt.length + wanted > contextLength) {
     throw new Error(
-      `${prompt.length} tokens of prompt and ${wanted} more do not fit in the model's ${contextLength}`,
+      `the prompt has ${prompt.length} tokens; with ${wanted} more it does not fit in the model's context of ${contextLength} tokens`,
     );
   }
   const cache = llama.createCache(prompt.length + wanted);

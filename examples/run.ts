@@ -1,11 +1,11 @@
-/** What the examples' command lines share. */
+/** The common part of the examples' command lines. */
 
-/** What is wrong with the arguments. */
+/** An error in the arguments. */
 export class UsageError extends Error {}
 
 /**
- * Runs an example with the command line's arguments; prints how it is used when asked to, and what is wrong where
- * something is: exit code 2 for the arguments, 1 for anything else.
+ * Runs an example with the arguments of the command line. `--help` prints the usage. Prints errors, and sets the exit
+ * code: 2 for wrong arguments, 1 for any other error.
  */
 export function runExample(usage: string, main: (args: string[]) => Promise<void>): void {
   const args = process.argv.slice(2);
@@ -20,18 +20,18 @@ export function runExample(usage: string, main: (args: string[]) => Promise<void
   });
 }
 
-/** The one model file that the arguments name. */
+/** The model file that the arguments name. @throws UsageError unless there is exactly one */
 export function onlyModel(positionals: readonly string[]): string {
   const [path] = positionals;
-  if (path === undefined || positionals.length > 1) throw new UsageError("name one model file");
+  if (path === undefined || positionals.length > 1) throw new UsageError("give the path of one model file");
   return path;
 }
 
-/** The number that `text` writes. @throws UsageError unless it is a whole one from `least` on */
+/** Parses `text` as a number. @throws UsageError unless it is a whole number, `least` or greater */
 export function wholeNumber(option: string, text: string, least: number): number {
   const value = Number(text);
   if (text.trim() === "" || !Number.isSafeInteger(value) || value < least) {
-    throw new UsageError(`${option} takes a whole number from ${least} on, not '${text}'`);
+    throw new UsageError(`${option} must be a whole number of at least ${least}, not '${text}'`);
   }
   return value;
 }

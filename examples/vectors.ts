@@ -1,4 +1,4 @@
-/** What the examples do with vectors of float32. */
+/** Functions for float32 vectors that several examples use. */
 
 /** The sum of `a[aStart + i] * b[bStart + i]` over `length` elements. */
 export function dot(
@@ -8,7 +8,7 @@ export function dot(
   bStart: number,
   length: number,
 ): number {
-  // Four sums do not wait for one another, as one would for the addition before it.
+  // Four independent sums, because each addition to a single sum would wait for the previous one.
   let s0 = 0;
   let s1 = 0;
   let s2 = 0;
@@ -24,7 +24,7 @@ export function dot(
   return s0 + s1 + (s2 + s3);
 }
 
-/** The indexes of the `k` greatest values, the greatest first; of equal ones the lower index first. */
+/** The indexes of the `k` greatest values, in descending order. For equal values, the lower index comes first. */
 export function topK(values: Float32Array, k: number): number[] {
   const order = Uint32Array.from(values, (_, i) => i);
   order.sort((a, b) => values[b]! - values[a]! || a - b);

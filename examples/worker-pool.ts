@@ -1,4 +1,4 @@
-/** One layer's weights in shared memory, used by every thread of a pool. `npm run example -- worker-pool --help` */
+/** One layer's weights in shared memory, used by all threads of a pool. `npm run example -- worker-pool --help` */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
@@ -8,20 +8,20 @@ import { MatVecPool } from "./worker-pool/pool";
 
 const USAGE = `Usage: worker-pool MODEL.gguf [options]
 
-Dequantizes the matrices of one layer into SharedArrayBuffers, multiplies each
-with a vector on several threads and on one, and compares time and results.
+Dequantizes the matrices of one layer into SharedArrayBuffers. Multiplies each
+with a vector, on several threads and on one, and compares times and results.
 
-  --layer N      which layer (default 0)
-  --threads N    how many threads (default: as many as the machine runs at once)
-  --repeat N     how often each product is made (default 10)
+  --layer N      number of the layer (default 0)
+  --threads N    number of threads (default: as many as the machine can run)
+  --repeat N     how often to repeat each product (default 10)
 `;
 
-/** Zeros in memory that threads can share. */
+/** An array of zeros in memory that threads can share. */
 function sharedZeros(length: number): Float32Array {
   return new Float32Array(new SharedArrayBuffer(4 * length));
 }
 
-/** Milliseconds of the fastest of `times` runs. */
+/** The time of the fastest of `times` runs, in milliseconds. */
 async function fastest(times: number, run: () => void | Promise<void>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < times; i++) {
@@ -51,14 +51,14 @@ runExample(USAGE, async (args) => {
   const tensors = [...file.tensors.values()].filter(
     ({ name, shape }) => name.startsWith(`blk.${layer}.`) && shape.length === 2,
   );
-  if (tensors.length === 0) throw new UsageError(`the model has no matrices in a layer ${layer}`);
+  if (tensors.length === 0) throw new UsageError(`the model has no matrices in layer ${layer}`);
 
   const pool = new MatVecPool(threads);
   try {
     for (const tensor of tensors) {
       const [columns, rows] = tensor.shape as [number, number];
       const matrix = sharedZeros(tensor.elementCount);
-      await tensor.dequantize({ out: matrix }); // straight into the shared memory, on every core
+      await tensor.dequantize({ out: matrix }); // directly into the shared memory, on every core
       const x = sharedZeros(columns);
       x.forEach((_, i) => {
         x[i] = Math.sin(i);
@@ -69,7 +69,9 @@ runExample(USAGE, async (args) => {
       const one = await fastest(repeat, () => multiplyRows(matrix, x, expected, 0, rows));
       const all = await fastest(repeat, () => pool.multiply(matrix, x, y));
       if (!y.every((value, row) => Object.is(value, expected[row]))) {
-        throw new Error(`${tensor.name}: the threads' result is another than that of one thread`);
+        throw new Error(
+          `${tensor.name}: the result of several threads differs from the result of one thread`,
+        );
       }
       console.log(
         `${tensor.name}  ${tensor.type}  ${columns} x ${rows}: one thread ${one.toFixed(2)} ms, ` +

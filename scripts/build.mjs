@@ -2,24 +2,23 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
 import { run } from "./commands.mjs";
+import { addonFolder, root, variantFolder } from "./paths.mjs";
 
-export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
-/** Runs `node FILE ...` in the project; ends this process where it fails. */
+/** Runs `node FILE ...` in the project; ends this process if it fails. */
 export function runNode(...args) {
   run(process.execPath, args);
 }
 
-/** Compiles the TypeScript sources. */
-export function buildSources() {
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json");
+/** Compiles the TypeScript sources; `options` are further ones of tsc. */
+export function buildSources(...options) {
+  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", ...options);
 }
 
-/** Compiles the addon unless it is there, and the TypeScript sources, which is quick. */
+/** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
   try {
     require("node-gyp-build").resolve(root);
@@ -30,19 +29,11 @@ export function buildPackage() {
   buildSources();
 }
 
-/** CMake's setting for compiling for another system: a file of native/cmake. */
+/** CMake's setting for cross-compiling, with a file of native/cmake. */
 export const toolchainSetting = (name) =>
   `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
 
-/** Where the C++ tests and the addon are built with the sanitizers or for another system, as `variant` says. */
-export const variantFolder = (variant) => join(root, "build", `native-tests-${variant}`);
-
-/** Where node-gyp-build looks for the addon below the folder that GGUF_NATIVE_PREBUILD names. */
-export const addonFolder = (variant) => join(variantFolder(variant), "build", "Release");
-
-/**
- * Compiles the addon in such a folder, with what is compiled there already; `settings` are CMake's.
- */
+/** Compiles the addon in the folder of a variant, with what is compiled there already; `settings` are CMake's. */
 export function buildVariant(variant, settings, env = process.env) {
   const folder = variantFolder(variant);
   const headers = [
@@ -63,7 +54,7 @@ export function buildExamples() {
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.examples.json");
 }
 
-/** Compiles the tests and their support code to build/test, and the examples, which some tests are about. */
+/** Compiles the tests and their support code to build/test, and the examples, which some tests import. */
 export function buildTests() {
   buildExamples();
   runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.test.json");

@@ -1,8 +1,8 @@
-// Before a release: whether prebuilds/ holds every addon of the list, nothing else, and only what runs on older systems.
+// Before a release: checks that prebuilds/ holds every addon of the list and nothing else, and that they are portable.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { fail } from "./commands.mjs";
+import { root } from "./paths.mjs";
 import { checkPortable } from "./portable.mjs";
 import { prebuilds } from "./prebuild-list.mjs";
 

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 /** Ends this process. */
 export function fail(message) {
@@ -10,19 +10,19 @@ export function fail(message) {
   process.exit(1);
 }
 
-/** Runs a program in the project, with what it prints shown; ends this process where it fails. */
+/** Runs a program in the project and shows what it prints; ends this process if it fails. */
 export function run(command, args, options = {}) {
   const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit", ...options });
   if (error) fail(`${command}: ${error.message}`);
   if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
 }
 
-/** Runs a program for what it prints and how it ends. */
+/** Runs a program; returns its exit code and what it prints. */
 export function tryRun(command, args, options = {}) {
   return spawnSync(command, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, ...options });
 }
 
-/** What a program prints; ends this process where it fails. */
+/** Runs a program and returns what it prints; ends this process if it fails. */
 export function output(command, args, options = {}) {
   const { status, stdout, stderr, error } = tryRun(command, args, options);
   if (error) fail(`${command}: ${error.message}`);
@@ -30,7 +30,7 @@ export function output(command, args, options = {}) {
   return stdout;
 }
 
-/** Node and npm's script: the npm that runs this, or the one that came with Node. */
+/** The command that runs npm: the npm that runs this script, or the one that came with Node. */
 export function npmCommand() {
   const folder = dirname(process.execPath);
   const installed = ["node_modules", "../lib/node_modules"].map((path) =>
@@ -41,7 +41,7 @@ export function npmCommand() {
   return [process.execPath, script];
 }
 
-/** Runs npm for what it prints. */
+/** Runs npm and returns what it prints. */
 export function npm(...args) {
   const [command, ...first] = npmCommand();
   return output(command, [...first, ...args]);
@@ -51,10 +51,10 @@ export function isThere(command) {
   return tryRun(command, ["--version"]).status === 0;
 }
 
-/** Clang, which the sanitizers are used with: GCC takes four times as long over the kernels. */
+/** Clang, for the sanitizers: with them, GCC takes four times as long to compile the kernels. */
 export const findClang = () => ["clang++", "clang++-16", "clang++-14"].find(isThere);
 
-/** Ends this process, saying what to install, unless all commands are there: [command, package of Debian's]. */
+/** Unless all commands are there, says what to install and ends this process. A command is [name, Debian's package]. */
 export function need(...commands) {
   const missing = commands.filter(([command]) => !isThere(command));
   for (const [command, debian] of missing) {

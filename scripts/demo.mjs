@@ -3,13 +3,14 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { buildPackage, buildTests, runNode } from "./build.mjs";
+import { root } from "./paths.mjs";
 import { writeSample } from "./sample.mjs";
 
 const require = createRequire(import.meta.url);
 
 buildPackage();
-buildTests(); // for what makes the sample and random blocks
+buildTests(); // for the code that makes the sample and random blocks
 const support = (name) => require(join(root, "build", "test", "support", name));
 const path = process.argv[2] ?? writeSample();
 
@@ -74,7 +75,7 @@ function compareTypes() {
   console.log("  (float32 written per second, 256 KiB of output, one thread, best of many)");
 }
 
-/** Bits may differ in what kind of NaN a NaN is. */
+/** Whether the numbers are the same where the bits differ: a NaN equals any NaN. */
 function sameNumbers(bits, out) {
   const other = new Float32Array(bits.buffer, bits.byteOffset, out.length);
   return out.every((value, i) => Object.is(value, other[i])) ? "identical" : "DIFFERENT";

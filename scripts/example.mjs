@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { buildExamples, buildPackage, buildTests, runNode } from "./build.mjs";
 import { writeSample } from "./sample.mjs";
 
-/** The examples, with what they are to do with the sample model. */
+/** The examples, with their arguments for the sample model. */
 const examples = {
   llama: ["--prompt", "token7 token8", "--tokens", "8"],
   embeddings: ["--token", "token7"],
@@ -18,7 +18,7 @@ if (name === undefined || !Object.hasOwn(examples, name)) {
 
 buildPackage();
 if (args.length === 0) {
-  buildTests(); // for what makes the sample
+  buildTests(); // for the code that makes the sample
   args.push(writeSample(), ...examples[name]);
 } else {
   buildExamples();

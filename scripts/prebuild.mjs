@@ -1,5 +1,5 @@
-// `npm run prebuildify`: compiles the addon that a release carries for this system, to prebuilds/, from what the package
-// holds and nothing else, and checks that it runs wherever it is meant to.
+// `npm run prebuildify`: compiles the addon of a release for this system to prebuilds/, from the files of the package and
+// nothing else, and checks that it is portable.
 //
 //   npm run prebuildify -- --arch arm64    for another architecture, where CC, CXX and STRIP name a cross compiler
 import { readFileSync, symlinkSync } from "node:fs";
@@ -7,17 +7,18 @@ import { createRequire } from "node:module";
 import { arch as ownArch, platform } from "node:os";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
-import { root, runNode } from "./build.mjs";
+import { runNode } from "./build.mjs";
 import { pack } from "./pack.mjs";
+import { root } from "./paths.mjs";
 import { checkPortable } from "./portable.mjs";
 
 const prebuildify = promisify(createRequire(import.meta.url)("prebuildify"));
 const { arch } = parseArgs({ options: { arch: { type: "string", default: ownArch() } } }).values;
 
-// What users compile from, apart from here: node-gyp clears the folder that it builds in.
+// The users' files, in a folder of their own: node-gyp clears the folder that it builds in.
 const { unpacked } = pack(join(root, "build", "prebuild"));
 symlinkSync(join(root, "node_modules"), join(unpacked, "node_modules"), "junction");
-// node-gyp takes settings that it does not know for variables of binding.gyp.
+// node-gyp passes settings that it does not know on to binding.gyp as variables.
 process.env.npm_config_portable = "true";
 process.env.JOBS ??= "max";
 const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

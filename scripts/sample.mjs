@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, relative } from "node:path";
-import { root } from "./build.mjs";
+import { root } from "./paths.mjs";
 
 const require = createRequire(import.meta.url);
 

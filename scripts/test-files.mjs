@@ -1,21 +1,56 @@
-// Which test files a run is about: all of them, or those whose names contain one of `names`.
+// Which TypeScript test files a run is about, and how Node runs them.
 import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { root } from "./build.mjs";
+import { fail } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
+/**
+ * Test files that are not run on an emulated processor, where every process takes seconds to start. A name that ends
+ * with a hyphen stands for all files that begin with it.
+ */
+const sameOnEveryProcessor = [
+  {
+    reason: "test TypeScript alone",
+    names: ["codebooks", "examples-tokenizer", "file-name", "glob", "reference"],
+  },
+  {
+    reason: "start commands, which are TypeScript over calls that other files test",
+    names: ["cli", "cli-", "examples"],
+  },
+  {
+    reason: "test the package and how it is linked",
+    names: ["consumers", "external-buffers", "package"],
+  },
+];
+
+const matches = (file, name) => (name.endsWith("-") ? file.startsWith(name) : file === `${name}.test.ts`);
+
+/** Names of all test files, such as "metadata.test.ts". */
+const allFiles = () => readdirSync(join(root, "test")).filter((file) => file.endsWith(".test.ts"));
+
+const compiled = (file) => join("build", "test", file.replace(/\.ts$/, ".js"));
+
+/** The test files whose names contain one of `names`; all if there is no name. */
 export function testFiles(names) {
-  const files = readdirSync(join(root, "test"))
-    .filter((file) => file.endsWith(".test.ts"))
-    .filter((file) => names.length === 0 || names.some((name) => file.includes(name)))
-    .map((file) => join("build", "test", file.replace(/\.ts$/, ".js")));
-  if (files.length === 0) {
-    console.error(`no test file is called ${names.join(" or ")}`);
-    process.exit(1);
-  }
-  return files;
+  const files = allFiles().filter((file) => names.length === 0 || names.some((name) => file.includes(name)));
+  if (files.length === 0) fail(`no test file is called ${names.join(" or ")}`);
+  return files.map(compiled);
 }
 
-/** What to start Node with, for it to run them. */
-export function testArguments(names, options = []) {
-  return ["--expose-gc", "--test", "--test-reporter=spec", ...options, ...testFiles(names)];
+/** The test files for an emulated processor; prints which are left out, and why. */
+export function emulatedTestFiles() {
+  const left = new Set(allFiles());
+  for (const { reason, names } of sameOnEveryProcessor) {
+    const out = [...left].filter((file) => names.some((name) => matches(file, name)));
+    for (const file of out) left.delete(file);
+    console.log(`Not run on an emulated processor, since they ${reason}: ${out.join(", ")}`);
+  }
+  return [...left].map(compiled);
+}
+
+/** The arguments of the Node that runs such files, as many at once as there are processors. */
+export function testArguments(files) {
+  const parallel = `--test-concurrency=${availableParallelism()}`;
+  return ["--expose-gc", "--test", "--test-reporter=spec", parallel, ...files];
 }

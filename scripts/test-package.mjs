@@ -1,12 +1,13 @@
-// Packs the package, or takes the tarball that is named, and installs it into an empty project with no compiler within
-// reach; then programs there use it: `node scripts/test-package.mjs [FILE.tgz]`. Its addon has to be prebuilt.
+// Installs the package in an empty project where no compiler is found, and uses it there:
+// `node scripts/test-package.mjs [FILE.tgz]`. Without a tarball, packs the package first. The addon must be prebuilt.
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { buildTests, root } from "./build.mjs";
+import { buildTests } from "./build.mjs";
 import { fail, npmCommand, output, run, tryRun } from "./commands.mjs";
 import { pack } from "./pack.mjs";
-import { testArguments } from "./test-files.mjs";
+import { root } from "./paths.mjs";
+import { testArguments, testFiles } from "./test-files.mjs";
 
 const folder = join(root, "build", "package");
 const windows = process.platform === "win32";
@@ -29,7 +30,7 @@ function withoutCompilers() {
   const env = { ...process.env, PATH: path.join(delimiter), Path: path.join(delimiter) };
   for (const name of ["GGUF_NATIVE_PREBUILD", "PYTHON", "npm_config_python"]) delete env[name];
   const found = windows ? [] : compilers.filter((name) => tryRun(name, ["--version"], { env }).status === 0);
-  if (found.length > 0) fail(`found in spite of ${env.PATH}: ${found.join(", ")}`);
+  if (found.length > 0) fail(`found in ${env.PATH}: ${found.join(", ")}`);
   return env;
 }
 
@@ -46,7 +47,7 @@ function install(tarball, project, env) {
   return tryRun(command, [...args, "install", "--no-audit", "--no-fund", tarball], { cwd: project, env });
 }
 
-/** Everything works without a compiler. */
+/** Installs and uses the package without a compiler. */
 export function installAndUse(tarball) {
   const env = withoutCompilers();
   const project = makeProject("project");
@@ -55,14 +56,16 @@ export function installAndUse(tarball) {
   const installed = join(project, "node_modules", "gguf-native");
   if (existsSync(join(installed, "build"))) fail("npm install compiled the addon; it should be prebuilt");
 
-  run(process.execPath, testArguments(["consumers"]), { env: { ...env, GGUF_NATIVE_TEST_PROJECT: project } });
+  run(process.execPath, testArguments(testFiles(["consumers"])), {
+    env: { ...env, GGUF_NATIVE_TEST_PROJECT: project },
+  });
   const program = join(installed, "dist", "cli", "main.js");
   const golden = join(root, "test", "fixtures", "golden.gguf");
   output(process.execPath, [program, "inspect", golden], { cwd: project, env });
   console.log(`${tarball} was installed and used without a compiler`);
 }
 
-/** Where the addon has to be compiled and cannot be, people are told what to do. */
+/** Where the addon must be compiled and there is no compiler, the installation fails and says what to do. */
 export function failWithAdvice(tarball) {
   const env = { ...withoutCompilers(), npm_config_build_from_source: "true" };
   const { status, stdout, stderr } = install(tarball, makeProject("project-without-prebuild"), env);
@@ -70,9 +73,7 @@ export function failWithAdvice(tarball) {
   if (!/gguf-native: compiling the addon[\s\S]*apt-get install g\+\+/.test(stderr + stdout)) {
     fail(`npm install failed without saying what to do:\n${stderr}${stdout}`);
   }
-  console.log(
-    "where the addon has to be compiled and there is no compiler, npm install says what is missing",
-  );
+  console.log("where the addon must be compiled and there is no compiler, npm install says what is missing");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

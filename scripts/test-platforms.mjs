@@ -1,14 +1,16 @@
-// What a release promises, as far as one Linux machine (x86-64, Debian 12) can prove it: `npm run test:platforms`, or
-// `npm run test:platforms -- install node24` for some of the steps below. --quick is what CI runs: the steps that are
-// marked so, and in other Nodes only the tests of what differs between them.
+// What one Linux machine (x86-64, Debian 12) can test of a release: `npm run test:platforms`, or
+// `npm run test:platforms -- install node24` for some of the steps below. CI runs --quick: the steps marked so, and in
+// other Nodes only the tests of what differs between them.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { buildPackage, buildTests, root, runNode } from "./build.mjs";
+import { buildPackage, buildTests, runNode } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { loadWithMusl } from "./musl.mjs";
 import { oldDebianNode } from "./old-debian.mjs";
-import { arm64Node, emulated, fetchNode, nodeVersions, runTestsIn } from "./other-node.mjs";
+import { fetchNode, nodeVersions, runTestsIn, runTestsOnArm64 } from "./other-node.mjs";
 import { pack } from "./pack.mjs";
+import { root } from "./paths.mjs";
+import { testFiles } from "./test-files.mjs";
 import { failWithAdvice, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
@@ -23,7 +25,7 @@ const steps = {
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
   musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().unpacked) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
-  arm64: { needs: "prebuild-arm64", run: () => testPrebuilt(arm64Node(), emulated) },
+  arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().unpacked) },
   win32: { run: () => runTestsInWine() },
 };
 
@@ -60,13 +62,13 @@ function prebuildArm64() {
 }
 
 /** The suite in another Node, with the addon of the package. */
-function testPrebuilt(node, settings = {}) {
-  runTestsIn(node, { addonFolder: packed().unpacked, ...settings });
+function testPrebuilt(node, names = []) {
+  runTestsIn(node, packed().unpacked, testFiles(names));
 }
 
 function testVersion(major) {
   const node = fetchNode("linux-x64", nodeVersions[major]);
-  testPrebuilt(node, { names: options.quick ? whatVersionsDifferIn : [] });
+  testPrebuilt(node, options.quick ? whatVersionsDifferIn : []);
 }
 
 if (process.platform !== "linux" || process.arch !== "x64") fail("This runs on Linux on x86-64 only.");

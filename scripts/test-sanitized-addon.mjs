@@ -1,13 +1,14 @@
-// Runs the TypeScript tests with an addon that AddressSanitizer and UndefinedBehaviorSanitizer watch, in the ordinary
-// Node, which loads their runtime first; then has LeakSanitizer look for memory that the addon has lost. Linux, Clang.
+// Runs the TypeScript tests with an addon that is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, in the
+// ordinary Node, which loads their runtime first. Then LeakSanitizer looks for memory that the addon leaked. Linux, Clang.
 // `npm run test:sanitized-addon -- metadata cli` runs only the test files with such a name, `-- --leaks` none of them.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildSources, buildTests, buildVariant, root, variantFolder } from "./build.mjs";
+import { buildSources, buildTests, buildVariant } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
-import { testArguments } from "./test-files.mjs";
+import { root, variantFolder } from "./paths.mjs";
+import { testArguments, testFiles } from "./test-files.mjs";
 
 const variant = "sanitize";
 const names = process.argv.slice(2).filter((argument) => argument !== "--leaks");
@@ -24,7 +25,7 @@ const env = {
   ...process.env,
   GGUF_NATIVE_PREBUILD: variantFolder(variant),
   GGUF_NATIVE_TEST_SANITIZED: "1",
-  // The C++ library as well: the runtime looks for what throws exceptions when it is loaded, and Node hides its own.
+  // The C++ library too: when it is loaded, the runtime looks for the functions that throw, and Node hides its own.
   LD_PRELOAD: `${runtime}:${library("libstdc++.so.6")}`,
   UBSAN_OPTIONS: "print_stacktrace=1",
 };
@@ -41,7 +42,7 @@ const watched = (...options) => ({
   ].join(":"),
 });
 
-/** Plays scenes and returns what of the memory that the addon asked for was lost; Node loses some as well when it exits. */
+/** Runs the leak scenes; returns the reports about memory of the addon. Node itself leaks some when it exits. */
 function findLeaks() {
   const folder = mkdtempSync(join(tmpdir(), "gguf-native-leaks-"));
   try {
@@ -70,9 +71,8 @@ buildSources();
 buildTests();
 buildVariant(variant, ["-DGGUF_NATIVE_SANITIZE=address,undefined"], { ...process.env, CXX: compiler });
 if (!process.argv.includes("--leaks")) {
-  const concurrency = `--test-concurrency=${availableParallelism()}`;
-  run(process.execPath, testArguments(names, [concurrency]), { env: watched("detect_leaks=0") });
+  run(process.execPath, testArguments(testFiles(names)), { env: watched("detect_leaks=0") });
 }
 const leaks = findLeaks();
-if (leaks.length > 0) fail(`memory was lost:\n\n${leaks.join("\n\n")}`);
-console.log("no memory was lost");
+if (leaks.length > 0) fail(`memory was leaked:\n\n${leaks.join("\n\n")}`);
+console.log("no memory was leaked");

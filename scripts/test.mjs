@@ -1,7 +1,7 @@
 // Builds and runs the TypeScript tests. `npm test -- metadata cli` runs only the files with such a name.
 import { buildPackage, buildTests, runNode } from "./build.mjs";
-import { testArguments } from "./test-files.mjs";
+import { testArguments, testFiles } from "./test-files.mjs";
 
 buildPackage();
 buildTests();
-runNode(...testArguments(process.argv.slice(2)));
+runNode(...testArguments(testFiles(process.argv.slice(2))));

@@ -3,18 +3,19 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { addonFolder, buildVariant, root, toolchainSetting, variantFolder } from "./build.mjs";
+import { buildVariant, toolchainSetting } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { fetchNode, nodeVersions } from "./other-node.mjs";
+import { addonFolder, root, variantFolder } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const folder = variantFolder("win32-x64");
-const wine = "/usr/lib/wine/wine64"; // /usr/bin/wine would miss the 32-bit half, which nobody needs
-// What starts shells and Unix programs, compares types, is about this machine's memory, or uses fetch, which does not
-// connect to anything there.
+const wine = "/usr/lib/wine/wine64"; // /usr/bin/wine asks for the 32-bit half, which is not needed
+// Tests that start shells and Unix programs, compare types, measure this machine's memory, or use fetch, which connects to
+// nothing there.
 const leftOut = ["cli", "cli-remote", "consumers", "external-buffers", "huge", "memory", "package", "remote"];
 
-/** As Wine calls it. */
+/** The path in Wine. */
 const windowsPath = (path) => `Z:${path.replaceAll("/", "\\")}`;
 
 function buildAddon() {
@@ -25,14 +26,14 @@ function buildAddon() {
   buildVariant("win32-x64", [
     toolchainSetting("x86_64-w64-mingw32"),
     `-DCMAKE_JS_LIB=${library}`,
-    `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${addonFolder("win32-x64")}`, // Windows counts a library among what runs
+    `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${addonFolder("win32-x64")}`, // for Windows, a library is a runtime file
   ]);
 }
 
-/** Runs one file; the parts of its report that tell something. */
+/** Runs one file; prints how many tests passed. */
 function runTest(node, file) {
   const log = join(folder, `${basename(file)}.log`);
-  const report = openSync(log, "w"); // Node for Windows writes nothing to a pipe of Unix
+  const report = openSync(log, "w"); // Node for Windows cannot write to a Unix pipe
   const { status, error } = spawnSync(wine, [node, "--expose-gc", "--test-reporter=spec", file], {
     cwd: root,
     stdio: ["ignore", report, report],

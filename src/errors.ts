@@ -9,7 +9,7 @@ export type GgufErrorCode =
   | "ERR_GGUF_MAGIC"
   /** A version other than 1, 2 or 3. */
   | "ERR_GGUF_VERSION"
-  /** Something that the header promises lies past the end of the file. */
+  /** Something that the header announces is past the end of the file. */
   | "ERR_GGUF_TRUNCATED"
   /** Any other broken rule of the format; the message says which, where, and what was found. */
   | "ERR_GGUF_INVALID"
@@ -27,7 +27,7 @@ export type GgufErrorCode =
   | "ERR_GGUF_METADATA_RANGE"
   /** The system refused to write; `cause.code` is its errno name, such as `ENOSPC`. */
   | "ERR_GGUF_WRITE"
-  /** A remote file, or one that is being copied, is no longer the one that was opened. */
+  /** A file changed after it was opened: one on a server, or one that is being copied. */
   | "ERR_GGUF_CHANGED"
   /** An allocation failed. */
   | "ERR_GGUF_OUT_OF_MEMORY";
@@ -48,15 +48,15 @@ export interface GgufErrorContext extends GgufErrorSubject {
 export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: string) => GgufError;
 
 /**
- * What goes wrong with a file, or with what was asked of it. `code` tells the cases apart (see
+ * An error in a file, or in what was asked of it. `code` tells the cases apart (see
  * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
  */
 export class GgufError extends Error {
   /** What went wrong, one of {@link GgufErrorCode}: for programs, as the message is for people. */
-  readonly code: string;
+  readonly code: GgufErrorCode;
   /** The file, as it was passed to `open`; absent for bytes in memory. */
   declare readonly path?: string;
-  /** The byte in the file where the trouble is, counted from its start. */
+  /** The byte in the file that the error is about, counted from its start. */
   declare readonly offset?: number;
 
   readonly #detail: string;
@@ -69,7 +69,7 @@ export class GgufError extends Error {
   }
 
   /** @ignore */
-  constructor(code: GgufErrorCode | (string & {}), detail: string, context: GgufErrorContext = {}) {
+  constructor(code: GgufErrorCode, detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
     const subject =
       (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);

@@ -9,25 +9,29 @@
 export { type CpuInfo, cpu } from "./decode/cpu";
 export { dequantize, dequantizeSync } from "./decode/dequantize";
 export { allocate, trim } from "./decode/memory";
-export type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./decode/options";
+export type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  OwnBytes,
+  ReadOptions,
+  RowsOptions,
+} from "./decode/options";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { type GgufFileName, parseFileName } from "./file/file-name";
-export {
-  GgufMetadata,
-  type GgufTypeName,
-  type GgufValue,
-  type GgufValueType,
-  type NumericArray,
-} from "./file/metadata";
+export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
+export type { GgufTypeName, GgufValue, GgufValueType, NumericArray } from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
+export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";
 export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-file";
-export { type FetchOptions, RemoteGgufTensor } from "./file/remote-tensor";
+export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/splits";
-export { GgufTensor, type RowsOptions } from "./file/tensor";
-export type { GgufTensorInfo } from "./file/tensor-info";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "./types";
+export { GgufTensor } from "./file/tensor";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export type { WriteOptions } from "./writer/output-file";
 export {

@@ -5,10 +5,10 @@
  * `RangeError`.
  */
 import { join } from "node:path";
-import { GgufError, systemError } from "./errors";
-import type { GgufValue } from "./file/metadata";
+import { GgufError, type GgufErrorCode, systemError } from "./errors";
+import type { GgufValue } from "./file/metadata-values";
 
-/** An open file inside the addon. Opaque, tagged: handing in any other object is a TypeError. */
+/** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
 export interface NativeFile {
   readonly __nativeFile: never;
 }
@@ -70,7 +70,7 @@ export interface NativeFormat {
 
 /** Called with everything an error carries; returns the Error to throw. */
 export type ErrorFactory = (
-  code: string,
+  code: GgufErrorCode,
   detail: string,
   path: string | undefined,
   offset: number | undefined,
@@ -88,7 +88,7 @@ export interface NativeAddon {
   openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
   /** Reads `bytes` in place: the addon keeps a reference and looks up where they are on every use. */
   parse(bytes: Uint8Array, partial: boolean): NativeFile;
-  /** The same for the first bytes of a file of `fileSize` bytes; undefined where its header goes on behind them. */
+  /** The same for the first bytes of a file of `fileSize` bytes; undefined where the header is longer than that. */
   parse(bytes: Uint8Array, partial: boolean, fileSize: number): NativeFile | undefined;
   /** Idempotent. Detaches views, waits for nothing: running jobs keep the mapping alive until they are done. */
   close(file: NativeFile): void;
@@ -103,6 +103,8 @@ export interface NativeAddon {
 
   /** The stored bytes of tensor `index`: zero-copy for mapped files and parsed memory, a copy otherwise. */
   bytes(file: NativeFile, index: number): Uint8Array;
+  /** Copies `out.length` of them, from byte `first` of the tensor on, into `out`. */
+  readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
   /**
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns

@@ -11,6 +11,8 @@ import {
   open,
   openSync,
   parse,
+  RemoteGgufFile,
+  RemoteGgufTensor,
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { str, writeGguf } from "./support/gguf-writer";
@@ -202,13 +204,15 @@ describe("methods on other objects", () => {
 });
 
 test("constructors are not for callers", () => {
-  for (const type of [GgufFile, GgufMetadata, GgufTensor]) {
+  const classes = [GgufFile, GgufMetadata, GgufTensor, RemoteGgufFile, RemoteGgufTensor];
+  for (const type of [...classes, ...classes.map((type) => Object.getPrototypeOf(type))]) {
+    if (type === Function.prototype) continue;
     const make = type as unknown as new (...args: unknown[]) => unknown;
     assert.throws(() => new make(), { name: "TypeError", code: "ERR_ILLEGAL_CONSTRUCTOR" });
-    assert.throws(() => new make(Symbol("private"), {}, 0), {
-      name: "TypeError",
-      code: "ERR_ILLEGAL_CONSTRUCTOR",
-    });
+    const forged = { handle: {}, info: {}, path: "x", closed: false };
+    for (const args of [[Symbol("private"), {}, 0], [null], [forged], [[forged]], [[]], [{ file: forged }]]) {
+      assert.throws(() => new make(...args), { name: "TypeError", code: "ERR_ILLEGAL_CONSTRUCTOR" });
+    }
   }
 });
 

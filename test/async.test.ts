@@ -82,10 +82,27 @@ for (const [name, run] of Object.entries(ways)) {
     });
     test("an exception in onProgress rejects", async () => {
       const error = new Error("enough");
+      let calls = 0;
       const onProgress = () => {
+        calls++;
         throw error;
       };
       await assert.rejects(run({ onProgress }), (actual) => actual === error);
+      assert.equal(calls, 1);
+    });
+    test("an exception in onProgress stops the work", async () => {
+      const out = new Float32Array(new SharedArrayBuffer(ELEMENTS * 4)).fill(Number.NaN);
+      let doneThen = 0;
+      const onProgress = (done: number) => {
+        doneThen = done;
+        // What is in flight then goes on for a few milliseconds.
+        throw new RangeError("mine, not the addon's");
+      };
+      await assert.rejects(run({ out, onProgress }), {
+        name: "RangeError",
+        message: "mine, not the addon's",
+      });
+      if (doneThen < ELEMENTS / 2) assert.ok(out.some(Number.isNaN), `${doneThen} were done`);
     });
     test("aborted before", async () => {
       const reason = { my: "reason" };
@@ -98,8 +115,13 @@ for (const [name, run] of Object.entries(ways)) {
       await assert.rejects(running, { name: "AbortError" });
       const second = new AbortController();
       const reason = new Error("stop");
-      const onProgress = () => second.abort(reason);
+      let calls = 0;
+      const onProgress = () => {
+        calls++;
+        second.abort(reason);
+      };
       await assert.rejects(run({ signal: second.signal, onProgress }), (actual) => actual === reason);
+      assert.equal(calls, 1);
     });
     test("aborted after the end changes nothing", async () => {
       const controller = new AbortController();

@@ -54,90 +54,58 @@ function head(w: ByteWriter, tensors: number | bigint, keys: number | bigint): B
   return w.bytes(MAGIC).u32(3).u64(tensors).u64(keys);
 }
 
+/** The byte that an error must name, whatever is written. */
+function at(offset: number, _written: ByteWriter): number {
+  return offset;
+}
+
 /** One key named "key" of a value type; then comes its value. */
 function key(w: ByteWriter, type: number, name = "key"): ByteWriter {
   return head(w, 0, 1).string(name).u32(type);
 }
 
-// The front of the file
+// Magic, version, counts
 truncated("an empty file", /empty/, () => 0);
-truncated("half a magic", /magic/, (w) => w.bytes(MAGIC.subarray(0, 2)).offset * 0);
-bad(
-  "another magic",
-  "ERR_GGUF_MAGIC",
-  /not a GGUF/,
-  (w) => w.bytes(Buffer.from("GGML")).zeros(60).offset * 0,
-);
-bad(
-  "a byte-swapped magic",
-  "ERR_GGUF_MAGIC",
-  /FUGG/,
-  (w) => w.bytes(Buffer.from("FUGG")).zeros(60).offset * 0,
-);
+truncated("half a magic", /magic/, (w) => at(0, w.bytes(MAGIC.subarray(0, 2))));
+bad("another magic", "ERR_GGUF_MAGIC", /not a GGUF/, (w) => at(0, w.bytes(Buffer.from("GGML")).zeros(60)));
+bad("a byte-swapped magic", "ERR_GGUF_MAGIC", /FUGG/, (w) => at(0, w.bytes(Buffer.from("FUGG")).zeros(60)));
 for (const version of [0, 4, 0x7fffffff]) {
-  bad(
-    `version ${version}`,
-    "ERR_GGUF_VERSION",
-    /version/,
-    (w) => w.bytes(MAGIC).u32(version).zeros(60).offset * 0 + 4,
+  bad(`version ${version}`, "ERR_GGUF_VERSION", /version/, (w) =>
+    at(4, w.bytes(MAGIC).u32(version).zeros(60)),
   );
 }
 bad(
   "big-endian version 9",
   "ERR_GGUF_VERSION",
   /version is 9/,
-  (w) => w.bytes(MAGIC).u32(9).zeros(60).offset * 0 + 4,
+  (w) => at(4, w.bytes(MAGIC).u32(9).zeros(60)),
   new ByteWriter("big"),
 );
 truncated("no counts", /number of tensors/, (w) => w.bytes(MAGIC).u32(3).offset);
 truncated("no key count", /number of keys/, (w) => w.bytes(MAGIC).u32(3).u64(0).offset);
 truncated("more keys than bytes", /keys do not fit/, (w) => head(w, 0, 1000).offset - 8);
 truncated("more tensors than bytes", /tensors do not fit/, (w) => head(w, 1000, 0).offset - 16);
-truncated("2^64-1 keys", /keys do not fit/, (w) => head(w, 0, 2n ** 64n - 1n).zeros(100).offset * 0 + 16);
-truncated(
-  "2^64-1 tensors",
-  /tensors do not fit/,
-  (w) => head(w, 2n ** 64n - 1n, 0).zeros(100).offset * 0 + 8,
-);
+truncated("2^64-1 keys", /keys do not fit/, (w) => at(16, head(w, 0, 2n ** 64n - 1n).zeros(100)));
+truncated("2^64-1 tensors", /tensors do not fit/, (w) => at(8, head(w, 2n ** 64n - 1n, 0).zeros(100)));
 
 // Keys
-truncated(
-  "a key that runs past the end",
-  /name of key 0/,
-  (w) => head(w, 0, 1).u64(50).zeros(20).offset * 0 + 24,
-);
-truncated(
-  "a key of 2^64-1 bytes",
-  /name of key 0/,
-  (w) =>
+truncated("a key that runs past the end", /name of key 0/, (w) => at(24, head(w, 0, 1).u64(50).zeros(20)));
+truncated("a key of 2^64-1 bytes", /name of key 0/, (w) =>
+  at(
+    24,
     head(w, 0, 1)
       .u64(2n ** 64n - 1n)
-      .zeros(20).offset *
-      0 +
-    24,
+      .zeros(20),
+  ),
 );
-invalid("an empty key", /0 bytes/, (w) => head(w, 0, 1).string("").u32(0).zeros(20).offset * 0 + 24);
-invalid(
-  "a key of 65,536 bytes",
-  /65536 bytes/,
-  (w) => head(w, 0, 1).string("k".repeat(65536)).u32(0).u8(1).offset * 0 + 24,
+invalid("an empty key", /0 bytes/, (w) => at(24, head(w, 0, 1).string("").u32(0).zeros(20)));
+invalid("a key of 65,536 bytes", /65536 bytes/, (w) =>
+  at(24, head(w, 0, 1).string("k".repeat(65536)).u32(0).u8(1)),
 );
-invalid(
-  "a key twice",
-  /two keys/,
-  (w) => {
-    const second = key(w, 0).u8(1).offset;
-    return w.string("key").u32(0).u8(2).offset * 0 + second;
-  },
-  countsTwo(),
-);
-function countsTwo(): ByteWriter {
-  const w = new ByteWriter();
-  const u64 = w.u64.bind(w);
-  let call = 0;
-  w.u64 = (value) => u64(++call === 2 ? 2 : value); // the key count
-  return w;
-}
+invalid("a key twice", /two keys/, (w) => {
+  const second = head(w, 0, 2).string("key").u32(0).u8(1).offset;
+  return at(second, w.string("key").u32(0).u8(2));
+});
 for (const type of [13, 255, 2 ** 32 - 1]) {
   invalid(`value type ${type}`, new RegExp(`${type}`), (w) => key(w, type).zeros(16).offset - 20);
   invalid(
@@ -227,10 +195,10 @@ for (const byteOrder of ["little", "big"] as ByteOrder[]) {
 
 // general.alignment
 const alignment = (w: ByteWriter, type: "uint32" | "uint64" | "string" | "int32", value: number | string) => {
-  const at = head(w, 0, 1).string("general.alignment").offset;
+  const start = head(w, 0, 1).string("general.alignment").offset;
   w.u32(valueTypeNumber(type));
   writeValue(w, { type, value } as never);
-  return at;
+  return start;
 };
 invalid("alignment 0", /alignment is 0/, (w) => alignment(w, "uint32", 0) + 4);
 invalid("alignment 3", /alignment is 3/, (w) => alignment(w, "uint32", 3) + 4);
@@ -254,10 +222,8 @@ function tensor(
   return entry;
 }
 const NAME = 9;
-truncated(
-  "a tensor name that runs past the end",
-  /name of tensor 0/,
-  (w) => head(w, 1, 0).u64(99).zeros(30).offset * 0 + 24,
+truncated("a tensor name that runs past the end", /name of tensor 0/, (w) =>
+  at(24, head(w, 1, 0).u64(99).zeros(30)),
 );
 invalid("five dims", /5 dimensions/, (w) => tensor(w, F32, [1, 1, 1, 1, 1], 0, 64) + NAME);
 invalid(
@@ -322,7 +288,7 @@ invalid(
 );
 invalid("tensors at the same place", /overlap/, (w) => twoTensors(w, ["a", 0], ["b", 0]) + OFFSET);
 
-test("every prefix of a file is an error of a known kind, and never takes long", () => {
+test("every prefix of a file is cut off, at a byte that is in it or at its end", () => {
   const bytes = writeGguf({
     metadata: [
       ["one", u32(1)],

@@ -1,4 +1,4 @@
-/** Files that another process cuts off, overwrites, replaces or unlinks while they are in use: an error, never a crash. */
+/** Files that somebody cuts off, overwrites, replaces or unlinks while they are in use: an error, never a crash. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { arr, f32, str, writeGguf } from "./support/gguf-writer";
-import { type Deed, OtherProcess } from "./support/other-process";
+import { type Deed, OtherThread } from "./support/other-thread";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 
@@ -101,13 +101,13 @@ const keptAsTheyAre = process.platform === "win32" && "Windows refuses to change
 const accesses = ["mmap", "read"] as const satisfies OpenOptions["access"][];
 
 for (const access of accesses) {
-  /** Opens a copy, has another process do `deed` to it, and runs `body` from just before that. */
+  /** Opens a copy, starts a thread that does `deed` to it when told, and runs `body`. */
   const scene = async (
     deed: Deed,
-    body: (file: GgufFile, path: string, other: OtherProcess) => unknown,
+    body: (file: GgufFile, path: string, other: OtherThread) => unknown,
   ): Promise<void> => {
     const path = copy();
-    const other = await OtherProcess.start(deed, path);
+    const other = await OtherThread.start(deed, path);
     const file = openSync(path, { access });
     const bystander = openSync(original, { access });
     try {
@@ -123,7 +123,7 @@ for (const access of accesses) {
   const cutInTheMiddle = () => `fs.truncateSync(path, ${middle})`;
 
   const skip = access === "mmap" && keptAsTheyAre;
-  describe(`cut off by another process: ${access}`, { skip }, () => {
+  describe(`cut off while in use: ${access}`, { skip }, () => {
     test("during dequantizeSync", () =>
       scene(cutInTheMiddle(), (file, path, other) => {
         const [first, big] = [file.tensor("first"), file.tensor("big")];
@@ -294,7 +294,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
 
   test("read as zeros, while they are read and afterwards", async () => {
     const path = copy();
-    const other = await OtherProcess.start(`fs.truncateSync(path, ${middle})`, path);
+    const other = await OtherThread.start(`fs.truncateSync(path, ${middle})`, path);
     const file = openSync(path);
     const big = file.tensor("big");
     const view = big.bytes();
@@ -319,7 +319,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
     assert.equal(view.length, 0);
   });
 
-  test("are lost to all views of the process alike", () => {
+  test("read as zeros in every view of the process", () => {
     const path = copy();
     const [a, b] = [openSync(path), openSync(path)];
     const views = [
@@ -335,7 +335,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
     );
   });
 
-  test("are handed to the system by other calls, without harm", () => {
+  test("can be handed to other system calls", () => {
     const path = copy();
     const view = openSync(path).tensor("big").bytes();
     truncateSync(path, FIRST);
@@ -346,7 +346,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
   });
 });
 
-describe("SIGBUS that is not about a file of ours", { skip: process.platform === "win32" }, () => {
+describe("SIGBUS that no file of ours raised", { skip: process.platform === "win32" }, () => {
   const run = (code: string) => {
     const program = `const fs = require("node:fs"); const path = process.argv[1];
       const lose = (file) => { const view = file.tensor("big").bytes(); fs.truncateSync(path, 8192); return view[view.length - 1]; };

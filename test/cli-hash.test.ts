@@ -1,7 +1,7 @@
 /** `gguf-native hash`: what the digests depend on, and what not. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { at, blocks, EVIL, floats, json, output, writeModel } from "./support/cli";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "./support/gguf-writer";
 import { writeSparseGguf } from "./support/sparse-file";
@@ -16,34 +16,39 @@ const metadata: (readonly [string, TypedValue])[] = [
 const tensors = [blocks("q", "Q4_K", [256, 3], 1), floats("f", [1, 2, 3]), floats(EVIL, [4])];
 const model: GgufSpec = { metadata, tensors };
 writeModel("model.gguf", model);
-const { sha256: whole, tensors: digests, metadata: ofMetadata } = json(["hash", "model.gguf"]).files[0];
+let whole: string;
+let digests: { name: string; sha256: string }[];
+let ofMetadata: string;
+before(async () => {
+  ({ sha256: whole, tensors: digests, metadata: ofMetadata } = (await json(["hash", "model.gguf"])).files[0]);
+});
 
 /** The digest of another model as a whole. */
-function wholeOf(spec: GgufSpec): string {
+async function wholeOf(spec: GgufSpec): Promise<string> {
   writeModel("other.gguf", spec);
-  return output("hash", "--whole", "other.gguf").split(" ")[0]!;
+  return (await output("hash", "--whole", "other.gguf")).split(" ")[0]!;
 }
 
-test("of tensors: what sha256sum says of their bytes", () => {
+test("of tensors: what sha256sum says of their bytes", async () => {
   assert.deepEqual(
     digests,
     tensors.map(({ name, bytes }) => ({ name, sha256: sha256(bytes) })),
   );
 });
-test("lines like those of sha256sum", () => {
-  const lines = output("hash", "model.gguf").split("\n");
+test("lines like those of sha256sum", async () => {
+  const lines = (await output("hash", "model.gguf")).split("\n");
   assert.equal(lines[0], `${sha256(tensors[0]!.bytes)}  q`);
   assert.equal(lines[2], `${sha256(tensors[2]!.bytes)}  evil\\x1b[31m\\n\\u202ename\\x07`);
   assert.deepEqual(lines.slice(3), [`${whole}  model.gguf (whole)`, ""]);
   const twice = `${whole}  model.gguf\n`;
-  assert.equal(output("hash", "--whole", "model.gguf", "model.gguf"), twice + twice);
+  assert.equal(await output("hash", "--whole", "model.gguf", "model.gguf"), twice + twice);
 });
-test("without tensors only the whole", () => {
+test("without tensors only the whole", async () => {
   writeModel("empty.gguf", {});
-  assert.match(output("hash", "empty.gguf"), /^[0-9a-f]{64} {2}empty\.gguf \(whole\)\n$/);
+  assert.match(await output("hash", "empty.gguf"), /^[0-9a-f]{64} {2}empty\.gguf \(whole\)\n$/);
 });
 
-test("of the whole: written down once more", () => {
+test("of the whole: computed from the documented lines", async () => {
   const lines = [
     '["metadata","broken",{"type":"string","value":"\ufffd","bytes":"ff"}]',
     '["metadata","general.architecture",{"type":"string","value":"llama"}]',
@@ -52,9 +57,9 @@ test("of the whole: written down once more", () => {
   const text = (lines: string[]) => Buffer.from(`${lines.join("\n")}\n`);
   assert.equal(ofMetadata, sha256(text(lines)));
   const infos = [
-    ["tensor", EVIL, "F32", [1], digests[2].sha256],
-    ["tensor", "f", "F32", [3], digests[1].sha256],
-    ["tensor", "q", "Q4_K", [256, 3], digests[0].sha256],
+    ["tensor", EVIL, "F32", [1], digests[2]!.sha256],
+    ["tensor", "f", "F32", [3], digests[1]!.sha256],
+    ["tensor", "q", "Q4_K", [256, 3], digests[0]!.sha256],
   ];
   assert.equal(whole, sha256(text([...lines, ...infos.map((info) => JSON.stringify(info))])));
 });
@@ -75,7 +80,7 @@ describe("layout does not change it", () => {
     "keys about splits": { ...model, metadata: [...metadata, ...split] },
   };
   for (const [name, spec] of Object.entries(layouts)) {
-    test(name, () => assert.equal(wholeOf(spec), whole));
+    test(name, async () => assert.equal(await wholeOf(spec), whole));
   }
 });
 
@@ -103,14 +108,14 @@ describe("contents change it", () => {
     "a key more": { ...model, metadata: [...metadata, ["x", u32(1)]] },
   };
   for (const [name, spec] of Object.entries(contents)) {
-    test(name, () => assert.notEqual(wholeOf(spec), whole));
+    test(name, async () => assert.notEqual(await wholeOf(spec), whole));
   }
 });
 
-test("a tensor of an unknown type, of which it cannot be known how long its data is, is left out", () => {
+test("a tensor of an unknown type, whose size is not known, is left out", async () => {
   const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
   writeModel("unknown.gguf", { tensors: [unknown, floats("f", [1])] });
-  const { sha256: whole, tensors, notHashed } = json(["hash", "unknown.gguf"]).files[0];
+  const { sha256: whole, tensors, notHashed } = (await json(["hash", "unknown.gguf"])).files[0];
   const digest = sha256(floats("f", [1]).bytes);
   assert.deepEqual(tensors, [
     { name: "u", sha256: null },
@@ -120,14 +125,14 @@ test("a tensor of an unknown type, of which it cannot be known how long its data
   const lines = [`["tensor","f","F32",[1],"${digest}"]`, '["tensor","u","unknown(99)",[4],null]'];
   assert.equal(whole, sha256(Buffer.from(`${lines.join("\n")}\n`)));
   assert.equal(
-    output("hash", "unknown.gguf"),
+    await output("hash", "unknown.gguf"),
     `not hashed${" ".repeat(54)}  u\n${digest}  f\n${whole}  unknown.gguf (whole, without the data of 1 tensor)\n`,
   );
   const line = `${whole}  unknown.gguf (without the data of 1 tensor)\n`;
-  assert.equal(output("hash", "--whole", "unknown.gguf"), line);
+  assert.equal(await output("hash", "--whole", "unknown.gguf"), line);
   writeModel("shape.gguf", { tensors: [{ ...unknown, shape: [2, 2] }, floats("f", [1])] });
-  assert.notEqual(json(["hash", "shape.gguf"]).files[0].sha256, whole);
-  assert.deepEqual(json(["hash", "model.gguf"]).files[0].notHashed, []);
+  assert.notEqual((await json(["hash", "shape.gguf"])).files[0].sha256, whole);
+  assert.deepEqual((await json(["hash", "model.gguf"])).files[0].notHashed, []);
 });
 
 const megabytes = 48 * 2 ** 20;
@@ -135,8 +140,8 @@ const sparse = ["a", "b", "c"].map((name, i) => ({
   ...{ name, type: 0, shape: [megabytes / 4], byteLength: megabytes },
   pieces: [{ at: 1000, bytes: Uint8Array.of(i + 1) }],
 }));
-test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, () => {
-  const { tensors } = json(["hash", "large.gguf"]).files[0];
+test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, async () => {
+  const { tensors } = (await json(["hash", "large.gguf"])).files[0];
   const expected = sparse.map(({ name, pieces }) => {
     const bytes = new Uint8Array(megabytes);
     bytes.set(pieces[0]!.bytes, 1000);

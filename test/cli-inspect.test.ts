@@ -38,8 +38,8 @@ writeModel("evil.gguf", {
 });
 
 describe("inspect", () => {
-  test("shows what a person wants first", () => {
-    const { status, stdout, stderr } = run(["inspect", "sample.gguf"]);
+  test("shows a summary first", async () => {
+    const { status, stdout, stderr } = await run(["inspect", "sample.gguf"]);
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, /^sample\.gguf\n {2}architecture +llama\n {2}name +Sample llama, random weights\n/);
     assert.match(stdout, /\n {2}size +\d\.\d\d MiB \([\d,]+ bytes\), GGUF version 3\n/);
@@ -49,41 +49,41 @@ describe("inspect", () => {
     assert.match(stdout, /\n {2}tokenizer\.ggml\.tokens +string\[2048\] +\["<unk>", "<s>", "<\/s>/);
     assert.match(stdout, /\n {2}llama\.attention\.layer_norm_rms_epsilon +float32 +0\.00001\n/);
   });
-  test("fits 80 columns, or what COLUMNS says, and holds nothing that moves a terminal", () => {
+  test("fits 80 columns, or what COLUMNS says, and holds nothing that moves a terminal", async () => {
     for (const file of ["sample.gguf", "evil.gguf", goldenPath]) {
       for (const [columns, width] of [
         ["", 80],
         ["120", 120],
         ["nonsense", 80],
       ] as const) {
-        const { status, stdout } = run(["inspect", file], { COLUMNS: columns });
+        const { status, stdout } = await run(["inspect", file], { COLUMNS: columns });
         assert.equal(status, 0);
         expectTidy(stdout, width);
       }
     }
-    assert.match(run(["inspect", "evil.gguf"]).stdout, /evil\\x1b\[31m\\n\\u202ename\\x07/);
+    assert.match((await run(["inspect", "evil.gguf"])).stdout, /evil\\x1b\[31m\\n\\u202ename\\x07/);
   });
-  test("--tensors and --metadata show only that", () => {
-    assert.match(run(["inspect", "--tensors", "sample.gguf"]).stdout, /^Tensors \(20\)\n/);
-    assert.doesNotMatch(run(["inspect", "--tensors", "sample.gguf"]).stdout, /Metadata|architecture/);
-    assert.match(run(["inspect", "--metadata", "sample.gguf"]).stdout, /^Metadata \(16\)\n/);
+  test("--tensors and --metadata show only that", async () => {
+    assert.match((await run(["inspect", "--tensors", "sample.gguf"])).stdout, /^Tensors \(20\)\n/);
+    assert.doesNotMatch((await run(["inspect", "--tensors", "sample.gguf"])).stdout, /Metadata|architecture/);
+    assert.match((await run(["inspect", "--metadata", "sample.gguf"])).stdout, /^Metadata \(16\)\n/);
     assert.match(
-      run(["inspect", "--metadata", "--tensors", "sample.gguf"]).stdout,
+      (await run(["inspect", "--metadata", "--tensors", "sample.gguf"])).stdout,
       /^Tensors[\s\S]*\nMetadata/,
     );
   });
-  test("a file without anything", () => {
+  test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
     assert.match(
-      run(["inspect", "empty.gguf"]).stdout,
+      (await run(["inspect", "empty.gguf"])).stdout,
       /0 in 0 tensors\n\nTensors \(0\)\n\nMetadata \(0\)\n$/,
     );
-    assert.deepEqual(JSON.parse(run(["inspect", "--json", "empty.gguf"]).stdout).metadata, {});
+    assert.deepEqual(JSON.parse((await run(["inspect", "--json", "empty.gguf"])).stdout).metadata, {});
   });
-  test("a file that is cut off is shown; the exit code is 1", () => {
+  test("a file that is cut off is shown; the exit code is 1", async () => {
     writeFileSync(at("cut.gguf"), sampleModel());
     truncateSync(at("cut.gguf"), 1_000_000);
-    const { status, stdout, stderr } = run(["inspect", "cut.gguf"]);
+    const { status, stdout, stderr } = await run(["inspect", "cut.gguf"]);
     assert.equal(status, 1);
     assert.match(stdout, /blk\.1\.ffn_down\.weight/);
     assert.match(stderr, /^gguf-native: cut\.gguf: tensor .* runs past the end.*\n$/);
@@ -91,8 +91,8 @@ describe("inspect", () => {
 });
 
 describe("inspect --json", () => {
-  test("loses nothing", () => {
-    const { status, stdout } = run(["inspect", "--json", "evil.gguf"]);
+  test("loses nothing", async () => {
+    const { status, stdout } = await run(["inspect", "--json", "evil.gguf"]);
     assert.equal(status, 0);
     const json = JSON.parse(stdout);
     assert.deepEqual(Object.keys(json.metadata).length, 13);
@@ -119,8 +119,8 @@ describe("inspect --json", () => {
     });
     assert.deepEqual(json.types["unknown(99)"], { tensors: 1, elements: 24 * 2 ** 40, bytes: null });
   });
-  test("has the whole file", () => {
-    const json = JSON.parse(run(["inspect", "--json", "sample.gguf"]).stdout);
+  test("has the whole file", async () => {
+    const json = JSON.parse((await run(["inspect", "--json", "sample.gguf"])).stdout);
     const file = openSync(at("sample.gguf"));
     assert.deepEqual(json.tensors, JSON.parse(JSON.stringify([...file.tensors.values()])));
     assert.deepEqual(
@@ -132,31 +132,32 @@ describe("inspect --json", () => {
       [3, "little", file.byteLength, 32, 20],
     );
     assert.equal(json.types.Q8_0.bytes, file.tensor("blk.0.ffn_down.weight").byteLength);
-    assert.deepEqual(Object.keys(JSON.parse(run(["inspect", "--json", "--tensors", "sample.gguf"]).stdout)), [
-      "tensors",
-    ]);
+    assert.deepEqual(
+      Object.keys(JSON.parse((await run(["inspect", "--json", "--tensors", "sample.gguf"])).stdout)),
+      ["tensors"],
+    );
   });
 });
 
 describe("inspect --filter", () => {
-  test("shows the tensors and keys that match, and of how many", () => {
-    const stdout = output("inspect", "sample.gguf", "--filter", "*.attn_[qk].weight", "--tensors");
+  test("shows the tensors and keys that match, and of how many", async () => {
+    const stdout = await output("inspect", "sample.gguf", "--filter", "*.attn_[qk].weight", "--tensors");
     assert.match(stdout, /^Tensors \(4 of 20\)\n +name .*\n +blk\.0\.attn_q\.weight .*\n +blk\.0\.attn_k/);
     assert.match(
-      output("inspect", "sample.gguf", "--filter", "llama.*"),
+      await output("inspect", "sample.gguf", "--filter", "llama.*"),
       /\nTensors \(0 of 20\)\n\nMetadata \(8 of 16\)\n/,
     );
     assert.match(
-      output("inspect", "sample.gguf", "--filter", "llama.*"),
+      await output("inspect", "sample.gguf", "--filter", "llama.*"),
       /^sample\.gguf\n[\s\S]*7\.08 M in 20 tensors/,
     );
   });
-  test("in JSON as well", () => {
-    const { tensorCount, tensors, metadata } = json(["inspect", "sample.gguf", "--filter", "output*"]);
+  test("in JSON as well", async () => {
+    const { tensorCount, tensors, metadata } = await json(["inspect", "sample.gguf", "--filter", "output*"]);
     assert.deepEqual([tensorCount, tensors.length, tensors[0].name], [20, 1, "output_norm.weight"]);
     assert.deepEqual(metadata, {});
     assert.deepEqual(
-      Object.keys(json(["inspect", "sample.gguf", "--filter", "*.token?", "--metadata"]).metadata),
+      Object.keys((await json(["inspect", "sample.gguf", "--filter", "*.token?", "--metadata"])).metadata),
       ["tokenizer.ggml.tokens"],
     );
   });

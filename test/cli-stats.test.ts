@@ -33,9 +33,10 @@ writeModel("numbers.gguf", {
 });
 
 describe("numbers", () => {
-  const only = (name: string, ...args: string[]) => json(["stats", "numbers.gguf", name, ...args]).tensors[0];
-  test("of a few values, by hand", () => {
-    const { mean, std, ...rest } = only("simple", "--bins", "5");
+  const only = async (name: string, ...args: string[]) =>
+    (await json(["stats", "numbers.gguf", name, ...args])).tensors[0];
+  test("of a few values, by hand", async () => {
+    const { mean, std, ...rest } = await only("simple", "--bins", "5");
     assert.deepEqual(rest, {
       ...{ name: "simple", type: "F32", shape: [8], elements: 8, nan: 0, positiveInfinity: 0 },
       ...{ negativeInfinity: 0, zeros: 2, min: -2, max: 8 },
@@ -44,26 +45,33 @@ describe("numbers", () => {
     assert.equal(mean, 2);
     assert.equal(std, Math.sqrt(66 / 8));
   });
-  test("infinities and NaNs are counted and left out", () => {
-    const { mean, std, nan, positiveInfinity, negativeInfinity, histogram } = only("special", "--bins", "2");
+  test("infinities and NaNs are counted and left out", async () => {
+    const { mean, std, nan, positiveInfinity, negativeInfinity, histogram } = await only(
+      "special",
+      "--bins",
+      "2",
+    );
     assert.deepEqual([mean, std, nan, positiveInfinity, negativeInfinity], [2, 1, 1, 2, 1]);
     assert.deepEqual(histogram.counts, [1, 1]);
   });
-  test("of a tensor without finite values, of one without any, of one with one value", () => {
-    assert.deepEqual([only("none").nan, only("none").min, only("none").histogram], [1, undefined, undefined]);
-    assert.deepEqual([only("empty").elements, only("empty").mean], [0, undefined]);
-    const { min, max, std, histogram } = only("constant", "--bins", "3");
+  test("of a tensor without finite values, an empty one, one of equal values", async () => {
+    assert.deepEqual(
+      [(await only("none")).nan, (await only("none")).min, (await only("none")).histogram],
+      [1, undefined, undefined],
+    );
+    assert.deepEqual([(await only("empty")).elements, (await only("empty")).mean], [0, undefined]);
+    const { min, max, std, histogram } = await only("constant", "--bins", "3");
     assert.deepEqual([min, max, std, histogram.counts], [7, 7, 0, [3, 0, 0]]);
   });
-  test("zero has no sign", () => {
-    const { min, max, histogram } = only("zeros", "--bins", "2");
+  test("zero has no sign", async () => {
+    const { min, max, histogram } = await only("zeros", "--bins", "2");
     assert.deepEqual([min, max, histogram], [0, 0, { min: 0, max: 0, counts: [2, 0] }]);
   });
   for (const [name, type, count] of [
     ["small", "Q4_K", 2 ** 16],
     ["on several threads", "Q1_0", 2 ** 25 + 2 ** 20],
   ] as const) {
-    test(`of a ${type} tensor, against a plain computation: ${name}`, () => {
+    test(`of a ${type} tensor, against a plain computation: ${name}`, async () => {
       writeModel(`${type}.gguf`, { tensors: [blocks("t", type, [count], 4)] });
       using file = openSync(at(`${type}.gguf`));
       const values = file.tensor("t").dequantizeSync();
@@ -76,7 +84,7 @@ describe("numbers", () => {
       }
       const mean = sum / count;
       for (const value of values) squares += (value - mean) ** 2;
-      const found = json(["stats", `${type}.gguf`, "t"]).tensors[0];
+      const found = (await json(["stats", `${type}.gguf`, "t"])).tensors[0];
       assert.deepEqual([found.min, found.max, found.zeros, found.elements], [min, max, zeros, count]);
       assert.ok(Math.abs(found.mean - mean) < 1e-9);
       assert.ok(Math.abs(found.std - Math.sqrt(squares / count)) < 1e-9);
@@ -87,8 +95,8 @@ describe("numbers", () => {
 });
 
 describe("for people", () => {
-  test("one tensor with its histogram", () => {
-    const stdout = output("stats", "sample.gguf", "blk.0.attn_q.weight");
+  test("one tensor with its histogram", async () => {
+    const stdout = await output("stats", "sample.gguf", "blk.0.attn_q.weight");
     expectTidy(stdout);
     assert.match(stdout, /^blk\.0\.attn_q\.weight\n {2}type +Q4_K\n {2}shape +512 x 512\n/);
     assert.match(stdout, /\n {2}std +1\.\d+\n {2}zeros +/);
@@ -96,12 +104,12 @@ describe("for people", () => {
       stdout.split("\n").filter((line) => /^ +-?[\d.e-]+ +[▏▎▍▌▋▊▉█]* +[\d,]+$/.test(line)).length,
       20,
     );
-    expectTidy(run(["stats", "sample.gguf", "blk.0.attn_q.weight"], { COLUMNS: "40" }).stdout, 40);
+    expectTidy((await run(["stats", "sample.gguf", "blk.0.attn_q.weight"], { COLUMNS: "40" })).stdout, 40);
   });
-  test("bars are as long as their counts say, and never nothing for something", () => {
+  test("bars are as long as their counts, and never empty for a value", async () => {
     const values = [...Array(800).fill(0), ...Array(400).fill(1), 2];
     writeModel("bars.gguf", { tensors: [floats("t", values)] });
-    const stdout = run(["stats", "bars.gguf", "t", "--bins", "3"], { COLUMNS: "60" }).stdout;
+    const stdout = (await run(["stats", "bars.gguf", "t", "--bins", "3"], { COLUMNS: "60" })).stdout;
     const [all, half, one] = stdout
       .split("\n")
       .slice(-4, -1)
@@ -110,12 +118,12 @@ describe("for people", () => {
     assert.equal(half!.replace(/[^█]$/, "").length, Math.floor(all!.length / 2));
     assert.equal(one, "▏");
   });
-  test("equal values have one bar", () => {
-    const stdout = output("stats", "numbers.gguf", "constant");
+  test("equal values have one bar", async () => {
+    const stdout = await output("stats", "numbers.gguf", "constant");
     assert.match(stdout, /\n {2}infinite +0\n\n {2}7 {2}█+ {2}3\n$/);
   });
-  test("several tensors as a table", () => {
-    const stdout = output("stats", "numbers.gguf", "*");
+  test("several tensors as a table", async () => {
+    const stdout = await output("stats", "numbers.gguf", "*");
     expectTidy(stdout);
     assert.match(stdout, /^ {2}name .* min .* max .* mean .* std .* zeros .* not finite\n/);
     assert.match(
@@ -123,15 +131,15 @@ describe("for people", () => {
       /\n {2}simple +-2 +8 +2 +2\.87 +2 +0\n {2}special +1 +3 +2 +1 +0 +4\n {2}none +- +- +- +- +0 +2\n/,
     );
   });
-  test("a tensor without finite values", () => {
-    const stdout = output("stats", "numbers.gguf", "none");
+  test("a tensor without finite values", async () => {
+    const stdout = await output("stats", "numbers.gguf", "none");
     assert.match(stdout, /\n {2}NaN +1 \(50 %\)\n {2}infinite +1 \(50 %\)\n$/);
   });
 });
 
 describe("--svg", () => {
-  test("draws a picture with a bar for each bin, whatever the name", () => {
-    output("stats", "numbers.gguf", "<*", "--svg", "picture.svg", "--bins", "7");
+  test("draws a picture with a bar for each bin, whatever the name", async () => {
+    await output("stats", "numbers.gguf", "<*", "--svg", "picture.svg", "--bins", "7");
     const svg = readFileSync(at("picture.svg"), "utf8");
     assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" viewBox=/);
     assert.equal(svg.match(/<rect x=/g)!.length, 7);
@@ -148,22 +156,26 @@ describe("--svg", () => {
     }
     assert.deepEqual(open, []);
   });
-  test("fails for several tensors, and for one without finite values", () => {
-    expectFailure(["stats", "numbers.gguf", "*", "--svg", "no.svg"], 2, /--svg draws one tensor, not 7/);
-    expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
+  test("fails for several tensors, and for one without finite values", async () => {
+    await expectFailure(
+      ["stats", "numbers.gguf", "*", "--svg", "no.svg"],
+      2,
+      /--svg draws one tensor, not 7/,
+    );
+    await expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
     assert.ok(!existsSync(at("no.svg")));
     assert.deepEqual(leftovers(), []);
   });
 });
 
-test("wrong usage", () => {
-  expectFailure(["stats", "sample.gguf"], 2, /missing TENSOR/);
+test("wrong usage", async () => {
+  await expectFailure(["stats", "sample.gguf"], 2, /missing TENSOR/);
   for (const bins of ["0", "1001", "x", "1.5", ""]) {
-    expectFailure(
+    await expectFailure(
       ["stats", "sample.gguf", "*", `--bins=${bins}`],
       2,
       /--bins must be a whole number from 1 to 1000/,
     );
   }
-  expectFailure(["stats", "sample.gguf", "none"], 1, /no tensor is named 'none'/);
+  await expectFailure(["stats", "sample.gguf", "none"], 1, /no tensor is named 'none'/);
 });

@@ -14,22 +14,24 @@ writeFileSync(at("cut.gguf"), sampleModel());
 truncateSync(at("cut.gguf"), 1_000_000);
 
 describe("good files", () => {
-  test("are counted", () => {
+  test("are counted", async () => {
     const expected = "ok   sample.gguf  20 tensors, 7.08 M values\nok   empty.gguf  0 tensors, 0 values\n";
-    assert.equal(output("verify", "sample.gguf", "empty.gguf"), expected);
-    const [file] = json(["verify", "sample.gguf"]).files;
+    assert.equal(await output("verify", "sample.gguf", "empty.gguf"), expected);
+    const [file] = (await json(["verify", "sample.gguf"])).files;
     assert.deepEqual(file, {
       ...{ path: "sample.gguf", ok: true, tensors: 20, values: 7_080_448, notScanned: [], findings: [] },
     });
   });
-  test("with tensors of every type", () => {
+  test("with tensors of every type", async () => {
     const types = Object.keys(ggmlTypes) as GgmlType[];
     writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [256, 2], i)) });
-    assert.equal(output("verify", "types.gguf"), `ok   types.gguf  ${types.length} tensors, 17.9 K values\n`);
+    const thousands = ((types.length * 512) / 1000).toFixed(1);
+    const expected = `ok   types.gguf  ${types.length} tensors, ${thousands} K values\n`;
+    assert.equal(await output("verify", "types.gguf"), expected);
   });
   for (const name of [tinyLlama, ...vocabularies]) {
-    test(name, needsShared(name), () => {
-      assert.match(output("verify", sharedPath(name)), /^ok {3}/);
+    test(name, needsShared(name), async () => {
+      assert.match(await output("verify", sharedPath(name)), /^ok {3}/);
     });
   }
 });
@@ -42,27 +44,27 @@ describe("findings", () => {
   ];
   writeModel("nan.gguf", { tensors });
 
-  test("NaN, infinities, types that cannot be scanned", () => {
-    const { status, stdout, stderr } = run(["verify", "nan.gguf", "sample.gguf"]);
+  test("NaN, infinities, types that cannot be scanned", async () => {
+    const { status, stdout, stderr } = await run(["verify", "nan.gguf", "sample.gguf"]);
     assert.equal(status, 1);
     assert.match(stderr, /^gguf-native: nan\.gguf: tensor 't': 1 NaN value, 2 infinite values\n/);
     expectTidy(stderr, Infinity);
     assert.match(stdout, /^bad {2}nan\.gguf {2}3 tensors, 6 values, 1 tensor not scanned\nok /);
   });
-  test("in JSON", () => {
-    const [file] = json(["verify", "nan.gguf"], 1).files;
+  test("in JSON", async () => {
+    const [file] = (await json(["verify", "nan.gguf"], 1)).files;
     assert.deepEqual([file.ok, file.values, file.notScanned, file.findings.length], [false, 6, ["u"], 2]);
     const [t, evil] = file.findings;
     assert.deepEqual([t.tensor, t.nan, t.infinite], ["t", 1, 2]);
     assert.equal(evil.tensor, EVIL);
   });
-  test("a bad file among good ones", () => {
+  test("a bad file among good ones", async () => {
     const args = ["verify", "cut.gguf", "none.gguf", "sample.gguf"];
-    const { status, stdout, stderr } = run(args);
+    const { status, stdout, stderr } = await run(args);
     assert.equal(status, 1);
     assert.match(stdout, /^ok {3}sample\.gguf/);
     assert.match(stderr, /^gguf-native: cut\.gguf: .*\ngguf-native: none\.gguf: .*\n$/);
-    const { files } = json(args, 1);
+    const { files } = await json(args, 1);
     assert.deepEqual(
       files.map(({ ok, findings }: { ok: boolean; findings: { code: string }[] }) => [ok, findings[0]?.code]),
       [
@@ -82,8 +84,8 @@ describe("findings", () => {
       pieces: [0, size / 2 - 1, size - 1].map((index) => ({ at: index * 4, bytes: piece(Number.NaN) })),
     },
   ]);
-  test("in a file that is large enough for several threads", { skip }, () => {
-    const { stderr } = run(["verify", "large.gguf"]);
+  test("in a file that is large enough for several threads", { skip }, async () => {
+    const { stderr } = await run(["verify", "large.gguf"]);
     assert.equal(stderr, "gguf-native: large.gguf: tensor 'bad': 3 NaN values, 0 infinite values\n");
   });
 });

@@ -219,11 +219,11 @@ describe("what a model may bring along", () => {
       [smallLlama({ metadata: [["llama.rope.scaling.type", str("yarn")]] }), /RoPE scaling of type yarn/],
       [
         smallLlama({ tensors: [{ name: "blk.0.attn_q.bias", type: 0, shape: [1], bytes: floats(1) }] }),
-        /what the tensor blk.0.attn_q.bias is for/,
+        /does not know the purpose of the tensor blk.0.attn_q.bias/,
       ],
       [
         parse(writeGguf({ metadata: [["general.architecture", str("llama")]] })),
-        /say its llama.embedding_length/,
+        /no key llama.embedding_length/,
       ],
     ];
     for (const [file, message] of cases) {

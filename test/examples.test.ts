@@ -29,7 +29,7 @@ function runWell(example: string, ...args: string[]): string {
   return stdout;
 }
 
-/** For tests of what does not depend on the processor: an emulated one takes ten seconds for every process. */
+/** For tests that do not depend on the processor: an emulated one takes seconds to start a process. */
 const quick = { skip: emulated && "takes long on an emulated processor, and does not depend on it" };
 
 describe("every example", quick, () => {
@@ -87,14 +87,17 @@ describe("llama", () => {
   });
 
   test("says what it is not given, and what it cannot do", quick, () => {
-    assert.match(run("llama", model).stderr, /^--prompt says what the model is to continue\n/);
+    assert.match(run("llama", model).stderr, /^give a text to continue with --prompt\n/);
     assert.match(
       run("llama", model, ...prompt, "--top-k", "0").stderr,
-      /^--top-k takes a whole number from 1/,
+      /^--top-k must be a whole number of at least 1/,
     );
     for (const [args, message] of [
-      [[empty, ...prompt], /^the file holds no vocabulary\n$/],
-      [[model, ...prompt, "--tokens", "2048"], /more do not fit in the model's 2048\n$/],
+      [[empty, ...prompt], /^the file has no vocabulary\n$/],
+      [
+        [model, ...prompt, "--tokens", "2048"],
+        /more it does not fit in the model's context of 2048 tokens\n$/,
+      ],
     ] as const) {
       const { status, stderr } = run("llama", ...args);
       assert.equal(status, 1);
@@ -148,7 +151,7 @@ describe("embeddings", () => {
   });
 
   test("says which token is not there", quick, () => {
-    assert.match(run("embeddings", model).stderr, /^--token says what to look for\n/);
+    assert.match(run("embeddings", model).stderr, /^give a token to search for with --token\n/);
     assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
     const { status, stderr } = run("embeddings", model, "--token", "2048");
     assert.equal(status, 1);
@@ -182,9 +185,6 @@ describe("worker-pool", () => {
   });
 
   test("says that a layer is not there", quick, () => {
-    assert.match(
-      run("worker-pool", model, "--layer", "2").stderr,
-      /^the model has no matrices in a layer 2\n/,
-    );
+    assert.match(run("worker-pool", model, "--layer", "2").stderr, /^the model has no matrices in layer 2\n/);
   });
 });

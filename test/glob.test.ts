@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { projectRoot } from "./support/paths";
 
 // Not part of the package's interface: loaded from where it was built.
-const { globMatcher, isGlob } = require(join(projectRoot, "dist", "cli", "glob.js")) as {
+const { globMatcher, isGlob } = require(join(projectRoot, "dist", "cli", "arguments", "glob.js")) as {
   globMatcher(glob: string): (name: string) => boolean;
   isGlob(text: string): boolean;
 };

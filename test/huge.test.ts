@@ -1,4 +1,4 @@
-/** Tensors of 2^38 elements, in a sparse file: what is asked for is found, and nothing else is touched. */
+/** Tensors of 2^38 elements, in a sparse file: the requested rows are read and nothing else. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { writeSparseGguf } from "./support/sparse-file";
 const ROW = 1024;
 const ROWS = 2 ** 28;
 const TYPES: readonly GgmlType[] = ["F32", "Q8_0", "Q6_K", "IQ2_XS"];
-/** The rows that hold something, among them the first, the last, and one across element 2^31. */
+/** The rows that are not zero: the first, the last, those around element 2^31, and others. */
 const FILLED = [0, 1, 2 ** 21 - 1, 2 ** 21, 2 ** 22 + 77, 2 ** 27 + 12345, ROWS - 2, ROWS - 1];
 
 const rowBytes = (type: GgmlType) => (ROW / ggmlTypes[type].blockSize) * ggmlTypes[type].typeSize;
@@ -38,7 +38,7 @@ const skip = writeSparseGguf(
   })),
 );
 
-/** What rows of `type` hold. */
+/** The values of rows of `type`. */
 function expected(type: GgmlType, rows: readonly number[]): Float32Array {
   const empty = new Uint8Array(rowBytes(type));
   const bytes = rows.map((row) => contents.get(type)!.get(row) ?? empty);
@@ -90,7 +90,7 @@ for (const access of ["mmap", "read"] as const) {
 const SOME = 512;
 const embedding = "Q6_K";
 const scattered = Array.from({ length: SOME }, (_, i) => i * 521_137);
-/** Where rows of an embedding may start and end, memory and files are handed out by pages. */
+/** Bytes of these rows. Memory and files come in pages, so somewhat more is touched. */
 const needed = SOME * rowBytes(embedding);
 
 describe(`${SOME} rows of ${ROWS}`, () => {

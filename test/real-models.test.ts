@@ -38,7 +38,7 @@ describe("metadata and tensors are what @huggingface/gguf finds", () => {
   }
 });
 
-/** Their arrays are plain; their strings have lost a byte order mark at the start. */
+/** Its arrays are plain ones; its strings have no byte order mark at the start. */
 function expectSame(actual: GgufValue, expected: unknown, where: string): void {
   if (Array.isArray(expected)) {
     const array = actual as ArrayLike<GgufValue>;

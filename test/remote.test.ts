@@ -4,9 +4,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type GgufError, openRemote, parse, type RemoteGgufFile, type RemoteOptions } from "gguf-native";
 import { emulated } from "./support/emulated";
 import { arr, i32, str, u16, u32, writeGguf } from "./support/gguf-writer";
@@ -65,7 +69,7 @@ describe("a server that knows ranges", () => {
     const name = "blk.0.attn_q.weight";
     const [tensor, same] = [remote.tensor(name), local.tensor(name)];
     assert.equal(tensor.path, url);
-    assert.equal(hash(await tensor.fetchBytes()), hash(same.bytes()));
+    assert.equal(hash(await tensor.read()), hash(same.bytes()));
     assert.deepEqual(rangeOf(requests[1]!), [same.offset, same.offset + same.byteLength - 1]);
     assert.equal(requests[1]!.headers["if-range"], '"v1"');
     assert.equal(hash(await tensor.dequantize()), hash(same.dequantizeSync()));
@@ -80,11 +84,11 @@ describe("a server that knows ranges", () => {
     assert.deepEqual(part, same.dequantizeSync({ start: 256, end: 768 }));
     assert.deepEqual(rangeOf(requests.at(-1)!), [same.offset + 144, same.offset + 3 * 144 - 1]);
     assert.deepEqual(
-      Buffer.from(await tensor.fetchBytes({ start: 256, end: 512 })),
+      Buffer.from(await tensor.read({ start: 256, end: 512 })),
       Buffer.from(same.bytes().subarray(144, 288)),
     );
     const before = requests.length;
-    assert.equal((await tensor.fetchBytes({ start: 0, end: 0 })).length, 0);
+    assert.equal((await tensor.read({ start: 0, end: 0 })).length, 0);
     assert.equal((await tensor.dequantize({ start: 0, end: 0 })).length, 0);
     assert.equal(requests.length, before);
 
@@ -94,7 +98,7 @@ describe("a server that knows ranges", () => {
 
     remote.close();
     assert.ok(remote.closed);
-    await assert.rejects(tensor.fetchBytes(), { code: "ERR_GGUF_CLOSED", path: url });
+    await assert.rejects(tensor.read(), { code: "ERR_GGUF_CLOSED", path: url });
     await assert.rejects(tensor.dequantize(), { code: "ERR_GGUF_CLOSED" });
     assert.throws(() => remote.metadata.get("x"), { code: "ERR_GGUF_CLOSED" });
     remote[Symbol.dispose]();
@@ -167,7 +171,7 @@ describe("a server that knows ranges", () => {
     expectSame(remote);
     assert.equal(requests[0]!.headers.authorization, "Bearer x");
     assert.equal(target.requests[0]!.headers.authorization, undefined);
-    assert.equal((await remote.tensor("output_norm.weight").fetchBytes()).length, 2048);
+    assert.equal((await remote.tensor("output_norm.weight").read()).length, 2048);
   });
 
   test("split models open as one", async () => {
@@ -215,7 +219,132 @@ describe("a server that knows ranges", () => {
   });
 });
 
+describe("models of many shards", () => {
+  /** The content of shard `no` of `count`, each with one tensor. */
+  const shard = (no: number, count: number) =>
+    writeGguf({
+      metadata: [
+        ["split.no", u16(no)],
+        ["split.count", u16(count)],
+        ["split.tensors.count", i32(count)],
+      ],
+      tensors: [{ name: `t${no}`, type: 24, shape: [1], bytes: Uint8Array.of(no) }],
+    });
+  const noOf = (request: IncomingMessage) => Number(/-(\d{5})-of-/.exec(request.url!)![1]) - 1;
+  const digits = (number: number) => String(number).padStart(5, "0");
+  const modelUrl = (url: string, no: number, count: number) =>
+    url.replace("model.gguf", `model-${digits(no + 1)}-of-${digits(count)}.gguf`);
+
+  test("open eight at a time, once the first has named them", async () => {
+    let inFlight = 0;
+    let most = 0;
+    let before = 0;
+    const { url, requests } = await serve((request, response) => {
+      inFlight++;
+      most = Math.max(most, inFlight);
+      if (requests.length === 2) before = inFlight;
+      setTimeout(() => {
+        inFlight--;
+        answerRange(request, response, shard(noOf(request), 20));
+      }, 50);
+    });
+    const remote = await openRemote(modelUrl(url, 11, 20));
+    assert.deepEqual(
+      [...remote.tensors.keys()],
+      Array.from({ length: 20 }, (_, no) => `t${no}`),
+    );
+    assert.deepEqual(
+      remote.paths,
+      Array.from({ length: 20 }, (_, no) => modelUrl(url, no, 20)),
+    );
+    assert.equal(noOf(requests[0]!), 11);
+    assert.equal(before, 1); // the second was sent after the first was answered
+    assert.equal(requests.length, 20);
+    assert.equal(most, 8);
+  });
+
+  test("the first bad one is reported, whichever is noticed first, and the others are not waited for", async () => {
+    const { url, requests } = await serve((request, response) => {
+      const no = noOf(request);
+      if (no === 1) answerRange(request, response, shard(no, 500));
+      else if (no === 2) setTimeout(() => response.writeHead(404).end(), 100);
+      else if (no === 3) response.writeHead(403).end();
+      else if (no === 4) answerRange(request, response, shard(3, 500));
+      else if (no < 2) setTimeout(() => answerRange(request, response, shard(no, 500)), 200);
+      // There is no answer to the others.
+    });
+    await assert.rejects(openRemote(modelUrl(url, 1, 500)), is("ERR_GGUF_OPEN", /shard 3 of 500/, 404));
+    assert.ok(requests.length <= 1 + 9, `${requests.length} requests`);
+  });
+
+  test("aborting stops all of them", async () => {
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const { url, requests } = await serve((request, response) => {
+      if (noOf(request) === 0) answerRange(request, response, shard(0, 20));
+      else if (requests.length === 9) setTimeout(() => controller.abort(reason), 20);
+    });
+    await assert.rejects(openRemote(modelUrl(url, 0, 20), { signal: controller.signal }), reason);
+    assert.equal(requests.length, 9);
+  });
+
+  test("keep no more memory than their headers need", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const count = 200;
+    // Behind each header come data, which the first request brings along.
+    const rest = new Uint8Array(600 << 10);
+    const { url } = await serve((request, response) => {
+      const no = noOf(request);
+      answerRange(request, response, Buffer.concat([shard(no, count), rest]));
+    });
+    const used = async () => {
+      for (let i = 0; i < 5; i++) {
+        await setImmediate();
+        collect();
+      }
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = await used();
+    const remote = await openRemote(modelUrl(url, 0, count));
+    const perShard = ((await used()) - before) / count;
+    assert.equal(remote.tensors.size, count);
+    assert.ok(perShard < 32 << 10, `${perShard} bytes for each shard`);
+  });
+});
+
 describe("trouble that passes", () => {
+  for (const status of [408, 429, 500, 502, 503, 504, 507, 520]) {
+    test(`${status}, which is tried again`, async () => {
+      const { url, requests } = await serve((request, response) =>
+        requests.length === 1 ? response.writeHead(status).end() : answerRange(request, response, content),
+      );
+      expectSame(await openRemote(url));
+      assert.equal(requests.length, 2);
+    });
+  }
+
+  test("failures are counted anew after progress", async () => {
+    const bytes = new Uint8Array(10 << 20).map((_, i) => i >> 10);
+    const file = writeGguf({ tensors: [{ name: "t", type: 24, shape: [bytes.length], bytes }] });
+    const { url, requests } = await serve((request, response) => {
+      const [first, last] = rangeOf(request);
+      const end = Math.min(last + 1, file.length);
+      if (end - first <= 1.5 * 2 ** 20) return answerRange(request, response, file);
+      response.writeHead(206, {
+        "content-range": `bytes ${first}-${end - 1}/${file.length}`,
+        "content-length": end - first,
+      });
+      // What has not been read when the connection breaks is lost: it is given some time.
+      response.write(file.subarray(first, first + 1.5 * 2 ** 20), () =>
+        setTimeout(() => response.destroy(), 50),
+      );
+    });
+    const remote = await openRemote(url);
+    assert.equal(hash(await remote.tensor("t").read()), hash(bytes));
+    assert.ok(requests.length > 1 + 5, `${requests.length} requests`);
+  });
+
   test("500 twice, then good", async () => {
     let failures = 2;
     const { url, requests } = await serve((request, response) =>
@@ -225,7 +354,7 @@ describe("trouble that passes", () => {
     expectSame(remote);
     assert.equal(requests.length, 3);
     failures = 2;
-    assert.equal((await remote.tensor("output_norm.weight").fetchBytes()).length, 2048);
+    assert.equal((await remote.tensor("output_norm.weight").read()).length, 2048);
     assert.equal(requests.length, 6);
   });
 
@@ -270,16 +399,41 @@ describe("trouble that passes", () => {
     });
     assert.ok(Date.now() - started >= 990);
   });
+
+  test("until a date as well, by the clock of the server", async () => {
+    let first = true;
+    const started = Date.now();
+    await openAt((request, response) => {
+      if (!first) return answerRange(request, response, content);
+      first = false;
+      const date = "Mon, 01 Jan 2001 00:00:00 GMT";
+      response.writeHead(503, { date, "retry-after": "Mon, 01 Jan 2001 00:00:01 GMT" }).end();
+    });
+    assert.ok(Date.now() - started >= 990);
+  });
+
+  test("what is neither seconds nor a date in the future is not waited for", async () => {
+    const values = ["soon", "-1", "Mon, 01 Jan 2001 00:00:00 GMT"];
+    const started = Date.now();
+    await openAt((request, response) => {
+      const value = values.pop();
+      if (value === undefined) return answerRange(request, response, content);
+      response.writeHead(503, { "retry-after": value }).end();
+    });
+    assert.ok(Date.now() - started < 9_000);
+  });
 });
 
 describe("trouble that stays", () => {
   const statuses: [status: number, message: RegExp][] = [
-    [401, /wants to know who asks: give headers: \{ authorization: \.\.\. \} \(401 Unauthorized\)/],
+    [401, /asks for credentials: give headers: \{ authorization: \.\.\. \} \(401 Unauthorized\)/],
     [403, /refuses access.* \(403 Forbidden\)/],
     [404, /no such file on the server \(404 Not Found\)/],
     [410, /removed/],
     [418, /answered 418/],
     [204, /answered 204/],
+    [501, /answered 501/],
+    [505, /answered 505/],
   ];
   for (const [status, message] of statuses) {
     test(`${status}, which is not tried again`, async () => {
@@ -356,11 +510,11 @@ describe("trouble that stays", () => {
     await assert.rejects(openAt(rangesOf(cut)), is("ERR_GGUF_TRUNCATED", /runs past the end/));
     const remote = await openAt(rangesOf(cut), { partial: true });
     assert.equal(
-      (await remote.tensor("token_embd.weight").fetchBytes()).length,
+      (await remote.tensor("token_embd.weight").read()).length,
       local.tensor("token_embd.weight").byteLength,
     );
     await assert.rejects(
-      remote.tensor("output_norm.weight").fetchBytes(),
+      remote.tensor("output_norm.weight").read(),
       is("ERR_GGUF_TRUNCATED", /the file ends at/),
     );
   });
@@ -412,9 +566,16 @@ describe("a file that changes", () => {
   for (const [name, handler, message] of cases) {
     test(name, async () => {
       const remote = await openAt(handler);
-      await assert.rejects(remote.tensor("output_norm.weight").fetchBytes(), is("ERR_GGUF_CHANGED", message));
+      await assert.rejects(remote.tensor("output_norm.weight").read(), is("ERR_GGUF_CHANGED", message));
     });
   }
+  test("a weak ETag is compared, but never sent in if-range, which it cannot match", async () => {
+    const { url, requests } = await serve(rangesOf(content, { etag: 'W/"a"' }));
+    const remote = await openRemote(url);
+    await remote.tensor("output_norm.weight").read();
+    assert.equal(requests.length, 2);
+    assert.equal(requests[1]!.headers["if-range"], undefined);
+  });
   test("in the middle of a broken transfer", async () => {
     let requests = 0;
     const handler: Handler = (request, response) => {
@@ -517,7 +678,7 @@ describe("hostile servers", () => {
       response.writeHead(206, { "content-range": `bytes ${first}-${last}/${size}` });
       response.end(Buffer.concat([start, Buffer.alloc(1 << 20)]).subarray(first, last + 1));
     });
-    await assert.rejects(remote.tensor("t").fetchBytes(), { code: "ERR_GGUF_RANGE" });
+    await assert.rejects(remote.tensor("t").read(), { code: "ERR_GGUF_RANGE" });
     await assert.rejects(remote.tensor("t").dequantize(), { code: "ERR_GGUF_RANGE" });
   });
 });
@@ -562,7 +723,7 @@ describe("aborting", () => {
     );
     const tensor = remote.tensor("blk.0.ffn_up.weight");
     stuck = true;
-    await assert.rejects(tensor.fetchBytes({ signal: abortSoon() }), reason);
+    await assert.rejects(tensor.read({ signal: abortSoon() }), reason);
     await assert.rejects(tensor.dequantize({ signal: abortSoon() }), reason);
     await assert.rejects(tensor.dequantize({ signal: AbortSignal.abort(reason) }), reason);
     stuck = false;
@@ -571,7 +732,7 @@ describe("aborting", () => {
       throw failure;
     };
     await assert.rejects(tensor.dequantize({ onProgress }), failure);
-    assert.equal((await tensor.fetchBytes()).length, tensor.byteLength);
+    assert.equal((await tensor.read()).length, tensor.byteLength);
   });
 });
 
@@ -638,7 +799,7 @@ describe("nginx", {
 
       writeFileSync(path, content);
       utimesSync(path, 1, 1);
-      await assert.rejects(remote.tensor("token_embd.weight").fetchBytes(), is("ERR_GGUF_CHANGED", /ETag/));
+      await assert.rejects(remote.tensor("token_embd.weight").read(), is("ERR_GGUF_CHANGED", /ETag/));
     } finally {
       const ended = once(server, "exit");
       server.kill();
@@ -667,14 +828,14 @@ test("wrong arguments", async () => {
   await refuses(openRemote(url, { splits: 5 as never }));
   await refuses(openRemote(url, { partial: 5 as never }));
   await assert.rejects(openRemote(url, { headers: { "not a header": "x" } }), TypeError);
-  await refuses(tensor.fetchBytes(5 as never));
-  await refuses(tensor.fetchBytes({ start: "1" as never }));
-  await refuses(tensor.fetchBytes({ signal: 5 as never }));
+  await refuses(tensor.read(5 as never));
+  await refuses(tensor.read({ start: "1" as never }));
+  await refuses(tensor.read({ signal: 5 as never }));
   await refuses(tensor.dequantize({ out: [] as never }));
   await refuses(tensor.dequantize({ onProgress: 5 as never }));
-  await refuses(tensor.fetchBytes({ start: 10_000 }), "ERR_GGUF_RANGE");
-  await refuses(tensor.fetchBytes({ start: 2, end: 1 }), "ERR_GGUF_RANGE");
-  await refuses(remote.tensor("token_embd.weight").fetchBytes({ start: 1 }), "ERR_GGUF_RANGE");
+  await refuses(tensor.read({ start: 10_000 }), "ERR_GGUF_RANGE");
+  await refuses(tensor.read({ start: 2, end: 1 }), "ERR_GGUF_RANGE");
+  await refuses(remote.tensor("token_embd.weight").read({ start: 1 }), "ERR_GGUF_RANGE");
   assert.throws(() => remote.tensor("none"), { code: "ERR_GGUF_TENSOR_NOT_FOUND" });
   const odd = await openAt(
     rangesOf(
@@ -684,6 +845,6 @@ test("wrong arguments", async () => {
       }),
     ),
   );
-  await refuses(odd.tensor("o").fetchBytes(), "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refuses(odd.tensor("o").read(), "ERR_GGUF_UNSUPPORTED_TYPE");
   await refuses(odd.tensor("o").dequantize(), "ERR_GGUF_UNSUPPORTED_TYPE");
 });

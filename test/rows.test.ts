@@ -56,6 +56,20 @@ describe("rowsSync", () => {
       expectRows(tensor.rowsSync(rows), all, rows);
     }
   });
+  test("indexes whose getters ask for other rows", async () => {
+    const asks = (): ArrayLike<number> => ({
+      length: 3,
+      0: 7,
+      get 1() {
+        expectRows(tensor.rowsSync([1, 2, 3]), all, [1, 2, 3]);
+        void tensor.rows([4, 5, 6]);
+        return 8;
+      },
+      2: 9,
+    });
+    expectRows(tensor.rowsSync(asks()), all, [7, 8, 9]);
+    expectRows(await tensor.rows(asks()), all, [7, 8, 9]);
+  });
   test("a tensor of three dimensions has all their rows", () => {
     const cube = matrix("Q8_0", [ROW, 4, 5]);
     expectRows(cube.tensor.rowsSync([0, 7, 19]), cube.all, [0, 7, 19]);

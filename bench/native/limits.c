@@ -1,8 +1,9 @@
-// What this machine's memory can do: plain stores, streaming stores and copies, at the best vector width that
-// the processor has. The benchmarks compile this with the system's compiler and call it in their own process.
+// The limits of this machine's memory: plain stores, streaming stores and copies, with the widest vectors of
+// the processor. The benchmarks compile this with the system's compiler and call it in their own process.
 //
-// Every function works on `threads` threads, each on its own part of the memory, `times` times over; lengths
-// are multiples of 4096 bytes, addresses any. With one thread the caller's own is used.
+// Every function works on `threads` threads, each on its own part of the memory, and does the work `times`
+// times. Lengths are multiples of 4096 bytes; any address is allowed. If `threads` is 1, the calling thread
+// does the work.
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -102,8 +103,8 @@ static void stream_neon(char* y, const char* x, size_t bytes) {
 
 typedef void (*Work)(char* y, const char* x, size_t bytes);
 
-// Streaming stores want aligned addresses: what lies before the first and after the last 256 aligned bytes is
-// stored plainly.
+// Streaming stores need aligned addresses. The bytes before the first and after the last 256 aligned bytes use
+// plain stores.
 static void stream(Work aligned, char* y, size_t bytes) {
   const size_t head = (size_t)(-(uintptr_t)y & 63);
   const size_t body = (bytes - head) / 256 * 256;

@@ -1,2 +1,2 @@
-/** Imports a package as this folder sees it. */
+/** Imports a package from the node_modules of this folder. */
 export const load = (name) => import(name);

@@ -1,4 +1,4 @@
-/** What a call costs beyond its weights: a row of 4,096 elements at a time, and 512 rows in one call. */
+/** The cost of a call without its kernel: one row of 4,096 elements per call, and 512 rows in one call. */
 import { writeFileSync } from "node:fs";
 import { dequantize, dequantizeSync, type GgmlType, ggmlTypes, openSync } from "gguf-native";
 import { writeGguf } from "../../test/support/gguf-writer";
@@ -12,7 +12,7 @@ import { gaussianBlocks } from "../weights";
 const ROW = 4096;
 const ROWS = 2048;
 const MANY = 512;
-/** Rows that single calls take in turns: more than a processor learns, few enough for its caches. */
+/** Calls for one row cycle through this many rows: too many for branch prediction, few enough for the caches. */
 const HOT_ROWS = 64;
 
 export async function runCalls(context: Context): Promise<void> {
@@ -88,7 +88,7 @@ function printCalls({ results }: Context, types: readonly GgmlType[]): void {
     results.best({ task: "call", subject, side, count });
   const calls = ["dequantizeSync", "tensor.dequantizeSync", "tensor.rowsSync", "dequantize"];
   printTable(
-    "One call for a row of 4,096 elements, into out; in brackets: for no elements",
+    "One call for a row of 4,096 elements, into out (in brackets: for no elements)",
     ["type", ...calls.map((name) => name.replace("tensor.", "t."))],
     types.map((type) => [
       type,

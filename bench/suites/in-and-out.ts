@@ -1,6 +1,4 @@
-/**
- * What surrounds a kernel at large outputs: where blocks come from, where numbers go to. One thread.
- */
+/** Large outputs with different sources of blocks and different kinds of output. One thread. */
 import { writeFileSync } from "node:fs";
 import { dequantizeSync, type GgmlType, ggmlTypes, openSync } from "gguf-native";
 import { writeGguf } from "../../test/support/gguf-writer";

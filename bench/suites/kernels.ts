@@ -1,6 +1,6 @@
 /**
- * One thread, output memory that is reused, each type at three sizes: the native kernels against the TypeScript
- * reference, against ggml and against what the machine can store. All of them in turns, in one process.
+ * The native kernels compared with the TypeScript reference, with ggml, and with the machine's limits. Each type at
+ * three output sizes, on one thread, into reused memory. All contenders run in turns, in one process.
  */
 import { dequantizeSync, type GgmlType, ggmlTypes } from "gguf-native";
 import * as reference from "gguf-native/reference";
@@ -12,21 +12,21 @@ import type { Results } from "../results";
 import { digits, gigabytes, printTable, size, times } from "../table";
 import { gaussianBlocks } from "../weights";
 
-/** Into the first-level cache, into the second, and into memory. */
+/** Outputs that fit in the first-level cache, in the second-level cache, and only in memory. */
 export function outputSizes(quick: boolean): [first: number, second: number, memory: number] {
   return [16 * KIB, 256 * KIB, quick ? 64 * MIB : 256 * MIB];
 }
 
 /**
- * Small outputs are decoded from so many weights in turns: were it always the same few, processors would learn the
- * branches that a decoder takes.
+ * Small outputs cycle through this many weights. If the weights were always the same few, the processor would learn the
+ * branches of a decoder.
  */
 const SOURCE_ELEMENTS = 256 * KIB;
 
 export async function runKernels(context: Context, types = chosenTypes(context)): Promise<void> {
   const { quick } = context.options;
   for (const bytes of outputSizes(quick)) {
-    // Of large outputs the limits are measured on the same memory, and copied from one more.
+    // The limits use the same output memory. `copied` is the source of the copy limit.
     const out = await makeOut(bytes);
     const copied = context.limits && (await makeOut(bytes));
     for (const type of types) {
@@ -42,7 +42,7 @@ function patienceFor(bytes: number, quick: boolean): Patience {
   return { budget: quick ? 0.6 : 2, minRounds: 8 };
 }
 
-/** One of those that turn blocks into numbers. */
+/** A contender that decodes blocks. */
 export interface Decoder {
   name: string;
   run: (blocks: Uint8Array) => unknown;
@@ -79,7 +79,7 @@ async function compare(
   );
 }
 
-/** Fast and wrong would be no feat: says so, and makes the process fail, where results differ in a bit. */
+/** Checks that all results have the same bits. If not, prints an error and sets exit code 1. */
 function expectSameResult(
   type: GgmlType,
   [first, ...others]: readonly Decoder[],
@@ -98,7 +98,7 @@ function expectSameResult(
   }
 }
 
-/** A call for no weights at all: what the way to a kernel costs, taken off where it would be most of the time. */
+/** Measures calls for no weights. This cost is subtracted where it would be a large part of the time. */
 async function measureEmptyCalls(
   results: Results,
   type: GgmlType,
@@ -114,7 +114,7 @@ async function measureEmptyCalls(
   await compete(results, key, contenders, { budget: quick ? 0.02 : 0.1, minRounds: 10 });
 }
 
-/** Different blocks for each of several outputs. */
+/** Splits enough random blocks into windows of `elements` weights each. */
 export function makeWindows(type: GgmlType, elements: number): Uint8Array[] {
   const { blockSize, typeSize } = ggmlTypes[type];
   const source = gaussianBlocks(type, Math.max(elements, SOURCE_ELEMENTS));
@@ -124,7 +124,7 @@ export function makeWindows(type: GgmlType, elements: number): Uint8Array[] {
   );
 }
 
-/** Takes the windows one after the other. */
+/** Uses the next window in each call. */
 export function inTurns({ run, ...rest }: Decoder, windows: readonly Uint8Array[]): Contender {
   let next = 0;
   return {
@@ -137,8 +137,8 @@ export function inTurns({ run, ...rest }: Decoder, windows: readonly Uint8Array[
 }
 
 /**
- * Seconds for the weights alone: at 16 KiB of output without the call. Undefined where that cannot be told, because
- * the call for no elements took as long.
+ * Seconds to decode the weights. At 16 KiB of output, the time of the call is subtracted. Undefined if that is not
+ * possible, because the call for no elements took as long.
  */
 export function kernelSeconds(
   results: Results,
@@ -153,15 +153,15 @@ export function kernelSeconds(
 }
 
 /**
- * What the machine does at best, in seconds. Of all races, not of one: the limit does not depend on the type, and one
- * that was disturbed would give shares above 1.
+ * The machine's limit, in seconds: the best of all comparisons. The limit does not depend on the type, and a limit that
+ * was disturbed would give shares above 1.
  */
 export function limitSeconds(results: Results, bytes: number): number | undefined {
   const found = results.all({ task: "limit", side: limitFor(bytes), bytes }).map(({ best }) => best);
   return found.length === 0 ? undefined : Math.min(...found);
 }
 
-/** Which limit outputs of this size are held against. */
+/** The limit that outputs of this size are compared with. */
 export function limitFor(bytes: number): "store" | "stream" {
   return bytes > MIB ? "stream" : "store";
 }
@@ -185,7 +185,7 @@ export function printKernels({ results, options, limits }: Context): void {
         bound === undefined || fast === undefined ? undefined : digits(bound / fast),
       ];
     });
-    const calls = bytes <= 16 * KIB ? ", without the calls" : "";
+    const calls = bytes <= 16 * KIB ? ", without the time of the call" : "";
     printTable(
       `${size(bytes)} of output, GB/s${calls} (${results.machine.isa}, one thread)`,
       ["type", "native", "TypeScript", "ratio", "libggml", "ratio", `${limit} limit`, "share"],
@@ -203,7 +203,7 @@ function printLimits(results: Results, bytes: number, width: string | undefined)
   if (figures.length > 0) console.log(`\n  best limits, ${width} vectors: ${figures.join(", ")} GB/s`);
 }
 
-/** What is being measured, on a terminal. */
+/** Shows what is being measured, if standard error is a terminal. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }

@@ -1,4 +1,4 @@
-/** Opening files: headers with large vocabularies, headers with many tensors; against other readers. */
+/** Opening files, compared with other readers: headers with large vocabularies, headers with many tensors. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gguf } from "@huggingface/gguf";
@@ -29,7 +29,7 @@ export async function runOpen(context: Context): Promise<void> {
   writeFileSync(generated, vocabularyFile());
   await runVocabulary(context, GENERATED, generated, other);
   const real = realVocabulary();
-  if (real === undefined) results.miss(`${REAL}: its vocabulary is not here (set GGUF_NATIVE_SHARED_DATA)`);
+  if (real === undefined) results.miss(`${REAL}: its vocabulary was not found (set GGUF_NATIVE_SHARED_DATA)`);
   else await runVocabulary(context, REAL, real, other);
 
   for (const count of options.quick ? [1_000, 10_000, 50_000] : [1_000, 10_000, 50_000, 200_000]) {
@@ -69,7 +69,7 @@ function decodeTokens({ metadata }: GgufFile): void {
   metadata.strings("tokenizer.ggml.tokens");
 }
 
-/** What the other readers do whenever they open a file. */
+/** Does what the other readers do whenever they open a file. */
 function decodeEverything({ metadata, tensors }: GgufFile): void {
   for (const key of metadata.keys()) metadata.get(key);
   for (const tensor of tensors.values()) void tensor.shape;
@@ -122,7 +122,7 @@ function vocabularyFile(): Uint8Array {
   });
 }
 
-/** One to twelve letters; every other word has the sign that stands for a space in front. */
+/** One to twelve letters. About half of the words start with the character that stands for a space. */
 function word(random: Random): string {
   let text = random.bits() & 1 ? "\u0120" : "";
   const length = 1 + random.below(6) + random.below(7);

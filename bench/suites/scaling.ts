@@ -1,4 +1,4 @@
-/** How speed changes with the size of the output, and with threads. */
+/** How the speed depends on the size of the output, and on the number of threads. */
 import { fork } from "node:child_process";
 import { availableParallelism, freemem } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export async function runScaling(context: Context): Promise<void> {
   }
 }
 
-/** 16 KiB, 64 KiB ... 1 GiB, as far as memory allows with room for blocks and for others. */
+/** 16 KiB, 64 KiB ... 1 GiB, but at most a quarter of the free memory: blocks and other programs need room, too. */
 function outputSizes(quick: boolean): number[] {
   const most = Math.min(quick ? 64 * MIB : GIB, freemem() / 4);
   const sizes = [];
@@ -48,7 +48,7 @@ async function runSizes({ options, results, libggml, limits }: Context, type: Gg
   );
 }
 
-/** A process for each number of threads, since the pool's size is fixed once it runs. */
+/** Starts a process for each number of threads, because the size of the thread pool is fixed after its start. */
 async function runThreads({ options, results }: Context, type: GgmlType): Promise<void> {
   const bytes = Math.min(
     options.quick ? 64 * MIB : 256 * MIB,
@@ -83,7 +83,7 @@ function nextCount(threads: number): number {
 }
 
 function inChild(request: ThreadsRequest): Promise<Measurement[]> {
-  // One thread of the pool always stays free for others.
+  // The library always leaves one thread of the pool free.
   const env = { ...process.env, UV_THREADPOOL_SIZE: String(request.threads + 1) };
   const child = fork(join(__dirname, "threads-child.js"), [JSON.stringify(request)], { env });
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** A process of `scaling.ts`: asynchronous dequantization with the number of threads that its pool has. */
+/** A child process of `scaling.ts`: measures asynchronous dequantization with a given number of threads. */
 import { dequantize, dequantizeSync, type GgmlType } from "gguf-native";
 import { MachineLimits } from "../limits";
 import { type Contender, race } from "../measure";
@@ -7,7 +7,7 @@ import { gaussianBlocks } from "../weights";
 
 export interface ThreadsRequest {
   type: GgmlType;
-  /** Of output. */
+  /** Bytes of output. */
   bytes: number;
   threads: number;
   quick: boolean;
@@ -17,7 +17,7 @@ async function measure({ type, bytes, threads, quick }: ThreadsRequest): Promise
   const results = new Results();
   const limits = await MachineLimits.load(results);
   const { threads: used } = results.machine;
-  if (used !== threads) throw new Error(`${threads} threads were asked for, ${used} are used`);
+  if (used !== threads) throw new Error(`${threads} threads were requested, but ${used} are used`);
   const blocks = gaussianBlocks(type, bytes / 4);
   const out = new Float32Array(new SharedArrayBuffer(bytes)).fill(1);
   const contenders: Contender[] = [
@@ -27,7 +27,11 @@ async function measure({ type, bytes, threads, quick }: ThreadsRequest): Promise
   ];
   const timings = await race(contenders, { budget: quick ? 0.5 : 3, minRounds: quick ? 5 : 10 });
   return Array.from(timings, ([side, timing]) => ({
-    ...{ task: "scaling by threads", subject: type, side, bytes, threads },
+    task: "scaling by threads",
+    subject: type,
+    side,
+    bytes,
+    threads,
     ...timing,
   }));
 }

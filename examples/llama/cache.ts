@@ -1,13 +1,13 @@
-/** The keys and values of the tokens so far, which every later token looks back at. */
+/** The keys and values of the tokens so far. The attention of every later token uses them. */
 import type { LlamaConfig } from "./config";
 
-/** One layer's share, token by token. */
+/** The keys and values of one layer, token after token. */
 export class LayerCache {
   readonly keys: Float32Array;
   readonly values: Float32Array;
   readonly #keysPerToken: number;
   readonly #valuesPerToken: number;
-  /** Tokens in the cache. */
+  /** Number of tokens in the cache. */
   length = 0;
 
   constructor({ kvHeadCount, keyLength, valueLength }: LlamaConfig, capacity: number) {
@@ -27,7 +27,7 @@ export class LayerCache {
 export class KvCache {
   readonly layers: readonly LayerCache[];
 
-  /** For as many as `capacity` tokens. */
+  /** Has room for `capacity` tokens. */
   constructor(
     config: LlamaConfig,
     readonly capacity: number,
@@ -35,7 +35,7 @@ export class KvCache {
     this.layers = Array.from({ length: config.layerCount }, () => new LayerCache(config, capacity));
   }
 
-  /** Tokens in the cache: the position of the next one. */
+  /** Number of tokens in the cache, which is also the position of the next token. */
   get length(): number {
     return this.layers[0]?.length ?? 0;
   }

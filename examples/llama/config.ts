@@ -1,21 +1,21 @@
-/** What the metadata of a llama says about the network. */
+/** The parameters of the network, from the metadata of a llama model. */
 import type { GgufMetadata } from "gguf-native";
 
 export interface LlamaConfig {
-  /** The most tokens that the network was made for. */
+  /** The maximum number of tokens that the network supports. */
   contextLength: number;
-  /** Length of the vector that stands for a token. */
+  /** Length of the vector that represents a token. */
   embeddingLength: number;
   layerCount: number;
-  /** Query heads. */
+  /** Number of query heads. */
   headCount: number;
-  /** Key and value heads: each serves `headCount / kvHeadCount` query heads. */
+  /** Number of key and value heads. `headCount / kvHeadCount` query heads share one. */
   kvHeadCount: number;
   /** Length of one head's query and key vectors. */
   keyLength: number;
   /** Length of one head's value vector. */
   valueLength: number;
-  /** How many of a head's elements are rotated by position, two by two. */
+  /** How many elements of a head are rotated by position, in pairs. */
   ropeLength: number;
   ropeBase: number;
   /** Positions are divided by this. */
@@ -23,18 +23,16 @@ export interface LlamaConfig {
   normEpsilon: number;
 }
 
-/** @throws Error for a network that the forward pass of this example is not right for, or without what it needs */
+/** @throws Error if the example does not support the network, or if the metadata lacks a required key */
 export function readConfig(metadata: GgufMetadata): LlamaConfig {
   const { architecture } = metadata;
   if (architecture !== "llama") {
-    throw new Error(
-      `this example runs models of architecture llama, not ${architecture ?? "an unnamed one"}`,
-    );
+    throw new Error(`this example runs models of architecture llama, not ${architecture ?? "(none)"}`);
   }
-  if (metadata.arch("expert_count")) throw new Error("this example has no mixture of experts");
+  if (metadata.arch("expert_count")) throw new Error("this example does not support a mixture of experts");
   const scaling = metadata.string("llama.rope.scaling.type") ?? "none";
   if (scaling !== "none" && scaling !== "linear") {
-    throw new Error(`this example has no RoPE scaling of type ${scaling}`);
+    throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
   }
 
   const embeddingLength = required(metadata, "embedding_length");
@@ -57,6 +55,6 @@ export function readConfig(metadata: GgufMetadata): LlamaConfig {
 
 function required(metadata: GgufMetadata, key: string): number {
   const value = metadata.arch(key);
-  if (value === undefined) throw new Error(`the model does not say its ${metadata.architecture}.${key}`);
+  if (value === undefined) throw new Error(`the model's metadata has no key ${metadata.architecture}.${key}`);
   return value;
 }

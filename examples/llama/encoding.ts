@@ -1,26 +1,26 @@
-/** What the kinds of vocabulary have in common. */
+/** The common part of all kinds of vocabulary. */
 import type { GgufMetadata } from "gguf-native";
 
-/** What differs between the kinds of vocabulary. */
+/** The interface that each kind of vocabulary implements. */
 export interface Encoding {
-  /** The tokens of a text, without any at its beginning or end that stand for those. */
+  /** The tokens of a text, without tokens that mark its beginning or end. */
   encode(text: string): number[];
-  /** The bytes that a token stands for. Characters may be spread over several tokens. */
+  /** The bytes that a token stands for. The bytes of a character may belong to several tokens. */
   bytes(token: number): Uint8Array;
 }
 
-/** What is needed to make an {@link Encoding}. */
+/** The data from which an {@link Encoding} is made. */
 export interface Vocabulary {
   metadata: GgufMetadata;
-  /** The text of each token, as the file writes it. */
+  /** The text of each token, as in the file. */
   tokens: string[];
-  /** The token of each text. */
+  /** The token for each text. */
   ids: ReadonlyMap<string, number>;
 }
 
 /**
- * Joins adjacent symbols as long as there is a pair with a rank: that of the lowest rank first, the leftmost of equals.
- * This is all of byte-pair encoding; how pairs are ranked is the vocabulary's affair.
+ * Joins adjacent symbols until no pair has a rank. The pair with the lowest rank comes first, and of equal ranks the
+ * leftmost pair. That is the whole algorithm of byte-pair encoding. The ranks depend on the vocabulary.
  */
 export function mergePairs(
   symbols: string[],
@@ -28,7 +28,7 @@ export function mergePairs(
 ): string[] {
   const merged = [...symbols];
   const rank = (i: number): number => rankOf(merged[i]!, merged[i + 1]!) ?? Number.POSITIVE_INFINITY;
-  /** ranks[i] is that of merged[i] with the symbol behind it. */
+  /** ranks[i] is the rank of the pair of merged[i] and merged[i + 1]. */
   const ranks = Array.from({ length: Math.max(0, merged.length - 1) }, (_, i) => rank(i));
   for (;;) {
     let best = 0;

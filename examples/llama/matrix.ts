@@ -1,18 +1,18 @@
-/** Weight matrices: dequantized once into shared memory, or a slice at a time whenever they are used. */
+/** Weight matrices, dequantized once into shared memory, or in slices each time they are used. */
 import type { GgufTensor } from "gguf-native";
 import { dot } from "../vectors";
 
-/** Weights that are worked on at a time: 256 KiB, which stay in the processor's cache until they have been used. */
+/** Number of weights per slice: 256 KiB, which stay in the processor's cache until they are used. */
 const SLICE = 65536;
 
-/** Where a matrix gets its values from: those of elements `start` to `end`, good until the next call. */
+/** Returns the values of the elements from `start` to `end`. The result is valid until the next call. */
 type ReadSlice = (start: number, end: number) => Float32Array;
 
-/** A matrix of `rows` by `columns`, in a file a tensor of shape `[columns, rows]`. */
+/** A matrix of `rows` by `columns`. In a file it is a tensor of shape `[columns, rows]`. */
 export class Matrix {
   readonly rows: number;
   readonly columns: number;
-  /** Bytes of memory that its weights take, besides the file's. */
+  /** Bytes of memory that its weights take, in addition to the file's. */
   readonly residentBytes: number;
   readonly #read: ReadSlice;
 
@@ -27,14 +27,14 @@ export class Matrix {
     this.#read = read;
   }
 
-  /** Takes four bytes per weight, in memory that worker threads could share. */
+  /** Uses four bytes per weight, in memory that worker threads can share. */
   static async resident(tensor: GgufTensor): Promise<Matrix> {
     const values = new Float32Array(new SharedArrayBuffer(4 * tensor.elementCount));
-    await tensor.dequantize({ out: values }); // on every core, straight into the shared memory
+    await tensor.dequantize({ out: values }); // on every core, directly into the shared memory
     return new Matrix(tensor, values.byteLength, (start, end) => values.subarray(start, end));
   }
 
-  /** Takes no memory besides one slice: the weights stay quantized, in the file's mapping. */
+  /** Uses only the memory of one slice: the weights stay quantized, in the file's mapping. */
   static perUse(tensor: GgufTensor): Matrix {
     let scratch = new Float32Array(0);
     return new Matrix(tensor, 0, (start, end) => {
@@ -43,7 +43,7 @@ export class Matrix {
     });
   }
 
-  /** The products with `count` vectors that lie one after the other in `x`; so do the results. */
+  /** Multiplies the matrix with `count` vectors, one after the other in `x`. The results have the same layout. */
   multiply(x: Float32Array, count: number): Float32Array {
     const { rows, columns } = this;
     const result = new Float32Array(count * rows);

@@ -1,4 +1,4 @@
-/** The forward pass of a llama. */
+/** The forward pass of a llama model. */
 import type { GgufFile, GgufTensor } from "gguf-native";
 import { KvCache } from "./cache";
 import { type LlamaConfig, readConfig } from "./config";
@@ -6,7 +6,7 @@ import { Matrix } from "./matrix";
 import { add, attention, rmsNorm, rope, ropeFrequencies, swiglu } from "./operations";
 
 export interface LoadOptions {
-  /** Dequantize weights whenever they are used, rather than once into shared memory. Default false. */
+  /** Dequantize weights each time they are used, and not once into shared memory. Default false. */
   perUse?: boolean;
 }
 
@@ -22,7 +22,7 @@ interface Layer {
   ffnDown: Matrix;
 }
 
-/** A llama whose weights are ready to use. It needs its file to stay open. */
+/** A llama model whose weights are ready to use. Its file must stay open. */
 export class Llama {
   private constructor(
     readonly config: LlamaConfig,
@@ -33,7 +33,7 @@ export class Llama {
     private readonly frequencies: Float64Array,
   ) {}
 
-  /** @throws Error for a network that this example does not know how to run, GgufError for what is wrong with the file */
+  /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static async load(file: GgufFile, options: LoadOptions = {}): Promise<Llama> {
     const config = readConfig(file.metadata);
     const unused = new Set(file.tensors.keys());
@@ -65,32 +65,33 @@ export class Llama {
       find("token_embd.weight"),
       layers,
       vector("output_norm.weight"),
-      // Many models tie the two: what a token's embedding is, is also what its logit is read with.
+      // Many models use the same matrix for the embeddings and for the output.
       await matrix(has("output.weight") ? "output.weight" : "token_embd.weight"),
       ropeFrequencies(config, has("rope_freqs.weight") ? vector("rope_freqs.weight") : undefined),
     );
-    for (const name of unused) throw new Error(`this example does not know what the tensor ${name} is for`);
+    for (const name of unused)
+      throw new Error(`this example does not know the purpose of the tensor ${name}`);
     return llama;
   }
 
-  /** Bytes of memory that the weights of all matrices take, besides the file's. */
+  /** Bytes of memory that the weights of all matrices take, in addition to the file's. */
   get residentBytes(): number {
     const matrices = [this.output, ...this.layers.flatMap((layer) => Object.values(layer))];
     return matrices.reduce((sum, matrix) => sum + (matrix instanceof Matrix ? matrix.residentBytes : 0), 0);
   }
 
-  /** Room for a conversation of up to `capacity` tokens. */
+  /** Creates a cache for up to `capacity` tokens. */
   createCache(capacity: number): KvCache {
     return new KvCache(this.config, capacity);
   }
 
-  /** Reads `tokens` after those in `cache`, and appends them there. Returns the logit of every possible next token. */
+  /** Processes `tokens`, which follow those in `cache`, and appends them. Returns the logits of the next token. */
   forward(tokens: readonly number[], cache: KvCache): Float32Array {
     const { config } = this;
     const { embeddingLength, headCount, kvHeadCount, keyLength, normEpsilon } = config;
     const count = tokens.length;
     const position = cache.length;
-    if (count === 0) throw new RangeError("there are no tokens to read");
+    if (count === 0) throw new RangeError("there are no tokens to process");
     if (position + count > cache.capacity) {
       throw new RangeError(`${position + count} tokens do not fit in a cache for ${cache.capacity}`);
     }

@@ -1,12 +1,12 @@
 /**
- * What a llama does between its matrices. Activations of several tokens lie one after the other in one array. Numbers
- * are stored as float32 and computed in JavaScript's float64.
+ * The operations of a llama model between its matrices. One array holds the activations of several tokens, one after
+ * the other. Numbers are stored as float32, and computed in JavaScript's float64.
  */
 import { dot } from "../vectors";
 import type { LayerCache } from "./cache";
 import type { LlamaConfig } from "./config";
 
-/** Each token's vector, scaled to a root mean square of 1 and then element by element by `weight`. */
+/** Scales each token's vector to a root mean square of 1, then multiplies it with `weight`, element by element. */
 export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number): Float32Array {
   const width = weight.length;
   const result = new Float32Array(x.length);
@@ -17,7 +17,7 @@ export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number):
   return result;
 }
 
-/** By how much the pairs of a head turn from one position to the next, in radians. */
+/** The angle by which each pair of a head is rotated from one position to the next, in radians. */
 export function ropeFrequencies(config: LlamaConfig, factors: Float32Array | undefined): Float64Array {
   const { ropeLength, ropeBase, ropeScale } = config;
   return Float64Array.from(
@@ -27,8 +27,8 @@ export function ropeFrequencies(config: LlamaConfig, factors: Float32Array | und
 }
 
 /**
- * Rotary position embedding, in place: elements 2i and 2i + 1 of every head are turned by an angle that grows with
- * the token's position. `x` holds tokens from `position` on, each with whole heads of `headLength` elements.
+ * Rotary position embedding, in place: elements 2i and 2i + 1 of every head are rotated by an angle that grows with the
+ * token's position. `x` holds the tokens from `position` on. Each token consists of heads of `headLength` elements.
  */
 export function rope(
   x: Float32Array,
@@ -54,8 +54,9 @@ export function rope(
 }
 
 /**
- * Grouped-query attention: for each of `count` new tokens, whose keys and values are the last in `cache`, and each
- * head, the mean of the values up to that token, weighted by the softmax of how well their keys fit its query.
+ * Grouped-query attention, for each of `count` new tokens and each head. The keys and values of the new tokens are the
+ * last in `cache`. The result is the mean of all values up to the token, weighted by the softmax of the dot products of
+ * their keys with the token's query.
  */
 export function attention(
   config: LlamaConfig,

@@ -2,7 +2,7 @@
 import { topK } from "../vectors";
 import { softmax } from "./operations";
 
-/** Chooses a token by the logits of all. */
+/** Chooses a token from the logits of all tokens. */
 export type Sampler = (logits: Float32Array) => number;
 
 /** The most probable token. */
@@ -12,7 +12,7 @@ export const greedy: Sampler = (logits) => {
   return best;
 };
 
-/** One of the `k` most probable tokens, by chance: the same choices for the same `seed`, a whole number. */
+/** Chooses one of the `k` most probable tokens at random. The same `seed`, a whole number, gives the same choices. */
 export function topKSampler(k: number, seed: number): Sampler {
   const random = randomNumbers(seed);
   return (logits) => {
@@ -24,18 +24,18 @@ export function topKSampler(k: number, seed: number): Sampler {
       left -= probability;
       return left < 0;
     });
-    return candidates.at(chosen)!; // at(-1) where rounding left a little over
+    return candidates.at(chosen)!; // at(-1) if rounding leaves a small rest
   };
 }
 
-/** The tokens that are most probable next, with their probabilities. */
+/** The `count` most probable next tokens, with their probabilities. */
 export function mostProbable(logits: Float32Array, count: number): { token: number; probability: number }[] {
   const probabilities = logits.slice();
   softmax(probabilities);
   return topK(logits, count).map((token) => ({ token, probability: probabilities[token]! }));
 }
 
-/** Numbers from 0 up to 1 that depend on the seed alone: a counter, scrambled (splitmix32). */
+/** Random numbers from 0 to 1 (excluded) that depend only on the seed: a counter with mixed bits (splitmix32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

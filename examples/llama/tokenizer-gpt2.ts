@@ -7,15 +7,15 @@ const GPT2_WORDS = new RegExp(
   "gu",
 );
 
-/** How a text is cut into words, between which nothing is merged. */
+/** How a text is split into words. Merges never cross the boundary of a word. */
 export interface WordRule {
-  /** Every expression cuts what the one before it left. */
+  /** Each expression splits the pieces that the previous one made. */
   expressions: readonly RegExp[];
-  /** Whether a word that is a token as a whole is left whole, whatever the merges say. */
+  /** Whether a whole word that is a token stays one token, whatever the merges are. */
   wholeWords?: boolean;
 }
 
-/** By `tokenizer.ggml.pre`. Each new vocabulary brings a rule of its own, so this list can never be complete. */
+/** By `tokenizer.ggml.pre`. New vocabularies have their own rules, so this list is never complete. */
 const WORD_RULES: Readonly<Record<string, WordRule>> = {
   "gpt-2": { expressions: [GPT2_WORDS] },
   smollm: { expressions: [/\p{N}/gu, GPT2_WORDS] },
@@ -27,15 +27,15 @@ const WORD_RULES: Readonly<Record<string, WordRule>> = {
   },
 };
 
-/** @throws Error for a rule that is not known here */
+/** The rule with a name. @throws Error if this example does not know it */
 export function wordRule(pre: string): WordRule {
   const rule = Object.hasOwn(WORD_RULES, pre) ? WORD_RULES[pre] : undefined;
   if (rule !== undefined) return rule;
   const known = Object.keys(WORD_RULES).join(", ");
-  throw new Error(`this example cuts text into words as ${known} do, not as ${pre} does`);
+  throw new Error(`this example splits text into words as ${known} do, not as ${pre} does`);
 }
 
-/** Cuts a text into words, which together are the text. */
+/** Splits a text into words. Joined together, they are the text. */
 export function words(text: string, { expressions }: WordRule): string[] {
   return expressions.reduce(
     (pieces, expression) => pieces.flatMap((piece) => cut(piece, expression)),
@@ -43,7 +43,7 @@ export function words(text: string, { expressions }: WordRule): string[] {
   );
 }
 
-/** The matches of `expression` and what lies between them, in order. */
+/** The matches of `expression` and the pieces between them, in order. */
 function cut(text: string, expression: RegExp): string[] {
   const pieces: string[] = [];
   let end = 0;
@@ -56,7 +56,7 @@ function cut(text: string, expression: RegExp): string[] {
   return pieces;
 }
 
-/** The character that stands for each byte in such vocabularies: itself if it is visible, otherwise one from 256 on. */
+/** The character for each byte in these vocabularies: the byte if it is visible, else the next one from 256 on. */
 const BYTE_CHARACTERS: readonly string[] = byteCharacters();
 
 function byteCharacters(): string[] {
@@ -67,11 +67,11 @@ function byteCharacters(): string[] {
   });
 }
 
-/** Joins the pair that comes first in the list of merges, over and over, within each word. */
+/** Within each word, repeatedly joins the pair that comes first in the list of merges. */
 export function byteLevelEncoding({ metadata, tokens, ids }: Vocabulary): Encoding {
   const rule = wordRule(metadata.string("tokenizer.ggml.pre") ?? "gpt-2");
   const merges = metadata.strings("tokenizer.ggml.merges");
-  if (merges === undefined) throw new Error("the vocabulary has no merges, which its kind (gpt2) needs");
+  if (merges === undefined) throw new Error("the vocabulary has no merges, but its kind (gpt2) needs them");
   const ranks = new Map(merges.map((pair, rank) => [pair, rank]));
   const byteOf = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
 
@@ -87,7 +87,7 @@ export function byteLevelEncoding({ metadata, tokens, ids }: Vocabulary): Encodi
         .flatMap(symbolsOf)
         .map((symbol) => {
           const id = ids.get(symbol);
-          if (id === undefined) throw new Error(`the vocabulary lacks a token for '${symbol}'`);
+          if (id === undefined) throw new Error(`the vocabulary has no token for '${symbol}'`);
           return id;
         }),
     // Tokens that were added to the vocabulary later are plain text.

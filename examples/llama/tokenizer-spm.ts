@@ -1,18 +1,18 @@
-/** Vocabularies of the kind `llama`: SentencePiece's, where every piece has a score. */
+/** Vocabularies of the kind `llama`, from SentencePiece: every piece has a score. */
 import { type Encoding, mergePairs, type Vocabulary } from "./encoding";
 
-/** Pieces have this in place of a space. */
+/** Stands for a space in a piece. */
 const SPACE = "\u2581";
 
-/** The piece that stands for a byte of a character that has no piece of its own. */
+/** The piece for one byte of a character that has no piece of its own. */
 function bytePiece(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
 }
 
-/** Joins the pair whose piece has the highest score, over and over; what then is no piece is written byte by byte. */
+/** Repeatedly joins the pair whose piece has the highest score. Writes symbols that are not pieces byte by byte. */
 export function sentencePieceEncoding({ metadata, tokens, ids }: Vocabulary): Encoding {
   const scores = metadata.numbers("tokenizer.ggml.scores");
-  if (scores === undefined) throw new Error("the vocabulary has no scores, which its kind (llama) needs");
+  if (scores === undefined) throw new Error("the vocabulary has no scores, but its kind (llama) needs them");
   const unknown = metadata.number("tokenizer.ggml.unknown_token_id") ?? 0;
   const prefix = (metadata.boolean("tokenizer.ggml.add_space_prefix") ?? true) ? SPACE : "";
   const bytes = Array.from({ length: 256 }, (_, byte) => ids.get(bytePiece(byte)));

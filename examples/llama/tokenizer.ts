@@ -1,15 +1,15 @@
 /**
- * Text to tokens and back, by the vocabulary that is in the model's file. Two kinds of vocabulary are known, which
- * `tokenizer.ggml.model` tells apart: `llama` (SentencePiece's pieces with scores) and `gpt2` (byte-level BPE).
+ * Converts text to tokens and back, with the vocabulary of the model's file. It supports two kinds of vocabulary, which
+ * `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores) and `gpt2` (byte-level BPE).
  *
- * Not supported: other kinds; prompts with control tokens such as `<|im_start|>`, which are read as ordinary text.
+ * It does not support other kinds, or control tokens in prompts: `<|im_start|>` is read as ordinary text.
  */
 import type { GgufMetadata } from "gguf-native";
 import type { Encoding } from "./encoding";
 import { byteLevelEncoding } from "./tokenizer-gpt2";
 import { sentencePieceEncoding } from "./tokenizer-spm";
 
-/** `tokenizer.ggml.token_type` of tokens that stand for no text: unknown and control. */
+/** The values of `tokenizer.ggml.token_type` for tokens without text: unknown and control. */
 const TEXTLESS = new Set([2, 3]);
 
 export class Tokenizer {
@@ -18,15 +18,15 @@ export class Tokenizer {
   readonly #begin: number | undefined;
   readonly #ends: ReadonlySet<number>;
 
-  /** @throws Error for a vocabulary of a kind that is not known here */
+  /** @throws Error if this example does not support the kind of vocabulary */
   constructor(metadata: GgufMetadata) {
     const model = metadata.string("tokenizer.ggml.model");
     const tokens = metadata.strings("tokenizer.ggml.tokens");
-    if (tokens === undefined) throw new Error("the file holds no vocabulary");
+    if (tokens === undefined) throw new Error("the file has no vocabulary");
     const vocabulary = { metadata, tokens, ids: new Map(tokens.map((text, id) => [text, id])) };
     if (model === "llama") this.#encoding = sentencePieceEncoding(vocabulary);
     else if (model === "gpt2") this.#encoding = byteLevelEncoding(vocabulary);
-    else throw new Error(`this example knows vocabularies of the kinds llama and gpt2, not ${model}`);
+    else throw new Error(`this example supports vocabularies of the kinds llama and gpt2, not ${model}`);
 
     this.#types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
     const addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? model === "llama";
@@ -35,18 +35,18 @@ export class Tokenizer {
     this.#ends = new Set(ends.filter((id) => id !== undefined));
   }
 
-  /** The tokens of a text, after the one that begins a text where the model wants that. */
+  /** The tokens of a text. If the model requires it, the token that marks the beginning comes first. */
   encode(text: string): number[] {
     const tokens = this.#encoding.encode(text);
     return this.#begin === undefined ? tokens : [this.#begin, ...tokens];
   }
 
-  /** Whether a model that chose `token` means to say no more. */
+  /** Whether `token` marks the end of the text. */
   isEnd(token: number): boolean {
     return this.#ends.has(token);
   }
 
-  /** A function that turns one token after the other into text; characters appear once they are complete. */
+  /** A function that converts one token after the other to text. It returns characters once they are complete. */
   decoder(): (token: number) => string {
     const decoder = new TextDecoder();
     return (token) =>

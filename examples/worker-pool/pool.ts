@@ -1,4 +1,4 @@
-/** Threads that multiply matrices with vectors, all in the same memory. */
+/** Threads that multiply matrices with vectors in shared memory. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Share } from "./worker";
@@ -12,8 +12,9 @@ export class MatVecPool {
   }
 
   /**
-   * Writes the product of a matrix, given row by row, and the vector `x` to `y`, each thread some of the rows. All
-   * three lie in SharedArrayBuffers: a message to a thread carries references, not numbers. One product at a time.
+   * Writes the product of a matrix, stored row by row, and the vector `x` to `y`. Each thread computes some of the
+   * rows. All three arrays are in SharedArrayBuffers, so a message to a thread contains references, not numbers. Wait
+   * for one product before you start the next.
    */
   async multiply(matrix: Float32Array, x: Float32Array, y: Float32Array): Promise<void> {
     const threads = this.#workers.length;
@@ -22,7 +23,7 @@ export class MatVecPool {
       this.#workers.map(async (worker, i) => {
         const share: Share = { matrix, x, y, first: rowsBefore(i), last: rowsBefore(i + 1) };
         worker.postMessage(share);
-        await once(worker, "message"); // rejects where the thread failed
+        await once(worker, "message"); // rejects if the thread fails
       }),
     );
   }

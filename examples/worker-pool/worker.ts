@@ -1,8 +1,8 @@
-/** One thread of a {@link MatVecPool}: computes the rows it is told to, and says when it is done. */
+/** One thread of a {@link MatVecPool}: computes the rows of each request, and reports when they are done. */
 import { parentPort } from "node:worker_threads";
 import { multiplyRows } from "./mat-vec";
 
-/** What a thread is to do. The arrays lie in memory that all threads share. */
+/** A request to a thread. The arrays are in memory that all threads share. */
 export interface Share {
   matrix: Float32Array;
   x: Float32Array;

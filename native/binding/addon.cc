@@ -34,6 +34,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("valueBytes", entry<metadata_bytes>);
   add("tensors", entry<list_tensors>);
   add("bytes", entry<tensor_bytes>);
+  add("readBytes", entry<read_tensor_bytes>);
 
   add("dequantize", entry<dequantize_sync>);
   add("dequantizeAsync", entry<dequantize_async>);

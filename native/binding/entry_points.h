@@ -22,8 +22,9 @@ napi_value list_tensors(const Call& call);
 napi_value metadata_value(const Call& call);
 napi_value metadata_bytes(const Call& call);
 
-// file_handle.cc: the stored bytes of a tensor
+// file_handle.cc: the stored bytes of a tensor, in place or copied
 napi_value tensor_bytes(const Call& call);
+napi_value read_tensor_bytes(const Call& call);
 
 // dequantize.cc: numbers, now or off the main thread
 napi_value dequantize_sync(const Call& call);

@@ -198,4 +198,27 @@ napi_value tensor_bytes(const Call& call) {
                    call.position(1, "index", file.header(call.environment()).tensors.size()));
 }
 
+napi_value read_tensor_bytes(const Call& call) {
+  FileHandle& file = FileHandle::of(call, 0);
+  Environment& environment = call.environment();
+  const TensorInfo& tensor = file.tensor(call, 1);
+  file.format_of(environment, tensor);
+  const uint64_t first = call.whole(2, "first");
+  TypedArray out;
+  if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
+    throw_arg_type(call.env(), "out", "an instance of Uint8Array");
+  }
+  if (first > tensor.n_bytes || out.length > tensor.n_bytes - first) {
+    const std::string detail = byte_range(first, out.length) + " are not all in the " +
+                               std::to_string(tensor.n_bytes) + " of the tensor";
+    throw_error(environment, Error{ErrorCode::kRange, detail}, file.path());
+  }
+  if (out.length == 0) return nullptr;
+  const uint64_t begin = tensor.offset + first;
+  const Bytes bytes = file.bytes(environment, begin, begin + out.length, false);
+  std::copy_n(bytes.data, out.length, out.data);
+  if (const Status lost = bytes.check(begin, out.length)) throw_error(environment, *lost, file.path());
+  return nullptr;
+}
+
 }  // namespace gguf::binding

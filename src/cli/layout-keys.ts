@@ -1,6 +1,11 @@
 /** Metadata that says how a model lies in its files, and nothing about the model. */
 import { SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS } from "../file/splits";
+import { ALIGNMENT_KEY } from "../writer/layout";
 
+/** Keys that `hash` and `diff` leave out. */
 export const LAYOUT_KEYS: ReadonlySet<string> = new Set([
-  ...["general.alignment", SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS],
+  ALIGNMENT_KEY,
+  SPLIT_NO,
+  SPLIT_COUNT,
+  SPLIT_TENSORS,
 ]);

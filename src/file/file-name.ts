@@ -36,10 +36,10 @@ const MIXTURE = /^(I?Q\d|TQ\d|MXFP\d|NVFP\d)(_[A-Z0-9]+)*$/i;
  *
  *     [sidecar-]baseName[-sizeLabel[-fineTune]][-version][-encoding][-type][-shard].gguf
  *
- * The convention wants a size and a version; names in use often lack one of them, or both, and are understood too.
+ * The convention requires a size and a version. Names in use often lack one of them, or both; they are accepted too.
  *
  * @param name a file name, or a path that ends in one
- * @returns null for a name that is not of this form, or in which nothing but a base name can be told
+ * @returns null for a name that is not of this form, or that has nothing but a base name
  */
 export function parseFileName(name: string): GgufFileName | null {
   if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
@@ -53,11 +53,11 @@ export function parseFileName(name: string): GgufFileName | null {
   const parts = stem.split("-").slice(sidecar === undefined ? 0 : 1, shard === undefined ? undefined : -3);
   if (parts.includes("")) return null;
 
-  // From the end on, each part is taken off if it is what may come there. The first part is always a base name.
+  // From the end on, each part is taken off if it may stand there. The first part is always a base name.
   const takeLast = (accepts: (part: string) => boolean): string | undefined =>
     parts.length > 1 && accepts(parts.at(-1) as string) ? parts.pop() : undefined;
   const type = takeLast((part) => part === "LoRA" || part === "vocab") as GgufFileName["type"];
-  // Behind a version, anything is an encoding.
+  // After a version, anything is an encoding.
   const encoding = takeLast(
     (part) => isEncoding(part) || (VERSION.test(parts.at(-2) ?? "") && !VERSION.test(part)),
   );

@@ -2,16 +2,29 @@
 import { GgufError } from "../errors";
 import { type NativeFile, type NativeFileInfo, native } from "../native";
 
-export interface OpenFile {
+/**
+ * An open file. Callers of the package never get one. That makes it the key to the classes that only the package may
+ * construct: their constructors are private to TypeScript, and at run time refuse anything else ({@link checkOpenFile}).
+ */
+export class OpenFile {
   readonly handle: NativeFile;
   readonly info: NativeFileInfo;
   /** As the caller gave it; undefined for bytes in memory. */
   readonly path: string | undefined;
-  closed: boolean;
+  closed = false;
+
+  constructor(handle: NativeFile, path: string | undefined) {
+    this.handle = handle;
+    this.info = native.info(handle);
+    this.path = path;
+  }
 }
 
-export function openedFile(handle: NativeFile, path: string | undefined): OpenFile {
-  return { handle, info: native.info(handle), path, closed: false };
+/** What constructors that are not for callers do first; `hint` says where such objects come from. */
+export function checkOpenFile(file: unknown, hint: string): void {
+  if (file instanceof OpenFile) return;
+  const error = new TypeError(`Illegal constructor: ${hint}`);
+  throw Object.assign(error, { code: "ERR_ILLEGAL_CONSTRUCTOR" });
 }
 
 export function closeFile(file: OpenFile): void {
@@ -46,11 +59,4 @@ export function indexNames(names: readonly string[]): Map<string, number> {
     index.set(name, i);
   }
   return index;
-}
-
-/** Guards constructors that only this package may call. */
-export const PRIVATE: unique symbol = Symbol("private");
-
-export function illegalConstructor(hint: string): TypeError {
-  return Object.assign(new TypeError(`Illegal constructor: ${hint}`), { code: "ERR_ILLEGAL_CONSTRUCTOR" });
 }

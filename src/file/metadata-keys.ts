@@ -1,9 +1,9 @@
 /**
- * The metadata keys that are known: one list, from which come the types of {@link GgufMetadata.get} and what
- * {@link GgufWriter} declares a value as. Where the specification and the files in use differ (it has counts in 64 bits,
+ * The metadata keys that are known: one list, from which come the keys that editors offer for {@link GgufMetadata.string}
+ * and the other methods, and what {@link GgufWriter} declares a value as. Where the specification and the files in use differ (it has counts in 64 bits,
  * they have 32), the list says what the files have, since programs that load models ask for exactly that.
  */
-import type { GgufTypeName, GgufValue, NumericArray } from "./metadata";
+import type { GgufTypeName, GgufValue, NumericArray } from "./metadata-values";
 
 /** A declared type; `uint32|int32[]` is a number, or one number for each layer. */
 type KeyType = Exclude<GgufTypeName, "array"> | "string[]" | "int32[]" | "float32[]" | "uint32|int32[]";
@@ -76,7 +76,7 @@ const PLAIN_KEYS = {
   "tokenizer.chat_template": "string",
 } as const satisfies KeyTypes;
 
-/** Behind the name of an architecture and a point. */
+/** These follow the name of an architecture and a dot. */
 const ARCHITECTURE_KEYS = {
   vocab_size: "uint32",
   context_length: "uint32",
@@ -127,7 +127,7 @@ const ARCHITECTURE_KEYS = {
   "ssm.group_count": "uint32",
 } as const satisfies KeyTypes;
 
-/** Behind the number of a base model or dataset and a point. */
+/** These follow the number of a base model or dataset and a dot. */
 const SOURCE_KEYS = ["name", "author", "version", "organization", "url", "doi", "uuid", "repo_url"] as const;
 
 /** The architectures whose keys are known to TypeScript. Any other can be read and written as well. */
@@ -194,7 +194,7 @@ export type KnownValue<K extends KnownKey> = K extends keyof PlainKeys
     ? ValueOf<ArchitectureKeys[Key]>
     : string;
 
-/** The known keys whose values are of type `V`; for editors to offer, any other string is fine as well. */
+/** The known keys whose values are of type `V`; editors offer them, and any other string is accepted. */
 export type KeyOf<V extends GgufValue> =
   | { [K in KnownKey]: V extends KnownValue<K> ? K : never }[KnownKey]
   | (string & {});

@@ -2,80 +2,27 @@
 import { inspect } from "node:util";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type NativeKeys, native } from "../native";
-import { handleOf, illegalConstructor, indexNames, type OpenFile, PRIVATE } from "./handle";
-import type { ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./metadata-keys";
+import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
+import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
+import {
+  type GgufTypeName,
+  type GgufValue,
+  type GgufValueType,
+  type NumericArray,
+  TYPE_NAMES,
+} from "./metadata-values";
 
-/** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
-export type NumericArray =
-  | Uint8Array
-  | Int8Array
-  | Uint16Array
-  | Int16Array
-  | Uint32Array
-  | Int32Array
-  | Float32Array
-  | Float64Array
-  | BigUint64Array
-  | BigInt64Array;
-
-/**
- * A metadata value. u8 to u32, i8 to i32, f32 and f64 are numbers, u64 and i64 always bigints; arrays of numbers
- * are typed arrays, arrays of arrays are nested.
- */
-export type GgufValue =
-  | number
-  | bigint
-  | boolean
-  | string
-  | NumericArray
-  | boolean[]
-  | string[]
-  | GgufValue[];
-
-/** The types of metadata values, in the order of their numbers in the file. */
-export const TYPE_NAMES = [
-  "uint8",
-  "int8",
-  "uint16",
-  "int16",
-  "uint32",
-  "int32",
-  "float32",
-  "bool",
-  "string",
-  "array",
-  "uint64",
-  "int64",
-  "float64",
-] as const;
-
-/** A type that metadata values are declared with in the file. */
-export type GgufTypeName = (typeof TYPE_NAMES)[number];
-
-/** The declared type of a metadata value. */
-export type GgufValueType =
-  | {
-      /** The type of a single value. */
-      type: Exclude<GgufTypeName, "array">;
-    }
-  | {
-      /** An array. */
-      type: "array";
-      /** What every element of it is. */
-      elementType: GgufTypeName;
-      /** How many elements there are. */
-      length: number;
-    };
+/** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
+type Iterators = {
+  [K in "keys" | "values" | "entries"]: ReturnType<ReadonlyMap<string, GgufValue>[K]>;
+};
 
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
 
-/** Makes the metadata of an open file. @internal */
-export let createMetadata: (file: OpenFile) => GgufMetadata;
-
 /**
  * The metadata of a file, in file order. Values are decoded on request. Strings and numbers are decoded once and
- * kept; an array is decoded anew by every call, so it is the caller's to change, and to keep if it is needed again.
+ * kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
  *
  * After the file is closed everything here throws `ERR_GGUF_CLOSED`.
  */
@@ -85,13 +32,14 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   #index: Map<string, number> | undefined;
   readonly #scalars = new Map<number, string | number | bigint | boolean>();
 
-  static {
-    createMetadata = (file) => new GgufMetadata(PRIVATE, file);
+  private constructor(file: OpenFile) {
+    checkOpenFile(file, "metadata come with an open file");
+    this.#file = file;
   }
 
-  private constructor(key: typeof PRIVATE, file: OpenFile) {
-    if (key !== PRIVATE) throw illegalConstructor("metadata comes with a GgufFile");
-    this.#file = file;
+  /** @internal */
+  static of(file: OpenFile): GgufMetadata {
+    return new GgufMetadata(file);
   }
 
   /** How many keys there are. */
@@ -105,34 +53,32 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /**
-   * Decodes the value of `key`; undefined where there is no such key. For keys of the specification, TypeScript knows
-   * the type that their values should have. A file may break that rule: {@link string}, {@link number} and the others
-   * check what is there.
+   * Decodes the value of `key`, of whatever type it is in the file; undefined where there is no such key. A file may
+   * hold a value of any type under any key, also under one that the specification gives a type. {@link string},
+   * {@link number}, {@link boolean}, {@link strings} and {@link numbers} check the type.
    */
-  get<K extends KnownKey>(key: K): KnownValue<K> | undefined;
-  get(key: string): GgufValue | undefined;
-  get(key: string): GgufValue | undefined {
+  get(key: KnownKey | (string & {})): GgufValue | undefined {
     const position = this.#find(key);
     return position === undefined ? undefined : this.#value(position);
   }
 
   /** The keys. Decodes nothing. */
-  keys(): MapIterator<string> {
+  keys(): Iterators["keys"] {
     return this.#positions().keys();
   }
 
   /** The values; each is decoded when its turn comes. */
-  *values(): MapIterator<GgufValue> {
+  *values(): Iterators["values"] {
     for (const position of this.#positions().values()) yield this.#value(position);
   }
 
   /** Keys with their values; each is decoded when its turn comes. */
-  *entries(): MapIterator<[string, GgufValue]> {
+  *entries(): Iterators["entries"] {
     for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
   }
 
   /** As {@link entries}. */
-  [Symbol.iterator](): MapIterator<[string, GgufValue]> {
+  [Symbol.iterator](): Iterators["entries"] {
     return this.entries();
   }
 
@@ -223,7 +169,15 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return this.#architecture();
   }
 
-  /** `arch("context_length")` is `number("llama.context_length")` in a llama. Errors are those of {@link number}. */
+  /**
+   * The number at `key` of the model's architecture: `arch("context_length")` is `number("llama.context_length")` in a
+   * llama. Undefined where the key, or `general.architecture`, is absent.
+   *
+   * Some keys, such as `attention.head_count_kv`, are one number in most models and an array, of one number for each
+   * layer, in others: for an array this throws, and `numbers(`${metadata.architecture}.${key}`)` reads it.
+   * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type than a number, an array too;
+   *   ERR_GGUF_METADATA_RANGE as {@link number}
+   */
   arch(key: ArchitectureKey | (string & {})): number | undefined {
     checkKey(key);
     const architecture = this.#architecture();

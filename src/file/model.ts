@@ -3,35 +3,33 @@
 /** What an open model is, in one file or several, on this machine or elsewhere. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
-import { closeFile, handleOf, illegalConstructor, type OpenFile, PRIVATE } from "./handle";
-import { createMetadata, type GgufMetadata } from "./metadata";
-import type { GgufTensorInfo } from "./tensor-info";
+import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
+import { GgufMetadata } from "./metadata";
+import type { GgufModelTensor } from "./model-tensor";
+import { TensorMap } from "./tensor-map";
 
 // Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
 
 /**
- * An open model: metadata, and tensors of type `T`. Of a split model, metadata, version, byte order and alignment are
+ * An open model: what a `GgufFile` and a `RemoteGgufFile` have in common, so that one function can read both. Its
+ * metadata can be read at once; the data of its tensors, of type `T`, come asynchronously. Of a split model, metadata, version, byte order and alignment are
  * those of its first file, and the tensors those of all.
  */
-export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable {
+export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> implements Disposable {
   /** In the order of the shards; one, where the model is not split. */
   readonly #files: readonly OpenFile[];
   readonly #listTensors: () => Map<string, T>;
   readonly #metadata: GgufMetadata;
-  #tensors: Map<string, T> | undefined;
+  #tensors: TensorMap<T> | undefined;
 
   /** @internal */
-  protected constructor(
-    key: typeof PRIVATE,
-    files: readonly [OpenFile, ...OpenFile[]],
-    listTensors: () => Map<string, T>,
-  ) {
-    if (key !== PRIVATE) throw illegalConstructor("use open, openSync, parse or openRemote");
+  protected constructor(files: readonly [OpenFile, ...OpenFile[]], listTensors: () => Map<string, T>) {
+    checkOpenFile(files?.[0], "use open, openSync, parse or openRemote");
     this.#files = files;
     this.#listTensors = listTensors;
-    this.#metadata = createMetadata(files[0]);
+    this.#metadata = GgufMetadata.of(files[0]);
   }
 
   /** The version of the format: 1, 2 or 3. */
@@ -65,12 +63,12 @@ export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable 
   }
 
   /**
-   * The tensors by name, in file order.
+   * The tensors by name, in file order. The map cannot be changed, not even at run time: it is not a `Map`.
    * @throws GgufError ERR_GGUF_CLOSED
    */
   get tensors(): ReadonlyMap<string, T> {
     handleOf(this.#first);
-    this.#tensors ??= this.#listTensors();
+    this.#tensors ??= new TensorMap(this.#listTensors());
     return this.#tensors;
   }
 
@@ -91,7 +89,7 @@ export abstract class GgufModel<T extends GgufTensorInfo> implements Disposable 
     return this.#first.closed;
   }
 
-  /** Closes the model; more than once is fine, as are outstanding views and running work. */
+  /** Closes the model. It may be called more than once, and while there are views and running work. */
   close(): void {
     for (const file of this.#files) closeFile(file);
   }

@@ -1,13 +1,14 @@
 /** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
-import { abortable, checkBoolean, checkOptions, checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import { checkBoolean, checkOptions, checkSignal } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native } from "../native";
-import { type OpenFile, openedFile, PRIVATE } from "./handle";
+import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
-import { createTensors, type GgufTensor } from "./tensor";
+import { GgufTensor } from "./tensor";
 
 /** Options of {@link parse}. */
 export interface ParseOptions {
@@ -23,29 +24,27 @@ export interface OpenOptions extends ParseOptions {
   /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
   access?: "mmap" | "read" | undefined;
   /**
-   * Open all files of a split model as one, whichever of them is named; they lie side by side. Default true; with
-   * false only the named file is opened.
+   * Open all files of a split model as one, whichever of them is given; all are in one folder. Default true; with
+   * false only the given file is opened.
    */
   splits?: boolean | undefined;
 }
 
-let createFile: (files: [OpenFile, ...OpenFile[]]) => GgufFile;
-
 /**
  * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
- * with `using`; a file that is no longer referenced, nor any of its tensors or views, is closed by the garbage
- * collector.
+ * with `using`. The garbage collector closes a file when nothing refers to it, its tensors or its views any more.
  *
  * Metadata, tensors and views share the mapping of the file. After `close()` asking them for data throws
  * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
  */
 export class GgufFile extends GgufModel<GgufTensor> {
-  static {
-    createFile = (files) => new GgufFile(PRIVATE, files);
+  private constructor(files: [OpenFile, ...OpenFile[]]) {
+    super(files, () => joinTensors(files, GgufTensor.list));
   }
 
-  private constructor(key: typeof PRIVATE, files: [OpenFile, ...OpenFile[]]) {
-    super(key, files, () => joinTensors(files, createTensors));
+  /** @internal */
+  static of(files: [OpenFile, ...OpenFile[]]): GgufFile {
+    return new GgufFile(files);
   }
 }
 
@@ -55,15 +54,15 @@ export class GgufFile extends GgufModel<GgufTensor> {
  * @param path a path, or a `file:` URL
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_OPEN where the system refuses (its errno name is in `cause.code`); ERR_GGUF_MAGIC,
- *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte where
- *   the trouble is in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
+ *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte that
+ *   the error is about in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
  *   its name says (ERR_GGUF_INVALID)
  */
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const name = checkPath(path);
   const { read, partial, splits } = checkOpenOptions(options);
-  const open = (file: string): OpenFile => openedFile(native.open(file, read, partial), file);
-  return createFile(openEachSync(shardsOf(name, splits, siblingPath), open));
+  const open = (file: string): OpenFile => new OpenFile(native.open(file, read, partial), file);
+  return GgufFile.of(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
 
 /**
@@ -80,9 +79,9 @@ export async function open(
   const signal = checkSignal(options?.signal);
   const open = async (file: string): Promise<OpenFile> => {
     signal?.throwIfAborted();
-    return openedFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+    return new OpenFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
   };
-  return createFile(await openEach(shardsOf(name, splits, siblingPath), open));
+  return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
 
 /**
@@ -95,7 +94,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   if (!types.isUint8Array(view))
     throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
   const partial = checkBoolean("options.partial", checkOptions(options).partial, false);
-  return createFile([openedFile(native.parse(view, partial), undefined)]);
+  return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
 }
 
 /** A path that was given as such, or as a `file:` URL. */

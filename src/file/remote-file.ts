@@ -1,12 +1,12 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal } from "../decode/options";
-import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../errors";
-import { type NativeFile, native } from "../native";
-import { RemoteSource } from "../source/http";
-import { openedFile, PRIVATE } from "./handle";
+import { checkBoolean, checkOptions, checkSignal } from "../arguments";
+import { invalidArgType, invalidArgValue } from "../errors";
+import { type HeaderLimits, readHeader } from "../source/header";
+import { HttpSource } from "../source/http";
+import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
-import { createRemoteTensors, type RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
+import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
 import { joinTensors, openEach, shardsOf, siblingPath } from "./splits";
 
 /** Options of {@link openRemote}. */
@@ -23,34 +23,31 @@ export interface RemoteOptions {
   splits?: boolean | undefined;
 }
 
-/** Fetched at first: the header of most files without a vocabulary, and a good part of the others'. */
-const FIRST_BYTES = 512 << 10;
-
-/** The longest header that is fetched; known ones have some 10 MiB. */
-const MAX_HEADER_BYTES = 256 << 20;
-
-let createFile: (files: [RemoteOpenFile, ...RemoteOpenFile[]]) => RemoteGgufFile;
+/** At first, what holds the header of most files without a vocabulary, and a good part of the others'. */
+const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20 };
 
 /**
  * A GGUF file on a server, or all files of a split model as one: what a `GgufFile` has, with tensors that are fetched
  * when they are asked for. It holds no connection; `close()` frees the header.
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
-  static {
-    createFile = (files) => new RemoteGgufFile(PRIVATE, files);
+  private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
+    super(files, () => joinTensors(files, RemoteGgufTensor.list));
   }
 
-  private constructor(key: typeof PRIVATE, files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
-    super(key, files, () => joinTensors(files, createRemoteTensors));
+  /** @internal */
+  static of(files: [RemoteOpenFile, ...RemoteOpenFile[]]): RemoteGgufFile {
+    return new RemoteGgufFile(files);
   }
 }
 
 /**
  * Opens a GGUF file on a server, of which it reads just the header, by HTTP ranges.
  *
- * Requests that fail with a status of 5xx, 408 or 429, or whose connection breaks, are made again, after a pause and
- * where they broke; up to five times in a row. There is no time limit but that of `fetch`: pass
- * `signal: AbortSignal.timeout(ms)` for another.
+ * A request is made again, from where it broke, if its connection breaks or the server answers 408, 429 or 5xx (but not
+ * 501 or 505), until it has failed five times in a row. Before that comes a pause: as long as the server asks for with
+ * `Retry-After`, in seconds or as a date, but no longer than 10 seconds. There is no time limit but that of `fetch`: pass
+ * `signal: AbortSignal.timeout(ms)` for another. Of a split model, up to eight files are opened at a time.
  *
  * @param url an `http:` or `https:` URL; redirects are followed
  * @throws TypeError for an argument of the wrong type
@@ -68,41 +65,12 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   const isPartial = checkBoolean("options.partial", partial, false);
   const sentHeaders = new Headers(headers);
   const shards = shardsOf<RemoteOpenFile>(place, checkBoolean("options.splits", splits, true), siblingUrl);
-  return createFile(
-    await openEach(shards, (shard) => {
-      const source = new RemoteSource(new URL(shard), given ?? fetch, sentHeaders);
-      return openHeader(source, isPartial, checkedSignal);
-    }),
-  );
-}
-
-async function openHeader(
-  source: RemoteSource,
-  partial: boolean,
-  signal: AbortSignal | undefined,
-): Promise<RemoteOpenFile> {
-  let bytes = new Uint8Array(FIRST_BYTES);
-  let length = await source.read(0, bytes, signal);
-  for (;;) {
-    const handle = parseHeader(source, bytes.subarray(0, length), partial);
-    if (handle !== undefined) return { ...openedFile(handle, source.path), source };
-    if (length >= MAX_HEADER_BYTES) {
-      const detail = `the header is longer than ${MAX_HEADER_BYTES} bytes, too long to be fetched`;
-      throw new GgufError("ERR_GGUF_INVALID", detail, { path: source.path, offset: length });
-    }
-    const grown = new Uint8Array(Math.min(2 * length, source.size));
-    grown.set(bytes.subarray(0, length));
-    bytes = grown;
-    length += await source.read(length, bytes.subarray(length), signal);
-  }
-}
-
-function parseHeader(source: RemoteSource, bytes: Uint8Array, partial: boolean): NativeFile | undefined {
-  try {
-    return native.parse(bytes, partial, source.size);
-  } catch (error) {
-    throw error instanceof GgufError ? errorAbout(error, { path: source.path }) : error;
-  }
+  const open = async (shard: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
+    const source = new HttpSource(new URL(shard), given ?? fetch, sentHeaders);
+    const { handle } = await readHeader(source, HEADER_LIMITS, isPartial, stop);
+    return Object.assign(new OpenFile(handle, source.path), { source });
+  };
+  return RemoteGgufFile.of(await openEach(shards, open, checkedSignal));
 }
 
 function checkUrl(url: unknown): string {

@@ -1,70 +1,58 @@
 /** One tensor of a remote file. */
-import { dtypeNumber, runJob } from "../decode/dequantize";
-import {
-  type AsyncOptions,
-  checkOptions,
-  checkProgress,
-  checkSignal,
-  checkSpan,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  explainFailure,
-  type OutArray,
-  type Span,
+
+import { checkProgress, checkSignal } from "../arguments";
+import { runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  OwnBytes,
+  ReadOptions,
+  RowsOptions,
 } from "../decode/options";
+import { explainFailure } from "../decode/request";
 import { GgufError } from "../errors";
-import { native } from "../native";
-import type { Arrived, RemoteSource } from "../source/http";
-import { handleOf, type OpenFile, PRIVATE } from "./handle";
-import { GgufTensorInfo, listTensors, type TensorPlace } from "./tensor-info";
+import { type NativeOut, native } from "../native";
+import type { Arrived, Source } from "../source/source";
+import type { OpenFile } from "./handle";
+import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
+import { fetchRows } from "./remote-rows";
+import { giveBackRows } from "./rows";
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
-  readonly source: RemoteSource;
+  readonly source: Source;
 }
-
-/** What part of a tensor to fetch. */
-export interface FetchOptions {
-  /** First element, a multiple of the type's block size; default 0. */
-  start?: number | undefined;
-  /** One past the last element, a multiple of the type's block size; default the end of the tensor. */
-  end?: number | undefined;
-  /** Aborting makes the promise reject with the signal's reason. */
-  signal?: AbortSignal | undefined;
-}
-
-let createTensor: (place: TensorPlace<RemoteOpenFile>) => RemoteGgufTensor;
 
 /** A tensor of a remote file: what it is, and ways to fetch it. */
-export class RemoteGgufTensor extends GgufTensorInfo {
+export class RemoteGgufTensor extends GgufModelTensor {
   readonly #file: RemoteOpenFile;
 
-  static {
-    createTensor = (place) => new RemoteGgufTensor(PRIVATE, place);
-  }
-
-  private constructor(key: typeof PRIVATE, place: TensorPlace<RemoteOpenFile>) {
-    super(key, place);
+  private constructor(place: TensorPlace<RemoteOpenFile>) {
+    super(place);
     this.#file = place.file;
   }
 
-  /**
-   * Fetches the stored bytes, or those of the elements from `start` to `end`, by one HTTP range.
-   * @throws GgufError ERR_GGUF_OPEN where the server does not deliver, ERR_GGUF_CHANGED where the file is no longer the
-   *   one that was opened; ERR_GGUF_RANGE, ERR_GGUF_UNSUPPORTED_TYPE, ERR_GGUF_CLOSED; the reason of the signal
-   */
-  async fetchBytes(options?: FetchOptions): Promise<Uint8Array> {
-    const { signal, ...given } = checkOptions(options);
-    handleOf(this.#file);
-    const span = checkSpan(given, this.elementCount, this.known().blockSize, this.subject());
-    return this.#fetch(span, checkSignal(signal), (length) => new Uint8Array(length));
+  /** The tensors of an open file by name, in file order. @internal */
+  static list(this: void, file: RemoteOpenFile): Map<string, RemoteGgufTensor> {
+    return listTensors(file, (place) => new RemoteGgufTensor(place));
+  }
+
+  /** Fetches the stored bytes, or those of the elements from `start` to `end`, by one HTTP range. */
+  async read(options?: ReadOptions): Promise<OwnBytes> {
+    const { first, byteLength, signal } = this.extent(options);
+    signal?.throwIfAborted();
+    const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
+    await this.#fetch(first, bytes, signal);
+    return bytes;
   }
 
   /**
-   * Fetches the tensor, or the elements from `start` to `end`, and turns them into numbers: see
-   * {@link GgufTensor.dequantize}. `onProgress` is told of the elements that have arrived.
-   * @throws as {@link fetchBytes}
+   * Fetches the tensor, or the elements from `start` to `end`, by one HTTP range, and turns them into numbers.
+   * `onProgress` is told of the elements that have arrived.
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
@@ -73,48 +61,79 @@ export class RemoteGgufTensor extends GgufTensorInfo {
     const { dtype, start, end, given, out } = this.range(options);
     const signal = checkSignal(options?.signal);
     const onProgress = checkProgress(options?.onProgress);
-    const info = this.known();
+    signal?.throwIfAborted();
+    const { blockSize, typeSize } = this.known();
+    const { first, byteLength } = this.extentOf(start, end);
     const total = end - start;
     const arrived: Arrived | undefined =
-      onProgress && ((bytes) => onProgress(Math.floor(bytes / info.typeSize) * info.blockSize, total));
-    // Shared memory cannot go away: the threads that decode need no copy of it.
-    const shared = (length: number): Uint8Array => new Uint8Array(new SharedArrayBuffer(length));
-    const bytes = await this.#fetch({ start, end }, signal, shared, arrived);
-    const { bigEndian } = this.#file.info;
-    const dtypeId = dtypeNumber(dtype);
-    const result = await runJob(
-      { signal },
-      () => native.dequantizeBlocksAsync(info.id, bytes, dtypeId, 0, total, out, undefined, bigEndian),
-      (error) => explainFailure(error, total, this.subject()),
-    );
+      onProgress && ((bytes) => onProgress(Math.floor(bytes / typeSize) * blockSize, total));
+    const bytes = this.allocate(byteLength, sharedBytes);
+    await this.#fetch(first, bytes, signal, arrived);
+    const result = await this.#decode(bytes, total, dtype, out, signal);
     return given ?? result;
   }
 
-  async #fetch(
-    { start, end }: Span,
-    signal: AbortSignal | undefined,
-    allocate: (length: number) => Uint8Array,
-    arrived?: Arrived,
-  ): Promise<Uint8Array> {
-    const { blockSize, typeSize } = this.known();
-    const begin = this.offset + (start / blockSize) * typeSize;
-    const byteLength = ((end - start) / blockSize) * typeSize;
+  /**
+   * Fetches rows and turns them into numbers. Each row is fetched once, however often it is asked for. Rows
+   * that are close together are fetched by one request, with the bytes between them; up to six requests are in flight. `onProgress` is told of the elements that have
+   * arrived.
+   */
+  rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+    indexes: ArrayLike<number>,
+    options?: RowsOptions<D, A> & AsyncOptions,
+  ): Promise<A>;
+  async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
+    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
+    const asked = rows.slice(0, count);
+    giveBackRows(rows);
+    const signal = checkSignal(options?.signal);
+    const onProgress = checkProgress(options?.onProgress);
     signal?.throwIfAborted();
-    let bytes: Uint8Array;
-    try {
-      bytes = allocate(byteLength);
-    } catch (error) {
-      throw explainFailure(error, byteLength, this.subject());
-    }
+    const rowLength = this.shape[0] ?? 1;
+    const rowBytes = this.extentOf(0, rowLength).byteLength;
+    const bytes = this.allocate(count * rowBytes, sharedBytes);
+    const read = (first: number, target: Uint8Array, signal: AbortSignal): Promise<void> =>
+      this.#fetch(first, target, signal);
+    const arrived = onProgress && ((rows: number) => onProgress(rows * rowLength, length));
+    await fetchRows(asked, rowBytes, bytes, signal, read, arrived);
+    const result = await this.#decode(bytes, length, dtype, out, signal);
+    return given ?? result;
+  }
+
+  /** Fills `bytes` from byte `first` of the tensor on. */
+  async #fetch(
+    first: number,
+    bytes: Uint8Array,
+    signal: AbortSignal | undefined,
+    arrived?: Arrived,
+  ): Promise<void> {
+    const begin = this.offset + first;
     const length = await this.#file.source.read(begin, bytes, signal, arrived);
-    if (length === byteLength) return bytes;
+    if (length === bytes.length) return;
     // Of a file that was opened with `partial`.
-    const detail = `bytes ${begin} to ${begin + byteLength} are needed, but the file ends at ${begin + length}`;
+    const detail = `bytes ${begin} to ${begin + bytes.length} are needed, but the file ends at ${begin + length}`;
     throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...this.subject(), offset: begin });
+  }
+
+  /** The `length` elements whose blocks `bytes` are. */
+  #decode(
+    bytes: Uint8Array,
+    length: number,
+    dtype: DType,
+    out: NativeOut | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<NativeOut> {
+    const { id } = this.known();
+    const { bigEndian } = this.#file.info;
+    return runJob(
+      { signal },
+      () => native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, undefined, bigEndian),
+      (error) => explainFailure(error, length, this.subject()),
+    );
   }
 }
 
-/** The tensors of a remote file. @internal */
-export function createRemoteTensors(file: RemoteOpenFile): Map<string, RemoteGgufTensor> {
-  return listTensors(file, createTensor);
+/** Shared memory cannot go away: the threads that decode need no copy of it. */
+function sharedBytes(length: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(length));
 }

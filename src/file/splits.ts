@@ -4,10 +4,12 @@
  * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
  * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
  */
+
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
+import { forEachConcurrently } from "../source/concurrent";
 import { closeFile, type OpenFile } from "./handle";
-import { createMetadata } from "./metadata";
+import { GgufMetadata } from "./metadata";
 
 /** The keys that make a file a shard. */
 export const SPLIT_NO = "split.no";
@@ -17,8 +19,11 @@ export const SPLIT_TENSORS = "split.tensors.count";
 /** The most shards that five digits can count. */
 export const MAX_SHARDS = 99_999;
 
+/** How many shards are opened at a time. */
+const MAX_OPENING = 8;
+
 /** How to open just one of the files. */
-const ALONE = "alone with { splits: false }, on the command line --no-splits";
+const ALONE = "alone with { splits: false }";
 
 const SHARD_SUFFIX = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
 
@@ -30,7 +35,7 @@ export interface ShardNumber {
   count: number;
 }
 
-/** What a shard's metadata say. */
+/** What the metadata of a shard says. */
 interface Split {
   no: number;
   count: number;
@@ -57,81 +62,105 @@ export function siblingPath(path: string, no: number, count: number): string | u
   );
 }
 
+/** A file of a model that is to be opened. */
+export interface Shard<F extends OpenFile> {
+  readonly place: string;
+  /** Throws unless the file that was opened there belongs to the model. */
+  check(file: F): void;
+  /** What to throw if it cannot be opened. */
+  explain(error: unknown): unknown;
+}
+
 /**
- * Names the files to open, takes each once it is open, and returns them all, in the order of the shards: just the one
- * at `place` where that is no split model, or with `splits` false. How files are opened is up to who runs this
- * ({@link openEach}, {@link openEachSync}). Closes what is open when it throws, or is thrown into.
+ * Says which files of a model to open: first the one at `place`; then, once it is given that file, all others together.
+ * Given these, in the same order, it returns all files in the order of the shards. That is just the first one if it is
+ * not a shard, or if `splits` is false. {@link openEach} and {@link openEachSync} open the files.
  */
 export function* shardsOf<F extends OpenFile>(
   place: string,
   splits: boolean,
   sibling: (place: string, no: number, count: number) => string | undefined,
-): Generator<string, [F, ...F[]], F> {
+): Generator<Shard<F>[], [F, ...F[]], F[]> {
+  const [given] = (yield [{ place, check: () => undefined, explain: (error) => error }]) as [F];
+  const split = splits ? readSplit(given) : undefined;
+  if (split === undefined) return [given];
+  if (sibling(place, split.no, split.count) !== place) throw misnamed(given, split);
+  const others: Shard<F>[] = [];
+  for (let no = 0; no < split.count; no++) {
+    if (no === split.no) continue;
+    others.push({
+      place: sibling(place, no, split.count) as string,
+      check: (file) => checkShard(file, no, split, given),
+      explain: (error) => explainShard(error, no, split),
+    });
+  }
+  const shards = yield others;
+  shards.splice(split.no, 0, given);
+  checkTensors(shards, split);
+  return shards as [F, ...F[]];
+}
+
+/** Opens the files that {@link shardsOf} names. If one fails, none stays open. */
+export function openEachSync<F extends OpenFile>(
+  shards: ReturnType<typeof shardsOf<F>>,
+  open: (place: string) => F,
+): [F, ...F[]] {
   const opened: F[] = [];
-  try {
-    const given = yield place;
-    opened.push(given);
-    const split = splits ? readSplit(given) : undefined;
-    if (split === undefined) return [given];
-    if (sibling(place, split.no, split.count) !== place) throw misnamed(given, split);
-    const shards: F[] = [];
-    for (let no = 0; no < split.count; no++) {
-      if (no === split.no) {
-        shards.push(given);
-        continue;
-      }
-      const shard = yield* openShard<F>(sibling(place, no, split.count) as string, no, split);
-      opened.push(shard);
-      shards.push(shard);
-      checkShard(shard, no, split, given);
+  const openShard = ({ place, check, explain }: Shard<F>): F => {
+    let file: F;
+    try {
+      file = open(place);
+    } catch (error) {
+      throw explain(error);
     }
-    checkTensors(shards, split);
-    return shards as [F, ...F[]];
+    opened.push(file);
+    check(file);
+    return file;
+  };
+  try {
+    let step = shards.next();
+    while (!step.done) step = shards.next(step.value.map(openShard));
+    return step.value;
   } catch (error) {
     for (const file of opened) closeFile(file);
     throw error;
   }
 }
 
-/** Runs {@link shardsOf}. */
-export function openEachSync<F extends OpenFile>(
-  shards: Generator<string, [F, ...F[]], F>,
-  open: (place: string) => F,
-): [F, ...F[]] {
-  let step = shards.next();
-  while (!step.done) {
-    let file: F;
-    try {
-      file = open(step.value);
-    } catch (error) {
-      step = shards.throw(error);
-      continue;
-    }
-    step = shards.next(file);
-  }
-  return step.value;
-}
-
-/** Runs {@link shardsOf} on files that take time to open. */
+/**
+ * The same, several files at a time. The error is that of the first bad shard in their order, whichever is noticed
+ * first.
+ */
 export async function openEach<F extends OpenFile>(
-  shards: Generator<string, [F, ...F[]], F>,
-  open: (place: string) => Promise<F>,
+  shards: ReturnType<typeof shardsOf<F>>,
+  open: (place: string, signal: AbortSignal) => Promise<F>,
+  signal?: AbortSignal,
+  close: (file: F) => void | Promise<void> = closeFile,
 ): Promise<[F, ...F[]]> {
-  let step = shards.next();
-  while (!step.done) {
-    let file: F;
-    try {
-      file = await open(step.value);
-    } catch (error) {
-      step = shards.throw(error);
-      continue;
+  const opened: F[] = [];
+  try {
+    let step = shards.next();
+    while (!step.done) {
+      const files: F[] = [];
+      const numbered = step.value.entries();
+      await forEachConcurrently(numbered, MAX_OPENING, signal, async ([i, shard], stop) => {
+        const file = await open(shard.place, stop).catch((error) => {
+          throw shard.explain(error);
+        });
+        opened.push(file);
+        shard.check(file);
+        files[i] = file;
+      });
+      step = shards.next(files);
     }
-    step = shards.next(file);
+    return step.value;
+  } catch (error) {
+    for (const file of opened) await close(file);
+    throw error;
   }
-  return step.value;
 }
 
-/** The tensors of all `files`, in their order; {@link shardsOf} has seen to it that no name comes twice. */
+/** The tensors of all `files`, in their order; {@link shardsOf} has checked that no name comes twice. */
 export function joinTensors<F extends OpenFile, T>(
   files: readonly F[],
   list: (file: F) => Map<string, T>,
@@ -144,15 +173,11 @@ export function joinTensors<F extends OpenFile, T>(
   return tensors;
 }
 
-function* openShard<F>(place: string, no: number, split: Split): Generator<string, F, F> {
-  try {
-    return yield place;
-  } catch (error) {
-    if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") throw error;
-    const hint = isMissing(error) ? ` (put all its files into one folder, or open one ${ALONE})` : "";
-    const where = `shard ${no + 1} of ${split.count} of the split model${hint}: `;
-    throw errorAbout(error, { path: error.path }, where);
-  }
+function explainShard(error: unknown, no: number, split: Split): unknown {
+  if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") return error;
+  const hint = isMissing(error) ? ` (put all its files into one folder, or open one ${ALONE})` : "";
+  const where = `shard ${no + 1} of ${split.count} of the split model${hint}: `;
+  return errorAbout(error, { path: error.path }, where);
 }
 
 /** Whether there is no such file, here or on a server. */
@@ -161,7 +186,7 @@ function isMissing({ cause }: GgufError): boolean {
   return code === "ENOENT" || status === 404;
 }
 
-/** What the metadata say of the shard; undefined for a file that is not one of several. */
+/** What the metadata says of the shard; undefined for a file that is not one of several. */
 function readSplit(file: OpenFile): Split | undefined {
   if (!file.info.isSplit) return undefined;
   const count = readNumber(file, SPLIT_COUNT);
@@ -176,7 +201,7 @@ function readSplit(file: OpenFile): Split | undefined {
 function readNumber(file: OpenFile, key: string): number {
   let value: number | undefined;
   try {
-    value = createMetadata(file).number(key);
+    value = GgufMetadata.of(file).number(key);
   } catch (error) {
     const code: GgufErrorCode[] = ["ERR_GGUF_METADATA_TYPE", "ERR_GGUF_METADATA_RANGE"];
     if (error instanceof GgufError && code.includes(error.code as GgufErrorCode)) {
@@ -191,7 +216,7 @@ function readNumber(file: OpenFile, key: string): number {
 }
 
 function misnamed(file: OpenFile, { no, count }: Split): GgufError {
-  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name has to end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it ${ALONE}`;
+  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name must end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it ${ALONE}`;
   return invalid(file, detail);
 }
 
@@ -212,8 +237,8 @@ function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): 
   if (found.tensors !== split.tensors) {
     throw foreign(`it is of a model of ${found.tensors} tensors (${SPLIT_TENSORS}), not of ${split.tensors}`);
   }
-  if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order is another one");
-  const [ours, theirs] = [given, file].map((each) => createMetadata(each).get("general.architecture"));
+  if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order differs");
+  const [ours, theirs] = [given, file].map((each) => GgufMetadata.of(each).get("general.architecture"));
   if (ours !== undefined && theirs !== undefined && ours !== theirs) {
     throw foreign(`its architecture is ${theirs}, not ${ours}`);
   }

@@ -1,84 +1,40 @@
 /** One tensor of an open file. */
-import { attempt, dtypeNumber, runJob } from "../decode/dequantize";
-import {
-  type AsyncOptions,
-  checkDType,
-  checkOptions,
-  checkOut,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  explainFailure,
-  type OutArray,
-  type Output,
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { attempt, runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  OwnBytes,
+  ReadOptions,
+  RowsOptions,
 } from "../decode/options";
-import { GgufError, invalidArgType } from "../errors";
+import { explainFailure } from "../decode/request";
 import { native } from "../native";
-import { handleOf, type OpenFile, PRIVATE } from "./handle";
-import { GgufTensorInfo, listTensors, type TensorPlace } from "./tensor-info";
+import { handleOf, type OpenFile } from "./handle";
+import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
+import { giveBackRows } from "./rows";
 
-/** Options of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
-export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
-  /** Default `"f32"`. */
-  dtype?: D | undefined;
-  /** Filled and returned; exactly `indexes.length * shape[0]` long. May be backed by a SharedArrayBuffer. */
-  out?: A | undefined;
-}
+/** Bytes that are copied before the event loop gets a turn: well below a millisecond. */
+const READ_BYTES = 1 << 20;
 
-/** Checked arguments of {@link GgufTensor.rowsSync} and {@link GgufTensor.rows}. */
-interface Rows extends Output {
-  dtype: DType;
-  /** The first `count` elements are the row numbers. */
-  rows: Float64Array;
-  count: number;
-  /** Elements of the result. */
-  length: number;
-}
-
-/** The most rows of one call: their indexes alone take 2 GiB. */
-const MAX_ROWS = 2 ** 28;
-
-/**
- * Row numbers travel in an array that calls use one after the other: making one costs as much as decoding a row. A
- * call takes it while it reads the caller's `indexes`, whose getters may call again, and puts it back when the addon
- * has read it.
- */
-const SPARE_ROWS = 1024;
-let spareRows: Float64Array | undefined;
-
-function takeRows(count: number): Float64Array {
-  if (count > SPARE_ROWS) return new Float64Array(count);
-  const rows = spareRows ?? new Float64Array(SPARE_ROWS);
-  spareRows = undefined;
-  return rows;
-}
-
-function giveBackRows(rows: Float64Array): void {
-  if (rows.length === SPARE_ROWS) spareRows = rows;
-}
-
-let createTensor: (place: TensorPlace) => GgufTensor;
-
-/**
- * A tensor: what it is (readable for ever), its stored bytes, and its values as numbers (both `ERR_GGUF_CLOSED`
- * once the file is closed).
- *
- * Elements are counted in the order in which they are stored: `shape[0]` is the row length, so a row-major matrix
- * of R rows and C columns has the shape `[C, R]` and its row r is elements r * C to (r + 1) * C.
- */
-export class GgufTensor extends GgufTensorInfo {
+/** A tensor of a file on this machine: as every {@link GgufModelTensor}, and synchronous ways to get its data. */
+export class GgufTensor extends GgufModelTensor {
   readonly #file: OpenFile;
   readonly #position: number;
-  #rowCount: number | undefined;
 
-  static {
-    createTensor = (place) => new GgufTensor(PRIVATE, place);
-  }
-
-  private constructor(key: typeof PRIVATE, place: TensorPlace) {
-    super(key, place);
+  private constructor(place: TensorPlace) {
+    super(place);
     this.#file = place.file;
     this.#position = place.position;
+  }
+
+  /** The tensors of an open file by name, in file order. @internal */
+  static list(this: void, file: OpenFile): Map<string, GgufTensor> {
+    return listTensors(file, (place) => new GgufTensor(place));
   }
 
   /**
@@ -94,6 +50,30 @@ export class GgufTensor extends GgufTensorInfo {
       () => native.bytes(handle, this.#position),
       (error) => explainFailure(error, this.byteLength, this.subject()),
     );
+  }
+
+  /**
+   * The stored bytes, or those of the elements from `start` to `end`: a copy, made a part at a time, so that the event
+   * loop goes on. Closing the file before it is complete is ERR_GGUF_CLOSED. For all bytes without a copy there is
+   * {@link bytes}.
+   */
+  async read(options?: ReadOptions): Promise<OwnBytes> {
+    const { first, byteLength, signal } = this.extent(options);
+    signal?.throwIfAborted();
+    const copy = (at: number, to: Uint8Array): void =>
+      attempt(
+        () => native.readBytes(handleOf(this.#file), this.#position, first + at, to),
+        (error) => explainFailure(error, byteLength, this.subject()),
+      );
+    // The last byte first: no memory is made for bytes that the file does not have.
+    if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
+    const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
+    for (let at = 0; at < byteLength; at += READ_BYTES) {
+      if (at > 0) await eventLoopTurn();
+      signal?.throwIfAborted();
+      copy(at, bytes.subarray(at, at + READ_BYTES));
+    }
+    return bytes;
   }
 
   /**
@@ -152,7 +132,7 @@ export class GgufTensor extends GgufTensorInfo {
     options?: RowsOptions<D, A>,
   ): A;
   rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
-    const { rows, count, dtype, length, given, out } = this.#rows(indexes, options);
+    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.rows(handle, this.#position, rows, count, dtypeNumber(dtype), out),
@@ -172,7 +152,7 @@ export class GgufTensor extends GgufTensorInfo {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<A>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, count, dtype, length, given, out } = this.#rows(indexes, options);
+    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
@@ -186,49 +166,4 @@ export class GgufTensor extends GgufTensorInfo {
     );
     return given ?? result;
   }
-
-  #rows(indexes: unknown, options: RowsOptions | undefined): Rows {
-    const { rows, count } = this.#checkRows(indexes);
-    const given = checkOptions(options);
-    const dtype = checkDType(given.dtype);
-    const length = count * (this.shape[0] ?? 1);
-    const output = checkOut(given.out, dtype, length, this.subject());
-    handleOf(this.#file);
-    this.known();
-    return { rows, count, dtype, length, given: output.given, out: output.out };
-  }
-
-  #checkRows(indexes: unknown): Pick<Rows, "rows" | "count"> {
-    if (typeof indexes !== "object" || indexes === null || !("length" in indexes)) {
-      throw invalidArgType("indexes", "an array or a typed array", indexes);
-    }
-    const { length } = indexes;
-    if (typeof length !== "number") throw invalidArgType("indexes.length", "of type number", length);
-    if (!Number.isInteger(length) || length < 0 || length > MAX_ROWS) {
-      throw this.#rangeError(`indexes.length must be a whole number up to ${MAX_ROWS}, found ${length}`);
-    }
-    this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
-    const rowCount = this.#rowCount;
-    const rows = takeRows(length);
-    for (let i = 0; i < length; i++) {
-      const row = (indexes as ArrayLike<unknown>)[i];
-      if (typeof row !== "number") throw invalidArgType(`indexes[${i}]`, "of type number", row);
-      if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
-        const rule =
-          rowCount === 0 ? "the tensor has no rows" : `rows are whole numbers from 0 to ${rowCount - 1}`;
-        throw this.#rangeError(`indexes[${i}] is ${row}, ${rule}`);
-      }
-      rows[i] = row;
-    }
-    return { rows, count: length };
-  }
-
-  #rangeError(detail: string): GgufError {
-    return new GgufError("ERR_GGUF_RANGE", detail, this.subject());
-  }
-}
-
-/** The tensors of an open file, in file order. @internal */
-export function createTensors(file: OpenFile): Map<string, GgufTensor> {
-  return listTensors(file, createTensor);
 }

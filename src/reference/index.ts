@@ -7,15 +7,8 @@
  *
  * @module gguf-native/reference
  */
-import {
-  checkBlocks,
-  checkRange,
-  type Dequantized,
-  type DequantizeOptions,
-  type DType,
-  newOut,
-  type OutArray,
-} from "../decode/options";
+import type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
+import { checkBlocks, checkRequest, newOut } from "../decode/request";
 import type { GgmlType, GgmlTypeInfo } from "../types";
 import { codebooks } from "./codebooks";
 import type { Decoder } from "./decoder";
@@ -29,7 +22,7 @@ import { ternary } from "./ternary";
 
 export type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes } from "../types";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 
 const decoders: Readonly<Record<GgmlType, Decoder>> = {
   ...floats,
@@ -61,7 +54,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
 ): A;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const { dtype, start, end, given, out } = checkRange(options, elementCount, info.blockSize);
+  const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;
   const result = out ?? newOut(dtype, end - start);

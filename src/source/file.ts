@@ -1,176 +1,114 @@
-/** Files that are copied from: their headers as raw bytes, and their data in pieces. */
-import { type FileHandle, open } from "node:fs/promises";
+/** A file of this machine, read and written through one handle. */
+import { type BigIntStats, constants } from "node:fs";
+import { type FileHandle, open, stat } from "node:fs/promises";
+import { getSystemErrorMap } from "node:util";
 import { GgufError } from "../errors";
-import { closeFile, handleOf, indexNames, type OpenFile, openedFile } from "../file/handle";
-import { open as openModel } from "../file/open";
-import { native } from "../native";
-import { type HeaderFormat, lengthBytes } from "../writer/header-bytes";
-import { frontBytes, PIECE_BYTES, type TensorEntry } from "../writer/layout";
+import { changedError, type Source } from "./source";
 
-/** A stretch of a file. */
-export interface Stretch {
-  readonly source: Source;
-  readonly offset: number;
-  readonly byteLength: number;
-}
+/** "r" to read, "r+" to write as well. */
+export type FileAccess = "r" | "r+";
 
-/** A tensor of a file that is copied. */
-export interface SourceTensor extends TensorEntry, Stretch {}
+/** A FIFO is refused, rather than waited for until somebody writes to it. Windows has no such flag. */
+const NO_WAITING = constants.O_NONBLOCK ?? 0;
 
-/** A file that stays open while it is copied, so that even one that is replaced meanwhile is copied as it was. */
-export class Source {
-  readonly #handle: FileHandle;
-  /** For its metadata: the header only, nothing is mapped. */
-  readonly file: OpenFile;
+export class FileSource implements Source {
   readonly path: string;
   readonly byteLength: number;
-  readonly format: HeaderFormat;
-  readonly alignment: number;
-  /** Where tensor data starts: at the end of the file, where there is none. */
-  readonly dataOffset: number;
+  readonly #handle: FileHandle;
+  /** The file as it was when it was opened. */
+  readonly #opened: BigIntStats;
 
-  private constructor(handle: FileHandle, file: OpenFile, path: string) {
-    const { version, bigEndian, alignment, dataOffset, byteLength } = file.info;
-    this.#handle = handle;
-    this.file = file;
+  private constructor(path: string, handle: FileHandle, opened: BigIntStats) {
     this.path = path;
-    this.byteLength = byteLength;
-    this.format = { version, bigEndian };
-    this.alignment = alignment;
-    this.dataOffset = Math.min(dataOffset, byteLength);
+    this.byteLength = Number(opened.size);
+    this.#handle = handle;
+    this.#opened = opened;
   }
 
-  static async open(path: string, flags: "r" | "r+" = "r"): Promise<Source> {
-    // First, so that what cannot be opened, or is no sound file, is reported in the usual way.
-    const file = openedFile(await native.openAsync(path, true, false), path);
-    let handle: FileHandle | undefined;
+  /**
+   * Opens a regular file.
+   * @throws GgufError ERR_GGUF_OPEN; ERR_GGUF_WRITE for a file that can be read, but not written
+   */
+  static async open(path: string, access: FileAccess = "r"): Promise<FileSource> {
+    const mode = access === "r" ? constants.O_RDONLY : constants.O_RDWR;
+    const handle = await open(path, mode | NO_WAITING).catch(async (cause) => {
+      if (access === "r") throw systemFailure("ERR_GGUF_OPEN", "cannot open the file", path, cause);
+      // A file that cannot even be read is ERR_GGUF_OPEN.
+      await (await FileSource.open(path)).close();
+      throw systemFailure("ERR_GGUF_WRITE", "cannot be written", path, cause);
+    });
     try {
-      handle = await open(path, flags);
-      if ((await handle.stat()).size !== file.info.byteLength) throw changed(path);
-      return new Source(handle, file, path);
+      const opened = await handle.stat({ bigint: true });
+      if (opened.isFile()) return new FileSource(path, handle, opened);
+      throw opened.isDirectory()
+        ? refusal(path, "it is a directory, not a file", "EISDIR")
+        : refusal(path, "it is not a regular file", "EINVAL");
     } catch (error) {
-      closeFile(file);
-      await handle?.close();
-      if (error instanceof GgufError) throw error;
-      const code = flags === "r" ? "ERR_GGUF_OPEN" : "ERR_GGUF_WRITE";
-      throw new GgufError(code, (error as Error).message, { path, cause: error });
+      await handle.close();
+      throw error;
     }
   }
 
-  /** Idempotent. */
-  async close(): Promise<void> {
-    closeFile(this.file);
-    await this.#handle.close();
-  }
-
-  /** The bytes from `begin` to `end`. */
-  async read(begin: number, end: number): Promise<Uint8Array> {
-    const bytes = new Uint8Array(end - begin);
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesRead } = await this.#handle.read(bytes, done, bytes.length - done, begin + done);
-      if (bytesRead === 0) throw changed(this.path);
+  async read(begin: number, target: Uint8Array, signal?: AbortSignal): Promise<number> {
+    const length = Math.max(0, Math.min(target.length, this.byteLength - begin));
+    for (let done = 0; done < length; ) {
+      signal?.throwIfAborted();
+      const { bytesRead } = await this.#handle
+        .read(target, done, length - done, begin + done)
+        .catch((cause) => {
+          throw systemFailure("ERR_GGUF_OPEN", "cannot read the file", this.path, cause);
+        });
+      if (bytesRead === 0) {
+        throw changedError(this.path, `it ends at byte ${begin + done}, and had ${this.byteLength} bytes`);
+      }
       done += bytesRead;
     }
-    return bytes;
+    return length;
   }
 
-  /** The same in pieces. */
-  async *pieces(begin: number, end: number): AsyncGenerator<Uint8Array, void, undefined> {
-    for (let at = begin; at < end; at += PIECE_BYTES) yield this.read(at, Math.min(at + PIECE_BYTES, end));
-  }
-
-  async write(bytes: Uint8Array, at: number): Promise<void> {
+  /** Writes `bytes` at `begin`, and has them on the disk when it is done. */
+  async overwrite(begin: number, bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      done += (await this.#handle.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
+      done += (await this.#handle.write(bytes, done, bytes.length - done, begin + done)).bytesWritten;
     }
     await this.#handle.sync();
   }
 
-  get tensorCount(): number {
-    return native.tensors(handleOf(this.file)).names.length;
-  }
-
-  /** The metadata entries by name, each as it stands in the file: key, type and value. */
-  async entries(): Promise<Map<string, Uint8Array>> {
-    const { names, ends } = native.keys(handleOf(this.file));
-    const entries = new Map<string, Uint8Array>();
-    let begin = frontBytes(this.format);
-    const bytes = await this.read(0, ends.at(-1) ?? begin);
-    for (const [name, i] of indexNames(names)) {
-      entries.set(name, bytes.subarray(begin, ends[i]));
-      begin = ends[i] as number;
-    }
-    return entries;
-  }
-
-  /** The tensor directory as it stands in the file. Its offsets count from the start of the data. */
-  async directory(): Promise<Uint8Array> {
-    const { ends } = native.keys(handleOf(this.file));
-    const begin = ends.at(-1) ?? frontBytes(this.format);
-    const bytes = await this.read(begin, this.dataOffset);
-    const end = this.#walk(bytes).reduce((_end, each) => each.end, 0);
-    return bytes.subarray(0, end);
-  }
-
   /**
-   * The tensors, in file order.
-   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type: how long its data are is not known
+   * The path must still lead to the same file, of the same size and time. While the handle is open, no other file can
+   * have its inode.
    */
-  async tensors(): Promise<SourceTensor[]> {
-    const { names, byteLengths, offsets, types, shapes, dimCounts } = native.tensors(handleOf(this.file));
-    const raw = this.#walk(await this.directory());
-    return raw.map(({ name }, i) => {
-      const byteLength = byteLengths[i] as number;
-      if (Number.isNaN(byteLength)) {
-        const detail = `its type, number ${types[i]}, is not known, so neither is the length of its data`;
-        throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: this.path, tensor: names[i] });
-      }
-      return {
-        ...{ source: this, name, type: types[i] as number, byteLength, offset: offsets[i] as number },
-        shape: [...shapes.subarray(i * 4, i * 4 + (dimCounts[i] as number))],
-      };
-    });
+  async check(): Promise<void> {
+    const now = await stat(this.path, { bigint: true }).catch(() => undefined);
+    const before = this.#opened;
+    if (now === undefined) throw changedError(this.path, "it was removed");
+    if (now.dev !== before.dev || now.ino !== before.ino) {
+      throw changedError(this.path, "another file has taken its place");
+    }
+    if (now.size !== before.size) {
+      throw changedError(this.path, `its size was ${before.size} and is ${now.size}`);
+    }
+    if (now.mtimeNs !== before.mtimeNs) {
+      throw changedError(this.path, `it was modified on ${now.mtime.toISOString()}`);
+    }
   }
 
-  /** Where the names of a directory are, and where its entries end. The header was checked when it was opened. */
-  #walk(directory: Uint8Array): { name: Uint8Array; end: number }[] {
-    const { buffer, byteOffset, byteLength } = directory;
-    const view = new DataView(buffer, byteOffset, byteLength);
-    const width = lengthBytes(this.format);
-    const little = !this.format.bigEndian;
-    const { dimCounts } = native.tensors(handleOf(this.file));
-    let at = 0;
-    return Array.from(dimCounts, (dims) => {
-      const length = width === 4 ? view.getUint32(at, little) : Number(view.getBigUint64(at, little));
-      const begin = at + width;
-      // The name, then how many dimensions, these, the type and the offset.
-      at = begin + length + 4 + dims * width + 4 + 8;
-      if (!(at <= byteLength)) throw changed(this.path);
-      return { name: directory.subarray(begin, begin + length), end: at };
-    });
+  async close(): Promise<void> {
+    await this.#handle.close();
   }
 }
 
-/** Opens all files of a model; `path` is any of them. */
-export async function openSources(path: string): Promise<Source[]> {
-  // Opened as one for a moment, which checks that the files belong together.
-  const model = await openModel(path, { access: "read" });
-  const { paths } = model;
-  model.close();
-  const sources: Source[] = [];
-  try {
-    for (const each of paths) sources.push(await Source.open(each));
-    return sources;
-  } catch (error) {
-    await closeSources(sources);
-    throw error;
-  }
+function systemFailure(
+  code: "ERR_GGUF_OPEN" | "ERR_GGUF_WRITE",
+  what: string,
+  path: string,
+  cause: NodeJS.ErrnoException,
+): GgufError {
+  const [, reason] = getSystemErrorMap().get(cause.errno ?? 0) ?? [];
+  return new GgufError(code, `${what}: ${reason ?? cause.message}`, { path, cause });
 }
 
-export async function closeSources(sources: readonly Source[]): Promise<void> {
-  for (const source of sources) await source.close();
-}
-
-function changed(path: string): GgufError {
-  return new GgufError("ERR_GGUF_CHANGED", "the file changed while it was being read", { path });
+function refusal(path: string, detail: string, code: string): GgufError {
+  const cause = Object.assign(new Error(`${code}: ${detail}`), { code, syscall: "open", path });
+  return new GgufError("ERR_GGUF_OPEN", detail, { path, cause });
 }

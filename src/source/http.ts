@@ -1,58 +1,26 @@
 /**
- * A file behind a URL, read by HTTP ranges. Nothing that a server answers is believed: what arrives is what was asked
- * for, of the file that was asked for, or an error; and no more is kept than that.
+ * A file behind a URL, read by HTTP ranges. A server is not trusted: its answer is the bytes that were asked for, of the
+ * file that was opened, or it is an error. No more than these bytes is kept.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { abortable } from "../decode/options";
+import { abortable } from "../abortable";
 import { GgufError } from "../errors";
+import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
+import { type Arrived, changedError, type Source } from "./source";
 
-/** How often a request is made in vain before giving up; bytes that arrive start the count anew. */
-const MAX_FAILURES = 5;
-
-/** So many bytes make a broken transfer one that got on. */
+/** A transfer that breaks after so many bytes made progress: failures are counted anew. */
 const PROGRESS_BYTES = 1 << 20;
 
 /** A part that is shorter than what was asked for, but not the end of it, has at least so many bytes. */
 const MIN_PART_BYTES = 16 << 10;
 
-const FIRST_DELAY_MS = 200;
-const MAX_DELAY_MS = 10_000;
-
-/** Statuses that may be gone at the next try. */
-const TRANSIENT_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
-
-/** Codes of network errors that may be gone at the next try. */
-const TRANSIENT_CODES = new Set([
-  ...[
-    "ECONNRESET",
-    "ECONNREFUSED",
-    "ECONNABORTED",
-    "EPIPE",
-    "ETIMEDOUT",
-    "EAI_AGAIN",
-    "ENETUNREACH",
-    "EHOSTUNREACH",
-  ],
-  ...["UND_ERR_SOCKET", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"],
-]);
-
 /** What a message says of statuses that have a usual cause. */
 const EXPLANATIONS: Record<number, string> = {
-  401: "the server wants to know who asks: give headers: { authorization: ... }",
+  401: "the server asks for credentials: give headers: { authorization: ... }",
   403: "the server refuses access: the credentials do not suffice, or the link has expired",
   404: "there is no such file on the server",
   410: "the file was removed from the server",
 };
-
-/** A failure that is worth another try. */
-class Transient {
-  constructor(
-    readonly detail: string,
-    readonly cause: unknown,
-    /** What the server asks to wait. */
-    readonly delayMs = 0,
-  ) {}
-}
 
 /** What tells one state of a file from another. */
 interface State {
@@ -61,44 +29,31 @@ interface State {
   modified: string | null;
 }
 
-/** Told how many of the bytes asked for have arrived. */
-export type Arrived = (bytes: number) => void;
-
-export class RemoteSource {
-  readonly url: string;
-  /** The URL for messages. */
+export class HttpSource implements Source {
   readonly path: string;
+  readonly #url: string;
   readonly #fetch: typeof fetch;
   readonly #headers: Headers;
   #state: State | undefined;
 
   constructor(url: URL, fetchFunction: typeof fetch, headers: Headers) {
-    this.url = url.href;
+    this.#url = url.href;
     this.path = publicUrl(url);
     this.#fetch = fetchFunction;
     this.#headers = headers;
   }
 
-  /** The size of the file; known once something was read. */
-  get size(): number {
+  get byteLength(): number {
     return this.#state?.size ?? Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * Reads `target.length` bytes from `begin` on into `target`, or as many as there are; returns how many. Transfers that
-   * break are taken up where they broke.
-   * @throws GgufError ERR_GGUF_OPEN where the server does not deliver; ERR_GGUF_CHANGED
-   */
-  async read(
-    begin: number,
-    target: Uint8Array,
-    signal: AbortSignal | undefined,
-    arrived?: Arrived,
-  ): Promise<number> {
+  /** Transfers that break are continued where they broke. */
+  async read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number> {
     let done = 0;
+    /** Failures in a row, and what had arrived at the last one. */
     let failures = 0;
     let doneBefore = 0;
-    while (done < Math.min(target.length, this.size - begin)) {
+    while (done < Math.min(target.length, this.byteLength - begin)) {
       signal?.throwIfAborted();
       try {
         for await (const chunk of this.#request(begin + done, begin + target.length, signal)) {
@@ -115,32 +70,37 @@ export class RemoteSource {
         if (failures === MAX_FAILURES) {
           throw this.#failed(`${error.detail}, ${failures} times in a row`, error.cause);
         }
-        const backoff = FIRST_DELAY_MS * 2 ** (failures - 1) * (0.75 + Math.random() / 2);
-        const ms = Math.min(Math.max(backoff, error.delayMs), MAX_DELAY_MS);
         // An abort makes it reject; what is thrown then is the signal's reason.
-        await delay(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
+        const pause = delay(pauseMs(failures, error.delayMs), undefined, signal && { signal });
+        await pause.catch(() => signal?.throwIfAborted());
       }
     }
     return done;
   }
 
+  /** Nothing is left to do: every answer is checked as it comes. */
+  async check(): Promise<void> {}
+
+  /** No connection is held. */
+  async close(): Promise<void> {}
+
   /**
-   * One request for the bytes from `begin` to `end`: what its answer has of them. That they are not to be compressed is
-   * what fetch adds to any request for a range.
+   * One request for the bytes from `begin` to `end`, and what its answer has of them. `fetch` itself asks for bytes that
+   * are not compressed wherever a range is asked for.
    */
   async *#request(
     begin: number,
     end: number,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<Uint8Array, void, undefined> {
-    const last = Math.min(end, this.size) - 1;
+    const last = Math.min(end, this.byteLength) - 1;
     const headers = new Headers(this.#headers);
     headers.set("range", `bytes=${begin}-${last}`);
     const etag = this.#state?.etag;
-    if (etag?.startsWith('"')) headers.set("if-range", etag); // weak ones never match
+    if (etag?.startsWith('"')) headers.set("if-range", etag); // a weak one never matches
 
     const response = await this.#send(headers, signal);
-    // Not waited for: what is left of an answer is of no interest.
+    // Not waited for: nobody needs the rest of an answer.
     const cancel = (): void => void response.body?.cancel().catch(() => undefined);
     let body: ReadableStreamDefaultReader<Uint8Array> | undefined;
     try {
@@ -156,9 +116,9 @@ export class RemoteSource {
   }
 
   async #send(headers: Headers, signal: AbortSignal | undefined): Promise<Response> {
-    const sent = this.#fetch(this.url, { headers, redirect: "follow", signal: signal ?? null });
+    const sent = this.#fetch(this.#url, { headers, redirect: "follow", signal: signal ?? null });
     try {
-      // A fetch of the caller's own may not know signals.
+      // The caller's own fetch may ignore signals.
       return await abortable(sent, signal, (response) => response.body?.cancel());
     } catch (error) {
       throw signal?.aborted ? error : this.#broken("the request failed", error);
@@ -186,11 +146,11 @@ export class RemoteSource {
     }
   }
 
-  /** Checks the head of an answer; returns how many bytes it is to bring. */
+  /** Checks the head of an answer; returns how many bytes its body must have. */
   #check(response: Response, begin: number, last: number): number {
     const { status } = response;
     const range = response.headers.get("content-range");
-    // Of an empty file there are no ranges: servers say so in two ways.
+    // An empty file has no ranges. Servers say so in two ways.
     const isEmpty =
       status === 416
         ? range === "bytes */0"
@@ -230,11 +190,11 @@ export class RemoteSource {
       this.#state = { size, etag, modified };
       return;
     }
-    if (size !== before.size) throw this.#changed(`its size was ${before.size} and is ${size}`);
+    if (size !== before.size) throw changedError(this.path, `its size was ${before.size} and is ${size}`);
     if (etag !== null && before.etag !== null) {
-      if (etag !== before.etag) throw this.#changed(`its ETag was ${before.etag} and is ${etag}`);
+      if (etag !== before.etag) throw changedError(this.path, `its ETag was ${before.etag} and is ${etag}`);
     } else if (modified !== before.modified && modified !== null && before.modified !== null) {
-      throw this.#changed(`it was modified on ${modified}`);
+      throw changedError(this.path, `it was modified on ${modified}`);
     }
   }
 
@@ -243,7 +203,7 @@ export class RemoteSource {
     const etag = response.headers.get("etag");
     const before = this.#state;
     if (before?.etag && etag && etag !== before.etag) {
-      return this.#changed(`its ETag was ${before.etag} and is ${etag}`);
+      return changedError(this.path, `its ETag was ${before.etag} and is ${etag}`);
     }
     const cause = statusError(response);
     return this.#failed(
@@ -258,29 +218,23 @@ export class RemoteSource {
     const answer = `${status}${statusText === "" ? "" : ` ${statusText}`}`;
     const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})`;
     const cause = statusError(response);
-    if (status === 416 && this.#state !== undefined) return this.#changed("it has become shorter");
-    if (!TRANSIENT_STATUSES.has(status)) return this.#failed(detail, cause);
-    const seconds = Number(response.headers.get("retry-after") ?? 0); // a date is not waited for
-    return new Transient(detail, cause, Number.isFinite(seconds) ? seconds * 1000 : 0);
+    if (status === 416 && this.#state !== undefined) return changedError(this.path, "it has become shorter");
+    if (!isTransientStatus(status)) return this.#failed(detail, cause);
+    return new Transient(detail, cause, retryAfterMs(response.headers));
   }
 
   #broken(what: string, error: unknown): GgufError | Transient {
     const reason = (error as { cause?: unknown }).cause ?? error;
     const { code, message } = reason as { code?: unknown; message?: unknown };
     const detail = `${what}: ${message || code || String(reason)}`;
-    // Where fetch gives a cause without a code, the URL or a redirect broke a rule: one too many, a forbidden port or
-    // scheme. An error without either is of a fetch that says no more.
-    const isTransient = code === undefined ? reason === error : TRANSIENT_CODES.has(String(code));
+    // A cause without a code means that the URL or a redirect broke a rule: too many redirects, a forbidden port or
+    // scheme. An error without a cause is from a fetch that tells no more.
+    const isTransient = code === undefined ? reason === error : isTransientCode(code);
     return isTransient ? new Transient(detail, error) : this.#failed(detail, error);
   }
 
   #failed(detail: string, cause?: unknown): GgufError {
     return new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
-  }
-
-  #changed(detail: string): GgufError {
-    const message = `the file on the server is another one than was opened: ${detail}; open it again`;
-    return new GgufError("ERR_GGUF_CHANGED", message, { path: this.path });
   }
 }
 

@@ -2,7 +2,7 @@
 import { types } from "node:util";
 import type { HalfArray } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
-import type { NumericArray } from "../file/metadata";
+import type { NumericArray } from "../file/metadata-values";
 import type { GgmlType } from "../types";
 import { PIECE_BYTES } from "./layout";
 
@@ -46,7 +46,7 @@ export type CheckedData = CheckedBytes | (() => Promise<CheckedBytes>);
 
 type CheckedBytes = Uint8Array | Chunks;
 
-/** Checks data for a tensor; what is in memory is seen as bytes, and has to have the right length. */
+/** Checks data for a tensor; what is in memory is taken as bytes, and must have the right length. */
 export function checkData(data: TensorData, target: DataTarget): CheckedData {
   if (typeof data === "function") {
     return async () => checkBytes(await data(), target, (bytes) => `a function that returns ${bytes}`);
@@ -70,7 +70,7 @@ function checkBytes(
       const length = data.reduce((sum: number, piece) => sum + checkPiece(piece, target).length, 0);
       checkLength(length, target);
     }
-    // A stream may fail before its turn comes. It throws its error then; until then, somebody has to listen.
+    // A stream may fail before it is read. Reading it throws the error; until then, a listener keeps the process alive.
     if ("on" in data && typeof data.on === "function") data.on("error", () => undefined);
     return data;
   }

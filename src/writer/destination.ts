@@ -4,15 +4,15 @@ import { readlink, stat } from "node:fs/promises";
 import { dirname, isAbsolute, resolve, sep } from "node:path";
 
 export interface Destination {
-  /** Where the links end, also where there is nothing yet. */
+  /** Where the symbolic links end, whether there is a file or not. */
   readonly path: string;
   /** What is there. */
   readonly existing: Stats | undefined;
   /** The number of the descriptor of this process that the path is a name of, such as 1 of /dev/stdout. */
   readonly descriptor: number | undefined;
   /**
-   * Whether it is a regular file, or none yet: one that a complete new file takes the place of. A descriptor never is,
-   * even of a file: what others write there before and after is to stay.
+   * Whether it is a regular file, or does not exist yet, so that a complete new file can take its place. Never true of a
+   * descriptor, even of a file: what others write there before and after must stay.
    */
   readonly isReplaced: boolean;
 }
@@ -20,9 +20,9 @@ export interface Destination {
 /** Names of this process's descriptors. /dev/stdout is a link to one. */
 const DESCRIPTOR = /^\/(?:dev|proc\/self)\/fd\/(\d+)$/;
 
-/** @throws what the system says of the path, unless that is that nothing is there */
+/** @throws the system's error, unless that is ENOENT */
 export async function destinationOf(path: string): Promise<Destination> {
-  // Fails where links go round in circles.
+  // Fails where links form a loop.
   const existing = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;

@@ -20,7 +20,7 @@ export function alignUp(offset: number, alignment: number): number {
   return Math.ceil(offset / alignment) * alignment;
 }
 
-/** A growing run of bytes. */
+/** Bytes that grow as they are written. */
 export class HeaderBytes {
   readonly format: HeaderFormat;
   readonly #littleEndian: boolean;

@@ -1,13 +1,17 @@
-/** Where everything in a file lies: the header in bytes, and the data of each tensor behind it. */
+/** Where everything is in a file: the header as bytes, and the data of each tensor after it. */
 import { GgufError } from "../errors";
 import { alignUp, HeaderBytes, type HeaderFormat, lengthBytes } from "./header-bytes";
 
+/** The key that says what tensor data is aligned to, in bytes. */
+export const ALIGNMENT_KEY = "general.alignment";
+
+/** What it is aligned to where that key is absent. */
 export const DEFAULT_ALIGNMENT = 32;
 
-/** The bytes that are handed on in one piece at most. */
+/** The most bytes that are handed on in one piece. */
 export const PIECE_BYTES = 4 << 20;
 
-/** What the header says of a tensor, but for its offset. */
+/** What the header says of a tensor, without its offset. */
 export interface TensorEntry {
   readonly name: string | Uint8Array;
   /** The number in the file. */
@@ -26,7 +30,7 @@ export interface Contents<T extends TensorEntry = TensorEntry> {
 }
 
 export interface Layout {
-  /** All that comes before the tensor data, but for the padding. */
+  /** All that comes before the tensor data, without the padding. */
   readonly header: Uint8Array;
   /** Where tensor data starts. */
   readonly dataOffset: number;
@@ -34,19 +38,18 @@ export interface Layout {
   readonly byteLength: number;
 }
 
-/** Bytes of the front of a file: magic, version and both counts. */
-export function frontBytes(format: HeaderFormat): number {
+/** Bytes of the preamble of a file: magic, version and both counts. */
+export function preambleBytes(format: HeaderFormat): number {
   return 8 + 2 * lengthBytes(format);
 }
 
-/** Magic, version and both counts. */
-export function writeFront(out: HeaderBytes, tensorCount: number, entryCount: number): HeaderBytes {
+export function writePreamble(out: HeaderBytes, tensorCount: number, entryCount: number): HeaderBytes {
   return out.raw(Buffer.from("GGUF")).int(4, out.format.version).count(tensorCount).count(entryCount);
 }
 
-/** Lays the tensors out one behind the other, each at a multiple of the alignment. */
+/** Places the tensors one behind the other, each at a multiple of the alignment. */
 export function layOut({ format, alignment, entries, tensors }: Contents): Layout {
-  const out = writeFront(new HeaderBytes(format), tensors.length, entries.length);
+  const out = writePreamble(new HeaderBytes(format), tensors.length, entries.length);
   for (const entry of entries) out.raw(entry);
   let dataBytes = 0;
   for (const { name, type, shape, byteLength } of tensors) {
@@ -77,7 +80,7 @@ export async function* fileChunks<T extends TensorEntry>(
   }
 }
 
-/** So many zeros, in pieces. */
+/** `length` zeros, in pieces. */
 export function* zeros(length: number): Generator<Uint8Array, void, undefined> {
   for (let left = length; left > 0; left -= PIECE_BYTES) yield new Uint8Array(Math.min(left, PIECE_BYTES));
 }

@@ -4,7 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { abortable, type checkProgress, type checkSignal } from "../decode/options";
+import { abortable } from "../abortable";
+import type { checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgValue } from "../errors";
 import { destinationOf } from "./destination";
 
@@ -19,8 +20,8 @@ export interface WriteOptions {
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
-/** Runs a system call; a failure becomes ERR_GGUF_WRITE. */
-export async function writing<T>(path: string, call: Promise<T>): Promise<T> {
+/** The result of a system call; its failure becomes ERR_GGUF_WRITE. */
+export async function orWriteError<T>(path: string, call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
@@ -61,20 +62,20 @@ export class OutputFile {
   /** Begins a file. One that is there under this name stays as it is until {@link commit}, and gives it its mode. */
   static async create(path: string): Promise<OutputFile> {
     if (path === "") throw invalidArgValue("path", "must not be empty", path);
-    return writing(path, OutputFile.#create(path));
+    return orWriteError(path, OutputFile.#create(path));
   }
 
   static async #create(path: string): Promise<OutputFile> {
     const { path: target, existing, isReplaced } = await destinationOf(path);
     if (!isReplaced) throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
-    // Renaming would replace what its owner has write-protected.
+    // Renaming would replace even a file that its owner has write-protected.
     if (existing !== undefined) await access(target, constants.W_OK);
-    // Not made of the file's own name, which may be as long as names can be.
+    // Not derived from the file's own name, which may already be as long as names can be.
     const temporary = join(dirname(target), `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
     return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
   }
 
-  /** What is small is gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
+  /** Small pieces are gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
   async write(bytes: Uint8Array): Promise<void> {
     if (this.#gathered + bytes.length > GATHER_BYTES) await this.#flush();
     if (bytes.length > GATHER_BYTES) return this.#writeNow(bytes);
@@ -90,21 +91,21 @@ export class OutputFile {
 
   async #writeNow(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      done += (await writing(this.#path, this.#handle.write(bytes, done))).bytesWritten;
+      done += (await orWriteError(this.#path, this.#handle.write(bytes, done))).bytesWritten;
     }
   }
 
   /** Makes sure that everything is on the disk; {@link commit} is then all that is left. */
   async finish(): Promise<void> {
     await this.#flush();
-    if (this.#mode !== undefined) await writing(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
-    await writing(this.#path, this.#handle.sync());
-    await writing(this.#path, this.#handle.close());
+    if (this.#mode !== undefined) await orWriteError(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
+    await orWriteError(this.#path, this.#handle.sync());
+    await orWriteError(this.#path, this.#handle.close());
   }
 
   /** Puts the file under its name. */
   async commit(): Promise<void> {
-    await writing(this.#path, rename(this.#temporary, this.#target));
+    await orWriteError(this.#path, rename(this.#temporary, this.#target));
     await syncFolder(dirname(this.#target));
   }
 
@@ -115,7 +116,7 @@ export class OutputFile {
   }
 }
 
-/** Has the new name survive a power cut, where a folder can be flushed. */
+/** Makes the new name survive a power cut, on systems where a folder can be flushed. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
   await folder?.sync().catch(() => undefined);
@@ -132,15 +133,15 @@ export interface Output {
 /**
  * Writes files, of which either all or none appear under their names.
  *
- * @param release called once everything is written, before a file gets its name: not every system lets one be replaced
- *   that is still open
+ * @param beforeCommit called once everything is written, before a file gets its name: to check that what was copied did
+ *   not change meanwhile, and to close it, since not every system lets a file be replaced that is still open
  * @throws GgufError ERR_GGUF_WRITE; the reason of the signal; whatever a chunk or the progress callback throws
  */
 export async function writeOutputs(
   outputs: readonly Output[],
   signal: ReturnType<typeof checkSignal>,
   onProgress: ReturnType<typeof checkProgress>,
-  release?: () => Promise<void>,
+  beforeCommit?: () => Promise<void>,
 ): Promise<void> {
   const total = outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const files: OutputFile[] = [];
@@ -160,12 +161,12 @@ export async function writeOutputs(
       }
       await file.finish();
     }
-    await release?.();
+    await beforeCommit?.();
     signal?.throwIfAborted();
     for (const file of files) await file.commit();
   } catch (error) {
     for (const file of files) await file.discard();
-    // Not waited for: what is asked for the next chunk may never answer.
+    // Not waited for: a source of chunks may never answer.
     for (const { chunks } of outputs) chunks.return().catch(() => undefined);
     throw error;
   }

@@ -1,13 +1,13 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
-import { createMetadata, type GgufMetadata } from "../file/metadata";
+import { GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
-import { Source } from "../source/file";
-import { alignUp, HeaderBytes } from "./header-bytes";
-import { DEFAULT_ALIGNMENT, writeFront, zeros } from "./layout";
-import { type WriteOptions, writeOutputs, writing } from "./output-file";
+import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
+import { closeInput, extentPieces, type InputFile, openInput } from "./input-file";
+import { ALIGNMENT_KEY, DEFAULT_ALIGNMENT, writePreamble, zeros } from "./layout";
+import { orWriteError, type WriteOptions, writeOutputs } from "./output-file";
 import { parseMetadataValue } from "./text";
 import {
   checkKey,
@@ -53,8 +53,6 @@ export interface SetMetadataOptions extends WriteOptions {
   output?: string | URL | undefined;
 }
 
-const ALIGNMENT_KEY = "general.alignment";
-
 /**
  * Changes metadata of one file (of a split model: of this shard).
  *
@@ -68,7 +66,8 @@ const ALIGNMENT_KEY = "general.alignment";
  * @param changes by key: an object, or entries such as those of a Map
  * @returns whether it was done in place
  * @throws GgufError as `open`; ERR_GGUF_METADATA_TYPE and ERR_GGUF_METADATA_RANGE for a value that does not fit its type;
- *   ERR_GGUF_INVALID for another `general.alignment`, with which the tensor data would have to move; ERR_GGUF_WRITE
+ *   ERR_GGUF_INVALID for another `general.alignment`, with which the tensor data would have to move;
+ *   ERR_GGUF_CHANGED where the file changes meanwhile, or is replaced; ERR_GGUF_WRITE
  */
 export async function setMetadata(
   path: string | URL,
@@ -85,50 +84,52 @@ export async function setMetadata(
   const onProgress = checkProgress(given.onProgress);
   signal?.throwIfAborted();
 
-  const source = await Source.open(file, output === undefined ? "r+" : "r");
+  const input = await openInput(file, output === undefined ? "r+" : "r", signal);
   try {
-    const header = await changedHeader(
-      source,
-      Symbol.iterator in changes ? changes : Object.entries(changes),
-    );
-    const dataOffset = alignUp(header.length, source.alignment);
+    const header = changedHeader(input, Symbol.iterator in changes ? changes : Object.entries(changes));
+    const dataOffset = alignUp(header.length, input.info.alignment);
     signal?.throwIfAborted();
-    // Without tensors, the padding may be missing.
-    const fits = [dataOffset, header.length].includes(source.dataOffset);
+    // A file without tensors may end without padding.
+    const fits = [dataOffset, header.length].includes(input.dataOffset);
     if (output === undefined && fits) {
-      await writing(file, writeInPlace(source, header));
+      await writeInPlace(input, header);
       return { inPlace: true };
     }
-    const target = output ?? file;
-    const byteLength = dataOffset + source.byteLength - source.dataOffset;
-    const chunks = withHeader(source, header, dataOffset);
-    await writeOutputs([{ path: target, byteLength, chunks }], signal, onProgress, () => source.close());
+    const dataBytes = input.source.byteLength - input.dataOffset;
+    const target = {
+      path: output ?? file,
+      byteLength: dataOffset + dataBytes,
+      chunks: withHeader(input, header, dataOffset, dataBytes),
+    };
+    await writeOutputs([target], signal, onProgress, async () => {
+      await input.source.check();
+      await closeInput(input);
+    });
     return { inPlace: false };
   } finally {
-    await source.close();
+    await closeInput(input);
   }
 }
 
-async function changedHeader(
-  source: Source,
-  changes: Iterable<readonly [string, MetadataChange]>,
-): Promise<Uint8Array> {
-  const entries = await source.entries();
-  const metadata = createMetadata(source.file);
+/** The header with the changes, up to the padding. */
+function changedHeader(input: InputFile, changes: Iterable<readonly [string, MetadataChange]>): Uint8Array {
+  const { header } = input;
+  const entries = header.entries();
+  const metadata = GgufMetadata.of(input);
+  const alignmentBefore = entries.get(ALIGNMENT_KEY);
   for (const [key, change] of changes) {
     checkKey(key);
-    const before = entries.get(key);
     if (change === undefined) entries.delete(key);
-    else entries.set(key, encodeChange(source, metadata, key, change));
-    if (key === ALIGNMENT_KEY) checkAlignment(source, before, entries.get(key));
+    else entries.set(key, encodeChange(header.format, metadata, key, change));
   }
-  const out = writeFront(new HeaderBytes(source.format), source.tensorCount, entries.size);
+  refuseNewAlignment(input, alignmentBefore, entries.get(ALIGNMENT_KEY));
+  const out = writePreamble(new HeaderBytes(header.format), header.tensorCount, entries.size);
   for (const entry of entries.values()) out.raw(entry);
-  return out.raw(await source.directory()).bytes;
+  return out.raw(header.directory()).bytes;
 }
 
 function encodeChange(
-  source: Source,
+  format: HeaderFormat,
   metadata: GgufMetadata,
   key: string,
   change: Exclude<MetadataChange, undefined>,
@@ -136,36 +137,44 @@ function encodeChange(
   const isValue = typeof change !== "object" || change === null || isArrayValue(change);
   const given = isValue ? { value: change as GgufInput } : (change as Exclude<typeof change, GgufInput>);
   const type = checkType("type" in given ? given.type : undefined) ?? checkType(metadata.typeOf(key));
-  if ("value" in given) return encodeEntry(source.format, key, given.value, type);
+  if ("value" in given) return encodeEntry(format, key, given.value, type);
   const { text } = given;
   if (typeof text !== "string") throw invalidArgType(`changes['${key}']`, "a metadata value", change);
   const declared = type ?? knownType(key, text.trimStart().startsWith("["));
-  return encodeEntry(source.format, key, parseMetadataValue(text, declared), declared);
+  return encodeEntry(format, key, parseMetadataValue(text, declared), declared);
 }
 
-function checkAlignment(source: Source, before: Uint8Array | undefined, after: Uint8Array | undefined): void {
-  const byDefault = encodeEntry(source.format, ALIGNMENT_KEY, DEFAULT_ALIGNMENT, undefined);
+function refuseNewAlignment(
+  { header, info, path }: InputFile,
+  before: Uint8Array | undefined,
+  after: Uint8Array | undefined,
+): void {
+  const byDefault = encodeEntry(header.format, ALIGNMENT_KEY, DEFAULT_ALIGNMENT, undefined);
   if (Buffer.compare(before ?? byDefault, after ?? byDefault) === 0) return;
-  const detail = `${ALIGNMENT_KEY} is ${source.alignment} and cannot be changed, since tensor data would have to move: write the file anew with GgufWriter`;
-  throw new GgufError("ERR_GGUF_INVALID", detail, { path: source.path });
+  const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write the file anew with GgufWriter`;
+  throw new GgufError("ERR_GGUF_INVALID", detail, { path });
 }
 
-/** Writes what differs, and the padding. */
-async function writeInPlace(source: Source, header: Uint8Array): Promise<void> {
-  const old = await source.read(0, source.dataOffset);
-  const bytes = new Uint8Array(old.length);
+/** Writes what differs, up to the tensor data. */
+async function writeInPlace({ source, dataOffset }: InputFile, header: Uint8Array): Promise<void> {
+  const old = new Uint8Array(dataOffset);
+  await source.read(0, old);
+  await source.check();
+  const bytes = new Uint8Array(dataOffset);
   bytes.set(header);
   const first = bytes.findIndex((byte, i) => byte !== old[i]);
   const last = bytes.findLastIndex((byte, i) => byte !== old[i]);
-  if (first >= 0) await source.write(bytes.subarray(first, last + 1), first);
+  if (first < 0) return;
+  await orWriteError(source.path, source.overwrite(first, bytes.subarray(first, last + 1)));
 }
 
 async function* withHeader(
-  source: Source,
+  { source, dataOffset: offset }: InputFile,
   header: Uint8Array,
   dataOffset: number,
+  byteLength: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   yield header;
   yield* zeros(dataOffset - header.length);
-  yield* source.pieces(source.dataOffset, source.byteLength);
+  yield* extentPieces({ source, offset, byteLength });
 }

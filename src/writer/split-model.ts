@@ -1,16 +1,23 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { checkPath } from "../file/open";
 import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../file/splits";
-import { closeSources, openSources, type Source, type SourceTensor } from "../source/file";
 import { alignUp } from "./header-bytes";
-import { type Contents, fileChunks, layOut } from "./layout";
+import {
+  checkInputs,
+  closeInputs,
+  type Extent,
+  extentPieces,
+  type InputFile,
+  openInputs,
+} from "./input-file";
+import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
 import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import { encodeEntry } from "./values";
 
-/** How large the files of {@link splitModel} may be; at least one of the limits has to be given. */
+/** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
 export interface SplitOptions extends WriteOptions {
   /** Most tensors of one file. */
   maxTensors?: number | undefined;
@@ -18,7 +25,6 @@ export interface SplitOptions extends WriteOptions {
   maxBytes?: number | undefined;
 }
 
-const ALIGNMENT_KEY = "general.alignment";
 const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
 
 /**
@@ -30,7 +36,8 @@ const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
  * @returns the paths of the files, in order
  * @throws TypeError for an `output` that ends in a folder: `dir/`
  * @throws GgufError as `open`; ERR_GGUF_RANGE for limits that make more than 99,999 files, or are none;
- *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
+ *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
  */
 export async function splitModel(
   source: string | URL,
@@ -69,7 +76,8 @@ export async function splitModel(
  * Writes one file of all files of a split model.
  *
  * @param source any of its files
- * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_WRITE
+ * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
+ *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
  */
 export async function mergeModel(
   source: string | URL,
@@ -82,7 +90,12 @@ export async function mergeModel(
   ]);
 }
 
-type CopiedContents = Contents<SourceTensor>;
+/** A tensor, and where its data is copied from. */
+interface CopiedTensor extends TensorEntry {
+  readonly extent: Extent;
+}
+
+type CopiedContents = Contents<CopiedTensor>;
 
 /** All of a model that may be in several files. */
 interface Model extends Omit<CopiedContents, "entries"> {
@@ -100,23 +113,34 @@ async function copy(
   const signal = checkSignal(given.signal);
   const onProgress = checkProgress(given.onProgress);
   signal?.throwIfAborted();
-  const sources = await openSources(path);
+  const inputs = await openInputs(path, signal);
   try {
-    const { format, alignment } = sources[0] as Source;
-    const entries = await (sources[0] as Source).entries();
-    const tensors = (await Promise.all(sources.map((each) => each.tensors()))).flat();
-    const outputs = arrange({ format, alignment, entries, tensors }).map(({ path, contents }): Output => {
+    const [{ header, info }] = inputs;
+    const model = {
+      format: header.format,
+      alignment: info.alignment,
+      entries: header.entries(),
+      tensors: inputs.flatMap(copiedTensors),
+    };
+    const outputs = arrange(model).map(({ path, contents }): Output => {
       const layout = layOut(contents);
-      const chunks = fileChunks(contents, layout, ({ source, offset, byteLength }) =>
-        source.pieces(offset, offset + byteLength),
-      );
+      const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
-    await writeOutputs(outputs, signal, onProgress, () => closeSources(sources));
+    await writeOutputs(outputs, signal, onProgress, async () => {
+      await checkInputs(inputs);
+      await closeInputs(inputs);
+    });
     return outputs.map((each) => each.path);
   } finally {
-    await closeSources(sources);
+    await closeInputs(inputs);
   }
+}
+
+function copiedTensors({ header, source }: InputFile): CopiedTensor[] {
+  return header.tensors().map(({ offset, ...entry }) => {
+    return { ...entry, extent: { source, offset, byteLength: entry.byteLength } };
+  });
 }
 
 function withoutSplit(entries: Map<string, Uint8Array>): Uint8Array[] {
@@ -139,23 +163,23 @@ type Base = Omit<CopiedContents, "tensors">;
 function group(
   first: Base,
   further: Base,
-  tensors: readonly SourceTensor[],
+  tensors: readonly CopiedTensor[],
   limits: Limits,
-): SourceTensor[][] {
+): CopiedTensor[][] {
   const { format, alignment } = first;
   // The numbers do not matter, all take the same room.
   const split = splitEntries(format, 0, 1, tensors.length);
-  const headerBytes = (base: Base, group: SourceTensor[]): number =>
+  const headerBytes = (base: Base, group: CopiedTensor[]): number =>
     layOut({ ...base, entries: [...base.entries, ...split], tensors: group }).header.length;
   const emptyBytes = [headerBytes(first, []), headerBytes(further, [])] as const;
 
-  const groups: SourceTensor[][] = [[]];
+  const groups: CopiedTensor[][] = [[]];
   let header: number = emptyBytes[0];
   let data = 0;
   for (const tensor of tensors) {
     const entry = headerBytes(further, [tensor]) - emptyBytes[1];
     const bytes = alignUp(tensor.byteLength, alignment);
-    const current = groups.at(-1) as SourceTensor[];
+    const current = groups.at(-1) as CopiedTensor[];
     const isFull =
       current.length >= limits.tensors || alignUp(header + entry, alignment) + data + bytes > limits.bytes;
     // The first file may be full of metadata alone.

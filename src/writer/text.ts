@@ -1,6 +1,6 @@
 /** Metadata values from text, as a command line has them: {@link parseMetadataValue}. */
 import { GgufError, invalidArgType } from "../errors";
-import type { GgufTypeName } from "../file/metadata";
+import type { GgufTypeName } from "../file/metadata-values";
 import { checkType, type GgufInput, type GgufInputType } from "./values";
 
 /**

@@ -1,14 +1,14 @@
 /** Metadata values on their way into a file: which type each is declared as, whether it fits, and its bytes. */
 import { types } from "node:util";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { elementTypeOfArray } from "../file/metadata";
+import { knownKeyType } from "../file/metadata-keys";
 import {
-  elementTypeOfArray,
   type GgufTypeName,
   type GgufValueType,
   type NumericArray,
   TYPE_NAMES,
-} from "../file/metadata";
-import { knownKeyType } from "../file/metadata-keys";
+} from "../file/metadata-values";
 import { HeaderBytes, type HeaderFormat } from "./header-bytes";
 
 /**

@@ -1,12 +1,19 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions, checkProgress, checkSignal } from "../decode/options";
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { checkPath } from "../file/open";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import { CURRENT_FORMAT } from "./header-bytes";
-import { type Contents, DEFAULT_ALIGNMENT, fileChunks, layOut, type TensorEntry } from "./layout";
+import {
+  ALIGNMENT_KEY,
+  type Contents,
+  DEFAULT_ALIGNMENT,
+  fileChunks,
+  layOut,
+  type TensorEntry,
+} from "./layout";
 import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import {
   checkKey,
@@ -28,8 +35,6 @@ interface WrittenTensor extends TensorEntry {
   readonly target: DataTarget;
   readonly data: CheckedData;
 }
-
-const ALIGNMENT_KEY = "general.alignment";
 
 /** The longest tensor name that ggml reads. */
 const MAX_NAME_BYTES = 63;
@@ -55,7 +60,7 @@ export class GgufWriter {
   readonly #tensors = new Map<string, WrittenTensor>();
   #alignment = DEFAULT_ALIGNMENT;
 
-  /** @throws GgufError ERR_GGUF_INVALID for an alignment that is no power of two */
+  /** @throws GgufError ERR_GGUF_INVALID for an alignment that is not a power of two */
   constructor(options?: GgufWriterOptions) {
     const { alignment } = checkOptions(options);
     if (alignment === undefined) return;
@@ -79,7 +84,7 @@ export class GgufWriter {
    * @throws TypeError for what is no metadata value
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type than the declared one; ERR_GGUF_METADATA_RANGE
    *   for a number that does not fit in it; ERR_GGUF_INVALID for an empty or too long key, one that is set already, or an
-   *   alignment that is no power of two
+   *   alignment that is not a power of two
    */
   set(key: string, value: GgufInput, type?: GgufInputType): this {
     checkKey(key);
@@ -96,7 +101,7 @@ export class GgufWriter {
    *
    * @param name up to 63 bytes, which is what ggml reads
    * @param shape one to four dimensions; `shape[0]` is the contiguous one, whole blocks of the type
-   * @param data its bytes; see {@link TensorData}. What is in memory has to stay as it is until the file is written
+   * @param data its bytes; see {@link TensorData}. What is in memory must stay as it is until the file is written
    * @throws TypeError for an argument of the wrong type
    * @throws GgufError ERR_GGUF_INVALID for a name that is empty, too long or there already, or a shape that cannot be;
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_RANGE for data of another length than type and shape take

@@ -1,4 +1,4 @@
-/** The files that arrays are exported to, read by others than those who wrote them. */
+/** Readers, independent of the writers under test, for the formats that arrays are exported to. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 

@@ -1,20 +1,45 @@
-/** Running the command line as it was built, in a folder of the calling test file. */
+/**
+ * Runs the command line as it was built, in a folder of the calling test file. Most tests run it in their own process,
+ * on streams that are strings; what a process has (signals, pipes, exit codes) is tested on real ones.
+ */
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { after } from "node:test";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
 import { type GgufSpec, writeGguf } from "./gguf-writer";
 import { projectRoot, temporaryFolder } from "./paths";
 import { Random } from "./random";
 
-export const bin = join(projectRoot, "dist", "cli", "main.js");
+const built = join(projectRoot, "dist", "cli");
+
+/** The program. */
+export const bin = join(built, "main.js");
+
+interface TextStream {
+  write(text: string): unknown;
+  isTTY?: boolean;
+  columns?: number;
+}
+
+// Not part of the package's interface: loaded from where they were built.
+const { Terminal } = require(join(built, "output", "terminal.js")) as {
+  Terminal: new (streams: { stdout: TextStream; stderr: TextStream; env: NodeJS.ProcessEnv }) => object;
+};
+const { run: runCommand } = require(join(built, "run.js")) as {
+  run(args: readonly string[], terminal: object): Promise<number>;
+};
+
+// A folder that a process is in cannot be removed everywhere: this is left before the folder is removed.
+const before = process.cwd();
+after(() => process.chdir(before));
 
 /** Where commands run. */
 export const folder = temporaryFolder();
 export const at = (name: string): string => join(folder, name);
+process.chdir(folder);
 
 export interface Outcome {
   status: number | null;
@@ -23,42 +48,47 @@ export interface Outcome {
   lines: string[];
 }
 
-export function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Outcome {
-  const options = { cwd: folder, encoding: "utf8", env: { ...process.env, COLUMNS: "", ...env } } as const;
+/** Runs a command in this process, with `env` as all of its environment and no terminal. */
+export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const text = { stdout: "", stderr: "" };
+  const stream = (name: keyof typeof text) => ({
+    write: (piece: string) => {
+      text[name] += piece;
+    },
+  });
+  const terminal = new Terminal({ stdout: stream("stdout"), stderr: stream("stderr"), env });
+  const status = await runCommand(args, terminal);
+  return { status, ...text, lines: text.stdout.split("\n") };
+}
+
+/** Runs a command in a process of its own. */
+export function runProcess(args: readonly string[], env: NodeJS.ProcessEnv = {}): Outcome {
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], {
-    ...options,
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, COLUMNS: "", ...env },
     maxBuffer: 2 ** 28,
   });
   return { status, stdout, stderr, lines: stdout.split("\n") };
 }
 
-/** The same while this process goes on, for commands that talk to it. */
-export async function runMeanwhile(args: readonly string[]): Promise<Outcome> {
-  const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
-  const [stdout, stderr, status] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    new Promise<number | null>((resolve) => child.once("close", resolve)),
-  ]);
-  return { status, stdout, stderr, lines: stdout.split("\n") };
-}
-
-/** What a command prints that has nothing to complain about. */
-export function output(...args: readonly string[]): string {
-  const { status, stdout, stderr } = run(args);
+/** What a command prints that succeeds and has nothing to complain about. */
+export async function output(...args: readonly string[]): Promise<string> {
+  const { status, stdout, stderr } = await run(args);
   assert.deepEqual([status, stderr], [0, ""]);
   return stdout;
 }
 
-/** What a command prints with --json; `status` is what it has to exit with. */
-export function json(args: readonly string[], status = 0) {
-  const result = run([...args, "--json"]);
+/** What a command prints with --json; it must exit with `status`. */
+export async function json(args: readonly string[], status = 0) {
+  const result = await run([...args, "--json"]);
   assert.equal(result.status, status, result.stderr);
   return JSON.parse(result.stdout);
 }
 
-export function expectFailure(args: readonly string[], status: 1 | 2, message: RegExp): void {
-  const result = run(args);
+/** A command that prints nothing but one message. */
+export async function expectFailure(args: readonly string[], status: 1 | 2, message: RegExp): Promise<void> {
+  const result = await run(args);
   assert.equal(result.status, status, result.stderr);
   assert.match(result.stderr, /^gguf-native: [^\n]*\n$/);
   assert.match(result.stderr, message);
@@ -76,7 +106,7 @@ export function leftovers(): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tmp"));
 }
 
-/** Runs a command in a terminal of its own; what it shows, standard error included, the escape character as ESC. */
+/** Runs a command in a terminal of its own; returns what it shows, standard error included, with ESC for the escape character. */
 export function runInTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -84,12 +114,15 @@ export function runInTerminal(
   const quoted = [process.execPath, bin, ...args].map((arg) => `'${arg}'`).join(" ");
   const environment = { ...process.env, TERM: "xterm", NO_COLOR: "", ...env };
   const { status, stdout } = spawnSync("script", ["-qec", quoted, "/dev/null"], {
-    ...{ cwd: folder, encoding: "utf8", env: environment, input: "" },
+    cwd: folder,
+    encoding: "utf8",
+    env: environment,
+    input: "",
   });
   return { status, shown: stdout.replaceAll("\x1b", "ESC") };
 }
 
-/** Why `runInTerminal` does not work here, or false: what `skip` of a test wants. */
+/** Why `runInTerminal` does not work here, or false: the value of `skip` of a test. */
 export const noTerminal: string | false =
   spawnSync("script", ["-qec", "true", "/dev/null"], { input: "" }).status === 0
     ? false
@@ -111,5 +144,5 @@ export function blocks(name: string, type: GgmlType, shape: number[], seed: numb
   return { name, type: id, shape, bytes: gaussianBlocks(type, count, new Random(seed)) };
 }
 
-/** Names that would do harm if they were believed. */
+/** A name that would do harm if it were printed as it is. */
 export const EVIL = "evil\x1b[31m\n\u202ename\x07";

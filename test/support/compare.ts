@@ -1,8 +1,12 @@
 /** Results compared bit for bit, a NaN being equal to any NaN. */
-import type { Dequantized, DType } from "gguf-native/reference";
+import type { DType } from "gguf-native/reference";
 
-/** The first index where two results differ; -1 where none does. */
-export function firstDifference(actual: Dequantized, expected: Dequantized, dtype: DType = "f32"): number {
+/** The first index where two results differ; -1 if none does. */
+export function firstDifference(
+  actual: Float32Array | Uint16Array,
+  expected: Float32Array | Uint16Array,
+  dtype: DType = "f32",
+): number {
   if (actual.length !== expected.length) return Math.min(actual.length, expected.length);
   const a = bits(actual);
   const b = bits(expected);
@@ -15,7 +19,7 @@ export function firstDifference(actual: Dequantized, expected: Dequantized, dtyp
   return -1;
 }
 
-function bits(values: Dequantized): Uint32Array | Uint16Array {
+function bits(values: Float32Array | Uint16Array): Uint32Array | Uint16Array {
   if (values instanceof Uint16Array) return values;
   return new Uint32Array(values.buffer, values.byteOffset, values.length);
 }

@@ -1,6 +1,6 @@
 /**
- * What a program does with files, many times over; then it ends. Run under LeakSanitizer, which tells afterwards
- * whether memory was lost (scripts/test-sanitized-addon.mjs).
+ * Everything that a program does with files, many times over. scripts/test-sanitized-addon.mjs runs it under
+ * LeakSanitizer, which tells at the end whether memory was leaked.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

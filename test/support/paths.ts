@@ -14,7 +14,7 @@ export function temporaryFolder(): string {
     try {
       rmSync(folder, { recursive: true, force: true });
     } catch (error) {
-      // Windows keeps a file that is still mapped; the system's own cleaning finds the folder.
+      // Windows does not remove a file that is still mapped; the system cleans its temporary folder itself.
       if (process.platform !== "win32") throw error;
     }
   });

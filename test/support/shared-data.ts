@@ -1,14 +1,14 @@
-/** Real model files that are not part of the project: tests that want them say so when they are not there. */
+/** Real model files that are not part of the project. Tests that need them are skipped without them, and say so. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "./paths";
 
 const candidates = [process.env.GGUF_NATIVE_SHARED_DATA, join(projectRoot, "..", "shared", "data")];
 
-/** The folder of shared data, or undefined where there is none. */
+/** The folder of shared data, or undefined if there is none. */
 export const sharedData: string | undefined = candidates.find((folder) => folder && existsSync(folder));
 
-/** Options for `test()`: skips with a reason where `file` of the shared data is not there. */
+/** Options for `test()`: skips, with a reason, if `file` is not in the shared data. */
 export function needsShared(file: string): { skip: string | false } {
   if (sharedData === undefined) return { skip: `no shared data (set GGUF_NATIVE_SHARED_DATA) for ${file}` };
   return { skip: existsSync(join(sharedData, file)) ? false : `${file} is not in ${sharedData}` };

@@ -1,4 +1,4 @@
-/** Files of enormous tensors that take next to no space on disk. */
+/** Files of enormous tensors that take almost no space on disk. */
 import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { ByteWriter } from "./byte-writer";
 import { emulated } from "./emulated";
@@ -9,11 +9,11 @@ export interface SparseTensor {
   type: number;
   shape: number[];
   byteLength: number;
-  /** Bytes that are there, by their place in the tensor; the rest is zero. */
+  /** Bytes at their offsets in the tensor; the rest is zero. */
   pieces?: readonly { at: number; bytes: Uint8Array }[];
 }
 
-/** Writes the file; returns why this cannot be done here, or false: what `skip` of a test wants. */
+/** Writes the file. Returns a test's `skip`: why this cannot be done here, or false. */
 export function writeSparseGguf(path: string, tensors: readonly SparseTensor[]): string | false {
   if (emulated) return "the emulator keeps a record of every page that is mapped: gigabytes of them";
   const header = new ByteWriter();

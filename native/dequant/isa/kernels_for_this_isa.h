@@ -1,59 +1,25 @@
-// The generic half of every instruction set: included once by each file of isa/, inside its target region and
-// after its simd/ header, it compiles every kernel for that set and defines `kernel_table()`.
+// What every instruction set has in common: each file of isa/ includes this once, inside its target region
+// and after its header of simd/. It compiles every kernel for that set and defines the table of them,
+// `kThisIsa`.
 //
-// Everything here and in kernels/ is in an unnamed namespace: a function that two sets had under one name
-// would be merged by the linker, and one of them would run the other's instructions.
+// Everything here, in kernels/ and in sinks/ is in an unnamed namespace. The linker merges functions of one
+// name: one set would run the instructions of another.
+#pragma once
 
+#include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/codebooks.h"
 #include "dequant/kernels/k_quants.h"
 #include "dequant/kernels/numbers.h"
 #include "dequant/kernels/simple.h"
 #include "dequant/kernels/ternary.h"
+#include "dequant/sinks/store_sink.h"
 
 namespace gguf {
 namespace {
 
-/** Where a kernel's numbers go: stored in one way. */
-template <Store kStore>
-struct Sink {
-  float* y;
-
-  /** Writes 32 consecutive numbers, the first of them at index `at`. */
-  GGUF_INLINE void put(int at, const simd::Floats16& a, const simd::Floats16& b) {
-    simd::store<Out::kFloat32, kStore>(y + at, a, b);
-  }
-};
-
-template <class Block, Store kStore>
-void dequantize_blocks(const uint8_t* src, uint64_t n_blocks, float* y) {
-  constexpr int kBlocks = kGroup<Block>;
-  constexpr int kElements = kBlocks * Block::kElements;
-
-  const Block* b = reinterpret_cast<const Block*>(src);
-  Ahead<Block> ahead[2];
-  int turn = 0;
-  if (n_blocks >= kBlocks) ahead[turn].read(b);
-  for (; n_blocks >= kBlocks; n_blocks -= kBlocks) {
-    if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(b + kBlocks);
-    Sink<kStore> sink{y};
-    dequantize(b, ahead[turn], sink);
-    turn ^= 1;
-    b += kBlocks;
-    y += kElements;
-  }
-  // Fewer blocks than a group: it is completed with zeros, aside, so that no kernel has a tail of its own.
-  if (n_blocks > 0) {
-    Block blocks[kBlocks] = {};
-    alignas(64) float elements[kElements];
-    std::memcpy(blocks, b, static_cast<size_t>(n_blocks) * sizeof(Block));
-    dequantize_blocks<Block, Store::kPlain>(reinterpret_cast<const uint8_t*>(blocks), kBlocks, elements);
-    std::memcpy(y, elements, static_cast<size_t>(n_blocks) * Block::kElements * sizeof(float));
-  }
-}
-
 /**
- * The 16-bit outputs have no kernels of their own: numbers are made in the first-level cache and converted
- * there.
+ * To the 16-bit outputs, which have no kernels of their own: numbers are made in the first-level cache and
+ * converted there.
  */
 template <Out kOut, Store kStore>
 void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
@@ -80,7 +46,7 @@ constexpr KernelTable kThisIsa = {
     simd::kName,
     {
 #define FORMAT(name, id, fields) \
-  {dequantize_blocks<Block##name, Store::kPlain>, dequantize_blocks<Block##name, kStreaming>},
+  {store_blocks<Block##name, Store::kPlain>, store_blocks<Block##name, kStreaming>},
 #include "dequant/formats.def"
 #undef FORMAT
     },

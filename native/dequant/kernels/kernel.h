@@ -1,9 +1,9 @@
-// What every kernel builds on.
+// What every kernel builds on: kernels, groups, sinks.
 //
-// A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns a group of blocks
-// (kGroup of them) into numbers and hands them to the sink, 32 at a time. It is written in the primitives of
-// simd/ (see the README there), so it knows neither the instruction set nor how numbers are stored. Above
-// each kernel stand its bytes and its formula:
+// A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns one group of blocks
+// (kGroup of them) into numbers and hands them to a sink, 32 at a time. It is written in the primitives of
+// simd/ (see the README there), so it does not know the instruction set. Its bytes and its formula are above
+// it:
 //
 //   d, m ...   a field of the block; b[2..17] bytes 2 to 17 of the block
 //   lo(x)      x & 15            hi(x)      x >> 4
@@ -11,19 +11,37 @@
 //
 // Arithmetic is IEEE binary32 in the order written, each operation rounded on its own. That is what makes
 // results equal to the bit on every instruction set.
+//
+// A sink is what numbers are handed to: one that stores them (sinks/store_sink.h), or any other use of them.
+// Any class is a sink that has
+//
+//   put(at, a, b)     takes the numbers `at` to `at + 31` of the group: 16 in a, 16 in b (simd::Floats16)
+//   next_group(n)     the group is complete; what is put from here on belongs to the next one, n numbers on
+//   short_group()     the group that follows is the last, and blocks of zeros were added to complete it
+//
+// What a kernel promises to a sink: `at` counts from the start of the group and is a multiple of 32; every
+// number of the group is put exactly once; the order is the kernel's own, not from the first to the last, but
+// the same for every group and on every instruction set. What it asks of a sink: `put` does not write to the
+// blocks. The loop over groups is put_blocks.h, the same for every kernel and every sink.
 #pragma once
+
+// A file of isa/ includes its instruction set first. Without one, as in an editor that opens a kernel alone,
+// it is the scalar set.
+#ifndef GGUF_SIMD_SET
+#include "dequant/simd/scalar.h"
+#endif
 
 namespace gguf {
 namespace {
 
-/** Blocks per call of a kernel: one of 256 weights, or as many smaller ones as make 512. */
+/** Blocks in a group: one of 256 weights, or as many smaller ones as make 512. */
 template <class Block>
 constexpr int kGroup = Block::kElements >= 256 ? 1 : 512 / Block::kElements;
 
 /**
- * What a kernel needs of a group of blocks before it can write a number: its scales, or nothing. It is read
- * while the group before is being written: a scale comes out of a dozen instructions each of which waits for
- * the one before, and a processor that had nothing else to do meanwhile would lose a third of its time.
+ * What a kernel needs of a group before it can put a number: its scales, or nothing. It is read while the
+ * group before is being put: a scale takes a dozen instructions, each of which waits for the one before, and
+ * a processor that had nothing else to do meanwhile would lose a third of its time.
  */
 template <class Block>
 struct Ahead {

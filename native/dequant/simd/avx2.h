@@ -5,6 +5,8 @@
 #include "dequant/simd/target.h"
 #include "dequant/simd/x86.h"
 
+#define GGUF_SIMD_SET
+
 #define GGUF_ISA_FEATURES "avx2,f16c,fma"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)

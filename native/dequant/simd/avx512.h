@@ -6,6 +6,8 @@
 #include "dequant/simd/target.h"
 #include "dequant/simd/x86.h"
 
+#define GGUF_SIMD_SET
+
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC 12 takes its own _mm512_undefined_epi32, inlined from the intrinsics, for a mistake of ours.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

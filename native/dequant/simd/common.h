@@ -19,16 +19,19 @@
 // upon which it would compute one and broadcast that.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define GGUF_INLINE __forceinline
+#define GGUF_NOINLINE __declspec(noinline)
 #define GGUF_UNROLL
 #define GGUF_KEEP_IN_MEMORY(array)
 #define GGUF_KEEP_IN_REGISTER(register, variable)
 #elif defined(__clang__)
 #define GGUF_INLINE inline __attribute__((always_inline))
+#define GGUF_NOINLINE __attribute__((noinline))
 #define GGUF_UNROLL _Pragma("clang loop unroll(full)")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 #define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))
 #else
 #define GGUF_INLINE inline __attribute__((always_inline))
+#define GGUF_NOINLINE __attribute__((noinline))
 #define GGUF_UNROLL _Pragma("GCC unroll 32")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 #define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))

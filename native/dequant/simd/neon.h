@@ -5,6 +5,8 @@
 
 #include "dequant/simd/common.h"
 
+#define GGUF_SIMD_SET
+
 namespace gguf {
 namespace {
 namespace simd {

@@ -1,7 +1,10 @@
 // Plain C++: the definition of every primitive, and what runs where there is no vector unit that we know.
+// Every name in namespace simd here is a primitive, and is in the README beside this file.
 #pragma once
 
 #include "dequant/simd/common.h"
+
+#define GGUF_SIMD_SET
 
 // There are no shift counts to make constant, and straight code would only be large.
 #undef GGUF_UNROLL
@@ -9,6 +12,20 @@
 
 namespace gguf {
 namespace {
+
+/** Sets bit number `bit` of those codes whose bit in `which` is set. */
+GGUF_INLINE void set_bits(uint8_t* codes, int bit, uint64_t which) {
+  for (int i = 0; i < 64; ++i) codes[i] = static_cast<uint8_t>(codes[i] | (which >> i & 1) << bit);
+}
+
+/** Sixteen numbers at `p` to binary32, to nearest even. */
+template <class Number>
+GGUF_INLINE void convert16(const void* p, float* x) {
+  Number numbers[16];
+  std::memcpy(numbers, p, sizeof numbers);
+  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(numbers[i]);
+}
+
 namespace simd {
 
 constexpr const char* kName = "scalar";
@@ -80,25 +97,20 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> with_signs(const uint8_t* codes, uint64_t signs) {
-  Codes<Bits> c;
-  for (int i = 0; i < 64; ++i) c.code[i] = static_cast<uint8_t>(codes[i] | (signs >> i & 1) << (Bits - 1));
+template <class Levels, class Book, class Index>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+  Codes<Levels::kBits> c;
+  for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &book.row[rows[i]], 8);
+  set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }
 
 template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  uint8_t codes[64];
-  for (int i = 0; i < 8; ++i) std::memcpy(codes + 8 * i, &book.row[rows[i]], 8);
-  return with_signs<Levels::kBits>(codes, word64(signs));
-}
-
-template <class Levels, class Book, class Index>
 GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  uint8_t codes[64];
-  for (int i = 0; i < 16; ++i) std::memcpy(codes + 4 * i, &book.row[rows[i]], 4);
-  return with_signs<Levels::kBits>(codes, word64(signs));
+  Codes<Levels::kBits> c;
+  for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &book.row[rows[i]], 4);
+  set_bits(c.code, Levels::kBits - 1, word64(signs));
+  return c;
 }
 
 template <int Bits, int Step, int PerWord>
@@ -179,33 +191,33 @@ GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
 }
 
 GGUF_INLINE Floats16 load_int8(const void* p) {
-  int8_t bytes[16];
-  std::memcpy(bytes, p, sizeof bytes);
   Floats16 r;
-  for (int i = 0; i < 16; ++i) r.x[i] = bytes[i];
-  return r;
-}
-
-template <class Number>
-GGUF_INLINE Floats16 load_numbers(const void* p) {
-  Number numbers[16];
-  std::memcpy(numbers, p, sizeof numbers);
-  Floats16 r;
-  for (int i = 0; i < 16; ++i) r.x[i] = static_cast<float>(numbers[i]);
+  convert16<int8_t>(p, r.x);
   return r;
 }
 
 GGUF_INLINE Floats16 load_int16(const void* p) {
-  return load_numbers<int16_t>(p);
+  Floats16 r;
+  convert16<int16_t>(p, r.x);
+  return r;
 }
+
 GGUF_INLINE Floats16 load_int32(const void* p) {
-  return load_numbers<int32_t>(p);
+  Floats16 r;
+  convert16<int32_t>(p, r.x);
+  return r;
 }
+
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
-  return load_numbers<int64_t>(p);
+  Floats16 r;
+  convert16<int64_t>(p, r.x);
+  return r;
 }
+
 GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
-  return load_numbers<double>(p);
+  Floats16 r;
+  convert16<double>(p, r.x);
+  return r;
 }
 
 GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {

@@ -10,18 +10,18 @@ import {
   ggmlTypes,
   openSync,
 } from "../../index";
-import { expectPositionals, parse } from "../args";
-import type { Command } from "../main";
-import { heading, outputWidth, print, printJson, withProgress } from "../output/terminal";
+import { expectPositionals, parse } from "../arguments/parse";
+import { canDequantize } from "../arguments/select-tensors";
+import type { Command } from "../command";
+import type { Terminal } from "../output/terminal";
 import { counted, escapeText, grouped, humanCount, table } from "../output/text";
-import { canDequantize } from "../select";
 
 const HELP = `Usage: gguf-native bench [FILE] [--json]
 
-How fast this machine dequantizes: for each type the gigabytes of float32 that
-come out in a second, on one thread and on all. With FILE its own tensors, up to
-128 MiB of output for each type, and how long opening it takes; without, random
-blocks. The best of several runs, into memory that is used again.
+Measures how fast this machine dequantizes: for each type the gigabytes of
+float32 per second, on one thread and on all. With FILE: its own tensors, up to
+128 MiB of output for each type, and how long it takes to open. Without: random
+blocks. Shows the best of several runs into the same memory.
 
   --json   as JSON
 
@@ -38,9 +38,9 @@ const CALL_ELEMENTS = 2 ** 24;
 /** Elements of one run, at most, rounded up to whole calls: 128 MiB of output. */
 const RUN_ELEMENTS = 2 ** 25;
 
-/** A measurement repeats until it has taken so many milliseconds, and at least so often. */
-const TIME = 100;
-const REPEATS = 3;
+/** A measurement repeats for at least so many milliseconds, and at least so often. */
+const LEAST_MS = 100;
+const LEAST_REPEATS = 3;
 
 const TYPES = Object.keys(ggmlTypes) as GgmlType[];
 
@@ -67,14 +67,14 @@ interface Rate {
   allThreads: number;
 }
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, { json: { type: "boolean" } });
   const [path] = expectPositionals(positionals, "[FILE]");
   const opening = path === undefined ? undefined : timeOpening(path);
   const file = path === undefined ? undefined : openSync(path, { partial: true });
   const subjects = file === undefined ? randomSubjects() : subjectsOf(Array.from(file.tensors.values()));
   const rates: Rate[] = [];
-  await withProgress(path ?? "random blocks", subjects.length, async (progress) => {
+  await terminal.withProgress(path ?? "random blocks", subjects.length, async (progress) => {
     for (const subject of subjects) {
       rates.push(await measure(subject));
       progress.advance(1);
@@ -84,14 +84,16 @@ async function run(args: string[]): Promise<number> {
 
   const { isa, threads } = cpu();
   const report = { path, isa, threads, opening, types: rates };
-  if (values.json) printJson(report);
+  if (values.json) terminal.printJson(report);
   else {
     if (opening !== undefined) {
-      print([`open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`]);
+      terminal.print([
+        `open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`,
+      ]);
     }
-    print([`kernels   ${isa}, ${counted(threads, "thread")}`, ""]);
-    if (path !== undefined) print([heading(escapeText(path))]);
-    print(rateTable(rates, threads));
+    terminal.print([`kernels   ${isa}, ${counted(threads, "thread")}`, ""]);
+    if (path !== undefined) terminal.print([terminal.heading(escapeText(path))]);
+    terminal.print(rateTable(rates, threads, terminal.width));
   }
   return 0;
 }
@@ -190,8 +192,8 @@ async function measure({ type, tensors, calls }: Subject): Promise<Rate> {
 /** Seconds of the fastest of several runs. */
 async function fastest(work: () => void | Promise<void>): Promise<number> {
   let best = Infinity;
-  const end = performance.now() + TIME;
-  for (let i = 0; i < REPEATS || performance.now() < end; i++) {
+  const end = performance.now() + LEAST_MS;
+  for (let i = 0; i < LEAST_REPEATS || performance.now() < end; i++) {
     const begin = performance.now();
     await work();
     best = Math.min(best, performance.now() - begin);
@@ -199,7 +201,7 @@ async function fastest(work: () => void | Promise<void>): Promise<number> {
   return best / 1000;
 }
 
-function rateTable(rates: readonly Rate[], threads: number): string[] {
+function rateTable(rates: readonly Rate[], threads: number, width: number): string[] {
   const gigabytes = (rate: number): string => (rate / 1e9).toFixed(2);
   const rows = rates.map(({ type, tensors, elements, oneThread, allThreads }) => [
     type,
@@ -208,10 +210,8 @@ function rateTable(rates: readonly Rate[], threads: number): string[] {
     gigabytes(oneThread),
     gigabytes(allThreads),
   ]);
-  const titles = [
-    ...(rates[0]?.tensors === undefined ? [] : ["tensors"]),
-    ...["weights", "GB/s, 1 thread", `GB/s, ${counted(threads, "thread")}`],
-  ];
+  const titles = ["weights", "GB/s, 1 thread", `GB/s, ${counted(threads, "thread")}`];
+  if (rates[0]?.tensors !== undefined) titles.unshift("tensors");
   const columns = [{ title: "type" }, ...titles.map((title) => ({ title, align: "right" as const }))];
-  return table(columns, rows, outputWidth());
+  return table(columns, rows, width);
 }

@@ -1,46 +1,52 @@
-/** `gguf-native dequantize`: tensors as numbers, one summarised or any number written to files. */
+/** `gguf-native dequantize`: tensors as numbers: one summarised, or any number of them written to files. */
 import { statSync } from "node:fs";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
-import { dtypeBytes } from "../../decode/options";
-import { type DType, type GgmlType, GgufTensor, ggmlTypes, type RemoteGgufTensor } from "../../index";
+import { dtypeBytes } from "../../decode/request";
+import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes } from "../../index";
 import type { Output } from "../../writer/output-file";
-import { expectPositionals, oneOf, parse, UsageError } from "../args";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  openPartialModel,
+} from "../arguments/open-model";
+import { expectPositionals, oneOf, parse, UsageError } from "../arguments/parse";
+import { canDequantize, selectTensors } from "../arguments/select-tensors";
+import type { Command } from "../command";
 import { npyHeader } from "../formats/npy";
 import { safetensorsHeader } from "../formats/safetensors";
-import type { Command } from "../main";
-import { isUrl, openModel, REMOTE_HELP, REMOTE_OPTIONS, SPLIT_OPTIONS, shownPath } from "../model";
-import { writeFiles } from "../output/files";
-import { heading, outputWidth, print } from "../output/terminal";
+import { scanRows } from "../output/scan-text";
+import type { Terminal } from "../output/terminal";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "../output/text";
-import { canDequantize, selectTensors } from "../select";
-import { type DecodableTensor, decodedAhead, type Source } from "../work/pieces";
+import { writeFiles } from "../output/write-files";
+import { decodedAhead } from "../work/decoded-ahead";
 import type { Scan } from "../work/scan";
-import { scanRows, scanTensors } from "../work/statistics";
+import { scanTensors } from "../work/tensor-statistics";
 
 const HELP = `Usage: gguf-native dequantize FILE|URL TENSOR... [-o OUT] [options]
        gguf-native dequantize FILE|URL --all -o OUT [options]
 
 Turns tensors into numbers. TENSOR is a name or a glob (* ? [a-z]). Without -o,
-shows a summary of one tensor of a file and its first values. Of a file on a
-server only the tensors asked for are fetched.
+shows a summary of one tensor and its first values. From a URL only the header
+and these tensors are fetched.
 
-  -o, --output OUT    where to: a file that ends in .npy (NumPy), .safetensors
-                      or .bin (the bare values, little-endian), or for a file
-                      per tensor a folder: one that is there, or OUT/; what
-                      is no file, such as a pipe or /dev/stdout, gets the
-                      values as they come
+  -o, --output OUT    where to write: a file that ends in .npy (NumPy),
+                      .safetensors or .bin (the values alone, little-endian); or
+                      a folder for a file per tensor: one that exists, or OUT/.
+                      What is not a file, such as a pipe or /dev/stdout, gets
+                      the values as they are decoded.
   --all               every tensor
   --exclude GLOB      but not these; more than once for more
   --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
-  --format FORMAT     npy, safetensors or bin, whatever OUT is called; in
-                      folders npy where nothing is said
-  --no-splits         of one file of a split model alone
-${REMOTE_HELP}
-Rows come out as rows: what 'inspect' shows as 4096 x 32 has the shape
-(32, 4096) in .npy and .safetensors. Memory use does not depend on the sizes of
-tensors. An existing file is replaced once the new one is complete. In a folder,
-characters of names that not every file name can have become %XX.
+  --format FORMAT     npy, safetensors or bin, whatever the name of OUT; the
+                      default in folders is npy
+${MODEL_HELP}
+Rows stay rows: what 'inspect' shows as 4096 x 32 has the shape (32, 4096) in
+.npy and .safetensors. Memory use does not depend on the sizes of tensors. An
+existing file is replaced once the new one is complete. In a folder, characters
+that some file systems do not allow in names become %XX.
 
 Examples:
   gguf-native dequantize model.gguf output_norm.weight
@@ -55,15 +61,14 @@ type Format = (typeof FORMATS)[number];
 /** How many values a summary shows. */
 const FIRST = 8;
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, {
     output: { type: "string", short: "o" },
     dtype: { type: "string" },
     format: { type: "string" },
     all: { type: "boolean" },
     exclude: { type: "string", multiple: true },
-    ...SPLIT_OPTIONS,
-    ...REMOTE_OPTIONS,
+    ...MODEL_OPTIONS,
   });
   const [path, ...patterns] = expectPositionals(
     positionals,
@@ -76,25 +81,19 @@ async function run(args: string[]): Promise<number> {
   if (output === undefined && values.dtype !== undefined) throw new UsageError("--dtype needs -o");
   if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
 
-  if (output === undefined && isUrl(path)) throw new UsageError("tensors of a URL need -o");
-  const splits = !values["no-splits"];
-  const file = await openModel(path, { partial: !isUrl(path), splits, headers: values.header });
+  const { model, cutOff } = await openPartialModel(path, modelOptions(values, [path]));
   try {
-    const tensors = selectTensors<GgufTensor | RemoteGgufTensor>(
-      file,
-      shownPath(path),
-      values.all ? undefined : patterns,
-      exclude,
-    );
-    if (target === undefined) {
-      if (tensors.length > 1)
-        throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
-      await summarise({ path, splits }, tensors[0] as GgufTensor);
+    const tensors = selectTensors(model.file, model.path, values.all ? undefined : patterns, exclude);
+    if (target !== undefined) {
+      await checkReadable(tensors, cutOff !== undefined);
+      await writeAll(target, dtype, tensors, terminal);
+    } else if (tensors.length === 1) {
+      await summarise(model, tensors[0] as GgufModelTensor, terminal);
     } else {
-      await writeAll(target, dtype, tensors);
+      throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
     }
   } finally {
-    file.close();
+    model.file.close();
   }
   return 0;
 }
@@ -113,7 +112,9 @@ function checkOutput(output: string, wanted: string | undefined, dtype: DType): 
   const known = FORMATS.find((format) => format === extension);
   const format = oneOf("--format", wanted, FORMATS) ?? (isFolder ? "npy" : known);
   if (format === undefined) {
-    throw new UsageError(`'${output}' must end in .npy, .safetensors, .bin or /, or --format say what it is`);
+    throw new UsageError(
+      `'${output}' must end in .npy, .safetensors, .bin or /, or --format must say what it is`,
+    );
   }
   if (format === "npy" && dtype === "bf16") {
     throw new UsageError("NumPy has no bfloat16: write .safetensors or .bin, or use --dtype f16 or f32");
@@ -121,13 +122,13 @@ function checkOutput(output: string, wanted: string | undefined, dtype: DType): 
   return { output, format, isFolder };
 }
 
-/** What to write into which file. */
+/** The files to write. */
 function planned(
   { output, format, isFolder }: Target,
   dtype: DType,
-  tensors: readonly DecodableTensor[],
+  tensors: readonly GgufModelTensor[],
 ): Output[] {
-  const one = (path: string, tensors: readonly DecodableTensor[]): Output => {
+  const one = (path: string, tensors: readonly GgufModelTensor[]): Output => {
     const shape = tensors[0]?.shape ?? [];
     const headers = {
       npy: () => npyHeader(dtype as Exclude<DType, "bf16">, shape),
@@ -141,8 +142,9 @@ function planned(
       chunks: contents(header, dtype, tensors),
     };
   };
-  if (isFolder)
+  if (isFolder) {
     return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), [tensor]));
+  }
   if (tensors.length > 1 && format !== "safetensors") {
     const found = `${tensors.length} tensors do not fit in one .${format} file`;
     throw new UsageError(
@@ -152,11 +154,11 @@ function planned(
   return [one(output, tensors)];
 }
 
-function elementsOf(tensors: readonly DecodableTensor[]): number {
+function elementsOf(tensors: readonly GgufModelTensor[]): number {
   return tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
 }
 
-function dataBytes(tensors: readonly DecodableTensor[], dtype: DType): number {
+function dataBytes(tensors: readonly GgufModelTensor[], dtype: DType): number {
   return elementsOf(tensors) * dtypeBytes(dtype);
 }
 
@@ -164,7 +166,7 @@ function dataBytes(tensors: readonly DecodableTensor[], dtype: DType): number {
 async function* contents(
   header: Uint8Array,
   dtype: DType,
-  tensors: readonly DecodableTensor[],
+  tensors: readonly GgufModelTensor[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
   yield header;
   for (const tensor of tensors) {
@@ -176,7 +178,7 @@ async function* contents(
   }
 }
 
-/** The name with what paths or some file systems do not allow written as %XX. No two names become the same. */
+/** The name with the characters that some file systems do not allow as %XX. No two names become the same. */
 function fileName(name: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: file names may not hold them
   return name.replace(/[\x00-\x1f\x7f%/\\:*?"<>|]/g, (char) => {
@@ -184,38 +186,41 @@ function fileName(name: string): string {
   });
 }
 
-async function writeAll(target: Target, dtype: DType, tensors: readonly DecodableTensor[]): Promise<void> {
+async function writeAll(
+  target: Target,
+  dtype: DType,
+  tensors: readonly GgufModelTensor[],
+  terminal: Terminal,
+): Promise<void> {
   const { output, isFolder } = target;
   const outputs = planned(target, dtype, tensors);
-  for (const tensor of tensors) await checkReadable(tensor);
-  const areFiles = await writeFiles(output, outputs, isFolder ? output : undefined);
-  // What is no file may be this very output: it gets the values and nothing else.
+  const areFiles = await writeFiles(terminal, output, outputs, isFolder ? output : undefined);
+  // Anything else may be standard output itself: it gets the values and nothing more.
   if (!areFiles) return;
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;
   const size = `${dtype}, ${humanBytes(dataBytes(tensors, dtype))}`;
-  print([`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`]);
+  terminal.print([`${escapeText(output)}: ${what}${counted(elementsOf(tensors), "value")} (${size})`]);
 }
 
 /**
- * Fails for a tensor of an unknown type or whose data is cut off, before anything is written: tries its last block. What
- * a server has was checked when it was opened.
+ * Fails for a tensor of an unknown type, and in a file that is cut off for one whose last block is missing, before
+ * anything is written.
  */
-async function checkReadable(tensor: DecodableTensor): Promise<void> {
-  const { type, elementCount } = tensor;
-  const known = canDequantize(tensor);
-  if (known && !(tensor instanceof GgufTensor)) return;
-  const blockSize = known ? ggmlTypes[type as GgmlType].blockSize : 1;
-  const last = { start: Math.max(0, elementCount - blockSize) };
-  // So little is decoded faster than another thread is asked to.
-  if (tensor instanceof GgufTensor) tensor.dequantizeSync(last);
-  else await tensor.dequantize(last);
+async function checkReadable(tensors: readonly GgufModelTensor[], isCutOff: boolean): Promise<void> {
+  for (const tensor of tensors) {
+    const isKnown = canDequantize(tensor);
+    if (isKnown && !isCutOff) continue;
+    const blockSize = isKnown ? ggmlTypes[tensor.type as GgmlType].blockSize : 1;
+    await tensor.dequantize({ start: Math.max(0, tensor.elementCount - blockSize) });
+  }
 }
 
-async function summarise(source: Source, tensor: GgufTensor): Promise<void> {
-  const scan = (await scanTensors(source, [tensor])).get(tensor.name) as Scan;
+async function summarise(model: OpenedModel, tensor: GgufModelTensor, terminal: Terminal): Promise<void> {
+  const scan = (await scanTensors(terminal, model, [tensor])).get(tensor.name) as Scan;
   // The first whole blocks that hold as many values as are shown.
   const end = Math.min(tensor.elementCount, 256);
-  const first = Array.from(tensor.dequantizeSync({ end }).subarray(0, FIRST), (x) => float32Text(x));
+  const values = await tensor.dequantize({ end });
+  const first = Array.from(values.subarray(0, FIRST), (x) => float32Text(x));
   const more = tensor.elementCount > first.length ? ", ..." : "";
   const rows = [
     ["type", tensor.type],
@@ -224,8 +229,8 @@ async function summarise(source: Source, tensor: GgufTensor): Promise<void> {
     ...scanRows(scan),
     ["first", first.join(", ") + more],
   ];
-  print([
-    heading(escapeText(tensor.name)),
-    ...table([{ title: "" }, { title: "", min: 20 }], rows, outputWidth()),
+  terminal.print([
+    terminal.heading(escapeText(tensor.name)),
+    ...table([{ title: "" }, { title: "", min: 20 }], rows, terminal.width),
   ]);
 }

@@ -1,30 +1,40 @@
 /** `gguf-native diff`: in what two models differ. */
-import { type GgufFile, type GgufTensor, openSync } from "../../index";
-import { expectPositionals, parse } from "../args";
+import type { GgufModel, GgufModelTensor } from "../../index";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  openModel,
+} from "../arguments/open-model";
+import { expectPositionals, parse } from "../arguments/parse";
+import { canDequantize } from "../arguments/select-tensors";
+import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
-import type { Command } from "../main";
 import { metadataValueJson } from "../output/json";
 import { metadataText } from "../output/metadata-text";
-import { complain, heading, outputWidth, print, printJson } from "../output/terminal";
+import type { Terminal } from "../output/terminal";
 import { counted, escapeText, float32Text, shapeText, table } from "../output/text";
-import { canDequantize } from "../select";
 import { type Comparison, emptyComparison, mergeComparison } from "../work/compare";
-import { overParts } from "../work/statistics";
+import { valueTasks } from "../work/pieces";
+import { runTasks } from "../work/run-tasks";
 
-const HELP = `Usage: gguf-native diff A B [--json]
+const HELP = `Usage: gguf-native diff A B [options]
 
-Compares two models: metadata key by key, tensors by name, type and shape, and
-their values after dequantizing, whatever the types: the largest and the mean
-absolute error, and how many values differ. How the files are laid out does not
+Compares two models, each a file or a URL: metadata key by key, tensors by name,
+type and shape, and their values after dequantizing, whatever the types: the
+largest and the mean absolute error, and how many values differ. Layout does not
 matter: order, alignment, splits. Exits with 1 where there is a difference.
 
-  --json   as JSON
-
+  --json              as JSON
+${MODEL_HELP}
 Examples:
   gguf-native diff model.gguf model-edited.gguf
   gguf-native diff model-F16.gguf model-Q4_K_M.gguf
   gguf-native diff --json a.gguf b.gguf | jq '.tensors[] | {name, maxError}'
 `;
+
+type Model = GgufModel<GgufModelTensor>;
 
 type Side = "a" | "b";
 
@@ -54,43 +64,64 @@ interface Differences {
   notCompared: string[];
 }
 
-async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" } });
-  const paths = expectPositionals(positionals, "FILE", "FILE");
-  const a = openSync(paths[0]);
-  const b = openSync(paths[1]);
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...MODEL_OPTIONS });
+  const paths = expectPositionals(positionals, "A", "B");
+  const options = modelOptions(values, paths);
+  const a = await openModel(paths[0], options);
   try {
-    const found = await compare(a, b, paths);
-    if (values.json) printJson(json(found, a, b, paths));
-    else report(found, a, b, paths);
-    return found.keys.length + found.tensors.length === 0 ? 0 : 1;
+    const b = await openModel(paths[1], options);
+    try {
+      const found = await compareModels(a, b, terminal);
+      if (values.json) terminal.printJson(json(found, a, b));
+      else report(found, a, b, terminal);
+      return found.keys.length + found.tensors.length === 0 ? 0 : 1;
+    } finally {
+      b.file.close();
+    }
   } finally {
-    a.close();
-    b.close();
+    a.file.close();
   }
 }
 
 export const command: Command = { help: HELP, run };
 
-async function compare(a: GgufFile, b: GgufFile, paths: [string, string]): Promise<Differences> {
-  const { tensors, comparable, notCompared } = compareInfos(a, b);
-  const errors = new Map(comparable.map(({ name }) => [name, emptyComparison()]));
-  await overParts<Comparison>(paths.join(" and "), "compare", paths, comparable, ({ name }, part) => {
-    mergeComparison(errors.get(name) as Comparison, part);
-  });
+async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal): Promise<Differences> {
+  const { tensors, comparable, notCompared } = compareInfos(a.file, b.file);
+  const errors = await compareValues(a, b, comparable, terminal);
   for (const { name, type, shape } of comparable) {
     const found = errors.get(name) as Comparison;
-    const types: [string, string] = [type, b.tensor(name).type];
-    if (!found.identical || types[0] !== types[1])
+    const types: [string, string] = [type, b.file.tensor(name).type];
+    if (!found.identical || types[0] !== types[1]) {
       tensors.push({ name, types, shapes: [shape, shape], errors: found });
+    }
   }
-  const names = new Set([...a.tensors.keys(), ...b.tensors.keys()]);
+  const names = new Set([...a.file.tensors.keys(), ...b.file.tensors.keys()]);
   const places = new Map(Array.from(names, (name, i) => [name, i]));
   tensors.sort((x, y) => (places.get(x.name) as number) - (places.get(y.name) as number));
-  return { keys: compareMetadata(a, b), tensors, notCompared };
+  return { keys: compareMetadata(a.file, b.file), tensors, notCompared };
 }
 
-function compareMetadata(a: GgufFile, b: GgufFile): KeyDifference[] {
+/** Compares the values of `comparable`, tensors of A; the results by name. */
+async function compareValues(
+  a: OpenedModel,
+  b: OpenedModel,
+  comparable: readonly GgufModelTensor[],
+  terminal: Terminal,
+): Promise<Map<string, Comparison>> {
+  const sameType = comparable.filter(({ name, type }) => b.file.tensor(name).type === type);
+  const isSameOrder = a.file.byteOrder === b.file.byteOrder;
+  const sameEncoding = new Set(isSameOrder ? sameType.map(({ name }) => name) : []);
+  const tasks = valueTasks(comparable);
+  const results = await runTasks(terminal, "compare", { sameEncoding }, [a, b], tasks);
+  const errors = new Map(comparable.map(({ name }) => [name, emptyComparison()]));
+  tasks.forEach(({ name }, i) => {
+    mergeComparison(errors.get(name) as Comparison, results[i] as Comparison);
+  });
+  return errors;
+}
+
+function compareMetadata(a: Model, b: Model): KeyDifference[] {
   const keys: KeyDifference[] = [];
   for (const key of a.metadata.keys()) {
     if (LAYOUT_KEYS.has(key)) continue;
@@ -103,13 +134,13 @@ function compareMetadata(a: GgufFile, b: GgufFile): KeyDifference[] {
   return keys;
 }
 
-/** What differs without a look at values, and the tensors of A whose values are to be compared. */
+/** What differs apart from values, and the tensors of A whose values must be compared. */
 function compareInfos(
-  a: GgufFile,
-  b: GgufFile,
-): { tensors: TensorDifference[]; comparable: GgufTensor[]; notCompared: string[] } {
+  a: Model,
+  b: Model,
+): { tensors: TensorDifference[]; comparable: GgufModelTensor[]; notCompared: string[] } {
   const tensors: TensorDifference[] = [];
-  const comparable: GgufTensor[] = [];
+  const comparable: GgufModelTensor[] = [];
   const notCompared: string[] = [];
   for (const tensor of a.tensors.values()) {
     const { name, type, shape } = tensor;
@@ -127,17 +158,14 @@ function compareInfos(
   return { tensors, comparable, notCompared };
 }
 
-/** Everything as JSON; of metadata the values in both files. */
-function json(
-  { keys, tensors, notCompared }: Differences,
-  a: GgufFile,
-  b: GgufFile,
-  paths: [string, string],
-): unknown {
-  const value = (file: GgufFile, key: string): unknown =>
+/** Everything as JSON; for metadata the values in both files. */
+function json({ keys, tensors, notCompared }: Differences, a: OpenedModel, b: OpenedModel): unknown {
+  const value = ({ file }: OpenedModel, key: string): unknown =>
     file.metadata.has(key) ? JSON.parse(metadataValueJson(file.metadata, key)) : undefined;
   return {
-    ...{ a: paths[0], b: paths[1], same: keys.length + tensors.length === 0 },
+    a: a.path,
+    b: b.path,
+    same: keys.length + tensors.length === 0,
     metadata: keys.map(({ key }) => ({ key, a: value(a, key), b: value(b, key) })),
     tensors: tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) })),
     notCompared,
@@ -153,7 +181,7 @@ interface ErrorNumbers {
   rmsError: number;
 }
 
-/** Errors are of the values that are finite in both files; 0 where there is none. */
+/** Errors are those of the values that are finite in both files; 0 where no value is. */
 function errorNumbers({ elements, different, incomparable, ...sums }: Comparison): ErrorNumbers {
   const count = Math.max(1, elements - incomparable);
   const { maxError, sumError, sumSquares } = sums;
@@ -163,36 +191,41 @@ function errorNumbers({ elements, different, incomparable, ...sums }: Comparison
 
 function report(
   { keys, tensors, notCompared }: Differences,
-  a: GgufFile,
-  b: GgufFile,
-  paths: [string, string],
+  a: OpenedModel,
+  b: OpenedModel,
+  terminal: Terminal,
 ): void {
-  const width = outputWidth();
+  const { width } = terminal;
   if (keys.length > 0) {
-    print([
-      heading(`Metadata (${keys.length})`),
-      ...table(sideColumns("key", "value"), keyRows(keys, a, b), width),
+    terminal.print([
+      terminal.heading(`Metadata (${keys.length})`),
+      ...table(sideColumns("key", "value"), keyRows(keys, a.file, b.file), width),
     ]);
   }
   if (tensors.length > 0) {
-    if (keys.length > 0) print([""]);
+    if (keys.length > 0) terminal.print([""]);
     const numbers = ["max error", "mean error", "different"];
     const columns = [
       ...sideColumns("name", "what"),
       ...numbers.map((title) => ({ title, align: "right" as const })),
     ];
-    print([heading(`Tensors (${tensors.length})`), ...table(columns, tensors.map(tensorRow), width)]);
+    terminal.print([
+      terminal.heading(`Tensors (${tensors.length})`),
+      ...table(columns, tensors.map(tensorRow), width),
+    ]);
   }
   if (notCompared.length > 0) {
-    complain(`the data of ${counted(notCompared.length, "tensor")} of unknown types was not compared`);
+    terminal.complain(
+      `the data of ${counted(notCompared.length, "tensor")} of unknown types was not compared`,
+    );
   }
   if (keys.length + tensors.length === 0) {
-    print(["no differences"]);
+    terminal.print(["no differences"]);
     return;
   }
-  const [minus, plus] = paths.map(escapeText);
+  const [minus, plus] = [a, b].map(({ path }) => escapeText(path));
   const found = `${counted(keys.length, "metadata key")} and ${counted(tensors.length, "tensor")} differ`;
-  print(["", found, `- only in ${minus}, + only in ${plus}`]);
+  terminal.print(["", found, `- only in ${minus}, + only in ${plus}`]);
 }
 
 function sideColumns(name: string, what: string): { title: string; min?: number }[] {
@@ -204,7 +237,7 @@ function mark(only: Side | undefined): string {
 }
 
 /** A row for a key that one file has, two for one that both have. */
-function keyRows(keys: readonly KeyDifference[], a: GgufFile, b: GgufFile): string[][] {
+function keyRows(keys: readonly KeyDifference[], a: Model, b: Model): string[][] {
   return keys.flatMap(({ key, only }) => {
     const row = (side: Side): string[] => {
       const [type, value] = metadataText((side === "a" ? a : b).metadata, key);
@@ -218,8 +251,9 @@ function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDif
   const what = type !== undefined && shape !== undefined ? [type, shapeText(shape)] : [];
   if (types !== undefined && types[0] !== types[1]) what.push(types.join(" -> "));
   if (shapes !== undefined && shapes[0] !== shapes[1]) what.push(shapes.map(shapeText).join(" -> "));
-  if (errors !== undefined && what.length === 0)
+  if (errors !== undefined && what.length === 0) {
     what.push(errors.different > 0 ? "values" : "stored differently");
+  }
   const numbers = errors && errorNumbers(errors);
   const short = (value: number): string => float32Text(Number(value.toPrecision(3)));
   const cells = numbers && [short(numbers.maxError), short(numbers.meanError), share(numbers)];

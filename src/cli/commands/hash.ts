@@ -1,32 +1,36 @@
-/** `gguf-native hash`: what a model consists of, in digests that do not depend on how its file is laid out. */
+/** `gguf-native hash`: digests of a model that do not depend on how its file is laid out. */
 import { createHash } from "node:crypto";
-import { type GgufFile, type GgufTensor, openSync } from "../../index";
-import { expectPositionals, parse } from "../args";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  type OpenModelOptions,
+  openModel,
+} from "../arguments/open-model";
+import { expectPositionals, parse } from "../arguments/parse";
+import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
-import type { Command } from "../main";
-import { SPLIT_OPTIONS } from "../model";
 import { metadataValueJson } from "../output/json";
-import { print, printJson, withProgress } from "../output/terminal";
+import type { Terminal } from "../output/terminal";
 import { counted, escapeText } from "../output/text";
-import type { Source } from "../work/pieces";
-import { spread } from "../work/spread";
+import { runTasks } from "../work/run-tasks";
 
-const HELP = `Usage: gguf-native hash FILE... [--whole] [--json] [--no-splits]
+const HELP = `Usage: gguf-native hash FILE|URL... [--whole] [options]
 
-The SHA-256 of every tensor's data, as stored, and of the whole: the names,
-types, shapes and data of all tensors, and all metadata. The whole does not
-change with what is only layout: alignment and padding, the order of keys and of
-tensors, the version of the format, how a model is split into files. The data of
-a tensor of an unknown type cannot be hashed: the whole is without it, and says
-so.
+The SHA-256 of every tensor's data, as stored, and of the whole model: the
+names, types, shapes and data of all tensors, and all metadata. The digest of
+the whole does not depend on layout: alignment and padding, the order of keys
+and tensors, the version of the format, or how a model is split into files. The
+data of a tensor of an unknown type cannot be hashed; the last line says so.
 
-  --whole       only the whole: one line for each file
-  --json        as JSON, the digest of the metadata alone as well
-  --no-splits   one file of a split model alone
-
+  --whole             only the whole: one line for each file
+  --json              as JSON, with the digest of the metadata alone
+${MODEL_HELP}
 Examples:
   gguf-native hash model.gguf
   gguf-native hash --whole *.gguf
+  gguf-native hash --whole https://example.com/model.gguf
 `;
 
 interface Digests {
@@ -34,27 +38,29 @@ interface Digests {
   /** Of the whole. */
   sha256: string;
   metadata: string;
-  /** null where the data could not be hashed. */
+  /** `sha256` is null where the data could not be hashed. */
   tensors: { name: string; sha256: string | null }[];
-  /** The names of those: their type is not known, and so not how long their data is. */
+  /** The names of those tensors: the size of their type is not known. */
   notHashed: string[];
 }
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, {
     whole: { type: "boolean" },
     json: { type: "boolean" },
-    ...SPLIT_OPTIONS,
+    ...MODEL_OPTIONS,
   });
+  const paths = expectPositionals(positionals, "FILE|URL...");
+  const options = modelOptions(values, paths);
   const all: Digests[] = [];
-  for (const path of expectPositionals(positionals, "FILE...")) {
-    const digests = await digestsOf({ path, splits: !values["no-splits"] });
+  for (const path of paths) {
+    const digests = await digestsOf(path, options, terminal);
     all.push(digests);
     if (values.json) continue;
-    if (!values.whole) print(digests.tensors.map(tensorLine));
-    print([`${digests.sha256}  ${escapeText(path)}${remark(digests, !!values.whole)}`]);
+    if (!values.whole) terminal.print(digests.tensors.map(tensorLine));
+    terminal.print([`${digests.sha256}  ${escapeText(digests.path)}${remark(digests, !!values.whole)}`]);
   }
-  if (values.json) printJson({ files: all });
+  if (values.json) terminal.printJson({ files: all });
   return 0;
 }
 
@@ -64,24 +70,29 @@ function tensorLine({ name, sha256 }: Digests["tensors"][number]): string {
   return `${sha256 ?? "not hashed".padEnd(64)}  ${escapeText(name)}`;
 }
 
-/** What is said of the digest of a whole: that it is one, and what it leaves out. */
+/** What follows the digest of a whole: that it is one, and what it leaves out. */
 function remark({ notHashed }: Digests, wholeOnly: boolean): string {
   const remarks = wholeOnly ? [] : ["whole"];
   if (notHashed.length > 0) remarks.push(`without the data of ${counted(notHashed.length, "tensor")}`);
   return remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
 }
 
-async function digestsOf(source: Source): Promise<Digests> {
-  const { path, splits } = source;
-  const file = openSync(path, { splits });
+async function digestsOf(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Digests> {
+  const model = await openModel(path, options);
+  const { file } = model;
   try {
-    const tensors = await tensorDigests(source, Array.from(file.tensors.values()));
+    const digests = await tensorDigests(model, terminal);
+    const tensors = Array.from(file.tensors.values(), (tensor) => {
+      return { tensor, sha256: digests.get(tensor.name) ?? null };
+    });
     const keys = metadataLines(file);
     const infos = tensors.map(({ tensor: { name, type, shape }, sha256 }) =>
       JSON.stringify(["tensor", name, type, shape, sha256]),
     );
     return {
-      ...{ path, sha256: digestOfLines([...keys, ...infos.sort()]), metadata: digestOfLines(keys) },
+      path: model.path,
+      sha256: digestOfLines([...keys, ...infos.sort()]),
+      metadata: digestOfLines(keys),
       tensors: tensors.map(({ tensor: { name }, sha256 }) => ({ name, sha256 })),
       notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
     };
@@ -90,32 +101,19 @@ async function digestsOf(source: Source): Promise<Digests> {
   }
 }
 
-/** Every tensor with the digest of its data, in file order; null where it is not known how long that is. */
-async function tensorDigests(
-  source: Source,
-  tensors: readonly GgufTensor[],
-): Promise<{ tensor: GgufTensor; sha256: string | null }[]> {
-  // The largest first, so that no thread is left with one when the others are done.
-  const queue = tensors
+/** The digests of the data of all tensors of known types, by name. */
+async function tensorDigests(model: OpenedModel, terminal: Terminal): Promise<Map<string, string>> {
+  const tasks = Array.from(model.file.tensors.values())
     .filter(({ byteLength }) => !Number.isNaN(byteLength))
-    .map(({ name, byteLength }) => ({ name, byteLength }));
-  queue.sort((a, b) => b.byteLength - a.byteLength);
-  const total = queue.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const digests = await withProgress(source.path, total, (progress) =>
-    spread<{ name: string; byteLength: number }, string>(
-      "hash",
-      source,
-      queue,
-      ({ byteLength }) => byteLength,
-      ({ byteLength }) => progress.advance(byteLength),
-    ),
-  );
-  const byName = new Map(queue.map(({ name }, i) => [name, digests[i] as string]));
-  return tensors.map((tensor) => ({ tensor, sha256: byName.get(tensor.name) ?? null }));
+    .map(({ name, elementCount, byteLength }) => ({ name, start: 0, end: elementCount, cost: byteLength }))
+    // The largest first, so that no thread is left with a large one when the others are done.
+    .sort((a, b) => b.cost - a.cost);
+  const digests = await runTasks(terminal, "digest", undefined, [model], tasks);
+  return new Map(tasks.map(({ name }, i) => [name, digests[i] as string]));
 }
 
-/** A line for every key that is not about layout, sorted. */
-function metadataLines({ metadata }: GgufFile): string[] {
+/** A line for every metadata key that is not about layout, sorted. */
+function metadataLines({ metadata }: OpenedModel["file"]): string[] {
   return Array.from(metadata.keys())
     .filter((key) => !LAYOUT_KEYS.has(key))
     .map((key) => `["metadata",${JSON.stringify(key)},${metadataValueJson(metadata, key)}]`)

@@ -1,11 +1,11 @@
 /** `gguf-native merge`: a split model in one file. */
 import { statSync } from "node:fs";
 import { mergeModel } from "../../index";
-import { expectPositionals, parse } from "../args";
-import type { Command } from "../main";
-import { writing } from "../output/files";
-import { print } from "../output/terminal";
+import { expectPositionals, parse } from "../arguments/parse";
+import type { Command } from "../command";
+import type { Terminal } from "../output/terminal";
 import { escapeText, humanBytes } from "../output/text";
+import { interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native merge FILE OUT
 
@@ -16,11 +16,11 @@ Examples:
   gguf-native merge model-00001-of-00003.gguf model.gguf
 `;
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { positionals } = parse(args, {});
   const [path, output] = expectPositionals(positionals, "FILE", "OUT");
-  await writing(path, (options) => mergeModel(path, output, options));
-  print([`${escapeText(output)}: ${humanBytes(statSync(output).size)}`]);
+  await interruptible(terminal, path, (options) => mergeModel(path, output, options));
+  terminal.print([`${escapeText(output)}: ${humanBytes(statSync(output).size)}`]);
   return 0;
 }
 

@@ -1,27 +1,26 @@
 /** `gguf-native set`: changes a value of a file's metadata. */
-
-import { TYPE_NAMES } from "../../file/metadata";
+import { TYPE_NAMES } from "../../file/metadata-values";
 import { type GgufInputType, openSync, setMetadata } from "../../index";
-import { expectPositionals, parse, UsageError } from "../args";
-import type { Command } from "../main";
-import { writing } from "../output/files";
+import { expectPositionals, parse, UsageError } from "../arguments/parse";
+import type { Command } from "../command";
 import { metadataText } from "../output/metadata-text";
-import { print } from "../output/terminal";
+import type { Terminal } from "../output/terminal";
 import { escapeText } from "../output/text";
+import { interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native set FILE KEY VALUE [--type TYPE] [-o OUT]
        gguf-native set FILE KEY --remove [-o OUT]
 
-Changes, adds or removes a key of a file's metadata. Tensor data stays where it
-is: where the new header fits in the room before it, only that is written;
-otherwise a changed copy takes the place of the file once it is complete.
+Changes, adds or removes a key of a file's metadata. Where the new header fits
+in the room before the tensor data, only the header is written. Otherwise a
+changed copy replaces the file once it is complete.
 
-  --type TYPE        what to declare the value as: uint8 to uint64, int8 to
-                     int64, float32, float64, bool, string, or an array of one,
-                     such as int32[]. A key that is there keeps its type, one
-                     that the specification knows gets the one it says.
+  --type TYPE        the type of the value: uint8 to uint64, int8 to int64,
+                     float32, float64, bool, string, or an array of one, such as
+                     int32[]. By default a key keeps its type, and a new one
+                     gets the type that the specification has for it.
   --remove           removes the key
-  -o, --output OUT   writes the changed file there, and leaves FILE alone
+  -o, --output OUT   writes the changed file to OUT and leaves FILE as it is
 
 Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
 after --. Of a split model only FILE is changed.
@@ -35,7 +34,7 @@ Examples:
   gguf-native set model.gguf --type string mine.flags -- '--fast'
 `;
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(withDashes(args), {
     type: { type: "string" },
     remove: { type: "boolean" },
@@ -49,26 +48,31 @@ async function run(args: string[]): Promise<number> {
     : expectPositionals(positionals, "FILE", "KEY", "VALUE");
   const before = described(path, key);
   if (remove && before === undefined) {
-    print([`${escapeText(key)} is not there`]);
+    terminal.print([`${escapeText(key)} is not in the file`]);
     return 0;
   }
   const change = remove ? undefined : { text, type };
-  const { inPlace } = await writing(path, (options) =>
+  const { inPlace } = await interruptible(terminal, path, (options) =>
     setMetadata(path, [[key, change]], { ...options, output }),
   );
   const after = described(output ?? path, key);
-  const where = output === undefined ? (inPlace ? "in place" : "rewritten") : `in ${output}`;
-  print([
+  const how =
+    output !== undefined
+      ? `written to ${output}`
+      : inPlace
+        ? "changed in place"
+        : "replaced by a changed copy";
+  terminal.print([
     ...(before === undefined ? [] : [`- ${escapeText(key)}  ${before}`]),
     ...(after === undefined ? [] : [`+ ${escapeText(key)}  ${after}`]),
-    escapeText(`changed ${where}`),
+    escapeText(how),
   ]);
   return 0;
 }
 
 export const command: Command = { help: HELP, run };
 
-/** A type as the command line has it: the name of one, for arrays with [] behind it. */
+/** Checks a type of --type: the name of one, with [] after it for arrays. */
 function checkType(type: string | undefined): GgufInputType | undefined {
   const names: readonly string[] = TYPE_NAMES.filter((name) => name !== "array");
   if (type !== undefined && !names.includes(type.replace(/\[\]$/, ""))) {
@@ -78,8 +82,8 @@ function checkType(type: string | undefined): GgufInputType | undefined {
   return type as GgufInputType | undefined;
 }
 
-/** Lets a value be a negative number or a list ('- item'), which otherwise read as options. */
-function withDashes(args: string[]): string[] {
+/** Moves a value that is a negative number or a list ('- item') to the end, after "--": it is no option. */
+function withDashes(args: readonly string[]): readonly string[] {
   const value = args.findIndex((arg) => /^-+[^a-z-]|^-inf/i.test(arg));
   if (value < 0 || args.includes("--")) return args;
   return [...args.slice(0, value), ...args.slice(value + 1), "--", args[value] as string];

@@ -3,30 +3,30 @@ import { statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { shardNumber, shardSuffix } from "../../file/splits";
 import { splitModel } from "../../index";
-import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../args";
-import type { Command } from "../main";
-import { writing } from "../output/files";
-import { print } from "../output/terminal";
+import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
+import type { Command } from "../command";
+import type { Terminal } from "../output/terminal";
 import { escapeText, humanBytes } from "../output/text";
+import { interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native split FILE [PREFIX] --max-size SIZE | --max-tensors N
 
-Splits a model into PREFIX-00001-of-00003.gguf and so on. Without a PREFIX, that
-is FILE without its ending, and without its number where it is split already;
-where PREFIX is a folder, the files lie in it under that name. The first one
-holds the metadata, and the model opens as one from any of its files. All files
-appear once they are complete.
+Splits a model into PREFIX-00001-of-00003.gguf and so on. The default PREFIX is
+the name of FILE without its ending, and without its number where it is split
+already. Where PREFIX is a folder, the files are in that folder under that name.
+The first file holds the metadata. The model opens as one from any of its files.
+All files appear once they are complete.
 
-  --max-size SIZE   most bytes of one file: a number, or one with K, M or G
-                    (1024-fold each); more only for a tensor that takes more
-  --max-tensors N   most tensors of one file
+  --max-size SIZE   the most bytes of one file: a number, or one with K, M, G or
+                    T (1024-fold each); exceeded only by a tensor that is larger
+  --max-tensors N   the most tensors of one file
 
 Examples:
   gguf-native split model.gguf --max-size 4G
   gguf-native split model.gguf parts/ --max-tensors 128
 `;
 
-async function run(args: string[]): Promise<number> {
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, {
     "max-size": { type: "string" },
     "max-tensors": { type: "string" },
@@ -35,12 +35,12 @@ async function run(args: string[]): Promise<number> {
   const maxBytes = byteCount("--max-size", values["max-size"]);
   const maxTensors = wholeNumber("--max-tensors", values["max-tensors"], 1, 2 ** 31);
   if (maxBytes === undefined && maxTensors === undefined) {
-    throw new UsageError("how large may a file be? --max-size or --max-tensors has to say");
+    throw new UsageError("missing --max-size or --max-tensors");
   }
-  const paths = await writing(path, (options) =>
+  const paths = await interruptible(terminal, path, (options) =>
     splitModel(path, outputOf(path, prefix), { ...options, maxBytes, maxTensors }),
   );
-  print(paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
+  terminal.print(paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
   return 0;
 }
 

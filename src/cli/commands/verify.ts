@@ -1,25 +1,32 @@
-/** `gguf-native verify`: structure and values of whole files. */
-import { type GgufError, type GgufFile, openSync } from "../../index";
-import { expectPositionals, parse } from "../args";
-import type { Command } from "../main";
-import { SPLIT_OPTIONS } from "../model";
-import { bad, complain, good, print, printJson } from "../output/terminal";
+/** `gguf-native verify`: checks the structure and the values of whole files. */
+import type { GgufError } from "../../index";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  type OpenModelOptions,
+  openModel,
+  shownPath,
+} from "../arguments/open-model";
+import { expectPositionals, parse } from "../arguments/parse";
+import { canDequantize } from "../arguments/select-tensors";
+import type { Command } from "../command";
+import type { Terminal } from "../output/terminal";
 import { counted, escapeText, humanCount } from "../output/text";
-import { canDequantize } from "../select";
 import type { NotFinite } from "../work/finite";
-import type { Source } from "../work/pieces";
-import { overParts } from "../work/statistics";
+import { valueTasks } from "../work/pieces";
+import { runTasks } from "../work/run-tasks";
 
-const HELP = `Usage: gguf-native verify FILE... [--json] [--no-splits]
+const HELP = `Usage: gguf-native verify FILE|URL... [options]
 
 Checks every rule of the format, that all tensor data is there, and that every
-weight is a finite number, on all cores. Exits with 1 where a file is broken or
-holds NaN or infinite weights. Tensors of types that cannot be turned into
-numbers are counted but not scanned.
+weight is a finite number. Exits with 1 where a file is broken or holds NaN or
+infinite weights. Tensors of types that cannot be turned into numbers are
+counted but not scanned. The whole file of a URL is fetched.
 
-  --json        the findings as JSON
-  --no-splits   one file of a split model alone
-
+  --json              the findings as JSON
+${MODEL_HELP}
 Examples:
   gguf-native verify model.gguf
   gguf-native verify models/*.gguf && echo all good
@@ -29,10 +36,10 @@ Examples:
 /** Something wrong with a file. */
 interface Finding {
   message: string;
-  /** Of a file that is broken: its error's code and the byte where the trouble is. */
+  /** Of a broken file: the code of its error and the byte where the problem is. */
   code?: string | undefined;
   offset?: number | undefined;
-  /** Of values: the tensor, and how many of them are no finite numbers. */
+  /** Of values: the tensor, and how many of them are not finite. */
   tensor?: string;
   nan?: number;
   infinite?: number;
@@ -48,29 +55,37 @@ interface Verdict {
   findings: Finding[];
 }
 
-async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...SPLIT_OPTIONS });
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...MODEL_OPTIONS });
+  const paths = expectPositionals(positionals, "FILE|URL...");
+  const options = modelOptions(values, paths);
   const verdicts: Verdict[] = [];
-  for (const path of expectPositionals(positionals, "FILE...")) {
-    const verdict = await verify({ path, splits: !values["no-splits"] });
+  for (const path of paths) {
+    const verdict = await verify(path, options, terminal);
     verdicts.push(verdict);
-    if (!values.json) report(verdict);
+    if (!values.json) report(verdict, terminal);
   }
-  if (values.json) printJson({ files: verdicts });
+  if (values.json) terminal.printJson({ files: verdicts });
   return verdicts.every(({ ok }) => ok) ? 0 : 1;
 }
 
 export const command: Command = { help: HELP, run };
 
-async function verify(source: Source): Promise<Verdict> {
-  const { path, splits } = source;
-  const verdict: Verdict = { path, ok: true, tensors: 0, values: 0, notScanned: [], findings: [] };
+async function verify(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Verdict> {
+  const verdict: Verdict = {
+    path: shownPath(path),
+    ok: true,
+    tensors: 0,
+    values: 0,
+    notScanned: [],
+    findings: [],
+  };
   try {
-    const file = openSync(path, { splits });
+    const model = await openModel(path, options);
     try {
-      await scan(file, source, verdict);
+      await findNotFinite(model, verdict, terminal);
     } finally {
-      file.close();
+      model.file.close();
     }
   } catch (error) {
     const { message, code, offset } = error as Partial<GgufError>;
@@ -81,29 +96,32 @@ async function verify(source: Source): Promise<Verdict> {
   return verdict;
 }
 
-/** Scans every tensor that can be. */
-async function scan(file: GgufFile, source: Source, verdict: Verdict): Promise<void> {
-  const all = Array.from(file.tensors.values());
+/** Scans every tensor that can be turned into numbers. */
+async function findNotFinite(model: OpenedModel, verdict: Verdict, terminal: Terminal): Promise<void> {
+  const all = Array.from(model.file.tensors.values());
   verdict.tensors = all.length;
   verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
-  const { path } = source;
+  const tasks = valueTasks(all.filter(canDequantize));
+  const results = await runTasks(terminal, "finite", undefined, [model], tasks);
   const found = new Map<string, NotFinite>();
-  await overParts<NotFinite>(path, "finite", source, all.filter(canDequantize), (part, { nan, infinite }) => {
-    verdict.values += part.end - part.start;
+  tasks.forEach(({ name, start, end }, i) => {
+    verdict.values += end - start;
+    const { nan, infinite } = results[i] as NotFinite;
     if (nan + infinite === 0) return;
-    const before = found.get(part.name) ?? { nan: 0, infinite: 0 };
-    found.set(part.name, { nan: before.nan + nan, infinite: before.infinite + infinite });
+    const before = found.get(name) ?? { nan: 0, infinite: 0 };
+    found.set(name, { nan: before.nan + nan, infinite: before.infinite + infinite });
   });
   for (const [tensor, { nan, infinite }] of found) {
-    const message = `${path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
+    const message = `${model.path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
     verdict.findings.push({ message, tensor, nan, infinite });
   }
 }
 
-function report({ path, ok, tensors, values, notScanned, findings }: Verdict): void {
-  for (const { message } of findings) complain(message);
+function report({ path, ok, tensors, values, notScanned, findings }: Verdict, terminal: Terminal): void {
+  for (const { message } of findings) terminal.complain(message);
   if (findings.some(({ code }) => code !== undefined)) return; // there is nothing to count
   const skipped = notScanned.length > 0 ? `, ${counted(notScanned.length, "tensor")} not scanned` : "";
   const checked = `${counted(tensors, "tensor")}, ${humanCount(values)} values${skipped}`;
-  print([`${ok ? good("ok ") : bad("bad")}  ${escapeText(path)}  ${checked}`]);
+  const mark = ok ? terminal.good("ok ") : terminal.bad("bad");
+  terminal.print([`${mark}  ${escapeText(path)}  ${checked}`]);
 }

@@ -1,7 +1,7 @@
 /** The safetensors format: the header's length as u64, the header as JSON, then the data of all tensors, back to back. */
-import type { DType, GgufTensorInfo } from "../../index";
+import type { DType, GgufModelTensor } from "../../index";
 
-/** Whom the header says the layout is for: libraries that load models want to know, and rows-first is PyTorch's. */
+/** Libraries that load models need to know whose layout it is: rows first is PyTorch's. */
 const METADATA = '"__metadata__":{"format":"pt"}';
 
 /**
@@ -9,10 +9,10 @@ const METADATA = '"__metadata__":{"format":"pt"}';
  * it last.
  * @throws Error for a tensor whose name the format keeps for itself
  */
-export function safetensorsHeader(dtype: DType, tensors: readonly GgufTensorInfo[]): Uint8Array {
+export function safetensorsHeader(dtype: DType, tensors: readonly GgufModelTensor[]): Uint8Array {
   const elementBytes = dtype === "f32" ? 4 : 2;
   let end = 0;
-  // Put together as text: a key such as "__proto__" is nothing special there.
+  // Joined as text: in an object, a key such as "__proto__" would be special.
   const members = tensors.map(({ name, shape, elementCount }) => {
     if (name === "__metadata__")
       throw new Error("safetensors files cannot hold a tensor named '__metadata__'");

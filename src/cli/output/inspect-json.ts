@@ -1,12 +1,9 @@
-/**
- * `gguf-native inspect --json`: everything the header says, and nothing lost on the way to JSON; see json.ts for how
- * values are written.
- */
-import { typeTotals, type View } from "../commands/inspect";
+/** `gguf-native inspect --json`: everything the header holds. json.ts says how values are written. */
+import { type InspectView, typeTotals } from "./inspect-view";
 import { metadataValueJson } from "./json";
 
 /** Writes one line per key and per tensor, so that memory stays bounded by the largest value. */
-export function writeJson(view: View, write: (text: string) => void): void {
+export function writeInspectJson(view: InspectView, write: (text: string) => void): void {
   const { path, file, sections } = view;
   write("{");
   let separator = "\n";

@@ -1,21 +1,21 @@
 /** What `gguf-native inspect` shows to people. */
 import { basename } from "node:path";
-import { typeTotals, type View } from "../commands/inspect";
+import { type InspectView, typeTotals } from "./inspect-view";
 import { metadataText } from "./metadata-text";
-import { heading, outputWidth } from "./terminal";
+import type { Terminal } from "./terminal";
 import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText, table } from "./text";
 
-export function report(view: View): string[] {
+/** The lines of the report. */
+export function inspectLines(view: InspectView, terminal: Terminal): string[] {
   const { sections } = view;
-  const width = outputWidth();
   const parts: string[][] = [];
-  if (sections.summary) parts.push(summary(view, width), typeMix(view, width));
-  if (sections.tensors) parts.push(tensorList(view, width));
-  if (sections.metadata) parts.push(metadataList(view, width));
+  if (sections.summary) parts.push(summary(view, terminal), typeMix(view, terminal));
+  if (sections.tensors) parts.push(tensorList(view, terminal));
+  if (sections.metadata) parts.push(metadataList(view, terminal));
   return parts.filter((part) => part.length > 0).flatMap((part, i) => (i === 0 ? part : ["", ...part]));
 }
 
-function summary({ file, path }: View, width: number): string[] {
+function summary({ file, path }: InspectView, terminal: Terminal): string[] {
   const { metadata, tensors } = file;
   const text = (key: string): string | undefined =>
     metadata.typeOf(key)?.type === "string" ? metadata.string(key) : undefined;
@@ -32,15 +32,16 @@ function summary({ file, path }: View, width: number): string[] {
   for (const tensor of tensors.values()) parameters += tensor.elementCount;
   rows.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
   const context = metadata.get(`${architecture}.context_length`);
-  if (typeof context === "number" || typeof context === "bigint")
+  if (typeof context === "number" || typeof context === "bigint") {
     rows.push(["context length", grouped(Number(context))]);
+  }
   return [
-    heading(escapeText(basename(path))),
-    ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
+    terminal.heading(escapeText(basename(path))),
+    ...table([{ title: "" }, { title: "", min: 20 }], rows, terminal.width),
   ];
 }
 
-function typeMix({ file }: View, width: number): string[] {
+function typeMix({ file }: InspectView, terminal: Terminal): string[] {
   const totals = typeTotals(file.tensors.values());
   if (totals.size === 0) return [];
   let allBytes = 0;
@@ -55,10 +56,10 @@ function typeMix({ file }: View, width: number): string[] {
   ]);
   const titles = ["tensors", "weights", "bytes", "bits/weight", "share"];
   const columns = [{ title: "type" }, ...titles.map((title) => ({ title, align: "right" as const }))];
-  return [heading("Types"), ...table(columns, rows, width)];
+  return [terminal.heading("Types"), ...table(columns, rows, terminal.width)];
 }
 
-function tensorList({ file, tensors }: View, width: number): string[] {
+function tensorList({ file, tensors }: InspectView, terminal: Terminal): string[] {
   const split = file.paths.length > 1;
   const columns = [
     { title: "name", min: 16 },
@@ -76,13 +77,13 @@ function tensorList({ file, tensors }: View, width: number): string[] {
     String(tensor.offset),
     ...(split ? [String(file.paths.indexOf(tensor.path ?? "") + 1)] : []),
   ]);
-  return section("Tensors", columns, rows, file.tensors.size, width);
+  return section("Tensors", columns, rows, file.tensors.size, terminal);
 }
 
-function metadataList({ file, keys }: View, width: number): string[] {
+function metadataList({ file, keys }: InspectView, terminal: Terminal): string[] {
   const rows = keys.map((key) => [escapeText(key), ...metadataText(file.metadata, key)]);
   const columns = [{ title: "key", min: 24 }, { title: "type" }, { title: "value", min: 12 }];
-  return section("Metadata", columns, rows, file.metadata.size, width);
+  return section("Metadata", columns, rows, file.metadata.size, terminal);
 }
 
 /** A table under its title; `total` is what there would be without a filter. */
@@ -91,8 +92,9 @@ function section(
   columns: readonly Column[],
   rows: readonly string[][],
   total: number,
-  width: number,
+  terminal: Terminal,
 ): string[] {
   const count = rows.length === total ? grouped(total) : `${grouped(rows.length)} of ${grouped(total)}`;
-  return [heading(`${title} (${count})`), ...(rows.length > 0 ? table(columns, rows, width) : [])];
+  const lines = rows.length > 0 ? table(columns, rows, terminal.width) : [];
+  return [terminal.heading(`${title} (${count})`), ...lines];
 }

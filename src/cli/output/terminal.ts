@@ -1,111 +1,102 @@
-/** What commands say, and where: width, emphasis, messages and progress. */
-import { writeFileSync } from "node:fs";
-import { Socket } from "node:net";
+/** What a command prints, and where: width, emphasis, messages, progress. */
 import { exactJson } from "./json";
+import { Progress } from "./progress";
 import { escapeJson, escapeText } from "./text";
 
-const STDOUT = 1;
+/** A stream that a command writes text to. */
+export interface TextStream {
+  write(text: string): unknown;
+  /** Whether it is a terminal. */
+  readonly isTTY?: boolean | undefined;
+  /** The width of that terminal. */
+  readonly columns?: number | undefined;
+}
+
+/** Everything that printing depends on. */
+export interface Streams {
+  readonly stdout: TextStream;
+  readonly stderr: TextStream;
+  /** Environment variables: COLUMNS, NO_COLOR, TERM. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
 
 /** The least that tables are made for. */
 const LEAST_COLUMNS = 40;
 
-/** Columns to write to: the terminal's, COLUMNS, or 80 where neither is known. */
-export function outputWidth(): number {
-  const columns = process.stdout.isTTY ? process.stdout.columns : Number(process.env.COLUMNS);
-  return Number.isInteger(columns) && columns > 0 ? Math.max(LEAST_COLUMNS, columns) : 80;
-}
+/** Emphasis: the codes that turn it on and off. */
+const BOLD = [1, 22] as const;
+const GREEN = [32, 39] as const;
+const RED = [31, 39] as const;
 
-function emphasis(on: number, off: number): (text: string) => string {
-  return (text) => {
-    const plain = !process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === "dumb";
-    return plain ? text : `\x1b[${on}m${text}\x1b[${off}m`;
-  };
-}
+/** The terminal of a command, or whatever its streams lead to. */
+export class Terminal {
+  readonly #streams: Streams;
 
-/** Bold, green and red, where standard output is a terminal that wants it. */
-export const heading = emphasis(1, 22);
-export const good = emphasis(32, 39);
-export const bad = emphasis(31, 39);
-
-/** Prints lines; where there are none, nothing. */
-export function print(lines: readonly string[]): void {
-  write(lines.map((line) => `${line}\n`).join(""));
-}
-
-/** Prints a value as JSON that loses nothing. */
-export function printJson(value: unknown): void {
-  printJsonText(`${exactJson(value, 2)}\n`);
-}
-
-/** Prints JSON, or a piece of it, with what could move a terminal escaped. */
-export function printJsonText(json: string): void {
-  write(escapeJson(json));
-}
-
-/** For a file, Node's own stream takes a disk that had room for a part of the text for one that took all of it. */
-function write(text: string): void {
-  if (process.stdout instanceof Socket) process.stdout.write(text);
-  else writeFileSync(STDOUT, Buffer.from(text));
-}
-
-/** Says on standard error what is wrong, in one line. */
-export function complain(message: string): void {
-  process.stderr.write(`gguf-native: ${escapeText(message)}\n`);
-}
-
-/** Milliseconds between two updates of a progress line. */
-const UPDATE = 100;
-
-/** A line on standard error that says how far a command has got, where that is a terminal; gone once it is done. */
-export class Progress {
-  readonly #label: string;
-  readonly #shown = process.stderr.isTTY && process.env.TERM !== "dumb";
-  readonly #begin = performance.now();
-  #last = 0;
-  #done = 0;
-  #total: number;
-
-  /** @param total how much there is to do, in bytes or in steps */
-  constructor(label: string, total: number) {
-    this.#label = escapeText(label);
-    this.#total = total;
+  constructor(streams: Streams) {
+    this.#streams = streams;
   }
 
-  /** So much more is done. */
-  advance(amount: number): void {
-    this.update(this.#done + amount, this.#total);
+  /** Columns to write to: the terminal's, COLUMNS, or 80 where neither is known. */
+  get width(): number {
+    const { stdout, env } = this.#streams;
+    const columns = stdout.isTTY ? stdout.columns : Number(env.COLUMNS);
+    const isKnown = columns !== undefined && Number.isInteger(columns) && columns > 0;
+    return isKnown ? Math.max(LEAST_COLUMNS, columns) : 80;
   }
 
-  /** So much is done, of so much. */
-  update(done: number, total: number): void {
-    this.#done = done;
-    this.#total = total;
-    const now = performance.now();
-    if (!this.#shown || now - this.#last < UPDATE) return;
-    this.#last = now;
-    const percent = Math.floor((done / Math.max(total, 1)) * 100);
-    const left = Math.ceil(((now - this.#begin) / 1000 / Math.max(done, 1)) * (total - done));
-    const columns = process.stderr.columns || 80;
-    const end = `  ${percent} %  ${left} s left`;
-    process.stderr.write(`\r\x1b[K${this.#label.slice(0, Math.max(0, columns - end.length - 1))}${end}`);
+  /** Bold, green and red text, where standard output is a terminal and NO_COLOR is not set. */
+  heading(text: string): string {
+    return this.#emphasized(text, BOLD);
+  }
+  good(text: string): string {
+    return this.#emphasized(text, GREEN);
+  }
+  bad(text: string): string {
+    return this.#emphasized(text, RED);
   }
 
-  /** Removes the line. */
-  end(): void {
-    if (this.#shown && this.#last > 0) process.stderr.write("\r\x1b[K");
+  #emphasized(text: string, [on, off]: readonly [number, number]): string {
+    const { stdout, env } = this.#streams;
+    const isPlain = !stdout.isTTY || env.NO_COLOR || env.TERM === "dumb";
+    return isPlain ? text : `\x1b[${on}m${text}\x1b[${off}m`;
   }
-}
 
-/** Runs `work` under a progress line. */
-export async function withProgress<T>(
-  label: string,
-  total: number,
-  work: (progress: Progress) => Promise<T>,
-): Promise<T> {
-  const progress = new Progress(label, total);
-  try {
-    return await work(progress);
-  } finally {
-    progress.end();
+  /** Prints lines (already escaped); where there are none, nothing. */
+  print(lines: readonly string[]): void {
+    this.printText(lines.map((line) => `${line}\n`).join(""));
+  }
+
+  /** Prints text (already escaped) as it is. */
+  printText(text: string): void {
+    this.#streams.stdout.write(text);
+  }
+
+  /** Prints a value as JSON that loses nothing. */
+  printJson(value: unknown): void {
+    this.printJsonText(`${exactJson(value, 2)}\n`);
+  }
+
+  /** Prints JSON, or a piece of it. What could move a terminal is escaped. */
+  printJsonText(json: string): void {
+    this.printText(escapeJson(json));
+  }
+
+  /** Says on standard error what is wrong, in one line. */
+  complain(message: string): void {
+    this.#streams.stderr.write(`gguf-native: ${escapeText(message)}\n`);
+  }
+
+  /**
+   * Runs `work` under a progress line.
+   * @param total how much there is to do, in bytes or in steps; 0 where it is not known yet
+   */
+  async withProgress<T>(label: string, total: number, work: (progress: Progress) => Promise<T>): Promise<T> {
+    const { stderr, env } = this.#streams;
+    const progress = new Progress(label, total, stderr.isTTY && env.TERM !== "dumb" ? stderr : undefined);
+    try {
+      return await work(progress);
+    } finally {
+      progress.end();
+    }
   }
 }

@@ -1,12 +1,16 @@
-/** Work: how far the values of a part of a tensor are from those in another file. */
-import { type GgmlType, type GgufTensor, ggmlTypes, openSync } from "../../index";
-import { type Part, partReader } from "./pieces";
+/** Work: how far the values of a tensor in one model are from those in another. */
+import type { Work } from "./pieces";
+
+export interface ComparisonSetup {
+  /** The tensors that both models store in the same type and byte order: the same bytes are the same values. */
+  sameEncoding: ReadonlySet<string>;
+}
 
 export interface Comparison {
   elements: number;
   /** Whether even the stored bytes are the same. */
   identical: boolean;
-  /** Values that are not the same number: 0 and -0 are, NaN and NaN are. */
+  /** Values that differ; 0 and -0 are the same, and so are NaN and NaN. */
   different: number;
   /** Values that are a NaN or an infinity in one file and something else in the other: they have no error. */
   incomparable: number;
@@ -18,8 +22,15 @@ export interface Comparison {
 }
 
 export function emptyComparison(): Comparison {
-  const counts = { elements: 0, different: 0, incomparable: 0 };
-  return { ...counts, identical: true, maxError: 0, sumError: 0, sumSquares: 0 };
+  return {
+    elements: 0,
+    identical: true,
+    different: 0,
+    incomparable: 0,
+    maxError: 0,
+    sumError: 0,
+    sumSquares: 0,
+  };
 }
 
 /** Adds one comparison to another. */
@@ -33,27 +44,20 @@ export function mergeComparison(total: Comparison, part: Comparison): void {
   total.sumSquares += part.sumSquares;
 }
 
-export function prepare(paths: readonly [string, string]): (part: Part) => Comparison {
-  const a = openSync(paths[0]);
-  const b = openSync(paths[1]);
-  const read = partReader(a, b);
-  return (part) => {
+export function compare({ sameEncoding }: ComparisonSetup): Work<Comparison> {
+  return async (pieces, { name }) => {
     const total = emptyComparison();
-    total.elements = part.end - part.start;
-    if (a.byteOrder === b.byteOrder && sameBytes(a.tensor(part.name), b.tensor(part.name), part))
-      return total;
-    total.identical = false;
-    read(part, (x, y) => add(total, x as Float32Array, y as Float32Array));
+    for await (const piece of pieces) {
+      total.elements += piece.elements;
+      if (sameEncoding.has(name)) {
+        const [a, b] = piece.bytes() as [Uint8Array, Uint8Array];
+        if (Buffer.compare(a, b) === 0) continue;
+      }
+      total.identical = false;
+      await piece.values((a, b) => add(total, a as Float32Array, b as Float32Array));
+    }
     return total;
   };
-}
-
-/** Whether a part is stored in the same type and the same bytes. */
-function sameBytes(a: GgufTensor, b: GgufTensor, { start, end }: Part): boolean {
-  if (a.type !== b.type) return false;
-  const { blockSize, typeSize } = ggmlTypes[a.type as GgmlType];
-  const [from, to] = [start, end].map((element) => (element / blockSize) * typeSize);
-  return Buffer.compare(a.bytes().subarray(from, to), b.bytes().subarray(from, to)) === 0;
 }
 
 function add(total: Comparison, a: Float32Array, b: Float32Array): void {

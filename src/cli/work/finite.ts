@@ -1,26 +1,26 @@
-/** Work: how many values of a part of a tensor are no finite numbers. */
-import { openSync } from "../../index";
-import { type Part, partReader, type Source } from "./pieces";
+/** Work: how many values are not finite. */
+import type { Work } from "./pieces";
 
 export interface NotFinite {
   nan: number;
   infinite: number;
 }
 
-export function prepare({ path, splits }: Source): (part: Part) => NotFinite {
-  const read = partReader(openSync(path, { splits }));
-  return (part) => {
+export function finite(): Work<NotFinite> {
+  return async (pieces) => {
     const total = { nan: 0, infinite: 0 };
-    read(part, (values = new Float32Array()) => {
-      if (!allFinite(values)) count(total, values);
-    });
+    for await (const piece of pieces) {
+      await piece.values((values = new Float32Array()) => {
+        if (!allFinite(values)) count(total, values);
+      });
+    }
     return total;
   };
 }
 
 /**
- * Whether all values are finite. A value less itself is 0, but NaN where it is not finite, and a sum with a NaN in it is
- * NaN. Four sums, since each addition waits for the one before it: several times as fast as a test for each value.
+ * Whether all values are finite. A value minus itself is 0, or NaN where it is not finite, and a sum with a NaN in it is
+ * NaN. Each addition waits for the one before it, so there are four sums: several times as fast as a test per value.
  */
 function allFinite(values: Float32Array): boolean {
   const whole = values.length - (values.length % 4);

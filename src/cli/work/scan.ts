@@ -1,6 +1,5 @@
-/** Work: what the values of a part of a tensor amount to. */
-import { openSync } from "../../index";
-import { type Part, partReader, type Source } from "./pieces";
+/** Work: how many values there are of each kind, their range and their sum. */
+import type { Work } from "./pieces";
 
 export interface Scan {
   elements: number;
@@ -16,19 +15,24 @@ export interface Scan {
   sum: number;
 }
 
-export function prepare({ path, splits }: Source): (part: Part) => Scan {
-  const read = partReader(openSync(path, { splits, partial: true }));
-  return (part) => {
+export function scan(): Work<Scan> {
+  return async (pieces) => {
     const total = emptyScan();
-    read(part, (values) => add(total, values as Float32Array));
+    for await (const piece of pieces) await piece.values((values) => add(total, values as Float32Array));
     return total;
   };
 }
 
 export function emptyScan(): Scan {
   return {
-    ...{ elements: 0, nan: 0, positiveInfinity: 0, negativeInfinity: 0, zeros: 0 },
-    ...{ min: Infinity, max: -Infinity, sum: 0 },
+    elements: 0,
+    nan: 0,
+    positiveInfinity: 0,
+    negativeInfinity: 0,
+    zeros: 0,
+    min: Infinity,
+    max: -Infinity,
+    sum: 0,
   };
 }
 
@@ -48,7 +52,7 @@ function add(total: Scan, values: Float32Array): void {
   let { min, max, sum, zeros } = total;
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number;
-    // Infinity - Infinity and NaN - NaN are NaN: one test for whatever is not finite.
+    // Infinity - Infinity and NaN - NaN are NaN: one test for everything that is not finite.
     if (value - value !== 0) {
       if (value === Infinity) total.positiveInfinity++;
       else if (value === -Infinity) total.negativeInfinity++;
@@ -61,9 +65,19 @@ function add(total: Scan, values: Float32Array): void {
     sum += value;
   }
   total.elements += values.length;
-  // Zero without its sign: which of two zeros came first says nothing.
+  // Adding 0 takes the sign from a zero: it depends on which of two zeros came first.
   total.min = min + 0;
   total.max = max + 0;
   total.sum = sum;
   total.zeros = zeros;
+}
+
+/** How many values are finite. */
+export function finiteCount({ elements, nan, positiveInfinity, negativeInfinity }: Scan): number {
+  return elements - nan - positiveInfinity - negativeInfinity;
+}
+
+/** The mean of the finite values; NaN where no value is finite. */
+export function meanOf(scan: Scan): number {
+  return scan.sum / finiteCount(scan);
 }

@@ -1,23 +1,18 @@
-/** A thread of spread.ts: prepares itself once, then answers every message, a task, with its result. */
+/** A thread of run-tasks.ts: prepares itself once, then answers every message, a task, with its result. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import type { Answer, WorkModule } from "./spread";
+import { type Answer, mappedWork, type ThreadSetup } from "./mapped-work";
+import type { Task } from "./pieces";
 
-const { name, setup } = workerData as { name: string; setup: unknown };
 const port = parentPort as MessagePort;
+const { work } = mappedWork(workerData as ThreadSetup);
 
-async function main(): Promise<void> {
-  const module = (await import(`./${name}.js`)) as WorkModule<unknown, unknown>;
-  const work = module.prepare(setup);
-  port.on("message", (task: unknown) => port.postMessage(answer(work, task)));
-}
-
-function answer(work: (task: unknown) => unknown, task: unknown): Answer<unknown> {
+async function answer(task: Task): Promise<Answer> {
   try {
-    return { result: work(task) };
+    return { result: await work(task) };
   } catch (error) {
     const { message, code } = error as Error & { code?: string };
     return { error: { message, code } };
   }
 }
 
-void main();
+port.on("message", async (task: Task) => port.postMessage(await answer(task)));

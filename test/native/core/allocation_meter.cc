@@ -4,11 +4,28 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GGUF_THREAD_SANITIZER
+#endif
+#endif
+
 namespace {
 
 std::atomic<size_t> g_allocated_bytes{0};
 
 }  // namespace
+
+#ifdef GGUF_THREAD_SANITIZER
+
+// It defines new and delete itself, and calls this.
+extern "C" __attribute__((no_sanitize("thread"))) void __sanitizer_malloc_hook(const volatile void*,
+                                                                               size_t n_bytes) {
+  __atomic_fetch_add(reinterpret_cast<size_t*>(&g_allocated_bytes), n_bytes, __ATOMIC_RELAXED);
+}
+extern "C" void __sanitizer_free_hook(const volatile void*) {}
+
+#else
 
 // The other forms of new and delete call these.
 void* operator new(size_t n_bytes) {
@@ -22,6 +39,8 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, size_t) noexcept {
   std::free(memory);
 }
+
+#endif
 
 namespace gguf::test {
 

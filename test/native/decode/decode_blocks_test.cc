@@ -25,13 +25,11 @@ TEST(DecodeBlocks, EqualsDequantizeWhereverTheBlocksAre) {
     const auto blocks = random_blocks(format, n_blocks, format.id);
     const BlockFile stored(blocks);
     const auto mapped = stored.open(Access::kMap), read = stored.open(Access::kRead);
-    for (const Out out : kOuts) {
-      const BlockSelection selection = select_all(format, out, n_blocks);
-      const auto expected = plain_result(selection, blocks.data());
-      ASSERT_EQ(decode(in_memory(blocks), selection), expected) << format.name;
-      ASSERT_EQ(decode(BlockFile::source(*mapped), selection), expected) << format.name;
-      ASSERT_EQ(decode(BlockFile::source(*read), selection), expected) << format.name;
-    }
+    const BlockSelection selection = select_all(format, kOuts[format.index % 3], n_blocks);
+    const auto expected = plain_result(selection, blocks.data());
+    ASSERT_EQ(decode(in_memory(blocks), selection), expected) << format.name;
+    ASSERT_EQ(decode(BlockFile::source(*mapped), selection), expected) << format.name;
+    ASSERT_EQ(decode(BlockFile::source(*read), selection), expected) << format.name;
   }
 }
 

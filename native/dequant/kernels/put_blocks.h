@@ -1,0 +1,57 @@
+// The loop around every kernel: over groups, reading ahead, completing the last group. It is the same for
+// every format and every sink.
+#pragma once
+
+#include "dequant/kernels/kernel.h"
+
+namespace gguf {
+namespace {
+
+/** Copies the last blocks to `group` and adds zeros. A call of its own, so that it does not weigh on the
+ * loop. */
+GGUF_NOINLINE inline void complete_group(void* group, size_t group_bytes, const void* blocks,
+                                         size_t n_bytes) {
+  std::memcpy(group, blocks, n_bytes);
+  std::memset(static_cast<uint8_t*>(group) + n_bytes, 0, group_bytes - n_bytes);
+}
+
+/** A whole group of blocks: at `b`, unless the n_blocks blocks there are fewer, then in `completed`. */
+template <class Block>
+GGUF_INLINE const Block* whole_group(const Block* b, uint64_t n_blocks, Block (&completed)[kGroup<Block>]) {
+  if (n_blocks >= kGroup<Block>) return b;
+  complete_group(completed, sizeof completed, b, static_cast<size_t>(n_blocks) * sizeof(Block));
+  return completed;
+}
+
+/**
+ * Hands the numbers of n_blocks blocks to a sink. The last group is completed with blocks of zeros, whose
+ * numbers the sink gets as well: so neither a kernel nor a sink handles less than a group.
+ */
+template <class Block, class Sink>
+GGUF_INLINE void put_blocks(const Block* b, uint64_t n_blocks, Sink& sink) {
+  constexpr int kBlocks = kGroup<Block>;
+  if (n_blocks == 0) return;
+  Block completed[kBlocks];
+  Ahead<Block> ahead[2];
+  int turn = 0;
+  b = whole_group(b, n_blocks, completed);
+  ahead[turn].read(b);
+  for (;;) {
+    const Block* next = b + kBlocks;
+    const bool is_last = n_blocks <= kBlocks;
+    if (!is_last) {
+      next = whole_group(b + kBlocks, n_blocks - kBlocks, completed);
+      ahead[turn ^ 1].read(next);
+    }
+    if (n_blocks < kBlocks) sink.short_group();
+    dequantize(b, ahead[turn], sink);
+    if (is_last) return;
+    sink.next_group(kBlocks * Block::kElements);
+    turn ^= 1;
+    b = next;
+    n_blocks -= kBlocks;
+  }
+}
+
+}  // namespace
+}  // namespace gguf

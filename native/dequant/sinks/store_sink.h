@@ -1,0 +1,37 @@
+// The sink that stores numbers.
+#pragma once
+
+#include "dequant/kernels/put_blocks.h"
+
+namespace gguf {
+namespace {
+
+/** Writes binary32 numbers in one of the two ways; those of a completed group to `aside`. */
+template <Store kStore>
+struct StoreSink {
+  float* y;
+  float* aside;
+
+  GGUF_INLINE void put(int at, const simd::Floats16& a, const simd::Floats16& b) {
+    simd::store<Out::kFloat32, kStore>(y + at, a, b);
+  }
+  GGUF_INLINE void next_group(int n_numbers) { y += n_numbers; }
+  GGUF_INLINE void short_group() { y = aside; }
+};
+
+/** Dequantizes blocks to binary32: a Kernel of kernel_table.h. */
+template <class Block, Store kStore>
+void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
+  constexpr uint64_t kBlocks = kGroup<Block>;
+  alignas(64) float aside[kBlocks * Block::kElements];
+  StoreSink<kStore> sink{dst, aside};
+  put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
+  const uint64_t n_last = n_blocks % kBlocks;
+  if (n_last > 0) {
+    std::memcpy(dst + (n_blocks - n_last) * Block::kElements, aside,
+                static_cast<size_t>(n_last) * Block::kElements * sizeof(float));
+  }
+}
+
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,126 @@
+/** Opens the models that arguments name: files on this machine, and URLs. */
+import { SPLIT_COUNT } from "../../file/splits";
+import { GgufError, type GgufModel, type GgufModelTensor, openRemote, openSync } from "../../index";
+import { publicUrl } from "../../source/http";
+import { UsageError } from "./parse";
+
+/** Options of every command that reads models. */
+export const MODEL_OPTIONS = {
+  "no-splits": { type: "boolean" },
+  header: { type: "string", short: "H", multiple: true },
+} as const;
+
+/** What their help says about these options. */
+export const MODEL_HELP = `  --no-splits         one file of a split model alone
+  -H, --header TEXT   sent with requests for a URL, such as
+                      'Authorization: Bearer ...'; more than once for more
+`;
+
+/** How to open models. */
+export interface OpenModelOptions {
+  /** Whether all files of a split model are opened, or the named one alone. */
+  readonly splits: boolean;
+  /** Sent with every request. */
+  readonly headers: [name: string, value: string][];
+}
+
+/** A model that a command opened. */
+export interface OpenedModel {
+  readonly file: GgufModel<GgufModelTensor>;
+  /** The file or URL as it may be shown. */
+  readonly path: string;
+  /** What worker threads open for themselves; undefined for a model on a server. */
+  readonly local: LocalModel | undefined;
+}
+
+/** A model on this machine. */
+export interface LocalModel {
+  readonly path: string;
+  readonly splits: boolean;
+}
+
+/**
+ * What the values of {@link MODEL_OPTIONS} say.
+ * @param paths the files and URLs that the command reads
+ */
+export function modelOptions(
+  values: { "no-splits"?: boolean | undefined; header?: readonly string[] | undefined },
+  paths: readonly string[],
+): OpenModelOptions {
+  const headers = (values.header ?? []).map(checkHeader);
+  if (headers.length > 0 && !paths.some(isUrl)) throw new UsageError("--header is for URLs");
+  return { splits: !values["no-splits"], headers };
+}
+
+function checkHeader(header: string): [name: string, value: string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*?)\s*$/.exec(header) ?? [];
+  // What a header holds may be a secret: it is not repeated.
+  if (name === undefined || value === undefined) throw new UsageError("--header must be 'Name: value'");
+  return [name, value];
+}
+
+export function isUrl(path: string): boolean {
+  return /^https?:\/\//i.test(path);
+}
+
+/** The part of a path or URL that may be shown: a query may hold a signature. */
+export function shownPath(path: string): string {
+  return isUrl(path) ? publicUrl(new URL(path)) : path;
+}
+
+/**
+ * Opens a file or a URL.
+ * @param partial accept a file whose tensor data is cut off
+ */
+export async function openModel(
+  path: string,
+  options: OpenModelOptions,
+  partial = false,
+): Promise<OpenedModel> {
+  const { splits } = options;
+  const local = isUrl(path) ? undefined : { path, splits };
+  try {
+    return { file: await open(path, options, partial), path: shownPath(path), local };
+  } catch (error) {
+    if (splits && (await opensAlone(path, options, error))) {
+      (error as Error).message += "; --no-splits takes this file alone";
+    }
+    throw error;
+  }
+}
+
+/** Opens a model even where its tensor data is cut off: `cutOff` is the error that says so. */
+export async function openPartialModel(
+  path: string,
+  options: OpenModelOptions,
+): Promise<{ model: OpenedModel; cutOff?: GgufError }> {
+  try {
+    return { model: await openModel(path, options) };
+  } catch (error) {
+    if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
+    return { model: await openModel(path, options, true), cutOff: error };
+  }
+}
+
+async function open(
+  path: string,
+  { splits, headers }: OpenModelOptions,
+  partial: boolean,
+): Promise<GgufModel<GgufModelTensor>> {
+  if (!isUrl(path)) return openSync(path, { partial, splits });
+  return openRemote(path, { partial, splits, headers });
+}
+
+/** Whether `error` is about the other files of a split model, and this one can be opened without them. */
+async function opensAlone(path: string, options: OpenModelOptions, error: unknown): Promise<boolean> {
+  const { code } = error as { code?: unknown };
+  if (code !== "ERR_GGUF_OPEN" && code !== "ERR_GGUF_INVALID") return false;
+  try {
+    const file = await open(path, { ...options, splits: false }, true);
+    const isShard = file.metadata.has(SPLIT_COUNT);
+    file.close();
+    return isShard;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,98 @@
+/** Parses and checks the arguments of commands. */
+import { type ParseArgsConfig, parseArgs } from "node:util";
+
+/** Wrong usage: exit code 2. */
+export class UsageError extends Error {}
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+type Parsed<O extends Options> = ReturnType<
+  typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
+>;
+
+/** Parses the arguments of one command; every command has --help. */
+export function parse<const O extends Options>(args: readonly string[], options: O): Parsed<O> {
+  try {
+    const all = { ...options, help: { type: "boolean", short: "h" } } as const;
+    return parseArgs({ args: [...args], options: all, allowPositionals: true, strict: true }) as Parsed<O>;
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
+    const what = (text.split(/[.\n] ?(?=To specify|Did you)/)[0] ?? text).replace(/\.$/, "");
+    const isUnknown = (error as NodeJS.ErrnoException).code === "ERR_PARSE_ARGS_UNKNOWN_OPTION";
+    throw new UsageError(
+      isUnknown ? `${what}; an argument that begins with a dash goes last, after --` : what,
+    );
+  }
+}
+
+type Positionals<N extends readonly string[]> = N extends readonly [
+  infer First extends string,
+  ...infer Rest extends readonly string[],
+]
+  ? First extends `${string}...${string}`
+    ? string[]
+    : [First extends `[${string}` ? string | undefined : string, ...Positionals<Rest>]
+  : [];
+
+/**
+ * Checks the number of positional arguments against their names and returns them. A name in brackets may be absent, a
+ * last name ending in "..." repeats. What is called FILE, rather than FILE|URL, must be on this machine.
+ */
+export function expectPositionals<const N extends readonly string[]>(
+  positionals: readonly string[],
+  ...names: N
+): Positionals<N> {
+  const needed = names.filter((name) => !name.startsWith("["));
+  if (positionals.length < needed.length) throw new UsageError(`missing ${needed[positionals.length]}`);
+  const repeats = names.at(-1)?.includes("...");
+  if (!repeats && positionals.length > names.length) {
+    throw new UsageError(`unexpected argument '${positionals[names.length]}'`);
+  }
+  positionals.forEach((value, i) => {
+    if (
+      /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
+      /^https?:/i.test(value)
+    ) {
+      throw new UsageError(`this command reads files on this machine only: download '${value}' first`);
+    }
+  });
+  return positionals as readonly string[] as Positionals<N>;
+}
+
+/** The value of an option that takes one of a few words. */
+export function oneOf<const W extends string>(
+  option: string,
+  value: string | undefined,
+  words: readonly W[],
+): W | undefined {
+  if (value === undefined || (words as readonly string[]).includes(value)) return value as W | undefined;
+  throw new UsageError(`${option} must be ${listed(words)}, not '${value}'`);
+}
+
+/** The value of an option that takes a whole number. */
+export function wholeNumber(
+  option: string,
+  value: string | undefined,
+  min: number,
+  max: number,
+): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= min && number <= max) return number;
+  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${value}'`);
+}
+
+/** The value of an option that takes a number of bytes: 4096, 512K, 4G. */
+export function byteCount(option: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/i.exec(value);
+  const [, number, unit = ""] = match ?? [];
+  const bytes = Math.floor(Number(number) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " "));
+  if (bytes >= 1 && Number.isSafeInteger(bytes)) return bytes;
+  throw new UsageError(`${option} must be a number of bytes such as 500M or 4G, not '${value}'`);
+}
+
+/** "a, b or c" */
+function listed(words: readonly string[]): string {
+  return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}

@@ -1,0 +1,14 @@
+/** What a command is. */
+import type { Terminal } from "./output/terminal";
+
+/** A command of the command line, one per file of commands/. */
+export interface Command {
+  /** What `--help` prints. */
+  readonly help: string;
+  /**
+   * Runs the command on the arguments after its name.
+   * @returns the exit code: 0, or 1 where the file is bad or `diff` found a difference
+   * @throws UsageError for wrong arguments; any other error where the command cannot go on
+   */
+  run(args: readonly string[], terminal: Terminal): Promise<number>;
+}

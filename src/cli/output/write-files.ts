@@ -1,0 +1,106 @@
+/** Writes files under a progress line, and leaves nothing incomplete behind when a command is interrupted. */
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { Socket } from "node:net";
+import { dirname, resolve } from "node:path";
+import { type Destination, destinationOf } from "../../writer/destination";
+import { type Output, type WriteOptions, writeOutputs } from "../../writer/output-file";
+import type { Terminal } from "./terminal";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end
+ * the process does so once `work` has stopped; a second one does at once.
+ */
+export async function interruptible<T>(
+  terminal: Terminal,
+  label: string,
+  work: (options: Required<Pick<WriteOptions, "signal" | "onProgress">>) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  let received: NodeJS.Signals | undefined;
+  const interrupt = (signal: NodeJS.Signals): void => {
+    received = signal;
+    controller.abort();
+  };
+  for (const signal of SIGNALS) process.once(signal, interrupt);
+  try {
+    return await terminal.withProgress(label, 0, (progress) => {
+      const onProgress = (done: number, total: number): void => progress.update(done, total);
+      return work({ signal: controller.signal, onProgress });
+    });
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, interrupt);
+    if (received !== undefined) process.kill(process.pid, received);
+  }
+}
+
+/**
+ * Writes files, all or none. A path that is not of a regular file, such as a pipe, and one that is a name of a
+ * descriptor, such as /dev/stdout, is written to directly; a reader that stops reading is no error.
+ *
+ * @param folder made where it is missing, and removed again where writing fails
+ * @returns whether they are files: false where something was written to directly
+ */
+export async function writeFiles(
+  terminal: Terminal,
+  label: string,
+  outputs: readonly Output[],
+  folder?: string,
+): Promise<boolean> {
+  const [first] = outputs;
+  if (first !== undefined && outputs.length === 1 && folder === undefined) {
+    const destination = await destinationOf(first.path);
+    if (!destination.isReplaced && !destination.existing?.isDirectory()) {
+      // There is nothing to clean up, so signals end the process at once, however long a pipe waits for its reader.
+      await writeDirectly(destination, first.chunks).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "EPIPE") throw error;
+      });
+      return false;
+    }
+  }
+  await interruptible(terminal, label, async ({ signal, onProgress }) => {
+    const made = folder === undefined ? undefined : mkdirSync(folder, { recursive: true });
+    try {
+      await writeOutputs(outputs, signal, onProgress);
+    } catch (error) {
+      if (folder !== undefined && made !== undefined) removeFolders(folder, made);
+      throw error;
+    }
+  });
+  return true;
+}
+
+/** Removes `last` and the folders that it is in, up to `first`, while they are empty. */
+function removeFolders(last: string, first: string): void {
+  const end = resolve(first);
+  try {
+    for (let folder = resolve(last); ; folder = dirname(folder)) {
+      rmdirSync(folder);
+      if (folder === end) return;
+    }
+  } catch {
+    // Another program has put something there.
+  }
+}
+
+/** Writes to a descriptor at its present position; any other path is opened. */
+async function writeDirectly(
+  { path, descriptor, existing }: Destination,
+  chunks: Output["chunks"],
+): Promise<void> {
+  const stream = descriptor === 1 ? process.stdout : descriptor === 2 ? process.stderr : undefined;
+  if (stream instanceof Socket) {
+    // Node has made the descriptor non-blocking: only its stream waits while a pipe is full.
+    for await (const chunk of chunks) {
+      await new Promise<void>((done, fail) => {
+        stream.write(chunk, (error) => (error ? fail(error) : done()));
+      });
+    }
+  } else if (descriptor !== undefined && existing?.isFile()) {
+    for await (const chunk of chunks) writeFileSync(descriptor, chunk);
+  } else {
+    await writeFile(path, chunks);
+  }
+}

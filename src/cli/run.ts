@@ -1,0 +1,82 @@
+/** Runs a command line: finds the command, and turns errors into a message and an exit code. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { UsageError } from "./arguments/parse";
+import type { Command } from "./command";
+import type { Terminal } from "./output/terminal";
+
+const HELP = `Usage: gguf-native COMMAND ...
+
+  inspect FILE              what a GGUF file holds: summary, tensors, metadata
+  dequantize FILE TENSOR... tensors as numbers: .npy, .safetensors, .bin
+  stats FILE TENSOR...      minimum, maximum, mean, deviation, histogram
+  verify FILE...            check structure and values of whole files
+  hash FILE...              SHA-256 of tensors and of the whole model
+  diff A B                  in what two models differ, and by how much
+  bench [FILE]              how fast this machine dequantizes
+  set FILE KEY VALUE        change, add or remove metadata
+  split FILE [PREFIX]       one model in several files
+  merge FILE OUT            a split model in one file
+
+The first six read URLs, too.
+
+  gguf-native COMMAND --help   options and examples of a command
+  gguf-native --version
+
+Exit codes: 0 good, 1 the file is bad (diff: they differ), 2 wrong usage.
+`;
+
+// Loaded when they are needed: --help and --version work without the addon.
+const commands: Record<string, () => Promise<{ command: Command }>> = {
+  inspect: () => import("./commands/inspect.js"),
+  dequantize: () => import("./commands/dequantize.js"),
+  stats: () => import("./commands/stats.js"),
+  verify: () => import("./commands/verify.js"),
+  hash: () => import("./commands/hash.js"),
+  diff: () => import("./commands/diff.js"),
+  bench: () => import("./commands/bench.js"),
+  set: () => import("./commands/set.js"),
+  split: () => import("./commands/split.js"),
+  merge: () => import("./commands/merge.js"),
+};
+
+/**
+ * Runs the command that `args` name. Nothing is thrown: an error is one line on the terminal.
+ * @param args what follows `gguf-native`
+ * @returns the exit code: 0 good, 1 the file is bad, 2 wrong usage
+ */
+export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    return await dispatch(args, terminal);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const isUsage = error instanceof UsageError;
+    terminal.complain(`${message}${isUsage ? " (see gguf-native --help)" : ""}`);
+    return isUsage ? 2 : 1;
+  }
+}
+
+async function dispatch([name, ...args]: readonly string[], terminal: Terminal): Promise<number> {
+  if (name === "--version" || name === "-v") {
+    const manifest = readFileSync(join(__dirname, "..", "..", "package.json"), "utf8");
+    terminal.print([(JSON.parse(manifest) as { version: string }).version]);
+    return 0;
+  }
+  if (name === "--help" || name === "-h" || name === "help") {
+    terminal.printText(HELP);
+    return 0;
+  }
+  if (name === undefined) throw new UsageError("missing COMMAND");
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (load === undefined) {
+    const hint = name.endsWith(".gguf") ? `; did you mean 'gguf-native inspect ${name}'?` : "";
+    throw new UsageError(`unknown ${name.startsWith("-") ? "option" : "command"} '${name}'${hint}`);
+  }
+  const { command } = await load();
+  const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  if (options.includes("--help") || options.includes("-h")) {
+    terminal.printText(command.help);
+    return 0;
+  }
+  return command.run(args, terminal);
+}

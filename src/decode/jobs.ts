@@ -1,0 +1,53 @@
+/** Running asynchronous work of the addon under the signal and the progress callback of a caller. */
+import { checkProgress, checkSignal } from "../arguments";
+import { type NativeJob, type NativeOut, native } from "../native";
+import type { AsyncOptions } from "./options";
+
+/**
+ * Runs a native job under a caller's signal and progress callback. The promise settles once no worker touches the
+ * job's memory any more. Aborting cancels the job, and an exception from the callback makes the addon stop it: either
+ * becomes the rejection, and no more progress is reported.
+ */
+export async function runJob(
+  options: AsyncOptions | undefined,
+  begin: (onProgress: AsyncOptions["onProgress"]) => { job: NativeJob; promise: Promise<NativeOut> },
+  explain: (error: unknown) => unknown,
+): Promise<NativeOut> {
+  const signal = checkSignal(options?.signal);
+  const onProgress = checkProgress(options?.onProgress);
+  signal?.throwIfAborted();
+
+  let thrown: { error: unknown } | undefined;
+  const report = (done: number, total: number): void => {
+    try {
+      onProgress?.(done, total);
+    } catch (error) {
+      thrown = { error };
+      throw error;
+    }
+  };
+  const { job, promise } = attempt(() => begin(onProgress && report), explain);
+  const cancel = (): void => native.cancel(job);
+  signal?.addEventListener("abort", cancel, { once: true });
+  try {
+    const result = await promise;
+    signal?.throwIfAborted();
+    return result;
+  } catch (error) {
+    // The callback's own error as it is, even if it looks like one of the addon's.
+    if (thrown !== undefined) throw thrown.error;
+    signal?.throwIfAborted();
+    throw explain(error);
+  } finally {
+    signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/** Runs `run`; throws what `explain` makes of an error. */
+export function attempt<T>(run: () => T, explain: (error: unknown) => unknown): T {
+  try {
+    return run();
+  } catch (error) {
+    throw explain(error);
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * What is asked of decoding: options that were checked, for the addon and the reference alike, and the errors of results
+ * that cannot be.
+ */
+import { constants } from "node:buffer";
+import { types } from "node:util";
+import { checkOptions } from "../arguments";
+import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
+import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
+import type { Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+
+/** Elements of a tensor: whole blocks. */
+export interface ElementRange {
+  start: number;
+  end: number;
+}
+
+/** An output that was checked. */
+export interface OutputArray {
+  /** As the caller gave it: what is returned. */
+  given: OutArray | undefined;
+  /** What is written: the same array, or for a Float16Array the bits in the same memory. */
+  out: Float32Array | Uint16Array | undefined;
+}
+
+/** What to decode: whole blocks, and an output that fits them, if one was given. */
+export interface DecodeRequest extends OutputArray, ElementRange {
+  dtype: DType;
+}
+
+/** Bytes of one element of the output. */
+export function dtypeBytes(dtype: DType): number {
+  return dtype === "f32" ? 4 : 2;
+}
+
+export function checkDType(dtype: unknown): DType {
+  if (dtype === undefined) return "f32";
+  if (dtype === "f32" || dtype === "f16" || dtype === "bf16") return dtype;
+  if (typeof dtype !== "string") throw invalidArgType("options.dtype", "of type string", dtype);
+  throw invalidArgValue("options.dtype", "must be one of: 'f32', 'f16', 'bf16'", dtype);
+}
+
+/** A new array for `length` elements. */
+export function newOut(dtype: DType, length: number, subject?: GgufErrorSubject): Dequantized {
+  try {
+    return dtype === "f32" ? new Float32Array(length) : new Uint16Array(length);
+  } catch (error) {
+    throw explainFailure(error, length, subject);
+  }
+}
+
+/** Checks that `out` is an array for `dtype` of exactly `length` elements. */
+export function checkOut(
+  out: unknown,
+  dtype: DType,
+  length: number,
+  subject?: GgufErrorSubject,
+): OutputArray {
+  if (out === undefined) {
+    if (length * dtypeBytes(dtype) > constants.MAX_LENGTH) throw tooLarge(length, subject);
+    return { given: undefined, out: undefined };
+  }
+  const isHalf = dtype === "f16" && isFloat16Array(out);
+  if (!isHalf && !(dtype === "f32" ? types.isFloat32Array(out) : types.isUint16Array(out))) {
+    const expected = dtype === "f32" ? "an instance of Float32Array" : "an instance of Uint16Array";
+    const orHalf = dtype === "f16" && float16Array() !== undefined ? " or Float16Array" : "";
+    throw invalidArgType("options.out", `${expected}${orHalf} for dtype '${dtype}'`, out);
+  }
+  const array = out as Float32Array | Uint16Array;
+  if (array.length !== length) {
+    const detail = `options.out holds ${array.length} elements, the result has ${length}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return { given: array, out: isHalf ? bitsOf(array) : array };
+}
+
+/** The runtime's Float16Array: Node.js has it from version 24 on. */
+function float16Array(): (abstract new () => unknown) | undefined {
+  return (globalThis as { Float16Array?: abstract new () => unknown }).Float16Array;
+}
+
+function isFloat16Array(out: unknown): boolean {
+  const Float16 = float16Array();
+  return Float16 !== undefined && out instanceof Float16;
+}
+
+/** The 16-bit elements of `array` as bits, in the same memory. */
+function bitsOf({ buffer, byteOffset, length }: ArrayBufferView & { length: number }): Uint16Array {
+  return length === 0 ? new Uint16Array(0) : new Uint16Array(buffer, byteOffset, length);
+}
+
+/**
+ * Checks start and end against `elementCount` elements in blocks of `blockSize`.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
+ */
+export function checkElements(
+  options: { start?: number | undefined; end?: number | undefined },
+  elementCount: number,
+  blockSize: number,
+  subject?: GgufErrorSubject,
+): ElementRange {
+  const start = checkElement("start", options.start, 0, elementCount, blockSize, subject);
+  const end = checkElement("end", options.end, elementCount, elementCount, blockSize, subject);
+  if (start > end) {
+    throw new GgufError("ERR_GGUF_RANGE", `options.start (${start}) is past options.end (${end})`, subject);
+  }
+  return { start, end };
+}
+
+/**
+ * Checks dtype, start, end and out against `elementCount` elements in blocks of `blockSize`.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
+ */
+export function checkRequest(
+  options: DequantizeOptions | undefined,
+  elementCount: number,
+  blockSize: number,
+  subject?: GgufErrorSubject,
+): DecodeRequest {
+  const given = checkOptions(options);
+  const dtype = checkDType(given.dtype);
+  const { start, end } = checkElements(given, elementCount, blockSize, subject);
+  return { dtype, start, end, ...checkOut(given.out, dtype, end - start, subject) };
+}
+
+function checkElement(
+  name: string,
+  value: unknown,
+  whenAbsent: number,
+  elementCount: number,
+  blockSize: number,
+  subject?: GgufErrorSubject,
+): number {
+  if (value === undefined) return whenAbsent;
+  if (typeof value !== "number") throw invalidArgType(`options.${name}`, "of type number", value);
+  if (!Number.isInteger(value) || value < 0 || value > elementCount) {
+    const detail = `options.${name} must be a whole number from 0 to ${elementCount}, found ${value}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  if (value % blockSize !== 0) {
+    const detail = `options.${name} must be a multiple of the block size ${blockSize}, found ${value}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return value === 0 ? 0 : value; // -0 too
+}
+
+/** Checks the type name and the bytes of the free functions; returns the type's row and how many elements there are. */
+export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInfo; elementCount: number } {
+  if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
+  if (!isGgmlType(type)) throw unsupportedType(type);
+  if (!types.isUint8Array(blocks)) throw invalidArgType("blocks", "an instance of Uint8Array", blocks);
+  const info = ggmlTypes[type];
+  if (blocks.length % info.typeSize !== 0) {
+    const detail = `${blocks.length} bytes are not a whole number of ${type} blocks of ${info.typeSize} bytes`;
+    throw new GgufError("ERR_GGUF_RANGE", detail);
+  }
+  return { info, elementCount: (blocks.length / info.typeSize) * info.blockSize };
+}
+
+export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufErrorSubject): GgufError {
+  return new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", `cannot dequantize the tensor type ${type}`, subject);
+}
+
+function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?: unknown): GgufError {
+  const detail = `${length} elements do not fit in one typed array: ask for less at a time with start and end`;
+  return new GgufError("ERR_GGUF_RANGE", detail, { ...subject, cause });
+}
+
+/**
+ * What to throw when making a result of `length` elements failed. The runtime has limits of its own (a RangeError),
+ * which depend on its version and on the memory there is; what the addon says of a tensor's data lacks its name.
+ */
+export function explainFailure(error: unknown, length: number, subject?: GgufErrorSubject): unknown {
+  if (error instanceof RangeError) return tooLarge(length, subject, error);
+  return error instanceof GgufError && subject !== undefined ? errorAbout(error, subject) : error;
+}

@@ -1,0 +1,85 @@
+/** Which rows of a tensor are asked for: the arguments of `rows` and `rowsSync`, checked. */
+import { checkOptions } from "../arguments";
+import type { DType, RowsOptions } from "../decode/options";
+import { checkDType, checkOut, type OutputArray } from "../decode/request";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+
+/** Checked arguments. */
+export interface RowRequest extends OutputArray {
+  dtype: DType;
+  /** The first `count` elements are the row numbers. {@link giveBackRows} when they have been read. */
+  rows: Float64Array;
+  count: number;
+  /** Elements of the result. */
+  length: number;
+}
+
+/** The most rows of one call: their indexes alone take 2 GiB. */
+const MAX_ROWS = 2 ** 28;
+
+/**
+ * Row numbers travel in an array that calls use one after the other: making one costs as much as decoding a row. A
+ * call takes it while it reads the caller's `indexes`, whose getters may call again, and puts it back when the row
+ * numbers have been read.
+ */
+const SPARE_ROWS = 1024;
+let spareRows: Float64Array | undefined;
+
+function takeRows(count: number): Float64Array {
+  if (count > SPARE_ROWS) return new Float64Array(count);
+  const rows = spareRows ?? new Float64Array(SPARE_ROWS);
+  spareRows = undefined;
+  return rows;
+}
+
+/** Puts the row numbers of a request back for the next call. */
+export function giveBackRows(rows: Float64Array): void {
+  if (rows.length === SPARE_ROWS) spareRows = rows;
+}
+
+/**
+ * Checks the arguments against a tensor of `rowCount` rows of `rowLength` elements.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
+ */
+export function checkRows(
+  indexes: unknown,
+  options: RowsOptions | undefined,
+  rowCount: number,
+  rowLength: number,
+  subject: GgufErrorSubject,
+): RowRequest {
+  const { rows, count } = checkIndexes(indexes, rowCount, subject);
+  const given = checkOptions(options);
+  const dtype = checkDType(given.dtype);
+  const length = count * rowLength;
+  const { given: array, out } = checkOut(given.out, dtype, length, subject);
+  return { rows, count, dtype, length, given: array, out };
+}
+
+function checkIndexes(
+  indexes: unknown,
+  rowCount: number,
+  subject: GgufErrorSubject,
+): Pick<RowRequest, "rows" | "count"> {
+  if (typeof indexes !== "object" || indexes === null || !("length" in indexes)) {
+    throw invalidArgType("indexes", "an array or a typed array", indexes);
+  }
+  const { length } = indexes;
+  if (typeof length !== "number") throw invalidArgType("indexes.length", "of type number", length);
+  if (!Number.isInteger(length) || length < 0 || length > MAX_ROWS) {
+    const detail = `indexes.length must be a whole number up to ${MAX_ROWS}, found ${length}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  const rows = takeRows(length);
+  for (let i = 0; i < length; i++) {
+    const row = (indexes as ArrayLike<unknown>)[i];
+    if (typeof row !== "number") throw invalidArgType(`indexes[${i}]`, "of type number", row);
+    if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
+      const rule =
+        rowCount === 0 ? "the tensor has no rows" : `rows are whole numbers from 0 to ${rowCount - 1}`;
+      throw new GgufError("ERR_GGUF_RANGE", `indexes[${i}] is ${row}, ${rule}`, subject);
+    }
+    rows[i] = row;
+  }
+  return { rows, count: length };
+}

@@ -1,0 +1,47 @@
+/** A map that its readers cannot change. */
+import { inspect } from "node:util";
+
+/** The tensors of a model by name: a view of a map, at no cost per tensor. */
+export class TensorMap<T> implements ReadonlyMap<string, T> {
+  readonly #map: ReadonlyMap<string, T>;
+
+  constructor(map: ReadonlyMap<string, T>) {
+    this.#map = map;
+  }
+
+  get size(): number {
+    return this.#map.size;
+  }
+
+  get(name: string): T | undefined {
+    return this.#map.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#map.has(name);
+  }
+
+  keys(): MapIterator<string> {
+    return this.#map.keys();
+  }
+
+  values(): MapIterator<T> {
+    return this.#map.values();
+  }
+
+  entries(): MapIterator<[string, T]> {
+    return this.#map.entries();
+  }
+
+  [Symbol.iterator](): MapIterator<[string, T]> {
+    return this.#map.entries();
+  }
+
+  forEach(callback: (tensor: T, name: string, map: ReadonlyMap<string, T>) => void, thisArg?: unknown): void {
+    for (const [name, tensor] of this.#map) callback.call(thisArg, tensor, name, this);
+  }
+
+  [inspect.custom](_depth: number, options: object, inspectValue: typeof inspect): string {
+    return inspectValue(this.#map, options).replace(/^Map/, TensorMap.name);
+  }
+}

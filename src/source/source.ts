@@ -1,0 +1,38 @@
+/** Bytes by offset, wherever they are: what files and servers have in common. */
+import { GgufError } from "../errors";
+
+/** Told how many of the bytes asked for have arrived. */
+export type Arrived = (bytes: number) => void;
+
+/**
+ * A file that was opened once. Everything that is read is what the file had when it was opened; if it was changed or
+ * replaced since, that is ERR_GGUF_CHANGED.
+ */
+export interface Source {
+  /** What messages call it: a path, or a URL without its query. */
+  readonly path: string;
+  /** The size of the file in bytes. Of a server, Infinity until it has answered for the first time. */
+  readonly byteLength: number;
+
+  /**
+   * Reads `target.length` bytes from `begin` on into `target`, or as many as there are up to the end of the file.
+   * @returns how many that are
+   * @throws GgufError ERR_GGUF_OPEN where the bytes cannot be read, ERR_GGUF_CHANGED; the reason of the signal
+   */
+  read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number>;
+
+  /**
+   * Checks that the file is still what was opened. To be called before what was read is relied upon: a file can change
+   * between two reads, and `read` does not notice everything.
+   * @throws GgufError ERR_GGUF_CHANGED
+   */
+  check(): Promise<void>;
+
+  /** More than once is fine. */
+  close(): Promise<void>;
+}
+
+export function changedError(path: string, detail: string): GgufError {
+  const message = `the file has changed since it was opened: ${detail}; open it again`;
+  return new GgufError("ERR_GGUF_CHANGED", message, { path });
+}

@@ -1,0 +1,92 @@
+/** A header as raw bytes. What is not changed is copied without being decoded, so that text that is not UTF-8 survives. */
+import { GgufError } from "../errors";
+import { handleOf, indexNames, type OpenFile } from "../file/handle";
+import { native } from "../native";
+import { type HeaderFormat, lengthBytes } from "./header-bytes";
+import { preambleBytes, type TensorEntry } from "./layout";
+
+/** What the header says of a tensor, and where its data is in the file. */
+export interface RawTensor extends TensorEntry {
+  /** From the start of the file. */
+  readonly offset: number;
+}
+
+export class RawHeader {
+  readonly format: HeaderFormat;
+  readonly #file: OpenFile;
+  readonly #bytes: Uint8Array;
+
+  /** @param bytes what `file` was parsed from: all that comes before the tensor data */
+  constructor(file: OpenFile, bytes: Uint8Array) {
+    const { version, bigEndian } = file.info;
+    this.format = { version, bigEndian };
+    this.#file = file;
+    this.#bytes = bytes;
+  }
+
+  get tensorCount(): number {
+    return native.tensors(handleOf(this.#file)).names.length;
+  }
+
+  /** The metadata entries by name: key, type and value of each. */
+  entries(): Map<string, Uint8Array> {
+    const { names, ends } = native.keys(handleOf(this.#file));
+    const entries = new Map<string, Uint8Array>();
+    let begin = preambleBytes(this.format);
+    for (const [name, i] of indexNames(names)) {
+      entries.set(name, this.#bytes.subarray(begin, ends[i]));
+      begin = ends[i] as number;
+    }
+    return entries;
+  }
+
+  /** The tensor directory. Its offsets count from the start of the tensor data. */
+  directory(): Uint8Array {
+    const begin = this.#directoryBegin();
+    return this.#bytes.subarray(begin, this.#tensorPlaces().at(-1)?.end ?? begin);
+  }
+
+  /**
+   * The tensors, in file order.
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type, whose data has an unknown length
+   */
+  tensors(): RawTensor[] {
+    const { names, byteLengths, offsets, types, shapes, dimCounts } = native.tensors(handleOf(this.#file));
+    return this.#tensorPlaces().map(({ nameBegin, nameEnd }, i) => {
+      const byteLength = byteLengths[i] as number;
+      if (Number.isNaN(byteLength)) {
+        const detail = `its type, number ${types[i]}, is not known, so neither is the length of its data`;
+        throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: this.#file.path, tensor: names[i] });
+      }
+      return {
+        name: this.#bytes.subarray(nameBegin, nameEnd),
+        type: types[i] as number,
+        shape: [...shapes.subarray(i * 4, i * 4 + (dimCounts[i] as number))],
+        byteLength,
+        offset: offsets[i] as number,
+      };
+    });
+  }
+
+  #directoryBegin(): number {
+    return native.keys(handleOf(this.#file)).ends.at(-1) ?? preambleBytes(this.format);
+  }
+
+  /** Where in the header the name of each tensor is, and where its entry ends. It was checked when it was parsed. */
+  #tensorPlaces(): { nameBegin: number; nameEnd: number; end: number }[] {
+    const { buffer, byteOffset, byteLength } = this.#bytes;
+    const view = new DataView(buffer, byteOffset, byteLength);
+    const width = lengthBytes(this.format);
+    const little = !this.format.bigEndian;
+    const { dimCounts } = native.tensors(handleOf(this.#file));
+    let at = this.#directoryBegin();
+    return Array.from(dimCounts, (dims) => {
+      const length = width === 4 ? view.getUint32(at, little) : Number(view.getBigUint64(at, little));
+      const nameBegin = at + width;
+      const nameEnd = nameBegin + length;
+      // After the name: how many dimensions there are, these, the type and the offset.
+      at = nameEnd + 4 + dims * width + 4 + 8;
+      return { nameBegin, nameEnd, end: at };
+    });
+  }
+}

@@ -1,0 +1,397 @@
+// Every primitive of simd/ on its own, with the template arguments that kernels use. Included once by each
+// primitives_*.cc, after an instruction set; see primitives.h.
+//
+// Codes can only be seen as numbers: `put_codes` scales them by 1.
+#pragma once
+
+#include "test/native/dequant/primitives.h"
+
+#ifndef GGUF_SIMD_SET
+#include "dequant/simd/scalar.h"
+#endif
+
+namespace gguf {
+namespace {
+namespace cases {
+
+using Input = test::PrimitiveInput;
+using Output = test::PrimitiveOutput;
+
+GGUF_INLINE void put(const simd::Floats16& x, Output& out, int unit = 0) {
+  simd::store_aligned(reinterpret_cast<float*>(out.bytes) + 16 * unit, x);
+}
+
+template <class Values, class Numbers>
+GGUF_INLINE void put_units(const Values& v, const Numbers& number, Output& out) {
+  put(number(v, 0), out, 0);
+  put(number(v, 1), out, 1);
+  put(number(v, 2), out, 2);
+  put(number(v, 3), out, 3);
+}
+
+/** 64 codes of `Bits` bits, less the middle one. */
+template <int Bits, class Codes>
+GGUF_INLINE void put_codes(const Codes& codes, Output& out) {
+  put_units(simd::values<Offset<Bits>>(codes), simd::Scaled<Offset<Bits>>(1), out);
+}
+
+// ---- loading codes
+
+template <int Bits>
+void load(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load<Bits>(in.bytes), out);
+}
+
+template <int Bits>
+void load_twice(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load_twice<Bits>(in.bytes), out);
+}
+
+template <int Bits>
+void load_three(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load_three<Bits>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56)), out);
+}
+
+template <int Bits, int Stride>
+void load_runs(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load_runs<Bits, Stride>(in.bytes), out);
+}
+
+template <int Bits>
+void load_packed(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load_packed<Bits>(in.bytes), out);
+}
+
+template <int Bits>
+void load_nibble_runs(const Input& in, Output& out) {
+  put_codes<Bits>(simd::load_nibble_runs<Bits>(in.bytes), out);
+}
+
+template <int Bits>
+void spread_bits(const Input& in, Output& out) {
+  put_codes<Bits>(simd::spread_bits<Bits>(word64(in.bytes)), out);
+}
+
+/** Row numbers below a power of two, kRows. */
+template <class Index, int kRows, int kCount>
+struct Rows {
+  Index number[kCount];
+  explicit Rows(const uint8_t* p) {
+    for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
+  }
+};
+
+template <class Levels, class Index, const auto& kBook, int kRows>
+void gather8(const Input& in, Output& out) {
+  const Rows<Index, kRows, 8> rows(in.bytes);
+  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, in.bytes + 64)),
+            simd::Scaled<Levels>(in.a), out);
+}
+
+/** With top bits that a row has in all codes or in none. */
+template <class Levels, class Index, const auto& kBook, int kRows>
+void gather8_uniform(const Input& in, Output& out) {
+  const Rows<Index, kRows, 8> rows(in.bytes);
+  uint8_t tops[8];
+  for (int i = 0; i < 8; ++i) tops[i] = in.bytes[64 + i] & 1 ? 0xff : 0;
+  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, tops)), simd::Scaled<Levels>(in.a),
+            out);
+}
+
+template <class Levels, class Index, const auto& kBook, int kRows>
+void gather16(const Input& in, Output& out) {
+  const Rows<Index, kRows, 16> rows(in.bytes);
+  put_units(simd::values<Levels>(simd::gather16<Levels>(kBook, rows.number, in.bytes + 64)),
+            simd::Scaled<Levels>(in.a), out);
+}
+
+template <int Bits, int Step, int PerWord>
+void join_rows(const Input& in, Output& out) {
+  uint16_t rows[16];
+  simd::join_rows<Bits, Step, PerWord>(rows, in.bytes, in.bytes + 16);
+  std::memcpy(out.bytes, rows, sizeof rows);
+}
+
+// ---- codes
+
+/** The bits of a byte that a shift takes from that byte. The others hold anything. */
+constexpr int kept(int n) {
+  return n >= 0 ? 0xff >> n : 0xff << -n & 0xff;
+}
+
+/** 64 codes of which only the bits of Mask are compared. */
+template <int Bits, int Mask, class Codes>
+GGUF_INLINE void put_kept(const Codes& codes, const Input& in, Output& out) {
+  constexpr int kAll = (1 << Bits) - 1;
+  if constexpr ((Mask & kAll) == kAll) {
+    put_codes<Bits>(codes, out);
+  } else {
+    put_codes<Bits>(simd::select<Mask>(codes, simd::load<Bits>(in.bytes + 64)), out);
+  }
+}
+
+template <int Bits, int N>
+void shift(const Input& in, Output& out) {
+  put_kept<Bits, kept(N)>(simd::shift<N>(simd::load<Bits>(in.bytes)), in, out);
+}
+
+template <int Bits, int Stride>
+void shift_runs(const Input& in, Output& out) {
+  put_kept<Bits, kept(4)>(simd::shift<4>(simd::load_runs<Bits, Stride>(in.bytes)), in, out);
+}
+
+template <int Bits, int A, int B>
+void shift_halves(const Input& in, Output& out) {
+  put_kept<Bits, kept(A) & kept(B)>(simd::shift_halves<A, B>(simd::load<Bits>(in.bytes)), in, out);
+}
+
+template <int Bits, int Mask>
+void select(const Input& in, Output& out) {
+  put_codes<Bits>(simd::select<Mask>(simd::load<Bits>(in.bytes), simd::load<Bits>(in.bytes + 64)), out);
+}
+
+/** Shift says which two bits of each byte are looked at. */
+template <int Shift>
+void times3(const Input& in, Output& out) {
+  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
+  put_codes<2>(simd::shift<Shift>(simd::times3(c)), out);
+}
+
+void top_trits(const Input& in, Output& out) {
+  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
+  put_codes<2>(simd::top_trits(c), out);
+}
+
+// ---- levels
+
+/** Levels of up to three bits, and levels that are not linear: any scale. */
+template <class Levels>
+void scaled(const Input& in, Output& out) {
+  const auto codes = simd::load<Levels::kBits>(in.bytes);
+  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.a), out);
+}
+
+template <class Levels>
+void scaled_bits(const Input& in, Output& out) {
+  const auto codes = simd::spread_bits<Levels::kBits>(word64(in.bytes));
+  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.a), out);
+}
+
+/** Linear levels of four bits or more. */
+template <class Levels>
+void scaled_by_half(const Input& in, Output& out) {
+  const auto codes = simd::load<Levels::kBits>(in.bytes);
+  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.scale), out);
+}
+
+/** As Values themselves, which the sets make of Codes: shifts of runs are none, with AVX2. */
+template <class Levels>
+void scaled_values(const Input& in, Output& out) {
+  const simd::Values<Levels> v(simd::load_nibble_runs<Levels::kBits>(in.bytes));
+  put_units(v, simd::Scaled<Levels>(in.scale), out);
+}
+
+template <class Levels>
+void scaled_high(const Input& in, Output& out) {
+  const auto codes = simd::shift<4>(simd::load<Levels::kBits>(in.bytes));
+  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.scale), out);
+}
+
+template <class Levels>
+void affine(const Input& in, Output& out) {
+  const auto codes = simd::load<Levels::kBits>(in.bytes);
+  put_units(simd::values<Levels>(codes), simd::Affine<Levels>(in.scale, in.b), out);
+}
+
+template <class Levels>
+void affine_high(const Input& in, Output& out) {
+  const auto codes = simd::shift<4>(simd::load<Levels::kBits>(in.bytes));
+  put_units(simd::values<Levels>(codes), simd::Affine<Levels>(in.scale, in.b), out);
+}
+
+// ---- floats
+
+void load_f32(const Input& in, Output& out) {
+  put(simd::load_f32(in.bytes), out);
+}
+void load_f16(const Input& in, Output& out) {
+  put(simd::load_f16(in.bytes), out);
+}
+void load_bf16(const Input& in, Output& out) {
+  put(simd::load_bf16(in.bytes), out);
+}
+void load_int8(const Input& in, Output& out) {
+  put(simd::load_int8(in.bytes), out);
+}
+void load_int16(const Input& in, Output& out) {
+  put(simd::load_int16(in.bytes), out);
+}
+void load_int32(const Input& in, Output& out) {
+  put(simd::load_int32(in.bytes), out);
+}
+void load_int64(const Input& in, Output& out) {
+  put(simd::load_int64(in.bytes), out);
+}
+void load_f64(const Input& in, Output& out) {
+  put(simd::load_f64(in.bytes), out);
+}
+void int8x16(const Input& in, Output& out) {
+  put(simd::int8x16(word64(in.bytes), word64(in.bytes + 8)), out);
+}
+
+void half(const Input& in, Output& out) {
+  const float x = simd::half(in.bytes);
+  std::memcpy(out.bytes, &x, sizeof x);
+}
+
+template <int Stride>
+void halves(const Input& in, Output& out) {
+  put(simd::halves<Stride>(in.bytes), out);
+}
+
+void add(const Input& in, Output& out) {
+  put(simd::add(simd::load_f32(in.bytes), in.a), out);
+}
+void mul(const Input& in, Output& out) {
+  put(simd::mul(simd::load_f32(in.bytes), in.a), out);
+}
+void mul_halves(const Input& in, Output& out) {
+  put(simd::mul(simd::load_f32(in.bytes), in.a, in.b), out);
+}
+
+// ---- storing: at 16 modulo 64, as memory of JavaScript is; aligned stores at 0
+
+template <Out kOut, Store kStore>
+void store(const Input& in, Output& out) {
+  using Element = std::conditional_t<kOut == Out::kFloat32, float, uint16_t>;
+  simd::store<kOut, kStore>(reinterpret_cast<Element*>(out.bytes + 16), simd::load_f32(in.bytes),
+                            simd::load_f32(in.bytes + 64));
+  simd::store_fence();
+}
+
+void store_aligned(const Input& in, Output& out) {
+  simd::store_aligned(reinterpret_cast<float*>(out.bytes), simd::load_f32(in.bytes));
+}
+
+using test::Kind;
+constexpr Kind kFloat32 = Kind::kFloat32, kBytes = Kind::kBytes;
+
+#define CASE(kind, ...) \
+  { #__VA_ARGS__, kind, __VA_ARGS__ }
+
+constexpr test::PrimitiveCase kCases[] = {
+    CASE(kFloat32, load<1>),
+    CASE(kFloat32, load<2>),
+    CASE(kFloat32, load<3>),
+    CASE(kFloat32, load<4>),
+    CASE(kFloat32, load<5>),
+    CASE(kFloat32, load<6>),
+    CASE(kFloat32, load_twice<3>),
+    CASE(kFloat32, load_twice<5>),
+    CASE(kFloat32, load_twice<6>),
+    CASE(kFloat32, load_three<2>),
+    CASE(kFloat32, load_runs<4, 17>),
+    CASE(kFloat32, load_runs<4, 18>),
+    CASE(kFloat32, load_runs<4, 20>),
+    CASE(kFloat32, load_runs<5, 22>),
+    CASE(kFloat32, load_runs<5, 24>),
+    CASE(kFloat32, load_packed<2>),
+    CASE(kFloat32, load_nibble_runs<4>),
+    CASE(kFloat32, spread_bits<1>),
+    CASE(kFloat32, spread_bits<5>),
+    CASE(kFloat32, gather8<Iq2, uint8_t, kIq2xxsBook, 256>),
+    CASE(kFloat32, gather8<Iq2, uint16_t, kIq2xsBook, 512>),
+    CASE(kFloat32, gather8<Iq2, uint16_t, kIq2sBook, 1024>),
+    CASE(kFloat32, gather8_uniform<Iq1, uint16_t, kIq1sBook, 2048>),
+    CASE(kFloat32, gather16<Iq3xxs, uint8_t, kIq3xxsBook, 256>),
+    CASE(kFloat32, gather16<Iq3s, uint16_t, kIq3sBook, 512>),
+    CASE(kBytes, join_rows<1, 1, 16>),
+    CASE(kBytes, join_rows<2, 2, 4>),
+    CASE(kBytes, join_rows<3, 3, 4>),
+    CASE(kBytes, join_rows<4, 4, 4>),
+
+    CASE(kFloat32, shift<2, 0>),
+    CASE(kFloat32, shift<2, 2>),
+    CASE(kFloat32, shift<2, 4>),
+    CASE(kFloat32, shift<2, 6>),
+    CASE(kFloat32, shift<3, -2>),
+    CASE(kFloat32, shift<3, -1>),
+    CASE(kFloat32, shift<3, 1>),
+    CASE(kFloat32, shift<3, 4>),
+    CASE(kFloat32, shift<4, 4>),
+    CASE(kFloat32, shift<5, 4>),
+    CASE(kFloat32, shift<6, 4>),
+    CASE(kFloat32, shift_runs<4, 18>),
+    CASE(kFloat32, shift_runs<5, 22>),
+    CASE(kFloat32, shift_halves<3, 0, 4>),
+    CASE(kFloat32, shift_halves<5, -4, -2>),
+    CASE(kFloat32, shift_halves<5, -3, -1>),
+    CASE(kFloat32, shift_halves<5, 0, 2>),
+    CASE(kFloat32, shift_halves<5, 1, 3>),
+    CASE(kFloat32, shift_halves<6, -4, -2>),
+    CASE(kFloat32, shift_halves<6, 0, 2>),
+    CASE(kFloat32, select<3, 3>),
+    CASE(kFloat32, select<5, 15>),
+    CASE(kFloat32, select<6, 15>),
+    CASE(kFloat32, times3<0>),
+    CASE(kFloat32, times3<2>),
+    CASE(kFloat32, times3<4>),
+    CASE(kFloat32, times3<6>),
+    CASE(kFloat32, top_trits),
+
+    CASE(kFloat32, scaled_bits<Sign>),
+    CASE(kFloat32, scaled<Ternary>),
+    CASE(kFloat32, scaled<Offset<3>>),
+    CASE(kFloat32, scaled<Iq1>),
+    CASE(kFloat32, scaled<Iq2>),
+    CASE(kFloat32, scaled<Iq3xxs>),
+    CASE(kFloat32, scaled<Iq3s>),
+    CASE(kFloat32, scaled<Nonlinear4>),
+    CASE(kFloat32, scaled<Fp4>),
+    CASE(kFloat32, scaled_by_half<Offset<4>>),
+    CASE(kFloat32, scaled_by_half<Offset<5>>),
+    CASE(kFloat32, scaled_by_half<Offset<6>>),
+    CASE(kFloat32, scaled_values<Fp4>),
+    CASE(kFloat32, scaled_values<Nonlinear4>),
+    CASE(kFloat32, scaled_high<Offset<4>>),
+    CASE(kFloat32, scaled_high<Nonlinear4>),
+    CASE(kFloat32, affine<Unsigned<2>>),
+    CASE(kFloat32, affine<Unsigned<4>>),
+    CASE(kFloat32, affine<Unsigned<5>>),
+    CASE(kFloat32, affine_high<Unsigned<4>>),
+
+    CASE(kFloat32, load_f32),
+    CASE(kFloat32, load_f16),
+    CASE(kFloat32, load_bf16),
+    CASE(kFloat32, load_int8),
+    CASE(kFloat32, load_int16),
+    CASE(kFloat32, load_int32),
+    CASE(kFloat32, load_int64),
+    CASE(kFloat32, load_f64),
+    CASE(kFloat32, int8x16),
+    CASE(kFloat32, half),
+    CASE(kFloat32, halves<18>),
+    CASE(kFloat32, halves<20>),
+    CASE(kFloat32, halves<22>),
+    CASE(kFloat32, halves<24>),
+    CASE(kFloat32, halves<34>),
+    CASE(kFloat32, halves<36>),
+    CASE(kFloat32, add),
+    CASE(kFloat32, mul),
+    CASE(kFloat32, mul_halves),
+    CASE(kFloat32, store<Out::kFloat32, Store::kPlain>),
+    CASE(kFloat32, store<Out::kFloat32, Store::kStreaming>),
+    CASE(Kind::kFloat16, store<Out::kFloat16, Store::kPlain>),
+    CASE(Kind::kFloat16, store<Out::kFloat16, Store::kStreaming>),
+    CASE(Kind::kBFloat16, store<Out::kBFloat16, Store::kPlain>),
+    CASE(Kind::kBFloat16, store<Out::kBFloat16, Store::kStreaming>),
+    CASE(kFloat32, store_aligned),
+};
+#undef CASE
+
+constexpr test::PrimitiveTable kPrimitives = {simd::kName, simd::kStreams, kCases,
+                                              sizeof kCases / sizeof *kCases};
+
+}  // namespace cases
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,18 @@
+// The primitives of avx2.h; see primitives.h.
+#include "test/native/dequant/primitives.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include "dequant/simd/avx2.h"
+
+GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
+#include "test/native/dequant/primitive_cases.h"
+GGUF_TARGET_END
+
+namespace gguf::test {
+const PrimitiveTable* const kAvx2Primitives = &cases::kPrimitives;
+}  // namespace gguf::test
+#else
+namespace gguf::test {
+const PrimitiveTable* const kAvx2Primitives = nullptr;
+}  // namespace gguf::test
+#endif
