@@ -56,18 +56,20 @@ describe("async_hooks: a job that starts when a task of another is queued", () =
       `
       const blocks = new Uint8Array(18 * 2 ** 20);
       const some = new Uint8Array(18 * 4096);
+      const out = new Float32Array(new SharedArrayBuffer(4 * 32 * 2 ** 20)).fill(NaN);
       const started = [];
       require("node:async_hooks").createHook({
         init(_id, type) {
-          if (type !== "gguf-native dequantize" || started.length > 64) return;
-          for (let i = 0; i < 8; i++) started.push(dequantize("Q4_0", some));
+          // Only near the end of what was copied, so that few jobs are enough.
+          const isNear = out[47 * 2 ** 18] === 0;
+          if (type !== "gguf-native dequantize" || !isNear || started.length > 200) return;
+          for (let i = 0; i < 4; i++) started.push(dequantize("Q4_0", some));
         },
       }).enable();
-      const out = new Float32Array(new SharedArrayBuffer(4 * 32 * 2 ** 20));
       const failing = dequantize("Q4_0", blocks, { out });
       structuredClone(blocks.buffer, { transfer: [blocks.buffer] });
       assert.rejects(failing, { code: "ERR_GGUF_RANGE" }).then(async () => {
-        assert.ok(started.length > 64);
+        assert.ok(started.length > 0);
         for (const result of await Promise.all(started)) assert.equal(result.length, 32 * 4096);
         console.log("done");
       });`,
