@@ -1,5 +1,6 @@
 #include "binding/outputs.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -92,16 +93,16 @@ napi_value allocate_array(const Call& call) {
   Environment& environment = call.environment();
   const uint64_t length = call.whole(0, "length");
   const Out out = dtype_argument(call, 1);
-  if (length > SIZE_MAX / out_bytes(out)) {
-    throw_range(environment, "an array of that length does not fit in memory");
-  }
+  constexpr uint64_t kMaxArrayBytes = std::min<uint64_t>(SIZE_MAX, (uint64_t{1} << 53) - 1);  // of JavaScript
+  if (length > kMaxArrayBytes / out_bytes(out)) throw_range(environment, "no array can have that length");
   const uint64_t n_bytes = length * out_bytes(out);
   if (n_bytes > 0) {
     const auto hold = std::make_shared<BufferHold>();
     try {
       hold->memory = PinnedMemory::allocate(n_bytes);
     } catch (const std::bad_alloc&) {
-      throw_range(environment, "there is no memory for " + std::to_string(n_bytes) + " bytes");
+      const std::string detail = "there is no memory for " + std::to_string(n_bytes) + " bytes";
+      throw_error(environment, Error{ErrorCode::kOutOfMemory, detail});
     }
     uint8_t* const data = hold->memory->data();
     std::memset(data, 0, to_size(n_bytes));
