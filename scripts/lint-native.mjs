@@ -1,7 +1,17 @@
 // Checks the C++ sources: their format (with --fix: formats them), that only native/binding knows Node, and that
-// everything in it does.
+// everything in it does; and with Clang, on Linux on x86-64, that no length of 64 bits is cut short where memory has
+// addresses of 32, and that big-endian systems are refused.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -68,9 +78,64 @@ function filesThatDoNotNeedNode(files) {
     .map((file) => `${file}: does not know Node, and belongs into another folder than native/binding`);
 }
 
+/** What Clang says of sources that it compiles with these options. */
+function compile(clang, options, sources) {
+  const { status, stderr } = spawnSync(
+    clang,
+    ["-std=c++17", "-fsyntax-only", "-I.", ...options, ...sources],
+    {
+      cwd: join(root, "native"),
+      encoding: "utf8",
+    },
+  );
+  return { compiles: status === 0, output: stderr };
+}
+
+/**
+ * Compiles what knows no Node for x86-64 with pointers of 32 bits, which needs no headers of another system: there a
+ * number of 64 bits becomes a size only by to_size(), or by a cast that says why it is small enough.
+ */
+function lengthsCutShort(clang) {
+  const folder = mkdtempSync(join(tmpdir(), "gguf-native-lint-"));
+  try {
+    // The one header that depends on the size of pointers and may be missing. It only lists functions that do nothing.
+    mkdirSync(join(folder, "gnu"));
+    writeFileSync(join(folder, "gnu", "stubs-x32.h"), "");
+    const { output } = compile(clang, ["-xc++", "-E", "-v"], ["/dev/null"]);
+    const headers = /search starts here:\n((?: .*\n)+)/g;
+    const system = [...output.matchAll(headers)].flatMap(([, list]) => list.trim().split(/\n */));
+    const options = [
+      ...["--target=x86_64-linux-gnux32", "-D_FILE_OFFSET_BITS=64", "-Wshorten-64-to-32", "-Werror"],
+      ...[...system, folder].map((name) => `-isystem${name}`),
+    ];
+    const sources = read("native/sources.txt").match(/^(core|dequant|decode)\/\S+/gm);
+    const { compiles, output: errors } = compile(clang, options, sources);
+    return compiles ? [] : [errors];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The headers that numbers are read by, where they would be read wrongly and still compile. */
+function bigEndianAccepted(clang) {
+  const options = ["-xc++", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__"];
+  return ["core/byte_order.h", "dequant/blocks.h"]
+    .filter((header) => !/#error|for little-endian systems/.test(compile(clang, options, [header]).output))
+    .map((header) => `native/${header} compiles for a big-endian system`);
+}
+
+function hostsThatGoWrong() {
+  const clang = ["clang++-16", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
+  if (clang === undefined || process.platform !== "linux" || process.arch !== "x64") {
+    console.warn("not checked for 32-bit and big-endian systems: that takes Clang, on Linux on x86-64");
+    return [];
+  }
+  return [...lengthsCutShort(clang), ...bigEndianAccepted(clang)];
+}
+
 const files = folders.flatMap(filesUnder).filter((name) => /\.(h|cc?)$/.test(name));
 const formatted = checkFormat(files, process.argv.includes("--fix"));
-const finds = [...linesThatKnowNode(files), ...filesThatDoNotNeedNode(files)];
+const finds = [...linesThatKnowNode(files), ...filesThatDoNotNeedNode(files), ...hostsThatGoWrong()];
 for (const find of finds) console.error(find);
 if (!formatted || finds.length > 0) process.exit(1);
 console.log(`${files.length} C++ files are in order`);

@@ -8,6 +8,7 @@ import { fail, need, run } from "./commands.mjs";
 import { loadWithMusl } from "./musl.mjs";
 import { oldDebianNode } from "./old-debian.mjs";
 import { fetchNode, nodeVersions, runTestsIn, runTestsOnArm64 } from "./other-node.mjs";
+import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
@@ -23,6 +24,8 @@ const steps = {
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
+  bun: { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().unpacked) },
+  deno: { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().unpacked) },
   musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().unpacked) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().unpacked) },

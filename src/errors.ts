@@ -1,5 +1,5 @@
 /** The errors of this package: {@link GgufError}, and `TypeError`s in Node's own wording for wrong arguments. */
-import { inspect } from "node:util";
+import { getSystemErrorMap, inspect } from "node:util";
 
 /** Every value of {@link GgufError.code}. */
 export type GgufErrorCode =
@@ -88,10 +88,12 @@ Object.defineProperty(GgufError.prototype, "name", {
   writable: true,
 });
 
-/** The cause of an ERR_GGUF_OPEN: an error as `node:fs` makes them, with `code` such as `ENOENT`. */
+/** The cause of an ERR_GGUF_OPEN: an error as `node:fs` makes them, with `code` (such as `ENOENT`) and `errno`. */
 export function systemError(code: string, path: string | undefined): Error {
   const message = path === undefined ? code : `${code}: open '${path}'`;
-  return Object.assign(new Error(message), path === undefined ? { code } : { code, syscall: "open", path });
+  const [errno] = [...getSystemErrorMap()].find(([, [name]]) => name === code) ?? [];
+  const known = errno === undefined ? { code } : { errno, code };
+  return Object.assign(new Error(message), path === undefined ? known : { ...known, syscall: "open", path });
 }
 
 /** A TypeError with ERR_INVALID_ARG_TYPE; `expected` reads "of type string or an instance of URL". */

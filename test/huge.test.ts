@@ -1,5 +1,6 @@
 /** Tensors of 2^38 elements, in a sparse file: the requested rows are read and nothing else. */
 import assert from "node:assert/strict";
+import { constants } from "node:buffer";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -75,8 +76,8 @@ for (const access of ["mmap", "read"] as const) {
         withTensor(async (tensor) => {
           const refused = {
             name: "GgufError",
-            code: "ERR_GGUF_RANGE",
-            message: /tensor '\w+': 274877906944 elements do not fit .* start and end/,
+            code: constants.MAX_LENGTH < 274877906944 ? "ERR_GGUF_RANGE" : "ERR_GGUF_OUT_OF_MEMORY",
+            message: /tensor '\w+': .*274877906944 elements.* start and end/,
           };
           for (const dtype of ["f32", "f16", "bf16"] as const) {
             assert.throws(() => tensor.dequantizeSync({ dtype }), refused);

@@ -5,6 +5,7 @@
 
 #include "binding/environment.h"
 #include "binding/errors.h"
+#include "core/checked.h"
 
 namespace gguf::binding {
 
@@ -20,8 +21,7 @@ constexpr uint64_t kMaxDirectLength = UINT32_MAX;
 napi_value new_array_buffer(Environment& environment, uint64_t n_bytes, void** data) {
   napi_value buffer;
   if (n_bytes <= kMaxDirectBytes) {
-    check(environment.env,
-          napi_create_arraybuffer(environment.env, static_cast<size_t>(n_bytes), data, &buffer));
+    check(environment.env, napi_create_arraybuffer(environment.env, to_size(n_bytes), data, &buffer));
     return buffer;
   }
   const Napi::Number size = Napi::Number::New(environment.env, static_cast<double>(n_bytes));
@@ -132,8 +132,8 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
               Napi::Number::New(env, static_cast<double>(length))});
   }
   napi_value view;
-  check(environment.env, napi_create_typedarray(environment.env, type, static_cast<size_t>(length),
-                                                array_buffer, static_cast<size_t>(byte_offset), &view));
+  check(environment.env, napi_create_typedarray(environment.env, type, to_size(length), array_buffer,
+                                                to_size(byte_offset), &view));
   return view;
 }
 
@@ -154,7 +154,7 @@ napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
   FinalizerHint* const hint = new FinalizerHint{std::move(hold)};
   napi_value buffer;
   const napi_status status =
-      napi_create_external_arraybuffer(env, data, static_cast<size_t>(n_bytes), release, hint, &buffer);
+      napi_create_external_arraybuffer(env, data, to_size(n_bytes), release, hint, &buffer);
   if (status == napi_ok) {
     hint->disown();
     return buffer;

@@ -10,6 +10,7 @@
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
+#include "core/checked.h"
 
 namespace gguf::binding {
 
@@ -63,7 +64,7 @@ std::vector<uint64_t> rows_argument(const Call& call, uint64_t n_rows, const std
   // Taken out of the environment: a call that is made before this one returns gets a vector of its own.
   std::vector<uint64_t> rows = std::move(call.environment().spare_rows);
   rows.clear();
-  rows.reserve(static_cast<size_t>(count));
+  rows.reserve(to_size(count));
   for (size_t i = 0; i < count; ++i) {
     double row;
     std::memcpy(&row, array.data + i * sizeof row, sizeof row);
@@ -94,7 +95,7 @@ TypedArray blocks_argument(const Call& call, const Format& format) {
 
 /** Copies the rows of a selection one after the other, and makes them the rows of that copy. */
 std::shared_ptr<PinnedMemory> copy_rows(const uint8_t* tensor, BlockSelection* selection) {
-  const auto row_bytes = static_cast<size_t>(selection->row_blocks * selection->format.block_bytes);
+  const auto row_bytes = to_size(selection->row_blocks * selection->format.block_bytes);
   std::shared_ptr<PinnedMemory> copy = PinnedMemory::allocate(selection->rows.size() * row_bytes);
   uint8_t* to = copy->data();
   uint64_t n_copied = 0;

@@ -7,7 +7,8 @@
 
 namespace gguf::binding {
 
-Environment::Environment(napi_env node_env) : env(node_env), external_results(node_env), scheduler(*this) {
+Environment::Environment(napi_env node_env)
+    : env(node_env), external_results(node_env), scheduler(*this), async_tasks(*this) {
   const Napi::Object global = Napi::Env(env).Global();
   const auto constructor = [&](const char* name) {
     return Napi::Persistent(global.Get(name).As<Napi::Function>());
@@ -27,8 +28,8 @@ Environment::Environment(napi_env node_env) : env(node_env), external_results(no
 
 Environment& Environment::install(napi_env env) {
   std::unique_ptr<Environment> environment(new Environment(env));
-  const auto destroy = [](napi_env, void* data, void*) { delete static_cast<Environment*>(data); };
-  check(env, napi_set_instance_data(env, environment.get(), destroy, nullptr));
+  const auto destroy = [](void* data) { delete static_cast<Environment*>(data); };
+  check(env, napi_add_env_cleanup_hook(env, destroy, environment.get()));
   return *environment.release();
 }
 

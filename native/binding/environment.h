@@ -6,8 +6,9 @@
 // by a shared_ptr or looked up again; arguments of a call, and what they own, stay during that call. Vectors
 // kept for later calls are moved out while JavaScript can run.
 //
-// What can run JavaScript: calling functions and constructors; getting, setting and asking for properties of
-// objects that JavaScript can reach (getters, proxies); making errors (Error.prepareStackTrace); making
+// What can run JavaScript: calling functions and constructors; getting and asking for properties of objects
+// that JavaScript can reach (getters, proxies); setting properties, even of new objects and by push (setters
+// of prototypes); making errors (Error.prepareStackTrace); making
 // promises, and creating and queueing asynchronous work (hooks of async_hooks); settling promises (a getter
 // named `then`). What cannot: making plain objects, numbers, strings, buffers and typed arrays by
 // napi_create_*; references, type checks, and asking where the memory of an array is.
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "binding/async_tasks.h"
 #include "binding/external_results.h"
 #include "binding/scheduler.h"
 
@@ -26,12 +28,13 @@ namespace gguf::binding {
 class Deferred;
 
 /**
- * The state of one environment, owned by it as its instance data. Used on its thread only. Members are
- * destroyed from the last to the first: each stands below the members that it uses.
+ * The state of one environment, destroyed by its cleanup hook: the last moment at which every runtime still
+ * has the environment, and the memory of its arrays. Used on its thread only. Members are destroyed from the
+ * last to the first: each stands below the members that it uses.
  */
 class Environment {
  public:
-  /** Makes the state and hands it to `env`, which deletes it when it ends. */
+  /** Makes the state, which exists until `env` ends. */
   static Environment& install(napi_env env);
 
   const napi_env env;
@@ -58,6 +61,9 @@ class Environment {
   ExternalResults external_results;
 
   Scheduler scheduler;
+
+  /** The last: its end waits for what uses the others. */
+  AsyncTasks async_tasks;
 
  private:
   explicit Environment(napi_env env);

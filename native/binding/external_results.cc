@@ -33,6 +33,7 @@ void ExternalResults::update_memory_can_move() {
     const Napi::HandleScope scope(env_);
     const Napi::Array modules = loaded_modules_.Value();
     const uint32_t length = modules.Length();
+    if (length < n_known_modules_) memory_can_move_ = true;  // what is loaded now may not be found
     for (uint32_t i = n_known_modules_; i < length; ++i) {
       const Napi::Value name = modules.Get(i);
       if (name.StrictEquals(Napi::String::New(env_, "NativeModule internal/webstreams/readablestream"))) {

@@ -8,6 +8,7 @@
 #include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/tagged.h"
+#include "core/checked.h"
 #include "core/fault_guard.h"
 
 namespace gguf::binding {
@@ -119,7 +120,7 @@ Bytes FileHandle::bytes(Environment& environment, uint64_t begin, uint64_t end, 
     bytes.file = file_;
     return bytes;
   }
-  bytes.copy.resize(static_cast<size_t>(end - begin));
+  bytes.copy.resize(to_size(end - begin));
   if (is_memory_) {
     std::copy_n(bytes.data, bytes.copy.size(), bytes.copy.data());
   } else if (Status failure = file_->read(begin, bytes.copy.data(), bytes.copy.size())) {

@@ -7,6 +7,7 @@
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
+#include "core/checked.h"
 
 namespace gguf::binding {
 
@@ -104,7 +105,7 @@ bool Job::find_output(uint8_t** data) {
 bool Job::copy_part(uint8_t* to) {
   const uint64_t total = decode_->selection().dst_bytes();
   const uint64_t n_bytes = std::min(kCopyPartBytes, total - copied_bytes_);
-  std::memcpy(to + copied_bytes_, staging_->data() + copied_bytes_, static_cast<size_t>(n_bytes));
+  std::memcpy(to + copied_bytes_, staging_->data() + copied_bytes_, to_size(n_bytes));
   copied_bytes_ += n_bytes;
   return copied_bytes_ == total;
 }

@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "binding/async_tasks.h"
 #include "binding/buffers.h"
 #include "binding/deferred.h"
 #include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
+#include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/parse.h"
 
@@ -48,7 +50,7 @@ Result<Header> read_header(const File& file, ParseOptions options) {
   std::vector<uint8_t> bytes;
   for (uint64_t wanted = kFirstReadBytes;;) {
     const uint64_t known = bytes.size();
-    bytes.resize(static_cast<size_t>(std::min(wanted, file.size())));
+    bytes.resize(to_size(std::min(wanted, file.size())));
     if (Status failure = file.read(known, bytes.data() + known, bytes.size() - known)) return *failure;
     ParseOutcome outcome = parse_header(bytes.data(), bytes.size(), file.size(), type_size, options);
     if (!outcome.need_more || bytes.size() == file.size()) return std::move(outcome.result);
@@ -91,41 +93,38 @@ napi_value new_file_object(Environment& environment, OpenedFile opened, std::str
 }
 
 /** One file being opened on a thread of the pool. */
-struct OpenTask {
-  OpenTask(Environment& its_environment, OpenArguments its_arguments)
-      : environment(its_environment), arguments(std::move(its_arguments)) {}
+class OpenTask : public AsyncTask {
+ public:
+  OpenTask(Environment& environment, OpenArguments arguments)
+      : environment_(environment), arguments_(std::move(arguments)) {}
 
-  Environment& environment;
-  OpenArguments arguments;
-  Deferred deferred;
-  napi_async_work work = nullptr;
-  std::optional<Result<OpenedFile>> result;
-};
+  /** Makes the promise; once. Runs JavaScript (async_hooks). */
+  napi_value promise() { return deferred_.promise(environment_); }
 
-void execute_open(napi_env, void* data) {
-  OpenTask* const task = static_cast<OpenTask*>(data);
-  task->result.emplace(open_file(task->arguments));
-}
+  void execute() noexcept override { result_.emplace(open_file(arguments_)); }
 
-void complete_open(napi_env env, napi_status, void* data) {
-  const std::unique_ptr<OpenTask> task(static_cast<OpenTask*>(data));
-  napi_delete_async_work(env, task->work);
-  if (!task->result) return;  // never started: the environment is ending
-  napi_value reason;
-  try {
-    Result<OpenedFile>& result = *task->result;
-    if (result.ok()) {
-      const napi_value file =
-          new_file_object(task->environment, std::move(result.value()), task->arguments.path);
-      task->deferred.resolve(file);
-      return;
+  void complete() override {
+    if (!result_) return;  // never started: the environment is ending
+    napi_value reason;
+    try {
+      if (result_->ok()) {
+        const napi_value file = new_file_object(environment_, std::move(result_->value()), arguments_.path);
+        deferred_.resolve(file);
+        return;
+      }
+      reason = make_error(environment_, result_->error(), &arguments_.path);
+    } catch (...) {
+      reason = caught_value(environment_);
     }
-    reason = make_error(task->environment, result.error(), &task->arguments.path);
-  } catch (...) {
-    reason = caught_value(task->environment);
+    if (reason != nullptr) deferred_.reject(reason);
   }
-  if (reason != nullptr) task->deferred.reject(reason);
-}
+
+ private:
+  Environment& environment_;
+  const OpenArguments arguments_;
+  Deferred deferred_;
+  std::optional<Result<OpenedFile>> result_;
+};
 
 }  // namespace
 
@@ -137,15 +136,9 @@ napi_value open_sync(const Call& call) {
 }
 
 napi_value open_async(const Call& call) {
-  const napi_env env = call.env();
   auto task = std::make_unique<OpenTask>(call.environment(), open_arguments(call));
-  const napi_value promise = task->deferred.promise(call.environment());
-  napi_value name;
-  check(env, napi_create_string_latin1(env, "gguf-native open", NAPI_AUTO_LENGTH, &name));
-  check(env,
-        napi_create_async_work(env, nullptr, name, execute_open, complete_open, task.get(), &task->work));
-  check(env, napi_queue_async_work(env, task->work));
-  task.release();
+  const napi_value promise = task->promise();
+  call.environment().async_tasks.queue(std::move(task), "gguf-native open");
   return promise;
 }
 

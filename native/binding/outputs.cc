@@ -1,5 +1,6 @@
 #include "binding/outputs.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -7,6 +8,7 @@
 #include "binding/buffers.h"
 #include "binding/entry_points.h"
 #include "binding/environment.h"
+#include "core/checked.h"
 #include "core/pages.h"
 #include "decode/decode_blocks.h"
 #include "decode/page_pool.h"
@@ -55,7 +57,7 @@ Output new_output(Environment& environment, Out out, uint64_t n_elements) {
   }
   Output output;
   output.array = new_typed_array(environment, output_type(out), n_elements, &output.data);
-  if (is_large) want_huge_pages(output.data, static_cast<size_t>(n_bytes));
+  if (is_large) want_huge_pages(output.data, to_size(n_bytes));
   return output;
 }
 
@@ -82,7 +84,7 @@ std::optional<Output> output_argument(const Call& call, size_t index, Out out, u
   // every later use.
   const uint64_t n_bytes = n_elements * out_bytes(out);
   if (may_stream(n_bytes) && !pages_are_present(array.data + n_bytes / 2, 1)) {
-    want_huge_pages(array.data, static_cast<size_t>(n_bytes));
+    want_huge_pages(array.data, to_size(n_bytes));
   }
   return Output{call[index], array.data, true};
 }
@@ -91,19 +93,19 @@ napi_value allocate_array(const Call& call) {
   Environment& environment = call.environment();
   const uint64_t length = call.whole(0, "length");
   const Out out = dtype_argument(call, 1);
-  if (length > SIZE_MAX / out_bytes(out)) {
-    throw_range(environment, "an array of that length does not fit in memory");
-  }
+  constexpr uint64_t kMaxArrayBytes = std::min<uint64_t>(SIZE_MAX, (uint64_t{1} << 53) - 1);  // of JavaScript
+  if (length > kMaxArrayBytes / out_bytes(out)) throw_range(environment, "no array can have that length");
   const uint64_t n_bytes = length * out_bytes(out);
   if (n_bytes > 0) {
     const auto hold = std::make_shared<BufferHold>();
     try {
       hold->memory = PinnedMemory::allocate(n_bytes);
     } catch (const std::bad_alloc&) {
-      throw_range(environment, "there is no memory for " + std::to_string(n_bytes) + " bytes");
+      const std::string detail = "there is no memory for " + std::to_string(n_bytes) + " bytes";
+      throw_error(environment, Error{ErrorCode::kOutOfMemory, detail});
     }
     uint8_t* const data = hold->memory->data();
-    std::memset(data, 0, static_cast<size_t>(n_bytes));
+    std::memset(data, 0, to_size(n_bytes));
     const napi_value buffer = new_external(environment, data, n_bytes, hold);
     if (buffer != nullptr) return new_view(environment, output_type(out), buffer, 0, length);
   }

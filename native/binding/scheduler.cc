@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "binding/async_tasks.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/job.h"
@@ -24,16 +25,37 @@ constexpr std::chrono::milliseconds kLongSlice{50};
 }  // namespace
 
 /** One stay in the pool. */
-struct Scheduler::Task {
+class Scheduler::Task : public AsyncTask {
+ public:
+  Task(Scheduler& its_scheduler, std::shared_ptr<Job> its_job, bool its_works)
+      : scheduler(its_scheduler),
+        job(std::move(its_job)),
+        works(its_works),
+        returns_often_(job->reports_progress() || job->copies_source()) {}
+
+  void execute() noexcept override {
+    if (!works) return;
+    const Clock::time_point start = Clock::now();
+    job->decode().work(scratch, [&] {
+      const Clock::duration worked = Clock::now() - start;
+      const bool hurry = returns_often_ || thread_slots::is_contended() || thread_slots::is_pool_of_one();
+      return worked >= (hurry ? kShortSlice : kLongSlice);
+    });
+  }
+  void stop() noexcept override { job->decode().stop(); }
+  void complete() override { scheduler.task_done(*this); }
+
   Scheduler& scheduler;
-  std::shared_ptr<Job> job;
-  bool works;
-  bool returns_often;  // to report progress, or to copy more of the source
-  napi_async_work work = nullptr;
-  std::vector<uint8_t> scratch{};
+  const std::shared_ptr<Job> job;
+  const bool works;
+  std::vector<uint8_t> scratch;
+
+ private:
+  const bool returns_often_;  // to report progress, or to copy more of the source
 };
 
 Scheduler::~Scheduler() {
+  while (in_flight_ > 0) give_back_slot();
   while (!jobs_.empty()) remove(std::shared_ptr<Job>(jobs_.back()));
 }
 
@@ -81,48 +103,18 @@ std::shared_ptr<Job> Scheduler::next_job() {
 }
 
 void Scheduler::queue(std::shared_ptr<Job> job, bool works) {
-  const napi_env env = environment_.env;
-  std::unique_ptr<Task> task(new Task{*this, job, works, job->reports_progress() || job->copies_source()});
-  // Counted before JavaScript can run, which then finds the job at work.
-  struct Count {
-    Job& job;
-    bool is_queued = false;
-    explicit Count(Job& its_job) : job(its_job) { ++job.in_flight; }
-    ~Count() {
-      if (!is_queued) --job.in_flight;
-    }
-  } count(*job);
+  auto task = std::make_unique<Task>(*this, job, works);
   if (works && !spare_scratch_.empty()) {
     task->scratch = std::move(spare_scratch_.back());
     spare_scratch_.pop_back();
   }
-  const Napi::HandleScope scope(env);
-  napi_value name;
-  check(env, napi_create_string_latin1(env, "gguf-native dequantize", NAPI_AUTO_LENGTH, &name));
-  check(env, napi_create_async_work(env, nullptr, name, execute, complete, task.get(), &task->work));
-  check(env, napi_queue_async_work(env, task->work));
-  task.release();
-  count.is_queued = true;
-}
-
-void Scheduler::execute(napi_env, void* data) {
-  Task& task = *static_cast<Task*>(data);
-  if (!task.works) return;
-  const Clock::time_point start = Clock::now();
-  task.job->decode().work(task.scratch, [&] {
-    const Clock::duration worked = Clock::now() - start;
-    const bool hurry = task.returns_often || thread_slots::is_contended() || thread_slots::is_pool_of_one();
-    return worked >= (hurry ? kShortSlice : kLongSlice);
-  });
-}
-
-void Scheduler::complete(napi_env env, napi_status, void* data) {
-  const std::unique_ptr<Task> task(static_cast<Task*>(data));
-  napi_delete_async_work(env, task->work);
+  // Counted before JavaScript can run, which then finds the job at work.
+  ++job->in_flight;
   try {
-    task->scheduler.task_done(*task);
+    environment_.async_tasks.queue(std::move(task), "gguf-native dequantize");
   } catch (...) {
-    leave_pending(task->scheduler.environment_);
+    --job->in_flight;
+    throw;
   }
 }
 

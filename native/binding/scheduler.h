@@ -23,7 +23,7 @@ class Job;
 class Scheduler {
  public:
   explicit Scheduler(Environment& environment) : environment_(environment) {}
-  /** Node has waited for the tasks; jobs that are not done are dropped. */
+  /** When the tasks are gone; jobs that are not done are dropped. */
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -32,7 +32,7 @@ class Scheduler {
   void cancel(std::shared_ptr<Job> job);
 
  private:
-  struct Task;
+  class Task;
 
   void start_tasks();
   /** Of a task that worked, or was not queued after all. */
@@ -45,9 +45,6 @@ class Scheduler {
   void settle_if_done(std::shared_ptr<Job> job);
   void remove(const std::shared_ptr<Job>& job);
   bool can_run_javascript() const;
-
-  static void execute(napi_env env, void* data);
-  static void complete(napi_env env, napi_status status, void* data);
 
   Environment& environment_;
   std::vector<std::shared_ptr<Job>> jobs_;

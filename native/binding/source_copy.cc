@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "binding/buffers.h"
+#include "core/checked.h"
 
 namespace gguf::binding {
 
@@ -31,7 +32,7 @@ bool SourceCopy::copy_part(napi_env env) {
 
 void SourceCopy::copy_from(const uint8_t* data) {
   const uint64_t part = std::min(kCopyPartBytes, n_bytes_ - copied_bytes_);
-  std::memcpy(memory_->data() + copied_bytes_, data + copied_bytes_, static_cast<size_t>(part));
+  std::memcpy(memory_->data() + copied_bytes_, data + copied_bytes_, to_size(part));
   copied_bytes_ += part;
 }
 

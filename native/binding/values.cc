@@ -9,6 +9,7 @@
 #include "binding/environment.h"
 #include "binding/file_handle.h"
 #include "binding/strings.h"
+#include "core/checked.h"
 #include "core/value_reader.h"
 
 namespace gguf::binding {
@@ -267,7 +268,7 @@ napi_value metadata_bytes(const Call& call) {
   const KeyValue& key = key_argument(call, *header);
   if (key.element_type != ValueType::kString) return nullptr;
   Environment& environment = call.environment();
-  const size_t n_bytes = static_cast<size_t>(key.end - key.begin);
+  const size_t n_bytes = to_size(key.end - key.begin);
   // One copy for all strings: their arrays are views of it. Made first, since that may run JavaScript.
   void* to;
   const napi_value all = new_whole_array(environment, napi_uint8_array, n_bytes, &to, file.path());

@@ -1,4 +1,4 @@
-// Numbers from bytes, in either byte order, on a host of either.
+// Numbers from bytes in either byte order.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,8 @@ namespace gguf {
 
 enum class ByteOrder : uint8_t { kLittle, kBig };
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-constexpr ByteOrder kHostOrder = ByteOrder::kBig;
-#else
-constexpr ByteOrder kHostOrder = ByteOrder::kLittle;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "gguf-native is for little-endian systems: on this one it would give wrong numbers"
 #endif
 
 constexpr uint8_t swap_bytes(uint8_t value) {

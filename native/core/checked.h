@@ -1,7 +1,9 @@
-// Sums and products of numbers from a file, which may not wrap.
+// Sums and products of numbers from a file, which may not wrap, and lengths that may not be cut short.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 
 namespace gguf {
 
@@ -24,6 +26,18 @@ namespace gguf {
   if (!add(value, power - 1, rounded)) return false;
   rounded &= ~(power - 1);
   return true;
+}
+
+/**
+ * A number of bytes or elements of 64 bits as a size in memory. Throws bad_alloc where memory cannot have so
+ * many: on a 32-bit system, from 4 GiB on. A cast would cut the number short there, and what follows would
+ * read or write past a buffer that is too small.
+ */
+[[nodiscard]] inline size_t to_size(uint64_t n) {
+  if constexpr (sizeof(size_t) < sizeof(uint64_t)) {
+    if (n > SIZE_MAX) throw std::bad_alloc();
+  }
+  return static_cast<size_t>(n);
 }
 
 }  // namespace gguf

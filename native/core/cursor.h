@@ -106,7 +106,7 @@ class Cursor {
   }
 
  private:
-  bool swaps() const { return order_ != kHostOrder; }
+  bool swaps() const { return order_ == ByteOrder::kBig; }
 
   bool has(uint64_t n_bytes) {
     if (n_bytes <= loaded()) return true;

@@ -138,18 +138,13 @@ bool replace_missing_pages(uintptr_t address) {
   return zeros != MAP_FAILED;
 }
 
-/** Whether the signal is a fault of this thread on a page, rather than one that a process sent. */
-bool is_page_fault(const siginfo_t& info) {
-  switch (info.si_code) {
-    case BUS_ADRERR:
-    case BUS_OBJERR:
-#ifdef BUS_MCEERR_AR
-    case BUS_MCEERR_AR:
-#endif
-      return true;
-    default:
-      return false;
-  }
+/** Whether a process sent the signal. The system gives a fault other codes, but not the same ones everywhere:
+   macOS on Apple silicon calls every fault on a page one of alignment. So the code of a fault means nothing,
+   only its address does. */
+bool is_sent(const siginfo_t& info) {
+  const int code = info.si_code;
+  return code <= 0 || code == SI_USER || code == SI_QUEUE || code == SI_TIMER || code == SI_MESGQ ||
+         code == SI_ASYNCIO;
 }
 
 /** Does what would have happened without our handler. */
@@ -161,7 +156,7 @@ void pass_on(Previous& previous, int signal, siginfo_t* info, void* context) {
   if (!expired && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
     return action.sa_handler(signal);
   }
-  const bool sent = info->si_code <= 0 || info->si_code == SI_USER;
+  const bool sent = is_sent(*info);
   if (sent && !expired && action.sa_handler == SIG_IGN) return;
   struct sigaction default_action = {};
   default_action.sa_handler = SIG_DFL;
@@ -174,8 +169,7 @@ void pass_on(Previous& previous, int signal, siginfo_t* info, void* context) {
 template <size_t kIndex>
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  const bool replaced =
-      is_page_fault(*info) && replace_missing_pages(reinterpret_cast<uintptr_t>(info->si_addr));
+  const bool replaced = !is_sent(*info) && replace_missing_pages(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = saved_errno;
   if (!replaced) pass_on(previous_of[kIndex], signal, info, context);
 }

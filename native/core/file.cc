@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/checked.h"
 #include "core/fault_guard.h"
 
 namespace gguf {
@@ -13,7 +14,7 @@ Result<std::shared_ptr<File>> File::open(const std::string& path, Access access)
   try {
     return open_or_throw(path, access);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "not enough memory to open the file", Error::kNoOffset, 0};
+    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough to need no allocation
   }
 }
 
@@ -21,7 +22,7 @@ Status File::read(uint64_t offset, void* dst, uint64_t n_bytes) const {
   if (n_bytes == 0) return std::nullopt;
   if (offset > size_ || n_bytes > size_ - offset) return ended_early(size_);
   if (held_ == nullptr) return read_from_system(offset, static_cast<uint8_t*>(dst), n_bytes);
-  std::memcpy(dst, held_.get() + offset, static_cast<size_t>(n_bytes));
+  std::memcpy(dst, held_.get() + offset, to_size(n_bytes));
   return std::nullopt;
 }
 

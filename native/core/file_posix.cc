@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/file.h"
 #include "core/limits.h"
@@ -67,7 +68,7 @@ int64_t read_fully(int fd, uint64_t offset, uint8_t* dst, uint64_t n_bytes) {
   uint64_t done = 0;
   while (done < n_bytes) {
     if (offset + done > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) break;
-    const size_t n_wanted = static_cast<size_t>(std::min(n_bytes - done, kMaxReadBytes));
+    const size_t n_wanted = to_size(std::min(n_bytes - done, kMaxReadBytes));
     const ssize_t n_read = ::pread(fd, dst + done, n_wanted, static_cast<off_t>(offset + done));
     if (n_read == 0) break;
     if (n_read > 0) {
@@ -84,8 +85,8 @@ Status read_unsized(int fd, std::unique_ptr<uint8_t[]>& content, uint64_t& size)
   uint64_t n_room = 4096;
   size = 0;
   for (;;) {
-    std::unique_ptr<uint8_t[]> larger(new uint8_t[static_cast<size_t>(n_room)]);
-    if (size > 0) std::memcpy(larger.get(), content.get(), static_cast<size_t>(size));
+    std::unique_ptr<uint8_t[]> larger(new uint8_t[to_size(n_room)]);
+    if (size > 0) std::memcpy(larger.get(), content.get(), to_size(size));
     content = std::move(larger);
     const int64_t n_read = read_fully(fd, size, content.get() + size, n_room - size);
     if (n_read < 0) return open_error("cannot read the file", errno);
@@ -103,8 +104,7 @@ Status read_unsized(int fd, std::unique_ptr<uint8_t[]>& content, uint64_t& size)
    No memory is reserved for such writes. nullptr where it cannot be mapped. */
 uint8_t* map_privately(int fd, uint64_t size) {
   if (size > std::numeric_limits<size_t>::max()) return nullptr;
-  void* start =
-      ::mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+  void* start = ::mmap(nullptr, to_size(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
   return start == MAP_FAILED ? nullptr : static_cast<uint8_t*>(start);
 }
 
@@ -126,7 +126,7 @@ Result<std::shared_ptr<File>> File::open_or_throw(const std::string& path, Acces
   } else if (access == Access::kMap) {
     file->data_ = map_privately(file->fd_, file->size_);
     if (file->data_ != nullptr) {
-      const size_t n_bytes = static_cast<size_t>(file->size_);
+      const size_t n_bytes = to_size(file->size_);
       file->watched_ = watch_mapping(file->data_, n_bytes, file->fd_);
       if (file->watched_ == nullptr) {  // then it is not safe to read
         ::munmap(file->data_, n_bytes);
@@ -139,7 +139,7 @@ Result<std::shared_ptr<File>> File::open_or_throw(const std::string& path, Acces
 
 File::~File() {
   if (watched_ != nullptr) unwatch_mapping(watched_);
-  if (data_ != nullptr && held_ == nullptr) ::munmap(data_, static_cast<size_t>(size_));
+  if (data_ != nullptr && held_ == nullptr) ::munmap(data_, to_size(size_));
   if (fd_ >= 0) ::close(fd_);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/checked.h"
 #include "core/parse_steps.h"
 #include "core/text.h"
 
@@ -54,7 +55,7 @@ bool parse_magic(Scan& scan) {
   const uint8_t* bytes;
   const uint64_t n_here = std::min<uint64_t>(kMagic.size(), ahead.loaded());
   if (ahead.take(n_here, bytes)) {
-    const std::string_view found(reinterpret_cast<const char*>(bytes), static_cast<size_t>(n_here));
+    const std::string_view found(reinterpret_cast<const char*>(bytes), to_size(n_here));
     if (found != kMagic.substr(0, found.size())) return bad_magic(scan, found);
   }
   const uint64_t n_there = std::min<uint64_t>(kMagic.size(), scan.in.remaining());
@@ -119,7 +120,7 @@ bool parse(Scan& scan, TypeSizeOf type_size, ParseOptions options, Header& heade
 }  // namespace
 
 ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size, TypeSizeOf type_size,
-                          ParseOptions options) {
+                          ParseOptions options) noexcept {
   n_bytes = std::min(n_bytes, file_size);
   try {
     Header header;
@@ -130,7 +131,7 @@ ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {  // a vector that cannot be so long
   }
-  return {Error{ErrorCode::kOutOfMemory, "not enough memory for the header", Error::kNoOffset, 0}, false};
+  return {Error{ErrorCode::kOutOfMemory, "out of memory"}, false};  // short enough to need no allocation
 }
 
 }  // namespace gguf

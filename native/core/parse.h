@@ -33,6 +33,6 @@ struct ParseOutcome {
  * linear). Time and memory are linear in the header; tensor data is not touched. Never throws.
  */
 ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size, TypeSizeOf type_size,
-                          ParseOptions options);
+                          ParseOptions options) noexcept;
 
 }  // namespace gguf

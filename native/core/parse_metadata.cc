@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/checked.h"
 #include "core/parse_steps.h"
 #include "core/walk.h"
 
@@ -63,7 +64,7 @@ bool parse_key(Scan& scan, uint32_t index, Header& header) {
 
 bool parse_metadata(Scan& scan, uint64_t n_keys, Header& header) {
   const uint64_t n_expected = std::min(n_keys, kMaxTrustedEntries);
-  header.keys.reserve(static_cast<size_t>(n_expected));
+  header.keys.reserve(to_size(n_expected));
   header.key_index.reserve(n_expected);
   for (uint64_t i = 0; i < n_keys; i++) {
     if (!parse_key(scan, static_cast<uint32_t>(i), header)) return false;

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "core/checked.h"
 #include "core/parse_steps.h"
 
 namespace gguf {
@@ -22,7 +23,7 @@ bool parse_name(Scan& scan, const char* kind, uint64_t index, uint64_t min_bytes
   if (!scan.in.take(n_bytes, bytes)) {
     return scan.short_of(start, field() + " (" + std::to_string(n_bytes) + " bytes)");
   }
-  name = names.add(bytes, static_cast<size_t>(n_bytes));
+  name = names.add(bytes, to_size(n_bytes));
   scan.kind = kind;
   scan.name = name;
   return true;

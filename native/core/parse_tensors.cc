@@ -110,7 +110,7 @@ bool parse_tensors(Scan& scan, uint64_t n_tensors, TypeSizeOf type_size, Header&
                                                 std::to_string(scan.in.remaining()) + " bytes that are left");
   }
   const uint64_t n_expected = std::min(n_tensors, kMaxTrustedEntries);
-  header.tensors.reserve(static_cast<size_t>(n_expected));
+  header.tensors.reserve(to_size(n_expected));
   header.tensor_index.reserve(n_expected);
   for (uint64_t i = 0; i < n_tensors; i++) {
     if (!parse_tensor(scan, static_cast<uint32_t>(i), type_size, header)) return false;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 
+#include "core/checked.h"
 #include "core/walk.h"
 
 namespace gguf {
@@ -36,12 +37,12 @@ bool walk_entry(Scan& scan, const KeyValue& entry, ValueVisitor& visitor) {
 void copy_numbers(ValueType type, const uint8_t* bytes, uint64_t count, ByteOrder order, void* dst) {
   const size_t size = fixed_size(type);
   if (count == 0) return;
-  if (order != kHostOrder) {
+  if (order == ByteOrder::kBig) {
     if (size == 2) return copy_swapped<uint16_t>(bytes, count, dst);
     if (size == 4) return copy_swapped<uint32_t>(bytes, count, dst);
     if (size == 8) return copy_swapped<uint64_t>(bytes, count, dst);
   }
-  std::memcpy(dst, bytes, static_cast<size_t>(count * size));
+  std::memcpy(dst, bytes, to_size(count * size));
 }
 
 Status read_value(const KeyValue& entry, const Header& header, const uint8_t* bytes, uint64_t base,

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/checked.h"
 #include "core/value_reader.h"
 
 namespace gguf {
@@ -32,7 +33,7 @@ bool bad_bool(Scan& scan, uint64_t offset, uint8_t byte) {
 }
 
 bool deliver_string(Scan& scan, ValueVisitor& visitor, const uint8_t* bytes, uint64_t n_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes), static_cast<size_t>(n_bytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes), to_size(n_bytes));
   return visitor.string(text) || scan.stop();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/pages.h"
 #include "decode/settings.h"
@@ -19,7 +20,7 @@ constexpr uint64_t kBytesAhead = uint64_t{1} << 20;
 
 /** On fresh pages streaming stores cost twice what plain ones do: these are for pages that are present. */
 Store store_for(bool streams, const void* dst, uint64_t n_bytes) {
-  return streams && pages_are_present(dst, static_cast<size_t>(n_bytes)) ? Store::kStreaming : Store::kPlain;
+  return streams && pages_are_present(dst, to_size(n_bytes)) ? Store::kStreaming : Store::kPlain;
 }
 
 /**
@@ -30,7 +31,7 @@ void read_ahead(const BlockSource& source, uint64_t at, uint64_t step_bytes) {
   const uint64_t end = std::min(at + step_bytes + kBytesAhead, source.mapped_bytes);
   const uint64_t begin = at == 0 ? 0 : at + kBytesAhead;
   if (begin >= end || pages_are_present(source.data + end - 1, 1)) return;
-  will_read(source.data + begin, static_cast<size_t>(end - begin));
+  will_read(source.data + begin, to_size(end - begin));
 }
 
 /** Decodes consecutive blocks of the source, in steps of about kChunkBytes. */
@@ -40,7 +41,7 @@ Status decode_run(const BlockSource& source, const BlockSelection& selection, bo
   const uint64_t block_dst_bytes = selection.block_dst_bytes();
   const uint64_t largest_block = std::max<uint64_t>(format.block_bytes, block_dst_bytes);
   const uint64_t step_blocks = std::min(n_blocks, std::max<uint64_t>(1, kChunkBytes / largest_block));
-  const auto step_bytes = static_cast<size_t>(step_blocks * format.block_bytes);
+  const auto step_bytes = to_size(step_blocks * format.block_bytes);
   if (source.data == nullptr && scratch.size() < step_bytes) scratch.resize(step_bytes);
   uint64_t at = first_block * format.block_bytes;
   while (n_blocks > 0) {
@@ -93,7 +94,7 @@ Status decode_blocks(const BlockSource& source, const BlockSelection& selection,
     end = 0;
     while (n_blocks > 0) {
       const uint64_t in_row = first_block % selection.row_blocks;
-      const uint64_t row = selection.rows[static_cast<size_t>(first_block / selection.row_blocks)];
+      const uint64_t row = selection.rows[to_size(first_block / selection.row_blocks)];
       const uint64_t from = row * selection.row_blocks + in_row;
       const uint64_t count = std::min(n_blocks, selection.row_blocks - in_row);
       if (Status failure = decode_run(source, selection, streams, from, count, to, scratch)) return failure;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/checked.h"
 #include "core/pages.h"
 #include "decode/settings.h"
 
@@ -45,8 +46,8 @@ uint8_t* map_or_trim(size_t n_bytes) {
 
 Block take(uint64_t n_bytes) {
   if (n_bytes > SIZE_MAX - kHugePageBytes) throw std::bad_alloc();
-  const auto size = static_cast<size_t>((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) /
-                                        kHugePageBytes * kHugePageBytes);
+  const auto size =
+      to_size((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
   {
     const std::lock_guard<std::mutex> lock(pool().mutex);
     // The smallest that fits, unless most of it would be unused.

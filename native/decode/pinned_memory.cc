@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/checked.h"
 #include "decode/page_pool.h"
 
 namespace gguf {
@@ -31,7 +32,7 @@ Registry& registry() {
 
 page_pool::Block allocate_memory(uint64_t n_bytes) {
   if (n_bytes >= page_pool::kMinBytes) return page_pool::take(n_bytes);
-  const auto size = static_cast<size_t>(n_bytes);
+  const auto size = to_size(n_bytes);
   return {static_cast<uint8_t*>(::operator new(size, kAlignment)), size};
 }
 
@@ -65,7 +66,7 @@ PinnedMemory::~PinnedMemory() {
     registry().by_address.erase(address(data_));
   }
   // Only now: from here on another block may get the same address.
-  if (file_ == nullptr) free_memory({data_, static_cast<size_t>(size_)});
+  if (file_ == nullptr) free_memory({data_, to_size(size_)});
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::allocate(uint64_t n_bytes) {

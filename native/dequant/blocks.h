@@ -2,10 +2,14 @@
 // each kernel (kernels/); sizes are computed here and nowhere else.
 //
 // Every field is made of bytes, so a block has no alignment and may start anywhere. Multi-byte fields are
-// little-endian by the time a kernel sees them (block_fields.h).
+// little-endian by the time a kernel sees them (block_fields.h), and so is the system.
 #pragma once
 
 #include <cstdint>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "gguf-native is for little-endian systems: on this one it would give wrong numbers"
+#endif
 
 namespace gguf {
 

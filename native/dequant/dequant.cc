@@ -100,7 +100,7 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
     while (n_blocks > 0) {
       const uint64_t n = std::min(n_blocks, kPieceElements / format.block_elements);
       const uint64_t n_elements = n * format.block_elements;
-      if (swaps) swap_blocks(fields, src, n, swapped);
+      if (swaps) swap_blocks(fields, src, static_cast<size_t>(n), swapped);
       const uint8_t* const blocks = swaps ? swapped : src;
       if (out == Out::kFloat32) {
         table.kernels[format.index][way](blocks, n, reinterpret_cast<float*>(to));

@@ -57,7 +57,7 @@ export function checkOut(
   subject?: GgufErrorSubject,
 ): OutputArray {
   if (out === undefined) {
-    if (length * dtypeBytes(dtype) > constants.MAX_LENGTH) throw tooLarge(length, subject);
+    if (length > constants.MAX_LENGTH) throw tooLarge(length, subject);
     return { given: undefined, out: undefined };
   }
   const isHalf = dtype === "f16" && isFloat16Array(out);
@@ -161,14 +161,19 @@ export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufEr
   return new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", `cannot dequantize the tensor type ${type}`, subject);
 }
 
+/** `length` elements are more than any array of this runtime has, or more than there is memory for. */
 function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?: unknown): GgufError {
-  const detail = `${length} elements do not fit in one typed array: ask for less at a time with start and end`;
-  return new GgufError("ERR_GGUF_RANGE", detail, { ...subject, cause });
+  const never = length > constants.MAX_LENGTH;
+  const detail = never
+    ? `${length} elements do not fit in one typed array`
+    : `there is no memory for an array of ${length} elements`;
+  const code = never ? "ERR_GGUF_RANGE" : "ERR_GGUF_OUT_OF_MEMORY";
+  return new GgufError(code, `${detail}: ask for less at a time with start and end`, { ...subject, cause });
 }
 
 /**
  * What to throw when making a result of `length` elements failed. The runtime has limits of its own (a RangeError),
- * which depend on its version and on the memory there is; what the addon says of a tensor's data lacks its name.
+ * which depend on its version, or has no memory; what the addon says of a tensor's data lacks its name.
  */
 export function explainFailure(error: unknown, length: number, subject?: GgufErrorSubject): unknown {
   if (error instanceof RangeError) return tooLarge(length, subject, error);

@@ -29,9 +29,9 @@ void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
   if (n > 0) {
     alignas(64) float last[32] = {};
     alignas(64) uint16_t converted[32];
-    std::memcpy(last, x, n * sizeof *x);
+    std::memcpy(last, x, static_cast<size_t>(n) * sizeof *x);
     simd::store<kOut, Store::kPlain>(converted, simd::load_f32(last), simd::load_f32(last + 16));
-    std::memcpy(y, converted, n * sizeof *y);
+    std::memcpy(y, converted, static_cast<size_t>(n) * sizeof *y);
   }
 }
 

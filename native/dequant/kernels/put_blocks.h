@@ -19,7 +19,7 @@ GGUF_NOINLINE inline void complete_group(void* group, size_t group_bytes, const 
 template <class Block>
 GGUF_INLINE const Block* whole_group(const Block* b, uint64_t n_blocks, Block (&completed)[kGroup<Block>]) {
   if (n_blocks >= kGroup<Block>) return b;
-  complete_group(completed, sizeof completed, b, n_blocks * sizeof(Block));
+  complete_group(completed, sizeof completed, b, static_cast<size_t>(n_blocks) * sizeof(Block));
   return completed;
 }
 

@@ -29,7 +29,7 @@ void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
   const uint64_t n_last = n_blocks % kBlocks;
   if (n_last > 0) {
     std::memcpy(dst + (n_blocks - n_last) * Block::kElements, aside,
-                n_last * Block::kElements * sizeof(float));
+                static_cast<size_t>(n_last) * Block::kElements * sizeof(float));
   }
 }
 

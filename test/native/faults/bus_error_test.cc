@@ -11,6 +11,7 @@
 
 #include <csetjmp>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 
@@ -89,6 +90,48 @@ void install(void (*handler)(int), int flags = 0) {
   action.sa_handler = handler;
   action.sa_flags = flags;
   sigaction(SIGBUS, &action, nullptr);
+}
+
+/** Calls the handler that is installed as the system would for a fault at `address`, and then removes it. */
+void call_handler(int code, const void* address) {
+  struct sigaction ours;
+  sigaction(SIGBUS, nullptr, &ours);
+  siginfo_t info = {};
+  info.si_signo = SIGBUS;
+  info.si_code = code;
+  info.si_addr = const_cast<void*>(address);
+  ours.sa_sigaction(SIGBUS, &info, nullptr);
+  install(SIG_DFL);
+}
+
+TEST(BusError, OursIsSurvivedWhateverCodeTheSystemGivesIt) {
+  // BUS_ADRALN is what Apple silicon says of every fault; the last stands for codes to come.
+  for (const int code : std::initializer_list<int>{BUS_ADRERR, BUS_OBJERR, BUS_ADRALN, 99}) {
+    EXPECT_EQ(outcome_of([&] {
+                install(SIG_DFL);
+                const OurFile ours = open_ours();
+                if (ftruncate(ours.fd, 0) != 0) _exit(98);
+                volatile const uint8_t* data = ours.file->data();
+                call_handler(code, ours.file->data() + kPage);
+                _exit(data[kPage] == 0 && ours.file->check(0, 1) ? 0 : 97);
+              }),
+              "exit 0")
+        << code;
+  }
+}
+
+TEST(BusError, NothingIsReplacedForASignalThatWasSent) {
+  for (const int code : std::initializer_list<int>{SI_USER, SI_QUEUE}) {
+    EXPECT_EQ(outcome_of([&] {
+                install(SIG_IGN);
+                const OurFile ours = open_ours();
+                if (pwrite(ours.fd, "x", 1, 0) != 1) _exit(98);
+                call_handler(code, ours.file->data());
+                _exit(ours.file->data()[0] == 'x' && !ours.file->check(0, 1) ? 0 : 97);
+              }),
+              "exit 0")
+        << code;
+  }
 }
 
 TEST(BusError, OursIsSurvived) {

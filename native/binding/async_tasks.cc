@@ -1,0 +1,124 @@
+#include "binding/async_tasks.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+
+namespace gguf::binding {
+
+namespace {
+
+struct Queued {
+  AsyncTasks* owner;
+  napi_async_work work = nullptr;
+  std::mutex executing;             // locked while `task` executes
+  std::unique_ptr<AsyncTask> task;  // nullptr once the environment has ended; changed under the lock
+};
+
+/** The tasks of all environments. */
+class Registry {
+ public:
+  uintptr_t add(std::shared_ptr<Queued> queued) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // On a 32-bit system numbers can come round again, and 0 is no number.
+    while (++last_number_ == 0 || by_number_.count(last_number_) != 0) {
+    }
+    by_number_.emplace(last_number_, std::move(queued));
+    return last_number_;
+  }
+
+  /** nullptr where the task is over, or its environment. */
+  std::shared_ptr<Queued> find(uintptr_t number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = by_number_.find(number);
+    return found == by_number_.end() ? nullptr : found->second;
+  }
+
+  /** The same, and forgets it. */
+  std::shared_ptr<Queued> take(uintptr_t number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = by_number_.find(number);
+    if (found == by_number_.end()) return nullptr;
+    std::shared_ptr<Queued> queued = std::move(found->second);
+    by_number_.erase(found);
+    return queued;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uintptr_t, std::shared_ptr<Queued>> by_number_;
+  uintptr_t last_number_ = 0;
+};
+
+/** Never destroyed: threads of the pool may still run while the process exits. */
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+}  // namespace
+
+AsyncTasks::~AsyncTasks() {
+  std::vector<std::shared_ptr<Queued>> all;
+  for (const uintptr_t number : numbers_) all.push_back(registry().take(number));
+  for (const auto& queued : all) queued->task->stop();
+  for (const auto& queued : all) {
+    std::unique_ptr<AsyncTask> task;
+    const std::lock_guard<std::mutex> lock(queued->executing);
+    task = std::move(queued->task);
+  }
+}
+
+void AsyncTasks::queue(std::unique_ptr<AsyncTask> task, const char* name) {
+  const napi_env env = environment_.env;
+  const auto queued = std::make_shared<Queued>();
+  queued->owner = this;
+  queued->task = std::move(task);
+  const uintptr_t number = registry().add(queued);
+  // Forgets the task again unless it is queued.
+  struct Entry {
+    std::unordered_set<uintptr_t>& numbers;
+    const uintptr_t number;
+    bool is_queued = false;
+    ~Entry() {
+      if (is_queued) return;
+      numbers.erase(number);
+      registry().take(number);
+    }
+  } entry{numbers_, number};
+  numbers_.insert(number);
+
+  const Napi::HandleScope scope(env);
+  napi_value resource_name;
+  check(env, napi_create_string_latin1(env, name, NAPI_AUTO_LENGTH, &resource_name));
+  void* const data = reinterpret_cast<void*>(number);
+  check(env, napi_create_async_work(env, nullptr, resource_name, execute, complete, data, &queued->work));
+  check(env, napi_queue_async_work(env, queued->work));
+  entry.is_queued = true;
+}
+
+void AsyncTasks::execute(napi_env, void* number) {
+  const std::shared_ptr<Queued> queued = registry().find(reinterpret_cast<uintptr_t>(number));
+  if (queued == nullptr) return;
+  const std::lock_guard<std::mutex> lock(queued->executing);
+  if (queued->task != nullptr) queued->task->execute();
+}
+
+void AsyncTasks::complete(napi_env env, napi_status, void* number) {
+  const std::shared_ptr<Queued> queued = registry().take(reinterpret_cast<uintptr_t>(number));
+  if (queued == nullptr) return;  // the environment has ended: not even `env` can be used
+  AsyncTasks& tasks = *queued->owner;
+  tasks.numbers_.erase(reinterpret_cast<uintptr_t>(number));
+  napi_delete_async_work(env, queued->work);
+  try {
+    queued->task->complete();
+  } catch (...) {
+    leave_pending(tasks.environment_);
+  }
+}
+
+}  // namespace gguf::binding
