@@ -2,8 +2,8 @@
 // native/binding/async_tasks.h.
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./build.mjs";
 import { npm, run } from "./commands.mjs";
+import { root } from "./paths.mjs";
 
 /** The releases that are tested, in the npm packages that carry them. */
 const runtimes = {

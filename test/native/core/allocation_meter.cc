@@ -1,6 +1,7 @@
 #include "test/native/core/allocation_meter.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -13,6 +14,7 @@
 namespace {
 
 std::atomic<size_t> g_allocated_bytes{0};
+thread_local size_t g_left = SIZE_MAX;  // allocations of this thread
 
 }  // namespace
 
@@ -30,6 +32,8 @@ extern "C" void __sanitizer_free_hook(const volatile void*) {}
 // The other forms of new and delete call these.
 void* operator new(size_t n_bytes) {
   g_allocated_bytes += n_bytes;
+  if (g_left == 0) throw std::bad_alloc();
+  if (g_left != SIZE_MAX) --g_left;
   if (void* memory = std::malloc(n_bytes > 0 ? n_bytes : 1)) return memory;
   throw std::bad_alloc();
 }
@@ -46,6 +50,14 @@ namespace gguf::test {
 
 size_t allocated_bytes() {
   return g_allocated_bytes;
+}
+
+OutOfMemory::OutOfMemory(size_t n_more) {
+  g_left = n_more;
+}
+
+OutOfMemory::~OutOfMemory() {
+  g_left = SIZE_MAX;
 }
 
 }  // namespace gguf::test

@@ -8,4 +8,14 @@ namespace gguf::test {
 /** Bytes that operator new was asked for, in this test program, so far. */
 size_t allocated_bytes();
 
+/** While it exists, this thread gets the next `n_more` allocations, and no memory from then on. Not
+   under ThreadSanitizer, which has its own new. */
+class OutOfMemory {
+ public:
+  explicit OutOfMemory(size_t n_more);
+  ~OutOfMemory();
+  OutOfMemory(const OutOfMemory&) = delete;
+  OutOfMemory& operator=(const OutOfMemory&) = delete;
+};
+
 }  // namespace gguf::test
