@@ -1,8 +1,8 @@
-/** Signals for work that knows none. */
+/** Signals for work that does not support them. */
 
 /**
- * `promise`, or a rejection with the signal's reason as soon as it is aborted, for work that cannot be stopped: what it
- * results in then goes to `discard`.
+ * Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. The work itself
+ * cannot be stopped: its result is then passed to `discard`.
  */
 export async function abortable<T>(
   promise: Promise<T>,

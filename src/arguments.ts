@@ -1,9 +1,9 @@
-/** Checks of the arguments that many functions take. */
+/** Checks of arguments that several functions take. */
 
 import type { AsyncOptions } from "./decode/options";
 import { invalidArgType } from "./errors";
 
-/** Returns `options` as an object; throws ERR_INVALID_ARG_TYPE for anything else than an object or undefined. */
+/** Returns `options` as an object; throws ERR_INVALID_ARG_TYPE if it is neither an object nor undefined. */
 export function checkOptions<T extends object>(options: T | undefined): Partial<T> {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null)

@@ -1,17 +1,20 @@
-/** The errors of this package: {@link GgufError}, and `TypeError`s in Node's own wording for wrong arguments. */
+/**
+ * The errors of this package: {@link GgufError}, and for wrong arguments `TypeError`s with the same wording
+ * as Node's.
+ */
 import { getSystemErrorMap, inspect } from "node:util";
 
 /** Every value of {@link GgufError.code}. */
 export type GgufErrorCode =
-  /** The system refused to open, map or read the file; `cause.code` is its errno name, such as `ENOENT`. */
+  /** The system cannot open, map or read the file; `cause.code` is its errno name, such as `ENOENT`. */
   | "ERR_GGUF_OPEN"
   /** The file does not start with `GGUF`. */
   | "ERR_GGUF_MAGIC"
   /** A version other than 1, 2 or 3. */
   | "ERR_GGUF_VERSION"
-  /** Something that the header announces is past the end of the file. */
+  /** The file ends before something that its header describes. */
   | "ERR_GGUF_TRUNCATED"
-  /** Any other broken rule of the format; the message says which, where, and what was found. */
+  /** The file breaks another rule of the format; the message says which rule, where, and what was found. */
   | "ERR_GGUF_INVALID"
   /** The file was closed. */
   | "ERR_GGUF_CLOSED"
@@ -19,26 +22,26 @@ export type GgufErrorCode =
   | "ERR_GGUF_TENSOR_NOT_FOUND"
   /** A tensor type that cannot be turned into numbers. */
   | "ERR_GGUF_UNSUPPORTED_TYPE"
-  /** `start`, `end`, a row index or the size of an output. */
+  /** `start`, `end`, a row index or the size of an output is not valid. */
   | "ERR_GGUF_RANGE"
-  /** A metadata value of another type than the one asked for. */
+  /** A metadata value does not have the requested type. */
   | "ERR_GGUF_METADATA_TYPE"
   /** A metadata integer beyond 2^53, which a `number` cannot hold exactly. */
   | "ERR_GGUF_METADATA_RANGE"
-  /** The system refused to write; `cause.code` is its errno name, such as `ENOSPC`. */
+  /** The system cannot write; `cause.code` is its errno name, such as `ENOSPC`. */
   | "ERR_GGUF_WRITE"
   /** A file changed after it was opened: one on a server, or one that is being copied. */
   | "ERR_GGUF_CHANGED"
   /** An allocation failed. */
   | "ERR_GGUF_OUT_OF_MEMORY";
 
-/** What an error is about. */
+/** The subject of an error. */
 export interface GgufErrorSubject {
   path?: string | undefined;
   tensor?: string | undefined;
 }
 
-/** What a {@link GgufError} knows besides its code. */
+/** The details of a {@link GgufError} in addition to its code. */
 export interface GgufErrorContext extends GgufErrorSubject {
   offset?: number | undefined;
   cause?: unknown;
@@ -48,15 +51,15 @@ export interface GgufErrorContext extends GgufErrorSubject {
 export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: string) => GgufError;
 
 /**
- * An error in a file, or in what was asked of it. `code` tells the cases apart (see
- * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
+ * An error in a file, or in a request for its contents. `code` is the kind of error (see {@link
+ * GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
  */
 export class GgufError extends Error {
-  /** What went wrong, one of {@link GgufErrorCode}: for programs, as the message is for people. */
+  /** The kind of error, one of {@link GgufErrorCode}, for programs. The message is for people. */
   readonly code: GgufErrorCode;
   /** The file, as it was passed to `open`; absent for bytes in memory. */
   declare readonly path?: string;
-  /** The byte in the file that the error is about, counted from its start. */
+  /** The position of the error in the file, in bytes from its start. */
   declare readonly offset?: number;
 
   readonly #detail: string;
@@ -81,7 +84,7 @@ export class GgufError extends Error {
     if (offset !== undefined) this.offset = offset;
   }
 }
-// On the prototype, as for Node's errors: not listed among an error's own properties.
+// On the prototype, as for Node's errors, so that it is not one of an error's own properties.
 Object.defineProperty(GgufError.prototype, "name", {
   value: "GgufError",
   configurable: true,
@@ -96,13 +99,15 @@ export function systemError(code: string, path: string | undefined): Error {
   return Object.assign(new Error(message), path === undefined ? known : { ...known, syscall: "open", path });
 }
 
-/** A TypeError with ERR_INVALID_ARG_TYPE; `expected` reads "of type string or an instance of URL". */
+/**
+ * A TypeError with ERR_INVALID_ARG_TYPE; `expected` is text such as "of type string or an instance of URL".
+ */
 export function invalidArgType(name: string, expected: string, actual: unknown): TypeError {
   const message = `The ${described(name)} must be ${expected}. Received ${received(actual)}`;
   return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_TYPE" });
 }
 
-/** A TypeError with ERR_INVALID_ARG_VALUE, for the right type with a value that means nothing here. */
+/** A TypeError with ERR_INVALID_ARG_VALUE, for a value of the right type that is not valid here. */
 export function invalidArgValue(name: string, reason: string, actual: unknown): TypeError {
   const message = `The ${described(name)} ${reason}. Received ${inspect(actual)}`;
   return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });

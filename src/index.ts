@@ -1,8 +1,8 @@
 /**
  * `gguf-native`: the weights of a GGUF model in Node.js.
  *
- * Open a file with {@link openSync} or {@link open}, look at its `metadata` and `tensors`, and turn a tensor into
- * numbers with {@link GgufTensor.dequantizeSync} or {@link GgufTensor.dequantize}.
+ * Open a file with {@link openSync} or {@link open}, read its `metadata` and `tensors`, and turn a tensor
+ * into numbers with {@link GgufTensor.dequantizeSync} or {@link GgufTensor.dequantize}.
  *
  * @module gguf-native
  */

@@ -1,8 +1,8 @@
 /**
- * The whole native surface, typed: what `native/binding` exports and nothing else. Only this file loads the addon.
- * Arguments arrive here checked by the facade as far as JavaScript can check them; the addon checks again whatever
- * memory safety depends on. Errors come out as `GgufError` (see {@link NativeAddon.setErrorFactory}), `TypeError` or
- * `RangeError`.
+ * The types of the complete native surface: exactly what `native/binding` exports. Only this file loads the
+ * addon. The facade has checked arguments before it calls these functions, as far as JavaScript can check
+ * them; the addon checks again everything that memory safety depends on. Errors are `GgufError` (see {@link
+ * NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
  */
 import { join } from "node:path";
 import { GgufError, type GgufErrorCode, systemError } from "./errors";
@@ -13,7 +13,7 @@ export interface NativeFile {
   readonly __nativeFile: never;
 }
 
-/** A running asynchronous dequantization inside the addon; opaque and tagged as well. */
+/** A running asynchronous dequantization inside the addon; also opaque and tagged. */
 export interface NativeJob {
   readonly __nativeJob: never;
 }
@@ -28,9 +28,9 @@ export interface NativeFileInfo {
   bigEndian: boolean;
   byteLength: number;
   alignment: number;
-  /** Where tensor data starts; past the end of a file that has none and is not padded. */
+  /** Where tensor data starts; may be past the end of the file if there are no tensors and no padding. */
   dataOffset: number;
-  /** Whether there is a key `split.count`. */
+  /** Whether the metadata has the key `split.count`. */
   isSplit: boolean;
 }
 
@@ -41,9 +41,12 @@ export interface NativeKeys {
   types: Uint8Array;
   /** Element type of an array; otherwise the value's own type. */
   elementTypes: Uint8Array;
-  /** Elements of an array; otherwise 1. */
+  /** The number of elements of an array; otherwise 1. */
   lengths: Float64Array;
-  /** Where the value starts in the file (an array: its first element; a string: its length), and where it ends. */
+  /**
+   * Where the value starts in the file (of an array: its first element; of a string: its length), and where
+   * it ends.
+   */
   begins: Float64Array;
   ends: Float64Array;
 }
@@ -68,7 +71,7 @@ export interface NativeFormat {
   typeSize: number;
 }
 
-/** Called with everything an error carries; returns the Error to throw. */
+/** Called with all details of an error; returns the Error to throw. */
 export type ErrorFactory = (
   code: GgufErrorCode,
   detail: string,
@@ -77,20 +80,28 @@ export type ErrorFactory = (
   systemCode: string | undefined,
 ) => Error;
 
-/** Told of progress on the main thread, in elements. */
+/** Called on the main thread with the progress, in elements. */
 export type ProgressCallback = (done: number, total: number) => void;
 
 export interface NativeAddon {
-  /** How this environment's errors are made. Called once, right after loading. */
+  /** Sets the function that makes this environment's errors. Called once, directly after loading. */
   setErrorFactory(make: ErrorFactory): void;
 
   open(path: string, read: boolean, partial: boolean): NativeFile;
   openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
-  /** Reads `bytes` in place: the addon keeps a reference and looks up where they are on every use. */
+  /**
+   * Reads `bytes` in place: the addon keeps a reference to the array and looks up its address on every use.
+   */
   parse(bytes: Uint8Array, partial: boolean): NativeFile;
-  /** The same for the first bytes of a file of `fileSize` bytes; undefined where the header is longer than that. */
+  /**
+   * The same for the first bytes of a file of `fileSize` bytes; undefined if the header continues after
+   * `bytes`.
+   */
   parse(bytes: Uint8Array, partial: boolean, fileSize: number): NativeFile | undefined;
-  /** Idempotent. Detaches views, waits for nothing: running jobs keep the mapping alive until they are done. */
+  /**
+   * Idempotent. Detaches views. Does not wait for running jobs: they keep the mapping alive until they are
+   * done.
+   */
   close(file: NativeFile): void;
 
   info(file: NativeFile): NativeFileInfo;
@@ -101,14 +112,14 @@ export interface NativeAddon {
   valueBytes(file: NativeFile, index: number): Uint8Array | Uint8Array[] | undefined;
   tensors(file: NativeFile): NativeTensors;
 
-  /** The stored bytes of tensor `index`: zero-copy for mapped files and parsed memory, a copy otherwise. */
+  /** The stored bytes of tensor `index`: a view for mapped files and parsed memory, otherwise a copy. */
   bytes(file: NativeFile, index: number): Uint8Array;
-  /** Copies `out.length` of them, from byte `first` of the tensor on, into `out`. */
+  /** Fills `out` with the stored bytes of tensor `index`, from byte `first` of the tensor on. */
   readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
   /**
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns
-   * `out` (length end - start) or, where it is undefined, a new array.
+   * `out` (length end - start) or, if it is undefined, a new array.
    */
   dequantize(
     file: NativeFile,
@@ -128,7 +139,9 @@ export interface NativeAddon {
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
   ): { job: NativeJob; promise: Promise<NativeOut> };
-  /** The first `count` of `rows`, of shape[0] elements each; `out` holds count * shape[0] elements. */
+  /**
+   * Dequantizes the first `count` of `rows`, of shape[0] elements each; `out` has count * shape[0] elements.
+   */
   rows(
     file: NativeFile,
     index: number,
@@ -149,7 +162,7 @@ export interface NativeAddon {
     onProgress: ProgressCallback | undefined,
   ): { job: NativeJob; promise: Promise<NativeOut> };
 
-  /** The same for block bytes from anywhere; `type` is the number of the format. */
+  /** As dequantize, for blocks in memory; `type` is the number of the format. */
   dequantizeBlocks(
     type: number,
     blocks: Uint8Array,
@@ -168,21 +181,21 @@ export interface NativeAddon {
     onProgress: ProgressCallback | undefined,
     bigEndian: boolean,
   ): { job: NativeJob; promise: Promise<NativeOut> };
-  /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
+  /** Asks a job to stop; its promise rejects after the last worker thread has finished with its memory. */
   cancel(job: NativeJob): void;
 
-  /** A zeroed array in memory that the addon owns, to be used as `out`. */
+  /** A zeroed array in memory that the addon owns, for use as `out`. */
   allocate(length: number, dtype: NativeDType): NativeOut;
-  /** Gives the memory of collected results back to the system. */
+  /** Returns the memory of collected results to the system. */
   trim(): void;
 
   /** Every format of formats.def. */
   formats(): NativeFormat[];
-  /** `requested` is what GGUF_NATIVE_ISA asked for, where that is not available. */
+  /** `requested` is the value of GGUF_NATIVE_ISA, if that instruction set is not available. */
   cpu(): { isa: string; available: string[]; threads: number; requested?: string };
 }
 
-/** Where the addon is: what `npm install` compiled, or the prebuilt one for this platform. */
+/** The path of the addon: the one that `npm install` compiled, or the prebuilt one for this platform. */
 function find(): string {
   const nodeGypBuild = require("node-gyp-build") as { resolve(packageRoot: string): string };
   try {

@@ -1,4 +1,6 @@
-/** The tensor types of ggml: names, numbers, block sizes. Pure data: the reference decoders read the same table. */
+/**
+ * The tensor types of ggml: names, numbers, block sizes. Plain data, which the reference decoders also use.
+ */
 
 /** How a tensor type is stored. */
 export interface GgmlTypeInfo {
@@ -53,8 +55,9 @@ function info(id: number, blockSize: number, typeSize: number): GgmlTypeInfo {
 }
 
 /**
- * Every known tensor type, in the order of their numbers. 4, 5, 31 to 33 and 36 to 38 were removed from ggml;
- * tensors with such a number, or one that is newer than this table, have the type `unknown(NUMBER)`.
+ * Every known tensor type, in the order of their numbers. 4, 5, 31 to 33 and 36 to 38 were removed from ggml.
+ * A tensor with such a number, or with a number that is newer than this table, has the type
+ * `unknown(NUMBER)`.
  */
 export const ggmlTypes: Readonly<Record<GgmlType, GgmlTypeInfo>> = Object.freeze({
   F32: info(0, 1, 4),
@@ -97,7 +100,7 @@ export const ggmlTypes: Readonly<Record<GgmlType, GgmlTypeInfo>> = Object.freeze
 const typeNames: (GgmlType | undefined)[] = [];
 for (const [name, { id }] of Object.entries(ggmlTypes)) typeNames[id] = name as GgmlType;
 
-/** The name of type number `id`: a known one, or `unknown(id)`. */
+/** The name of type number `id`, or `unknown(id)` if the number is unknown. */
 export function typeName(id: number): GgmlType | `unknown(${number})` {
   return typeNames[id] ?? `unknown(${id})`;
 }

@@ -115,7 +115,7 @@ for (const [name, run] of Object.entries(ways("Q4_K", blocks))) {
       refused({ dtype: "f16", out: new Uint16Array(5) }, /options\.out/);
       refused(
         { end: 256, out: new Float32Array(1024) },
-        /options\.out holds 1024 elements, the result has 256/,
+        /options\.out has 1024 elements, but the result has 256/,
       );
     });
     test("out of another type", () => {

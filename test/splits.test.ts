@@ -289,7 +289,7 @@ describe("refused", () => {
   refuses("a tensor in two shards", model({ 2: shard(2, { tensors: [tensor("a", 0, 0)] }) }), {
     code: "ERR_GGUF_INVALID",
     at: 2,
-    message: /a tensor 'a', and so has .*00001-of-00003/,
+    message: /a tensor 'a' that is also in .*00001-of-00003/,
   });
   refuses("fewer tensors than there should be", model({ 2: shard(2, { tensors: [] }) }), {
     code: "ERR_GGUF_INVALID",

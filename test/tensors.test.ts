@@ -160,7 +160,7 @@ describe("types that are not known", () => {
       const refused = {
         name: "GgufError",
         code: "ERR_GGUF_UNSUPPORTED_TYPE",
-        message: `tensor 't${id}': the size of its type, unknown(${id}), is not known, so that its data cannot be read`,
+        message: `tensor 't${id}': the size of its type, unknown(${id}), is unknown, so its data cannot be read`,
       };
       assert.throws(() => t.bytes(), refused);
       assert.throws(() => t.dequantizeSync(), refused);

@@ -9,7 +9,7 @@ namespace {
 
 #define FORMAT(name, id, fields)                                   \
   static_assert(Fields(fields).block_bytes == sizeof(Block##name), \
-                "the fields of " #name " are not its struct's");
+                "the fields of " #name " do not match its struct");
 #include "dequant/formats.def"
 #undef FORMAT
 
@@ -46,7 +46,7 @@ const Fields& fields_of(const Format& format) {
 }
 
 void swap_blocks(const Fields& fields, const uint8_t* src, size_t n_blocks, uint8_t* dst) {
-  if (fields.n_runs == 1) {  // numbers only: one run, however many blocks
+  if (fields.n_runs == 1) {  // numbers only: one run for all blocks
     return swap_run(fields.runs[0].width, src, n_blocks * fields.runs[0].count, dst);
   }
   for (size_t b = 0; b < n_blocks; ++b) {

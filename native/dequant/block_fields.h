@@ -1,5 +1,5 @@
-// The fields inside the blocks of each format, and turning them around: what only big-endian files need.
-// Their numbers become little-endian before a kernel sees them.
+// The fields inside the blocks of each format, and swapping their byte order. Only big-endian files need it:
+// their numbers become little-endian before a kernel sees them.
 #pragma once
 
 #include <cstddef>

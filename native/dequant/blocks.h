@@ -1,5 +1,5 @@
-// The blocks of the ggml formats, byte for byte as they lie in a file. What the fields mean is drawn above
-// each kernel (kernels/); sizes are computed here and nowhere else.
+// The blocks of the ggml formats, with the same bytes as in a file. A diagram above each kernel (kernels/)
+// shows the meaning of the fields; sizes are computed only here.
 //
 // Every field is made of bytes, so a block has no alignment and may start anywhere. Multi-byte fields are
 // little-endian by the time a kernel sees them (block_fields.h), and so is the system.

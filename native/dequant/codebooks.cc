@@ -1,5 +1,5 @@
 // The codebooks of the IQ formats, packed: a row is one number, its codes lowest first, of two bits each in
-// rows of eight and three bits each in rows of four. What the codes stand for is in levels.h.
+// rows of eight and three bits each in rows of four. levels.h has the values of the codes.
 #include "dequant/codebooks.h"
 
 #include "dequant/levels.h"
@@ -385,7 +385,7 @@ constexpr uint16_t half_of(int x) {
   return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | (15 + exponent) << 10 | fraction);
 }
 
-/** Unpacks rows to a byte per code, which lacks the top bit of its levels. */
+/** Unpacks rows to one byte per code, without the top bit of its levels. */
 template <class Levels, class Row, size_t kRows>
 constexpr void unpack(const uint16_t (&packed)[kRows], Codebook<Row, kRows>& book) {
   constexpr int kBits = Levels::kBits - 1;

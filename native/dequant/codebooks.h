@@ -1,6 +1,6 @@
-// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest. Each also
-// comes in one other form, the fastest for instruction sets that cannot gather rows and look up many codes at
-// once. What a code stands for is in levels.h.
+// The codebooks of the IQ formats: rows of eight or four codes, a byte each, the first lowest. Each codebook
+// also exists in a second form, the fastest for instruction sets without gather or wide look-ups. levels.h
+// has the values of the codes.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ struct BytesCodebook : Codebook<uint32_t, kRows> {
   alignas(64) uint32_t levels[kRows];
 };
 
-/** With two bits to a code. There are two rows too many: four bytes may be read at the last one. */
+/** With two bits per code. Has two extra rows, because four bytes may be read at the last one. */
 template <size_t kRows>
 struct PackedCodebook : Codebook<uint64_t, kRows> {
   alignas(64) uint16_t packed[kRows + 2];
 };
 
-// constexpr where they are defined, so there is nothing to initialise at run time.
+// Their definitions are constexpr, so nothing is initialised at run time.
 extern const HalvesCodebook<256> kIq2xxsBook;  // codes of levels Iq2
 extern const HalvesCodebook<512> kIq2xsBook;
 extern const HalvesCodebook<1024> kIq2sBook;

@@ -16,7 +16,7 @@ struct Registers {
   uint32_t eax, ebx, ecx, edx;
 };
 
-/** All zero where the processor does not know the leaf. */
+/** All zero if the processor does not know the leaf. */
 Registers cpuid(uint32_t leaf, uint32_t subleaf) {
 #if defined(_MSC_VER) && !defined(__clang__)
   int highest[4], r[4];

@@ -1,4 +1,4 @@
-// Which instruction sets this machine and its operating system have.
+// Which instruction sets this machine and its operating system support.
 #pragma once
 
 namespace gguf {

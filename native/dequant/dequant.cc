@@ -36,7 +36,7 @@ std::vector<const KernelTable*> find_targets() {
   return found;
 }
 
-/** Never destroyed, as the names below: tasks may still run while the process exits. */
+/** Never destroyed, like the names below: tasks may still run while the process exits. */
 const std::vector<const KernelTable*>& available() {
   static const auto* const targets = new std::vector<const KernelTable*>(find_targets());
   return *targets;

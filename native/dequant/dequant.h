@@ -1,4 +1,5 @@
-// The entry to dequantization: from block bytes to numbers, on the best instruction set of this machine.
+// The entry point of dequantization: from block bytes to numbers, with the best instruction set of this
+// machine.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace gguf {
 
-/** What the numbers are written as. */
+/** The type in which the numbers are written. */
 enum class Out : uint8_t { kFloat32, kFloat16, kBFloat16 };
 
 /** Bytes of one output element. */
@@ -20,19 +21,19 @@ constexpr size_t out_bytes(Out out) {
 /** How whole cache lines reach memory; see docs/performance.md. */
 enum class Store : uint8_t {
   kPlain,      // through the cache
-  kStreaming,  // past it: for large outputs whose pages are already present
+  kStreaming,  // bypasses the cache: for large outputs whose pages are present
 };
 
 /**
- * What streaming stores need; elsewhere they are plain. They are 16 bytes each, because that is how
- * JavaScript's own memory is aligned; the processor joins them to lines, and memory is slower than even that
- * many stores.
+ * The alignment of outputs that streaming stores need; for other outputs, stores are plain. Each store has 16
+ * bytes, because that is the alignment of JavaScript's own memory. The processor joins them to lines, and
+ * memory is still the slower part.
  */
 constexpr size_t kStreamingAlignment = 16;
 
 /**
  * Dequantizes `n_blocks` blocks at `src` to `n_blocks * format.block_elements` elements at `dst`. `src` needs
- * no alignment, `dst` that of its element type. Reads and writes no byte beyond either. `big_endian`: the
+ * no alignment, `dst` that of its element type. Reads and writes no byte outside of them. `big_endian`: the
  * fields inside the blocks are big-endian. Thread-safe, never fails.
  */
 void dequantize(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
@@ -43,7 +44,8 @@ const std::vector<const char*>& available_isas();
 /** The one in use: the best, or the one that the environment variable GGUF_NATIVE_ISA names if it is
  * available. */
 const char* active_isa();
-/** Uses another one from now on, for tests. False, and no change, where `name` is not available. */
+/** Changes the instruction set in use, for tests. Returns false and changes nothing if `name` is not
+ * available. */
 bool use_isa(const char* name);
 
 }  // namespace gguf

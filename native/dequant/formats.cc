@@ -17,9 +17,9 @@ constexpr bool ids_ascend() {
   }
   return true;
 }
-static_assert(ids_ascend(), "formats.def is in the order of the ids, and no two are the same");
+static_assert(ids_ascend(), "formats.def must be in the order of the ids, without duplicates");
 
-/** The position of each id in kFormats; kFormatCount where there is no such format. */
+/** The position of each id in kFormats; kFormatCount if there is no such format. */
 constexpr auto kIndexOfId = [] {
   std::array<FormatIndex, kFormats[kFormatCount - 1].id + 1> table{};
   for (size_t id = 0; id < table.size(); ++id) table[id] = kFormatCount;

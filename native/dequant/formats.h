@@ -15,7 +15,7 @@ enum FormatIndex : uint8_t {
   kFormatCount,
 };
 
-/** One format. A plain value: copies are as good as the original. */
+/** One format: a plain value, which may be copied. */
 struct Format {
   const char* name = nullptr;   // "Q4_K"
   uint32_t id = 0;              // the number in the file
@@ -24,9 +24,9 @@ struct Format {
   FormatIndex index = kFormatCount;  // its position in formats()
 };
 
-/** Every known format, in the order of their ids. Constant data, which exists until the process is gone. */
+/** Every known format, in the order of their ids. Constant data, which exists until the process ends. */
 const std::array<Format, kFormatCount>& formats();
-/** The format with this number, in formats(); nullptr for one that is unknown or was removed. */
+/** The format with this number, in formats(); nullptr if the number is unknown or its format was removed. */
 const Format* find_format(uint32_t id);
 
 }  // namespace gguf

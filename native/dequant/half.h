@@ -1,7 +1,7 @@
 // binary16 and bfloat16 to binary32 and back, in integer arithmetic: for instruction sets without
 // conversions.
 //
-// In an unnamed namespace because it is compiled into files of different instruction sets.
+// In an unnamed namespace, because files of different instruction sets include it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What the codes of each format stand for, before they are scaled: a small integer per code.
+// The level of each code of each format: a small integer, before scaling.
 //
-// A Levels type has kBits, the bits of a code that count, and value(code). Where value(code) is code +
-// value(0), kLinear says so, and an instruction set may add instead of looking up.
+// A Levels type has kBits, the number of bits of a code that are used, and value(code). kLinear is true if
+// value(code) == code + value(0); then an instruction set may add and need not look up.
 #pragma once
 
 #include <cstdint>

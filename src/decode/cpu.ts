@@ -1,19 +1,19 @@
 /** Which kernels run on this machine. */
 import { native } from "../native";
 
-/** What {@link cpu} tells. */
+/** The result of {@link cpu}. */
 export interface CpuInfo {
   /** The instruction set in use: `"avx512"`, `"avx2"`, `"neon"` or `"scalar"`. */
   isa: string;
-  /** Those that this machine can run, best first; `"scalar"` is always the last. */
+  /** The instruction sets that this machine can run, best first; `"scalar"` is always the last. */
   available: string[];
-  /** Threads that asynchronous work uses. */
+  /** The number of threads that asynchronous work uses. */
   threads: number;
 }
 
 /**
- * Which kernels run here. The environment variable `GGUF_NATIVE_ISA`, read when the package is loaded, forces one of
- * `available`; any other value gives a process warning and is ignored.
+ * Tells which kernels run on this machine. The environment variable `GGUF_NATIVE_ISA`, read when the package
+ * is loaded, forces one of `available`; any other value gives a process warning and is ignored.
  */
 export function cpu(): CpuInfo {
   const { isa, available, threads } = native.cpu();

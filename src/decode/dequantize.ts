@@ -1,4 +1,4 @@
-/** Dequantization of block bytes from anywhere. */
+/** Dequantization of blocks in memory. */
 import { native } from "../native";
 import type { GgmlType } from "../types";
 import { attempt, runJob } from "./jobs";
@@ -11,11 +11,11 @@ import { checkBlocks, checkRequest, explainFailure } from "./request";
  *
  * @param type a tensor type
  * @param blocks whole blocks of that type, little-endian; any alignment
- * @returns elements `start` to `end`: a `Float32Array`, or a `Uint16Array` of bits for `f16` and `bf16`. Bit for bit
- *   what ggml computes, on every instruction set, but for the sign and payload of a NaN
+ * @returns elements `start` to `end`: a `Float32Array`, or a `Uint16Array` of bits for `f16` and `bf16`. The
+ *   bits equal ggml's results on every instruction set, except for the sign and payload of a NaN
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
- * @throws GgufError ERR_GGUF_RANGE where `blocks`, `start` or `end` are not whole blocks or `out` has another length;
- *   ERR_GGUF_UNSUPPORTED_TYPE for a type that cannot be turned into numbers
+ * @throws GgufError ERR_GGUF_RANGE if `blocks`, `start` or `end` are not whole blocks or `out` has the wrong
+ *   length; ERR_GGUF_UNSUPPORTED_TYPE for a type that cannot be turned into numbers
  */
 export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,
@@ -34,11 +34,12 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
 }
 
 /**
- * As {@link dequantizeSync}, off the main thread and on every core. Wrong arguments reject the promise. `blocks` must
- * not change until it settles. Memory that could go away is copied while the work runs, a part at a time; if it goes
- * away before that, the promise rejects with ERR_GGUF_RANGE.
+ * As {@link dequantizeSync}, off the main thread and on every core. Wrong arguments reject the promise.
+ * `blocks` must not change until it settles. Memory that JavaScript can take away (by detaching or shortening
+ * it) is copied while the work runs, a part at a time; if it is taken away before that, the promise rejects
+ * with ERR_GGUF_RANGE.
  *
- * @throws the reason of `options.signal` once that is aborted
+ * @throws the reason of `options.signal` if it is aborted
  */
 export function dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,

@@ -1,12 +1,13 @@
-/** Running asynchronous work of the addon under the signal and the progress callback of a caller. */
+/** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 import { checkProgress, checkSignal } from "../arguments";
 import { type NativeJob, type NativeOut, native } from "../native";
 import type { AsyncOptions } from "./options";
 
 /**
- * Runs a native job under a caller's signal and progress callback. The promise settles once no worker touches the
- * job's memory any more. Aborting cancels the job, and an exception from the callback makes the addon stop it: either
- * becomes the rejection, and no more progress is reported.
+ * Runs a native job with a caller's signal and progress callback. The promise settles after the last worker
+ * thread has finished with the job's memory. Aborting cancels the job, and an exception from the callback
+ * makes the addon stop it. The promise then rejects with the reason or the exception, and no more progress is
+ * reported.
  */
 export async function runJob(
   options: AsyncOptions | undefined,
@@ -34,7 +35,7 @@ export async function runJob(
     signal?.throwIfAborted();
     return result;
   } catch (error) {
-    // The callback's own error as it is, even if it looks like one of the addon's.
+    // Throw the callback's own error unchanged, even if it looks like an error of the addon.
     if (thrown !== undefined) throw thrown.error;
     signal?.throwIfAborted();
     throw explain(error);
@@ -43,7 +44,7 @@ export async function runJob(
   }
 }
 
-/** Runs `run`; throws what `explain` makes of an error. */
+/** Calls `run`; if that throws an error, throws the result of `explain` for it. */
 export function attempt<T>(run: () => T, explain: (error: unknown) => unknown): T {
   try {
     return run();

@@ -1,4 +1,4 @@
-/** What the addon has kernels for, and how it numbers what they write. */
+/** The types that the addon has kernels for, and its numbers for output types. */
 import { GgufError, type GgufErrorSubject } from "../errors";
 import { type NativeDType, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
@@ -10,13 +10,13 @@ const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
 /** The numbers of the types that the addon has kernels for. */
 const supported = new Set(native.formats().map(({ id }) => id));
 
-/** The row of a tensor's type; throws ERR_GGUF_UNSUPPORTED_TYPE for one that is not known or has no kernel. */
+/** The row of a tensor's type; throws ERR_GGUF_UNSUPPORTED_TYPE if it is unknown or has no kernel. */
 export function checkSupported(
   type: GgmlType | `unknown(${number})`,
   subject?: GgufErrorSubject,
 ): GgmlTypeInfo {
   if (!isGgmlType(type)) {
-    const detail = `the size of its type, ${type}, is not known, so that its data cannot be read`;
+    const detail = `the size of its type, ${type}, is unknown, so its data cannot be read`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);
   }
   const info = ggmlTypes[type];

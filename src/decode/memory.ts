@@ -1,4 +1,4 @@
-/** Memory that the addon owns: making arrays in it, and giving it back to the system. */
+/** Memory that the addon owns: allocating arrays, and returning memory to the system. */
 
 import { dtypeNumber } from "../decode/kernels";
 import type { Dequantized, DType } from "../decode/options";
@@ -7,11 +7,11 @@ import { invalidArgType } from "../errors";
 import { native } from "../native";
 
 /**
- * A zeroed array of `length` elements in memory that the addon owns: of huge pages where the system has them, and safe
- * to pass as `out` to asynchronous work, which writes straight into it. A `Float32Array`, or a `Uint16Array` of bits
- * for `"f16"` and `"bf16"`.
+ * A zeroed array of `length` elements in memory that the addon owns. It uses huge pages if the system has
+ * them. Pass it as `out` to asynchronous work, which writes directly into it. A `Float32Array`, or a
+ * `Uint16Array` of bits for `"f16"` and `"bf16"`.
  *
- * @throws GgufError ERR_GGUF_RANGE where `length` is not a whole number, or there is not enough memory.
+ * @throws GgufError ERR_GGUF_RANGE if `length` is not a whole number, or there is not enough memory.
  */
 export function allocate<D extends DType = "f32">(length: number, dtype?: D): Dequantized<D> {
   if (typeof length !== "number") throw invalidArgType("length", "of type number", length);
@@ -19,9 +19,9 @@ export function allocate<D extends DType = "f32">(length: number, dtype?: D): De
 }
 
 /**
- * Gives kept memory back to the system. The memory of large results is kept after they are collected, for the next
- * results: at most an eighth of the machine's memory, and never more than 1 GiB. The environment variable
- * `GGUF_NATIVE_POOL_MB` sets another limit; 0 keeps nothing.
+ * Returns kept memory to the system. The memory of large results is kept for the next results after the
+ * garbage collector has collected them: at most an eighth of the machine's memory, and at most 1 GiB. The
+ * environment variable `GGUF_NATIVE_POOL_MB` sets another limit; 0 keeps nothing.
  */
 export function trim(): void {
   native.trim();

@@ -1,13 +1,13 @@
-/** The options of everything that turns weights into numbers, as callers see them. */
+/** The public options of all functions that turn weights into numbers. */
 
-/** What weights are written as: binary32, or the bits of a binary16 or bfloat16. */
+/** The output type of weights: binary32, or the bits of binary16 or bfloat16. */
 export type DType = "f32" | "f16" | "bf16";
 
-/** `Float16Array`, where the TypeScript library in use declares it. */
+/** `Float16Array`, if the TypeScript library in use declares it. */
 export type HalfArray = typeof globalThis extends { Float16Array: { prototype: infer A } } ? A : never;
 
-// What `of` returns is Float32Array<ArrayBuffer> from TypeScript 5.7 on, where arrays over shared memory are of another
-// type, and Float32Array before, which has no such argument.
+// The return type of `of` is Float32Array<ArrayBuffer> from TypeScript 5.7 on, which has a different type for
+// arrays over shared memory. In older versions it is Float32Array, without a type argument.
 type Floats = ReturnType<Float32ArrayConstructor["of"]>;
 type Bits = ReturnType<Uint16ArrayConstructor["of"]>;
 
@@ -26,20 +26,23 @@ interface OutArrays {
 }
 
 /**
- * The array that is made for weights of a {@link DType} where none is given: `Float32Array` for f32, `Uint16Array` of
- * bits for f16 and bf16; over an `ArrayBuffer`, which TypeScript tells from a `SharedArrayBuffer` from version 5.7 on.
+ * The array that is made for a {@link DType} if `out` is not given: `Float32Array` for f32, `Uint16Array` of
+ * bits for f16 and bf16. It is over an `ArrayBuffer`; from version 5.7 on, TypeScript distinguishes that from
+ * a `SharedArrayBuffer`.
  */
 export type Dequantized<D extends DType = DType> = ResultArrays[D];
 
 /**
- * An output array: `Float32Array` for f32, `Uint16Array` of bits for f16 and bf16; for f16 also `Float16Array`, where
- * the runtime has it.
+ * An output array: `Float32Array` for f32, `Uint16Array` of bits for f16 and bf16; for f16 also
+ * `Float16Array`, if the runtime has it.
  */
 export type OutArray<D extends DType = DType> = OutArrays[D];
 
-/** What part of a tensor to dequantize, and into what. */
+/** The part of a tensor to dequantize, and the output. */
 export interface DequantizeOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
-  /** Default `"f32"`. `"f16"` and `"bf16"` are that result rounded to nearest even, as bits. */
+  /**
+   * Default `"f32"`. For `"f16"` and `"bf16"`, that result is rounded to nearest even and returned as bits.
+   */
   dtype?: D | undefined;
   /** First element, a multiple of the type's block size; default 0. */
   start?: number | undefined;
@@ -57,7 +60,7 @@ export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = Ou
   out?: A | undefined;
 }
 
-/** What part of a tensor's stored bytes to read. */
+/** The part of a tensor's stored bytes to read. */
 export interface ReadOptions {
   /** First element, a multiple of the type's block size; default 0. */
   start?: number | undefined;
@@ -67,10 +70,10 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What asynchronous work takes in addition. */
+/** Additional options of asynchronous work. */
 export interface AsyncOptions {
   /** Aborting makes the promise reject with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Called now and then on the main thread with the elements done so far and in all. */
+  /** Called from time to time on the main thread with the number of finished elements and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }

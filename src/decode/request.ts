@@ -1,6 +1,6 @@
 /**
- * What is asked of decoding: options that were checked, for the addon and the reference alike, and the errors of results
- * that cannot be.
+ * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
+ * cannot be made.
  */
 import { constants } from "node:buffer";
 import { types } from "node:util";
@@ -15,15 +15,15 @@ export interface ElementRange {
   end: number;
 }
 
-/** An output that was checked. */
+/** A checked output. */
 export interface OutputArray {
-  /** As the caller gave it: what is returned. */
+  /** As the caller passed it; it is returned. */
   given: OutArray | undefined;
-  /** What is written: the same array, or for a Float16Array the bits in the same memory. */
+  /** The array to write: the same array, or for a Float16Array its bits in the same memory. */
   out: Float32Array | Uint16Array | undefined;
 }
 
-/** What to decode: whole blocks, and an output that fits them, if one was given. */
+/** The checked request: whole blocks, and an output of the right size if one was given. */
 export interface DecodeRequest extends OutputArray, ElementRange {
   dtype: DType;
 }
@@ -49,7 +49,7 @@ export function newOut(dtype: DType, length: number, subject?: GgufErrorSubject)
   }
 }
 
-/** Checks that `out` is an array for `dtype` of exactly `length` elements. */
+/** Checks that `out` is an array for `dtype` with exactly `length` elements. */
 export function checkOut(
   out: unknown,
   dtype: DType,
@@ -68,13 +68,13 @@ export function checkOut(
   }
   const array = out as Float32Array | Uint16Array;
   if (array.length !== length) {
-    const detail = `options.out holds ${array.length} elements, the result has ${length}`;
+    const detail = `options.out has ${array.length} elements, but the result has ${length}`;
     throw new GgufError("ERR_GGUF_RANGE", detail, subject);
   }
   return { given: array, out: isHalf ? bitsOf(array) : array };
 }
 
-/** The runtime's Float16Array: Node.js has it from version 24 on. */
+/** The runtime's Float16Array, which Node.js has from version 24 on. */
 function float16Array(): (abstract new () => unknown) | undefined {
   return (globalThis as { Float16Array?: abstract new () => unknown }).Float16Array;
 }
@@ -90,7 +90,7 @@ function bitsOf({ buffer, byteOffset, length }: ArrayBufferView & { length: numb
 }
 
 /**
- * Checks start and end against `elementCount` elements in blocks of `blockSize`.
+ * Checks start and end for `elementCount` elements in blocks of `blockSize`.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkElements(
@@ -108,7 +108,7 @@ export function checkElements(
 }
 
 /**
- * Checks dtype, start, end and out against `elementCount` elements in blocks of `blockSize`.
+ * Checks dtype, start, end and out for `elementCount` elements in blocks of `blockSize`.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkRequest(
@@ -144,7 +144,10 @@ function checkElement(
   return value === 0 ? 0 : value; // -0 too
 }
 
-/** Checks the type name and the bytes of the free functions; returns the type's row and how many elements there are. */
+/**
+ * Checks the type name and the bytes of the free functions; returns the type's row and the number of
+ * elements.
+ */
 export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInfo; elementCount: number } {
   if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
   if (!isGgmlType(type)) throw unsupportedType(type);
@@ -172,8 +175,9 @@ function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?:
 }
 
 /**
- * What to throw when making a result of `length` elements failed. The runtime has limits of its own (a RangeError),
- * which depend on its version, or has no memory; what the addon says of a tensor's data lacks its name.
+ * The error to throw if a result of `length` elements could not be made. A RangeError comes from the limits
+ * of the runtime, which depend on its version and on the available memory. Errors of the addon about a tensor
+ * lack its name.
  */
 export function explainFailure(error: unknown, length: number, subject?: GgufErrorSubject): unknown {
   if (error instanceof RangeError) return tooLarge(length, subject, error);

@@ -3,17 +3,20 @@ import { invalidArgType } from "../errors";
 import { isGgmlType } from "../types";
 import { type ShardNumber, shardNumber } from "./splits";
 
-/** The parts of a file name that keeps to the naming convention. */
+/** The parts of a file name that follows the naming convention. */
 export interface GgufFileName {
-  /** What the file is to another model: `"mmproj"` (a multimodal projector) or `"mtp"` (heads that predict further tokens). */
+  /**
+   * The role of a companion file: `"mmproj"` (a multimodal projector for a model) or `"mtp"` (heads that
+   * predict further tokens).
+   */
   sidecar?: "mmproj" | "mtp";
   /** The model: `"Hermes-2-Pro-Llama-3"`. */
   baseName: string;
   /** Its size: `"8x7B"`, `"3.8B-ContextLength4k"`. */
   sizeLabel?: string;
-  /** What it was tuned for: `"Instruct"`. */
+  /** The purpose of its fine-tuning: `"Instruct"`. */
   fineTune?: string;
-  /** `"v1.0"` where the name has none, as the convention says. */
+  /** `"v1.0"` if the name has none, according to the convention. */
   version: string;
   /** How weights are stored: `"Q4_K_M"`. */
   encoding?: string;
@@ -25,21 +28,22 @@ export interface GgufFileName {
 
 const SIDECAR = /^(mmproj|mtp)-/;
 const SIZE = /^(\d+x)?(\d+\.)?\d+[KMBTQ]$/i;
-/** What may follow the size: `A3B`, `ContextLength4k`. */
+/** Details after the size: `A3B`, `ContextLength4k`. */
 const SIZE_ATTRIBUTE = /^[A-Za-z]+(\d+\.)?\d+[A-Za-z]+$/;
 const VERSION = /^v\d+(\.\d+)*$/;
 /** Names of mixtures of tensor types: `Q4_K_M`, `IQ3_XXS`, `MXFP4_MOE`. */
 const MIXTURE = /^(I?Q\d|TQ\d|MXFP\d|NVFP\d)(_[A-Z0-9]+)*$/i;
 
 /**
- * Takes apart a file name such as `Mixtral-8x7B-v0.1-Q4_K_M-00001-of-00003.gguf`:
+ * Splits a file name such as `Mixtral-8x7B-v0.1-Q4_K_M-00001-of-00003.gguf` into its parts:
  *
  *     [sidecar-]baseName[-sizeLabel[-fineTune]][-version][-encoding][-type][-shard].gguf
  *
- * The convention requires a size and a version. Names in use often lack one of them, or both; they are accepted too.
+ * The convention requires a size and a version. Names in use often lack one or both of them; they are
+ * accepted, too.
  *
  * @param name a file name, or a path that ends in one
- * @returns null for a name that is not of this form, or that has nothing but a base name
+ * @returns null for a name that does not have this form, or that has only a base name
  */
 export function parseFileName(name: string): GgufFileName | null {
   if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
@@ -53,7 +57,7 @@ export function parseFileName(name: string): GgufFileName | null {
   const parts = stem.split("-").slice(sidecar === undefined ? 0 : 1, shard === undefined ? undefined : -3);
   if (parts.includes("")) return null;
 
-  // From the end on, each part is taken off if it may stand there. The first part is always a base name.
+  // Parts are removed from the end, if they are valid there. The first part always belongs to the base name.
   const takeLast = (accepts: (part: string) => boolean): string | undefined =>
     parts.length > 1 && accepts(parts.at(-1) as string) ? parts.pop() : undefined;
   const type = takeLast((part) => part === "LoRA" || part === "vocab") as GgufFileName["type"];

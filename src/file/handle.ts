@@ -1,15 +1,18 @@
-/** What a file, its metadata and its tensors share: the native handle, and whether it was closed. */
+/**
+ * The state that a file, its metadata and its tensors share: the native handle, and whether it was closed.
+ */
 import { GgufError } from "../errors";
 import { type NativeFile, type NativeFileInfo, native } from "../native";
 
 /**
- * An open file. Callers of the package never get one. That makes it the key to the classes that only the package may
- * construct: their constructors are private to TypeScript, and at run time refuse anything else ({@link checkOpenFile}).
+ * An open file. Users of the package never get one. So it is the key to the classes that only the package may
+ * construct: their constructors are private in TypeScript, and at run time they reject every other argument
+ * ({@link checkOpenFile}).
  */
 export class OpenFile {
   readonly handle: NativeFile;
   readonly info: NativeFileInfo;
-  /** As the caller gave it; undefined for bytes in memory. */
+  /** As the caller passed it; undefined for bytes in memory. */
   readonly path: string | undefined;
   closed = false;
 
@@ -20,7 +23,7 @@ export class OpenFile {
   }
 }
 
-/** What constructors that are not for callers do first; `hint` says where such objects come from. */
+/** The first check of constructors that are not public; `hint` says where such objects come from. */
 export function checkOpenFile(file: unknown, hint: string): void {
   if (file instanceof OpenFile) return;
   const error = new TypeError(`Illegal constructor: ${hint}`);
@@ -40,12 +43,13 @@ export function handleOf(file: OpenFile): NativeFile {
 }
 
 /**
- * The decoded names of a file, made unique. Names that differ in the file may look alike once bytes that are not
- * UTF-8 have become U+FFFD: the first keeps its name, later ones get " (2)", " (3)" ... so that each can be reached.
+ * The decoded names of a file, made unique. Names that differ in the file may be equal after decoding,
+ * because bytes that are not UTF-8 become U+FFFD. The first keeps its name; later ones get " (2)", " (3)"
+ * ..., so that each can be found.
  */
 export function indexNames(names: readonly string[]): Map<string, number> {
   const index = new Map<string, number>();
-  /** Of names that came more than once, the number that the next one may have. */
+  /** For each name that occurred more than once: the number to try for the next one. */
   const nextCopies = new Map<string, number>();
   for (let i = 0; i < names.length; i++) {
     const decoded = names[i] as string;

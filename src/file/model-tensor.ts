@@ -1,4 +1,4 @@
-/** A tensor of a model, wherever its file is: what tensors of local and of remote files have in common. */
+/** A tensor of a model: the base class of tensors in local and in remote files. */
 import { inspect } from "node:util";
 import { checkOptions, checkSignal } from "../arguments";
 import { checkSupported } from "../decode/kernels";
@@ -19,7 +19,7 @@ import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
 
-/** Which tensor of which open file. @internal */
+/** A tensor of an open file, by its position. @internal */
 export interface TensorPlace<F extends OpenFile = OpenFile> {
   readonly file: F;
   readonly columns: NativeTensors;
@@ -27,18 +27,20 @@ export interface TensorPlace<F extends OpenFile = OpenFile> {
   readonly name: string;
 }
 
-/** Bytes of a tensor, counted from its first one. */
+/** Bytes of a tensor; `first` counts from the tensor's first byte. */
 export interface TensorExtent {
   first: number;
   byteLength: number;
 }
 
 /**
- * A tensor of a {@link GgufModel}, in a file on this machine or on a server: what it is, and ways to get its data. What
- * it is can be read at any time, also once the file is closed; asking for data then is `ERR_GGUF_CLOSED`.
+ * A tensor of a {@link GgufModel}, in a file on this machine or on a server: its properties, and methods that
+ * get its data. The properties can be read at any time, also after the file was closed; the methods then fail
+ * with `ERR_GGUF_CLOSED`.
  *
- * Elements are counted in the order in which they are stored: `shape[0]` is the row length, so a row-major matrix
- * of R rows and C columns has the shape `[C, R]` and its row r is elements r * C to (r + 1) * C.
+ * Elements are counted in the order in which they are stored: `shape[0]` is the row length, so a row-major
+ * matrix of R rows and C columns has the shape `[C, R]`, and its row r consists of elements r * C to (r + 1)
+ * * C.
  */
 export abstract class GgufModelTensor {
   readonly #place: TensorPlace;
@@ -51,7 +53,7 @@ export abstract class GgufModelTensor {
     this.#place = place;
   }
 
-  /** The name in the file, made unique where two look alike. */
+  /** The name in the file, made unique if two are equal after decoding. */
   get name(): string {
     return this.#place.name;
   }
@@ -93,39 +95,43 @@ export abstract class GgufModelTensor {
     return columns.offsets[position] as number;
   }
 
-  /** The file that the tensor is in, which of a split model is one of several; undefined for bytes in memory. */
+  /**
+   * The path or URL of the file that contains the tensor (one file of a split model); undefined for bytes in
+   * memory.
+   */
   get path(): string | undefined {
     return this.#place.file.path;
   }
 
   /**
-   * The stored bytes, or those of the elements from `start` to `end`, in memory of their own. Multi-byte numbers in
-   * them are in the byte order of the file.
+   * The stored bytes, or those of the elements from `start` to `end`, as a copy. Multi-byte numbers in them
+   * are in the byte order of the file.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
-   * @throws GgufError ERR_GGUF_RANGE where `start` or `end` are not whole blocks of the tensor;
-   *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED where a file that was opened with `partial` does not have them;
-   *   ERR_GGUF_CLOSED; for a remote file also ERR_GGUF_OPEN where the server does not deliver, and ERR_GGUF_CHANGED
-   * @throws the reason of `options.signal` once that is aborted
+   * @throws GgufError ERR_GGUF_RANGE if `start` or `end` is not at the boundary of a block;
+   *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED if the file was opened with `partial` and lacks the
+   *   bytes; ERR_GGUF_CLOSED; for a remote file also ERR_GGUF_OPEN if the request fails, and ERR_GGUF_CHANGED
+   * @throws the reason of `options.signal` if it is aborted
    */
   abstract read(options?: ReadOptions): Promise<OwnBytes>;
 
   /**
-   * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and `bf16` a
-   * `Uint16Array` of bits. Bit for bit what ggml computes, but for the sign and payload of a NaN. Decodes off the main
-   * thread and on every core. `out` is written directly where its memory cannot go away (a SharedArrayBuffer), at the
-   * end otherwise.
-   * @throws GgufError ERR_GGUF_RANGE also where `out` has another length than `end - start`, or the result is too large
-   *   for one typed array (use `start` and `end`); otherwise as {@link read}
+   * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and
+   * `bf16` a `Uint16Array` of bits. The bits equal ggml's results, except for the sign and payload of a NaN.
+   * Decodes off the main thread and on every core. `out` is written directly if its memory cannot be taken
+   * away (such as a SharedArrayBuffer), and otherwise at the end.
+   * @throws GgufError ERR_GGUF_RANGE also if the length of `out` is not `end - start`, or the result is too
+   *   large for one typed array (use `start` and `end`); otherwise as {@link read}
    */
   abstract dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<A>;
 
   /**
-   * Rows of `shape[0]` elements by index, in the order given, repeats allowed: what an embedding look-up needs. The
-   * cost is that of the rows asked for, whatever the size of the tensor. `indexes` may change once this has returned.
+   * Rows of `shape[0]` elements by index, in the given order. An index may occur more than once. Use it for
+   * embedding look-ups: the cost depends on the number of rows, not on the size of the tensor. `indexes` may
+   * change after the call has returned.
    * @param indexes row numbers, from 0 to `elementCount / shape[0] - 1`
-   * @throws GgufError ERR_GGUF_RANGE for a row that is not there or an `out` of another length; otherwise as
+   * @throws GgufError ERR_GGUF_RANGE for an index out of range or an `out` of the wrong length; otherwise as
    *   {@link dequantize}
    */
   abstract rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
@@ -133,7 +139,7 @@ export abstract class GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<A>;
 
-  /** What this is, for `JSON.stringify`: no data. */
+  /** The properties, for `JSON.stringify`; without data. */
   toJSON(): Record<string, unknown> {
     const { name, type, shape, elementCount, byteLength, offset } = this;
     return { name, type, shape, elementCount, byteLength, offset };
@@ -145,24 +151,24 @@ export abstract class GgufModelTensor {
     return depth < 0 ? `[${name}]` : `${name} ${inspectValue(this.toJSON(), options)}`;
   }
 
-  /** What errors about this tensor are about. @internal */
+  /** The subject of errors about this tensor. @internal */
   protected subject(): GgufErrorSubject {
     return { path: this.path, tensor: this.name };
   }
 
-  /** The type's row of {@link ggmlTypes}; throws ERR_GGUF_UNSUPPORTED_TYPE where there is no kernel for it. @internal */
+  /** The type's row of {@link ggmlTypes}; throws ERR_GGUF_UNSUPPORTED_TYPE if it has no kernel. @internal */
   protected known(): GgmlTypeInfo {
     return checkSupported(this.type, this.subject());
   }
 
-  /** Checks what is asked for; throws ERR_GGUF_CLOSED too. @internal */
+  /** Checks the options of `dequantize`; also throws ERR_GGUF_CLOSED. @internal */
   protected range(options: DequantizeOptions | undefined): DecodeRequest {
     checkOptions(options);
     handleOf(this.#place.file);
     return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
   }
 
-  /** Checks which bytes are asked for; throws ERR_GGUF_CLOSED too. @internal */
+  /** Checks the options of `read`; also throws ERR_GGUF_CLOSED. @internal */
   protected extent(options: ReadOptions | undefined): TensorExtent & Pick<ReadOptions, "signal"> {
     const { signal, ...given } = checkOptions(options);
     handleOf(this.#place.file);
@@ -177,7 +183,7 @@ export abstract class GgufModelTensor {
     return { first, byteLength: (end / blockSize) * typeSize - first };
   }
 
-  /** Checks which rows are asked for; throws ERR_GGUF_CLOSED too. @internal */
+  /** Checks the arguments of `rows`; also throws ERR_GGUF_CLOSED. @internal */
   protected rowRequest(indexes: unknown, options: RowsOptions | undefined): RowRequest {
     this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
     const request = checkRows(indexes, options, this.#rowCount, this.shape[0] ?? 1, this.subject());
@@ -186,7 +192,9 @@ export abstract class GgufModelTensor {
     return request;
   }
 
-  /** What `make` gives for `byteLength` bytes; throws ERR_GGUF_RANGE where there is no array of that length. @internal */
+  /**
+   * Calls `make` for an array of `byteLength` bytes; throws ERR_GGUF_RANGE if it cannot be made. @internal
+   */
   protected allocate<B extends Uint8Array>(byteLength: number, make: (byteLength: number) => B): B {
     try {
       return make(byteLength);

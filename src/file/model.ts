@@ -1,6 +1,6 @@
-// For callers who have neither this library nor @types/node, which has it.
+// For users without this TypeScript library and without @types/node, which includes it.
 /// <reference lib="esnext.disposable" preserve="true" />
-/** What an open model is, in one file or several, on this machine or elsewhere. */
+/** An open model, in one or several files, on this machine or on a server. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
@@ -8,17 +8,18 @@ import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
 import { TensorMap } from "./tensor-map";
 
-// Node before 20.5 lacks the symbol; what polyfills it there looks it up under this name.
+// Node before 20.5 lacks the symbol. Polyfills look it up under this name.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
 
 /**
- * An open model: what a `GgufFile` and a `RemoteGgufFile` have in common, so that one function can read both. Its
- * metadata can be read at once; the data of its tensors, of type `T`, come asynchronously. Of a split model, metadata, version, byte order and alignment are
- * those of its first file, and the tensors those of all.
+ * An open model: the base class of `GgufFile` and `RemoteGgufFile`, so that one function can read both. Its
+ * metadata is available synchronously; the data of its tensors, of type `T`, is read asynchronously. The
+ * metadata, version, byte order and alignment of a split model are those of its first file; its tensors are
+ * those of all files.
  */
 export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> implements Disposable {
-  /** In the order of the shards; one, where the model is not split. */
+  /** In the order of the shards; one file if the model is not split. */
   readonly #files: readonly OpenFile[];
   readonly #listTensors: () => Map<string, T>;
   readonly #metadata: GgufMetadata;
@@ -37,22 +38,22 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     return this.#first.info.version;
   }
 
-  /** The order of the bytes in every number of the file, tensor data included. */
+  /** The byte order of every number in the file, including tensor data. */
   get byteOrder(): "little" | "big" {
     return this.#first.info.bigEndian ? "big" : "little";
   }
 
-  /** The size of the file in bytes; of a split model, of all its files together. */
+  /** The size of the file in bytes; the total size of all files of a split model. */
   get byteLength(): number {
     return this.#files.reduce((sum, { info }) => sum + info.byteLength, 0);
   }
 
-  /** What tensor offsets are multiples of, in bytes: `general.alignment`, else 32. */
+  /** The alignment of tensor offsets, in bytes: `general.alignment`, or 32 without that key. */
   get alignment(): number {
     return this.#first.info.alignment;
   }
 
-  /** The files that the model is in: one, or the shards of a split model in their order; none for bytes in memory. */
+  /** The files of the model: one, or the shards of a split model in their order; none for bytes in memory. */
   get paths(): readonly string[] {
     return this.#files.flatMap(({ path }) => path ?? []);
   }
@@ -63,7 +64,7 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /**
-   * The tensors by name, in file order. The map cannot be changed, not even at run time: it is not a `Map`.
+   * The tensors by name, in file order. The map is read-only, also at run time: it is not a `Map`.
    * @throws GgufError ERR_GGUF_CLOSED
    */
   get tensors(): ReadonlyMap<string, T> {
@@ -89,7 +90,7 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     return this.#first.closed;
   }
 
-  /** Closes the model. It may be called more than once, and while there are views and running work. */
+  /** Closes the model. May be called more than once, and also while views exist or work is running. */
   close(): void {
     for (const file of this.#files) closeFile(file);
   }

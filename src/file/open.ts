@@ -13,8 +13,8 @@ import { GgufTensor } from "./tensor";
 /** Options of {@link parse}. */
 export interface ParseOptions {
   /**
-   * Accept a file whose tensor data is missing or cut off: tensors are listed, asking for absent data throws
-   * ERR_GGUF_TRUNCATED. Default false.
+   * Accept a file whose tensor data is missing or truncated: all tensors are listed, and reading missing data
+   * fails with ERR_GGUF_TRUNCATED. Default false.
    */
   partial?: boolean | undefined;
 }
@@ -24,18 +24,19 @@ export interface OpenOptions extends ParseOptions {
   /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
   access?: "mmap" | "read" | undefined;
   /**
-   * Open all files of a split model as one, whichever of them is given; all are in one folder. Default true; with
-   * false only the given file is opened.
+   * Open all files of a split model as one model. `path` may be any of them; all must be in one folder.
+   * Default true; with false, only the given file is opened.
    */
   splits?: boolean | undefined;
 }
 
 /**
- * An open GGUF file, or all files of a split model as one: metadata and tensors. `close()` it when done, or declare it
- * with `using`. The garbage collector closes a file when nothing refers to it, its tensors or its views any more.
+ * An open GGUF file, or all files of a split model as one: metadata and tensors. Call `close()` when you are
+ * done, or declare it with `using`. The garbage collector closes a file when nothing refers to it, its
+ * tensors or its views.
  *
- * Metadata, tensors and views share the mapping of the file. After `close()` asking them for data throws
- * `ERR_GGUF_CLOSED`, views have length 0, and asynchronous work that has begun still completes.
+ * Metadata, tensors and views share the mapping of the file. After `close()`, methods that read data fail
+ * with `ERR_GGUF_CLOSED` and views have length 0. Asynchronous work that has started still completes.
  */
 export class GgufFile extends GgufModel<GgufTensor> {
   private constructor(files: [OpenFile, ...OpenFile[]]) {
@@ -53,10 +54,10 @@ export class GgufFile extends GgufModel<GgufTensor> {
  *
  * @param path a path, or a `file:` URL
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
- * @throws GgufError ERR_GGUF_OPEN where the system refuses (its errno name is in `cause.code`); ERR_GGUF_MAGIC,
- *   ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID for a file that is not a sound GGUF, with the byte that
- *   the error is about in `offset`. The same for a split model of which a file is missing (ERR_GGUF_OPEN) or is not what
- *   its name says (ERR_GGUF_INVALID)
+ * @throws GgufError ERR_GGUF_OPEN if the system cannot open it (`cause.code` is the errno name);
+ *   ERR_GGUF_MAGIC, ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID if it is not a valid GGUF file,
+ *   with the position of the error in `offset`. For a split model also ERR_GGUF_OPEN if one of its files is
+ *   missing, and ERR_GGUF_INVALID if a file does not match its name
  */
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const name = checkPath(path);
@@ -68,7 +69,7 @@ export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
 /**
  * As {@link openSync}, off the main thread. Wrong arguments reject the promise.
  *
- * @throws the reason of `options.signal` once that is aborted
+ * @throws the reason of `options.signal` if it is aborted
  */
 export async function open(
   path: string | URL,
@@ -85,7 +86,8 @@ export async function open(
 }
 
 /**
- * Reads a GGUF that is already in memory. The bytes are not copied: keep them as they are while the file is in use.
+ * Reads a GGUF file that is already in memory. The bytes are not copied: do not change them while the file is
+ * in use.
  *
  * @throws TypeError ERR_INVALID_ARG_TYPE; GgufError as {@link openSync}
  */
@@ -97,7 +99,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
 }
 
-/** A path that was given as such, or as a `file:` URL. */
+/** The path that was passed as a string or as a `file:` URL. */
 export function checkPath(path: unknown): string {
   const isUrl = path instanceof URL || (typeof path === "object" && path !== null && "href" in path);
   const name = isUrl ? fileURLToPath(path as URL) : path;

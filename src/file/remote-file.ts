@@ -11,24 +11,27 @@ import { joinTensors, openEach, shardsOf, siblingPath } from "./splits";
 
 /** Options of {@link openRemote}. */
 export interface RemoteOptions {
-  /** What makes requests; default the `fetch` of the runtime. */
+  /** The function that makes requests; default the `fetch` of the runtime. */
   fetch?: typeof fetch | undefined;
-  /** Sent with every request, such as `{ authorization: "Bearer ..." }`; `fetch` drops that one when it is redirected elsewhere. */
+  /**
+   * Sent with every request, such as `{ authorization: "Bearer ..." }`. `fetch` removes that header if it is
+   * redirected to another origin.
+   */
   headers?: ConstructorParameters<typeof Headers>[0];
-  /** Aborts the opening; methods of tensors take signals of their own. */
+  /** Aborts the opening; the methods of tensors take their own signals. */
   signal?: AbortSignal | undefined;
   /** Accept a file that is shorter than its header says. Default false. */
   partial?: boolean | undefined;
-  /** Open all files of a split model as one; they have the same URL but for their number. Default true. */
+  /** Open all files of a split model as one; their URLs differ only in the shard number. Default true. */
   splits?: boolean | undefined;
 }
 
-/** At first, what holds the header of most files without a vocabulary, and a good part of the others'. */
+/** The first request brings enough for most headers without a vocabulary, and a good part of the others. */
 const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20 };
 
 /**
- * A GGUF file on a server, or all files of a split model as one: what a `GgufFile` has, with tensors that are fetched
- * when they are asked for. It holds no connection; `close()` frees the header.
+ * A GGUF file on a server, or all files of a split model as one: like a `GgufFile`, but the data of a tensor
+ * is fetched when it is requested. It keeps no connection open; `close()` frees the header.
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
   private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
@@ -42,18 +45,20 @@ export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
 }
 
 /**
- * Opens a GGUF file on a server, of which it reads just the header, by HTTP ranges.
+ * Opens a GGUF file on a server. It reads only the header, by HTTP range requests.
  *
- * A request is made again, from where it broke, if its connection breaks or the server answers 408, 429 or 5xx (but not
- * 501 or 505), until it has failed five times in a row. Before that comes a pause: as long as the server asks for with
- * `Retry-After`, in seconds or as a date, but no longer than 10 seconds. There is no time limit but that of `fetch`: pass
- * `signal: AbortSignal.timeout(ms)` for another. Of a split model, up to eight files are opened at a time.
+ * A request is retried if its connection breaks or the server answers 408, 429 or 5xx (but not 501 or 505),
+ * up to five failures in a row; it continues where the transfer broke. The pause before a retry is what the
+ * server requests with `Retry-After`, in seconds or as a date, but at most 10 seconds. The only time limit is
+ * that of `fetch`: pass `signal: AbortSignal.timeout(ms)` for another one. Up to eight files of a split model
+ * are opened at a time.
  *
  * @param url an `http:` or `https:` URL; redirects are followed
  * @throws TypeError for an argument of the wrong type
- * @throws GgufError ERR_GGUF_OPEN where the server refuses (its status is in `cause.status`), cannot be reached, or knows
- *   no ranges; ERR_GGUF_CHANGED where the file changes meanwhile; otherwise as `open`
- * @throws the reason of `options.signal` once that is aborted
+ * @throws GgufError ERR_GGUF_OPEN if the server answers with an error (`cause.status` is the status), cannot
+ *   be reached, or does not support range requests; ERR_GGUF_CHANGED if the file changes during the call;
+ *   otherwise as `open`
+ * @throws the reason of `options.signal` if it is aborted
  */
 export async function openRemote(url: string | URL, options?: RemoteOptions): Promise<RemoteGgufFile> {
   const { fetch: given, headers, signal, partial, splits } = checkOptions(options);
@@ -85,7 +90,7 @@ function checkUrl(url: unknown): string {
   if (username !== "" || password !== "") {
     throw invalidArgValue(
       "url",
-      "must not hold a name and password: give headers: { authorization: ... }",
+      "must not contain a user name or password: give headers: { authorization: ... }",
       protocol,
     );
   }

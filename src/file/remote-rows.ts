@@ -1,19 +1,26 @@
-/** The rows of a remote tensor: which extents of the file are fetched for them, and where their bytes go. */
+/**
+ * The rows of a remote tensor: the extents of the file that are fetched for them, and the place of each row.
+ */
 import { forEachConcurrently } from "../source/concurrent";
 
 /**
- * Rows with at most this many bytes between them are fetched together. A request takes about 100 ms, or 17 ms where six
- * are in flight; at 100 Mbit/s the bytes of such a gap take 5 ms.
+ * Rows with at most this many bytes between them are fetched together. A request takes about 100 ms, or 17 ms
+ * if six are in flight; at 100 Mbit/s, the bytes of such a gap take 5 ms.
  */
 const MAX_GAP_BYTES = 64 << 10;
 
-/** The most that one request fetches, unless a single row is larger. It bounds the memory used besides the rows. */
+/**
+ * The maximum size of one request, unless a single row is larger. It limits the memory used in addition to
+ * the rows.
+ */
 const MAX_EXTENT_BYTES = 4 << 20;
 
-/** Requests in flight: as many as browsers make to one server. */
+/** The number of requests in flight. Browsers make as many to one server. */
 const MAX_REQUESTS = 6;
 
-/** Rows `first` to `last`, which hold all rows that places `from` to `to` of a sorted list ask for. */
+/**
+ * Rows `first` to `last`: they include all rows at the places `from` to `to` (exclusive) of a sorted list.
+ */
 interface RowExtent {
   from: number;
   to: number;
@@ -22,11 +29,11 @@ interface RowExtent {
 }
 
 /**
- * Fetches `rows` of `rowBytes` each into `target`, one after the other, in their order. Each is fetched once, however
- * often it is asked for.
+ * Fetches `rows` of `rowBytes` bytes each into `target`, in the given order. Each row is fetched once, even
+ * if it occurs more than once.
  *
- * @param read fills an array from a byte of the tensor on
- * @param arrived is told how many of `rows` are there
+ * @param read fills an array with the bytes of the tensor from `first` on
+ * @param arrived is called with the number of rows that have arrived
  */
 export async function fetchRows(
   rows: Float64Array,
@@ -58,7 +65,7 @@ export async function fetchRows(
   );
 }
 
-/** The extents that hold `count` sorted rows. */
+/** The extents that contain `count` sorted rows. */
 function* extentsOf(
   row: (place: number) => number,
   count: number,

@@ -27,7 +27,7 @@ export interface RemoteOpenFile extends OpenFile {
   readonly source: Source;
 }
 
-/** A tensor of a remote file: what it is, and ways to fetch it. */
+/** A tensor of a remote file: its properties, and methods that fetch its data. */
 export class RemoteGgufTensor extends GgufModelTensor {
   readonly #file: RemoteOpenFile;
 
@@ -41,7 +41,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     return listTensors(file, (place) => new RemoteGgufTensor(place));
   }
 
-  /** Fetches the stored bytes, or those of the elements from `start` to `end`, by one HTTP range. */
+  /**
+   * Fetches the stored bytes, or those of the elements from `start` to `end`, with one HTTP range request.
+   */
   async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
     signal?.throwIfAborted();
@@ -51,8 +53,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /**
-   * Fetches the tensor, or the elements from `start` to `end`, by one HTTP range, and turns them into numbers.
-   * `onProgress` is told of the elements that have arrived.
+   * Fetches the tensor, or the elements from `start` to `end`, with one HTTP range request, and turns them
+   * into numbers. `onProgress` counts the elements that have arrived.
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
@@ -74,9 +76,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /**
-   * Fetches rows and turns them into numbers. Each row is fetched once, however often it is asked for. Rows
-   * that are close together are fetched by one request, with the bytes between them; up to six requests are in flight. `onProgress` is told of the elements that have
-   * arrived.
+   * Fetches rows and turns them into numbers. Each row is fetched once, even if its index occurs more than
+   * once. Rows that are close together are fetched with one request, including the bytes between them; up to
+   * six requests are in flight. `onProgress` counts the elements that have arrived.
    */
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
@@ -100,7 +102,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     return given ?? result;
   }
 
-  /** Fills `bytes` from byte `first` of the tensor on. */
+  /** Fills `bytes` with the bytes of the tensor from `first` on. */
   async #fetch(
     first: number,
     bytes: Uint8Array,
@@ -110,12 +112,12 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const begin = this.offset + first;
     const length = await this.#file.source.read(begin, bytes, signal, arrived);
     if (length === bytes.length) return;
-    // Of a file that was opened with `partial`.
+    // The file was opened with `partial`.
     const detail = `bytes ${begin} to ${begin + bytes.length} are needed, but the file ends at ${begin + length}`;
     throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...this.subject(), offset: begin });
   }
 
-  /** The `length` elements whose blocks `bytes` are. */
+  /** Decodes `bytes`, the blocks of `length` elements. */
   #decode(
     bytes: Uint8Array,
     length: number,
@@ -133,7 +135,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 }
 
-/** Shared memory cannot go away: the threads that decode need no copy of it. */
+/** Shared memory cannot be taken away, so the decoding threads need no copy of it. */
 function sharedBytes(length: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(length));
 }

@@ -1,4 +1,4 @@
-/** Which rows of a tensor are asked for: the arguments of `rows` and `rowsSync`, checked. */
+/** Checks the arguments of `rows` and `rowsSync`. */
 import { checkOptions } from "../arguments";
 import type { DType, RowsOptions } from "../decode/options";
 import { checkDType, checkOut, type OutputArray } from "../decode/request";
@@ -7,20 +7,20 @@ import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 /** Checked arguments. */
 export interface RowRequest extends OutputArray {
   dtype: DType;
-  /** The first `count` elements are the row numbers. {@link giveBackRows} when they have been read. */
+  /** The first `count` elements are the row numbers. Call {@link giveBackRows} after they have been read. */
   rows: Float64Array;
   count: number;
   /** Elements of the result. */
   length: number;
 }
 
-/** The most rows of one call: their indexes alone take 2 GiB. */
+/** The maximum number of rows in one call: their indexes alone take 2 GiB. */
 const MAX_ROWS = 2 ** 28;
 
 /**
- * Row numbers travel in an array that calls use one after the other: making one costs as much as decoding a row. A
- * call takes it while it reads the caller's `indexes`, whose getters may call again, and puts it back when the row
- * numbers have been read.
+ * Row numbers are passed in one reused array, because making one costs as much as decoding a row. A call
+ * takes the array before it reads the caller's `indexes`, since a getter there may start another call, and
+ * puts it back when the row numbers have been read.
  */
 const SPARE_ROWS = 1024;
 let spareRows: Float64Array | undefined;
@@ -38,7 +38,7 @@ export function giveBackRows(rows: Float64Array): void {
 }
 
 /**
- * Checks the arguments against a tensor of `rowCount` rows of `rowLength` elements.
+ * Checks the arguments for a tensor of `rowCount` rows of `rowLength` elements.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkRows(

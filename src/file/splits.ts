@@ -1,8 +1,9 @@
 /**
- * Split models: what makes several files one.
+ * Split models: several files that are one model.
  *
- * Each shard is a whole GGUF file. `split.no` counts from 0, the names from 1 (`-00001-of-00003.gguf`), and
- * `split.tensors.count` is the total over all shards. The first one holds the model's metadata.
+ * Each shard is a complete GGUF file. `split.no` counts from 0, the file names from 1
+ * (`-00001-of-00003.gguf`), and `split.tensors.count` is the total over all shards. The first shard has the
+ * model's metadata.
  */
 
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
@@ -16,26 +17,26 @@ export const SPLIT_NO = "split.no";
 export const SPLIT_COUNT = "split.count";
 export const SPLIT_TENSORS = "split.tensors.count";
 
-/** The most shards that five digits can count. */
+/** The maximum number of shards: five digits. */
 export const MAX_SHARDS = 99_999;
 
-/** How many shards are opened at a time. */
+/** The number of shards that are opened at a time. */
 const MAX_OPENING = 8;
 
-/** How to open just one of the files. */
+/** The advice on how to open only one of the files. */
 const ALONE = "alone with { splits: false }";
 
 const SHARD_SUFFIX = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
 
-/** Which shard a name says it is. */
+/** The shard number in a file name. */
 export interface ShardNumber {
-  /** From 1 on. */
+  /** Counts from 1. */
   number: number;
-  /** How many shards there are. */
+  /** The number of shards. */
   count: number;
 }
 
-/** What the metadata of a shard says. */
+/** The metadata of a shard. */
 interface Split {
   no: number;
   count: number;
@@ -48,13 +49,16 @@ export function shardSuffix(no: number, count: number): string {
   return `-${digits(no + 1)}-of-${digits(count)}.gguf`;
 }
 
-/** What a file name says of its shard; undefined for a name without such an ending. */
+/** The shard number in a file name; undefined for a name without such an ending. */
 export function shardNumber(name: string): ShardNumber | undefined {
   const match = SHARD_SUFFIX.exec(name);
   return match === null ? undefined : { number: Number(match[1]), count: Number(match[2]) };
 }
 
-/** The path of shard `no` (from 0) of `count` beside another's; undefined where that is not named like one of `count`. */
+/**
+ * The path of shard `no` (from 0), given another shard's path; undefined if that is not the name of one of
+ * `count`.
+ */
 export function siblingPath(path: string, no: number, count: number): string | undefined {
   if (shardNumber(path)?.count !== count) return undefined;
   return path.replace(SHARD_SUFFIX, (_suffix, _number, _count, extension: string) =>
@@ -62,19 +66,20 @@ export function siblingPath(path: string, no: number, count: number): string | u
   );
 }
 
-/** A file of a model that is to be opened. */
+/** A file of a model, before it is opened. */
 export interface Shard<F extends OpenFile> {
   readonly place: string;
   /** Throws unless the file that was opened there belongs to the model. */
   check(file: F): void;
-  /** What to throw if it cannot be opened. */
+  /** Returns the error to throw if it cannot be opened. */
   explain(error: unknown): unknown;
 }
 
 /**
- * Says which files of a model to open: first the one at `place`; then, once it is given that file, all others together.
- * Given these, in the same order, it returns all files in the order of the shards. That is just the first one if it is
- * not a shard, or if `splits` is false. {@link openEach} and {@link openEachSync} open the files.
+ * Names the files of a model to open: first the one at `place`; then, when it gets that opened file, all
+ * others together. When it gets these, in the same order, it returns all files in the order of the shards. It
+ * returns only the first file if that is not a shard, or if `splits` is false. {@link openEach} and {@link
+ * openEachSync} open the files.
  */
 export function* shardsOf<F extends OpenFile>(
   place: string,
@@ -100,7 +105,7 @@ export function* shardsOf<F extends OpenFile>(
   return shards as [F, ...F[]];
 }
 
-/** Opens the files that {@link shardsOf} names. If one fails, none stays open. */
+/** Opens the files that {@link shardsOf} names. If one fails, all opened files are closed. */
 export function openEachSync<F extends OpenFile>(
   shards: ReturnType<typeof shardsOf<F>>,
   open: (place: string) => F,
@@ -128,8 +133,8 @@ export function openEachSync<F extends OpenFile>(
 }
 
 /**
- * The same, several files at a time. The error is that of the first bad shard in their order, whichever is noticed
- * first.
+ * The same, with several files at a time. If several shards fail, the error is that of the first one in shard
+ * order.
  */
 export async function openEach<F extends OpenFile>(
   shards: ReturnType<typeof shardsOf<F>>,
@@ -160,7 +165,9 @@ export async function openEach<F extends OpenFile>(
   }
 }
 
-/** The tensors of all `files`, in their order; {@link shardsOf} has checked that no name comes twice. */
+/**
+ * The tensors of all `files`, in their order; {@link shardsOf} has checked that no name occurs in two files.
+ */
 export function joinTensors<F extends OpenFile, T>(
   files: readonly F[],
   list: (file: F) => Map<string, T>,
@@ -180,21 +187,21 @@ function explainShard(error: unknown, no: number, split: Split): unknown {
   return errorAbout(error, { path: error.path }, where);
 }
 
-/** Whether there is no such file, here or on a server. */
+/** Whether the file does not exist, on this machine or on the server. */
 function isMissing({ cause }: GgufError): boolean {
   const { code, status } = (cause ?? {}) as { code?: unknown; status?: unknown };
   return code === "ENOENT" || status === 404;
 }
 
-/** What the metadata says of the shard; undefined for a file that is not one of several. */
+/** Reads the metadata of a shard; returns undefined for a file that is not one of several. */
 function readSplit(file: OpenFile): Split | undefined {
   if (!file.info.isSplit) return undefined;
   const count = readNumber(file, SPLIT_COUNT);
-  if (count <= 1) return undefined; // a model that was merged again
+  if (count <= 1) return undefined; // a model that was split and merged
   const no = readNumber(file, SPLIT_NO);
   const tensors = readNumber(file, SPLIT_TENSORS);
   if (no >= count) throw invalid(file, `${SPLIT_NO} is ${no}, but ${SPLIT_COUNT} is ${count}`);
-  if (count > MAX_SHARDS) throw invalid(file, `${SPLIT_COUNT} is ${count}; at most ${MAX_SHARDS} can be`);
+  if (count > MAX_SHARDS) throw invalid(file, `${SPLIT_COUNT} is ${count}; the maximum is ${MAX_SHARDS}`);
   return { no, count, tensors };
 }
 
@@ -216,7 +223,7 @@ function readNumber(file: OpenFile, key: string): number {
 }
 
 function misnamed(file: OpenFile, { no, count }: Split): GgufError {
-  const detail = `it is shard ${no + 1} of ${count} of a split model, whose name must end in '${shardSuffix(no, count)}' for the others to be found; rename it, or open it ${ALONE}`;
+  const detail = `shard ${no + 1} of ${count} of a split model must have a name that ends in '${shardSuffix(no, count)}', so that the other files can be found; rename it, or open it ${ALONE}`;
   return invalid(file, detail);
 }
 
@@ -231,11 +238,13 @@ function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): 
   if (found.no !== no) {
     throw invalid(
       file,
-      `it is shard ${found.no + 1} (${SPLIT_NO} is ${found.no}) under the name of shard ${no + 1}: a duplicate, or renamed`,
+      `it is shard ${found.no + 1} (${SPLIT_NO} is ${found.no}), but its name says shard ${no + 1}: it was copied or renamed`,
     );
   }
   if (found.tensors !== split.tensors) {
-    throw foreign(`it is of a model of ${found.tensors} tensors (${SPLIT_TENSORS}), not of ${split.tensors}`);
+    throw foreign(
+      `it is part of a model with ${found.tensors} tensors (${SPLIT_TENSORS}), not ${split.tensors}`,
+    );
   }
   if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order differs");
   const [ours, theirs] = [given, file].map((each) => GgufMetadata.of(each).get("general.architecture"));
@@ -254,14 +263,14 @@ function checkTensors(files: readonly OpenFile[], split: Split): void {
       if (owner !== undefined && owner !== file) {
         throw invalid(
           file,
-          `it has a tensor '${name}', and so has ${owner.path}: the files are not of one model`,
+          `it has a tensor '${name}' that is also in ${owner.path}: the files belong to different models`,
         );
       }
       owners.set(name, file);
     }
   }
   if (count !== split.tensors) {
-    const detail = `the ${files.length} shards have ${count} tensors together, but ${SPLIT_TENSORS} is ${split.tensors}: one of them is of another model, or incomplete`;
+    const detail = `the ${files.length} shards have ${count} tensors together, but ${SPLIT_TENSORS} is ${split.tensors}: one of them belongs to another model, or is incomplete`;
     throw invalid(files[0] as OpenFile, detail);
   }
 }

@@ -1,7 +1,7 @@
-/** A map that its readers cannot change. */
+/** A read-only map. */
 import { inspect } from "node:util";
 
-/** The tensors of a model by name: a view of a map, at no cost per tensor. */
+/** The tensors of a model by name: a read-only view of a map, without a cost per tensor. */
 export class TensorMap<T> implements ReadonlyMap<string, T> {
   readonly #map: ReadonlyMap<string, T>;
 

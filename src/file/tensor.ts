@@ -1,4 +1,4 @@
-/** One tensor of an open file. */
+/** One tensor of a local file. */
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
@@ -18,10 +18,10 @@ import { handleOf, type OpenFile } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { giveBackRows } from "./rows";
 
-/** Bytes that are copied before the event loop gets a turn: well below a millisecond. */
+/** The number of bytes that are copied per turn of the event loop: that takes well below a millisecond. */
 const READ_BYTES = 1 << 20;
 
-/** A tensor of a file on this machine: as every {@link GgufModelTensor}, and synchronous ways to get its data. */
+/** A tensor of a file on this machine: a {@link GgufModelTensor} with synchronous methods in addition. */
 export class GgufTensor extends GgufModelTensor {
   readonly #file: OpenFile;
   readonly #position: number;
@@ -38,10 +38,11 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * The stored bytes. Zero-copy, except for a file opened with access "read": then a copy. Writing to them never
-   * reaches the file (with {@link parse} they are the caller's own bytes). Their length is 0 once the file is closed.
-   * @throws GgufError ERR_GGUF_CLOSED; ERR_GGUF_UNSUPPORTED_TYPE for an unknown type, whose size is not known;
-   *   ERR_GGUF_TRUNCATED where a file opened with `partial` does not have them
+   * The stored bytes: a view without a copy, or a copy if the file was opened with access "read". Writing to
+   * them never changes the file (with {@link parse}, they are the caller's own bytes). Their length is 0
+   * after the file is closed.
+   * @throws GgufError ERR_GGUF_CLOSED; ERR_GGUF_UNSUPPORTED_TYPE for an unknown type, since its size is
+   *   unknown, too; ERR_GGUF_TRUNCATED if the file was opened with `partial` and lacks the bytes
    */
   bytes(): Uint8Array {
     const handle = handleOf(this.#file);
@@ -53,9 +54,9 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * The stored bytes, or those of the elements from `start` to `end`: a copy, made a part at a time, so that the event
-   * loop goes on. Closing the file before it is complete is ERR_GGUF_CLOSED. For all bytes without a copy there is
-   * {@link bytes}.
+   * The stored bytes, or those of the elements from `start` to `end`, as a copy. It is made in parts, so that
+   * the event loop keeps running. If the file is closed before the copy is complete, the promise rejects with
+   * ERR_GGUF_CLOSED. To get all bytes without a copy, use {@link bytes}.
    */
   async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
@@ -65,7 +66,7 @@ export class GgufTensor extends GgufModelTensor {
         () => native.readBytes(handleOf(this.#file), this.#position, first + at, to),
         (error) => explainFailure(error, byteLength, this.subject()),
       );
-    // The last byte first: no memory is made for bytes that the file does not have.
+    // Read the last byte first, so that no memory is allocated for bytes that the file does not have.
     if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
     for (let at = 0; at < byteLength; at += READ_BYTES) {
@@ -77,11 +78,11 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and `bf16` a
-   * `Uint16Array` of bits. Bit for bit what ggml computes, but for the sign and payload of a NaN.
+   * The tensor's values, or those from `start` to `end`, as numbers: a `Float32Array`, or for `f16` and
+   * `bf16` a `Uint16Array` of bits. The bits equal ggml's results, except for the sign and payload of a NaN.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
-   * @throws GgufError ERR_GGUF_RANGE where `start` or `end` are not whole blocks of the tensor, `out` has another
-   *   length than `end - start`, or the result is too large for one typed array (use `start` and `end`);
+   * @throws GgufError ERR_GGUF_RANGE if `start` or `end` is not at the boundary of a block, the length of
+   *   `out` is not `end - start`, or the result is too large for one typed array (use `start` and `end`);
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
@@ -98,10 +99,10 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * As {@link dequantizeSync}, off the main thread and on every core. Closing the file does not disturb work that
-   * has begun. `out` is written directly where its memory cannot go away (a SharedArrayBuffer) and at the end
-   * otherwise.
-   * @throws the reason of `options.signal` once that is aborted; otherwise as {@link dequantizeSync}
+   * As {@link dequantizeSync}, off the main thread and on every core. Work that has started completes even if
+   * the file is closed. `out` is written directly if its memory cannot be taken away (such as a
+   * SharedArrayBuffer), and otherwise at the end.
+   * @throws the reason of `options.signal` if it is aborted; otherwise as {@link dequantizeSync}
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
@@ -120,11 +121,11 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * Rows of `shape[0]` elements by index, in the order given, repeats allowed: what an embedding look-up needs. The
-   * cost is that of the rows asked for, whatever the size of the tensor.
+   * Rows of `shape[0]` elements by index, in the given order. An index may occur more than once. Use it for
+   * embedding look-ups: the cost depends on the number of rows, not on the size of the tensor.
    * @param indexes row numbers, from 0 to `elementCount / shape[0] - 1`
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
-   * @throws GgufError ERR_GGUF_RANGE for a row that is not there or an `out` of another length; otherwise as
+   * @throws GgufError ERR_GGUF_RANGE for an index out of range or an `out` of the wrong length; otherwise as
    *   {@link dequantizeSync}
    */
   rowsSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
@@ -143,9 +144,9 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * As {@link rowsSync}, off the main thread and on every core. `indexes` may change once this has returned. `out` is
-   * written as by {@link dequantize}.
-   * @throws the reason of `options.signal` once that is aborted; otherwise as {@link rowsSync}
+   * As {@link rowsSync}, off the main thread and on every core. `indexes` may change after the call has
+   * returned. `out` is written as by {@link dequantize}.
+   * @throws the reason of `options.signal` if it is aborted; otherwise as {@link rowsSync}
    */
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,

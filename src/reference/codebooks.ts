@@ -148,7 +148,7 @@ export const codebooks = {
   },
 } satisfies DecoderTable;
 
-/** The scale of row i of a block, where the rows of a group share a byte two by two. */
+/** The scale of row i of a block: two rows have one scale, and the two scales of a group share a byte. */
 function pairScale(byte: number, i: number): number {
   return (byte >> ((i & 2) << 1)) & 15;
 }

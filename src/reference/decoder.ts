@@ -1,27 +1,30 @@
 /**
- * What the decoders share: their signature, the binary16 table, and why none of them calls Math.fround.
+ * The common part of the decoders: their signature, the binary16 table, and why none of them calls
+ * Math.fround.
  *
- * The rule is binary32 arithmetic, each operation rounded on its own. JavaScript computes in binary64 and a store
- * into a Float32Array rounds to binary32, so an expression gives the same bits as long as
+ * The rule is binary32 arithmetic, each operation rounded on its own. JavaScript computes in binary64 and a
+ * store into a Float32Array rounds to binary32, so an expression gives the same bits as long as
  *
- *   1. every value before the last operation is exact in binary32, and
- *   2. the last operation is exact in binary64, so that the store is the only rounding.
+ *   1. every value before the last operation is exact in binary32, and 2. the last operation is exact in
+ * binary64, so that the store is the only rounding.
  *
- * Most types have one binary16 scale d: 11 significant bits, from 2^-24 to 2^16. (1) Scales of up to 8 bits make that
- * 19, the quants or levels of up to 6 bits (7 with scales of 6) make it 24. (2) A sum has to span at most 53 bits:
- * in Q5_K, the widest, d * scale * quant - dmin * min lies in multiples of 2^-24 below 2^28. Where d is a binary32
- * (Q8_K) or a power of two (MXFP4), it is multiplied just once, by up to 8 bits. Values beyond the range of binary32
- * become infinite, and those below it subnormal, by the same single rounding.
+ * Most types have one binary16 scale d: 11 significant bits, from 2^-24 to 2^16. (1) Scales of up to 8 bits
+ * make that 19, the quants or levels of up to 6 bits (7 with scales of 6) make it 24. (2) A sum has to span
+ * at most 53 bits: in Q5_K, the widest, d * scale * quant - dmin * min is a multiple of 2^-24 below 2^28. If
+ * d is a binary32 (Q8_K) or a power of two (MXFP4), it is multiplied only once, by up to 8 bits. Values
+ * beyond the range of binary32 become infinite, and those below it subnormal, by the same single rounding.
  *
- * Two conversions do not fit: I64 needs care because a number cannot hold it (integers.ts), and the 16-bit outputs,
- * defined as the binary32 result rounded once more, are made from the stored floats (rounding.ts). A new decoder
- * that breaks one of the two rules must wrap each inexact intermediate value in Math.fround.
+ * Two conversions do not follow these rules: I64 needs care because a number cannot hold it (integers.ts),
+ * and the 16-bit outputs, defined as the binary32 result rounded once more, are made from the stored floats
+ * (rounding.ts). A new decoder that breaks one of the two rules must wrap each inexact intermediate value in
+ * Math.fround.
  *
- * The payload and sign of a NaN are not part of any result: they may differ between runtimes and instruction sets.
+ * The payload and sign of a NaN are not part of any result: they may differ between runtimes and instruction
+ * sets.
  */
 import type { GgmlType } from "../types";
 
-/** Decodes `count` blocks from byte `from` of `bytes` on, into `out` from element `to` on. */
+/** Decodes `count` blocks, which start at byte `from` of `bytes`, into `out` from element `to` on. */
 export type Decoder = (bytes: Uint8Array, from: number, count: number, out: Float32Array, to: number) => void;
 
 /** The decoders of one family of types. */
@@ -37,7 +40,7 @@ function halfValue(bits: number): number {
   return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
-/** The value of every binary16, by its bits. */
+/** The value of every binary16; the index is its bits. */
 export const halves: Float32Array = Float32Array.from({ length: 65536 }, (_, bits) => halfValue(bits));
 
 /** The little-endian binary16 at byte `at`. */

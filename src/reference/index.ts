@@ -1,9 +1,9 @@
 /**
- * `gguf-native/reference`: dequantization in plain TypeScript, without native code. It is the oracle that the native
- * kernels are tested against and the other side of the benchmarks.
+ * `gguf-native/reference`: dequantization in plain TypeScript, without native code. It is the oracle that the
+ * native kernels are tested against and the other side of the benchmarks.
  *
- * To add a type: write its decoder, with its byte diagram and formula, in the file of its family and it is in that
- * file's table; a new family is one more line below.
+ * To add a type: write its decoder, with its byte diagram and formula, in the file of its family, and add it
+ * to that file's table. A new family is one more line below.
  *
  * @module gguf-native/reference
  */
@@ -34,18 +34,22 @@ const decoders: Readonly<Record<GgmlType, Decoder>> = {
   ...codebooks,
 };
 
-/** Elements decoded at a time on the way to a 16-bit output: a multiple of every block size, 16 KiB of floats. */
+/**
+ * The number of elements decoded at a time for 16-bit outputs: a multiple of every block size, 16 KiB of
+ * floats.
+ */
 const CHUNK = 4096;
 
 /**
- * Turns blocks of `type` into numbers; arguments, result and errors are those of `dequantizeSync` of `gguf-native`.
+ * Turns blocks of `type` into numbers; arguments, result and errors are those of `dequantizeSync` of
+ * `gguf-native`.
  *
  * @param type a tensor type
  * @param blocks whole blocks of that type, little-endian
  * @returns elements `start` to `end`: a `Float32Array`, or a `Uint16Array` of bits for `f16` and `bf16`
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
- * @throws GgufError ERR_GGUF_RANGE where `blocks`, `start` or `end` are not whole blocks or `out` has another length;
- *   ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
+ * @throws GgufError ERR_GGUF_RANGE if `blocks`, `start` or `end` are not whole blocks or `out` has the wrong
+ *   length; ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
  */
 export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,

@@ -25,10 +25,10 @@ export const integers = {
   // byte     0 .. 7
   //          i64          y = i64, rounded
   //
-  // Beyond 2^53 a number cannot hold every integer: making one rounds, and the store would round a second time. So
-  // the low 11 bits are first replaced by one, bit 11, that says whether any of them is set ("round to odd"). What is
-  // left has at most 53 bits and is exact, and as binary32 drops at least 30 bits of such a number, it lies on the
-  // same side of every halfway point.
+  // Beyond 2^53 a number cannot hold every integer: making one rounds, and the store would round a second
+  // time. So the low 11 bits are first cleared, and bit 11 is set if any of them was set ("round to odd").
+  // The result has at most 53 bits and is exact. Since binary32 drops at least 30 bits of such a number, the
+  // result is on the same side of every halfway point.
   I64(bytes, from, count, out, to) {
     const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 8);
     for (let i = 0; i < count; i++) {

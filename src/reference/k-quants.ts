@@ -82,7 +82,7 @@ export const kQuants = {
   // bits     f16  f16    scales and mins, bit g: 5th bit   hi: odd group,
   //                      6 each, packed   of y[32g+l]      lo: even group
   //
-  // As Q4_K, with 16 added to the nibble where bit g of qh[l] is set
+  // As Q4_K, with 16 added to the nibble if bit g of qh[l] is set
   Q5_K(bytes, from, count, out, to) {
     for (let block = 0, b = from, y = to; block < count; block++, b += 176, y += 256) {
       const d = half(bytes, b);

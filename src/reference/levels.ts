@@ -1,4 +1,4 @@
-/** Types whose four-bit codes stand for unevenly spaced levels: IQ4_NL, IQ4_XS, MXFP4, NVFP4. */
+/** Types whose four-bit codes represent unevenly spaced levels: IQ4_NL, IQ4_XS, MXFP4, NVFP4. */
 import { type DecoderTable, half } from "./decoder";
 
 /** The levels of IQ4_NL and IQ4_XS: denser around zero, as weights are. */
@@ -6,7 +6,9 @@ export const NONLINEAR_LEVELS = Float32Array.of(
   ...[-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
 );
 
-/** Those of MXFP4 and NVFP4: twice the floats of two exponent bits and one fraction bit. There is no -0. */
+/**
+ * The levels of MXFP4 and NVFP4: twice the floats of two exponent bits and one fraction bit. There is no -0.
+ */
 export const FP4_LEVELS = Float32Array.of(...[0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]);
 
 /** Half the value of every scale byte of NVFP4: four bits of exponent (bias 7), three of fraction, no sign. */
@@ -37,8 +39,8 @@ export const levels = {
   // bits     f16  2 each   hi: odd group    16 per group,
   //                        lo: even group   hi: y[j+16], lo: y[j]
   //
-  // 8 groups of 32 weights, the scale of group g being six bits: the nibble of sl[g/2] and above it bits 2g and 2g+1
-  // of sh. y[32g+j] = d*(scale[g] - 32) * level[q]
+  // 8 groups of 32 weights. The scale of group g has six bits: the nibble of sl[g/2], and above it bits 2g
+  // and 2g+1 of sh. y[32g+j] = d*(scale[g] - 32) * level[q]
   IQ4_XS(bytes, from, count, out, to) {
     for (let block = 0, b = from, y = to; block < count; block++, b += 136) {
       const d = half(bytes, b);
@@ -77,7 +79,7 @@ export const levels = {
   },
 } satisfies DecoderTable;
 
-/** Writes the levels of the low nibbles of `count` bytes, then those of the high ones, times `scale`. */
+/** Writes the levels of the low nibbles of `count` bytes times `scale`, then those of the high nibbles. */
 function nibbles(
   bytes: Uint8Array,
   from: number,

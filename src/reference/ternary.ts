@@ -6,9 +6,9 @@ export const ternary = {
   //          q[32]       q[16]       q[4]      d
   //          5 trits     5 trits     4 trits   f16
   //
-  // A byte is the fraction of base 3 whose digits the trits are, rounded up to a multiple of 1/256: digit n of v is
-  // ((v * 3^n mod 256) * 3) >> 8. The weights are digit 0 of the first 32 bytes, then their digit 1 ...; then those
-  // of the next 16 bytes, then those of the last 4. y = (digit - 1) * d
+  // The trits of a byte are the digits of a fraction in base 3, which is rounded up to a multiple of 1/256:
+  // digit n of v is ((v * 3^n mod 256) * 3) >> 8. The weights are digit 0 of the first 32 bytes, then their
+  // digit 1 ...; then those of the next 16 bytes, then those of the last 4. y = (digit - 1) * d
   TQ1_0(bytes, from, count, out, to) {
     for (let block = 0, b = from, y = to; block < count; block++, b += 54, y += 256) {
       const d = half(bytes, b + 52);

@@ -1,4 +1,4 @@
-// What one instruction set offers: a function per format and way of storing, and per 16-bit output.
+// The functions of one instruction set: one per format and kind of store, and one per 16-bit output.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct KernelTable {
   void (*store_fence)();  // ends a series of streaming stores
 };
 
-// One per source file of isa/; nullptr where the compiler's target has no such instructions.
+// One per source file of isa/; nullptr if the compiler's target has no such instructions.
 extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
 extern const KernelTable* const kAvx512Kernels;

@@ -1,9 +1,8 @@
-// What every instruction set has in common: each file of isa/ includes this once, inside its target region
-// and after its header of simd/. It compiles every kernel for that set and defines the table of them,
-// `kThisIsa`.
+// The common part of all instruction sets. Each file of isa/ includes this once, inside its target region and
+// after its header of simd/. It compiles every kernel for that set and defines their table, `kThisIsa`.
 //
-// Everything here, in kernels/ and in sinks/ is in an unnamed namespace. The linker merges functions of one
-// name: one set would run the instructions of another.
+// Everything here, in kernels/ and in sinks/ is in an unnamed namespace. Otherwise the linker would merge
+// functions with the same name, and one set would run the instructions of another.
 #pragma once
 
 #include "dequant/isa/kernel_table.h"
@@ -18,8 +17,8 @@ namespace gguf {
 namespace {
 
 /**
- * To the 16-bit outputs, which have no kernels of their own: numbers are made in the first-level cache and
- * converted there.
+ * Dequantizes to 16-bit outputs, which have no kernels of their own: numbers are made in the first-level
+ * cache and converted there.
  */
 template <Out kOut, Store kStore>
 void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
@@ -39,7 +38,7 @@ void end_stores() {
   simd::store_fence();
 }
 
-/** Streaming stores where the set has them. */
+/** Streaming stores if the set has them. */
 constexpr Store kStreaming = simd::kStreams ? Store::kStreaming : Store::kPlain;
 
 constexpr KernelTable kThisIsa = {

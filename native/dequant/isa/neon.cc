@@ -2,7 +2,7 @@
 #include "dequant/isa/kernel_table.h"
 
 #if defined(__aarch64__) || defined(_M_ARM64)
-// The primitives come first, whatever the alphabet says.
+// The primitives must be included first (not in alphabetical order).
 // clang-format off
 #include "dequant/simd/neon.h"
 #include "dequant/isa/kernels_for_this_isa.h"

@@ -1,7 +1,7 @@
 // The kernels in plain C++, for every machine.
 #include "dequant/isa/kernel_table.h"
 
-// The primitives come first, whatever the alphabet says.
+// The primitives must be included first (not in alphabetical order).
 // clang-format off
 #include "dequant/simd/scalar.h"
 #include "dequant/isa/kernels_for_this_isa.h"

@@ -1,11 +1,11 @@
-// The codebook formats: 256 weights to a block, eight groups of 32. A weight is not stored: a row number
-// stands for four or eight of them at once, and signs are kept apart.
+// The codebook formats: 256 weights per block, eight groups of 32. Weights are not stored one by one: a row
+// number represents four or eight of them, and signs are stored separately.
 //
 //   G[i]      row i of the format's codebook (codebooks.h), as levels (levels.h)
-//   sign(s)   -1 where bit k of s is set, for the weight k of a row
+//   sign(s)   for weight k of a row: -1 if bit k of s is set, else 1
 //
-// Row numbers, signs and scales of the whole block are brought into plain arrays ahead, in loops that
-// compilers turn into vector code; then 64 weights at a time are gathered.
+// Row numbers, signs and scales of the whole block are first unpacked into plain arrays, in loops that
+// compilers vectorize; then 64 weights at a time are gathered.
 #pragma once
 
 #include "dequant/codebooks.h"
@@ -24,7 +24,7 @@ GGUF_INLINE uint32_t signs_of_sevens(uint32_t sevens) {
   return x | (parity & 0x01010101) << 7;
 }
 
-/** Writes 64 weights with a scale for each 32 of them: d[0], d[1]. */
+/** Writes 64 weights with one scale per 32 of them: d[0], d[1]. */
 template <class Levels, class Codes, class Sink>
 GGUF_INLINE void put_two_groups(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
   const auto v = simd::values<Levels>(codes);
@@ -33,7 +33,7 @@ GGUF_INLINE void put_two_groups(int at, const Codes& codes, const Scales& d, int
   y.put(at + 32, b(v, 2), b(v, 3));
 }
 
-/** Writes 64 weights with a scale for each 16 of them: d[0] to d[3]. */
+/** Writes 64 weights with one scale per 16 of them: d[0] to d[3]. */
 template <class Levels, class Codes, class Sink>
 GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
   const auto v = simd::values<Levels>(codes);
@@ -204,11 +204,11 @@ GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead,
 //   row = rows[4g + l] | ((h >> 3l) & 7) << 8
 //   y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8
 //
-//   The levels Iq1 are 8 * (G + delta), and D / 8 goes with them: a power of two changes no rounding.
+//   The levels Iq1 are 8 * (G + delta), so they are scaled by D / 8: a power of two changes no rounding.
 template <>
 struct Ahead<BlockIQ1_S> {
   uint16_t rows[32];
-  uint8_t negative[32];  // per row: all ones where its delta is negative
+  uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_S* b) {
@@ -246,7 +246,7 @@ GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, S
 template <>
 struct Ahead<BlockIQ1_M> {
   uint16_t rows[32];
-  uint8_t negative[32];  // per row: all ones where its delta is negative
+  uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_M* b) {

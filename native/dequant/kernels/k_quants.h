@@ -1,4 +1,4 @@
-// The k-quants: 256 weights to a block, in sub-blocks of 16 or 32 that have scales of their own, themselves
+// The k-quants: 256 weights per block, in sub-blocks of 16 or 32 that have their own scales, which are also
 // quantized.
 #pragma once
 
@@ -69,7 +69,7 @@ struct Ahead<BlockQ3_K> {
 
 template <int J, class Sink>
 GGUF_INLINE void q3_k_quarter(const simd::Codes<3>& q, const simd::Codes<3>& high, const Scales& d, Sink& y) {
-  using Levels = Offset<3>;  // with the bit of hmask on top, a code is its level plus 4
+  using Levels = Offset<3>;  // with the bit of hmask as its top bit, a code is its level plus 4
   const simd::Values<Levels> v(simd::select<3>(simd::shift<2 * J>(q), simd::shift<J - 2>(high)));
   GGUF_UNROLL
   for (int n = 0; n < 2; ++n) {
@@ -82,8 +82,7 @@ GGUF_INLINE void q3_k_quarter(const simd::Codes<3>& q, const simd::Codes<3>& hig
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ3_K* b, const Ahead<BlockQ3_K>& ahead, Sink& y) {
   const auto q = simd::load<3>(b->q);
-  const auto high =
-      simd::shift_halves<0, 4>(simd::load_twice<3>(b->hmask));  // bit j of each is what quarter j needs
+  const auto high = simd::shift_halves<0, 4>(simd::load_twice<3>(b->hmask));  // quarter j needs bit j of each
   q3_k_quarter<0>(q, high, ahead.d, y);
   q3_k_quarter<1>(q, high, ahead.d, y);
   q3_k_quarter<2>(q, high, ahead.d, y);
@@ -146,7 +145,7 @@ GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, S
 // Q5_K    0   2      4        16   48              176
 //         | d | dmin | scales | qh | q             |
 //
-//   As Q4_K, with 16 added to the nibble where bit g of qh[l] is set.
+//   As Q4_K, with 16 added to the nibble if bit g of qh[l] is set.
 template <int I, class Sink>
 GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const simd::Codes<5>& qh, const Scales& s, Sink& y) {
   using Levels = Unsigned<5>;

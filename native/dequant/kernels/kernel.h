@@ -1,7 +1,7 @@
-// What every kernel builds on: kernels, groups, sinks.
+// The terms that every kernel uses: kernels, groups, sinks.
 //
 // A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns one group of blocks
-// (kGroup of them) into numbers and hands them to a sink, 32 at a time. It is written in the primitives of
+// (kGroup of them) into numbers and passes them to a sink, 32 at a time. It is written in the primitives of
 // simd/ (see the README there), so it does not know the instruction set. Its bytes and its formula are above
 // it:
 //
@@ -9,24 +9,24 @@
 //   lo(x)      x & 15            hi(x)      x >> 4
 //   y[k]       the k-th number of the block
 //
-// Arithmetic is IEEE binary32 in the order written, each operation rounded on its own. That is what makes
-// results equal to the bit on every instruction set.
+// Arithmetic is IEEE binary32 in the written order, each operation rounded on its own. So results are equal
+// to the bit on every instruction set.
 //
-// A sink is what numbers are handed to: one that stores them (sinks/store_sink.h), or any other use of them.
-// Any class is a sink that has
+// A sink receives the numbers: it stores them (sinks/store_sink.h), or uses them in another way. A sink is
+// any class that has
 //
 //   put(at, a, b)     takes the numbers `at` to `at + 31` of the group: 16 in a, 16 in b (simd::Floats16)
-//   next_group(n)     the group is complete; what is put from here on belongs to the next one, n numbers on
+//   next_group(n)     the group is complete; later calls of put are about the next one, n numbers further
 //   short_group()     the group that follows is the last, and blocks of zeros were added to complete it
 //
-// What a kernel promises to a sink: `at` counts from the start of the group and is a multiple of 32; every
+// A kernel guarantees to a sink: `at` counts from the start of the group and is a multiple of 32; every
 // number of the group is put exactly once; the order is the kernel's own, not from the first to the last, but
-// the same for every group and on every instruction set. What it asks of a sink: `put` does not write to the
-// blocks. The loop over groups is put_blocks.h, the same for every kernel and every sink.
+// the same for every group and on every instruction set. A kernel requires of a sink: `put` does not write to
+// the blocks. The loop over groups is put_blocks.h, the same for every kernel and every sink.
 #pragma once
 
-// A file of isa/ includes its instruction set first. Without one, as in an editor that opens a kernel alone,
-// it is the scalar set.
+// A file of isa/ includes its instruction set first. Without one, for example in an editor that opens only a
+// kernel, the scalar set is used.
 #ifndef GGUF_SIMD_SET
 #include "dequant/simd/scalar.h"
 #endif
@@ -34,14 +34,14 @@
 namespace gguf {
 namespace {
 
-/** Blocks in a group: one of 256 weights, or as many smaller ones as make 512. */
+/** The number of blocks in a group: one block of 256 weights, or smaller blocks with 512 weights together. */
 template <class Block>
 constexpr int kGroup = Block::kElements >= 256 ? 1 : 512 / Block::kElements;
 
 /**
- * What a kernel needs of a group before it can put a number: its scales, or nothing. It is read while the
- * group before is being put: a scale takes a dozen instructions, each of which waits for the one before, and
- * a processor that had nothing else to do meanwhile would lose a third of its time.
+ * The part of a group that a kernel needs before it can put a number: its scales, or nothing. It is computed
+ * while the previous group is being put: a scale takes a dozen instructions, each of which waits for the one
+ * before. A processor without other work at the same time would lose a third of its time.
  */
 template <class Block>
 struct Ahead {
@@ -59,7 +59,7 @@ struct Scales {
   GGUF_INLINE float operator[](int i) const { return x[i]; }
 };
 
-/** Eight nibbles to a byte each, the lowest first. */
+/** Eight nibbles, each to its own byte, the lowest first. */
 constexpr uint64_t spread_nibbles(uint32_t nibbles) {
   uint64_t x = nibbles;
   x = (x | x << 16) & 0x0000ffff0000ffff;
@@ -67,7 +67,7 @@ constexpr uint64_t spread_nibbles(uint32_t nibbles) {
   return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
 }
 
-/** Eight pairs of bits to a byte each, the lowest first. */
+/** Eight pairs of bits, each to its own byte, the lowest first. */
 constexpr uint64_t spread_pairs(uint16_t pairs) {
   uint64_t x = pairs;
   x = (x | x << 24) & 0x000000ff000000ff;

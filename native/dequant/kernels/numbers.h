@@ -6,7 +6,7 @@
 namespace gguf {
 namespace {
 
-// F32     binary32: as it is.
+// F32     binary32: unchanged.
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockF32* b, const Ahead<BlockF32>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockF32>; i += 32)
@@ -28,7 +28,7 @@ GGUF_INLINE void dequantize(const BlockBF16* b, const Ahead<BlockBF16>&, Sink& y
   }
 }
 
-// I8, I16, I32, I64     signed integers: rounded to nearest even where binary32 cannot hold them.
+// I8, I16, I32, I64     signed integers: rounded to nearest even if binary32 cannot represent them.
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockI8* b, const Ahead<BlockI8>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockI8>; i += 32)

@@ -1,5 +1,5 @@
-// The loop around every kernel: over groups, reading ahead, completing the last group. It is the same for
-// every format and every sink.
+// The loop around every kernel: it goes over the groups, reads ahead, and completes the last group. It is the
+// same for every format and every sink.
 #pragma once
 
 #include "dequant/kernels/kernel.h"
@@ -7,7 +7,7 @@
 namespace gguf {
 namespace {
 
-/** Copies the last blocks to `group` and adds zeros. A call of its own, so that it does not weigh on the
+/** Copies the last blocks to `group` and adds zeros. A separate function, so that it does not slow down the
  * loop. */
 GGUF_NOINLINE inline void complete_group(void* group, size_t group_bytes, const void* blocks,
                                          size_t n_bytes) {
@@ -15,7 +15,8 @@ GGUF_NOINLINE inline void complete_group(void* group, size_t group_bytes, const 
   std::memset(static_cast<uint8_t*>(group) + n_bytes, 0, group_bytes - n_bytes);
 }
 
-/** A whole group of blocks: at `b`, unless the n_blocks blocks there are fewer, then in `completed`. */
+/** A whole group of blocks: at `b`, or in `completed` if the n_blocks blocks at `b` are fewer than a group.
+ */
 template <class Block>
 GGUF_INLINE const Block* whole_group(const Block* b, uint64_t n_blocks, Block (&completed)[kGroup<Block>]) {
   if (n_blocks >= kGroup<Block>) return b;
@@ -24,8 +25,8 @@ GGUF_INLINE const Block* whole_group(const Block* b, uint64_t n_blocks, Block (&
 }
 
 /**
- * Hands the numbers of n_blocks blocks to a sink. The last group is completed with blocks of zeros, whose
- * numbers the sink gets as well: so neither a kernel nor a sink handles less than a group.
+ * Passes the numbers of n_blocks blocks to a sink. The last group is completed with blocks of zeros, whose
+ * numbers are also passed to the sink: so neither a kernel nor a sink handles less than a group.
  */
 template <class Block, class Sink>
 GGUF_INLINE void put_blocks(const Block* b, uint64_t n_blocks, Sink& sink) {

@@ -1,7 +1,7 @@
-// The simple formats: 32 weights to a block, one scale, sometimes one minimum.
+// The simple formats: small blocks, most of them with 32 weights and one scale, some also with a minimum.
 //
-// Sixteen blocks at a time: their scales are converted together, and the quants of four blocks fill a Codes,
-// a block to a unit.
+// Blocks of 32 weights are decoded sixteen at a time: their scales are converted together, and the quants of
+// four blocks of 16 bytes fill a Codes, one block per unit.
 #pragma once
 
 #include "dequant/kernels/kernel.h"
@@ -208,7 +208,7 @@ constexpr float half_ue4m3(int code) {
   return significand * static_cast<float>(1 << exponent);
 }
 
-/** Half of 2^(e - 127), which goes with levels that are doubled: below e = 2 a subnormal number. */
+/** Half of 2^(e - 127), because the levels are doubled; a subnormal number if e < 2. */
 constexpr float half_power_of_two(int e) {
   float power = 0x1p-128f;
   for (int i = 0; i < e; ++i) power *= 2;

@@ -1,4 +1,4 @@
-// The ternary formats: 256 weights to a block, each -1, 0 or 1 times one scale.
+// The ternary formats: 256 weights per block, each -1, 0 or 1 times one scale.
 #pragma once
 
 #include "dequant/kernels/kernel.h"
@@ -22,8 +22,8 @@ constexpr uint32_t times3_bytes(uint32_t bytes) {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockTQ1_0* b, const Ahead<BlockTQ1_0>&, Sink& y) {
   using Values = simd::Values<Ternary>;
-  // Units 0 to 2 are q. Unit 3 is qh, its four bytes multiplied by 1, 3, 9 and 27: the first digit is the one
-  // wanted.
+  // Units 0 to 2 are q. Unit 3 is qh, its four bytes multiplied by 1, 3, 9 and 27: its first digit is the
+  // result.
   const uint32_t h1 = word32(b->qh), h3 = times3_bytes(h1), h9 = times3_bytes(h3), h27 = times3_bytes(h9);
   const uint64_t low = h1 | static_cast<uint64_t>(h3) << 32, high = h9 | static_cast<uint64_t>(h27) << 32;
   const simd::Scaled<Ternary> number(simd::half(b->d));

@@ -23,13 +23,12 @@ struct Floats16 {
 
 /**
  * Units 0 and 1 in low, units 2 and 3 in high, interleaved: byte v of 32-bit lane i is code 8v + i of the
- * half. So eight consecutive codes are one instruction away from being numbers in lanes of their own, and
- * those of up to three bits are looked up by vpermps or vpermilps, which take an index from the low bits of
- * each lane.
+ * half. So one instruction puts eight consecutive codes into separate lanes, and codes of up to three bits
+ * are looked up by vpermps or vpermilps, which take an index from the low bits of each lane.
  *
- * Codes of four bits, whose levels are not linear, are made 16-bit numbers by byte look-ups first: these come
- * out interleaved like that if bytes 2i and 2i + 1 of the lower half of a 128-bit lane belong to the same
- * number lane, and those of the upper half likewise (kPaired).
+ * Codes of four bits, whose levels are not linear, first become 16-bit numbers by byte look-ups. The result
+ * is interleaved in this way if bytes 2i and 2i + 1 of the lower half of a 128-bit lane belong to the same
+ * number lane, and those of the upper half, too (kPaired).
  */
 template <int Bits>
 struct Codes {
@@ -39,7 +38,7 @@ struct Codes {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-/** From order to interleaved or paired. */
+/** From file order to interleaved or paired order. */
 template <int Bits>
 GGUF_INLINE __m256i interleave(__m256i codes) {
   const __m256i fours = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
@@ -50,8 +49,8 @@ GGUF_INLINE __m256i interleave(__m256i codes) {
 }
 
 /**
- * Nibbles stay where they are, four runs of 16 bytes: where their levels are linear, loads widen them on
- * their way, which takes fewer instructions than to bring them into registers first.
+ * Nibbles stay in memory, in four runs of 16 bytes: if their levels are linear, loads widen them, which takes
+ * fewer instructions than loading them into registers first.
  */
 template <int Stride>
 struct LowNibbles {
@@ -105,7 +104,7 @@ GGUF_INLINE auto load_runs(const uint8_t* p) {
   }
 }
 
-/** Bit 8v + i is bit i of byte v: the same bit throughout a lane. */
+/** Bit 8v + i is bit i of byte v: the same bit in all bytes of a lane. */
 GGUF_INLINE __m256i spread_bits_of_half(uint32_t bits) {
   const __m256i bit = _mm256_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808, 0x10101010,
                                         0x20202020, 0x40404040, static_cast<int>(0x80808080));
@@ -148,8 +147,8 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
 }
 
 /**
- * Rows of a codebook are not brought together: one of eight becomes eight numbers by its load, two of four by
- * the instructions after theirs, and take their signs as numbers.
+ * Codebook rows are not combined in a register: a load turns a row of eight into eight numbers, and two rows
+ * of four need a few instructions after their loads. The signs are applied to these numbers.
  */
 template <class Row, class Index>
 struct Rows {
@@ -157,8 +156,8 @@ struct Rows {
   const Index* rows;
   const uint8_t* signs;
 };
-/** Where the top bit is not a sign: packed rows, whose two bits are looked up. A row has all top bits or
- * none. */
+/** Packed rows, whose two bits are looked up, if the top bit is not a sign. A row has all top bits or none.
+ */
 template <class Index>
 struct PackedRows {
   const uint16_t* book;
@@ -183,7 +182,7 @@ GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, 
   return {book.levels, rows, signs};
 }
 
-/** Eight levels as numbers, those from 8i on. */
+/** Eight levels as numbers, from index 8i on. */
 template <class Index>
 GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t, Index>& v, int i) {
   return _mm256_cvtph_ps(load128(v.book + 8 * v.rows[i]));
@@ -289,7 +288,7 @@ GGUF_INLINE Floats16 load_int32(const void* p) {
   return {_mm256_cvtepi32_ps(load256(bytes)), _mm256_cvtepi32_ps(load256(bytes + 32))};
 }
 
-/** There is no such vector instruction: one number after the other, each rounded once. */
+/** There is no vector instruction for this: numbers are converted one by one, each rounded once. */
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
   alignas(32) float x[16];
   for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
@@ -348,15 +347,15 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
 // ---- levels ----------------------------------------------------------------------------------------------
 
 /**
- * Wide codes become bytes: their levels. Where these are signed, they are converted from the top of a lane,
- * as 2^24 times the level, which the scale makes up for. So a 2^24th of it must not be subnormal: scales of
- * linear levels come from binary16 numbers.
+ * Wide codes become bytes: their levels. Signed levels are converted from the top of a lane, as 2^24 times
+ * the level, which the scale compensates. So scale * 2^-24 must not be subnormal: scales of linear levels
+ * come from binary16 numbers.
  */
 template <class Levels>
 constexpr bool kFromTheTop = Levels::value(0) != 0;
 
-/** Levels of nonlinear codes as bfloat16 numbers, which can tell all bytes apart: their lower and upper
- * bytes. */
+/** Levels of nonlinear codes as bfloat16 numbers, which represent every byte value exactly: their lower and
+ * upper bytes. */
 template <class Levels>
 struct Bfloat16Levels {
   alignas(16) uint8_t lower[16] = {}, upper[16] = {};
@@ -374,7 +373,7 @@ struct Bfloat16Levels {
 template <class Levels>
 constexpr Bfloat16Levels<Levels> kBfloat16Levels{};
 
-/** Codes that are looked up stay as they are; wide ones become bytes. */
+/** Codes that are looked up stay unchanged; wide codes become bytes. */
 template <class Levels>
 GGUF_INLINE __m256i values_of_half(__m256i codes) {
   if constexpr (Codes<Levels::kBits>::kLookedUp) return codes;
@@ -389,7 +388,7 @@ struct Values {
       : low(values_of_half<Levels>(c.low)), high(values_of_half<Levels>(c.high)) {}
 };
 
-/** Units of bfloat16 numbers: eight in the lower halves of the lanes, eight in the upper ones. */
+/** Units of bfloat16 numbers: eight in the lower halves of the lanes, eight in the upper halves. */
 template <class Levels>
 struct Values<Levels, true> {
   __m256i a, b, c, d;
@@ -436,7 +435,7 @@ GGUF_INLINE auto values(const HighNibbles<Stride>& c) {
 
 template <class Levels, class Row, class Index>
 GGUF_INLINE Rows<Row, Index> values(const Rows<Row, Index>& v) {
-  return {v.book, v.rows, v.signs};  // copied as a whole, GCC would take them through memory
+  return {v.book, v.rows, v.signs};  // copying the struct as a whole makes GCC go through memory
 }
 
 template <class Levels, class Index>
@@ -444,7 +443,7 @@ GGUF_INLINE PackedRows<Index> values(const PackedRows<Index>& v) {
   return {v.book, v.rows, v.tops};
 }
 
-/** Eight numbers of rows, those from 8i on. */
+/** Eight numbers of rows, from index 8i on. */
 template <class Levels, class Row, class Index>
 GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
   const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
@@ -564,7 +563,7 @@ struct Scaled<Levels, false> {
   }
 
   // Nibbles less 8: with its top bit and the sign extension inverted, a byte holds both as signed numbers.
-  // The lower one is left on top of its lane, times 2^28, which the scale makes up for.
+  // The lower one stays on top of its lane, times 2^28, which the scale compensates.
   template <int Stride>
   GGUF_INLINE Floats16 operator()(const LowNibbles<Stride>& v, int unit) const {
     const uint8_t* p = v.p + Stride * unit;
@@ -587,7 +586,7 @@ struct Scaled<Levels, false> {
   }
 };
 
-// Affine fuses: the product is exact, so that rounding once is rounding twice.
+// Affine fuses: the product is exact, so one rounding gives the same result as two.
 GGUF_INLINE Floats16 fused(const Floats16& level, float d, float m) {
   const __m256 scale = _mm256_set1_ps(d), offset = _mm256_set1_ps(m);
   return {_mm256_fmadd_ps(level.low, scale, offset), _mm256_fmadd_ps(level.high, scale, offset)};
@@ -683,7 +682,7 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
   }
 }
 
-/** 16 numbers to memory that is aligned to 64 bytes. */
+/** Stores 16 numbers in memory that is aligned to 64 bytes. */
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
   _mm256_store_ps(y, a.low);
   _mm256_store_ps(y + 8, a.high);

@@ -1,5 +1,5 @@
-// AVX-512 F, BW, DQ, VL and VBMI: Intel since Ice Lake, AMD since Zen 4. Older AVX-512 machines, which lack
-// the byte permutation that everything here starts with, run the AVX2 kernels.
+// AVX-512 F, BW, DQ, VL and VBMI: Intel since Ice Lake, AMD since Zen 4. Older AVX-512 machines lack the byte
+// permutation (VBMI) that all kernels here start with: they run the AVX2 kernels.
 #pragma once
 
 #include "dequant/simd/common.h"
@@ -9,7 +9,7 @@
 #define GGUF_SIMD_SET
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes its own _mm512_undefined_epi32, inlined from the intrinsics, for a mistake of ours.
+// GCC 12 reports a warning for its own _mm512_undefined_epi32, which is inlined from the intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -30,8 +30,8 @@ struct Floats16 {
 
 /**
  * Codes of up to five bits are looked up by vpermps or vpermi2ps, which take an index from the low bits of
- * each 32-bit lane: so they are kept interleaved, byte v of lane i being code 16v + i, and a unit is one
- * shift away. Wider codes are in order.
+ * each 32-bit lane. So they are kept interleaved: byte v of lane i is code 16v + i, and one shift gives a
+ * unit. Wider codes are in order.
  */
 template <int Bits>
 struct Codes {
@@ -39,7 +39,7 @@ struct Codes {
   __m512i x;
 };
 
-/** 64 byte positions or values, computed when compiling. */
+/** 64 byte positions or values, computed at compile time. */
 struct Bytes64 {
   alignas(64) uint8_t byte[64];
 };
@@ -53,8 +53,8 @@ GGUF_INLINE __m512i load512(const Bytes64& bytes) {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-/** Where each byte of interleaved codes comes from, unit k being the 16 bytes from `unit_offset * k` on, less
-    `origin`, in `wrap` bytes. */
+/** The source of each byte of interleaved codes: unit k is the 16 bytes from `unit_offset * k - origin` on,
+    modulo `wrap`. */
 constexpr Bytes64 interleaving(int unit_offset, int origin = 0, int wrap = 256) {
   Bytes64 from{};
   for (int lane = 0; lane < 16; ++lane) {
@@ -68,7 +68,7 @@ constexpr Bytes64 interleaving(int unit_offset, int origin = 0, int wrap = 256) 
 constexpr Bytes64 kInterleaving = interleaving(16);
 constexpr Bytes64 kInterleavingTwice = interleaving(16, 0, 32);
 
-/** From order to whatever Codes<Bits> wants. */
+/** From file order to the order of Codes<Bits>. */
 template <int Bits>
 GGUF_INLINE Codes<Bits> arrange(__m512i codes) {
   if constexpr (!Codes<Bits>::kInterleaved) return {codes};
@@ -93,7 +93,7 @@ GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   return {_mm512_permutexvar_epi8(load512(kInterleavingTwice), _mm512_castsi256_si512(load256(p)))};
 }
 
-/** Where load_runs finds its four runs in the first and in the last 64 of the bytes that hold them. */
+/** Where load_runs finds its four runs in the first and in the last 64 of the bytes that contain them. */
 template <int Stride>
 struct Runs {
   static constexpr int kBytes = 3 * Stride + 16;
@@ -105,7 +105,7 @@ struct Runs {
 
 template <int Bits, int Stride>
 GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "runs are loaded of narrow codes only");
+  static_assert(Codes<Bits>::kInterleaved, "only narrow codes are loaded in runs");
   using R = Runs<Stride>;
   const __m512i three = _mm512_permutexvar_epi8(load512(R::kFromFirst), load512(p));
   return {
@@ -150,7 +150,7 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {_mm512_srlv_epi32(codes, shifts)};
 }
 
-/** Sets the top bit of the codes (in order) whose sign bit is set; theirs is not. */
+/** Sets the top bit of each code (in order) whose sign bit is set. The codes' top bits are 0 before. */
 template <int Bits>
 GGUF_INLINE Codes<Bits> with_signs(__m512i codes, uint64_t signs) {
   return arrange<Bits>(_mm512_mask_add_epi8(codes, signs, codes, _mm512_set1_epi8(1 << (Bits - 1))));
@@ -184,7 +184,7 @@ GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, c
 template <int A, int B, int Bits>
 GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
   constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
-  static_assert((A >= 0) == (B >= 0), "both to the same side");
+  static_assert((A >= 0) == (B >= 0), "both in the same direction");
   if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
   const __m512i counts = Codes<Bits>::kInterleaved
                              ? _mm512_set1_epi32(a | b << 16)
@@ -288,8 +288,7 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
 
 // ---- levels ----------------------------------------------------------------------------------------------
 
-/** Interleaved codes stay as they are; others become signed bytes in memory, whence they are widened by
- * loads. */
+/** Interleaved codes stay unchanged; others become signed bytes in memory, from where loads widen them. */
 template <class Levels, bool kInterleaved = (Levels::kBits <= 5)>
 struct Values;
 
@@ -327,7 +326,8 @@ GGUF_INLINE __m512 numbers(int first = 0) {
   return _mm512_load_ps(kLevelTable<Levels>.number + first);
 }
 
-/** The levels of the 16 codes of a unit, unscaled: of five bits, in two tables; of more, from memory. */
+/** The unscaled levels of the 16 codes of a unit: codes of five bits use two tables; wider codes are loaded
+ * from memory. */
 template <class Levels>
 GGUF_INLINE __m512 levels_of_unit(const Values<Levels>& v, int unit) {
   if constexpr (Levels::kBits == 5) {
@@ -358,7 +358,7 @@ struct Scaled<Levels, false> {
   }
 };
 
-// Affine fuses: the product is exact, so that rounding once is rounding twice.
+// Affine fuses: the product is exact, so one rounding gives the same result as two.
 template <class Levels, bool kOneTable = (Levels::kBits <= 4)>
 struct Affine;
 

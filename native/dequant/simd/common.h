@@ -12,11 +12,11 @@
 #include "dequant/half.h"
 #include "dequant/levels.h"
 
-// Kernels and primitives melt into one loop per format; GGUF_UNROLL makes a loop over units or groups
-// straight code, so that shift counts become constants; GGUF_KEEP_IN_MEMORY stops a compiler from replacing a
-// small array that is written once and broadcast-loaded many times by a chain of shuffles, which all wait for
-// one port; GGUF_KEEP_IN_REGISTER(type of register, variable) from seeing that all lanes of it are the same,
-// upon which it would compute one and broadcast that.
+// Kernels and primitives are inlined into one loop per format. GGUF_UNROLL unrolls a loop over units or
+// groups, so that shift counts become constants. GGUF_KEEP_IN_MEMORY is for a small array that is written
+// once and broadcast-loaded many times: it prevents the compiler from replacing the loads by a chain of
+// shuffles, which all wait for one port. GGUF_KEEP_IN_REGISTER(type of register, variable) prevents the
+// compiler from noticing that all lanes are equal; it would then compute one and broadcast it.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define GGUF_INLINE __forceinline
 #define GGUF_NOINLINE __declspec(noinline)
@@ -40,7 +40,7 @@
 namespace gguf {
 namespace {
 
-/** Eight bytes as a word, the first of them lowest. */
+/** Eight bytes as a word, the first byte lowest. */
 GGUF_INLINE uint64_t word64(const uint8_t* p) {
   uint64_t word;
   std::memcpy(&word, p, sizeof word);
@@ -60,8 +60,8 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
 }
 
 /**
- * For join_rows: where in the high bits each of sixteen 16-bit lanes finds the word of its field, and what to
- * multiply the word by so that the field comes to the top of the lane.
+ * For join_rows: the position of the word with the field of each of sixteen 16-bit lanes, and the factor that
+ * moves the field to the top of the lane.
  */
 template <int Bits, int Step, int PerWord>
 struct RowFields {

@@ -1,4 +1,4 @@
-// NEON, as every 64-bit ARM has it.
+// NEON, which every 64-bit ARM processor has.
 #pragma once
 
 #include <arm_neon.h>
@@ -18,7 +18,7 @@ struct Floats16 {
   float32x4_t x[4];
 };
 
-/** A unit to a register, in order. */
+/** One unit per register, in order. */
 template <int Bits>
 struct Codes {
   uint8x16_t a, b, c, d;
@@ -83,7 +83,7 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
 }
 
-/** Sets the top bit of the codes whose sign bit is set; theirs is not. */
+/** Sets the top bit of each code whose sign bit is set. The codes' top bits are 0 before. */
 template <int Bits>
 GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
   const Codes<Bits> all = spread_bits<Bits>(signs);
@@ -215,8 +215,8 @@ GGUF_INLINE Floats16 load_bf16(const uint8_t* p) {
 }
 
 /**
- * Signed bytes to floats: a table look-up puts each byte on top of a 32-bit lane of its own, and the
- * conversion from fixed point with 24 fraction bits, which is exact here, brings it down.
+ * Signed bytes to floats: a table look-up puts each byte on top of its own 32-bit lane, and the conversion
+ * from fixed point with 24 fraction bits, which is exact here, divides it by 2^24.
  */
 GGUF_INLINE Floats16 int8_to_floats(int8x16_t bytes) {
   constexpr uint8_t kNone = 0xff;  // out of range gives zero
@@ -250,7 +250,7 @@ GGUF_INLINE Floats16 load_int32(const void* p) {
   return r;
 }
 
-/** Through binary64 it would be rounded twice: one number after the other, each rounded once. */
+/** Conversion through binary64 would round twice: numbers are converted one by one, each rounded once. */
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
   float x[16];
   for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
@@ -341,7 +341,7 @@ struct Scaled {
   }
 };
 
-// Affine fuses: the product is exact, so that rounding once is rounding twice.
+// Affine fuses: the product is exact, so one rounding gives the same result as two.
 template <class Levels>
 struct Affine {
   float d, m;
@@ -373,8 +373,8 @@ GGUF_INLINE uint16x8_t to_bfloat16s(float32x4_t low, float32x4_t high) {
   return vuzp2q_u16(vreinterpretq_u16_u32(to_bfloat16(low)), vreinterpretq_u16_u32(to_bfloat16(high)));
 }
 
-// Streaming is left to the hardware: ARM cores detect whole lines being written and stop allocating them by
-// themselves, and stnp, the only hint there is, promises nothing more.
+// Streaming is left to the hardware: ARM cores detect writes of whole lines and stop allocating them in the
+// cache. The only hint, stnp, guarantees nothing more.
 template <Out kOut, Store kStore, class Element>
 GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
   for (int i = 0; i < 4; i += 2) {

@@ -1,19 +1,19 @@
-// Plain C++: the definition of every primitive, and what runs where there is no vector unit that we know.
-// Every name in namespace simd here is a primitive, and is in the README beside this file.
+// Plain C++: the definition of every primitive, and the set for machines without a supported vector unit.
+// Every name in namespace simd here is a primitive, and is in the README of this folder.
 #pragma once
 
 #include "dequant/simd/common.h"
 
 #define GGUF_SIMD_SET
 
-// There are no shift counts to make constant, and straight code would only be large.
+// No shift counts to make constant; unrolling would only make the code larger.
 #undef GGUF_UNROLL
 #define GGUF_UNROLL
 
 namespace gguf {
 namespace {
 
-/** Sets bit number `bit` of those codes whose bit in `which` is set. */
+/** Sets bit number `bit` of each code whose bit in `which` is set. */
 GGUF_INLINE void set_bits(uint8_t* codes, int bit, uint64_t which) {
   for (int i = 0; i < 64; ++i) codes[i] = static_cast<uint8_t>(codes[i] | (which >> i & 1) << bit);
 }

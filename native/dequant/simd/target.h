@@ -1,6 +1,6 @@
 // Target regions: functions between GGUF_TARGET_BEGIN("avx2,...") and GGUF_TARGET_END may use these
-// instructions, whatever flags the file is compiled with. System headers stay outside. cl.exe needs none: it
-// takes every intrinsic everywhere.
+// instructions, with any flags for the file. System headers stay outside. cl.exe needs no region: it accepts
+// every intrinsic everywhere.
 #pragma once
 
 #define GGUF_PRAGMA(text) _Pragma(#text)

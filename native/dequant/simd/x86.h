@@ -1,4 +1,4 @@
-// What the x86-64 sets have in common: words, and what has sixteen 16-bit lanes at most.
+// The common part of the x86-64 sets: words, and primitives with at most sixteen 16-bit lanes.
 #pragma once
 
 #include "dequant/simd/common.h"
@@ -31,7 +31,7 @@ GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* hi
   using R = RowFields<Bits, Step, PerWord>;
   const __m256i words = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_few(high, R::kBytes)),
                                             load256(kRowFields<R>.byte));
-  // A multiplication brings the field of each lane to the top: there is no shift of 16 bits by lanes.
+  // A multiplication moves the field of each lane to the top: there is no shift with a count per 16-bit lane.
   const __m256i at_top = _mm256_mullo_epi16(words, load256(kRowFields<R>.factor));
   const __m256i fields =
       _mm256_and_si256(_mm256_srli_epi16(at_top, 8 - Bits), _mm256_set1_epi16(((1 << Bits) - 1) << 8));

@@ -1,11 +1,11 @@
-// x86 intrinsics, all of them: those of later instruction sets are used inside target regions.
+// All x86 intrinsics: those of later instruction sets are used inside target regions.
 #pragma once
 
 #include <immintrin.h>
 
-// With clang-cl, <immintrin.h> leaves out whatever the whole file is not compiled for, up to Clang 19.
+// With clang-cl up to Clang 19, <immintrin.h> omits the sets that the whole file is not compiled for.
 #if defined(__clang__) && (defined(_MSC_VER) || defined(__SCE__))
-// Each builds on those before it.
+// Each header needs those before it.
 // clang-format off
 #include <smmintrin.h>
 #include <avxintrin.h>
