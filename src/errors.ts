@@ -51,8 +51,8 @@ export interface GgufErrorContext extends GgufErrorSubject {
 export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: string) => GgufError;
 
 /**
- * An error in a file, or in a request for its contents. `code` is the kind of error (see {@link
- * GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
+ * An error in a file, or in a request for its contents. `code` is the kind of error (see
+ * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
  */
 export class GgufError extends Error {
   /** The kind of error, one of {@link GgufErrorCode}, for programs. The message is for people. */

@@ -1,8 +1,8 @@
 /**
  * The types of the complete native surface: exactly what `native/binding` exports. Only this file loads the
  * addon. The facade has checked arguments before it calls these functions, as far as JavaScript can check
- * them; the addon checks again everything that memory safety depends on. Errors are `GgufError` (see {@link
- * NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
+ * them; the addon checks again everything that memory safety depends on. Errors are `GgufError` (see
+ * {@link NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
  */
 import { join } from "node:path";
 import { GgufError, type GgufErrorCode, systemError } from "./errors";

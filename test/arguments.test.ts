@@ -89,7 +89,7 @@ describe("wrong types of", () => {
   refuses("open: options", (x) => open(goldenPath, x), optional(isObject));
   refuses("open: signal", (signal) => open(goldenPath, { signal }), isAbsent);
   const old = { aborted: false, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
-  test("open: a signal of old, without throwIfAborted", () =>
+  test("open: an old signal, without throwIfAborted", () =>
     assert.rejects(open(goldenPath, { signal: old }), { code: "ERR_INVALID_ARG_TYPE" }));
   refuses("parse: bytes", (x) => parse(x), isBytes);
   refuses("parse: options", (x) => parse(content, x), optional(isObject));
@@ -159,7 +159,7 @@ describe("wrong types of", () => {
   );
 });
 
-describe("values that mean nothing", () => {
+describe("values that are not valid", () => {
   const means = { name: "TypeError", code: "ERR_INVALID_ARG_VALUE" };
   test("access, dtype, a path with a null byte", () => {
     assert.throws(() => openSync(goldenPath, { access: "MMAP" as never }), means);
@@ -167,7 +167,7 @@ describe("values that mean nothing", () => {
     assert.throws(() => tensor.rowsSync([0], { dtype: "F16" as never }), means);
     assert.throws(() => openSync("a\0b"), means);
   });
-  test("a URL that is no file", () => {
+  test("a URL that is not a file URL", () => {
     assert.throws(() => openSync(new URL("https://example.com/x.gguf")), { code: "ERR_INVALID_URL_SCHEME" });
   });
 });
@@ -203,7 +203,7 @@ describe("methods on other objects", () => {
   }
 });
 
-test("constructors are not for callers", () => {
+test("constructors are not public", () => {
   const classes = [GgufFile, GgufMetadata, GgufTensor, RemoteGgufFile, RemoteGgufTensor];
   for (const type of [...classes, ...classes.map((type) => Object.getPrototypeOf(type))]) {
     if (type === Function.prototype) continue;

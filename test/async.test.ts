@@ -52,7 +52,7 @@ for (const [name, run] of Object.entries(ways)) {
       assert.equal(await run({ out: shared }), shared);
       assert.equal(firstDifference(shared, whole), -1);
     });
-    test("an out that was detached meanwhile", async () => {
+    test("an out that is detached during the work", async () => {
       const out = new Float32Array(ELEMENTS);
       const running = run({ out });
       structuredClone(out.buffer, { transfer: [out.buffer] });
@@ -158,13 +158,13 @@ describe("blocks that JavaScript can take away", () => {
     const part = await dequantize("Q8_0", bytes, { start: 64, end: 2 ** 24 - 32 });
     assert.equal(firstDifference(part, expected.subarray(64, 2 ** 24 - 32)), -1);
   });
-  test("taken away meanwhile: rejects", async () => {
+  test("taken away during the work: rejects", async () => {
     const copy = bytes.slice();
     const running = dequantize("Q8_0", copy);
     structuredClone(copy.buffer, { transfer: [copy.buffer] });
     await assert.rejects(running, refused);
   });
-  test("taken away where there are too few threads for all jobs: each rejects", () => {
+  test("taken away with too few threads for all jobs: each rejects", () => {
     const program = `
       const { dequantize } = require("gguf-native");
       const all = Array.from({ length: 4 }, () => new Uint8Array(64 << 20));
@@ -178,7 +178,7 @@ describe("blocks that JavaScript can take away", () => {
       assert.equal(stdout, `${Array(4).fill("ERR_GGUF_RANGE").join()}\n`, stderr);
     }
   });
-  test("cut off meanwhile: rejects", async () => {
+  test("shortened during the work: rejects", async () => {
     const buffer = new (ArrayBuffer as unknown as ResizableArrayBuffer)(bytes.length, {
       maxByteLength: bytes.length,
     });
@@ -219,7 +219,7 @@ test("jobs take turns", () => {
   }
 });
 
-test("work that is started while a promise is being made", async () => {
+test("work that starts while a promise is being made", async () => {
   // Which of the promises of a call is the addon's own is its own affair.
   let inner: Promise<Float32Array> | undefined;
   for (let nth = 1; nth === 1 || inner !== undefined; nth++) {
@@ -239,7 +239,7 @@ test("work that is started while a promise is being made", async () => {
   }
 });
 
-test("the event loop runs meanwhile", async () => {
+test("the event loop runs during the work", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   const all = Promise.all(Array.from({ length: 10 }, () => file.tensor("t").dequantize()));

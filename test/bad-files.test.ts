@@ -288,7 +288,7 @@ invalid(
 );
 invalid("tensors at the same place", /overlap/, (w) => twoTensors(w, ["a", 0], ["b", 0]) + OFFSET);
 
-test("every prefix of a file is cut off, at a byte that is in it or at its end", () => {
+test("every prefix of a file is truncated, at a byte that is in it or at its end", () => {
   const bytes = writeGguf({
     metadata: [
       ["one", u32(1)],
@@ -306,7 +306,7 @@ test("every prefix of a file is cut off, at a byte that is in it or at its end",
   }
 });
 
-test("what an error says can be read: names are quoted, control characters escaped", () => {
+test("error messages are readable: names are quoted, control characters escaped", () => {
   const w = head(new ByteWriter(), 1, 0);
   writeTensorInfo(w, { name: "evil\n\x1b[31m", type: F32, shape: [3n] }, 4);
   w.align(32).zeros(64);

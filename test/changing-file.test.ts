@@ -123,7 +123,7 @@ for (const access of accesses) {
   const cutInTheMiddle = () => `fs.truncateSync(path, ${middle})`;
 
   const skip = access === "mmap" && keptAsTheyAre;
-  describe(`cut off while in use: ${access}`, { skip }, () => {
+  describe(`truncated while in use: ${access}`, { skip }, () => {
     test("during dequantizeSync", () =>
       scene(cutInTheMiddle(), (file, path, other) => {
         const [first, big] = [file.tensor("first"), file.tensor("big")];
@@ -284,7 +284,7 @@ for (const access of accesses) {
   });
 }
 
-describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () => {
+describe("views of a mapped file that was truncated", { skip: keptAsTheyAre }, () => {
   /** The number of zeros in a view, some of which come and go while it is read. */
   const countZeros = (view: Uint8Array) => {
     let zeros = 0;
@@ -335,7 +335,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
     );
   });
 
-  test("can be handed to other system calls", () => {
+  test("can be passed to other system calls", () => {
     const path = copy();
     const view = openSync(path).tensor("big").bytes();
     truncateSync(path, FIRST);
@@ -346,7 +346,7 @@ describe("views of a mapped file that was cut off", { skip: keptAsTheyAre }, () 
   });
 });
 
-describe("SIGBUS that no file of ours raised", { skip: process.platform === "win32" }, () => {
+describe("SIGBUS that does not come from our files", { skip: process.platform === "win32" }, () => {
   const run = (code: string) => {
     const program = `const fs = require("node:fs"); const path = process.argv[1];
       const lose = (file) => { const view = file.tensor("big").bytes(); fs.truncateSync(path, 8192); return view[view.length - 1]; };

@@ -130,7 +130,7 @@ describe("a project that installed the package", () => {
       console.log(Object.keys(require.cache).filter((file) => /\\.node$|native\\.js$/.test(file)).length)`;
     assert.equal(node("-e", program).trim(), "0");
   });
-  test("the types stand on their own", () => {
+  test("the types need no other types", () => {
     const source = `import { openSync, GgufFile, type GgufValue } from "gguf-native";
       import { dequantizeSync } from "gguf-native/reference";
       const file: GgufFile = openSync(new URL("file:///x"), { access: "read" });
@@ -154,7 +154,7 @@ describe("a project that installed the package", () => {
     checkDeclarations(compile("node16", NODE_TYPES, "consumer.mts", "consumer.cts"));
     compile("bundler", NODE_TYPES, "consumer.mts");
   });
-  test("the types need none of Node's where the browser's are there", () => {
+  test("the types need none of Node's if the browser's are available", () => {
     const source = `import { GgufWriter, openRemote, openSync, type TensorData } from "gguf-native";
       import { dequantizeSync } from "gguf-native/reference";
       const data: TensorData[] = [new Int16Array(1), new Uint8ClampedArray(1), new BigInt64Array(1)];
@@ -170,7 +170,7 @@ describe("a project that installed the package", () => {
     checkDeclarations(compile("node16", { typeRoots: [noTypes] }, "bare.mts", "bare.cts"));
     compile("bundler", { typeRoots: [noTypes] }, "bare.mts");
   });
-  test("the types know Float16Array where the library has it", () => {
+  test("the types have Float16Array if the library has it", () => {
     const source = `import { openSync } from "gguf-native";
       const tensor = openSync("x").tensor("x");
       const out = new Float16Array(1);

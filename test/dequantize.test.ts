@@ -94,7 +94,7 @@ for (const [name, run] of Object.entries(ways("Q4_K", blocks))) {
       assert.equal(run({ start: 1024 }).length, 0);
       assert.equal(run({ end: 0 }).length, 0);
     });
-    test("options that are undefined are as good as absent", () => {
+    test("undefined options are the same as absent ones", () => {
       const none = { dtype: undefined, start: undefined, end: undefined, out: undefined };
       assert.deepEqual(run(none), whole);
       assert.deepEqual(run(undefined), whole);
@@ -151,7 +151,7 @@ describe("free functions", () => {
       };
       assert.throws(() => run("Q4_K", new Uint8Array(143)), refused);
     });
-    test(`${name}: types that there are not`, () => {
+    test(`${name}: unknown types`, () => {
       for (const type of ["Q9_9", "q4_k", "", "__proto__", "unknown(4)"]) {
         assert.throws(() => run(type as GgmlType, blocks), { code: "ERR_GGUF_UNSUPPORTED_TYPE" });
       }

@@ -125,7 +125,7 @@ describe("forward", () => {
     assert.notDeepEqual(logitsAfter(llama, [8, 7, 2000, 7, 15]), logitsAfter(llama, prompt));
   });
 
-  test("refuses more tokens than the cache has room for, and none", async () => {
+  test("rejects more tokens than the cache can store, and none", async () => {
     using file = parse(sampleModel());
     const llama = await Llama.load(file);
     const cache = llama.createCache(2);
@@ -169,7 +169,7 @@ function smallLlama(change: { metadata?: [string, ReturnType<typeof str>][]; ten
   return parse(writeGguf({ metadata, tensors }));
 }
 
-describe("what a model may bring along", () => {
+describe("optional parts of a model", () => {
   const floats = (...values: number[]): Uint8Array => new Uint8Array(Float32Array.from(values).buffer);
 
   test("an output matrix of its own", async () => {
@@ -209,7 +209,7 @@ describe("what a model may bring along", () => {
     assert.deepEqual(scaled, slower);
   });
 
-  test("what the example cannot do is an error that says so", async () => {
+  test("a model that the example cannot run is an error that says why", async () => {
     const cases: [ReturnType<typeof smallLlama>, RegExp][] = [
       [
         parse(writeGguf({ metadata: [["general.architecture", str("qwen2")]] })),

@@ -88,10 +88,10 @@ describe("a vocabulary of the kind llama", () => {
     // "aba" is a piece, but "ab" is made first, then "▁ab"; the last "a" is left.
     assert.deepEqual(tokenizer().encode("aba"), [1, 8, 4]);
   });
-  test("has no space before the text where the file says so", () => {
+  test("has no space before the text if the file says so", () => {
     assert.deepEqual(tokenizer(["tokenizer.ggml.add_space_prefix", bool(false)]).encode("ab"), [1, 6]);
   });
-  test("begins no text where the file says so", () => {
+  test("adds no start token if the file says so", () => {
     assert.deepEqual(tokenizer(["tokenizer.ggml.add_bos_token", bool(false)]).encode("ab"), [8]);
   });
   test("without bytes has an unknown token for each", () => {
@@ -132,7 +132,7 @@ describe("a vocabulary of the kind gpt2", () => {
     assert.equal(tokenizer("llama-bpe", ["abc"]).encode("abc").length, 1);
     assert.equal(tokenizer("gpt-2", ["abc"]).encode("abc").length, 3);
   });
-  test("refuses a rule that it does not know", () => {
+  test("rejects an unknown rule", () => {
     assert.throws(
       () => tokenizer("deepseek-llm"),
       /as gpt-2, smollm, llama-bpe do, not as deepseek-llm does/,
@@ -141,7 +141,7 @@ describe("a vocabulary of the kind gpt2", () => {
   });
 });
 
-test("vocabularies of other kinds are refused", () => {
+test("vocabularies of other kinds are rejected", () => {
   const metadata: [string, TypedValue][] = [
     ["tokenizer.ggml.model", str("bert")],
     ["tokenizer.ggml.tokens", arr("string", ["a"])],

@@ -150,7 +150,7 @@ describe("embeddings", () => {
     assert.deepEqual(found.map(([token]) => token).sort(), [77, 99]);
   });
 
-  test("says which token is not there", quick, () => {
+  test("says which token does not exist", quick, () => {
     assert.match(run("embeddings", model).stderr, /^give a token to search for with --token\n/);
     assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
     const { status, stderr } = run("embeddings", model, "--token", "2048");
@@ -184,7 +184,7 @@ describe("worker-pool", () => {
     }
   });
 
-  test("says that a layer is not there", quick, () => {
+  test("says that a layer does not exist", quick, () => {
     assert.match(run("worker-pool", model, "--layer", "2").stderr, /^the model has no matrices in layer 2\n/);
   });
 });

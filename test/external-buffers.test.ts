@@ -40,7 +40,7 @@ function linkAddonWith(source: string): string {
   return folder;
 }
 
-test("where external buffers are forbidden, views and results are copies", { skip: reasonToSkip() }, () => {
+test("if external buffers are forbidden, views and results are copies", { skip: reasonToSkip() }, () => {
   const source = join(projectRoot, "test", "native", "refuse_external_buffers.cc");
   const { status, stderr, stdout } = spawnSync(
     process.execPath,

@@ -101,7 +101,7 @@ describe("names in use", () => {
   parses("7B.gguf", null);
 });
 
-describe("none", () => {
+describe("names of another form", () => {
   const none = [
     "",
     ".gguf",

@@ -39,7 +39,7 @@ test("cpu", () => {
 
 describe("GGUF_NATIVE_ISA", () => {
   const print = ["-p", "require('gguf-native').cpu().isa"];
-  test("a set that is not there gives one warning that names what is", () => {
+  test("an unavailable set gives one warning, which names the available ones", () => {
     const { stdout, stderr, status } = run("mmx", print);
     assert.equal(status, 0);
     assert.equal(stdout.trim(), run(undefined, print).stdout.trim());
@@ -47,7 +47,7 @@ describe("GGUF_NATIVE_ISA", () => {
     assert.equal(warnings.length, 1, stderr);
     assert.match(warnings[0]!, /mmx is not available.*scalar.*; using /);
   });
-  test("empty is as good as not set", () => {
+  test("empty is the same as not set", () => {
     assert.deepEqual(run("", print).stderr, "");
   });
 });

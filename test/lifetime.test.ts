@@ -46,7 +46,7 @@ const sources: Record<string, () => GgufFile> = {
 
 for (const [name, openFile] of Object.entries(sources)) {
   describe(`close: ${name}`, () => {
-    test("whatever needs the file throws ERR_GGUF_CLOSED; what is in hand stays", async () => {
+    test("methods that need the file throw ERR_GGUF_CLOSED; other properties stay", async () => {
       const file = openFile();
       const t = file.tensor("t");
       const { metadata, tensors } = file;
@@ -91,7 +91,7 @@ for (const [name, openFile] of Object.entries(sources)) {
       a[0] = 1;
     });
 
-    test("work that has begun completes", async () => {
+    test("work that has started completes", async () => {
       const file = openFile();
       const running = [
         file.tensor("t").dequantize(),

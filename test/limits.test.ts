@@ -163,8 +163,8 @@ async function isNoFile(path: string, what: RegExp, code?: string): Promise<void
   }
 }
 
-describe("what is no regular file", { skip: !posix && "Windows has none of these" }, () => {
-  test("a FIFO that nobody writes to", () => {
+describe("files that are not regular", { skip: !posix && "Windows has none of these" }, () => {
+  test("a FIFO without a writer", () => {
     const path = join(folder, "fifo");
     execFileSync("mkfifo", [path]);
     return isNoFile(path, /it is a FIFO/);
@@ -187,7 +187,7 @@ describe("what is no regular file", { skip: !posix && "Windows has none of these
 
 const noProc = (process.platform === "win32" || !existsSync("/proc/self/maps")) && "there is no /proc here";
 describe("/proc", { skip: noProc }, () => {
-  test("a file that reports no size is read, and is no GGUF file", async () => {
+  test("a file that reports no size is read, and is not a GGUF file", async () => {
     for (const path of ["/proc/self/maps", "/proc/self/status", "/proc/self/cmdline"]) {
       for (const access of accesses)
         assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_MAGIC" });

@@ -35,7 +35,7 @@ describe("allocate", () => {
     assert.deepEqual(out, expected);
   });
 
-  test("refuses what makes no sense", () => {
+  test("rejects invalid arguments", () => {
     for (const length of ["1", null, undefined, {}, 1n]) {
       assert.throws(() => allocate(length as number), { code: "ERR_INVALID_ARG_TYPE" });
     }
@@ -117,7 +117,7 @@ describe("large results", { skip }, () => {
     assert.ok(after < 300 * megabyte, `${after / megabyte} MiB are left`);
   });
 
-  test("are made in ordinary memory where nothing may be kept", () => {
+  test("are made in ordinary memory if nothing may be kept", () => {
     const program = `
       const { dequantizeSync } = require("gguf-native");
       console.log(dequantizeSync("Q8_0", new Uint8Array(34 * 2 ** 16)).length);`;

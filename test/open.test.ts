@@ -98,14 +98,14 @@ describe("versions and byte orders", () => {
     assert.equal(file.alignment, 512);
     assert.equal(file.tensor("x").offset, 512);
   });
-  test("nothing in it", () => {
+  test("an empty model", () => {
     const file = parse(writeGguf());
     assert.equal(file.tensors.size, 0);
     assert.equal(file.metadata.size, 0);
   });
 });
 
-describe("what the system refuses", () => {
+describe("files that the system cannot open", () => {
   const refused = (target: string, code: string) => {
     const is = (error: unknown) => {
       assert.ok(error instanceof GgufError, String(error));
@@ -120,7 +120,7 @@ describe("what the system refuses", () => {
     for (const access of ["mmap", "read"] as const) assert.throws(() => openSync(target, { access }), is);
     return assert.rejects(open(target), is);
   };
-  test("a file that is not there", () => refused(join(folder, "none.gguf"), "ENOENT"));
+  test("a file that does not exist", () => refused(join(folder, "none.gguf"), "ENOENT"));
   test("an empty path", () => refused("", "ENOENT"));
   test("a file as a folder", () => {
     return refused(join(path, "x"), process.platform === "win32" ? "ENOENT" : "ENOTDIR");

@@ -96,7 +96,7 @@ function readAll(bytes: Uint8Array, partial: boolean): void {
   });
 }
 
-test("files that were cut off and changed never do more than throw a GgufError", () => {
+test("truncated and changed files do nothing worse than throw a GgufError", () => {
   const change = fc.record({ at: fc.nat(), byte: fc.integer({ min: 0, max: 255 }) });
   fc.assert(
     fc.property(
@@ -117,7 +117,7 @@ test("files that were cut off and changed never do more than throw a GgufError",
   );
 });
 
-test("random bytes after a good start never do more than throw a GgufError", () => {
+test("random bytes after a valid start do nothing worse than throw a GgufError", () => {
   const start = fc.constantFrom(...([1, 2, 3] as const));
   fc.assert(
     fc.property(

@@ -19,7 +19,7 @@ describe("reference: golden", () => {
     });
   }
 
-  test("every type has a golden result, but for those that can have none", () => {
+  test("every type has a golden result, except those that can have none", () => {
     for (const type of ALL_TYPES) {
       assert.equal(
         golden.filter((c) => c.type === type && c.expected).length,

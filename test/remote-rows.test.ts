@@ -165,7 +165,7 @@ test("a given out is filled, progress rises to the total", async () => {
   }
 });
 
-test("indexes may change once it has begun", async () => {
+test("indexes may change after the call", async () => {
   const { tensor } = await at();
   const indexes = Int32Array.from(scattered);
   const running = tensor.rows(indexes);
@@ -233,7 +233,7 @@ describe("what goes wrong", () => {
     assert.ok(requests < 13);
   });
 
-  test("a file that is cut off, closed, or of a type that nobody knows", async () => {
+  test("a file that is truncated, closed, or of an unknown type", async () => {
     const cut = content.subarray(0, local.tensor("m").offset + 10 * ROW_BYTES - 1);
     const { url } = await serve(rangesOf(cut));
     const model = await openRemote(url, { partial: true });

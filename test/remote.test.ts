@@ -55,7 +55,7 @@ function is(code: string, message: RegExp, status?: number) {
   };
 }
 
-describe("a server that knows ranges", () => {
+describe("a server that supports ranges", () => {
   test("the header, and a tensor's own bytes", async () => {
     const { url, requests } = await serve(rangesOf(content, { etag: '"v1"' }));
     const remote = await openRemote(url);
@@ -145,7 +145,7 @@ describe("a server that knows ranges", () => {
     }
   });
 
-  test("headers of the caller's, and a fetch of the caller's", async () => {
+  test("the caller's headers and the caller's fetch", async () => {
     const { url, requests } = await serve(rangesOf(content));
     let calls = 0;
     const remote = await openRemote(new URL(`${url}?signature=secret#x`), {
@@ -162,7 +162,7 @@ describe("a server that knows ranges", () => {
     assert.deepEqual(remote.paths, [url]); // what is shown has no secrets
   });
 
-  test("redirects are followed, without the authorization where they lead elsewhere", async () => {
+  test("redirects are followed, without the authorization if they lead to another origin", async () => {
     const target = await serve(rangesOf(content));
     const { url, requests } = await serve((_, response) =>
       response.writeHead(302, { location: target.url }).end(),
@@ -235,7 +235,7 @@ describe("models of many shards", () => {
   const modelUrl = (url: string, no: number, count: number) =>
     url.replace("model.gguf", `model-${digits(no + 1)}-of-${digits(count)}.gguf`);
 
-  test("open eight at a time, once the first has named them", async () => {
+  test("open eight at a time, after the first has named them", async () => {
     let inFlight = 0;
     let most = 0;
     let before = 0;
@@ -313,9 +313,9 @@ describe("models of many shards", () => {
   });
 });
 
-describe("trouble that passes", () => {
+describe("temporary errors", () => {
   for (const status of [408, 429, 500, 502, 503, 504, 507, 520]) {
-    test(`${status}, which is tried again`, async () => {
+    test(`${status}, which is retried`, async () => {
       const { url, requests } = await serve((request, response) =>
         requests.length === 1 ? response.writeHead(status).end() : answerRange(request, response, content),
       );
@@ -324,7 +324,7 @@ describe("trouble that passes", () => {
     });
   }
 
-  test("failures are counted anew after progress", async () => {
+  test("failures are counted from zero after progress", async () => {
     const bytes = new Uint8Array(10 << 20).map((_, i) => i >> 10);
     const file = writeGguf({ tensors: [{ name: "t", type: 24, shape: [bytes.length], bytes }] });
     const { url, requests } = await serve((request, response) => {
@@ -358,7 +358,7 @@ describe("trouble that passes", () => {
     assert.equal(requests.length, 6);
   });
 
-  test("connections that break in the middle are taken up there", async () => {
+  test("transfers that break in the middle continue there", async () => {
     let breaks = 3;
     const { url, requests } = await serve((request, response) => {
       if (breaks-- <= 0) return answerRange(request, response, content);
@@ -389,7 +389,7 @@ describe("trouble that passes", () => {
     expectSame(await openRemote(url));
   });
 
-  test("a server that asks to wait is waited for", async () => {
+  test("the pause that a server requests is kept", async () => {
     let first = true;
     const started = Date.now();
     await openAt((request, response) => {
@@ -424,7 +424,7 @@ describe("trouble that passes", () => {
   });
 });
 
-describe("trouble that stays", () => {
+describe("permanent errors", () => {
   const statuses: [status: number, message: RegExp][] = [
     [401, /asks for credentials: give headers: \{ authorization: \.\.\. \} \(401 Unauthorized\)/],
     [403, /refuses access.* \(403 Forbidden\)/],
@@ -436,14 +436,14 @@ describe("trouble that stays", () => {
     [505, /answered 505/],
   ];
   for (const [status, message] of statuses) {
-    test(`${status}, which is not tried again`, async () => {
+    test(`${status}, which is not retried`, async () => {
       const { url, requests } = await serve((_, response) => response.writeHead(status).end());
       await assert.rejects(openRemote(url), is("ERR_GGUF_OPEN", message, status));
       assert.equal(requests.length, 1);
     });
   }
 
-  test("500 for ever", async () => {
+  test("500 every time", async () => {
     const { url, requests } = await serve((_, response) => response.writeHead(500).end());
     await assert.rejects(
       openRemote(url),
@@ -458,7 +458,7 @@ describe("trouble that stays", () => {
     assert.equal(requests.length, 5);
   });
 
-  test("redirects that lead nowhere are not tried again", async () => {
+  test("broken redirects are not retried", async () => {
     const nowhere: [location: string, requests: number][] = [
       ["/model.gguf", 21], // as many as fetch follows
       ["file:///etc/hosts", 1],
@@ -471,7 +471,7 @@ describe("trouble that stays", () => {
       assert.equal(requests.length, count, location);
     }
   });
-  test("nobody there", async () => {
+  test("no server", async () => {
     const { url } = await serve(() => undefined);
     const port = url.replace(/:\d+/, ":1");
     await assert.rejects(openRemote(port), is("ERR_GGUF_OPEN", /ECONNREFUSED|bad port/));
@@ -499,7 +499,7 @@ describe("trouble that stays", () => {
     assert.ok(sent < 64 << 20, `${sent} bytes were sent`);
   });
 
-  test("a file that is empty, or no GGUF, or cut off", async () => {
+  test("a file that is empty, not a GGUF file, or truncated", async () => {
     await assert.rejects(openAt(rangesOf(new Uint8Array(0))), is("ERR_GGUF_TRUNCATED", /empty/));
     await assert.rejects(
       openAt(rangesOf(Buffer.from("<!DOCTYPE html>"))),
@@ -703,15 +703,15 @@ describe("aborting", () => {
   });
   test("while a server does not answer", () =>
     assert.rejects(openAt(silent, { signal: abortSoon() }), reason));
-  test("while a server does not go on", () =>
+  test("while a server does not continue", () =>
     assert.rejects(openAt(halting, { signal: abortSoon() }), reason));
-  test("while waiting to try again", async () => {
+  test("while waiting for a retry", async () => {
     const started = Date.now();
     const handler: Handler = (_, response) => response.writeHead(503, { "retry-after": "9" }).end();
     await assert.rejects(openAt(handler, { signal: abortSoon() }), reason);
     assert.ok(Date.now() - started < 5000);
   });
-  test("with a fetch that knows no signals", async () => {
+  test("with a fetch that ignores signals", async () => {
     const deaf: typeof fetch = (url, init) => fetch(url, { ...init, signal: null });
     await assert.rejects(openAt(silent, { fetch: deaf, signal: abortSoon() }), reason);
     await assert.rejects(openAt(halting, { fetch: deaf, signal: abortSoon() }), reason);

@@ -90,7 +90,7 @@ describe("rowsSync", () => {
     assert.ok(bits instanceof Uint16Array && bits.length === ROW);
     assert.equal(tensor.rowsSync([9], { dtype: "bf16", out: bits }), bits);
   });
-  test("rows that are not there", () => {
+  test("rows that do not exist", () => {
     for (const bad of [-1, 20, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       const refused = { name: "GgufError", code: "ERR_GGUF_RANGE", message: /tensor 'm': indexes\[1\]/ };
       assert.throws(() => tensor.rowsSync([0, bad]), refused);
@@ -99,7 +99,7 @@ describe("rowsSync", () => {
     assert.throws(() => tensor.rowsSync({ length: 1e15 } as never), { code: "ERR_GGUF_RANGE" });
     assert.throws(() => tensor.rowsSync({ length: -1 } as never), { code: "ERR_GGUF_RANGE" });
   });
-  test("indexes that are none", () => {
+  test("invalid indexes", () => {
     for (const bad of [
       undefined,
       null,
@@ -151,7 +151,7 @@ describe("rows", () => {
       }
       file.close();
     });
-    test(`${how}: more rows than one thread takes, closed meanwhile`, async () => {
+    test(`${how}: more rows than one thread takes, closed during the work`, async () => {
       const file = openFile();
       const expected = file.tensor("Q4_K").rowsSync(rows);
       const running = file.tensor("Q4_K").rows(rows);
@@ -172,13 +172,13 @@ describe("rows", () => {
     }
     await assert.rejects(tensor.rows(rows, { out: new Float32Array(1) }), { code: "ERR_GGUF_RANGE" });
   });
-  test("an out that was detached meanwhile", async () => {
+  test("an out that is detached during the work", async () => {
     const out = new Float32Array(expected.length);
     const running = tensor.rows(rows, { out });
     structuredClone(out.buffer, { transfer: [out.buffer] });
     await assert.rejects(running, { code: "ERR_GGUF_RANGE" });
   });
-  test("indexes and memory may change once it has begun", async () => {
+  test("indexes and memory may change after the call", async () => {
     const bytes = content.slice();
     const indexes = Int32Array.from(rows);
     const running = parse(bytes).tensor("Q5_K").rows(indexes);
@@ -209,7 +209,7 @@ describe("rows", () => {
     controller.abort(reason);
     await assert.rejects(running, is);
   });
-  test("rows that are not there, and wrong arguments, reject", async () => {
+  test("rows that do not exist, and wrong arguments, reject", async () => {
     for (const bad of [-1, ROWS, 0.5, Number.NaN]) {
       const refused = { code: "ERR_GGUF_RANGE", message: /tensor 'Q5_K': indexes\[1\]/ };
       await assert.rejects(tensor.rows([0, bad]), refused);

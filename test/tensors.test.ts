@@ -41,7 +41,7 @@ describe("the list", () => {
     assert.equal(file.tensors.get("none"), undefined);
     for (const [name, t] of file.tensors) assert.equal(t.name, name);
   });
-  test("is a map that nobody can change", () => {
+  test("is a read-only map", () => {
     const { tensors } = file;
     for (const change of ["clear", "delete", "set"]) {
       assert.equal((tensors as unknown as Record<string, unknown>)[change], undefined);
@@ -88,7 +88,7 @@ describe("the list", () => {
       assert.deepEqual(Buffer.from(file.tensor(String(spec.name)).bytes()), Buffer.from(spec.bytes));
     }
   });
-  test("a name that is not there", () => {
+  test("a name that does not exist", () => {
     for (const name of ["none", "", "constructor", "toString"]) {
       assert.throws(() => file.tensor(name), {
         code: "ERR_GGUF_TENSOR_NOT_FOUND",
@@ -143,7 +143,7 @@ describe("bytes", () => {
   });
 });
 
-describe("types that are not known", () => {
+describe("unknown types", () => {
   const ids = [4, 5, 31, 32, 33, 36, 37, 38, 99, 2 ** 32 - 1];
   const file = parse(
     writeGguf({
@@ -202,7 +202,7 @@ describe("partial", () => {
     read: () => openSync(path, { partial: true, access: "read" }),
   };
   for (const [name, openPartial] of Object.entries(files)) {
-    test(`lists everything, refuses what is absent (${name})`, async () => {
+    test(`lists everything, rejects reading missing data (${name})`, async () => {
       const file = openPartial();
       assert.deepEqual([...file.tensors.keys()], ["here", "cut", "gone"]);
       assert.equal(file.tensor("here").dequantizeSync().length, 8);
@@ -228,7 +228,7 @@ describe("partial", () => {
       file.close();
     });
   }
-  test("without it the file is refused", () => {
+  test("without it the file is rejected", () => {
     assert.throws(() => openSync(path), { code: "ERR_GGUF_TRUNCATED" });
     assert.throws(() => parse(cut, { partial: false }), { code: "ERR_GGUF_TRUNCATED" });
   });

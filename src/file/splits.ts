@@ -78,8 +78,8 @@ export interface Shard<F extends OpenFile> {
 /**
  * Names the files of a model to open: first the one at `place`; then, when it gets that opened file, all
  * others together. When it gets these, in the same order, it returns all files in the order of the shards. It
- * returns only the first file if that is not a shard, or if `splits` is false. {@link openEach} and {@link
- * openEachSync} open the files.
+ * returns only the first file if that is not a shard, or if `splits` is false. {@link openEach} and
+ * {@link openEachSync} open the files.
  */
 export function* shardsOf<F extends OpenFile>(
   place: string,

@@ -5,8 +5,8 @@
  * The rule is binary32 arithmetic, each operation rounded on its own. JavaScript computes in binary64 and a
  * store into a Float32Array rounds to binary32, so an expression gives the same bits as long as
  *
- *   1. every value before the last operation is exact in binary32, and 2. the last operation is exact in
- * binary64, so that the store is the only rounding.
+ *   1. every value before the last operation is exact in binary32, and
+ *   2. the last operation is exact in binary64, so that the store is the only rounding.
  *
  * Most types have one binary16 scale d: 11 significant bits, from 2^-24 to 2^16. (1) Scales of up to 8 bits
  * make that 19, the quants or levels of up to 6 bits (7 with scales of 6) make it 24. (2) A sum has to span
