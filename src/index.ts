@@ -33,7 +33,7 @@ export type { ShardNumber } from "./file/splits";
 export { GgufTensor } from "./file/tensor";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
-export type { WriteOptions } from "./writer/output-file";
+export { type Recovery, recover } from "./writer/recover";
 export {
   type DeclaredChange,
   type MetadataChange,
@@ -45,4 +45,5 @@ export {
 export { mergeModel, type SplitOptions, splitModel } from "./writer/split-model";
 export { parseMetadataValue } from "./writer/text";
 export type { ArrayInputType, GgufInput, GgufInputType } from "./writer/values";
+export type { WriteOptions } from "./writer/write-outputs";
 export { GgufWriter, type GgufWriterOptions } from "./writer/writer";

@@ -17,6 +17,7 @@ const HELP = `Usage: gguf-native COMMAND ...
   set FILE KEY VALUE        change, add or remove metadata
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
+  recover FILE              finish or undo what a killed command left half done
 
 The first six read URLs, too.
 
@@ -38,6 +39,7 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   set: () => import("./commands/set.js"),
   split: () => import("./commands/split.js"),
   merge: () => import("./commands/merge.js"),
+  recover: () => import("./commands/recover.js"),
 };
 
 /**

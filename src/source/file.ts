@@ -1,5 +1,5 @@
 /** A file of this machine, read and written through one handle. */
-import { type BigIntStats, constants } from "node:fs";
+import { type BigIntStats, constants, type Stats } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { getSystemErrorMap } from "node:util";
 import { GgufError } from "../errors";
@@ -49,6 +49,15 @@ export class FileSource implements Source {
     }
   }
 
+  /** The number of its descriptor. */
+  get descriptor(): number {
+    return this.#handle.fd;
+  }
+
+  stat(): Promise<Stats> {
+    return this.#handle.stat();
+  }
+
   async read(begin: number, target: Uint8Array, signal?: AbortSignal): Promise<number> {
     const length = Math.max(0, Math.min(target.length, this.byteLength - begin));
     for (let done = 0; done < length; ) {
@@ -66,7 +75,7 @@ export class FileSource implements Source {
     return length;
   }
 
-  /** Writes `bytes` at `begin`, and has them on the disk when it is done. */
+  /** Writes `bytes` at `begin`, in one call of the system if that takes them all, and has them on the disk then. */
   async overwrite(begin: number, bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
       done += (await this.#handle.write(bytes, done, bytes.length - done, begin + done)).bytesWritten;

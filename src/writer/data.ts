@@ -107,15 +107,15 @@ export async function* dataPieces(
   target: DataTarget,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const bytes = typeof data === "function" ? await data() : data;
-  if (types.isUint8Array(bytes)) {
-    yield* slices(bytes);
-    return;
-  }
+  const pieces = types.isUint8Array(bytes) ? [bytes] : bytes;
+  // What is counted is what is handed on: memory can be taken away or made smaller since it was given.
   let length = 0;
-  for await (const piece of bytes) {
-    length += checkPiece(piece, target).length;
-    if (length > target.byteLength) throw wrongLength(`at least ${length}`, target);
-    yield* slices(piece);
+  for await (const piece of pieces) {
+    for (const slice of slices(checkPiece(piece, target))) {
+      length += slice.length;
+      if (length > target.byteLength) throw wrongLength(`at least ${length}`, target);
+      yield slice;
+    }
   }
   checkLength(length, target);
 }

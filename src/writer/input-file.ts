@@ -3,7 +3,7 @@ import { closeFile, OpenFile } from "../file/handle";
 import { openEach, shardsOf, siblingPath } from "../file/splits";
 import { type FileAccess, FileSource } from "../source/file";
 import { type HeaderLimits, readHeader } from "../source/header";
-import type { Source } from "../source/source";
+import { changedError, type Source } from "../source/source";
 import { PIECE_BYTES } from "./layout";
 import { RawHeader } from "./raw-header";
 
@@ -59,9 +59,21 @@ export async function closeInputs(inputs: readonly InputFile[]): Promise<void> {
   for (const input of inputs) await closeInput(input);
 }
 
+/**
+ * Checks that a file is still what was opened. Its header is read again: two changes within the resolution of the file
+ * system's clock leave the time as it is.
+ * @throws GgufError ERR_GGUF_CHANGED
+ */
+export async function checkInput({ source, header }: InputFile): Promise<void> {
+  await source.check();
+  const now = new Uint8Array(header.byteLength);
+  await source.read(0, now);
+  if (!header.equals(now)) throw changedError(source.path, "its header is another one");
+}
+
 /** @throws GgufError ERR_GGUF_CHANGED where one of the files is no longer what was opened */
 export async function checkInputs(inputs: readonly InputFile[]): Promise<void> {
-  for (const { source } of inputs) await source.check();
+  for (const input of inputs) await checkInput(input);
 }
 
 /** The bytes of an extent in pieces. */

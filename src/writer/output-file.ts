@@ -1,173 +1,175 @@
 /**
  * Files that appear under their name only once they are complete: written beside it, flushed to the disk, renamed.
  */
-import { randomBytes } from "node:crypto";
-import { access, chmod, constants, type FileHandle, open, rename, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { abortable } from "../abortable";
-import type { checkProgress, checkSignal } from "../arguments";
+import { type BigIntStats, constants, type Stats } from "node:fs";
+import { access, copyFile, type FileHandle, rename } from "node:fs/promises";
+import { dirname } from "node:path";
 import { GgufError, invalidArgValue } from "../errors";
+import type { FileSource } from "../source/file";
 import { destinationOf } from "./destination";
-
-/** What everything that writes files takes. */
-export interface WriteOptions {
-  /**
-   * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
-   * leaves the temporary one, `gguf-native.<random>.tmp`, in the folder of the new file.)
-   */
-  signal?: AbortSignal | undefined;
-  /** Called now and then with the bytes written so far and in all. */
-  onProgress?: ((done: number, total: number) => void) | undefined;
-}
-
-/** The result of a system call; its failure becomes ERR_GGUF_WRITE. */
-export async function orWriteError<T>(path: string, call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof GgufError) throw error;
-    throw new GgufError("ERR_GGUF_WRITE", `cannot be written: ${(error as Error).message}`, {
-      path,
-      cause: error,
-    });
-  }
-}
+import { takeOver } from "./permissions";
+import {
+  createPrivate,
+  lookAt,
+  orWriteError,
+  removeQuietly,
+  shrunkError,
+  temporaryPath,
+  writeAll,
+} from "./system-calls";
 
 /** Pieces up to this size are written together. */
 const GATHER_BYTES = 256 << 10;
 
+/** Memory to gather pieces in, for any number of files that are written one after the other. */
+export function gatherBuffer(): Uint8Array {
+  return new Uint8Array(GATHER_BYTES);
+}
+
 export class OutputFile {
-  readonly #path: string;
-  readonly #target: string;
-  readonly #temporary: string;
+  /** As it was given, for messages. */
+  readonly path: string;
+  /** Where the links of `path` end. */
+  readonly target: string;
+  readonly temporary: string;
   readonly #handle: FileHandle;
-  readonly #mode: number | undefined;
-  readonly #gather = new Uint8Array(GATHER_BYTES);
+  /** What is there before. */
+  readonly #existing: Stats | undefined;
+  /** Undefined once the file is finished. */
+  #gather: Uint8Array | undefined;
   #gathered = 0;
+  #finished: BigIntStats | undefined;
+  #isKept = false;
 
   private constructor(
     path: string,
     target: string,
     temporary: string,
     handle: FileHandle,
-    mode: number | undefined,
+    existing: Stats | undefined,
+    gather: Uint8Array,
   ) {
-    this.#path = path;
-    this.#target = target;
-    this.#temporary = temporary;
+    this.path = path;
+    this.target = target;
+    this.temporary = temporary;
     this.#handle = handle;
-    this.#mode = mode;
+    this.#existing = existing;
+    this.#gather = gather;
   }
 
-  /** Begins a file. One that is there under this name stays as it is until {@link commit}, and gives it its mode. */
-  static async create(path: string): Promise<OutputFile> {
+  /**
+   * Begins a file, which only its owner can read until it is finished. One that is there under this name stays as it is
+   * until {@link rename}, and gives it its owner and mode.
+   */
+  static async create(path: string, gather: Uint8Array): Promise<OutputFile> {
     if (path === "") throw invalidArgValue("path", "must not be empty", path);
-    return orWriteError(path, OutputFile.#create(path));
+    return orWriteError(path, OutputFile.#create(path, gather));
   }
 
-  static async #create(path: string): Promise<OutputFile> {
+  static async #create(path: string, gather: Uint8Array): Promise<OutputFile> {
     const { path: target, existing, isReplaced } = await destinationOf(path);
     if (!isReplaced) throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
     // Renaming would replace even a file that its owner has write-protected.
     if (existing !== undefined) await access(target, constants.W_OK);
-    // Not derived from the file's own name, which may already be as long as names can be.
-    const temporary = join(dirname(target), `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
-    return new OutputFile(path, target, temporary, await open(temporary, "wx"), existing?.mode);
+    const temporary = temporaryPath(dirname(target));
+    return new OutputFile(path, target, temporary, await createPrivate(temporary), existing, gather);
   }
 
-  /** Small pieces are gathered, so that a thousand tensors of a few bytes are not a thousand system calls. */
+  /**
+   * Makes the file share its bytes with another, on file systems that can do so at once (Btrfs, XFS and others).
+   * @returns whether it does; the file is empty otherwise
+   */
+  async share(source: FileSource): Promise<boolean> {
+    // Copying gives the file the mode of the other for a moment, so that must not be more than that file's users have.
+    const { mode, gid } = await source.stat();
+    const groupHasMore = (mode & 0o070) >> 3 !== (mode & 0o007);
+    const own = await this.#handle.stat();
+    const isSafe = (mode & 0o6000) === 0 && (gid === own.gid || !groupHasMore);
+    if (process.platform !== "linux" || !isSafe) return false;
+    // By descriptors: whatever the names lead to by now, these are the files.
+    const [from, to] = [source.descriptor, this.#handle.fd].map((fd) => `/proc/self/fd/${fd}`);
+    try {
+      await copyFile(from as string, to as string, constants.COPYFILE_FICLONE_FORCE);
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await orWriteError(this.path, this.#handle.chmod(0o600));
+    }
+  }
+
+  /**
+   * Appends bytes; after {@link share}, from the start. Small pieces are gathered, so that a thousand tensors of a few
+   * bytes are not a thousand system calls.
+   */
   async write(bytes: Uint8Array): Promise<void> {
-    if (this.#gathered + bytes.length > GATHER_BYTES) await this.#flush();
-    if (bytes.length > GATHER_BYTES) return this.#writeNow(bytes);
-    this.#gather.set(bytes, this.#gathered);
-    this.#gathered += bytes.length;
+    const gather = this.#gather as Uint8Array;
+    const { length } = bytes;
+    if (this.#gathered + length > gather.length) await this.#flush();
+    if (length > gather.length) return orWriteError(this.path, writeAll(this.#handle, bytes));
+    if (bytes.length !== length) throw shrunkError(length, bytes.length);
+    gather.set(bytes, this.#gathered);
+    this.#gathered += length;
   }
 
   async #flush(): Promise<void> {
     const length = this.#gathered;
     this.#gathered = 0;
-    await this.#writeNow(this.#gather.subarray(0, length));
+    const bytes = (this.#gather as Uint8Array).subarray(0, length);
+    await orWriteError(this.path, writeAll(this.#handle, bytes));
   }
 
-  async #writeNow(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length; ) {
-      done += (await orWriteError(this.#path, this.#handle.write(bytes, done))).bytesWritten;
-    }
-  }
-
-  /** Makes sure that everything is on the disk; {@link commit} is then all that is left. */
-  async finish(): Promise<void> {
+  /**
+   * Makes sure that everything is on the disk, and closes the file; {@link rename} is then all that is left.
+   * @param byteLength what the header promises
+   * @returns what could not be made as it was in the file that is replaced
+   */
+  async finish(byteLength: number): Promise<string | undefined> {
     await this.#flush();
-    if (this.#mode !== undefined) await orWriteError(this.#path, chmod(this.#temporary, this.#mode & 0o7777));
-    await orWriteError(this.#path, this.#handle.sync());
-    await orWriteError(this.#path, this.#handle.close());
+    this.#gather = undefined;
+    return orWriteError(this.path, this.#finish(byteLength));
+  }
+
+  async #finish(byteLength: number): Promise<string | undefined> {
+    const warning = await takeOver(this.#handle, this.#existing);
+    await this.#handle.sync();
+    this.#finished = await this.#handle.stat({ bigint: true });
+    await this.#handle.close();
+    const { size } = this.#finished;
+    if (size === BigInt(byteLength)) return warning;
+    const detail = `${size} bytes were written, and its header promises ${byteLength}: a source changed meanwhile`;
+    throw new GgufError("ERR_GGUF_CHANGED", detail, { path: this.path });
+  }
+
+  get inode(): bigint | undefined {
+    return this.#finished?.ino;
+  }
+
+  /** The temporary name must still be that of the file that was written. @throws GgufError ERR_GGUF_CHANGED */
+  async check(): Promise<void> {
+    const now = await orWriteError(this.path, lookAt(this.temporary));
+    const before = this.#finished;
+    if (before !== undefined && now?.ino === before.ino && now.dev === before.dev && now.size === before.size)
+      return;
+    const detail = `another program has put something else in the place of ${this.temporary}`;
+    throw new GgufError("ERR_GGUF_CHANGED", detail, { path: this.path });
   }
 
   /** Puts the file under its name. */
-  async commit(): Promise<void> {
-    await orWriteError(this.#path, rename(this.#temporary, this.#target));
-    await syncFolder(dirname(this.#target));
+  async rename(): Promise<void> {
+    await this.check();
+    await orWriteError(this.path, rename(this.temporary, this.target));
+  }
+
+  /** {@link discard} then leaves the temporary file: a journal refers to it. */
+  keep(): void {
+    this.#isKept = true;
   }
 
   /** Leaves nothing behind. */
   async discard(): Promise<void> {
+    this.#gather = undefined;
     await this.#handle.close().catch(() => undefined);
-    await rm(this.#temporary, { force: true }).catch(() => undefined);
-  }
-}
-
-/** Makes the new name survive a power cut, on systems where a folder can be flushed. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r").catch(() => undefined);
-  await folder?.sync().catch(() => undefined);
-  await folder?.close();
-}
-
-/** A file to be written, of which the size is known. */
-export interface Output {
-  readonly path: string;
-  readonly byteLength: number;
-  readonly chunks: AsyncGenerator<Uint8Array, void, undefined>;
-}
-
-/**
- * Writes files, of which either all or none appear under their names.
- *
- * @param beforeCommit called once everything is written, before a file gets its name: to check that what was copied did
- *   not change meanwhile, and to close it, since not every system lets a file be replaced that is still open
- * @throws GgufError ERR_GGUF_WRITE; the reason of the signal; whatever a chunk or the progress callback throws
- */
-export async function writeOutputs(
-  outputs: readonly Output[],
-  signal: ReturnType<typeof checkSignal>,
-  onProgress: ReturnType<typeof checkProgress>,
-  beforeCommit?: () => Promise<void>,
-): Promise<void> {
-  const total = outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const files: OutputFile[] = [];
-  let done = 0;
-  try {
-    for (const { path, chunks } of outputs) {
-      signal?.throwIfAborted();
-      const file = await OutputFile.create(path);
-      files.push(file);
-      for (;;) {
-        const { done: ended, value } = await abortable(chunks.next(), signal, () => undefined);
-        if (ended) break;
-        await file.write(value);
-        done += value.length;
-        signal?.throwIfAborted();
-        onProgress?.(done, total);
-      }
-      await file.finish();
-    }
-    await beforeCommit?.();
-    signal?.throwIfAborted();
-    for (const file of files) await file.commit();
-  } catch (error) {
-    for (const file of files) await file.discard();
-    // Not waited for: a source of chunks may never answer.
-    for (const { chunks } of outputs) chunks.return().catch(() => undefined);
-    throw error;
+    if (!this.#isKept) await removeQuietly(this.temporary);
   }
 }

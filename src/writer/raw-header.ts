@@ -28,6 +28,16 @@ export class RawHeader {
     return native.tensors(handleOf(this.#file)).names.length;
   }
 
+  /** Bytes of the file up to the end of the tensor directory. */
+  get byteLength(): number {
+    return this.#tensorPlaces().at(-1)?.end ?? this.#directoryBegin();
+  }
+
+  /** Whether `bytes` are this header. */
+  equals(bytes: Uint8Array): boolean {
+    return Buffer.compare(bytes, this.#bytes.subarray(0, this.byteLength)) === 0;
+  }
+
   /** The metadata entries by name: key, type and value of each. */
   entries(): Map<string, Uint8Array> {
     const { names, ends } = native.keys(handleOf(this.#file));
@@ -42,8 +52,7 @@ export class RawHeader {
 
   /** The tensor directory. Its offsets count from the start of the tensor data. */
   directory(): Uint8Array {
-    const begin = this.#directoryBegin();
-    return this.#bytes.subarray(begin, this.#tensorPlaces().at(-1)?.end ?? begin);
+    return this.#bytes.subarray(this.#directoryBegin(), this.byteLength);
   }
 
   /**

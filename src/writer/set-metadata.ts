@@ -1,14 +1,16 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../arguments";
-import { GgufError, invalidArgType } from "../errors";
+import { checkBoolean, checkOptions } from "../arguments";
+import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
+import { changeInPlace, changeOf, isAtomic } from "./change-in-place";
 import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
-import { closeInput, extentPieces, type InputFile, openInput } from "./input-file";
+import { checkInput, closeInput, extentPieces, type InputFile, openInput } from "./input-file";
+import { settleModel } from "./journal";
 import { ALIGNMENT_KEY, DEFAULT_ALIGNMENT, writePreamble, zeros } from "./layout";
-import { orWriteError, type WriteOptions, writeOutputs } from "./output-file";
 import { parseMetadataValue } from "./text";
+import { inTurn } from "./turns";
 import {
   checkKey,
   checkType,
@@ -18,6 +20,12 @@ import {
   isArrayValue,
   knownType,
 } from "./values";
+import {
+  type CheckedWriteOptions,
+  checkWriteOptions,
+  type WriteOptions,
+  writeOutputs,
+} from "./write-outputs";
 
 /** A new value of a key, and the type it gets if not that of the old one. */
 export interface DeclaredChange {
@@ -51,6 +59,13 @@ export type MetadataChange = GgufInput | DeclaredChange | TextChange | undefined
 export interface SetMetadataOptions extends WriteOptions {
   /** Writes the changed file here, and leaves the original alone. */
   output?: string | URL | undefined;
+  /**
+   * Where the header is changed where it is. By default only where one write within 4,096 bytes does it, which no reader
+   * sees half done. With true also where more bytes change, if the new header fits in the room before the tensor data:
+   * quick, whatever the size of the file; but a reader who opens it meanwhile sees a header that is half old and half
+   * new. With false never.
+   */
+  inPlace?: boolean | undefined;
 }
 
 /**
@@ -59,15 +74,20 @@ export interface SetMetadataOptions extends WriteOptions {
  * A key that is there keeps its place and, unless another is given, its type; a new one comes last, declared as by
  * `GgufWriter.set`. Everything else stays as it is, byte for byte.
  *
- * Where the new header takes the room of the old one and the padding behind it, it is written in place: quick, whatever
- * the size of the file, but not atomic. Otherwise a changed copy is written beside the file, and then renamed over it.
+ * Whoever opens the file finds it as it was or as it is to be, even if the process is killed: the header is changed in
+ * place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written beside the
+ * file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the tensor data
+ * need not move, the copy is made at once. Other hard links to the file keep the old one.
+ *
+ * Changes to one file that this process asks for at the same time are made one after the other. Of two processes, the
+ * later one fails with ERR_GGUF_CHANGED unless it read the file after the first had changed it.
  *
  * @param path a path, or a `file:` URL
  * @param changes by key: an object, or entries such as those of a Map
  * @returns whether it was done in place
  * @throws GgufError as `open`; ERR_GGUF_METADATA_TYPE and ERR_GGUF_METADATA_RANGE for a value that does not fit its type;
  *   ERR_GGUF_INVALID for another `general.alignment`, with which the tensor data would have to move;
- *   ERR_GGUF_CHANGED where the file changes meanwhile, or is replaced; ERR_GGUF_WRITE
+ *   ERR_GGUF_CHANGED where the file changes meanwhile, or is replaced; ERR_GGUF_WRITE; as `recover`
  */
 export async function setMetadata(
   path: string | URL,
@@ -80,35 +100,63 @@ export async function setMetadata(
   }
   const given = checkOptions(options);
   const output = given.output === undefined ? undefined : checkPath(given.output);
-  const signal = checkSignal(given.signal);
-  const onProgress = checkProgress(given.onProgress);
-  signal?.throwIfAborted();
+  const inPlace =
+    given.inPlace === undefined ? undefined : checkBoolean("options.inPlace", given.inPlace, false);
+  if (inPlace && output !== undefined) {
+    throw invalidArgValue("options.inPlace", "cannot be true with an output", inPlace);
+  }
+  const checked = checkWriteOptions(options);
+  const entries = Symbol.iterator in changes ? changes : Object.entries(changes);
+  return inTurn(file, () => change(file, entries, output, inPlace, checked));
+}
 
-  const input = await openInput(file, output === undefined ? "r+" : "r", signal);
+async function change(
+  path: string,
+  changes: Iterable<readonly [string, MetadataChange]>,
+  output: string | undefined,
+  inPlace: boolean | undefined,
+  options: CheckedWriteOptions,
+): Promise<SetMetadataResult> {
+  const { signal } = options;
+  signal?.throwIfAborted();
+  await settleModel(path, signal);
+  const input = await openInput(path, output === undefined ? "r+" : "r", signal);
   try {
-    const header = changedHeader(input, Symbol.iterator in changes ? changes : Object.entries(changes));
+    const header = changedHeader(input, changes);
     const dataOffset = alignUp(header.length, input.info.alignment);
     signal?.throwIfAborted();
     // A file without tensors may end without padding.
     const fits = [dataOffset, header.length].includes(input.dataOffset);
-    if (output === undefined && fits) {
-      await writeInPlace(input, header);
-      return { inPlace: true };
+    if (output === undefined && fits && inPlace !== false) {
+      const difference = await changeOf(input, header);
+      if (inPlace || isAtomic(difference)) {
+        await changeInPlace(input, difference, signal);
+        return { inPlace: true };
+      }
     }
     const dataBytes = input.source.byteLength - input.dataOffset;
+    const canShare = dataOffset === input.dataOffset;
     const target = {
-      path: output ?? file,
+      path: output ?? path,
       byteLength: dataOffset + dataBytes,
       chunks: withHeader(input, header, dataOffset, dataBytes),
+      base: canShare ? { source: input.source, start: startOf(input, header) } : undefined,
     };
-    await writeOutputs([target], signal, onProgress, async () => {
-      await input.source.check();
+    await writeOutputs([target], options, async () => {
+      await checkInput(input);
       await closeInput(input);
     });
     return { inPlace: false };
   } finally {
     await closeInput(input);
   }
+}
+
+/** The new header, and zeros for what the old one took beyond it. */
+function startOf(input: InputFile, header: Uint8Array): Uint8Array {
+  const start = new Uint8Array(Math.max(header.length, input.header.byteLength));
+  start.set(header);
+  return start;
 }
 
 /** The header with the changes, up to the padding. */
@@ -153,19 +201,6 @@ function refuseNewAlignment(
   if (Buffer.compare(before ?? byDefault, after ?? byDefault) === 0) return;
   const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write the file anew with GgufWriter`;
   throw new GgufError("ERR_GGUF_INVALID", detail, { path });
-}
-
-/** Writes what differs, up to the tensor data. */
-async function writeInPlace({ source, dataOffset }: InputFile, header: Uint8Array): Promise<void> {
-  const old = new Uint8Array(dataOffset);
-  await source.read(0, old);
-  await source.check();
-  const bytes = new Uint8Array(dataOffset);
-  bytes.set(header);
-  const first = bytes.findIndex((byte, i) => byte !== old[i]);
-  const last = bytes.findLastIndex((byte, i) => byte !== old[i]);
-  if (first < 0) return;
-  await orWriteError(source.path, source.overwrite(first, bytes.subarray(first, last + 1)));
 }
 
 async function* withHeader(

@@ -1,6 +1,6 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
 
-import { checkOptions, checkProgress, checkSignal } from "../arguments";
+import { checkOptions } from "../arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { checkPath } from "../file/open";
 import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../file/splits";
@@ -13,9 +13,10 @@ import {
   type InputFile,
   openInputs,
 } from "./input-file";
+import { settleModel } from "./journal";
 import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
-import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import { encodeEntry } from "./values";
+import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "./write-outputs";
 
 /** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
 export interface SplitOptions extends WriteOptions {
@@ -109,10 +110,10 @@ async function copy(
   arrange: (model: Model) => { path: string; contents: CopiedContents }[],
 ): Promise<string[]> {
   const path = checkPath(source);
-  const given = checkOptions(options);
-  const signal = checkSignal(given.signal);
-  const onProgress = checkProgress(given.onProgress);
+  const checked = checkWriteOptions(options);
+  const { signal } = checked;
   signal?.throwIfAborted();
+  await settleModel(path, signal);
   const inputs = await openInputs(path, signal);
   try {
     const [{ header, info }] = inputs;
@@ -127,7 +128,7 @@ async function copy(
       const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
-    await writeOutputs(outputs, signal, onProgress, async () => {
+    await writeOutputs(outputs, checked, async () => {
       await checkInputs(inputs);
       await closeInputs(inputs);
     });

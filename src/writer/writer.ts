@@ -1,6 +1,6 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions, checkProgress, checkSignal } from "../arguments";
+import { checkOptions } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { checkPath } from "../file/open";
 import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
@@ -14,7 +14,6 @@ import {
   layOut,
   type TensorEntry,
 } from "./layout";
-import { type Output, type WriteOptions, writeOutputs } from "./output-file";
 import {
   checkKey,
   checkText,
@@ -24,6 +23,7 @@ import {
   type GgufInput,
   type GgufInputType,
 } from "./values";
+import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "./write-outputs";
 
 /** Options of {@link GgufWriter}. */
 export interface GgufWriterOptions {
@@ -127,14 +127,14 @@ export class GgufWriter {
    *
    * @param path a path, or a `file:` URL; what is there is replaced, unless it is write-protected
    * @throws GgufError ERR_GGUF_WRITE where the system refuses (its errno name is in `cause.code`); ERR_GGUF_RANGE where a
-   *   tensor's data turn out to have another length than its type and shape take
+   *   tensor's data turn out to have another length than its type and shape take, ERR_GGUF_CHANGED where that happens
+   *   while they are written: the old file stays
    * @throws the reason of `options.signal` once that is aborted; what a source of data or `onProgress` throws
    */
   async write(path: string | URL, options?: WriteOptions): Promise<void> {
     const file = checkPath(path);
-    const { signal, onProgress } = checkOptions(options);
-    const output = { path: file, ...this.#snapshot() };
-    await writeOutputs([output], checkSignal(signal), checkProgress(onProgress));
+    const checked = checkWriteOptions(options);
+    await writeOutputs([{ path: file, ...this.#snapshot() }], checked);
   }
 
   /** The bytes of the file, piece by piece, for other places than the disk: `Readable.from(writer.chunks())`. */

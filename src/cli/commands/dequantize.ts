@@ -4,7 +4,7 @@ import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes } from "../../index";
-import type { Output } from "../../writer/output-file";
+import type { Output } from "../../writer/write-outputs";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,

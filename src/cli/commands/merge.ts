@@ -10,7 +10,8 @@ import { interruptible } from "../output/write-files";
 const HELP = `Usage: gguf-native merge FILE OUT
 
 Writes a split model as one file. FILE is any of its files; the others lie
-beside it. An existing OUT is replaced once the new one is complete.
+beside it. An existing OUT is replaced once the new one is complete; other hard
+links to it keep the old one.
 
 Examples:
   gguf-native merge model-00001-of-00003.gguf model.gguf

@@ -8,12 +8,13 @@ import type { Terminal } from "../output/terminal";
 import { escapeText } from "../output/text";
 import { interruptible } from "../output/write-files";
 
-const HELP = `Usage: gguf-native set FILE KEY VALUE [--type TYPE] [-o OUT]
-       gguf-native set FILE KEY --remove [-o OUT]
+const HELP = `Usage: gguf-native set FILE KEY VALUE [--type TYPE] [-o OUT | --in-place]
+       gguf-native set FILE KEY --remove [-o OUT | --in-place]
 
-Changes, adds or removes a key of a file's metadata. Where the new header fits
-in the room before the tensor data, only the header is written. Otherwise a
-changed copy replaces the file once it is complete.
+Changes, adds or removes a key of a file's metadata. Whoever opens FILE finds it
+as before or as after, even if the command is killed: the header is changed in
+place only where one write within 4096 bytes does that. Otherwise a changed copy
+replaces the file once it is complete. Other hard links to FILE keep the old one.
 
   --type TYPE        the type of the value: uint8 to uint64, int8 to int64,
                      float32, float64, bool, string, or an array of one, such as
@@ -21,6 +22,10 @@ changed copy replaces the file once it is complete.
                      gets the type that the specification has for it.
   --remove           removes the key
   -o, --output OUT   writes the changed file to OUT and leaves FILE as it is
+  --in-place         changes the header in place wherever the new one fits in the
+                     room before the tensor data. Who opens FILE meanwhile sees a
+                     broken header. If the command is killed, 'recover FILE', or
+                     the next 'set', takes the change back.
 
 Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
 after --. Of a split model only FILE is changed.
@@ -39,8 +44,12 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     type: { type: "string" },
     remove: { type: "boolean" },
     output: { type: "string", short: "o" },
+    "in-place": { type: "boolean" },
   });
   const { remove, output } = values;
+  // Without the option, only where that is safe.
+  const inPlace = values["in-place"] ? true : undefined;
+  if (inPlace && output !== undefined) throw new UsageError("either --in-place or --output");
   const type = checkType(values.type);
   if (remove && values.type !== undefined) throw new UsageError("either --remove or --type");
   const [path, key, text = ""] = remove
@@ -52,14 +61,14 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     return 0;
   }
   const change = remove ? undefined : { text, type };
-  const { inPlace } = await interruptible(terminal, path, (options) =>
-    setMetadata(path, [[key, change]], { ...options, output }),
+  const result = await interruptible(terminal, path, (options) =>
+    setMetadata(path, [[key, change]], { ...options, output, inPlace }),
   );
   const after = described(output ?? path, key);
   const how =
     output !== undefined
       ? `written to ${output}`
-      : inPlace
+      : result.inPlace
         ? "changed in place"
         : "replaced by a changed copy";
   terminal.print([

@@ -15,7 +15,9 @@ Splits a model into PREFIX-00001-of-00003.gguf and so on. The default PREFIX is
 the name of FILE without its ending, and without its number where it is split
 already. Where PREFIX is a folder, the files are in that folder under that name.
 The first file holds the metadata. The model opens as one from any of its files.
-All files appear once they are complete.
+All files appear once they are complete. If the command is killed while they get
+their names, 'gguf-native recover FILE' gives them the rest. Hard links to files
+that are replaced keep the old ones.
 
   --max-size SIZE   the most bytes of one file: a number, or one with K, M, G or
                     T (1024-fold each); exceeded only by a tensor that is larger

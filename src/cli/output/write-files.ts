@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
 import { type Destination, destinationOf } from "../../writer/destination";
-import { type Output, type WriteOptions, writeOutputs } from "../../writer/output-file";
+import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -16,7 +16,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export async function interruptible<T>(
   terminal: Terminal,
   label: string,
-  work: (options: Required<Pick<WriteOptions, "signal" | "onProgress">>) => Promise<T>,
+  work: (options: Required<WriteOptions>) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
   let received: NodeJS.Signals | undefined;
@@ -28,7 +28,8 @@ export async function interruptible<T>(
   try {
     return await terminal.withProgress(label, 0, (progress) => {
       const onProgress = (done: number, total: number): void => progress.update(done, total);
-      return work({ signal: controller.signal, onProgress });
+      const onWarning = (message: string): void => terminal.complain(`warning: ${message}`);
+      return work({ signal: controller.signal, onProgress, onWarning });
     });
   } finally {
     for (const signal of SIGNALS) process.off(signal, interrupt);
@@ -60,10 +61,10 @@ export async function writeFiles(
       return false;
     }
   }
-  await interruptible(terminal, label, async ({ signal, onProgress }) => {
+  await interruptible(terminal, label, async (options) => {
     const made = folder === undefined ? undefined : mkdirSync(folder, { recursive: true });
     try {
-      await writeOutputs(outputs, signal, onProgress);
+      await writeOutputs(outputs, checkWriteOptions(options));
     } catch (error) {
       if (folder !== undefined && made !== undefined) removeFolders(folder, made);
       throw error;

@@ -1,0 +1,77 @@
+/** Calls of the file system that writing needs in several places. */
+import { randomBytes } from "node:crypto";
+import { type BigIntStats, constants } from "node:fs";
+import { type FileHandle, lstat, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { GgufError } from "../errors";
+
+/** A name of what is written before it gets its own. Not derived from that: names may already be as long as they can be. */
+export function temporaryPath(folder: string): string {
+  return join(folder, `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
+}
+
+export const TEMPORARY_NAME = /^gguf-native\.[0-9a-f]{12}\.tmp$/;
+
+/** Creates a file for its owner alone. Fails where there is one; a link in its place is not followed. */
+export function createPrivate(path: string): Promise<FileHandle> {
+  // Windows has no such links, and no such flag.
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+  return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+}
+
+/** Writes all of `bytes`. Fails where they turn out to be fewer meanwhile: their memory can be taken away. */
+export async function writeAll(
+  handle: FileHandle,
+  bytes: Uint8Array,
+  position: number | null = null,
+): Promise<void> {
+  const { length } = bytes;
+  for (let done = 0; done < length; ) {
+    const at = position === null ? null : position + done;
+    const { bytesWritten } = await handle.write(bytes, done, length - done, at);
+    done += bytesWritten;
+    if (bytes.length !== length) throw shrunkError(length, bytes.length);
+  }
+}
+
+export function shrunkError(before: number, after: number): GgufError {
+  return new GgufError(
+    "ERR_GGUF_CHANGED",
+    `data of ${before} bytes became ${after} bytes while it was written`,
+  );
+}
+
+/** What is at a path, links not followed; undefined where nothing is. */
+export async function lookAt(path: string): Promise<BigIntStats | undefined> {
+  return lstat(path, { bigint: true }).catch(undefinedIfMissing);
+}
+
+export function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+  return undefined;
+}
+
+/** Removes a file if it is there. */
+export async function removeQuietly(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => undefined);
+}
+
+/** Makes changed names survive a power cut, on systems where a folder can be flushed. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r").catch(() => undefined);
+  await folder?.sync().catch(() => undefined);
+  await folder?.close();
+}
+
+/** The result of a system call; its failure becomes ERR_GGUF_WRITE. */
+export async function orWriteError<T>(path: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof GgufError) throw error;
+    throw new GgufError("ERR_GGUF_WRITE", `cannot be written: ${(error as Error).message}`, {
+      path,
+      cause: error,
+    });
+  }
+}
