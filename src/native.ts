@@ -110,7 +110,13 @@ export interface NativeAddon {
   value(file: NativeFile, index: number): GgufValue;
   /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
   valueBytes(file: NativeFile, index: number): Uint8Array | Uint8Array[] | undefined;
+  /** Copies `out.length` of the stored bytes of the value of key `index`, from byte `first` of them on, into `out`. */
+  readValue(file: NativeFile, index: number, first: number, out: Uint8Array): void;
+  /** The name of key `index` as it is in the file. */
+  keyBytes(file: NativeFile, index: number): Uint8Array;
   tensors(file: NativeFile): NativeTensors;
+  /** The name of tensor `index` as it is in the file. */
+  tensorNameBytes(file: NativeFile, index: number): Uint8Array;
 
   /** The stored bytes of tensor `index`: a view for mapped files and parsed memory, otherwise a copy. */
   bytes(file: NativeFile, index: number): Uint8Array;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { before, describe, test } from "node:test";
+import { ByteWriter } from "./support/byte-writer";
 import { at, blocks, EVIL, floats, json, output, writeModel } from "./support/cli";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "./support/gguf-writer";
 import { writeSparseGguf } from "./support/sparse-file";
@@ -49,19 +50,21 @@ test("without tensors only the whole", async () => {
 });
 
 test("of the whole: computed from the documented lines", async () => {
+  const hex = (text: string) => Buffer.from(text).toString("hex");
+  const value = (w: ByteWriter) => sha256(w.done());
   const lines = [
-    '["metadata","broken",{"type":"string","value":"\ufffd","bytes":"ff"}]',
-    '["metadata","general.architecture",{"type":"string","value":"llama"}]',
-    '["metadata","list",{"type":"array","elementType":"uint8","length":2,"value":[1,2]}]',
+    `metadata ${hex("broken")} ${value(new ByteWriter().u32(8).u64(1).u8(0xff))}`,
+    `metadata ${hex("general.architecture")} ${value(new ByteWriter().u32(8).string("llama"))}`,
+    `metadata ${hex("list")} ${value(new ByteWriter().u32(9).u32(0).u64(2).u8(1).u8(2))}`,
   ];
   const text = (lines: string[]) => Buffer.from(`${lines.join("\n")}\n`);
   assert.equal(ofMetadata, sha256(text(lines)));
   const infos = [
-    ["tensor", EVIL, "F32", [1], digests[2]!.sha256],
-    ["tensor", "f", "F32", [3], digests[1]!.sha256],
-    ["tensor", "q", "Q4_K", [256, 3], digests[0]!.sha256],
+    `tensor ${hex(EVIL)} F32 [1] ${digests[2]!.sha256}`,
+    `tensor ${hex("f")} F32 [3] ${digests[1]!.sha256}`,
+    `tensor ${hex("q")} Q4_K [256,3] ${digests[0]!.sha256}`,
   ];
-  assert.equal(whole, sha256(text([...lines, ...infos.map((info) => JSON.stringify(info))])));
+  assert.equal(whole, sha256(text([...lines, ...infos])));
 });
 
 describe("layout does not change it", () => {
@@ -122,7 +125,7 @@ test("a tensor of an unknown type, whose size is not known, is left out", async 
     { name: "f", sha256: digest },
   ]);
   assert.deepEqual(notHashed, ["u"]);
-  const lines = [`["tensor","f","F32",[1],"${digest}"]`, '["tensor","u","unknown(99)",[4],null]'];
+  const lines = [`tensor 66 F32 [1] ${digest}`, "tensor 75 unknown(99) [4] -"];
   assert.equal(whole, sha256(Buffer.from(`${lines.join("\n")}\n`)));
   assert.equal(
     await output("hash", "unknown.gguf"),

@@ -67,6 +67,12 @@ test("many stars do not make it slow", () => {
   assert.ok(!globMatcher(`${"*a".repeat(30)}b`)("a".repeat(20_000)));
   assert.ok(performance.now() - begin < 5_000);
 });
+test("nor do many brackets", () => {
+  const begin = performance.now();
+  for (const glob of ["[".repeat(400_000), `${"[".repeat(400_000)}]`, `]${"[".repeat(400_000)}`])
+    globMatcher(glob);
+  assert.ok(performance.now() - begin < 5_000);
+});
 test("what could be a glob", () => {
   for (const text of ["*", "a?", "[a]", "\\a"]) assert.ok(isGlob(text));
   for (const text of ["blk.0.attn_q.weight", "a]", "", "漢"]) assert.ok(!isGlob(text));

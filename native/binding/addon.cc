@@ -32,7 +32,10 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("keys", entry<list_keys>);
   add("value", entry<metadata_value>);
   add("valueBytes", entry<metadata_bytes>);
+  add("readValue", entry<read_metadata_bytes>);
+  add("keyBytes", entry<key_bytes>);
   add("tensors", entry<list_tensors>);
+  add("tensorNameBytes", entry<tensor_name_bytes>);
   add("bytes", entry<tensor_bytes>);
   add("readBytes", entry<read_tensor_bytes>);
 

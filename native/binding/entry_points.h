@@ -17,10 +17,13 @@ napi_value close_file(const Call& call);
 napi_value file_info(const Call& call);
 napi_value list_keys(const Call& call);
 napi_value list_tensors(const Call& call);
+napi_value key_bytes(const Call& call);
+napi_value tensor_name_bytes(const Call& call);
 
 // values.cc: metadata values as JavaScript values
 napi_value metadata_value(const Call& call);
 napi_value metadata_bytes(const Call& call);
+napi_value read_metadata_bytes(const Call& call);
 
 // file_handle.cc: the stored bytes of a tensor, in place or copied
 napi_value tensor_bytes(const Call& call);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,14 @@ struct Column {
     at = static_cast<Element*>(data);
   }
 };
+
+/** The bytes of a name, as they are in the file. */
+napi_value new_name_bytes(const Call& call, std::string_view name) {
+  void* to;
+  const napi_value bytes = new_typed_array(call.environment(), napi_uint8_array, name.size(), &to);
+  std::copy_n(name.data(), name.size(), static_cast<char*>(to));
+  return bytes;
+}
 
 /** An array of the names of `entries`. */
 template <class Entry>
@@ -108,6 +117,17 @@ napi_value list_tensors(const Call& call) {
   list.Set("byteLengths", byte_lengths.array);
   list.Set("offsets", offsets.array);
   return list;
+}
+
+napi_value key_bytes(const Call& call) {
+  // Shared: making a large array may run JavaScript, which could close the file.
+  const std::shared_ptr<const Header> header = FileHandle::of(call, 0).shared_header(call.environment());
+  return new_name_bytes(call, header->keys[call.position(1, "index", header->keys.size())].key);
+}
+
+napi_value tensor_name_bytes(const Call& call) {
+  const std::shared_ptr<const Header> header = FileHandle::of(call, 0).shared_header(call.environment());
+  return new_name_bytes(call, header->tensors[call.position(1, "index", header->tensors.size())].name);
 }
 
 }  // namespace gguf::binding

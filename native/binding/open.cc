@@ -39,8 +39,14 @@ TypeSize type_size(uint32_t type) {
   return format == nullptr ? TypeSize{} : TypeSize{format->block_elements, format->block_bytes};
 }
 
+void forget_passed(const void* file, uint64_t begin, uint64_t end) {
+  static_cast<const File*>(file)->forget(begin, end);
+}
+
 Result<Header> read_header(const File& file, ParseOptions options) {
   if (file.size() == 0 || (file.data() != nullptr && kMappedReadsNeverFault)) {
+    options.passed = forget_passed;
+    options.passed_context = &file;
     Result<Header> header = parse_header(file.data(), file.size(), file.size(), type_size, options).result;
     // Where the file was cut off meanwhile, what was parsed is not its header.
     const uint64_t end = header.ok() ? std::min(header.value().data_offset, file.size()) : file.size();

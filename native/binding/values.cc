@@ -297,4 +297,29 @@ napi_value metadata_bytes(const Call& call) {
   return strings.end();
 }
 
+napi_value read_metadata_bytes(const Call& call) {
+  FileHandle& file = FileHandle::of(call, 0);
+  Environment& environment = call.environment();
+  const KeyValue& key = key_argument(call, file.header(environment));
+  const uint64_t n_bytes = key.end - key.begin;
+  const uint64_t first = call.whole(2, "first");
+  TypedArray out;
+  if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
+    throw_arg_type(call.env(), "out", "an instance of Uint8Array");
+  }
+  if (first > n_bytes || out.length > n_bytes - first) {
+    const std::string detail = std::to_string(out.length) + " bytes from byte " + std::to_string(first) +
+                               " on are not all in the " + std::to_string(n_bytes) + " of the value";
+    throw_error(environment, Error{ErrorCode::kRange, detail}, file.path());
+  }
+  if (out.length == 0) return nullptr;
+  const uint64_t begin = key.begin + first;
+  const Bytes bytes = file.bytes(environment, begin, begin + out.length, false);
+  std::memcpy(out.data, bytes.data, out.length);
+  if (const Status lost = bytes.check(begin, out.length)) throw_error(environment, *lost, file.path());
+  // Who reads a long value in pieces does not want all of it in memory. No view is of these bytes.
+  if (bytes.file != nullptr) bytes.file->forget(begin, begin + out.length);
+  return nullptr;
+}
+
 }  // namespace gguf::binding

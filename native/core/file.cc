@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/fault_guard.h"
+#include "core/pages.h"
 
 namespace gguf {
 
@@ -24,6 +25,11 @@ Status File::read(uint64_t offset, void* dst, uint64_t n_bytes) const {
   if (held_ == nullptr) return read_from_system(offset, static_cast<uint8_t*>(dst), n_bytes);
   std::memcpy(dst, held_.get() + offset, to_size(n_bytes));
   return std::nullopt;
+}
+
+void File::forget(uint64_t begin, uint64_t end) const {
+  if (data_ == nullptr || held_ != nullptr || begin >= end || end > size_) return;
+  forget_pages(data_ + begin, static_cast<size_t>(end - begin));
 }
 
 Status File::check(uint64_t offset, uint64_t n_bytes) const {

@@ -41,6 +41,12 @@ class File {
   /** Copies `n_bytes` from `offset` to `dst`; kTruncated where the file has become shorter. Safe on any
    * thread. */
   Status read(uint64_t offset, void* dst, uint64_t n_bytes) const;
+  /**
+   * Gives the pages of data() between `begin` and `end` back to the system, which reads them from the file
+   * again where they are needed again. What was written to them is lost: only for bytes that nobody outside
+   * has a view of. Does nothing where the file is not mapped.
+   */
+  void forget(uint64_t begin, uint64_t end) const;
 
  private:
   File() = default;

@@ -24,6 +24,10 @@ constexpr uint32_t kMaxArrayDepth = 64;
    second or two. Arrays of numbers are stepped over whole and have no limit but the file's end. */
 constexpr uint64_t kMaxWalkedElements = uint64_t{1} << 26;
 
+/** Bytes of a header that stay in memory behind the one that is being read, at most: a sparse file can hold
+   strings over gigabytes. Most headers are shorter. */
+constexpr uint64_t kPassedBytes = uint64_t{16} << 20;
+
 /** Most keys, and most tensors, of a file: they are numbered in 32 bits, with one number to spare. The
    largest known models have some 10,000 tensors. */
 constexpr uint64_t kMaxEntries = uint64_t{1} << 28;

@@ -29,6 +29,8 @@ bool pages_are_present(const void*, size_t) {
 
 void will_read(const void*, size_t) {}
 
+void forget_pages(const void*, size_t) {}
+
 uint64_t physical_memory() {
   MEMORYSTATUSEX status;
   status.dwLength = sizeof status;
@@ -114,6 +116,14 @@ void will_read(const void* data, size_t n_bytes) {
   if (n_bytes == 0) return;
   const PageRange range(data, n_bytes);
   madvise(range.begin, range.n_bytes, MADV_WILLNEED);
+}
+
+void forget_pages(const void* data, size_t n_bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t n_before = (page_bytes() - start % page_bytes()) % page_bytes();
+  if (n_before >= n_bytes) return;
+  const size_t n_whole = (n_bytes - n_before) / page_bytes() * page_bytes();
+  if (n_whole > 0) madvise(reinterpret_cast<void*>(start + n_before), n_whole, MADV_DONTNEED);
 }
 
 uint64_t physical_memory() {

@@ -31,6 +31,12 @@ bool pages_are_present(const void* data, size_t n_bytes);
  * wait. */
 void will_read(const void* data, size_t n_bytes);
 
+/**
+ * Gives the whole pages in a range of a privately mapped file back to the system: they are read from the file
+ * again at the next use, and what was written to them is lost. Pages that are only partly in the range stay.
+ */
+void forget_pages(const void* data, size_t n_bytes);
+
 /** Physical memory of the machine, in bytes; 0 where the system does not tell. */
 uint64_t physical_memory();
 

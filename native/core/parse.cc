@@ -126,6 +126,8 @@ ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_
     Header header;
     header.file_size = file_size;
     Scan scan(Cursor(bytes, 0, n_bytes, file_size));
+    scan.passed = options.passed;
+    scan.passed_context = options.passed_context;
     if (parse(scan, type_size, options, header)) return {std::move(header), false};
     return {std::move(scan.error), scan.need_more, scan.need_more ? scan.in.needed() : 0};
   } catch (const std::bad_alloc&) {

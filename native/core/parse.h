@@ -10,6 +10,10 @@ struct ParseOptions {
   /** Accept tensor data that is missing or cut off. Tensors may then lie past the end of the file: check
    * before use. */
   bool partial = false;
+  /** Called now and then while a long header is read, with a range of bytes that are not needed any more, in
+   * order: their pages need not stay in memory. May be nullptr. */
+  void (*passed)(const void* context, uint64_t begin, uint64_t end) = nullptr;
+  const void* passed_context = nullptr;
 };
 
 /** Elements and bytes per block of a tensor type; block_bytes 0 for a type that is not known. */

@@ -22,6 +22,10 @@ struct Scan {
   const char* kind = "";   // what is being read, "key" or "tensor", for the error's detail
   std::string_view name;   // and its name
   uint64_t walked_elements_left = kMaxWalkedElements;
+  // See ParseOptions.
+  void (*passed)(const void* context, uint64_t begin, uint64_t end) = nullptr;
+  const void* passed_context = nullptr;
+  uint64_t passed_to = 0;  // where the range ends that `passed` was last told of
 
   /** Records a broken rule of the format; returns false. `what` comes after the name and a colon. */
   bool invalid(uint64_t offset, const std::string& what);
@@ -31,6 +35,12 @@ struct Scan {
   bool stop() {
     stopped = true;
     return false;
+  }
+  /** Says that nothing before the cursor is needed any more, once that is much. Called within long values. */
+  void let_go() {
+    if (passed == nullptr || in.offset() - passed_to < kPassedBytes) return;
+    passed(passed_context, passed_to, in.offset());
+    passed_to = in.offset();
   }
   /** Records why the cursor could not read `field`, which starts at `offset`; returns false. */
   bool short_of(uint64_t offset, const std::string& field);

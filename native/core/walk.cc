@@ -11,6 +11,10 @@ namespace gguf {
 
 namespace {
 
+/** Strings that are stepped over between two looks at how much memory they took: each may be on a page of its
+   own, so these are 16 MiB at most. */
+constexpr uint64_t kStringsPerStep = uint64_t{1} << 12;
+
 /** The fewest bytes that a value of this type takes in an array. */
 uint64_t smallest_element(ValueType type, const Cursor& in) {
   if (type == ValueType::kString) return in.length_bytes();
@@ -39,8 +43,14 @@ bool deliver_string(Scan& scan, ValueVisitor& visitor, const uint8_t* bytes, uin
 
 bool walk_strings(Scan& scan, uint64_t count, ValueVisitor* visitor) {
   if (visitor == nullptr) {
-    uint64_t skipped;
-    return scan.in.skip_strings(count, skipped) || scan.short_of_string("string " + std::to_string(skipped));
+    for (uint64_t first = 0; first < count; first += kStringsPerStep) {
+      uint64_t skipped;
+      if (!scan.in.skip_strings(std::min(count - first, kStringsPerStep), skipped)) {
+        return scan.short_of_string("string " + std::to_string(first + skipped));
+      }
+      scan.let_go();
+    }
+    return true;
   }
   for (uint64_t i = 0; i < count; i++) {
     const uint8_t* bytes;
@@ -187,6 +197,7 @@ bool walk_elements(Scan& scan, ValueType element_type, uint64_t count, ValueVisi
         break;
     }
     if (!ok) return false;
+    scan.let_go();
     if (--depth == 0) return true;
     if (visitor != nullptr && !visitor->end_array()) return scan.stop();
   }

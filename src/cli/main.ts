@@ -18,6 +18,10 @@ const terminal = new Terminal({
       if (process.stdout instanceof Socket) process.stdout.write(text);
       else writeFileSync(STDOUT, Buffer.from(text));
     },
+    drained() {
+      if (!process.stdout.writableNeedDrain) return undefined;
+      return new Promise((resolve) => process.stdout.once("drain", resolve));
+    },
   },
   stderr: process.stderr,
   env: process.env,

@@ -12,6 +12,8 @@ import {
   TYPE_NAMES,
 } from "./metadata-values";
 
+import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "./value-parts";
+
 /** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
 type Iterators = {
   [K in "keys" | "values" | "entries"]: ReturnType<ReadonlyMap<string, GgufValue>[K]>;
@@ -111,6 +113,21 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /**
+   * The bytes of a key in the file; undefined where there is no such key. They are the key in UTF-8, unless they are not
+   * UTF-8 (the key has U+FFFD for these), or the key was changed to be unique.
+   */
+  keyBytes(key: string): Uint8Array | undefined {
+    const position = this.#find(key);
+    return position === undefined ? undefined : native.keyBytes(handleOf(this.#file), position);
+  }
+
+  /** Where the value of `key` is, to be read in parts; undefined where there is no such key. @internal */
+  place(key: string): ValuePlace | undefined {
+    const position = this.#find(key);
+    return position === undefined ? undefined : this.#place(position);
+  }
+
+  /**
    * The string at `key`; undefined where the key is absent. Bytes that are not UTF-8 become U+FFFD.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
@@ -193,8 +210,9 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     return Object.fromEntries(
       Array.from(this.#positions(), ([key, position]) => {
         const type = this.#type(position);
-        const long = type.type === "array" && type.length > LONG_ARRAY;
-        return [key, long ? type : toPlain(this.#value(position))];
+        if (type.type !== "array") return [key, toPlain(this.#value(position) as Scalar)];
+        // Decodes nothing of long arrays, nor of those inside arrays.
+        return [key, type.length > LONG_ARRAY ? type : plainArray(valueParts(this.#place(position)))];
       }),
     );
   }
@@ -228,6 +246,12 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     if (type !== "array") return { type };
     const elementType = TYPE_NAMES[elementTypes[position] as number] as GgufTypeName;
     return { type, elementType, length: lengths[position] as number };
+  }
+
+  #place(position: number): ValuePlace {
+    const { begins, ends } = this.#keys();
+    const byteLength = (ends[position] as number) - (begins[position] as number);
+    return { file: this.#file, position, type: this.#type(position), byteLength };
   }
 
   #value(position: number): GgufValue {
@@ -273,14 +297,43 @@ function isNumberType(type: GgufTypeName): boolean {
   return type !== "string" && type !== "bool" && type !== "array";
 }
 
-/** A value as JSON has it. Arrays inside arrays are summarised too, by what they were decoded to. */
-function toPlain(value: GgufValue): unknown {
+type Scalar = number | bigint | boolean | string;
+
+/** A value as JSON has it. */
+function toPlain(value: Scalar): unknown {
   if (typeof value === "bigint") return String(value);
-  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
-  if (typeof value !== "object") return value;
-  if (value.length > LONG_ARRAY)
-    return { type: "array", elementType: elementTypeOf(value), length: value.length };
-  return Array.from(value as ArrayLike<GgufValue>, toPlain);
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+}
+
+/** An array as JSON has it, with the long ones inside it summarised. */
+function plainArray(parts: Iterable<ValuePart>): unknown {
+  const root: unknown[] = [];
+  /** The arrays that have begun; undefined for one that is summarised, and for what is inside it. */
+  const arrays: (unknown[] | undefined)[] = [root];
+  let pieces: Buffer[] = [];
+  for (const part of parts) {
+    const array = arrays.at(-1);
+    if (part.kind === "end") arrays.pop();
+    else if (part.kind === "array") {
+      const { elementType, length } = part;
+      const inner = array === undefined || length > LONG_ARRAY ? undefined : [];
+      array?.push(inner ?? { type: "array", elementType, length });
+      arrays.push(inner);
+    } else if (array === undefined) {
+    } else if (part.kind === "numbers") {
+      const numbers = Array.from<number | bigint>(numbersOf(part.type, part.bytes));
+      array.push(...numbers.map((value) => (part.type === "bool" ? value !== 0 : toPlain(value))));
+    } else if (part.kind === "strings") {
+      for (let i = 0; i < part.count; i++)
+        array.push(part.bytes.toString("utf8", part.starts[i], part.ends[i]));
+    } else {
+      pieces.push(Buffer.from(part.bytes));
+      if (part.at + part.bytes.length < part.length) continue;
+      array.push(Buffer.concat(pieces).toString());
+      pieces = [];
+    }
+  }
+  return root[0];
 }
 
 const ELEMENT_TYPES: Record<string, GgufTypeName> = {
@@ -300,10 +353,4 @@ const ELEMENT_TYPES: Record<string, GgufTypeName> = {
 export function elementTypeOfArray(array: NumericArray): GgufTypeName {
   // By the tag, which cannot be forged as a constructor's name can.
   return ELEMENT_TYPES[array[Symbol.toStringTag]] as GgufTypeName;
-}
-
-function elementTypeOf(array: Exclude<GgufValue, number | bigint | boolean | string>): GgufTypeName {
-  if (!Array.isArray(array)) return elementTypeOfArray(array);
-  const first = array[0];
-  return typeof first === "string" ? "string" : typeof first === "boolean" ? "bool" : "array";
 }

@@ -58,6 +58,16 @@ export abstract class GgufModelTensor {
     return this.#place.name;
   }
 
+  /**
+   * The bytes of the name in the file. They are `name` in UTF-8, unless they are not UTF-8 (`name` has U+FFFD for these),
+   * or `name` was changed to be unique.
+   * @throws GgufError ERR_GGUF_CLOSED
+   */
+  nameBytes(): Uint8Array {
+    const { file, position } = this.#place;
+    return native.tensorNameBytes(handleOf(file), position);
+  }
+
   /** The type's name; `unknown(NUMBER)` for a number that is not in {@link ggmlTypes}. */
   get type(): GgmlType | `unknown(${number})` {
     const { columns, position } = this.#place;

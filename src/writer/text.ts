@@ -11,7 +11,7 @@ import { checkType, type GgufInput, type GgufInputType } from "./values";
  * @param type what the value is declared as; where it is absent, text that reads as one of the above becomes that, and
  *   anything else is a string
  * @throws GgufError ERR_GGUF_METADATA_TYPE for text that does not read as a value of `type`; ERR_GGUF_METADATA_RANGE for
- *   a decimal that is too large for a float64
+ *   a decimal that is too large for a float64, and for a whole number of more than 1000 digits
  */
 export function parseMetadataValue(text: string, type?: GgufInputType): GgufInput {
   if (typeof text !== "string") throw invalidArgType("text", "of type string", text);
@@ -22,7 +22,12 @@ export function parseMetadataValue(text: string, type?: GgufInputType): GgufInpu
 }
 
 const INTEGER = /^[+-]?\d+$/;
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+// A digit can be matched in one way only: it does not take time that grows with the square of the length.
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
+/** Of numbers in JSON that is valid: what they consist of, "e" not at the start. */
+const NUMBER_CHAR = /[-+.\deE]/;
+/** A whole number has 20 digits at most, in 64 bits. Turning digits into a bigint takes time that grows with their square. */
+const MAX_DIGITS = 1000;
 const SPECIAL = new Map([
   ["nan", Number.NaN],
   ["inf", Number.POSITIVE_INFINITY],
@@ -45,7 +50,10 @@ function number(text: string): number | bigint {
 
 function integer(text: string): number | bigint {
   const value = Number(text);
-  return Number.isSafeInteger(value) ? value : BigInt(text.replace(/^\+/, ""));
+  if (Number.isSafeInteger(value)) return value;
+  if (text.length <= MAX_DIGITS) return BigInt(text.replace(/^\+/, ""));
+  const detail = `${shortened(text)} has ${text.length} digits, more than any number in a file`;
+  throw new GgufError("ERR_GGUF_METADATA_RANGE", detail);
 }
 
 function decimal(text: string): number {
@@ -84,16 +92,14 @@ function parseArray(text: string, type: GgufTypeName): GgufInput {
   ) as GgufInput;
 }
 
-const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*/gi;
-
 /**
  * JSON, with each number read by `read`, since JSON.parse alone rounds what is beyond 2^53; undefined for text that is
  * no JSON, or nested far deeper than metadata can be.
  */
 function parseJson(text: string, read: (text: string) => number | bigint): unknown {
-  const tokens = text.match(JSON_TOKEN) ?? [];
-  const numbers = tokens.filter((token) => !token.startsWith('"')).values();
   try {
+    JSON.parse(text);
+    const numbers = jsonNumbers(text);
     // Numbers are visited in the order in which they are written.
     return JSON.parse(text, (_key, value: unknown) =>
       typeof value === "number" ? read(numbers.next().value as string) : value,
@@ -101,6 +107,20 @@ function parseJson(text: string, read: (text: string) => number | bigint): unkno
   } catch (error) {
     if (error instanceof GgufError) throw error;
     return undefined;
+  }
+}
+
+/** The numbers of a text that is JSON, in order. */
+function* jsonNumbers(json: string): Generator<string, void, undefined> {
+  for (let i = 0; i < json.length; i++) {
+    const char = json[i] as string;
+    if (char === '"') {
+      for (i++; json[i] !== '"'; i++) if (json[i] === "\\") i++;
+    } else if (NUMBER_CHAR.test(char) && char !== "e") {
+      const start = i;
+      while (NUMBER_CHAR.test(json[i + 1] ?? "")) i++;
+      yield json.slice(start, i + 1);
+    }
   }
 }
 

@@ -21,9 +21,11 @@ export function globMatcher(glob: string): (name: string) => boolean {
 
 function compile(glob: readonly string[]): Step[] {
   const steps: Step[] = [];
+  /** Where the last set can end: a bracket that opens behind it is never closed, and is not looked for again. */
+  const lastClose = glob.lastIndexOf("]");
   for (let i = 0; i < glob.length; i++) {
     const char = glob[i] as string;
-    const close = char === "[" ? closingBracket(glob, i) : -1;
+    const close = char === "[" && i < lastClose ? closingBracket(glob, i) : -1;
     if (char === "*") steps.push(undefined);
     else if (char === "?") steps.push(() => true);
     else if (close >= 0) {

@@ -53,10 +53,10 @@ export function modelOptions(
 }
 
 function checkHeader(header: string): [name: string, value: string] {
-  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*(.*?)\s*$/.exec(header) ?? [];
+  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):(.*)$/.exec(header.trimEnd()) ?? [];
   // What a header holds may be a secret: it is not repeated.
   if (name === undefined || value === undefined) throw new UsageError("--header must be 'Name: value'");
-  return [name, value];
+  return [name, value.trim()];
 }
 
 export function isUrl(path: string): boolean {

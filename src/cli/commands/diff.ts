@@ -1,5 +1,6 @@
 /** `gguf-native diff`: in what two models differ. */
-import type { GgufModel, GgufModelTensor } from "../../index";
+import { sameValues, type ValuePlace } from "../../file/value-parts";
+import type { GgufMetadata, GgufModel, GgufModelTensor } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -11,10 +12,11 @@ import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
-import { metadataValueJson } from "../output/json";
+import { exactJson } from "../output/json";
 import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, float32Text, shapeText, table } from "../output/text";
+import { differentBytes, metadataJson } from "../output/value-json";
 import { type Comparison, emptyComparison, mergeComparison } from "../work/compare";
 import { valueTasks } from "../work/pieces";
 import { runTasks } from "../work/run-tasks";
@@ -38,14 +40,13 @@ type Model = GgufModel<GgufModelTensor>;
 
 type Side = "a" | "b";
 
-interface KeyDifference {
-  key: string;
-  /** The file that alone has the key; absent where both have it with different values. */
-  only?: Side;
-}
+/** A key with different values, or that one file alone has: what each calls it. */
+type KeyDifference = { readonly [S in Side]: string | undefined };
 
 interface TensorDifference {
   name: string;
+  /** The bytes of the name in hexadecimal, where it is not UTF-8. */
+  nameBytes?: string;
   /** The file that alone has the tensor, and what it has it as. */
   only?: Side;
   type?: string;
@@ -73,7 +74,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const b = await openModel(paths[1], options);
     try {
       const found = await compareModels(a, b, terminal);
-      if (values.json) terminal.printJson(json(found, a, b));
+      if (values.json) await terminal.printJsonPieces(json(found, a, b));
       else report(found, a, b, terminal);
       return found.keys.length + found.tensors.length === 0 ? 0 : 1;
     } finally {
@@ -86,35 +87,84 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, run };
 
+/** Names of keys or tensors by their bytes, one character each: names that are not UTF-8 may look alike. */
+function byBytes(names: Iterable<string>, bytesOf: (name: string) => Uint8Array): Map<string, string> {
+  return new Map(Array.from(names, (name) => [Buffer.from(bytesOf(name)).toString("latin1"), name]));
+}
+
+function keysOf({ metadata }: Model): Map<string, string> {
+  const keys = Array.from(metadata.keys()).filter((key) => !LAYOUT_KEYS.has(key));
+  return byBytes(keys, (key) => metadata.keyBytes(key) as Uint8Array);
+}
+
+/** A tensor, and the one of the same name in the other model. */
+type Pair = [a: GgufModelTensor | undefined, b: GgufModelTensor | undefined];
+
+/** The tensors of both models: those of A in file order, then what only B has. */
+function tensorPairs(a: Model, b: Model): Pair[] {
+  const [inA, inB] = [a, b].map((model) =>
+    byBytes(model.tensors.keys(), (name) => model.tensor(name).nameBytes()),
+  ) as [Map<string, string>, Map<string, string>];
+  const tensorOf = (model: Model, name: string | undefined): GgufModelTensor | undefined =>
+    name === undefined ? undefined : model.tensor(name);
+  const pairs = Array.from(inA, ([id, name]): Pair => [a.tensor(name), tensorOf(b, inB.get(id))]);
+  const onlyB = Array.from(inB).filter(([id]) => !inA.has(id));
+  return [...pairs, ...onlyB.map(([, name]): Pair => [undefined, b.tensor(name)])];
+}
+
 async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal): Promise<Differences> {
-  const { tensors, comparable, notCompared } = compareInfos(a.file, b.file);
-  const errors = await compareValues(a, b, comparable, terminal);
-  for (const { name, type, shape } of comparable) {
-    const found = errors.get(name) as Comparison;
-    const types: [string, string] = [type, b.file.tensor(name).type];
-    if (!found.identical || types[0] !== types[1]) {
-      tensors.push({ name, types, shapes: [shape, shape], errors: found });
+  const pairs = tensorPairs(a.file, b.file);
+  const errors = await compareValues(a, b, pairs.filter(isComparable), terminal);
+  const tensors: TensorDifference[] = [];
+  const notCompared: string[] = [];
+  for (const pair of pairs) {
+    const [one, other] = pair;
+    const either = (one ?? other) as GgufModelTensor;
+    const { name, type, shape } = either;
+    const label = { name, ...differentBytes("nameBytes", name, either.nameBytes()) };
+    if (one === undefined || other === undefined) {
+      tensors.push({ ...label, only: other === undefined ? "a" : "b", type, shape });
+      continue;
     }
+    const types: [string, string] = [type, other.type];
+    const found = errors.get(name);
+    if (found !== undefined) {
+      if (found.identical && types[0] === types[1]) continue;
+      tensors.push({ ...label, types, shapes: [shape, shape], errors: found });
+    } else if (!sameShape(one, other)) tensors.push({ ...label, types, shapes: [shape, other.shape] });
+    else if (types[0] !== types[1]) tensors.push({ ...label, types, shapes: [shape, shape] });
+    else notCompared.push(name);
   }
-  const names = new Set([...a.file.tensors.keys(), ...b.file.tensors.keys()]);
-  const places = new Map(Array.from(names, (name, i) => [name, i]));
-  tensors.sort((x, y) => (places.get(x.name) as number) - (places.get(y.name) as number));
   return { keys: compareMetadata(a.file, b.file), tensors, notCompared };
 }
 
-/** Compares the values of `comparable`, tensors of A; the results by name. */
+function sameShape(a: GgufModelTensor, b: GgufModelTensor): boolean {
+  return String(a.shape) === String(b.shape);
+}
+
+/** Whether values can be compared one by one. */
+function isComparable(pair: Pair): pair is [GgufModelTensor, GgufModelTensor] {
+  const [a, b] = pair;
+  return a !== undefined && b !== undefined && sameShape(a, b) && canDequantize(a) && canDequantize(b);
+}
+
+/** Compares the values of tensors; the results by the name in A. */
 async function compareValues(
   a: OpenedModel,
   b: OpenedModel,
-  comparable: readonly GgufModelTensor[],
+  pairs: readonly [GgufModelTensor, GgufModelTensor][],
   terminal: Terminal,
 ): Promise<Map<string, Comparison>> {
-  const sameType = comparable.filter(({ name, type }) => b.file.tensor(name).type === type);
   const isSameOrder = a.file.byteOrder === b.file.byteOrder;
-  const sameEncoding = new Set(isSameOrder ? sameType.map(({ name }) => name) : []);
-  const tasks = valueTasks(comparable);
+  const sameType = pairs.filter(([one, other]) => one.type === other.type);
+  const sameEncoding = new Set(isSameOrder ? sameType.map(([{ name }]) => name) : []);
+  const names = new Map(pairs.map(([one, other]) => [one.name, [one.name, other.name]]));
+  const tasks = valueTasks(
+    pairs.map(([tensor]) => tensor),
+    (name) => names.get(name) as string[],
+  );
   const results = await runTasks(terminal, "compare", { sameEncoding }, [a, b], tasks);
-  const errors = new Map(comparable.map(({ name }) => [name, emptyComparison()]));
+  const errors = new Map(pairs.map(([{ name }]) => [name, emptyComparison()]));
   tasks.forEach(({ name }, i) => {
     mergeComparison(errors.get(name) as Comparison, results[i] as Comparison);
   });
@@ -122,54 +172,40 @@ async function compareValues(
 }
 
 function compareMetadata(a: Model, b: Model): KeyDifference[] {
-  const keys: KeyDifference[] = [];
-  for (const key of a.metadata.keys()) {
-    if (LAYOUT_KEYS.has(key)) continue;
-    if (!b.metadata.has(key)) keys.push({ key, only: "a" });
-    else if (metadataValueJson(a.metadata, key) !== metadataValueJson(b.metadata, key)) keys.push({ key });
-  }
-  for (const key of b.metadata.keys()) {
-    if (!LAYOUT_KEYS.has(key) && !a.metadata.has(key)) keys.push({ key, only: "b" });
-  }
-  return keys;
+  const [inA, inB] = [keysOf(a), keysOf(b)];
+  const shared = Array.from(inA, ([id, key]) => ({ a: key, b: inB.get(id) }));
+  const onlyB = Array.from(inB).filter(([id]) => !inA.has(id));
+  const place = (metadata: GgufMetadata, key: string): ValuePlace => metadata.place(key) as ValuePlace;
+  return [
+    ...shared.filter(
+      (key) => key.b === undefined || !sameValues(place(a.metadata, key.a), place(b.metadata, key.b)),
+    ),
+    ...onlyB.map(([, key]) => ({ a: undefined, b: key })),
+  ];
 }
 
-/** What differs apart from values, and the tensors of A whose values must be compared. */
-function compareInfos(
-  a: Model,
-  b: Model,
-): { tensors: TensorDifference[]; comparable: GgufModelTensor[]; notCompared: string[] } {
-  const tensors: TensorDifference[] = [];
-  const comparable: GgufModelTensor[] = [];
-  const notCompared: string[] = [];
-  for (const tensor of a.tensors.values()) {
-    const { name, type, shape } = tensor;
-    const other = b.tensors.get(name);
-    if (other === undefined) tensors.push({ name, only: "a", type, shape });
-    else if (String(shape) !== String(other.shape)) {
-      tensors.push({ name, types: [type, other.type], shapes: [shape, other.shape] });
-    } else if (canDequantize(tensor) && canDequantize(other)) comparable.push(tensor);
-    else if (type !== other.type) tensors.push({ name, types: [type, other.type], shapes: [shape, shape] });
-    else notCompared.push(name);
+/** Everything as JSON, in pieces; of metadata the values in both files. */
+function* json(
+  { keys, tensors, notCompared }: Differences,
+  a: OpenedModel,
+  b: OpenedModel,
+): Generator<string, void, undefined> {
+  const same = keys.length + tensors.length === 0;
+  yield `${exactJson({ a: a.path, b: b.path, same }, 2).slice(0, -2)},\n  "metadata": [`;
+  for (const [i, key] of keys.entries()) {
+    yield `${i === 0 ? "" : ","}\n    { "key": ${JSON.stringify(key.a ?? key.b)}`;
+    if (key.a !== undefined) yield* sideJson("a", a, key.a);
+    if (key.b !== undefined) yield* sideJson("b", b, key.b);
+    yield " }";
   }
-  for (const { name, type, shape } of b.tensors.values()) {
-    if (!a.tensors.has(name)) tensors.push({ name, only: "b", type, shape });
-  }
-  return { tensors, comparable, notCompared };
+  const shown = tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) }));
+  const rest = exactJson({ tensors: shown, notCompared }, 2);
+  yield `${keys.length > 0 ? "\n  " : ""}],${rest.slice(1)}\n`;
 }
 
-/** Everything as JSON; for metadata the values in both files. */
-function json({ keys, tensors, notCompared }: Differences, a: OpenedModel, b: OpenedModel): unknown {
-  const value = ({ file }: OpenedModel, key: string): unknown =>
-    file.metadata.has(key) ? JSON.parse(metadataValueJson(file.metadata, key)) : undefined;
-  return {
-    a: a.path,
-    b: b.path,
-    same: keys.length + tensors.length === 0,
-    metadata: keys.map(({ key }) => ({ key, a: value(a, key), b: value(b, key) })),
-    tensors: tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) })),
-    notCompared,
-  };
+function* sideJson(side: Side, { file }: OpenedModel, key: string): Generator<string, void, undefined> {
+  yield `, "${side}": `;
+  yield* metadataJson(file.metadata, key);
 }
 
 interface ErrorNumbers {
@@ -238,13 +274,12 @@ function mark(only: Side | undefined): string {
 
 /** A row for a key that one file has, two for one that both have. */
 function keyRows(keys: readonly KeyDifference[], a: Model, b: Model): string[][] {
-  return keys.flatMap(({ key, only }) => {
-    const row = (side: Side): string[] => {
-      const [type, value] = metadataText((side === "a" ? a : b).metadata, key);
-      return [mark(side), escapeText(key), `${type}  ${value}`];
-    };
-    return only === undefined ? [row("a"), row("b")] : [row(only)];
-  });
+  const row = (side: Side, { metadata }: Model, key: string | undefined): string[][] => {
+    if (key === undefined) return [];
+    const [type, value] = metadataText(metadata, key);
+    return [[mark(side), escapeText(key), `${type}  ${value}`]];
+  };
+  return keys.flatMap((key) => [...row("a", a, key.a), ...row("b", b, key.b)]);
 }
 
 function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDifference): string[] {

@@ -1,5 +1,6 @@
 /** `gguf-native hash`: digests of a model that do not depend on how its file is laid out. */
 import { createHash } from "node:crypto";
+import { canonicalBytes, type ValuePlace } from "../../file/value-parts";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -11,9 +12,9 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
-import { metadataValueJson } from "../output/json";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText } from "../output/text";
+import { differentBytes } from "../output/value-json";
 import { runTasks } from "../work/run-tasks";
 
 const HELP = `Usage: gguf-native hash FILE|URL... [--whole] [options]
@@ -39,7 +40,7 @@ interface Digests {
   sha256: string;
   metadata: string;
   /** `sha256` is null where the data could not be hashed. */
-  tensors: { name: string; sha256: string | null }[];
+  tensors: { name: string; nameBytes?: string; sha256: string | null }[];
   /** The names of those tensors: the size of their type is not known. */
   notHashed: string[];
 }
@@ -86,14 +87,18 @@ async function digestsOf(path: string, options: OpenModelOptions, terminal: Term
       return { tensor, sha256: digests.get(tensor.name) ?? null };
     });
     const keys = metadataLines(file);
-    const infos = tensors.map(({ tensor: { name, type, shape }, sha256 }) =>
-      JSON.stringify(["tensor", name, type, shape, sha256]),
-    );
+    const infos = tensors.map(({ tensor, sha256 }) => {
+      const { type, shape } = tensor;
+      return `tensor ${hex(tensor.nameBytes())} ${type} [${shape}] ${sha256 ?? "-"}`;
+    });
     return {
       path: model.path,
       sha256: digestOfLines([...keys, ...infos.sort()]),
       metadata: digestOfLines(keys),
-      tensors: tensors.map(({ tensor: { name }, sha256 }) => ({ name, sha256 })),
+      tensors: tensors.map(({ tensor, sha256 }) => {
+        const { name } = tensor;
+        return { name, ...differentBytes("nameBytes", name, tensor.nameBytes()), sha256 };
+      }),
       notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
     };
   } finally {
@@ -105,7 +110,9 @@ async function digestsOf(path: string, options: OpenModelOptions, terminal: Term
 async function tensorDigests(model: OpenedModel, terminal: Terminal): Promise<Map<string, string>> {
   const tasks = Array.from(model.file.tensors.values())
     .filter(({ byteLength }) => !Number.isNaN(byteLength))
-    .map(({ name, elementCount, byteLength }) => ({ name, start: 0, end: elementCount, cost: byteLength }))
+    .map(({ name, elementCount, byteLength }) => {
+      return { name, names: [name], start: 0, end: elementCount, cost: byteLength };
+    })
     // The largest first, so that no thread is left with a large one when the others are done.
     .sort((a, b) => b.cost - a.cost);
   const digests = await runTasks(terminal, "digest", undefined, [model], tasks);
@@ -116,12 +123,23 @@ async function tensorDigests(model: OpenedModel, terminal: Terminal): Promise<Ma
 function metadataLines({ metadata }: OpenedModel["file"]): string[] {
   return Array.from(metadata.keys())
     .filter((key) => !LAYOUT_KEYS.has(key))
-    .map((key) => `["metadata",${JSON.stringify(key)},${metadataValueJson(metadata, key)}]`)
+    .map((key) => {
+      const name = hex(metadata.keyBytes(key) as Uint8Array);
+      return `metadata ${name} ${sha256(canonicalBytes(metadata.place(key) as ValuePlace))}`;
+    })
     .sort();
 }
 
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex");
+}
+
 function digestOfLines(lines: readonly string[]): string {
+  return sha256(lines.map((line) => `${line}\n`));
+}
+
+function sha256(pieces: Iterable<string | Uint8Array>): string {
   const hash = createHash("sha256");
-  for (const line of lines) hash.update(`${line}\n`);
+  for (const piece of pieces) hash.update(piece);
   return hash.digest("hex");
 }

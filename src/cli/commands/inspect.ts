@@ -3,7 +3,7 @@ import { globMatcher } from "../arguments/glob";
 import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
-import { writeInspectJson } from "../output/inspect-json";
+import { inspectJson } from "../output/inspect-json";
 import { inspectLines } from "../output/inspect-text";
 import type { Terminal } from "../output/terminal";
 
@@ -50,7 +50,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const tensors = Array.from(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
     const view = { path: model.path, file, sections, tensors, keys };
-    if (values.json) writeInspectJson(view, (json) => terminal.printJsonText(json));
+    if (values.json) await terminal.printJsonPieces(inspectJson(view));
     else terminal.print(inspectLines(view, terminal));
   } finally {
     file.close();

@@ -1,50 +1,58 @@
 /** `gguf-native inspect --json`: everything the header holds. json.ts says how values are written. */
+import type { GgufMetadata, GgufModelTensor } from "../../index";
 import { type InspectView, typeTotals } from "./inspect-view";
-import { metadataValueJson } from "./json";
+import { differentBytes, metadataJson } from "./value-json";
 
-/** Writes one line per key and per tensor, so that memory stays bounded by the largest value. */
-export function writeInspectJson(view: InspectView, write: (text: string) => void): void {
-  const { path, file, sections } = view;
-  write("{");
+/** One line per key and per tensor, long values in pieces, so that memory stays bounded. */
+export function* inspectJson(view: InspectView): Generator<string, void, undefined> {
+  yield "{";
   let separator = "\n";
-  const member = (key: string, json: string): void => {
-    write(`${separator}  ${JSON.stringify(key)}: ${json}`);
+  for (const [name, json] of members(view)) {
+    yield `${separator}  ${JSON.stringify(name)}: `;
+    yield* json;
     separator = ",\n";
-  };
-  if (sections.summary) {
-    const { paths, version, byteOrder, byteLength, alignment, tensors } = file;
-    for (const [key, value] of Object.entries({ path, paths, version, byteOrder, byteLength, alignment })) {
-      member(key, JSON.stringify(value));
-    }
-    member("tensorCount", String(tensors.size));
-    let parameterCount = 0;
-    for (const tensor of tensors.values()) parameterCount += tensor.elementCount;
-    member("parameterCount", String(parameterCount));
-    member("types", JSON.stringify(Object.fromEntries(typeTotals(tensors.values()))));
   }
-  if (sections.metadata) {
-    member("metadata", "{");
-    const json = (key: string): string => `${JSON.stringify(key)}: ${metadataValueJson(file.metadata, key)}`;
-    writeItems(view.keys, write, json);
-    write("}");
-  }
-  if (sections.tensors) {
-    member("tensors", "[");
-    // Of a split model, which file an offset counts in.
-    const split = file.paths.length > 1;
-    writeItems(view.tensors, write, (tensor) =>
-      JSON.stringify(split ? { ...tensor.toJSON(), path: tensor.path } : tensor),
-    );
-    write("]");
-  }
-  write("\n}\n");
+  yield "\n}\n";
 }
 
-function writeItems<T>(items: Iterable<T>, write: (text: string) => void, json: (item: T) => string): void {
-  let separator = "\n";
-  for (const item of items) {
-    write(`${separator}    ${json(item)}`);
-    separator = ",\n";
+type Member = [name: string, json: Iterable<string>];
+
+function* members({ path, file, sections, keys, tensors }: InspectView): Generator<Member, void, undefined> {
+  if (sections.summary) {
+    const { paths, version, byteOrder, byteLength, alignment, tensors: all } = file;
+    let parameterCount = 0;
+    for (const tensor of all.values()) parameterCount += tensor.elementCount;
+    const types = Object.fromEntries(typeTotals(all.values()));
+    const facts = { path, paths, version, byteOrder, byteLength, alignment };
+    const summary = { ...facts, tensorCount: all.size, parameterCount, types };
+    for (const [name, value] of Object.entries(summary)) yield [name, [JSON.stringify(value)]];
   }
-  if (separator === ",\n") write("\n  ");
+  if (sections.metadata) yield ["metadata", list("{}", keys, (key) => keyJson(file.metadata, key))];
+  // Of a split model, which file an offset counts in.
+  const split = file.paths.length > 1;
+  if (sections.tensors) yield ["tensors", list("[]", tensors, (tensor) => [tensorJson(tensor, split)])];
+}
+
+function* keyJson(metadata: GgufMetadata, key: string): Generator<string, void, undefined> {
+  yield `${JSON.stringify(key)}: `;
+  yield* metadataJson(metadata, key);
+}
+
+function tensorJson(tensor: GgufModelTensor, withPath: boolean): string {
+  const name = differentBytes("nameBytes", tensor.name, tensor.nameBytes());
+  return JSON.stringify({ ...tensor.toJSON(), ...name, ...(withPath ? { path: tensor.path } : {}) });
+}
+
+function* list<T>(
+  brackets: "{}" | "[]",
+  items: readonly T[],
+  json: (item: T) => Iterable<string>,
+): Generator<string, void, undefined> {
+  yield brackets[0] as string;
+  for (const [i, item] of items.entries()) {
+    yield `${i === 0 ? "" : ","}\n    `;
+    yield* json(item);
+  }
+  if (items.length > 0) yield "\n  ";
+  yield brackets[1] as string;
 }

@@ -1,7 +1,7 @@
 /** What `gguf-native inspect` shows to people. */
 import { basename } from "node:path";
 import { type InspectView, typeTotals } from "./inspect-view";
-import { metadataText } from "./metadata-text";
+import { metadataText, stringText } from "./metadata-text";
 import type { Terminal } from "./terminal";
 import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText, table } from "./text";
 
@@ -17,13 +17,11 @@ export function inspectLines(view: InspectView, terminal: Terminal): string[] {
 
 function summary({ file, path }: InspectView, terminal: Terminal): string[] {
   const { metadata, tensors } = file;
-  const text = (key: string): string | undefined =>
-    metadata.typeOf(key)?.type === "string" ? metadata.string(key) : undefined;
-  const architecture = text("general.architecture");
   const rows: [string, string][] = [];
-  if (architecture !== undefined) rows.push(["architecture", escapeText(architecture)]);
-  const name = text("general.name");
-  if (name !== undefined) rows.push(["name", escapeText(name)]);
+  const architecture = stringText(metadata, "general.architecture");
+  if (architecture !== undefined) rows.push(["architecture", architecture]);
+  const name = stringText(metadata, "general.name");
+  if (name !== undefined) rows.push(["name", name]);
   const endianness = file.byteOrder === "big" ? ", big-endian" : "";
   const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
   rows.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
@@ -31,7 +29,9 @@ function summary({ file, path }: InspectView, terminal: Terminal): string[] {
   let parameters = 0;
   for (const tensor of tensors.values()) parameters += tensor.elementCount;
   rows.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
-  const context = metadata.get(`${architecture}.context_length`);
+  const contextKey = `${architecture}.context_length`;
+  // An array is not decoded only to find that it is no number.
+  const context = metadata.typeOf(contextKey)?.type === "array" ? undefined : metadata.get(contextKey);
   if (typeof context === "number" || typeof context === "bigint") {
     rows.push(["context length", grouped(Number(context))]);
   }

@@ -6,6 +6,8 @@ import { escapeJson, escapeText } from "./text";
 /** A stream that a command writes text to. */
 export interface TextStream {
   write(text: string): unknown;
+  /** Resolves once what was written has gone on its way; absent, or undefined, where there is nothing to wait for. */
+  drained?(): Promise<void> | undefined;
   /** Whether it is a terminal. */
   readonly isTTY?: boolean | undefined;
   /** The width of that terminal. */
@@ -22,6 +24,9 @@ export interface Streams {
 
 /** The least that tables are made for. */
 const LEAST_COLUMNS = 40;
+
+/** Characters of JSON that are written at a time, at least. */
+const LEAST_WRITE = 1 << 16;
 
 /** Emphasis: the codes that turn it on and off. */
 const BOLD = [1, 22] as const;
@@ -71,14 +76,22 @@ export class Terminal {
     this.#streams.stdout.write(text);
   }
 
-  /** Prints a value as JSON that loses nothing. */
+  /** Prints a value as JSON that loses nothing. What could move a terminal is escaped. */
   printJson(value: unknown): void {
-    this.printJsonText(`${exactJson(value, 2)}\n`);
+    this.printText(escapeJson(`${exactJson(value, 2)}\n`));
   }
 
-  /** Prints JSON, or a piece of it. What could move a terminal is escaped. */
-  printJsonText(json: string): void {
-    this.printText(escapeJson(json));
+  /** Prints JSON that comes in pieces, no faster than its reader takes it. What could move a terminal is escaped. */
+  async printJsonPieces(pieces: Iterable<string>): Promise<void> {
+    let text = "";
+    for (const piece of pieces) {
+      text += piece;
+      if (text.length < LEAST_WRITE) continue;
+      this.printText(escapeJson(text));
+      text = "";
+      await this.#streams.stdout.drained?.();
+    }
+    this.printText(escapeJson(text));
   }
 
   /** Says on standard error what is wrong, in one line. */

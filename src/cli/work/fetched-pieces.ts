@@ -13,17 +13,18 @@ export function fetchedPieces(
   models: readonly GgufModel<GgufModelTensor>[],
 ): (task: Task, signal: AbortSignal, onPiece: (elements: number) => void) => AsyncIterable<Piece> {
   const spare: Float32Array[] = [];
-  return async function* ({ name, start, end }, signal, onPiece) {
+  return async function* ({ names, start, end }, signal, onPiece) {
+    const tensors = models.map((model, i) => model.tensor(names[i] as string));
     for (const range of ranges(start, end, PIECE_ELEMENTS)) {
       const elements = range.end - range.start;
-      const stored = await Promise.all(models.map((model) => model.tensor(name).read({ ...range, signal })));
+      const stored = await Promise.all(tensors.map((tensor) => tensor.read({ ...range, signal })));
       yield {
         elements,
         bytes: () => stored,
         async values(visit) {
           const buffers = models.map(() => spare.pop() ?? allocate(PIECE_ELEMENTS));
           const decoded = models.map((model, i) => {
-            const { type } = model.tensor(name);
+            const { type } = tensors[i] as GgufModelTensor;
             const out = (buffers[i] as Float32Array).subarray(0, elements);
             return decode(type as GgmlType, stored[i] as Uint8Array, model.byteOrder === "big", out);
           });

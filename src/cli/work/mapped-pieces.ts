@@ -8,8 +8,8 @@ const CACHED_ELEMENTS = 2 ** 18;
 /** A function that takes tasks on `files` to pieces. */
 export function mappedPieces(files: readonly GgufFile[]): (task: Task) => Iterable<Piece> {
   const buffers = files.map(() => new Float32Array(CACHED_ELEMENTS));
-  return function* ({ name, start, end }) {
-    const tensors = files.map((file) => file.tensor(name));
+  return function* ({ names, start, end }) {
+    const tensors = files.map((file, i) => file.tensor(names[i] as string));
     for (const range of ranges(start, end, PIECE_ELEMENTS)) {
       yield {
         elements: range.end - range.start,

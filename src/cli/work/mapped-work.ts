@@ -15,23 +15,20 @@ export interface ThreadSetup {
 /** What a thread answers to a task. */
 export type Answer = { result: unknown } | { error: { message: string; code: string | undefined } };
 
-/** Opens the models and prepares the work on them; `close` closes them. */
-export function mappedWork({ kind, setup, models }: ThreadSetup): {
-  work: (task: Task) => Promise<unknown>;
-  close: () => void;
-} {
-  const files: GgufFile[] = [];
-  const close = (): void => {
-    for (const file of files) file.close();
-  };
-  try {
-    // The command has checked what must be there; what is cut off may be of other tensors.
-    for (const { path, splits } of models) files.push(openSync(path, { splits, partial: true }));
-  } catch (error) {
-    close();
-    throw error;
-  }
+/** Prepares the work on models that are open; call it with a task. */
+export function workOn(
+  files: readonly GgufFile[],
+  kind: WorkKind,
+  setup: unknown,
+): (task: Task) => Promise<unknown> {
   const work = prepareWork(kind, setup);
   const pieces = mappedPieces(files);
-  return { work: (task) => work(pieces(task), task), close };
+  return (task) => work(pieces(task), task);
+}
+
+/** Opens the models and prepares the work on them. */
+export function mappedWork({ kind, setup, models }: ThreadSetup): (task: Task) => Promise<unknown> {
+  // The command has checked what must be there; what is cut off may be of other tensors.
+  const files = models.map(({ path, splits }) => openSync(path, { splits, partial: true }));
+  return workOn(files, kind, setup);
 }

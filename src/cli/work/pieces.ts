@@ -2,7 +2,10 @@
 
 /** What one task is about: a part of a tensor that each of the models has, whole blocks. */
 export interface Task {
+  /** The tensor's name in the first of the models. */
   readonly name: string;
+  /** Its name in each of them. Names that are not UTF-8 are made unique in each, and so may differ. */
+  readonly names: readonly string[];
   readonly start: number;
   readonly end: number;
   /** How much work it is, in bytes. */
@@ -41,11 +44,16 @@ export function* ranges(start: number, end: number, step: number): Generator<Ele
 /**
  * Tasks of a piece each for work on values: enough to make the way to a thread and back cheap, little enough to share
  * work out evenly. They do not depend on where the model is, and so neither do results that are sums.
+ * @param namesOf the name of a tensor in each of the models, if there are several
  */
-export function valueTasks(tensors: Iterable<{ name: string; elementCount: number }>): Task[] {
+export function valueTasks(
+  tensors: Iterable<{ name: string; elementCount: number }>,
+  namesOf = (name: string): readonly string[] => [name],
+): Task[] {
   return Array.from(tensors).flatMap(({ name, elementCount }) =>
     Array.from(ranges(0, elementCount, PIECE_ELEMENTS), ({ start, end }) => {
-      return { name, start, end, cost: (end - start) * Float32Array.BYTES_PER_ELEMENT };
+      const cost = (end - start) * Float32Array.BYTES_PER_ELEMENT;
+      return { name, names: namesOf(name), start, end, cost };
     }),
   );
 }

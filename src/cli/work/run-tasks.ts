@@ -4,14 +4,14 @@
  * several pieces are fetched at a time, and looked at in this thread, which is faster than most networks.
  */
 import { Worker } from "node:worker_threads";
-import { cpu } from "../../index";
+import { cpu, type GgufFile } from "../../index";
 import { forEachConcurrently } from "../../source/concurrent";
 import type { OpenedModel } from "../arguments/open-model";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { fetchedPieces } from "./fetched-pieces";
 import { prepareWork, type WorkKind, type WorkResult, type WorkSetup } from "./kinds";
-import { type Answer, mappedWork, type ThreadSetup } from "./mapped-work";
+import { type Answer, type ThreadSetup, workOn } from "./mapped-work";
 import type { Task, Work } from "./pieces";
 
 /** Less work than so many bytes is done in this thread: starting others would take longer. */
@@ -39,7 +39,7 @@ export async function runTasks<K extends WorkKind>(
     const results =
       local.length < models.length
         ? await runFetched(prepareWork(kind, setup), models, tasks, progress)
-        : await runMapped({ kind, setup, models: local }, tasks, total, progress);
+        : await runMapped({ kind, setup, models: local }, models, tasks, total, progress);
     return results as WorkResult<K>[];
   });
 }
@@ -62,6 +62,7 @@ async function runFetched(
 
 async function runMapped(
   thread: ThreadSetup,
+  models: readonly OpenedModel[],
   tasks: readonly Task[],
   total: number,
   progress: Progress,
@@ -69,14 +70,11 @@ async function runMapped(
   const threads = total < WORTH_THREADS ? 1 : Math.min(cpu().threads, tasks.length);
   if (threads > 1) return runOnThreads(thread, threads, tasks, progress);
   const results: unknown[] = [];
-  const { work, close } = mappedWork(thread);
-  try {
-    for (const task of tasks) {
-      results.push(await work(task));
-      progress.advance(task.cost);
-    }
-  } finally {
-    close();
+  const files = models.map(({ file }) => file as GgufFile);
+  const work = workOn(files, thread.kind, thread.setup);
+  for (const task of tasks) {
+    results.push(await work(task));
+    progress.advance(task.cost);
   }
   return results;
 }

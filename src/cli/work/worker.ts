@@ -4,7 +4,7 @@ import { type Answer, mappedWork, type ThreadSetup } from "./mapped-work";
 import type { Task } from "./pieces";
 
 const port = parentPort as MessagePort;
-const { work } = mappedWork(workerData as ThreadSetup);
+const work = mappedWork(workerData as ThreadSetup);
 
 async function answer(task: Task): Promise<Answer> {
   try {
