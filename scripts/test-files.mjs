@@ -16,7 +16,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "start commands, which are TypeScript over calls that other files test",
-    names: ["cli", "cli-", "examples"],
+    names: ["cli", "cli-", "examples", "writing-"],
   },
   {
     reason: "test the package and how it is linked",

@@ -41,6 +41,25 @@ describe("an existing key", () => {
       assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
     });
   });
+  test("more than a page is changed in place only with --in-place", async () => {
+    await changing(async () => {
+      const { ino } = statSync(at("model.gguf"));
+      const text = "y".repeat(5000);
+      assert.match(await output("set", "model.gguf", "test.text", "x".repeat(5000)), /changed copy\n$/);
+      assert.notEqual(statSync(at("model.gguf")).ino, ino);
+      const copy = statSync(at("model.gguf")).ino;
+      assert.match(await output("set", "model.gguf", "test.text", text, "--in-place"), /changed in place\n$/);
+      assert.equal(statSync(at("model.gguf")).ino, copy);
+      assert.deepEqual(found("test.text"), [{ type: "string" }, text]);
+      assert.match(await output("recover", "model.gguf"), /^model\.gguf: no change was interrupted\n$/);
+    });
+    await expectFailure(
+      ["set", "model.gguf", "a", "1", "--in-place", "-o", "b"],
+      2,
+      /either --in-place or --output/,
+    );
+    await expectFailure(["recover"], 2, /missing FILE/);
+  });
   test("a longer value: a changed copy takes the place of the file", async () => {
     await changing(async () => {
       const { ino } = statSync(at("model.gguf"));

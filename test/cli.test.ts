@@ -23,7 +23,7 @@ import { arr, str, u32 } from "./support/gguf-writer";
 import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
-const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge".split(" ");
+const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge recover".split(" ");
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 

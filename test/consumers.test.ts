@@ -32,6 +32,7 @@ const NAMES = [
     "parse",
     "parseFileName",
     "parseMetadataValue",
+    "recover",
   ],
   ...["setMetadata", "splitModel", "trim"],
 ];

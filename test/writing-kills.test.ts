@@ -3,7 +3,7 @@
  * leaves a model that is wholly one or the other. GGUF_NATIVE_KILLS is the number of kills at random moments.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -187,6 +187,41 @@ test(`${FIRST_CHANGES} kills at the first changed byte or name`, { skip }, async
     assert.equal(await run(scene, folder, { at: "first change", during: true }), undefined);
     await check(scene, folder);
   }
+});
+
+test("the command line says that a change was interrupted, and recovers it", { skip }, async () => {
+  const { bin } = await import("./support/cli.js");
+  const command = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { encoding: "utf8" });
+    return { status, text: stdout + stderr };
+  };
+  for (const [work, outcome] of [
+    ["split", /was finished/],
+    ["set in place", /was taken back|was finished/],
+  ] as const) {
+    const scene = await sceneOf(work);
+    const folder = prepared(scene);
+    assert.equal(await run(scene, folder, { at: "first change", during: true }), undefined);
+    const path = join(folder, scene.path);
+    if (work === "split") {
+      // What a kill between two renames leaves.
+      const { status, text } = command("inspect", path);
+      assert.equal(status, 1);
+      assert.match(text, /run 'gguf-native recover/);
+    }
+    const { status, text } = command("recover", work === "split" ? folder : path);
+    assert.equal(status, 0, text);
+    assert.match(text, outcome);
+    assert.equal(command("verify", path).status, 0);
+  }
+  const scene = await sceneOf("set in place");
+  const folder = prepared(scene);
+  assert.equal(await run(scene, folder, { at: "first change", during: true }), undefined);
+  const path = join(folder, scene.path);
+  assert.equal(command("set", path, "test.block_count", "3").status, 0);
+  const file = openSync(path);
+  assert.equal(file.metadata.get("test.block_count"), 3);
+  file.close();
 });
 
 test("what a kill left is settled by the next change of the same model", { skip }, async () => {

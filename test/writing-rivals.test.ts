@@ -257,6 +257,73 @@ describe("hostile folders", { skip: skipWindows }, () => {
   });
 });
 
+describe("what the system can and cannot do", () => {
+  test("data is shared where the file system can, and only the header is written", {
+    skip: process.platform !== "linux" && "only Linux shares by descriptor",
+  }, async () => {
+    const fs = require("node:fs/promises") as {
+      copyFile: (from: string, to: string, mode?: number) => Promise<void>;
+    };
+    const { copyFile } = fs;
+    const calls: [string, string, number | undefined][] = [];
+    // As a file system that can share: this one may not.
+    fs.copyFile = async (...args) => {
+      calls.push(args as never);
+      await copyFile(args[0], args[1]);
+    };
+    try {
+      for (const [text, mode] of [
+        ["y".repeat(LONG.length), 0o644],
+        ["short", 0o644],
+        ["y".repeat(LONG.length), 0o4755],
+      ] as const) {
+        const [path, expected] = [await written(), await written()];
+        chmodSync(path, mode);
+        calls.length = 0;
+        await setMetadata(expected, { "general.description": text }, { inPlace: true });
+        assert.deepEqual(await setMetadata(path, { "general.description": text }), { inPlace: false });
+        const shares = text !== "short" && mode === 0o644;
+        assert.equal(calls.length, shares ? 1 : 0);
+        if (shares) assert.deepEqual(readFileSync(path), readFileSync(expected));
+        assert.equal(valuesOf(path).get("general.description"), text);
+        assert.equal(statSync(path).mode & 0o7777, mode);
+      }
+    } finally {
+      fs.copyFile = copyFile;
+    }
+  });
+
+  test("a file in a folder that cannot be written to is changed in one page, and no further", {
+    skip: needsRoot,
+  }, async () => {
+    const dir = folder();
+    chmodSync(root, 0o755);
+    chmodSync(dir, 0o755);
+    const path = await written(dir);
+    chownSync(path, 54321, 54321);
+    const script = `
+      const { setMetadata } = require("gguf-native");
+      process.setgroups([]); process.setgid(54321); process.setuid(54321);
+      (async () => {
+        const path = process.argv[1];
+        console.log(await setMetadata(path, { "general.architecture": "tess" }));
+        const change = { "general.description": "y".repeat(10000) };
+        for (const inPlace of [true, undefined]) {
+          await setMetadata(path, change, { inPlace }).catch((error) => console.log(error.code));
+        }
+      })();`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", script, path], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    });
+    assert.equal(stdout, "{ inPlace: true }\nERR_GGUF_WRITE\nERR_GGUF_WRITE\n", stderr);
+    assert.deepEqual(
+      [valuesOf(path).get("general.architecture"), valuesOf(path).get("general.description")],
+      ["tess", LONG],
+    );
+  });
+});
+
 describe("sources that change while they are written", () => {
   const cases: [name: string, take: (buffer: ArrayBuffer) => void][] = [
     ["detached", (buffer) => structuredClone(buffer, { transfer: [buffer] })],
@@ -351,13 +418,6 @@ describe("journals", () => {
     const path = await written();
     const journalName = async () => {
       let name = "";
-      await setMetadata(
-        path,
-        { "general.description": "seen" },
-        {
-          onProgress: () => undefined,
-        },
-      );
       const fs = require("node:fs/promises") as { link: (from: string, to: string) => Promise<void> };
       const { link } = fs;
       fs.link = async (from, to) => {
@@ -447,7 +507,7 @@ test("memory does not grow with the number of outputs", { skip: skipWindows }, (
     const { GgufWriter, splitModel, mergeModel } = require("gguf-native");
     (async () => {
       const writer = new GgufWriter();
-      for (let i = 0; i < 2000; i++) writer.addTensor("t" + i, "F32", [8], new Float32Array(8));
+      for (let i = 0; i < 1000; i++) writer.addTensor("t" + i, "F32", [8], new Float32Array(8));
       await writer.write("m.gguf");
       const paths = await splitModel("m.gguf", "out/m", { maxTensors: 1 });
       console.log(paths.length, process.resourceUsage().maxRSS >> 10);
@@ -459,6 +519,6 @@ test("memory does not grow with the number of outputs", { skip: skipWindows }, (
     { cwd: dir, encoding: "utf8", env },
   );
   const [count, megabytes] = stdout.split(" ").map(Number) as [number, number];
-  assert.equal(count, 2000, stderr);
-  assert.ok(megabytes < 150, `${megabytes} MB`);
+  assert.equal(count, 1000, stderr);
+  assert.ok(megabytes < 120, `${megabytes} MB`);
 });

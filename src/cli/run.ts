@@ -1,5 +1,5 @@
 /** Runs a command line: finds the command, and turns errors into a message and an exit code. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "./arguments/parse";
 import type { Command } from "./command";
@@ -53,9 +53,19 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isUsage = error instanceof UsageError;
-    terminal.complain(`${message}${isUsage ? " (see gguf-native --help)" : ""}`);
+    const hint = isUsage ? " (see gguf-native --help)" : await interruptionHint(error);
+    terminal.complain(`${message}${hint}`);
     return isUsage ? 2 : 1;
   }
+}
+
+/** A model may be broken because a change of it was interrupted: there is a journal beside it then. */
+async function interruptionHint(error: unknown): Promise<string> {
+  const { path, code, message } = Object(error) as { path?: unknown; code?: unknown; message?: unknown };
+  if (typeof path !== "string" || !String(code).startsWith("ERR_GGUF")) return "";
+  const { journalPath } = await import("../writer/journal-file.js");
+  if (!existsSync(journalPath(path)) || String(message).includes(".journal")) return "";
+  return `; a change of this model was interrupted, or is under way: if it was interrupted, run 'gguf-native recover ${path}'`;
 }
 
 async function dispatch([name, ...args]: readonly string[], terminal: Terminal): Promise<number> {

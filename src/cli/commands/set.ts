@@ -1,6 +1,7 @@
 /** `gguf-native set`: changes a value of a file's metadata. */
 import { TYPE_NAMES } from "../../file/metadata-values";
 import { type GgufInputType, openSync, setMetadata } from "../../index";
+import { settleModel } from "../../writer/journal";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
 import { metadataText } from "../output/metadata-text";
@@ -55,6 +56,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const [path, key, text = ""] = remove
     ? expectPositionals(positionals, "FILE", "KEY")
     : expectPositionals(positionals, "FILE", "KEY", "VALUE");
+  // An interrupted change may have left a header that cannot be read.
+  await settleModel(path);
   const before = described(path, key);
   if (remove && before === undefined) {
     terminal.print([`${escapeText(key)} is not in the file`]);
