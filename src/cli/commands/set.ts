@@ -15,7 +15,8 @@ const HELP = `Usage: gguf-native set FILE KEY VALUE [--type TYPE] [-o OUT | --in
 Changes, adds or removes a key of a file's metadata. Whoever opens FILE finds it
 as before or as after, even if the command is killed: the header is changed in
 place only where one write within 4096 bytes does that. Otherwise a changed copy
-replaces the file once it is complete. Other hard links to FILE keep the old one.
+replaces the file once it is complete, and other hard links to FILE keep the old
+one.
 
   --type TYPE        the type of the value: uint8 to uint64, int8 to int64,
                      float32, float64, bool, string, or an array of one, such as
