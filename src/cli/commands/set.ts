@@ -24,10 +24,10 @@ one.
                      gets the type that the specification has for it.
   --remove           removes the key
   -o, --output OUT   writes the changed file to OUT and leaves FILE as it is
-  --in-place         changes the header in place wherever the new one fits in the
-                     room before the tensor data. Who opens FILE meanwhile sees a
-                     broken header. If the command is killed, 'recover FILE', or
-                     the next 'set', takes the change back.
+  --in-place         changes the header in place wherever the new one fits in
+                     the room before the tensor data. Who opens FILE meanwhile
+                     sees a broken header. If the command is killed, 'recover
+                     FILE', or the next 'set', takes the change back.
 
 Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
 after --. Of a split model only FILE is changed.
