@@ -45,5 +45,5 @@ export {
 export { mergeModel, type SplitOptions, splitModel } from "./writer/split-model";
 export { parseMetadataValue } from "./writer/text";
 export type { ArrayInputType, GgufInput, GgufInputType } from "./writer/values";
-export type { WriteOptions } from "./writer/write-outputs";
+export type { WriteOptions } from "./writer/write-options";
 export { GgufWriter, type GgufWriterOptions } from "./writer/writer";

@@ -5,7 +5,7 @@ import { GgufError } from "../errors";
 import { Journal } from "./journal";
 import { folderJournalPath, journalPath, type PlannedRename, type RenamePlan } from "./journal-file";
 import type { OutputFile } from "./output-file";
-import { undoRenames } from "./recover";
+import { undoRenames } from "./settle";
 import { lookAt, orWriteError, removeQuietly, syncFolder, temporaryPath } from "./system-calls";
 
 /** The files of one folder, which one journal is about. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { changedError } from "../source/source";
 import { createJournal, type Plan, removeJournal, replaceJournal } from "./journal-file";
 import { thisProcess } from "./process-identity";
-import { busyError, journalsOf, settle } from "./recover";
+import { busyError, journalsOf, settle } from "./settle";
 import { lookAt, orWriteError, syncFolder } from "./system-calls";
 
 /** Changes take this long at most, apart from the writing before them. */

@@ -20,12 +20,8 @@ import {
   isArrayValue,
   knownType,
 } from "./values";
-import {
-  type CheckedWriteOptions,
-  checkWriteOptions,
-  type WriteOptions,
-  writeOutputs,
-} from "./write-outputs";
+import { type CheckedWriteOptions, checkWriteOptions, type WriteOptions } from "./write-options";
+import { writeOutputs } from "./write-outputs";
 
 /** A new value of a key, and the type it gets if not that of the old one. */
 export interface DeclaredChange {

@@ -16,7 +16,8 @@ import {
 import { settleModel } from "./journal";
 import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
 import { encodeEntry } from "./values";
-import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "./write-outputs";
+import { checkWriteOptions, type WriteOptions } from "./write-options";
+import { type Output, writeOutputs } from "./write-outputs";
 
 /** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
 export interface SplitOptions extends WriteOptions {

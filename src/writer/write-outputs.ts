@@ -1,46 +1,9 @@
 /** Writing files of which the size is known: all appear, or none. */
 import { abortable } from "../abortable";
-import { checkOptions, checkProgress, checkSignal } from "../arguments";
-import { invalidArgType } from "../errors";
 import type { FileSource } from "../source/file";
 import { commit } from "./commit";
 import { gatherBuffer, OutputFile } from "./output-file";
-
-/** What everything that writes files takes. */
-export interface WriteOptions {
-  /**
-   * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
-   * leaves temporary ones, `gguf-native.<random>.tmp`, in the folder of the new file.)
-   */
-  signal?: AbortSignal | undefined;
-  /** Called now and then with the bytes written so far and in all. */
-  onProgress?: ((done: number, total: number) => void) | undefined;
-  /**
-   * Told what could not be made as it was, in one sentence: owner and group of a file that is replaced. By default
-   * `process.emitWarning` is.
-   */
-  onWarning?: ((message: string) => void) | undefined;
-}
-
-/** @internal */
-export interface CheckedWriteOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly onProgress: ReturnType<typeof checkProgress>;
-  readonly onWarning: (message: string) => void;
-}
-
-/** @throws TypeError */
-export function checkWriteOptions(options: WriteOptions | undefined): CheckedWriteOptions {
-  const { signal, onProgress, onWarning } = checkOptions(options);
-  if (onWarning !== undefined && typeof onWarning !== "function") {
-    throw invalidArgType("options.onWarning", "of type function", onWarning);
-  }
-  return {
-    signal: checkSignal(signal),
-    onProgress: checkProgress(onProgress),
-    onWarning: onWarning ?? ((message) => process.emitWarning(message)),
-  };
-}
+import type { CheckedWriteOptions } from "./write-options";
 
 /** A file to be written, of which the size is known. */
 export interface Output {

@@ -23,7 +23,8 @@ import {
   type GgufInput,
   type GgufInputType,
 } from "./values";
-import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "./write-outputs";
+import { checkWriteOptions, type WriteOptions } from "./write-options";
+import { type Output, writeOutputs } from "./write-outputs";
 
 /** Options of {@link GgufWriter}. */
 export interface GgufWriterOptions {

@@ -8,9 +8,9 @@ import { escapeText } from "../output/text";
 const HELP = `Usage: gguf-native recover FILE|FOLDER
 
 Finishes or takes back what 'set --in-place', 'split' or 'merge' left half done
-when it was killed. FILE is any file of the model, whether it is there or not; of
-a FOLDER all models are looked at. 'set', 'split' and 'merge' do the same before
-they change a model; commands that only read never do.
+when it was killed. FILE is any file of the model, whether it is there or not;
+of a FOLDER all models are looked at. 'set', 'split' and 'merge' do the same
+before they change a model; commands that only read never do.
 
 What to do is in a file beside the model, gguf-native.<hash>.journal, which is
 there only while a command changes the model.

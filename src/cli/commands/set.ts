@@ -15,7 +15,8 @@ const HELP = `Usage: gguf-native set FILE KEY VALUE [--type TYPE] [-o OUT | --in
 Changes, adds or removes a key of a file's metadata. Whoever opens FILE finds it
 as before or as after, even if the command is killed: the header is changed in
 place only where one write within 4096 bytes does that. Otherwise a changed copy
-replaces the file once it is complete. Other hard links to FILE keep the old one.
+replaces the file once it is complete, and other hard links to FILE keep the old
+one.
 
   --type TYPE        the type of the value: uint8 to uint64, int8 to int64,
                      float32, float64, bool, string, or an array of one, such as
@@ -23,10 +24,10 @@ replaces the file once it is complete. Other hard links to FILE keep the old one
                      gets the type that the specification has for it.
   --remove           removes the key
   -o, --output OUT   writes the changed file to OUT and leaves FILE as it is
-  --in-place         changes the header in place wherever the new one fits in the
-                     room before the tensor data. Who opens FILE meanwhile sees a
-                     broken header. If the command is killed, 'recover FILE', or
-                     the next 'set', takes the change back.
+  --in-place         changes the header in place wherever the new one fits in
+                     the room before the tensor data. Who opens FILE meanwhile
+                     sees a broken header. If the command is killed, 'recover
+                     FILE', or the next 'set', takes the change back.
 
 Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
 after --. Of a split model only FILE is changed.

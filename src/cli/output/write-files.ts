@@ -4,7 +4,8 @@ import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
 import { type Destination, destinationOf } from "../../writer/destination";
-import { checkWriteOptions, type Output, type WriteOptions, writeOutputs } from "../../writer/write-outputs";
+import { checkWriteOptions, type WriteOptions } from "../../writer/write-options";
+import { type Output, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -1,0 +1,39 @@
+/** What everything that writes files takes. */
+import { checkOptions, checkProgress, checkSignal } from "../arguments";
+import { invalidArgType } from "../errors";
+
+/** What everything that writes files takes. */
+export interface WriteOptions {
+  /**
+   * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
+   * leaves temporary ones, `gguf-native.<random>.tmp`, in the folder of the new file.)
+   */
+  signal?: AbortSignal | undefined;
+  /** Called now and then with the bytes written so far and in all. */
+  onProgress?: ((done: number, total: number) => void) | undefined;
+  /**
+   * Told what could not be made as it was, in one sentence: owner and group of a file that is replaced. By default
+   * `process.emitWarning` is.
+   */
+  onWarning?: ((message: string) => void) | undefined;
+}
+
+/** Options that were checked. */
+export interface CheckedWriteOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: WriteOptions["onProgress"];
+  readonly onWarning: (message: string) => void;
+}
+
+/** @throws TypeError */
+export function checkWriteOptions(options: WriteOptions | undefined): CheckedWriteOptions {
+  const { signal, onProgress, onWarning } = checkOptions(options);
+  if (onWarning !== undefined && typeof onWarning !== "function") {
+    throw invalidArgType("options.onWarning", "of type function", onWarning);
+  }
+  return {
+    signal: checkSignal(signal),
+    onProgress: checkProgress(onProgress),
+    onWarning: onWarning ?? ((message) => process.emitWarning(message)),
+  };
+}
