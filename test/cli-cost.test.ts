@@ -11,7 +11,7 @@ import { openSync, parse, parseMetadataValue } from "gguf-native";
 import { ByteWriter } from "./support/byte-writer";
 import { at, bin, floats, folder, json, output, run } from "./support/cli";
 import { emulated } from "./support/emulated";
-import { arr, type GgufSpec, str, type TypedValue, u32, writeGguf } from "./support/gguf-writer";
+import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32, writeGguf } from "./support/gguf-writer";
 import { sanitized } from "./support/sanitized";
 
 const MiB = 2 ** 20;
@@ -268,6 +268,20 @@ describe("names that are not UTF-8", () => {
         ["fe", "b"],
       ],
     );
+  });
+  test("are other tensors in other files of a split model", async () => {
+    const { metadata, tensors } = named(0xfe, 0xff);
+    for (const [no, tensor] of tensors!.entries()) {
+      const split = { "split.no": u16(no), "split.count": u16(2), "split.tensors.count": i32(2) };
+      const entries = [...(no === 0 ? metadata! : []), ...Object.entries(split)];
+      writeFileSync(
+        at(`split-0000${no + 1}-of-00002.gguf`),
+        writeGguf({ tensors: [tensor], metadata: entries }),
+      );
+    }
+    assert.equal(await output("diff", "split-00001-of-00002.gguf", "ff-fe"), "no differences\n");
+    const { files } = await json(["hash", "split-00002-of-00002.gguf", "fe-ff"]);
+    assert.equal(files[0].sha256, files[1].sha256);
   });
   test("have their bytes in JSON, and others have none", async () => {
     const { metadata, tensors } = await json(["inspect", "--json", "fe-ff"]);

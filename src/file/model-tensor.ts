@@ -16,7 +16,7 @@ import { checkElements, checkRequest, type DecodeRequest, explainFailure } from 
 import type { GgufErrorSubject } from "../errors";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
-import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
+import { checkOpenFile, handleOf, indexNames, type OpenFile, type TakenNames } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
 
 /** A tensor of an open file, by its position. @internal */
@@ -218,10 +218,11 @@ export abstract class GgufModelTensor {
 export function listTensors<F extends OpenFile, T>(
   file: F,
   create: (place: TensorPlace<F>) => T,
+  taken?: TakenNames,
 ): Map<string, T> {
   const columns = native.tensors(handleOf(file));
   const tensors = new Map<string, T>();
-  for (const [name, position] of indexNames(columns.names)) {
+  for (const [name, position] of indexNames(columns.names, taken)) {
     tensors.set(name, create({ file, columns, position, name }));
   }
   return tensors;

@@ -17,7 +17,7 @@ import { explainFailure } from "../decode/request";
 import { GgufError } from "../errors";
 import { type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
-import type { OpenFile } from "./handle";
+import type { OpenFile, TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
@@ -37,8 +37,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /** The tensors of an open file by name, in file order. @internal */
-  static list(this: void, file: RemoteOpenFile): Map<string, RemoteGgufTensor> {
-    return listTensors(file, (place) => new RemoteGgufTensor(place));
+  static list(this: void, file: RemoteOpenFile, taken?: TakenNames): Map<string, RemoteGgufTensor> {
+    return listTensors(file, (place) => new RemoteGgufTensor(place), taken);
   }
 
   /**

@@ -9,7 +9,7 @@
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
 import { forEachConcurrently } from "../source/concurrent";
-import { closeFile, type OpenFile } from "./handle";
+import { closeFile, type OpenFile, type TakenNames } from "./handle";
 import { GgufMetadata } from "./metadata";
 
 /** The keys that make a file a shard. */
@@ -170,12 +170,13 @@ export async function openEach<F extends OpenFile>(
  */
 export function joinTensors<F extends OpenFile, T>(
   files: readonly F[],
-  list: (file: F) => Map<string, T>,
+  list: (file: F, taken?: TakenNames) => Map<string, T>,
 ): Map<string, T> {
   const [first, ...others] = files;
   const tensors = list(first as F);
+  const taken = { names: tensors, nextCopies: new Map<string, number>() };
   for (const file of others) {
-    for (const [name, tensor] of list(file)) tensors.set(name, tensor);
+    for (const [name, tensor] of list(file, taken)) tensors.set(name, tensor);
   }
   return tensors;
 }
@@ -247,26 +248,36 @@ function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): 
     );
   }
   if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order differs");
-  const [ours, theirs] = [given, file].map((each) => GgufMetadata.of(each).get("general.architecture"));
+  const [ours, theirs] = [given, file].map(architectureOf);
   if (ours !== undefined && theirs !== undefined && ours !== theirs) {
     throw foreign(`its architecture is ${theirs}, not ${ours}`);
   }
+}
+
+/** Undefined where it is no string: an array of any length is not decoded for this. */
+function architectureOf(file: OpenFile): string | undefined {
+  const metadata = GgufMetadata.of(file);
+  return metadata.typeOf("general.architecture")?.type === "string" ? metadata.architecture : undefined;
 }
 
 function checkTensors(files: readonly OpenFile[], split: Split): void {
   const owners = new Map<string, OpenFile>();
   let count = 0;
   for (const file of files) {
-    for (const name of native.tensors(file.handle).names) {
+    for (const [i, name] of native.tensors(file.handle).names.entries()) {
       count++;
-      const owner = owners.get(name);
+      // Names that are not UTF-8 may look alike, but for their bytes. No other name has this character.
+      const id = name.includes("\ufffd")
+        ? `\ufffd${Buffer.from(native.tensorNameBytes(file.handle, i)).toString("latin1")}`
+        : name;
+      const owner = owners.get(id);
       if (owner !== undefined && owner !== file) {
         throw invalid(
           file,
           `it has a tensor '${name}' that is also in ${owner.path}: the files belong to different models`,
         );
       }
-      owners.set(name, file);
+      owners.set(id, file);
     }
   }
   if (count !== split.tensors) {

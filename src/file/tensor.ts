@@ -14,7 +14,7 @@ import type {
 } from "../decode/options";
 import { explainFailure } from "../decode/request";
 import { native } from "../native";
-import { handleOf, type OpenFile } from "./handle";
+import { handleOf, type OpenFile, type TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
 import { giveBackRows } from "./rows";
 
@@ -33,8 +33,8 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /** The tensors of an open file by name, in file order. @internal */
-  static list(this: void, file: OpenFile): Map<string, GgufTensor> {
-    return listTensors(file, (place) => new GgufTensor(place));
+  static list(this: void, file: OpenFile, taken?: TakenNames): Map<string, GgufTensor> {
+    return listTensors(file, (place) => new GgufTensor(place), taken);
   }
 
   /**

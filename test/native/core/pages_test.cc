@@ -114,6 +114,22 @@ TEST(Pages, ReadingAheadOfAFileChangesNothing) {
   EXPECT_EQ(std::vector<uint8_t>(file->data(), file->data() + 10000), before);
 }
 
+TEST(Pages, ThatAreForgottenAreReadAgain) {
+  const auto file = File::open("/proc/self/exe", Access::kMap).value();
+  const size_t page = small_page();
+  ASSERT_GT(file->size(), 4 * page);
+  const std::vector<uint8_t> before(file->data(), file->data() + 4 * page);
+  const auto is_written = [&](size_t index) { return file->data()[index * page] != before[index * page]; };
+  for (size_t i = 0; i < 4; i++) file->data()[i * page] ^= 1;
+  file->forget(page - 1, page + 1);  // no whole page
+  file->forget(0, 0);
+  file->forget(page, file->size() + 1);  // not in the file
+  for (size_t i = 0; i < 4; i++) EXPECT_TRUE(is_written(i)) << i;
+  file->forget(1, 3 * page + 1);
+  EXPECT_TRUE(is_written(0) && is_written(3));
+  EXPECT_TRUE(!is_written(1) && !is_written(2));
+}
+
 #endif  // __linux__
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Large headers, and files that claim to have them.
+#include <algorithm>
 #include <chrono>
 
 #include "core/limits.h"
@@ -48,6 +49,32 @@ TEST(ParseScale, ManyKeys) {
   EXPECT_LT(allocated_bytes() - before, 20 * w.offset());
   ASSERT_EQ(header.keys.size(), kCount);
   for (uint32_t i = 0; i < kCount; i += 997) EXPECT_EQ(header.find_key(std::to_string(i)), &header.keys[i]);
+}
+
+TEST(ParseScale, LongArraysArePassed) {
+  constexpr uint32_t kCount = 3 << 20;
+  GgufWriter w;
+  w.header(0, 2).array_key("tokens", ValueType::kString, kCount).zeros(8 * kCount);
+  w.array_key("nested", ValueType::kArray, kCount).zeros(12 * kCount);
+  struct Passed {
+    uint64_t end = 0, longest = 0;
+    bool in_order = true;
+  } passed;
+  ParseOptions options;
+  options.passed_context = &passed;
+  options.passed = [](const void* context, uint64_t begin, uint64_t end) {
+    Passed& so_far = *static_cast<Passed*>(const_cast<void*>(context));
+    so_far.in_order &= begin == so_far.end && end > begin;
+    so_far.longest = std::max(so_far.longest, end - begin);
+    so_far.end = end;
+  };
+  const std::vector<uint8_t>& bytes = w.bytes();
+  const auto outcome = parse_header(bytes.data(), bytes.size(), bytes.size(), type_size, options);
+  ASSERT_TRUE(outcome.result.ok());
+  EXPECT_TRUE(passed.in_order);
+  EXPECT_LE(passed.longest, 2 * kPassedBytes);
+  EXPECT_GE(passed.end + kPassedBytes, bytes.size());
+  EXPECT_LE(passed.end, bytes.size());
 }
 
 TEST(ParseScale, ManyStrings) {
