@@ -215,6 +215,13 @@ test("the command line says that a change was interrupted, and recovers it", { s
     assert.equal(command("verify", path).status, 0);
   }
   const scene = await sceneOf("set in place");
+  const interrupted = prepared(scene);
+  assert.equal(await run(scene, interrupted, { at: "first change", during: true }), undefined);
+  const { status, text } = command("verify", join(interrupted, scene.path));
+  assert.equal(status, 0, text);
+  assert.match(text, /an interrupted change was (taken back|finished)/);
+  assert.ok(!readdirSync(interrupted).some((name) => name.endsWith(".journal")));
+
   const folder = prepared(scene);
   assert.equal(await run(scene, folder, { at: "first change", during: true }), undefined);
   const path = join(folder, scene.path);

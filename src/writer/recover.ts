@@ -17,7 +17,7 @@ export interface Recovery {
 /**
  * Finishes or takes back what a killed process left half done: a change in place, or several files of which some have
  * their new names. `setMetadata`, `splitModel` and `mergeModel` do so by themselves before they change that model.
- * Nothing that only reads does.
+ * On the command line, `verify` does so, too. Nothing else that only reads does.
  *
  * @param path a file of the model, or a folder for all models in it
  * @returns what was done: an element for each change that was interrupted

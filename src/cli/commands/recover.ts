@@ -2,6 +2,7 @@
 import { recover } from "../../index";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
+import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
 import { escapeText } from "../output/text";
 
@@ -10,7 +11,8 @@ const HELP = `Usage: gguf-native recover FILE|FOLDER
 Finishes or takes back what 'set --in-place', 'split' or 'merge' left half done
 when it was killed. FILE is any file of the model, whether it is there or not;
 of a FOLDER all models are looked at. 'set', 'split' and 'merge' do the same
-before they change a model; commands that only read never do.
+before they change a model, and 'verify' before it checks one; other commands
+that only read never do.
 
 What to do is in a file beside the model, gguf-native.<hash>.journal, which is
 there only while a command changes the model.
@@ -20,18 +22,12 @@ Examples:
   gguf-native recover models/
 `;
 
-const OUTCOMES = {
-  finished: "an interrupted change was finished",
-  undone: "an interrupted change was taken back",
-  nothing: "an interrupted change had not begun, or the file was replaced since",
-};
-
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { positionals } = parse(args, {});
   const [path] = expectPositionals(positionals, "FILE");
   const done = await recover(path);
   if (done.length === 0) terminal.print([`${escapeText(path)}: no change was interrupted`]);
-  terminal.print(done.map(({ outcome }) => `${escapeText(path)}: ${OUTCOMES[outcome]}`));
+  terminal.print(recoveryLines(path, done));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 /** `gguf-native verify`: checks the structure and the values of whole files. */
-import type { GgufError } from "../../index";
+import { type GgufError, recover } from "../../index";
 import {
+  isUrl,
   MODEL_HELP,
   MODEL_OPTIONS,
   modelOptions,
@@ -12,6 +13,7 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
+import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, humanCount } from "../output/text";
 import type { NotFinite } from "../work/finite";
@@ -23,7 +25,9 @@ const HELP = `Usage: gguf-native verify FILE|URL... [options]
 Checks every rule of the format, that all tensor data is there, and that every
 weight is a finite number. Exits with 1 where a file is broken or holds NaN or
 infinite weights. Tensors of types that cannot be turned into numbers are
-counted but not scanned. The whole file of a URL is fetched.
+counted but not scanned. The whole file of a URL is fetched. If a command was
+killed while it changed the model, its change is finished or taken back first,
+as 'recover' does it.
 
   --json              the findings as JSON
 ${MODEL_HELP}
@@ -81,6 +85,7 @@ async function verify(path: string, options: OpenModelOptions, terminal: Termina
     findings: [],
   };
   try {
+    if (!isUrl(path)) for (const line of recoveryLines(path, await recover(path))) terminal.complain(line);
     const model = await openModel(path, options);
     try {
       await findNotFinite(model, verdict, terminal);
