@@ -12,13 +12,14 @@ export interface WriteTask {
   output: string;
   /** What to set `general.description` to. */
   text: string;
-  /** The call to die at, from 1 on, or the first one that changes a file of the model; 0 for none. */
-  killAt: number | "first change";
+  /** The call to die at, from 1 on, or the first or second one that changes a file of the model; 0 for none. */
+  killAt: number | "first change" | "second change";
   during: boolean;
 }
 
 const task = JSON.parse(process.argv[2] ?? "{}") as WriteTask;
 let calls = 0;
+let changes = 0;
 
 // biome-ignore lint/suspicious/noExplicitAny: functions of any arguments
 type Owner = Record<string, (...args: any[]) => unknown>;
@@ -31,7 +32,9 @@ function countCalls(owner: object, names: readonly string[]): void {
       const isChange =
         (name === "write" && typeof args[3] === "number") ||
         (name === "rename" && /gguf$/.test(String(args[1])));
-      const isLast = ++calls === task.killAt || (task.killAt === "first change" && isChange);
+      if (isChange) changes++;
+      const killedChange = task.killAt === "first change" ? 1 : task.killAt === "second change" ? 2 : 0;
+      const isLast = ++calls === task.killAt || (isChange && changes === killedChange);
       if (isLast && !task.during) process.kill(process.pid, "SIGKILL");
       const result = original.apply(this, args);
       if (isLast) process.kill(process.pid, "SIGKILL");
@@ -47,10 +50,10 @@ async function main(): Promise<void> {
   countCalls(fs, ["rename", "link", "rm"]);
   const { work, path, output, text } = task;
   process.stdout.write("started\n");
-  const changes = { "general.description": text };
+  const newText = { "general.description": text };
   if (work === "set one number") await setMetadata(path, { "test.block_count": 2 });
-  else if (work === "set") await setMetadata(path, changes);
-  else if (work === "set in place") await setMetadata(path, changes, { inPlace: true });
+  else if (work === "set") await setMetadata(path, newText);
+  else if (work === "set in place") await setMetadata(path, newText, { inPlace: true });
   else if (work === "split") await splitModel(path, output, { maxTensors: 4 });
   else await mergeModel(path, output);
   process.stdout.write(`${calls}\n`);
