@@ -323,7 +323,8 @@ describe("refused", () => {
       assert.throws(() => openSync(path), {
         code: "ERR_GGUF_INVALID",
         path,
-        message: /name that ends in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
+        message:
+          /name that ends in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
       });
       openSync(path, { splits: false }).close();
     }
