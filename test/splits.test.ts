@@ -248,7 +248,7 @@ describe("refused", () => {
   refuses(
     "a duplicate under another's name",
     model({ 1: shard(0) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /shard 1 \(split\.no is 0\) under the name of shard 2/ },
+    { code: "ERR_GGUF_INVALID", at: 1, message: /shard 1 \(split\.no is 0\), but its name says shard 2/ },
     [0, 2],
   );
   const split = (no: number, count: number, tensors: number): GgufSpec["metadata"] => [
@@ -265,7 +265,7 @@ describe("refused", () => {
   refuses(
     "a shard of a model with another number of tensors",
     model({ 1: shard(1, { metadata: split(1, 3, 6)! }) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /of 6 tensors .* does not belong/ },
+    { code: "ERR_GGUF_INVALID", at: 1, message: /with 6 tensors .* does not belong/ },
     [0],
   );
   refuses(
@@ -323,7 +323,8 @@ describe("refused", () => {
       assert.throws(() => openSync(path), {
         code: "ERR_GGUF_INVALID",
         path,
-        message: /must end in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
+        message:
+          /name that ends in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
       });
       openSync(path, { splits: false }).close();
     }
