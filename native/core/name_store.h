@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gguf {
@@ -17,7 +18,8 @@ class NameStore {
     if (n_bytes == 0) return {};
     if (n_bytes > n_free_) {
       const size_t n_chunk_bytes = n_bytes > kChunkBytes ? n_bytes : kChunkBytes;
-      chunks_.emplace_back(new char[n_chunk_bytes]);  // not make_unique, which would write zeros first
+      std::unique_ptr<char[]> chunk(new char[n_chunk_bytes]);  // make_unique would write zeros first
+      chunks_.push_back(std::move(chunk));
       free_ = chunks_.back().get();
       n_free_ = n_chunk_bytes;
     }

@@ -32,7 +32,7 @@ TEST(ParseMemory, IsAnErrorAtWhicheverAllocationItEnds) {
     ASSERT_EQ(describe(outcome),
               "ERR_GGUF_OUT_OF_MEMORY at " + std::to_string(Error::kNoOffset) + ": out of memory");
   }
-  EXPECT_GT(n_allocations, 5u);
+  EXPECT_GE(n_allocations, 5u);  // AddressSanitizer has a new[] of its own, which is not counted
 }
 
 #endif
