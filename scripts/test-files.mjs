@@ -19,6 +19,10 @@ const sameOnEveryProcessor = [
     names: ["cli", "cli-", "examples", "writing-"],
   },
   {
+    reason: "test TypeScript against servers and timers, for which an emulator is too slow",
+    names: ["remote", "remote-"],
+  },
+  {
     reason: "test the package and how it is linked",
     names: ["consumers", "external-buffers", "package"],
   },

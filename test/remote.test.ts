@@ -246,7 +246,7 @@ describe("models of many shards", () => {
       setTimeout(() => {
         inFlight--;
         answerRange(request, response, shard(noOf(request), 20));
-      }, 50);
+      }, 300);
     });
     const remote = await openRemote(modelUrl(url, 11, 20));
     assert.deepEqual(
