@@ -9,7 +9,11 @@
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
  */
+import type { BlockProductOptions, Dequantized } from "../decode/options";
+import { checkBlockProduct, checkThreads } from "../decode/product-request";
+import { newOut } from "../decode/request";
 import type { GgmlType } from "../types";
+import { decoders } from "./decoders";
 
 /** How many partial sums a product has. */
 const PARTIAL_SUMS = 64;
@@ -77,4 +81,54 @@ export function dotProduct(row: Float32Array, vector: Float32Array): number {
     for (let i = 0; i < half; i++) partials[i] = (partials[i] as number) + (partials[i + half] as number);
   }
   return (partials[0] as number) + 0;
+}
+
+/**
+ * Multiplies a matrix with vectors; arguments, result, bits and errors are those of `matmulSync` of `gguf-native`.
+ * `threads` makes no difference here.
+ *
+ * @param type a tensor type
+ * @param blocks whole rows of blocks of that type, one after the other, little-endian
+ * @param columns numbers of a row, a positive multiple of the type's block size
+ * @param x n vectors of `columns` numbers, one after the other; `out` may overlap it
+ * @returns n times the rows: for each vector, the products of all rows. Empty where `x` is empty
+ * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_RANGE where `blocks` are not whole rows, `x` is not whole vectors, or `columns`, `threads`
+ *   or the length of `out` are wrong; ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
+ */
+export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions<A>,
+): A;
+export function matmulSync(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions,
+): Float32Array {
+  const { info, end: rowCount, length, out } = checkBlockProduct(type, blocks, columns, x, options);
+  checkThreads(options?.threads);
+  const y = (out ?? newOut("f32", length)) as Float32Array;
+  const order = columnOrder(type, columns);
+  const inOrder = (numbers: Float32Array): Float32Array => {
+    const ordered = new Float32Array(columns);
+    for (let i = 0; i < columns; i++) ordered[i] = numbers[order[i] as number] as number;
+    return ordered;
+  };
+  const vectors: Float32Array[] = [];
+  for (let at = 0; at < x.length; at += columns) vectors.push(inOrder(x.subarray(at, at + columns)));
+  const numbers = new Float32Array(columns);
+  const rowBlocks = columns / info.blockSize;
+  for (let row = 0; row < rowCount && vectors.length > 0; row++) {
+    decoders[type](blocks, row * rowBlocks * info.typeSize, rowBlocks, numbers, 0);
+    const weights = inOrder(numbers);
+    vectors.forEach((vector, v) => {
+      y[v * rowCount + row] = dotProduct(weights, vector);
+    });
+  }
+  return y;
 }
