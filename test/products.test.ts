@@ -35,7 +35,10 @@ describe("every type against the reference", () => {
   for (const isa of cpu().available) {
     test(`on ${isa}`, () => {
       const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const { stdout, stderr, status } = spawnSync(process.execPath, [child, folder], { env, encoding: "utf8" });
+      const { stdout, stderr, status } = spawnSync(process.execPath, [child, folder], {
+        env,
+        encoding: "utf8",
+      });
       assert.equal(status, 0, stderr);
       const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
       assert.equal(result.isa, isa);
