@@ -23,6 +23,7 @@ namespace simd {
 
 constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   __m512 x;

@@ -54,13 +54,14 @@ namespace simd {
 
 constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
+constexpr bool kMultipliesInKernels = false;
 
 struct Floats16 {
   float x[16];
 };
 
 constexpr int kLanes = 4;
-constexpr int kTileSums = 12;
+constexpr int kTileSums = 6;
 struct Lanes {
   float x[kLanes];
 };
@@ -282,7 +283,8 @@ GGUF_INLINE Floats16 add(Floats16 a, const Floats16& b) {
   return a;
 }
 
-GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
+/** A call of its own: without an instruction for it, it is long, and kernels have many. */
+GGUF_NOINLINE inline Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
   for (int i = 0; i < 16; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
   return c;
 }
@@ -304,7 +306,7 @@ GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
   std::memcpy(p, a.x, sizeof a.x);
 }
 
-GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
+GGUF_NOINLINE inline Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
   for (int i = 0; i < kLanes; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
   return c;
 }
