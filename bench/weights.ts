@@ -103,8 +103,11 @@ const FP4_LEVELS = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 const field = (at: number, count: number, table: Field["table"]): Field => ({ at, count, table });
 const half = (at: number, table: Uint16Array): Field => field(at, 2, table);
 
-/** What in a block is not uniform, by type; types that are not here have no weights to make. */
-const LAYOUTS: Partial<Record<GgmlType, () => Field[]>> = {
+/** The types that models store no weights in. */
+type NotWeights = "Q8_1" | "I8" | "I16" | "I32" | "I64" | "F64";
+
+/** What in a block is not uniform, by type. */
+const LAYOUTS: Record<Exclude<GgmlType, NotWeights>, () => Field[]> = {
   F32: () => [
     field(
       0,
@@ -225,7 +228,7 @@ const layouts = new Map<GgmlType, Field[]>();
 /** Blocks of `elements` weights, the same in every run. */
 export function gaussianBlocks(type: GgmlType, elements: number): Uint8Array {
   const { blockSize, typeSize } = ggmlTypes[type];
-  const fields = layouts.get(type) ?? LAYOUTS[type]?.();
+  const fields = layouts.get(type) ?? (LAYOUTS as Partial<Record<GgmlType, () => Field[]>>)[type]?.();
   if (fields === undefined) throw new Error(`no weights are made of type ${type}`);
   layouts.set(type, fields);
   const result = new Uint8Array((elements / blockSize) * typeSize);

@@ -1,7 +1,11 @@
 /** Blocks as a big-endian file holds them. */
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 
-/** The fields of a block: a count and B for bytes, H, W or D for numbers of 2, 4 or 8 bytes. */
+/**
+ * The fields of a block: a count and B for bytes, H, W or D for numbers of 2, 4 or 8 bytes. A field of the format is a
+ * word here: `H 16H` is a scale and sixteen other numbers. This is what formats.def has as well, written down again to
+ * be compared with.
+ */
 const FIELDS: Record<GgmlType, string> = {
   F32: "W",
   F16: "H",
@@ -40,12 +44,34 @@ const FIELDS: Record<GgmlType, string> = {
   Q2_0: "H 16B",
 };
 
+/** The bytes at which a block has a single number of two bytes: in almost every format, its scales and minima. */
+export function halfFields(type: GgmlType): number[] {
+  const starts: number[] = [];
+  let at = 0;
+  for (const { text, width, count } of fieldsOf(type)) {
+    if (text === "H") starts.push(at);
+    at += width * count;
+  }
+  return starts;
+}
+
+/** Whether a block is the same in both byte orders. */
+export function isOnlyBytes(type: GgmlType): boolean {
+  return fieldsOf(type).every(({ width }) => width === 1);
+}
+
+function fieldsOf(type: GgmlType): { text: string; width: number; count: number }[] {
+  return FIELDS[type].split(" ").map((text) => ({
+    text,
+    width: { B: 1, H: 2, W: 4, D: 8 }[text.at(-1) as "B" | "H" | "W" | "D"],
+    count: Number(text.slice(0, -1) || 1),
+  }));
+}
+
 /** For each byte of a block, the place of the byte that belongs there in the other byte order. */
 function swappedPlaces(type: GgmlType): number[] {
   const places: number[] = [];
-  for (const field of FIELDS[type].split(" ")) {
-    const width = { B: 1, H: 2, W: 4, D: 8 }[field.at(-1) as "B" | "H" | "W" | "D"];
-    const count = Number(field.slice(0, -1) || 1);
+  for (const { width, count } of fieldsOf(type)) {
     for (let i = 0; i < count; i++) {
       const start = places.length;
       for (let byte = 0; byte < width; byte++) places.push(start + width - 1 - byte);

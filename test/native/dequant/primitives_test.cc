@@ -23,7 +23,7 @@ enum class Draw {
   kNearHalves,
   kNearBFloats,
   kNearSingles,
-  kSmall,
+  kIntegers,
   kCount
 };
 
@@ -68,9 +68,13 @@ class Inputs {
           const uint64_t half_way = (random_() << 29) + (uint64_t{1} << 28) + random_() % 3 - 1;
           return i % 2 ? half_way : (half_way & ~(uint64_t{0x3ff} << 53)) | uint64_t{0x1ff} << 53;
         });
-      case Draw::kSmall:  // signed integers of all sizes
-        return fill_words<int64_t>(bytes,
-                                   [&](size_t) { return static_cast<int64_t>(random_()) >> random_() % 64; });
+      case Draw::kIntegers:  // of all sizes, or next to the middle between two binary32
+        return fill_words<int64_t>(bytes, [&](size_t i) {
+          if (i % 2) return static_cast<int64_t>(random_()) >> random_() % 64;
+          const uint64_t upper = (random_() >> 40 << 39) | uint64_t{1} << 62;
+          return static_cast<int64_t>((upper & ~(uint64_t{1} << 63)) + (uint64_t{1} << 38) + random_() % 3 -
+                                      1);
+        });
       default:
         return fill_words<uint64_t>(bytes, [&](size_t) { return random_(); });
     }

@@ -20,11 +20,4 @@ inline std::string isa_name_of(const testing::TestParamInfo<const char*>& info) 
   return info.param;
 }
 
-/** Whether golden.gguf has expected values for a format: ggml dequantizes it, and it is not what they are
- * stored in. */
-inline bool has_golden(const Format& format) {
-  const std::string name = format.name;
-  return name != "F32" && name != "F64" && name != "Q8_1" && (name[0] != 'I' || name[1] == 'Q');
-}
-
 }  // namespace gguf::test
