@@ -50,6 +50,11 @@ GGUF_INLINE float fused(float a, float b, float c) {
 #endif
 }
 
+/** c[i] = a[i] * b[i] + c[i]. A call of its own, because it is long, and there are many. */
+GGUF_NOINLINE inline void fuse(const float* a, const float* b, float* c, int n) {
+  for (int i = 0; i < n; ++i) c[i] = fused(a[i], b[i], c[i]);
+}
+
 namespace simd {
 
 constexpr const char* kName = "scalar";
@@ -283,9 +288,8 @@ GGUF_INLINE Floats16 add(Floats16 a, const Floats16& b) {
   return a;
 }
 
-/** A call of its own: without an instruction for it, it is long, and kernels have many. */
-GGUF_NOINLINE inline Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
-  for (int i = 0; i < 16; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
+GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
+  fuse(a.x, b.x, c.x, 16);
   return c;
 }
 
@@ -306,8 +310,8 @@ GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
   std::memcpy(p, a.x, sizeof a.x);
 }
 
-GGUF_NOINLINE inline Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
-  for (int i = 0; i < kLanes; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
+  fuse(a.x, b.x, c.x, kLanes);
   return c;
 }
 
