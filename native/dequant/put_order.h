@@ -7,15 +7,15 @@
 namespace gguf {
 
 /** The order of the eight extents of 32 numbers of a block, in the formats that are kPutsInterleaved. */
-constexpr int kInterleavedOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+inline constexpr int kInterleavedOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 template <class Block>
-constexpr bool kPutsInterleaved = false;
+inline constexpr bool kPutsInterleaved = false;
 template <>
-constexpr bool kPutsInterleaved<BlockQ2_K> = true;
+inline constexpr bool kPutsInterleaved<BlockQ2_K> = true;
 template <>
-constexpr bool kPutsInterleaved<BlockQ3_K> = true;
+inline constexpr bool kPutsInterleaved<BlockQ3_K> = true;
 template <>
-constexpr bool kPutsInterleaved<BlockTQ2_0> = true;
+inline constexpr bool kPutsInterleaved<BlockTQ2_0> = true;
 
 }  // namespace gguf
