@@ -19,16 +19,14 @@
 #include <cstdint>
 
 #include "dequant/dequant.h"
+#include "dequant/put_order.h"
 
 namespace gguf {
 
 struct KernelTable;
 
-/** The order in which kernels put the extents of 32 numbers of a block, in the formats that is_interleaved
- * names. */
-constexpr int kInterleavedOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-
-/** Whether the kernel of a format puts in the order kInterleavedOrder: Q2_K, Q3_K and TQ2_0. */
+/** Whether the kernel of a format puts in the order kInterleavedOrder of put_order.h: Q2_K, Q3_K and TQ2_0.
+ */
 bool is_interleaved(const Format& format);
 
 /**
@@ -43,7 +41,8 @@ class Products {
 
   /** How many floats `pack` writes: about n * columns. */
   uint64_t packed_floats() const noexcept;
-  /** How many floats of scratch `multiply` needs: some ten rows, at least 200 KB; none for one vector. */
+  /** How many floats of scratch `multiply` needs: 220 KB, and 3 KB more for each vector if rows are long;
+   * none for one vector. */
   uint64_t scratch_floats() const noexcept;
 
   /** Brings the vectors, one after the other at `x`, into the form that `multiply` reads. */
@@ -61,18 +60,18 @@ class Products {
   static constexpr uint64_t kRowsAtOnce = 12;
 
  private:
-  /** One vector goes through the kernels; more, and blocks to be swapped, through tiles of dequantized rows.
-   */
-  bool uses_tiles() const { return n_ != 1 || swaps_; }
-  uint64_t rows_of_tile() const;
-  void fill_tile(const uint8_t* rows, uint64_t n_rows, float* tile) const;
+  void multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
+                      uint64_t y_stride) const;
+  void fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns, float* numbers) const;
 
   Format format_;
   const KernelTable& kernels_;
   bool swaps_;
   uint64_t columns_, n_;
+  bool uses_tiles_;      // several vectors, or blocks to be swapped: rows are dequantized first
   uint64_t padded_;      // columns, completed to a multiple of 64
-  uint64_t row_stride_;  // of a tile
+  uint64_t row_stride_;  // from row to row of dequantized numbers
+  uint64_t n_rows_;      // that are dequantized at a time: a multiple of kRowsAtOnce
 };
 
 }  // namespace gguf

@@ -23,7 +23,7 @@ constexpr int kTileVectors = 6;
  * stays in the first-level cache. */
 constexpr uint64_t kTileSteps = 16;
 
-/** Numbers of a few rows, to be multiplied with a few vectors. */
+/** Numbers of a few rows, or some columns of them, to be multiplied with a few vectors. */
 struct Tile {
   const float* w;       // rows of numbers, ascending, completed with zeros to a multiple of 64
   uint64_t row_stride;  // numbers from row to row
@@ -37,7 +37,9 @@ struct Tile {
 
   const float* x;  // the vectors, packed by pack_vectors
   float* sums;     // memory for 64 numbers for each row of kTileRows and each vector
-  float* y;        // y[vector * y_stride + row]
+  bool starts;     // these are the first columns: sums are zero, whatever is in the memory
+  bool ends;       // these are the last columns: sums are added up
+  float* y;        // then y[vector * y_stride + row]
   uint64_t y_stride;
 };
 using TileMultiplier = void (*)(const Tile& tile);

@@ -16,6 +16,7 @@ namespace simd {
 
 constexpr const char* kName = "avx2";
 constexpr bool kStreams = true;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   __m256 low, high;

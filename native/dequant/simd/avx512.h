@@ -23,6 +23,7 @@ namespace simd {
 
 constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   __m512 x;
@@ -30,7 +31,9 @@ struct Floats16 {
 
 constexpr int kLanes = 16;
 constexpr int kTileSums = 24;  // of 32 registers
-using Lanes = Floats16;
+struct Lanes {
+  __m512 x;
+};
 
 /**
  * Codes of up to five bits are looked up by vpermps or vpermi2ps, which take an index from the low bits of
@@ -310,6 +313,10 @@ GGUF_INLINE Lanes load_lanes(const float* p) {
 
 GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
   _mm512_storeu_ps(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {_mm512_fmadd_ps(a.x, b.x, c.x)};
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

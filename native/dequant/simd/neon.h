@@ -13,6 +13,7 @@ namespace simd {
 
 constexpr const char* kName = "neon";
 constexpr bool kStreams = false;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   float32x4_t x[4];

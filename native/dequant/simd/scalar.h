@@ -50,17 +50,23 @@ GGUF_INLINE float fused(float a, float b, float c) {
 #endif
 }
 
+/** c[i] = a[i] * b[i] + c[i]. A call of its own, because it is long, and there are many. */
+GGUF_NOINLINE inline void fuse(const float* a, const float* b, float* c, int n) {
+  for (int i = 0; i < n; ++i) c[i] = fused(a[i], b[i], c[i]);
+}
+
 namespace simd {
 
 constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
+constexpr bool kMultipliesInKernels = false;
 
 struct Floats16 {
   float x[16];
 };
 
 constexpr int kLanes = 4;
-constexpr int kTileSums = 12;
+constexpr int kTileSums = 6;
 struct Lanes {
   float x[kLanes];
 };
@@ -283,7 +289,7 @@ GGUF_INLINE Floats16 add(Floats16 a, const Floats16& b) {
 }
 
 GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
-  for (int i = 0; i < 16; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
+  fuse(a.x, b.x, c.x, 16);
   return c;
 }
 
@@ -305,7 +311,7 @@ GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
 }
 
 GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
-  for (int i = 0; i < kLanes; ++i) c.x[i] = fused(a.x[i], b.x[i], c.x[i]);
+  fuse(a.x, b.x, c.x, kLanes);
   return c;
 }
 

@@ -4,7 +4,9 @@
 // The order of its sums is the rule of products.h.
 #pragma once
 
+#include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/numbers.h"
+#include "dequant/put_order.h"
 #include "dequant/sinks/store_sink.h"
 
 namespace gguf {
@@ -47,8 +49,7 @@ constexpr size_t kPrefetchBytes = 4096;
 
 /**
  * Multiplies rows of blocks with a vector: a Multiplier of kernel_table.h. Blocks are taken in groups,
- * whatever the length of rows: a group in which a row ends is written to memory, and taken from there 32
- * numbers at a time.
+ * whatever the length of rows: a group in which a row ends is written to memory, and taken from there.
  */
 template <class Block>
 void multiply_blocks(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x, float* y) {
@@ -126,9 +127,36 @@ void multiply_numbers(const uint8_t* rows, uint64_t n_rows, uint64_t columns, co
   }
 }
 
+/** The same where the sums do not fit into registers: all numbers are written to memory first. */
+template <bool kInterleaved>
+void multiply_stored(Kernel store, uint64_t block_elements, uint64_t block_bytes, const uint8_t* rows,
+                     uint64_t n_rows, uint64_t columns, const float* x, float* y) {
+  constexpr uint64_t kNumbers = 256;
+  alignas(64) float numbers[kNumbers];
+  for (const float* const y_end = y + n_rows; y < y_end; ++y) {
+    DotSink sink(x);
+    for (uint64_t n_left = columns; n_left > 0;) {
+      const uint64_t n = n_left < kNumbers ? n_left : kNumbers;
+      store(rows, n / block_elements, numbers);
+      for (uint64_t i = n; i % 32 != 0; ++i) numbers[i] = 0;
+      for (uint64_t i = 0; i < n; i += 32) {
+        const int at = kInterleaved ? 32 * kInterleavedOrder[i / 32] : static_cast<int>(i);
+        sink.put(at, simd::load_f32(numbers + at), simd::load_f32(numbers + at + 16));
+      }
+      sink.x += n;
+      rows += n / block_elements * block_bytes;
+      n_left -= n;
+    }
+    *y = sink.product();
+  }
+}
+
 template <class Block>
 void multiply_rows(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x, float* y) {
-  if constexpr (Block::kElements == 1) {
+  if constexpr (!simd::kMultipliesInKernels) {
+    multiply_stored<kPutsInterleaved<Block>>(store_blocks<Block, Store::kPlain>, Block::kElements,
+                                             sizeof(Block), rows, n_rows, columns, x, y);
+  } else if constexpr (Block::kElements == 1) {
     multiply_numbers<Block>(rows, n_rows, columns, x, y);
   } else {
     multiply_blocks<Block>(rows, n_rows, columns, x, y);

@@ -84,11 +84,12 @@ void multiply_tile(const Tile& t) {
         multiply_pass<kRows, kVectors>(
             w + (lane < 32 ? lane : t.half_offset + static_cast<uint64_t>(lane - 32)), t, n_steps,
             x + static_cast<uint64_t>(lane) * kVectors * n_steps, t.sums + r * kVectors * 64 + lane,
-            step == 0);
+            t.starts && step == 0);
       }
     }
     x += n_steps * 64 * kVectors;
   }
+  if (!t.ends) return;
   for (uint64_t r = 0; r < t.n_rows; ++r) {
     for (uint64_t v = 0; v < kVectors; ++v) {
       const float* const sums = t.sums + (r * kVectors + v) * 64;

@@ -289,9 +289,9 @@ void sum(const Input& in, Output& out) {
 void lanes(const Input& in, Output& out) {
   const auto* numbers = reinterpret_cast<const float*>(in.bytes);
   for (int i = 0; i < 16; i += simd::kLanes) {
-    const auto product = simd::fma(simd::load_lanes(numbers + i), simd::load_lanes(numbers + 16 + i),
-                                   simd::load_lanes(numbers + 32 + i));
-    simd::store_lanes(reinterpret_cast<float*>(out.bytes) + i, product);
+    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 16 + i);
+    simd::store_lanes(reinterpret_cast<float*>(out.bytes) + i,
+                      simd::fma(a, b, simd::load_lanes(numbers + 32 + i)));
   }
 }
 
@@ -430,8 +430,9 @@ constexpr test::PrimitiveCase kCases[] = {
 };
 #undef CASE
 
-constexpr test::PrimitiveTable kPrimitives = {simd::kName, simd::kStreams, kCases,
-                                              sizeof kCases / sizeof *kCases};
+constexpr test::PrimitiveTable kPrimitives = {
+    simd::kName,     simd::kStreams, simd::kMultipliesInKernels,
+    simd::kTileSums, kCases,         sizeof kCases / sizeof *kCases};
 
 }  // namespace cases
 }  // namespace
