@@ -104,7 +104,7 @@ Products::Products(const Format& format, bool big_endian, uint64_t columns, uint
       columns_(columns),
       n_(n),
       uses_tiles_(swaps_ || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
-      padded_(round_up(columns, kPartialSums)),
+      padded_(round_up(std::max<uint64_t>(columns, 1), kPartialSums)),
       row_stride_(columns > kShortRow ? std::min(padded_, kSegment) + kLineFloats : padded_),
       n_rows_(std::max<uint64_t>(kSegment / row_stride_, 1) * kTileRows) {}
 

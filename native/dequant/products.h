@@ -4,12 +4,10 @@
 // any split of the rows:
 //
 //   1. w are the numbers that dequantize gives. The numbers of a row are taken in the order in which the
-//   kernel
-//      of the format puts them, 32 at a time: ascending, but for the formats that is_interleaved names. Of
-//      these, the eight times 32 numbers of a block are taken in the order kInterleavedOrder.
-//   2. There are 64 partial sums, binary32, +0 at first. The i-th number w in that order goes to number i %
-//   64 of
-//      them, by one fused multiply-add: p = w * x + p, rounded once.
+//      kernel of the format puts them, 32 at a time: ascending, but for the formats that is_interleaved
+//      names. Of these, the eight times 32 numbers of a block are taken in the order kInterleavedOrder.
+//   2. There are 64 partial sums, binary32, +0 at first. The i-th number w in that order goes to number
+//      i % 64 of them, by one fused multiply-add: p = w * x + p, rounded once.
 //   3. For h = 32, 16, 8, 4, 2, 1: p[i] = p[i] + p[i + h] for all i < h. The product is p[0] + 0, never -0.
 //
 // So zeros added to the end of a row and of its vector change nothing: not a partial sum but from -0 to +0,
@@ -36,7 +34,7 @@ bool is_interleaved(const Format& format);
  */
 class Products {
  public:
-  /** `columns` is a positive multiple of the numbers of a block. */
+  /** `columns` is a multiple of the numbers of a block: 0 only if there will be no rows. */
   Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
 
   /** How many floats `pack` writes: about n * columns. */
