@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type GgufFile, openSync, parse } from "gguf-native";
 import { Llama } from "../examples/llama/model";
+import { exp } from "../examples/llama/operations";
 import { greedy, mostProbable, topKSampler } from "../examples/llama/sampling";
 import { f32, str, type TensorSpec, u32, writeGguf } from "./support/gguf-writer";
 import { Random } from "./support/random";
@@ -365,6 +366,20 @@ describe("optional parts of a model", () => {
       file.close();
     }
   });
+});
+
+test("exp is as exact as it says", () => {
+  for (let x = -708; x <= 709; x += 0.0625 / 3) {
+    assert.ok(Math.abs(exp(x) / Math.exp(x) - 1) < 1e-8, `exp(${x}) = ${exp(x)}`);
+  }
+  assert.deepEqual([0, -0, -709, Number.NEGATIVE_INFINITY, 710, Number.NaN].map(exp), [
+    1,
+    1,
+    0,
+    0,
+    Number.POSITIVE_INFINITY,
+    Number.NaN,
+  ]);
 });
 
 describe("sampling", () => {

@@ -61,6 +61,7 @@ export class LayerCache {
 
   /** Makes the rows of all values `columns` long, in place: from the last row on, since each moves up. */
   #widen(columns: number): void {
+    if (columns === this.columns) return;
     const { kvHeadCount, valueLength } = this.#config;
     for (let head = 0; head < kvHeadCount; head++) {
       const matrix = head * this.#capacity * valueLength;
