@@ -127,6 +127,7 @@ function productChart(results: Results, bytes: number, quick: boolean): object |
   const rows: Row[] = [];
   const limits: Row[] = [];
   for (const { subject, side } of results.all({ task: "product", bytes })) {
+    if (side === "cached") continue; // a limit
     const speed = productSpeed(results, subject, side, bytes);
     if (speed !== undefined) rows.push({ type: subject, side: label(side), speed });
   }
