@@ -1,7 +1,7 @@
 /** examples/llama: its numbers against llama.cpp's and a plain forward pass, its cache, its sampling. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type GgufFile, openSync, parse } from "gguf-native";
+import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
 import { Llama } from "../examples/llama/model";
 import { exp } from "../examples/llama/operations";
 import { greedy, mostProbable, topKSampler } from "../examples/llama/sampling";
@@ -234,8 +234,15 @@ function plainLogits(
   const embeddings = numbers("token_embd.weight")!;
   const inputs = prompt.map((token) => embeddings.slice(token * width, (token + 1) * width));
   const normed = inputs.map((x) => norm("blk.0.attn_norm.weight", x));
-  const keys = normed.map((x, at) => rotate(norm("blk.0.attn_k_norm.weight", linear("blk.0.attn_k", x)), at));
-  const values = normed.map((x) => linear("blk.0.attn_v", x));
+  // The cache stores binary16.
+  const rounded = (x: number[]): number[] => {
+    const bits = dequantizeSync("F32", new Uint8Array(Float32Array.from(x).buffer), { dtype: "f16" });
+    return [...dequantizeSync("F16", new Uint8Array(bits.buffer, bits.byteOffset, bits.byteLength))];
+  };
+  const keys = normed.map((x, at) =>
+    rounded(rotate(norm("blk.0.attn_k_norm.weight", linear("blk.0.attn_k", x)), at)),
+  );
+  const values = normed.map((x) => rounded(linear("blk.0.attn_v", x)));
   const last = prompt.length - 1;
   const queries = linear("blk.0.attn_q", normed[last]!);
   const heard: number[] = [];

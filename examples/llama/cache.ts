@@ -1,11 +1,12 @@
 /** The keys and values of the tokens so far. The attention of every later token uses them. */
+import { dequantizeSync } from "gguf-native";
 import type { LlamaConfig } from "./config";
 
-/** Values of so many tokens are added to a row at a time. */
-const STEP = 128;
+/** The matrices grow by so many tokens at a time. */
+const STEP = 64;
 
 /**
- * The keys and values of one layer, as matrices of float32 that `matmulSync` multiplies where they are. Each head has
+ * The keys and values of one layer, as matrices of type F16 that `matmulSync` multiplies where they are. Each head has
  * two. Keys: a row for each token, whose product with a query is a score. Values: a column for each token, so that the
  * product with the weights of the tokens is the weighted sum. Both have room for `columns` tokens: beyond the last token
  * they are zero.
@@ -17,15 +18,15 @@ export class LayerCache {
   columns = 0;
   readonly #config: LlamaConfig;
   readonly #capacity: number;
-  readonly #keys: Float32Array;
-  readonly #values: Float32Array;
+  readonly #keys: Uint16Array;
+  readonly #values: Uint16Array;
 
   constructor(config: LlamaConfig, capacity: number) {
     const { kvHeadCount, keyLength, valueLength } = config;
     this.#config = config;
     this.#capacity = Math.ceil(capacity / STEP) * STEP;
-    this.#keys = new Float32Array(kvHeadCount * this.#capacity * keyLength);
-    this.#values = new Float32Array(kvHeadCount * this.#capacity * valueLength);
+    this.#keys = new Uint16Array(kvHeadCount * this.#capacity * keyLength);
+    this.#values = new Uint16Array(kvHeadCount * this.#capacity * valueLength);
   }
 
   /** The keys of a head: `columns` rows of `keyLength` numbers. */
@@ -45,14 +46,16 @@ export class LayerCache {
     const { kvHeadCount, keyLength, valueLength } = this.#config;
     const count = keys.length / (kvHeadCount * keyLength);
     this.#widen(Math.ceil((this.length + count) / STEP) * STEP);
+    const keyBits = halves(keys);
+    const valueBits = halves(values);
     for (let token = 0; token < count; token++) {
       for (let head = 0; head < kvHeadCount; head++) {
         const at = token * kvHeadCount + head;
-        const key = keys.subarray(at * keyLength, (at + 1) * keyLength);
+        const key = keyBits.subarray(at * keyLength, (at + 1) * keyLength);
         this.#keys.set(key, (head * this.#capacity + this.length + token) * keyLength);
         const column = head * this.#capacity * valueLength + this.length + token;
         for (let row = 0; row < valueLength; row++) {
-          this.#values[column + row * this.columns] = values[at * valueLength + row]!;
+          this.#values[column + row * this.columns] = valueBits[at * valueLength + row]!;
         }
       }
     }
@@ -76,8 +79,13 @@ export class LayerCache {
   }
 }
 
-function bytes({ buffer, byteOffset }: Float32Array, start: number, length: number): Uint8Array {
-  return new Uint8Array(buffer, byteOffset + 4 * start, 4 * length);
+/** The bits of numbers, rounded to binary16. */
+function halves({ buffer, byteOffset, byteLength }: Float32Array): Uint16Array {
+  return dequantizeSync("F32", new Uint8Array(buffer, byteOffset, byteLength), { dtype: "f16" });
+}
+
+function bytes({ buffer }: Uint16Array, start: number, length: number): Uint8Array {
+  return new Uint8Array(buffer, 2 * start, 2 * length);
 }
 
 export class KvCache {

@@ -90,7 +90,7 @@ export function attention(
       const to = token * groupSize * keyLength;
       for (let i = 0; i < groupSize * keyLength; i++) groupQueries[to + i] = queries[from + i]! * scale;
     }
-    matmulSync("F32", cache.keys(group), keyLength, groupQueries, { out: scores, threads });
+    matmulSync("F16", cache.keys(group), keyLength, groupQueries, { out: scores, threads });
     for (let token = 0; token < count; token++) {
       for (let head = 0; head < groupSize; head++) {
         const start = (token * groupSize + head) * columns;
@@ -99,7 +99,7 @@ export function attention(
         scores.fill(0, visible, start + columns);
       }
     }
-    matmulSync("F32", cache.values(group), columns, scores, { out: sums, threads });
+    matmulSync("F16", cache.values(group), columns, scores, { out: sums, threads });
     const width = groupSize * valueLength;
     for (let token = 0; token < count; token++) {
       const sum = sums.subarray(token * width, (token + 1) * width);

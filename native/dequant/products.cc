@@ -140,16 +140,24 @@ void Products::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64
   const auto numbers_of = [&](const uint8_t* blocks, uint64_t n, float* to) {
     dequantize(format_, Out::kFloat32, Store::kPlain, swaps_, blocks, n / block, to);
   };
-  const bool at_once = columns_ <= kShortRow;
-  if (at_once) numbers_of(rows, n_rows * columns_, numbers);
-  for (uint64_t r = n_rows; r-- > 0;) {
-    float* const row = numbers + r * row_stride_;
-    if (!at_once) {
-      numbers_of(rows + r * row_bytes + start / block * format_.block_bytes, n_columns, row);
-    } else if (row_stride_ != columns_) {
-      std::memmove(row, numbers + r * columns_, columns_ * sizeof *row);
-    }
+  const auto complete = [&](float* row) {
     std::fill(row + n_columns, row + round_up(n_columns, kPartialSums), 0.0f);
+  };
+  if (columns_ > kShortRow) {
+    const uint8_t* blocks = rows + start / block * format_.block_bytes;
+    for (uint64_t r = 0; r < n_rows; ++r, blocks += row_bytes) {
+      float* const row = numbers + r * row_stride_;
+      numbers_of(blocks, n_columns, row);
+      complete(row);
+    }
+  } else {
+    numbers_of(rows, n_rows * columns_, numbers);
+    // From the last row on, since each moves up.
+    for (uint64_t r = n_rows; r-- > 0 && row_stride_ != columns_;) {
+      float* const row = numbers + r * row_stride_;
+      std::memmove(row, numbers + r * columns_, columns_ * sizeof *row);
+      complete(row);
+    }
   }
   std::fill(numbers + n_rows * row_stride_, numbers + round_up(n_rows, kTileRows) * row_stride_, 0.0f);
 }

@@ -43,10 +43,6 @@ struct DotSink {
   GGUF_INLINE float product() const { return add_up(a, b, other_a, other_b); }
 };
 
-/** How far ahead blocks are asked for. Memory takes about as long to answer as this much takes to multiply.
- */
-constexpr size_t kPrefetchBytes = 4096;
-
 /**
  * Multiplies rows of blocks with a vector: a Multiplier of kernel_table.h. Blocks are taken in groups,
  * whatever the length of rows: a group in which a row ends is written to memory, and taken from there.
@@ -65,9 +61,7 @@ void multiply_blocks(const uint8_t* rows, uint64_t n_rows, uint64_t columns, con
     const Block* next = b + kBlocks;
     if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(next);
     if (n_left >= kNumbers) {
-      for (size_t i = 0; i < kBlocks * sizeof(Block); i += 64) {
-        prefetch(reinterpret_cast<const uint8_t*>(b) + kPrefetchBytes + i);
-      }
+      prefetch_after(b);
       dequantize(b, ahead[turn], sink);
       sink.x += kNumbers;
       n_left -= kNumbers;
