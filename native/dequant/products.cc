@@ -121,7 +121,7 @@ uint64_t Products::scratch_floats() const noexcept {
 void Products::pack(const float* x, float* packed) const noexcept {
   if (!uses_tiles_) {
     for (uint64_t v = 0; v < n_; ++v, x += columns_, packed += padded_) {
-      std::memcpy(packed, x, columns_ * sizeof *x);
+      std::memcpy(packed, x, static_cast<size_t>(columns_) * sizeof *x);
       std::fill(packed + columns_, packed + padded_, 0.0f);
     }
   } else if (kernels_.lanes == 16) {
@@ -155,7 +155,7 @@ void Products::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64
     // From the last row on, since each moves up.
     for (uint64_t r = n_rows; r-- > 0 && row_stride_ != columns_;) {
       float* const row = numbers + r * row_stride_;
-      std::memmove(row, numbers + r * columns_, columns_ * sizeof *row);
+      std::memmove(row, numbers + r * columns_, static_cast<size_t>(columns_) * sizeof *row);
       complete(row);
     }
   }
