@@ -93,7 +93,10 @@ void multiply_blocks(const uint8_t* rows, uint64_t n_rows, uint64_t columns, con
   if (n_left == 0) *y = sink.product();
 }
 
-/** The same for formats whose blocks are single numbers: a row has any length, and is often short. */
+/**
+ * The same for formats whose blocks are single numbers: a row has any length, and is often short. The
+ * processor itself recognises such a stream of numbers, and asks for what comes next.
+ */
 template <class Number>
 void multiply_numbers(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x, float* y) {
   const Number* b = reinterpret_cast<const Number*>(rows);
@@ -102,8 +105,6 @@ void multiply_numbers(const uint8_t* rows, uint64_t n_rows, uint64_t columns, co
     DotSink sink(x);
     uint64_t i = 0;
     for (; i + 64 <= columns; i += 64, sink.x += 64) {
-      prefetch(reinterpret_cast<const uint8_t*>(b + i) + kPrefetchBytes);
-      if (sizeof(Number) > 1) prefetch(reinterpret_cast<const uint8_t*>(b + i + 32) + kPrefetchBytes);
       sink.put(0, sixteen(b + i), sixteen(b + i + 16));
       sink.put(32, sixteen(b + i + 32), sixteen(b + i + 48));
     }

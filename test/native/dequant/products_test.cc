@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dequant/byte_order.h"
+#include "dequant/block_fields.h"
 #include "dequant/format_fields.h"
 #include "dequant/half.h"
 #include "test/native/core/guarded_bytes.h"
