@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "dequant/block_fields.h"
-#include "dequant/format_fields.h"
 #include "dequant/half.h"
 #include "test/native/core/guarded_bytes.h"
 #include "test/native/dequant/put_order.h"
