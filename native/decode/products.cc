@@ -75,7 +75,7 @@ Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint
   const uint64_t tile_bytes = products_.scratch_floats() * sizeof(float);
   const uint64_t read_bytes = source_.data == nullptr ? n_bytes : 0;
   float* tile = nullptr;
-  const uint8_t* rows = source_.data + at;
+  const uint8_t* rows = source_.data == nullptr ? nullptr : source_.data + at;
   if (tile_bytes + read_bytes > 0) {
     const uint64_t needed = tile_bytes + read_bytes + kAlignment;
     if (needed > SIZE_MAX) throw std::bad_alloc();
