@@ -1,10 +1,13 @@
 /** Charts as SVG, drawn by Vega-Lite, for the README and the docs. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { GgmlType } from "gguf-native";
 import type { Context } from "./context";
 import { INSTALL_HINT, optionalPackage } from "./optional";
+import { blockSizes } from "./products";
 import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes } from "./suites/kernels";
+import { memoryLimit, productSpeed } from "./suites/products";
 import { size } from "./table";
 
 interface Vega {
@@ -16,21 +19,28 @@ interface VegaLite {
 }
 
 type Row = Record<string, string | number>;
+type Named = [name: string, spec: object | undefined];
+
+/** What a product from memory cannot exceed: see `memoryLimit`. */
+const MEMORY_LIMIT = "plain reads, or cached blocks if slower";
 
 /** From colour-blind-safe palettes. Limits are grey or black. */
 const COLOURS: Record<string, string> = {
   "gguf-native": "#0072b2",
   libggml: "#e69f00",
   TypeScript: "#999999",
+  "dequantize, then multiply": "#56b4e9",
   "@huggingface/gguf": "#cc79a7",
   "node-llama-cpp": "#009e73",
   "plain-store limit": "#555555",
   "streaming-store limit": "#000000",
+  [MEMORY_LIMIT]: "#000000",
 };
 const LABELS: Record<string, string> = {
   native: "gguf-native",
   dequantize: "gguf-native",
   typescript: "TypeScript",
+  "two steps": "dequantize, then multiply",
   store: "plain-store limit",
   stream: "streaming-store limit",
 };
@@ -51,10 +61,13 @@ export async function writeCharts({ results, options }: Context, folder: string)
     results.miss(`charts: vega and vega-lite are not installed (${INSTALL_HINT})`);
     return;
   }
-  const specs: [name: string, spec: object | undefined][] = [
+  const specs: Named[] = [
     ...outputSizes(options.quick).map(
+      (bytes) => [`dequantize-${size(bytes).replace(" ", "")}`, kernelChart(results, bytes)] as Named,
+    ),
+    ...blockSizes(options.quick).map(
       (bytes) =>
-        [`dequantize-${size(bytes).replace(" ", "")}`, kernelChart(results, bytes)] as [string, object],
+        [`products-${size(bytes).replace(" ", "")}`, productChart(results, bytes, options.quick)] as Named,
     ),
     ["open", openChart(results)],
     ["scaling-by-size", sizesChart(results)],
@@ -101,13 +114,48 @@ function kernelChart(results: Results, bytes: number): object | undefined {
     : results.all({ task: "dequantize", side: "native", bytes })) {
     limits.push({ type: subject, side: label(limit), speed: bytes / bound! / 1e9 });
   }
+  return typesChart(
+    results,
+    `Dequantizing to ${size(bytes)} of output`,
+    "GB/s of float32 written",
+    rows,
+    limits,
+  );
+}
+
+function productChart(results: Results, bytes: number, quick: boolean): object | undefined {
+  const rows: Row[] = [];
+  const limits: Row[] = [];
+  for (const { subject, side } of results.all({ task: "product", bytes })) {
+    if (side === "cached") continue; // a limit
+    const speed = productSpeed(results, subject, side, bytes);
+    if (speed !== undefined) rows.push({ type: subject, side: label(side), speed });
+  }
+  const [, memory] = blockSizes(quick);
+  if (bytes === memory) {
+    for (const { subject } of results.all({ task: "product", side: "native", bytes })) {
+      const speed = memoryLimit(results, subject as GgmlType, quick);
+      if (speed !== undefined) limits.push({ type: subject, side: MEMORY_LIMIT, speed });
+    }
+  }
+  return typesChart(results, `Products of ${size(bytes)} of blocks and a vector`, "Gweights/s", rows, limits);
+}
+
+/** Bars of `rows` for each type, and ticks at its limit. */
+function typesChart(
+  results: Results,
+  title: string,
+  unit: string,
+  rows: readonly Row[],
+  limits: readonly Row[],
+): object | undefined {
   if (rows.length === 0) return undefined;
   const y = { field: "type", type: "nominal", sort: null, title: null };
-  const x = { field: "speed", type: "quantitative", title: "GB/s of float32 written" };
+  const x = { field: "speed", type: "quantitative", title: unit };
   const sides = [...new Set(rows.map(({ side }) => side))];
   const color = colour([...rows, ...limits]);
   return {
-    title: { text: `Dequantizing to ${size(bytes)} of output`, subtitle: caption(results), anchor: "start" },
+    title: { text: title, subtitle: caption(results), anchor: "start" },
     height: { step: 20, for: "position" },
     layer: [
       {

@@ -1,8 +1,10 @@
 /** The parts that all suites use. */
+import { availableParallelism } from "node:os";
 import * as native from "gguf-native";
 import { dequantizeSync, type GgmlType } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { Libggml } from "./libggml";
+import { LibggmlCpu } from "./libggml-cpu";
 import { MachineLimits } from "./limits";
 import type { Contender, Patience, Timing } from "./measure";
 import { race } from "./measure";
@@ -20,6 +22,8 @@ export interface Context {
   results: Results;
   /** Undefined unless a suite needs it and it is installed. */
   libggml: Libggml | undefined;
+  /** ggml's products. Undefined unless a suite needs them and they are installed. */
+  libggmlCpu: LibggmlCpu | undefined;
   /** Undefined unless a suite needs them and they can be measured. */
   limits: MachineLimits | undefined;
 }
@@ -28,8 +32,9 @@ export async function makeContext(options: Options): Promise<Context> {
   const results = new Results();
   const wants = (...suites: Suite[]) => suites.some((suite) => options.suites.has(suite));
   const libggml = wants("peers", "scaling") ? await Libggml.load(results) : undefined;
-  const limits = wants("machine", "scaling") ? await MachineLimits.load(results) : undefined;
-  return { options, results, libggml, limits };
+  const libggmlCpu = wants("products") ? await LibggmlCpu.load(results) : undefined;
+  const limits = wants("machine", "scaling", "products") ? await MachineLimits.load(results) : undefined;
+  return { options, results, libggml, libggmlCpu, limits };
 }
 
 /** The types that the options name, or else `usual`, without those that the addon has no kernel for. */
@@ -54,6 +59,14 @@ function decodes(decode: typeof dequantizeSync, type: GgmlType): boolean {
     if ((error as { code?: unknown }).code === "ERR_GGUF_UNSUPPORTED_TYPE") return false;
     throw error;
   }
+}
+
+/** 1, 2, 4 ... and the number of processors. */
+export function threadCounts(): number[] {
+  const all = availableParallelism();
+  const counts = [];
+  for (let threads = 1; threads < all; threads *= 2) counts.push(threads);
+  return [...counts, all];
 }
 
 /**

@@ -5,9 +5,11 @@ import type { GgmlType } from "gguf-native";
 import { type Context, chosenTypes } from "./context";
 import { KERNEL_SUITES } from "./options";
 import { benchFolder } from "./paths";
+import { blockSizes } from "./products";
 import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
 import { GENERATED, REAL, runOpen } from "./suites/open";
+import { memoryLimit, productSpeed, runProductTypes } from "./suites/products";
 import { digits, printTable, size } from "./table";
 
 /** By type, or by file; "default" is for all that are not named. */
@@ -19,6 +21,8 @@ type Against = "typescript" | "libggml" | "limit";
 interface FloorsFile {
   /** By instruction set, then by output: "first" (16 KiB), "second" (256 KiB), "memory". */
   kernels: Record<string, Partial<Record<Output, Partial<Record<Against, Floors>>>>>;
+  /** Products of one vector, by instruction set. "cached" and "memory" say where the blocks are. */
+  products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against, Floors>>>>>;
   /** By reader. */
   open: Record<string, Floors>;
 }
@@ -43,12 +47,14 @@ export async function checkFloors(context: Context): Promise<boolean> {
   const floors = JSON.parse(readFileSync(join(benchFolder, "floors.json"), "utf8")) as FloorsFile;
   const { isa } = context.results.machine;
   const kernels = floors.kernels[isa];
-  if (kernels === undefined) console.log(`floors.json has no floors for ${isa}`);
+  const products = floors.products[isa];
+  if (kernels === undefined || products === undefined) console.log(`floors.json has no floors for ${isa}`);
   const { suites } = context.options;
   const ratios: Ratio[] = [];
   if (kernels && KERNEL_SUITES.some((suite) => suites.has(suite))) {
     ratios.push(...(await kernelRatios(context, kernels)));
   }
+  if (products && suites.has("products")) ratios.push(...(await productRatios(context, products)));
   if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
 
   for (const ratio of ratios) {
@@ -101,6 +107,34 @@ function kernelRatio(results: Results, type: GgmlType, against: Against, bytes: 
     against === "limit" ? limitSeconds(results, bytes) : kernelSeconds(results, type, against, bytes);
   if (fast === undefined || other === undefined) return undefined;
   return other / fast;
+}
+
+async function productRatios(context: Context, floors: FloorsFile["products"][string]): Promise<Ratio[]> {
+  await runProductTypes(context);
+  const { results, options } = context;
+  const [cached, memory] = blockSizes(options.quick);
+  const ratios: Ratio[] = [];
+  for (const type of chosenTypes(context)) {
+    for (const [place, bytes] of [["cached", cached] as const, ["memory", memory] as const]) {
+      for (const [against, byType] of Object.entries(floors[place] ?? {})) {
+        const floor = byType[type] ?? byType.default;
+        const current = () => {
+          const fast = productSpeed(results, type, "native", bytes);
+          const other =
+            against === "limit"
+              ? memoryLimit(results, type, options.quick)
+              : productSpeed(results, type, against, bytes);
+          return fast === undefined || other === undefined ? undefined : fast / other;
+        };
+        const measured = current();
+        if (floor === undefined || measured === undefined) continue;
+        const compared = against === "limit" ? "share of reads or of the cached speed" : `times ${against}`;
+        const what = `product of ${type}, ${size(bytes)}: ${compared}`;
+        ratios.push({ what, floor, measured, current, again: () => runProductTypes(context, [type]) });
+      }
+    }
+  }
+  return ratios;
 }
 
 async function openRatios(context: Context, floors: FloorsFile["open"]): Promise<Ratio[]> {

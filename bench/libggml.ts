@@ -41,7 +41,7 @@ export class Libggml {
 }
 
 /** `GGUF_NATIVE_BENCH_LIBGGML` names another build of the library, such as one built with -march=native. */
-function libraryPath(): string | undefined {
+export function libraryPath(): string | undefined {
   return firstExisting([
     process.env.GGUF_NATIVE_BENCH_LIBGGML,
     join(benchFolder, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so"),

@@ -7,16 +7,17 @@ import { INSTALL_HINT, type KoffiLibrary, loadKoffi, type NativeFunction } from 
 import { benchFolder, buildFolder } from "./paths";
 import type { Results } from "./results";
 
+/** The limits of outputs. */
 export type Limit = "store" | "stream" | "copy";
 export const LIMITS: readonly Limit[] = ["store", "stream", "copy"];
 
-/** The least that one call of the helper writes, so that the cost of the call does not matter. */
+/** The least that one call of the helper writes or reads, so that the cost of the call does not matter. */
 const BYTES_PER_CALL = 4 << 20;
 
 export class MachineLimits {
-  /** The width of the vectors that are stored: "256-bit". */
+  /** The width of the vectors that are stored and read: "256-bit". */
   readonly width: string;
-  readonly #functions: Record<Limit, NativeFunction>;
+  readonly #functions: Record<Limit | "read", NativeFunction>;
 
   private constructor(library: KoffiLibrary) {
     this.width = String(library.func("limits_width", "str", [])());
@@ -25,6 +26,7 @@ export class MachineLimits {
       store: library.func("limits_store", "void", ["void *", ...tail]),
       stream: library.func("limits_stream", "void", ["void *", ...tail]),
       copy: library.func("limits_copy", "void", ["void *", "void *", ...tail]),
+      read: library.func("limits_read", "void", ["void *", ...tail]),
     };
   }
 
@@ -45,14 +47,23 @@ export class MachineLimits {
 
   /** A contender that fills `out` on `threads` threads. `copy` reads from `source`, which has the same length. */
   contender(limit: Limit, out: Float32Array, source: Float32Array, threads = 1): Contender {
-    const run = this.#functions[limit];
-    const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / out.byteLength));
-    const pointers = limit === "copy" ? [out, source] : [out];
+    return this.#contender(limit, limit === "copy" ? [out, source] : [out], threads);
+  }
+
+  /** A contender, "read", that reads `source` on `threads` threads. */
+  reader(source: ArrayBufferView, threads = 1): Contender {
+    return this.#contender("read", [source], threads);
+  }
+
+  #contender(name: Limit | "read", pointers: readonly ArrayBufferView[], threads: number): Contender {
+    const run = this.#functions[name];
+    const bytes = pointers[0]!.byteLength;
+    const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / bytes));
     return {
-      name: limit,
+      name,
       repeats,
       run: () => {
-        run(...pointers, out.byteLength, repeats, threads);
+        run(...pointers, bytes, repeats, threads);
       },
     };
   }

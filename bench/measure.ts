@@ -8,7 +8,7 @@ export interface Contender {
   name: string;
   /** One call. If it returns a promise, the promise is awaited. */
   run(): unknown;
-  /** How many times one call does the work; default 1. */
+  /** How many times one call does the work; default 1. A fraction if it does a part of the work. */
   repeats?: number;
   /** The maximum number of rounds, for slow contenders that need few. */
   maxRounds?: number;

@@ -10,8 +10,12 @@ export interface Measurement extends Timing {
   subject: string;
   /** Who did it: `native`, `typescript`, `libggml` ... */
   side: string;
-  /** Bytes of output, if the task depends on it. */
+  /** Bytes of output, or of the blocks of a product, if the task depends on it. */
   bytes?: number;
+  /** Weights of the matrix that a product multiplies. */
+  weights?: number;
+  /** How many vectors a product multiplies with; 1 if not given. */
+  vectors?: number;
   threads?: number;
   /** How many items one call handled, such as rows. */
   count?: number;

@@ -8,6 +8,7 @@ import { runCalls } from "./suites/calls";
 import { runInAndOut } from "./suites/in-and-out";
 import { printKernels, runKernels } from "./suites/kernels";
 import { runOpen } from "./suites/open";
+import { runProducts } from "./suites/products";
 import { runScaling } from "./suites/scaling";
 import { size } from "./table";
 
@@ -46,6 +47,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("calls")) await runCalls(context);
   if (suites.has("open")) await runOpen(context);
   if (suites.has("scaling")) await runScaling(context);
+  if (suites.has("products")) await runProducts(context);
 }
 
 function printMachine({ results }: Context): void {

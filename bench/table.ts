@@ -48,3 +48,8 @@ export function size(bytes: number): string {
   for (; bytes >= 1024 && unit < units.length - 1; unit++) bytes /= 1024;
   return `${bytes} ${units[unit]}`;
 }
+
+/** Shows what is being measured, if standard error is a terminal. */
+export function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}

@@ -1,4 +1,4 @@
-/** Continues a text with a llama model. It needs only the GGUF file. `npm run example -- llama --help` */
+/** Continues a text with a model of the architecture llama, qwen2 or qwen3. `npm run example -- llama --help` */
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
 import { Llama } from "./llama/model";
@@ -8,16 +8,15 @@ import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
 
-Continues TEXT. The model must have the architecture llama. Its tensors can have
-any types.
+Continues TEXT. The model must have the architecture llama, qwen2 or qwen3. Its
+tensors can have any types. They are multiplied where they are in the file, so
+the weights need no memory of their own.
 
   --tokens N    number of tokens to add (default 32)
   --top-k K     choose at random among the K most probable tokens (default:
                 always choose the most probable token)
   --seed N      seed of the random choices (default 0)
-  --per-use     dequantize weights each time they are used: a little slower, but
-                needs no memory except the file's (default: dequantize them
-                once, into shared memory)
+  --threads N   number of threads that multiply (default: as many as help)
   --next N      do not continue the text; list the N most probable next tokens
 `;
 
@@ -30,7 +29,7 @@ runExample(USAGE, async (args) => {
       tokens: { type: "string", default: "32" },
       "top-k": { type: "string" },
       seed: { type: "string", default: "0" },
-      "per-use": { type: "boolean", default: false },
+      threads: { type: "string" },
       next: { type: "string" },
     },
   });
@@ -40,14 +39,14 @@ runExample(USAGE, async (args) => {
   const seed = wholeNumber("--seed", options.seed, 0);
   const topK = options["top-k"];
   const sample = topK === undefined ? greedy : topKSampler(wholeNumber("--top-k", topK, 1), seed);
+  const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
   const next = options.next === undefined ? 0 : wholeNumber("--next", options.next, 1);
 
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
   const prompt = tokenizer.encode(options.prompt);
   if (prompt.length === 0) throw new Error("the prompt is empty");
-  const begin = performance.now();
-  const llama = await Llama.load(file, { perUse: options["per-use"] });
+  const llama = Llama.load(file, { threads });
   const { contextLength } = llama.config;
   if (prompt.length + wanted > contextLength) {
     throw new Error(
@@ -55,7 +54,7 @@ runExample(USAGE, async (args) => {
     );
   }
   const cache = llama.createCache(prompt.length + wanted);
-  const loaded = performance.now();
+  const begin = performance.now();
 
   let logits = llama.forward(prompt, cache);
   const read = performance.now();
@@ -70,18 +69,20 @@ runExample(USAGE, async (args) => {
   const decode = tokenizer.decoder();
   process.stdout.write(options.prompt);
   let added = 0;
+  let processed = 0; // not the last one
   while (added < wanted) {
     const token = sample(logits);
     if (tokenizer.isEnd(token)) break;
     process.stdout.write(decode(token));
     added++;
-    if (added < wanted) logits = llama.forward([token], cache);
+    if (added === wanted) break;
+    logits = llama.forward([token], cache);
+    processed++;
   }
   process.stdout.write("\n");
   const rate = (tokens: number, ms: number): string => `${((tokens / ms) * 1000).toFixed(1)} tokens/s`;
   console.error(
-    `weights ready after ${(loaded - begin).toFixed(0)} ms, in ${(llama.residentBytes / 2 ** 20).toFixed(1)} MiB; ` +
-      `${prompt.length} tokens read at ${rate(prompt.length, read - loaded)}, ` +
-      `${added} written at ${rate(added, performance.now() - read)}`,
+    `${prompt.length} tokens read at ${rate(prompt.length, read - begin)}, ` +
+      `${added} written at ${rate(processed, performance.now() - read)}`,
   );
 });

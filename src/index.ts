@@ -1,8 +1,9 @@
 /**
  * `gguf-native`: the weights of a GGUF model in Node.js.
  *
- * Open a file with {@link openSync} or {@link open}, read its `metadata` and `tensors`, and turn a tensor
- * into numbers with {@link GgufTensor.dequantizeSync} or {@link GgufTensor.dequantize}.
+ * Open a file with {@link openSync} or {@link open}, look at its `metadata` and `tensors`, and turn a tensor into
+ * numbers with {@link GgufTensor.dequantizeSync} or {@link GgufTensor.dequantize}, or multiply it with
+ * {@link GgufTensor.matmulSync}.
  *
  * @module gguf-native
  */
@@ -11,14 +12,18 @@ export { dequantize, dequantizeSync } from "./decode/dequantize";
 export { allocate, trim } from "./decode/memory";
 export type {
   AsyncOptions,
+  BlockProductOptions,
   Dequantized,
   DequantizeOptions,
   DType,
   OutArray,
   OwnBytes,
+  ProductOptions,
   ReadOptions,
   RowsOptions,
+  ThreadOptions,
 } from "./decode/options";
+export { matmulSync } from "./decode/products";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { type GgufFileName, parseFileName } from "./file/file-name";
 export { GgufMetadata } from "./file/metadata";

@@ -13,7 +13,7 @@ export interface NativeFile {
   readonly __nativeFile: never;
 }
 
-/** A running asynchronous dequantization inside the addon; also opaque and tagged. */
+/** A running asynchronous dequantization or product inside the addon; opaque and tagged as well. */
 export interface NativeJob {
   readonly __nativeJob: never;
 }
@@ -187,7 +187,41 @@ export interface NativeAddon {
     onProgress: ProgressCallback | undefined,
     bigEndian: boolean,
   ): { job: NativeJob; promise: Promise<NativeOut> };
-  /** Asks a job to stop; its promise rejects after the last worker thread has finished with its memory. */
+
+  /**
+   * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
+   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
+   */
+  matmul(
+    file: NativeFile,
+    index: number,
+    x: Float32Array,
+    start: number,
+    end: number,
+    out: Float32Array | undefined,
+    threads: number | undefined,
+  ): Float32Array;
+  /** As matmul, off the main thread; `x` is copied. */
+  matmulAsync(
+    file: NativeFile,
+    index: number,
+    x: Float32Array,
+    start: number,
+    end: number,
+    out: Float32Array | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+  /** The same for all rows of `columns` numbers of block bytes from anywhere. */
+  matmulBlocks(
+    type: number,
+    blocks: Uint8Array,
+    columns: number,
+    x: Float32Array,
+    out: Float32Array | undefined,
+    threads: number | undefined,
+  ): Float32Array;
+
+  /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
   cancel(job: NativeJob): void;
 
   /** A zeroed array in memory that the addon owns, for use as `out`. */

@@ -25,6 +25,7 @@ const NAMES = [
   ...[
     "ggmlTypes",
     "isGgmlType",
+    "matmulSync",
     "mergeModel",
     "open",
     "openRemote",

@@ -123,6 +123,7 @@ describe("a vocabulary of the kind gpt2", () => {
     assert.deepEqual(words("a 12345", wordRule("gpt-2")), ["a", " 12345"]);
     assert.deepEqual(words("a 123", wordRule("smollm")), ["a", " ", "1", "2", "3"]);
     assert.deepEqual(words("a 12345", wordRule("llama-bpe")), ["a", " ", "123", "45"]);
+    assert.deepEqual(words("a 123!\n", wordRule("qwen2")), ["a", " ", "1", "2", "3", "!\n"]);
   });
   test("cuts contractions and line ends as the file's rule does", () => {
     assert.deepEqual(words("a'LL\n\nb", wordRule("gpt-2")), ["a", "'", "LL", "\n", "\n", "b"]);
@@ -135,7 +136,7 @@ describe("a vocabulary of the kind gpt2", () => {
   test("rejects an unknown rule", () => {
     assert.throws(
       () => tokenizer("deepseek-llm"),
-      /as gpt-2, smollm, llama-bpe do, not as deepseek-llm does/,
+      /as gpt-2, smollm, llama-bpe, qwen2 do, not as deepseek-llm does/,
     );
     assert.throws(() => tokenizer("constructor"), /not as constructor does/);
   });

@@ -28,7 +28,7 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
     entry: (name) => `\nFORMAT(${name}, `,
   },
   "native/dequant/kernels": {
-    text: allText("native", "dequant", "kernels"),
+    text: allText("native", "dequant", "kernels").replaceAll("Floats16 sixteen(", "dequantize("), // numbers.h
     entry: (name) => `dequantize(const Block${name}*`,
   },
   "src/types.ts, GgmlType": { text: text("src", "types.ts"), entry: (name) => `| "${name}"` },

@@ -235,14 +235,14 @@ describe("models of many shards", () => {
   const modelUrl = (url: string, no: number, count: number) =>
     url.replace("model.gguf", `model-${digits(no + 1)}-of-${digits(count)}.gguf`);
 
-  test("open eight at a time, after the first has named them", async () => {
+  test("open eight at a time, before the first has answered", async () => {
     let inFlight = 0;
     let most = 0;
-    let before = 0;
+    let together = 0;
     const { url, requests } = await serve((request, response) => {
       inFlight++;
       most = Math.max(most, inFlight);
-      if (requests.length === 2) before = inFlight;
+      if (requests.length === 8) together = inFlight;
       setTimeout(() => {
         inFlight--;
         answerRange(request, response, shard(noOf(request), 20));
@@ -258,9 +258,23 @@ describe("models of many shards", () => {
       Array.from({ length: 20 }, (_, no) => modelUrl(url, no, 20)),
     );
     assert.equal(noOf(requests[0]!), 11);
-    assert.equal(before, 1); // the second was sent after the first was answered
+    assert.equal(together, 8);
     assert.equal(requests.length, 20);
     assert.equal(most, 8);
+  });
+
+  test("a file that is named like one of several, but is not, opens alone", async () => {
+    const closed: string[] = [];
+    const { url } = await serve((request, response) => {
+      if (noOf(request) === 2) return setTimeout(() => answerRange(request, response, content), 100);
+      if (noOf(request) === 0) return response.writeHead(404).end();
+      // There is no answer to the others.
+      request.on("close", () => closed.push(request.url!));
+    });
+    const remote = await openRemote(modelUrl(url, 2, 5));
+    expectSame(remote);
+    assert.equal(remote.paths.length, 1);
+    while (closed.length < 3) await setImmediate(); // their requests are aborted
   });
 
   test("the first bad one is reported, whichever is noticed first, and the others are not waited for", async () => {

@@ -1,5 +1,6 @@
-// The limits of this machine's memory: plain stores, streaming stores and copies, with the widest vectors of
-// the processor. The benchmarks compile this with the system's compiler and call it in their own process.
+// The limits of this machine's memory: plain stores, streaming stores, copies and plain reads, with the
+// widest vectors of the processor. The benchmarks compile this with the system's compiler and call it in
+// their own process.
 //
 // Every function works on `threads` threads, each on its own part of the memory, and does the work `times`
 // times. Lengths are multiples of 4096 bytes; any address is allowed. If `threads` is 1, the calling thread
@@ -35,6 +36,20 @@ TARGET("avx512f") static void stream_avx512(char* y, const char* x, size_t bytes
   _mm_sfence();
 }
 
+// What is read is combined, and the result is used, so that the compiler cannot leave reads out.
+TARGET("avx512f") static void read_avx512(char* y, const char* x, size_t bytes) {
+  (void)y;
+  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+  for (const char* const end = x + bytes; x != end; x += 256) {
+    a = _mm512_add_epi32(a, _mm512_loadu_si512((const void*)(x + 0)));
+    b = _mm512_add_epi32(b, _mm512_loadu_si512((const void*)(x + 64)));
+    c = _mm512_add_epi32(c, _mm512_loadu_si512((const void*)(x + 128)));
+    d = _mm512_add_epi32(d, _mm512_loadu_si512((const void*)(x + 192)));
+  }
+  a = _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d));
+  __asm__ volatile("" : : "v"(a));
+}
+
 TARGET("avx") static void store_avx(char* y, const char* x, size_t bytes) {
   (void)x;
   const __m256i value = _mm256_set1_epi32(0x3f800000);
@@ -56,6 +71,20 @@ TARGET("avx") static void stream_avx(char* y, const char* x, size_t bytes) {
     _mm256_stream_si256((__m256i*)(y + 96), value);
   }
   _mm_sfence();
+}
+
+// Exclusive or, because processors without AVX2 cannot add integers in 256 bits.
+TARGET("avx") static void read_avx(char* y, const char* x, size_t bytes) {
+  (void)y;
+  __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+  for (const char* const end = x + bytes; x != end; x += 128) {
+    a = _mm256_xor_ps(a, _mm256_loadu_ps((const float*)(x + 0)));
+    b = _mm256_xor_ps(b, _mm256_loadu_ps((const float*)(x + 32)));
+    c = _mm256_xor_ps(c, _mm256_loadu_ps((const float*)(x + 64)));
+    d = _mm256_xor_ps(d, _mm256_loadu_ps((const float*)(x + 96)));
+  }
+  a = _mm256_xor_ps(_mm256_xor_ps(a, b), _mm256_xor_ps(c, d));
+  __asm__ volatile("" : : "x"(a));
 }
 
 static void store_sse(char* y, const char* x, size_t bytes) {
@@ -81,6 +110,19 @@ static void stream_sse(char* y, const char* x, size_t bytes) {
   _mm_sfence();
 }
 
+static void read_sse(char* y, const char* x, size_t bytes) {
+  (void)y;
+  __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
+  for (const char* const end = x + bytes; x != end; x += 64) {
+    a = _mm_add_epi32(a, _mm_loadu_si128((const __m128i*)(x + 0)));
+    b = _mm_add_epi32(b, _mm_loadu_si128((const __m128i*)(x + 16)));
+    c = _mm_add_epi32(c, _mm_loadu_si128((const __m128i*)(x + 32)));
+    d = _mm_add_epi32(d, _mm_loadu_si128((const __m128i*)(x + 48)));
+  }
+  a = _mm_add_epi32(_mm_add_epi32(a, b), _mm_add_epi32(c, d));
+  __asm__ volatile("" : : "x"(a));
+}
+
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 
@@ -99,12 +141,26 @@ static void stream_neon(char* y, const char* x, size_t bytes) {
     __asm__ volatile("stnp %q1, %q1, [%0]\n\tstnp %q1, %q1, [%0, 32]" : : "r"(y), "w"(value) : "memory");
   }
 }
+
+// What is read is added up, and the sum is used, so that the compiler cannot leave reads out.
+static void read_neon(char* y, const char* x, size_t bytes) {
+  (void)y;
+  uint32x4_t a = vdupq_n_u32(0), b = a, c = a, d = a;
+  for (const char* const end = x + bytes; x != end; x += 64) {
+    a = vaddq_u32(a, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x)));
+    b = vaddq_u32(b, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 16)));
+    c = vaddq_u32(c, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 32)));
+    d = vaddq_u32(d, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 48)));
+  }
+  a = vaddq_u32(vaddq_u32(a, b), vaddq_u32(c, d));
+  __asm__ volatile("" : : "w"(a));
+}
 #endif
 
 typedef void (*Work)(char* y, const char* x, size_t bytes);
 
-// Streaming stores need aligned addresses. The bytes before the first and after the last 256 aligned bytes use
-// plain stores.
+// Streaming stores need aligned addresses. The bytes before the first and after the last 256 aligned bytes
+// use plain stores.
 static void stream(Work aligned, char* y, size_t bytes) {
   const size_t head = (size_t)(-(uintptr_t)y & 63);
   const size_t body = (bytes - head) / 256 * 256;
@@ -121,16 +177,18 @@ struct Kind {
   const char* name;
   Work store;
   Work stream;
+  Work read;
 };
 
 static struct Kind best(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return (struct Kind){"512-bit", store_avx512, stream_avx512};
-  if (__builtin_cpu_supports("avx")) return (struct Kind){"256-bit", store_avx, stream_avx};
-  return (struct Kind){"128-bit", store_sse, stream_sse};
+  if (__builtin_cpu_supports("avx512f"))
+    return (struct Kind){"512-bit", store_avx512, stream_avx512, read_avx512};
+  if (__builtin_cpu_supports("avx")) return (struct Kind){"256-bit", store_avx, stream_avx, read_avx};
+  return (struct Kind){"128-bit", store_sse, stream_sse, read_sse};
 #elif defined(__aarch64__)
-  return (struct Kind){"128-bit", store_neon, stream_neon};
+  return (struct Kind){"128-bit", store_neon, stream_neon, read_neon};
 #else
 #error "the limits are known for x86-64 and arm64 only"
 #endif
@@ -197,4 +255,8 @@ void limits_stream(void* y, int64_t bytes, int64_t times, int threads) {
 
 void limits_copy(void* y, const void* x, int64_t bytes, int64_t times, int threads) {
   run(copy, 0, y, x, bytes, times, threads);
+}
+
+void limits_read(const void* x, int64_t bytes, int64_t times, int threads) {
+  run(best().read, 0, (char*)x, x, bytes, times, threads);
 }

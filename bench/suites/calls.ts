@@ -1,6 +1,9 @@
-/** The cost of a call without its kernel: one row of 4,096 elements per call, and 512 rows in one call. */
+/**
+ * The cost of a call without its kernel: one row of 4,096 elements per call, 512 rows in one call, and the smallest
+ * product.
+ */
 import { writeFileSync } from "node:fs";
-import { dequantize, dequantizeSync, type GgmlType, ggmlTypes, openSync } from "gguf-native";
+import { dequantize, dequantizeSync, type GgmlType, ggmlTypes, matmulSync, openSync } from "gguf-native";
 import { writeGguf } from "../../test/support/gguf-writer";
 import { Random } from "../../test/support/random";
 import { type Context, chosenTypes, compete, makeOut } from "../context";
@@ -19,6 +22,7 @@ export async function runCalls(context: Context): Promise<void> {
   const types = chosenTypes(context, ["F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"]);
   for (const type of types) await runCallsOf(context, type);
   printCalls(context, types);
+  await runSmallProduct(context);
 }
 
 async function runCallsOf({ options, results }: Context, type: GgmlType): Promise<void> {
@@ -112,5 +116,35 @@ function printCalls({ results }: Context, types: readonly GgmlType[]): void {
         digits(rows / inOrder),
       ];
     }),
+  );
+}
+
+const SMALL_COLUMNS = 32;
+
+/** A row of 32 numbers and a vector: nearly nothing but the call. */
+async function runSmallProduct({ options, results }: Context): Promise<void> {
+  const type = "F32";
+  const bytes = gaussianBlocks(type, SMALL_COLUMNS);
+  const path = temporaryFile("small.gguf");
+  const tensor = { name: "row", type: ggmlTypes[type].id, shape: [SMALL_COLUMNS, 1], bytes };
+  writeFileSync(path, writeGguf({ tensors: [tensor] }));
+  const file = openSync(path);
+  const row = file.tensor("row");
+  const x = (await makeOut(SMALL_COLUMNS * 4)).fill(0.5);
+  const out = await makeOut(4);
+  const contenders: Contender[] = [
+    { name: "matmulSync", run: () => void matmulSync(type, bytes, SMALL_COLUMNS, x, { out }) },
+    { name: "tensor.matmulSync", run: () => void row.matmulSync(x, { out }) },
+  ];
+  const key = (side: string) => ({ task: "call", subject: type, side, weights: SMALL_COLUMNS });
+  const timings = await compete(results, key, contenders, {
+    budget: options.quick ? 0.2 : 0.6,
+    minRounds: 10,
+  });
+  file.close();
+  printTable(
+    "One call for the product of one row of 32 F32 numbers with a vector, into out",
+    contenders.map(({ name }) => name),
+    [contenders.map(({ name }) => duration(timings.get(name)?.best))],
   );
 }

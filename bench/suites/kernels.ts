@@ -9,7 +9,7 @@ import type { LibggmlFunction } from "../libggml";
 import { LIMITS } from "../limits";
 import type { Contender, Patience } from "../measure";
 import type { Results } from "../results";
-import { digits, gigabytes, printTable, size, times } from "../table";
+import { digits, gigabytes, printTable, progress, size, times } from "../table";
 import { gaussianBlocks } from "../weights";
 
 /** Outputs that fit in the first-level cache, in the second-level cache, and only in memory. */
@@ -201,9 +201,4 @@ function printLimits(results: Results, bytes: number, width: string | undefined)
     return seconds.length === 0 ? undefined : `${limit} ${gigabytes(bytes, Math.min(...seconds))}`;
   }).filter((figure) => figure !== undefined);
   if (figures.length > 0) console.log(`\n  best limits, ${width} vectors: ${figures.join(", ")} GB/s`);
-}
-
-/** Shows what is being measured, if standard error is a terminal. */
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }

@@ -1,9 +1,9 @@
 /** How the speed depends on the size of the output, and on the number of threads. */
 import { fork } from "node:child_process";
-import { availableParallelism, freemem } from "node:os";
+import { freemem } from "node:os";
 import { join } from "node:path";
 import { dequantizeSync, type GgmlType } from "gguf-native";
-import { type Context, chosenTypes, compete, GIB, KIB, MIB, makeOut } from "../context";
+import { type Context, chosenTypes, compete, GIB, KIB, MIB, makeOut, threadCounts } from "../context";
 import type { Contender } from "../measure";
 import type { Measurement } from "../results";
 import { digits, gigabytes, printTable, size, times } from "../table";
@@ -55,7 +55,7 @@ async function runThreads({ options, results }: Context, type: GgmlType): Promis
     4 ** Math.floor(Math.log(freemem() / 4) / Math.log(4)),
   );
   const rows = [];
-  for (let threads = 1; threads <= availableParallelism(); threads = nextCount(threads)) {
+  for (const threads of threadCounts()) {
     const found = await inChild({ type, bytes, threads, quick: options.quick });
     for (const { best, median, rounds, ...key } of found) results.add(key, { best, median, rounds });
     const time = (side: string) => found.find((one) => one.side === side)?.best;
@@ -74,12 +74,6 @@ async function runThreads({ options, results }: Context, type: GgmlType): Promis
     ["threads", "GB/s", "against dequantizeSync", "streaming stores", "share"],
     rows,
   );
-}
-
-/** 1, 2, 4 ... and the number of processors. */
-function nextCount(threads: number): number {
-  const all = availableParallelism();
-  return threads < all ? Math.min(threads * 2, all) : threads + 1;
 }
 
 function inChild(request: ThreadsRequest): Promise<Measurement[]> {

@@ -1,27 +1,91 @@
 /** The keys and values of the tokens so far. The attention of every later token uses them. */
+import { dequantizeSync } from "gguf-native";
 import type { LlamaConfig } from "./config";
 
-/** The keys and values of one layer, token after token. */
+/** The matrices grow by so many tokens at a time. */
+const STEP = 64;
+
+/**
+ * The keys and values of one layer, as matrices of type F16 that `matmulSync` multiplies where they are. Each head has
+ * two. Keys: a row for each token, whose product with a query is a score. Values: a column for each token, so that the
+ * product with the weights of the tokens is the weighted sum. Both have room for `columns` tokens: beyond the last token
+ * they are zero.
+ */
 export class LayerCache {
-  readonly keys: Float32Array;
-  readonly values: Float32Array;
-  readonly #keysPerToken: number;
-  readonly #valuesPerToken: number;
   /** Number of tokens in the cache. */
   length = 0;
+  /** The tokens that the matrices have room for, a multiple of STEP. */
+  columns = 0;
+  readonly #config: LlamaConfig;
+  readonly #capacity: number;
+  readonly #keys: Uint16Array;
+  readonly #values: Uint16Array;
 
-  constructor({ kvHeadCount, keyLength, valueLength }: LlamaConfig, capacity: number) {
-    this.#keysPerToken = kvHeadCount * keyLength;
-    this.#valuesPerToken = kvHeadCount * valueLength;
-    this.keys = new Float32Array(capacity * this.#keysPerToken);
-    this.values = new Float32Array(capacity * this.#valuesPerToken);
+  constructor(config: LlamaConfig, capacity: number) {
+    const { kvHeadCount, keyLength, valueLength } = config;
+    this.#config = config;
+    this.#capacity = Math.ceil(capacity / STEP) * STEP;
+    this.#keys = new Uint16Array(kvHeadCount * this.#capacity * keyLength);
+    this.#values = new Uint16Array(kvHeadCount * this.#capacity * valueLength);
   }
 
+  /** The keys of a head: `columns` rows of `keyLength` numbers. */
+  keys(head: number): Uint8Array {
+    const { keyLength } = this.#config;
+    return bytes(this.#keys, head * this.#capacity * keyLength, this.columns * keyLength);
+  }
+
+  /** The values of a head: `valueLength` rows of `columns` numbers. */
+  values(head: number): Uint8Array {
+    const { valueLength } = this.#config;
+    return bytes(this.#values, head * this.#capacity * valueLength, this.columns * valueLength);
+  }
+
+  /** Adds tokens. `keys` and `values` hold the heads of each token, one token after the other. */
   append(keys: Float32Array, values: Float32Array): void {
-    this.keys.set(keys, this.length * this.#keysPerToken);
-    this.values.set(values, this.length * this.#valuesPerToken);
-    this.length += keys.length / this.#keysPerToken;
+    const { kvHeadCount, keyLength, valueLength } = this.#config;
+    const count = keys.length / (kvHeadCount * keyLength);
+    this.#widen(Math.ceil((this.length + count) / STEP) * STEP);
+    const keyBits = halves(keys);
+    const valueBits = halves(values);
+    for (let token = 0; token < count; token++) {
+      for (let head = 0; head < kvHeadCount; head++) {
+        const at = token * kvHeadCount + head;
+        const key = keyBits.subarray(at * keyLength, (at + 1) * keyLength);
+        this.#keys.set(key, (head * this.#capacity + this.length + token) * keyLength);
+        const column = head * this.#capacity * valueLength + this.length + token;
+        for (let row = 0; row < valueLength; row++) {
+          this.#values[column + row * this.columns] = valueBits[at * valueLength + row]!;
+        }
+      }
+    }
+    this.length += count;
   }
+
+  /** Makes the rows of all values `columns` long, in place: from the last row on, since each moves up. */
+  #widen(columns: number): void {
+    if (columns === this.columns) return;
+    const { kvHeadCount, valueLength } = this.#config;
+    for (let head = 0; head < kvHeadCount; head++) {
+      const matrix = head * this.#capacity * valueLength;
+      for (let row = valueLength - 1; row >= 0; row--) {
+        const from = matrix + row * this.columns;
+        const to = matrix + row * columns;
+        this.#values.copyWithin(to, from, from + this.length);
+        this.#values.fill(0, to + this.length, to + columns);
+      }
+    }
+    this.columns = columns;
+  }
+}
+
+/** The bits of numbers, rounded to binary16. */
+function halves({ buffer, byteOffset, byteLength }: Float32Array): Uint16Array {
+  return dequantizeSync("F32", new Uint8Array(buffer, byteOffset, byteLength), { dtype: "f16" });
+}
+
+function bytes({ buffer }: Uint16Array, start: number, length: number): Uint8Array {
+  return new Uint8Array(buffer, 2 * start, 2 * length);
 }
 
 export class KvCache {

@@ -1,5 +1,14 @@
-/** The parameters of the network, from the metadata of a llama model. */
+/** The parameters of the network, from the metadata of the model. */
 import type { GgufMetadata } from "gguf-native";
+
+/**
+ * The architectures that this example runs, and which elements of a head their rotary position embedding rotates
+ * together: `adjacent`, 2i and 2i + 1, or `halves`, i and i + half of the rotated elements. They differ in nothing else:
+ * biases (Qwen2) and the norms of queries and keys (Qwen3) are used where the file has them.
+ */
+const ROPE_PAIRS = { llama: "adjacent", qwen2: "halves", qwen3: "halves" } as const;
+
+export type RopePairs = "adjacent" | "halves";
 
 export interface LlamaConfig {
   /** The maximum number of tokens that the network supports. */
@@ -17,6 +26,7 @@ export interface LlamaConfig {
   valueLength: number;
   /** How many elements of a head are rotated by position, in pairs. */
   ropeLength: number;
+  ropePairs: RopePairs;
   ropeBase: number;
   /** Positions are divided by this. */
   ropeScale: number;
@@ -25,12 +35,14 @@ export interface LlamaConfig {
 
 /** @throws Error if the example does not support the network, or if the metadata lacks a required key */
 export function readConfig(metadata: GgufMetadata): LlamaConfig {
-  const { architecture } = metadata;
-  if (architecture !== "llama") {
-    throw new Error(`this example runs models of architecture llama, not ${architecture ?? "(none)"}`);
+  const { architecture = "(none)" } = metadata;
+  const ropePairs = new Map<string, RopePairs>(Object.entries(ROPE_PAIRS)).get(architecture);
+  if (ropePairs === undefined) {
+    const known = Object.keys(ROPE_PAIRS).join(", ");
+    throw new Error(`this example runs models of the architectures ${known}, not ${architecture}`);
   }
   if (metadata.arch("expert_count")) throw new Error("this example does not support a mixture of experts");
-  const scaling = metadata.string("llama.rope.scaling.type") ?? "none";
+  const scaling = metadata.string(`${architecture}.rope.scaling.type`) ?? "none";
   if (scaling !== "none" && scaling !== "linear") {
     throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
   }
@@ -47,6 +59,7 @@ export function readConfig(metadata: GgufMetadata): LlamaConfig {
     keyLength,
     valueLength: metadata.arch("attention.value_length") ?? embeddingLength / headCount,
     ropeLength: metadata.arch("rope.dimension_count") ?? keyLength,
+    ropePairs,
     ropeBase: metadata.arch("rope.freq_base") ?? 10000,
     ropeScale: scaling === "linear" ? required(metadata, "rope.scaling.factor") : 1,
     normEpsilon: required(metadata, "attention.layer_norm_rms_epsilon"),

@@ -15,16 +15,19 @@ export interface WordRule {
   wholeWords?: boolean;
 }
 
+/** The words of newer vocabularies. They differ in how many digits are in one word. */
+const TIKTOKEN_WORDS = (digits: string): RegExp =>
+  new RegExp(
+    `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+    "gu",
+  );
+
 /** By `tokenizer.ggml.pre`. New vocabularies have their own rules, so this list is never complete. */
 const WORD_RULES: Readonly<Record<string, WordRule>> = {
   "gpt-2": { expressions: [GPT2_WORDS] },
   smollm: { expressions: [/\p{N}/gu, GPT2_WORDS] },
-  "llama-bpe": {
-    expressions: [
-      /(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu,
-    ],
-    wholeWords: true,
-  },
+  "llama-bpe": { expressions: [TIKTOKEN_WORDS("\\p{N}{1,3}")], wholeWords: true },
+  qwen2: { expressions: [TIKTOKEN_WORDS("\\p{N}")] },
 };
 
 /** The rule with a name. @throws Error if this example does not know it */

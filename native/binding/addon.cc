@@ -45,6 +45,11 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("rowsAsync", entry<dequantize_rows_async>);
   add("dequantizeBlocks", entry<dequantize_blocks_sync>);
   add("dequantizeBlocksAsync", entry<dequantize_blocks_async>);
+
+  add("matmul", entry<multiply_sync>);
+  add("matmulAsync", entry<multiply_async>);
+  add("matmulBlocks", entry<multiply_blocks_sync>);
+
   add("cancel", entry<cancel_job>);
 
   add("allocate", entry<allocate_array>);

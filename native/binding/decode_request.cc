@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "binding/buffers.h"
 #include "binding/environment.h"
-#include "binding/file_handle.h"
 #include "binding/strings.h"
 #include "core/checked.h"
 
@@ -35,16 +35,6 @@ uint64_t block_argument(const Call& call, size_t index, const char* name, const 
                 path);
   }
   return element / format.block_elements;
-}
-
-uint64_t count_rows(const TensorInfo& tensor) {
-  uint64_t n_rows = 1;
-  for (int dim = 1; dim < TensorInfo::kMaxDims; ++dim) {
-    // Rows without elements can be more than 64 bits can count.
-    n_rows = tensor.shape[dim] != 0 && n_rows > UINT64_MAX / tensor.shape[dim] ? UINT64_MAX
-                                                                               : n_rows * tensor.shape[dim];
-  }
-  return n_rows;
 }
 
 /**
@@ -79,20 +69,6 @@ std::vector<uint64_t> rows_argument(const Call& call, uint64_t n_rows, const std
   return rows;
 }
 
-/** The Uint8Array of whole blocks of argument 1. */
-TypedArray blocks_argument(const Call& call, const Format& format) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[1], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
-  }
-  if (array.length % format.block_bytes != 0) {
-    throw_range(call.environment(), std::to_string(array.length) +
-                                        " bytes are not a whole number of blocks of " +
-                                        std::to_string(format.block_bytes) + " bytes");
-  }
-  return array;
-}
-
 /** Copies the rows of a selection one after the other, and makes them the rows of that copy. */
 std::shared_ptr<PinnedMemory> copy_rows(const uint8_t* tensor, BlockSelection* selection) {
   const auto row_bytes = to_size(selection->row_blocks * selection->format.block_bytes);
@@ -109,65 +85,49 @@ std::shared_ptr<PinnedMemory> copy_rows(const uint8_t* tensor, BlockSelection* s
 
 }  // namespace
 
-uint64_t DecodeRequest::take_range(const Call& call, uint64_t n_elements) {
-  const Format& format = selection.format;
-  const uint64_t first_block = block_argument(call, 3, "start", format, n_elements, path());
-  const uint64_t end_block = block_argument(call, 4, "end", format, n_elements, path());
+void DecodeRequest::take_range(const Call& call, uint64_t n_elements) {
+  selection.format = format();
+  selection.out = dtype_argument(call, 2);
+  const uint64_t first_block = block_argument(call, 3, "start", format(), n_elements, path());
+  const uint64_t end_block = block_argument(call, 4, "end", format(), n_elements, path());
   if (first_block > end_block) throw_range(call.environment(), "start is past end", path());
   selection.n_blocks = end_block - first_block;
-  src_bytes_ = selection.n_blocks * format.block_bytes;
-  return first_block;
+  take_bytes(first_block * format().block_bytes, selection.n_blocks * format().block_bytes);
 }
 
 DecodeRequest DecodeRequest::of_range(const Call& call) {
   DecodeRequest request;
-  FileHandle& file = FileHandle::of(call, 0);
-  request.file_ = &file;
-  const TensorInfo& tensor = file.tensor(call, 1);
-  request.selection.format = file.format_of(call.environment(), tensor);
-  request.selection.out = dtype_argument(call, 2);
-  const uint64_t first_block = request.take_range(call, tensor.n_elements);
-  request.src_offset_ = tensor.offset + first_block * request.selection.format.block_bytes;
+  const TensorInfo& tensor = request.take_tensor(call);
+  request.take_range(call, tensor.n_elements);
   return request;
 }
 
 DecodeRequest DecodeRequest::of_rows(const Call& call) {
   DecodeRequest request;
-  FileHandle& file = FileHandle::of(call, 0);
-  request.file_ = &file;
-  const TensorInfo& tensor = file.tensor(call, 1);
+  const TensorInfo& tensor = request.take_tensor(call);
   BlockSelection& selection = request.selection;
-  selection.format = file.format_of(call.environment(), tensor);
-  selection.rows = rows_argument(call, count_rows(tensor), file.path());
+  selection.format = request.format();
+  selection.rows = rows_argument(call, tensor.n_rows(), request.path());
   selection.out = dtype_argument(call, 4);
   selection.row_blocks = tensor.shape[0] / selection.format.block_elements;
   const std::vector<uint64_t>& rows = selection.rows;
   if (rows.size() > UINT64_MAX / sizeof(float) / std::max<uint64_t>(1, tensor.shape[0])) {
-    throw_range(call.environment(), std::to_string(rows.size()) + " rows do not fit in memory", file.path());
+    throw_range(call.environment(), std::to_string(rows.size()) + " rows do not fit in memory",
+                request.path());
   }
   selection.n_blocks = rows.size() * selection.row_blocks;
-  request.src_offset_ = tensor.offset;
   // From the start of the tensor to the end of the last row that is needed.
   const uint64_t n_rows = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end()) + 1;
-  request.src_bytes_ = n_rows * selection.row_blocks * selection.format.block_bytes;
+  request.take_bytes(0, n_rows * selection.row_blocks * selection.format.block_bytes);
   return request;
 }
 
 DecodeRequest DecodeRequest::of_bytes(const Call& call, bool big_endian) {
   DecodeRequest request;
-  BlockSelection& selection = request.selection;
-  selection.format = find_format_or_throw(call.environment(), call.uint32(0, "type"));
-  request.array_bytes_ = blocks_argument(call, selection.format).length;
-  request.big_endian_ = big_endian;
-  selection.out = dtype_argument(call, 2);
-  const uint64_t n_blocks = request.array_bytes_ / selection.format.block_bytes;
-  const uint64_t first_block = request.take_range(call, n_blocks * selection.format.block_elements);
-  request.src_offset_ = first_block * selection.format.block_bytes;
+  request.take_array(call, big_endian);
+  const Format& format = request.format();
+  request.take_range(call, request.array_bytes() / format.block_bytes * format.block_elements);
   return request;
-}
-
-const std::string* DecodeRequest::path() const {
-  return file_ == nullptr ? nullptr : file_->path();
 }
 
 Output DecodeRequest::find_or_make_output(const Call& call) const {
@@ -179,36 +139,14 @@ Output DecodeRequest::find_or_make_output(const Call& call) const {
   return new_output(call.environment(), selection.out, n_elements);
 }
 
-BlockSource DecodeRequest::locate(const Call& call) const {
-  if (file_ != nullptr) return file_->blocks(call.environment(), src_offset_, src_bytes_);
-  const TypedArray array = blocks_argument(call, selection.format);
-  if (array.length != array_bytes_) throw_range(call.environment(), "blocks changed its length");
-  BlockSource source;
-  source.data = array.data + src_offset_;
-  source.big_endian = big_endian_;
-  return source;
-}
-
 BlockSource DecodeRequest::pin(const Call& call, BlockHold* hold) {
   BlockSource source = locate(call);
-  if (file_ != nullptr && !file_->is_memory()) {
-    hold->file = file_->shared_file();
-    return source;
-  }
-  if (src_bytes_ == 0) return source;
-  const napi_value array = file_ == nullptr ? call[1] : file_->memory();
-  if (is_shared(call.env(), array)) {
-    hold->array = Napi::Persistent(Napi::Object(call.env(), array));
-    return source;
-  }
-  hold->memory = PinnedMemory::find(source.data, src_bytes_);
-  if (hold->memory != nullptr) return source;
+  if (hold_in_place(call, source, hold)) return source;
   if (selection.row_blocks != 0) {
     hold->memory = copy_rows(source.data, &selection);
     source.data = hold->memory->data();
   } else {
-    hold->copy = std::make_unique<SourceCopy>(call.env(), array, source.data, src_bytes_);
-    source.data = hold->copy->data();
+    source.data = hold_copy(call, source, hold);
   }
   return source;
 }

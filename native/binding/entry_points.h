@@ -36,6 +36,13 @@ napi_value dequantize_rows_sync(const Call& call);
 napi_value dequantize_rows_async(const Call& call);
 napi_value dequantize_blocks_sync(const Call& call);
 napi_value dequantize_blocks_async(const Call& call);
+
+// multiply.cc: products with vectors, now or off the main thread
+napi_value multiply_sync(const Call& call);
+napi_value multiply_async(const Call& call);
+napi_value multiply_blocks_sync(const Call& call);
+
+// start_job.cc: the work that is done off the main thread
 napi_value cancel_job(const Call& call);
 
 // outputs.cc: memory for results

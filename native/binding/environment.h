@@ -17,11 +17,13 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "binding/async_tasks.h"
 #include "binding/external_results.h"
 #include "binding/scheduler.h"
+#include "decode/helper_threads.h"
 
 namespace gguf::binding {
 
@@ -53,10 +55,14 @@ class Environment {
   Napi::FunctionReference settler_taker;
   Deferred* new_deferred = nullptr;
 
-  /** Memory for blocks that are read from a file. Only used while no JavaScript runs. */
+  /** Memory for blocks that are read from a file, and for rows of numbers. Only used while no JavaScript
+   * runs. */
   std::vector<uint8_t> scratch;
   /** Memory for row numbers, from one call to the next. */
   std::vector<uint64_t> spare_rows;
+
+  /** Of all environments: the last to end ends them. */
+  const std::shared_ptr<HelperThreads> helper_threads = HelperThreads::shared();
 
   ExternalResults external_results;
 

@@ -24,55 +24,53 @@ Job::Job(Environment& environment, JobInput input)
       path_(std::move(input.path)),
       output_(Napi::Persistent(Napi::Object(environment.env, input.output.array))),
       output_given_(input.output.given),
-      on_progress_(std::move(input.on_progress)) {
+      on_progress_(std::move(input.on_progress)),
+      output_bytes_(input.output_bytes) {
   void* dst = input.output.data;
-  const uint64_t n_bytes = input.selection.dst_bytes();
-  if (n_bytes > 0 && output_given_ && !is_shared(environment.env, input.output.array)) {
-    dst_hold_ = PinnedMemory::find(dst, n_bytes);
+  if (output_bytes_ > 0 && output_given_ && !is_shared(environment.env, input.output.array)) {
+    dst_hold_ = PinnedMemory::find(dst, output_bytes_);
     if (dst_hold_ == nullptr) {
-      staging_ = PinnedMemory::allocate(n_bytes);
+      staging_ = PinnedMemory::allocate(output_bytes_);
       dst = staging_->data();
     }
   }
   // A new output cannot be detached: JavaScript does not get it before it is done.
-  decode_.emplace(input.source, std::move(input.selection), dst);
-  announce_copied_blocks();
+  work_ = input.make_work(dst);
+  announce_copied_bytes();
 }
 
-void Job::announce_copied_blocks() {
+void Job::announce_copied_bytes() {
   if (hold_.copy == nullptr) return;
-  decode_->set_ready_blocks(hold_.copy->copied_bytes() / decode_->selection().format.block_bytes);
+  work_->set_ready_bytes(hold_.copy->copied_bytes());
 }
 
 bool Job::feed() {
-  if (!copies_source() || decode_->is_exhausted() || decode_->unclaimed() >= kEnoughChunks) return true;
+  if (!copies_source() || work_->is_exhausted() || work_->unclaimed() >= kEnoughChunks) return true;
   if (!hold_.copy->copy_part(environment_.env)) {
-    decode_->fail(
-        Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
+    work_->fail(Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
     return false;
   }
-  announce_copied_blocks();
+  announce_copied_bytes();
   return true;
 }
 
 void Job::cancel() {
   cancelled_ = true;
-  decode_->stop();
+  work_->stop();
 }
 
 void Job::report() {
   if (on_progress_.IsEmpty() || cancelled_ || settled_ || callback_error_) return;
-  const uint64_t done = decode_->done_elements();
+  const uint64_t done = work_->done_elements();
   if (done == reported_elements_) return;
   reported_elements_ = done;
   try {
     Napi::Env env(environment_.env);
-    on_progress_.Value().Call(
-        {Napi::Number::New(env, static_cast<double>(done)),
-         Napi::Number::New(env, static_cast<double>(decode_->selection().n_elements()))});
+    on_progress_.Value().Call({Napi::Number::New(env, static_cast<double>(done)),
+                               Napi::Number::New(env, static_cast<double>(work_->n_elements()))});
   } catch (...) {
     callback_error_ = std::current_exception();
-    decode_->stop();
+    work_->stop();
   }
 }
 
@@ -83,8 +81,8 @@ bool Job::finish() {
     reject(Napi::Env(environment_.env).Undefined());
   } else if (callback_error_) {
     reject(callback_error_);
-  } else if (decode_->failure()) {
-    reject(*decode_->failure());
+  } else if (work_->failure()) {
+    reject(*work_->failure());
   } else if (!find_output(&to)) {
     reject(Error{ErrorCode::kRange, "out was detached, moved or resized while the work was going on"});
   } else if (staging_ != nullptr && !copy_part(to)) {
@@ -99,15 +97,14 @@ bool Job::find_output(uint8_t** data) {
   TypedArray array;
   get_typed_array(environment_.env, output_.Value(), &array);
   *data = array.data;
-  return array.length == decode_->selection().n_elements();
+  return array.length == work_->n_elements();
 }
 
 bool Job::copy_part(uint8_t* to) {
-  const uint64_t total = decode_->selection().dst_bytes();
-  const uint64_t n_bytes = std::min(kCopyPartBytes, total - copied_bytes_);
+  const uint64_t n_bytes = std::min(kCopyPartBytes, output_bytes_ - copied_bytes_);
   std::memcpy(to + copied_bytes_, staging_->data() + copied_bytes_, to_size(n_bytes));
   copied_bytes_ += n_bytes;
-  return copied_bytes_ == total;
+  return copied_bytes_ == output_bytes_;
 }
 
 // What settles the promise runs JavaScript, which may cancel this job: `settled_` is set before.

@@ -1,28 +1,31 @@
-// One asynchronous dequantization, as its environment's thread sees it.
+// One asynchronous dequantization or product, as its environment's thread sees it.
 #pragma once
 
 #include <napi.h>
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "binding/decode_request.h"
+#include "binding/block_request.h"
+#include "binding/call.h"
 #include "binding/deferred.h"
 #include "binding/outputs.h"
-#include "decode/chunked_decode.h"
+#include "decode/chunked_work.h"
 #include "decode/pinned_memory.h"
 
 namespace gguf::binding {
 
 /** What a job starts from. */
 struct JobInput {
-  BlockSelection selection;
-  BlockSource source;
   BlockHold hold;  // of the source
   Output output;
+  uint64_t output_bytes = 0;
+  /** Makes the work, which writes to `dst`. Called before JavaScript runs again. */
+  std::function<std::unique_ptr<ChunkedWork>(void* dst)> make_work;
   Napi::FunctionReference on_progress;  // may be empty
   std::optional<std::string> path;      // for errors
 };
@@ -40,7 +43,7 @@ class Job {
   /** Makes the promise; once. Runs JavaScript (async_hooks). */
   napi_value promise() { return deferred_.promise(environment_); }
 
-  ChunkedDecode& decode() { return *decode_; }
+  ChunkedWork& decode() { return *work_; }
   /** Whether the source is still being copied to where threads can read it. */
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
   /**
@@ -66,7 +69,7 @@ class Job {
 
  private:
   /** Tells the threads how much of the source has been copied. */
-  void announce_copied_blocks();
+  void announce_copied_bytes();
   /** Where the elements of the output are now. False where they are no longer there. */
   bool find_output(uint8_t** data);
   /** Returns whether that was the last part. */
@@ -85,7 +88,8 @@ class Job {
   Napi::FunctionReference on_progress_;
   std::shared_ptr<PinnedMemory> dst_hold_;  // keeps an output that lies in pinned memory
   std::shared_ptr<PinnedMemory> staging_;   // where the result is made if it has to be copied in the end
-  std::optional<ChunkedDecode> decode_;
+  uint64_t output_bytes_;
+  std::unique_ptr<ChunkedWork> work_;
   std::exception_ptr callback_error_;
   Deferred deferred_;
   uint64_t reported_elements_ = 0;
@@ -93,5 +97,13 @@ class Job {
   bool cancelled_ = false;
   bool settled_ = false;
 };
+
+// start_job.cc
+
+/** The callback of argument `index`; empty where it is undefined. */
+Napi::FunctionReference progress_argument(const Call& call, size_t index);
+
+/** Starts a job; returns { job, promise }. Work that `is_small` and in memory is done at once. */
+napi_value start_job(const Call& call, JobInput input, bool is_small);
 
 }  // namespace gguf::binding

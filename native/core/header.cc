@@ -28,6 +28,14 @@ const char* value_type_name(ValueType type) {
   return number < kValueTypeCount ? kValueTypes[number].name : nullptr;
 }
 
+uint64_t TensorInfo::n_rows() const {
+  uint64_t n = 1;
+  for (int dim = 1; dim < kMaxDims; ++dim) {
+    n = shape[dim] != 0 && n > UINT64_MAX / shape[dim] ? UINT64_MAX : n * shape[dim];
+  }
+  return n;
+}
+
 const KeyValue* Header::find_key(std::string_view key) const {
   const auto position = key_index.find(key, [this](uint32_t at) { return keys[at].key; });
   return position ? &keys[*position] : nullptr;

@@ -57,6 +57,10 @@ struct TensorInfo {
   uint64_t n_bytes;          // below 2^63, or kUnknownSize for an unknown type
   uint64_t offset;           // of its first byte, from the start of the file
   uint64_t entry_offset;     // where the directory describes it
+
+  /** The product of all but shape[0]. Rows without elements can be more than 64 bits can count: UINT64_MAX
+   * then. */
+  uint64_t n_rows() const;
 };
 
 struct Header {

@@ -23,17 +23,6 @@ Store store_for(bool streams, const void* dst, uint64_t n_bytes) {
   return streams && pages_are_present(dst, to_size(n_bytes)) ? Store::kStreaming : Store::kPlain;
 }
 
-/**
- * Tells the system what a step that begins at byte `at` brings within kBytesAhead of the work: for the first
- * step of the source all of that, later `step_bytes`. Not what is in memory already.
- */
-void read_ahead(const BlockSource& source, uint64_t at, uint64_t step_bytes) {
-  const uint64_t end = std::min(at + step_bytes + kBytesAhead, source.mapped_bytes);
-  const uint64_t begin = at == 0 ? 0 : at + kBytesAhead;
-  if (begin >= end || pages_are_present(source.data + end - 1, 1)) return;
-  will_read(source.data + begin, to_size(end - begin));
-}
-
 /** Decodes consecutive blocks of the source, in steps of about kChunkBytes. */
 Status decode_run(const BlockSource& source, const BlockSelection& selection, bool streams,
                   uint64_t first_block, uint64_t n_blocks, uint8_t* dst, std::vector<uint8_t>& scratch) {
@@ -58,9 +47,7 @@ Status decode_run(const BlockSource& source, const BlockSelection& selection, bo
     const Store store = store_for(streams, dst, count * block_dst_bytes);
     const bool was_read = read_mapping(
         [&] { dequantize(format, selection.out, store, source.big_endian, blocks, count, dst); });
-    if (!was_read) {
-      return Error{ErrorCode::kTruncated, "the system could not read the mapped file", source.offset + at, 0};
-    }
+    if (!was_read) return lost_mapping(source.offset + at);
     at += src_bytes;
     dst += count * block_dst_bytes;
     n_blocks -= count;
@@ -68,7 +55,16 @@ Status decode_run(const BlockSource& source, const BlockSelection& selection, bo
   return std::nullopt;
 }
 
-/** Whether the blocks from `first_block` to before `end_block` were the file's when they were decoded. */
+}  // namespace
+
+/** For the first step of the source all of the kBytesAhead after it, later what its step adds to them. */
+void read_ahead(const BlockSource& source, uint64_t at, uint64_t step_bytes) {
+  const uint64_t end = std::min(at + step_bytes + kBytesAhead, source.mapped_bytes);
+  const uint64_t begin = at == 0 ? 0 : at + kBytesAhead;
+  if (begin >= end || pages_are_present(source.data + end - 1, 1)) return;
+  will_read(source.data + begin, to_size(end - begin));
+}
+
 Status check_source(const BlockSource& source, const Format& format, uint64_t first_block,
                     uint64_t end_block) {
   if (source.data == nullptr || source.file == nullptr) return std::nullopt;
@@ -76,7 +72,9 @@ Status check_source(const BlockSource& source, const Format& format, uint64_t fi
                             (end_block - first_block) * format.block_bytes);
 }
 
-}  // namespace
+Error lost_mapping(uint64_t offset) {
+  return Error{ErrorCode::kTruncated, "the system could not read the mapped file", offset, 0};
+}
 
 Status decode_blocks(const BlockSource& source, const BlockSelection& selection, uint64_t first_block,
                      uint64_t n_blocks, void* dst, std::vector<uint8_t>& scratch) {

@@ -46,6 +46,17 @@ constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 Status decode_blocks(const BlockSource& source, const BlockSelection& selection, uint64_t first_block,
                      uint64_t n_blocks, void* dst, std::vector<uint8_t>& scratch);
 
+/**
+ * Tells the system what a step of `step_bytes` that begins at byte `at` of the source will soon need, unless
+ * that is in memory already. For mapped files.
+ */
+void read_ahead(const BlockSource& source, uint64_t at, uint64_t step_bytes);
+/** Whether the blocks from `first_block` to before `end_block` were the file's when they were read. */
+Status check_source(const BlockSource& source, const Format& format, uint64_t first_block,
+                    uint64_t end_block);
+/** What read_mapping gave up at: `offset` in the file. */
+Error lost_mapping(uint64_t offset);
+
 /** Whether an output of `n_bytes` is too large to be still in the cache when it is read: from 32 MiB on, or
    from what GGUF_NATIVE_STREAM_MB says. */
 bool may_stream(uint64_t n_bytes);

@@ -40,6 +40,12 @@ struct Fields {
 
 const Fields& fields_of(const Format& format);
 
+/** Whether there are numbers of more than one byte in its blocks. */
+inline bool has_byte_order(const Format& format) {
+  const Fields& fields = fields_of(format);
+  return fields.n_runs > 1 || fields.runs[0].width > 1;
+}
+
 /** Copies `n_blocks` blocks from `src` to `dst`, reversing the bytes of every number in them. */
 void swap_blocks(const Fields& fields, const uint8_t* src, size_t n_blocks, uint8_t* dst);
 

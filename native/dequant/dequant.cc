@@ -62,6 +62,10 @@ std::atomic<const KernelTable*>& active() {
 
 }  // namespace
 
+const KernelTable& active_kernels() {
+  return *active().load(std::memory_order_relaxed);
+}
+
 const std::vector<const char*>& available_isas() {
   static const auto* const names = [] {
     auto* const list = new std::vector<const char*>;
@@ -72,7 +76,7 @@ const std::vector<const char*>& available_isas() {
 }
 
 const char* active_isa() {
-  return active().load(std::memory_order_relaxed)->isa;
+  return active_kernels().isa;
 }
 
 bool use_isa(const char* name) {
@@ -85,9 +89,9 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
                 uint64_t n_blocks, void* dst) noexcept {
   if (reinterpret_cast<uintptr_t>(dst) % kStreamingAlignment != 0) store = Store::kPlain;
   const auto way = static_cast<size_t>(store);
-  const KernelTable& table = *active().load(std::memory_order_relaxed);
+  const KernelTable& table = active_kernels();
   const Fields& fields = fields_of(format);
-  const bool swaps = big_endian && (fields.n_runs > 1 || fields.runs[0].width > 1);
+  const bool swaps = big_endian && has_byte_order(format);
   if (out == Out::kFloat32 && !swaps) {
     table.kernels[format.index][way](src, n_blocks, static_cast<float*>(dst));
   } else {

@@ -60,6 +60,31 @@ export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = Ou
   out?: A | undefined;
 }
 
+/** What part of a matrix to multiply, and into what. */
+export interface ProductOptions<A extends Float32Array = Float32Array> {
+  /** First row; default 0. */
+  start?: number | undefined;
+  /** One past the last row; default all rows. */
+  end?: number | undefined;
+  /** Filled and returned; exactly n * (end - start) long. It may overlap `x`, and be backed by a SharedArrayBuffer. */
+  out?: A | undefined;
+}
+
+/** How many threads work on a synchronous product. */
+export interface ThreadOptions {
+  /**
+   * The most threads that work, the calling one included: 1 or more. Default: as many as help, up to those of the
+   * machine. Small products stay on the calling thread.
+   */
+  threads?: number | undefined;
+}
+
+/** Options of products of all rows of some blocks. */
+export interface BlockProductOptions<A extends Float32Array = Float32Array> extends ThreadOptions {
+  /** Filled and returned; exactly n times the rows long. It may overlap `x`, but not `blocks`. */
+  out?: A | undefined;
+}
+
 /** The part of a tensor's stored bytes to read. */
 export interface ReadOptions {
   /** First element, a multiple of the type's block size; default 0. */

@@ -1,7 +1,8 @@
 /**
- * The metadata keys that are known: one list, from which come the keys that editors offer for {@link GgufMetadata.string}
- * and the other methods, and what {@link GgufWriter} declares a value as. Where the specification and the files in use differ (it has counts in 64 bits,
- * they have 32), the list says what the files have, since programs that load models ask for exactly that.
+ * The list of known metadata keys and their types. Editors offer these keys for {@link GgufMetadata.string} and the
+ * other methods, and {@link GgufWriter.set} declares values with these types. Where the specification and the files in
+ * use differ (it has counts in 64 bits, they have 32), the list follows the files: programs that load models require
+ * exactly those types.
  */
 import type { GgufTypeName, GgufValue, NumericArray } from "./metadata-values";
 

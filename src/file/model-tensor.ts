@@ -193,10 +193,15 @@ export abstract class GgufModelTensor {
     return { first, byteLength: (end / blockSize) * typeSize - first };
   }
 
+  /** The product of all dimensions but `shape[0]`. @internal */
+  protected rowCount(): number {
+    this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
+    return this.#rowCount;
+  }
+
   /** Checks the arguments of `rows`; also throws ERR_GGUF_CLOSED. @internal */
   protected rowRequest(indexes: unknown, options: RowsOptions | undefined): RowRequest {
-    this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
-    const request = checkRows(indexes, options, this.#rowCount, this.shape[0] ?? 1, this.subject());
+    const request = checkRows(indexes, options, this.rowCount(), this.shape[0] ?? 1, this.subject());
     handleOf(this.#place.file);
     this.known();
     return request;

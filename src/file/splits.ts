@@ -21,7 +21,7 @@ export const SPLIT_TENSORS = "split.tensors.count";
 export const MAX_SHARDS = 99_999;
 
 /** The number of shards that are opened at a time. */
-const MAX_OPENING = 8;
+export const MAX_OPENING = 8;
 
 /** The advice on how to open only one of the files. */
 const ALONE = "alone with { splits: false }";

@@ -9,9 +9,12 @@ import type {
   DType,
   OutArray,
   OwnBytes,
+  ProductOptions,
   ReadOptions,
   RowsOptions,
+  ThreadOptions,
 } from "../decode/options";
+import { checkProduct, checkThreads, type ProductRequest } from "../decode/product-request";
 import { explainFailure } from "../decode/request";
 import { native } from "../native";
 import { handleOf, type OpenFile, type TakenNames } from "./handle";
@@ -166,5 +169,61 @@ export class GgufTensor extends GgufModelTensor {
       (error) => explainFailure(error, length, this.subject()),
     );
     return given ?? result;
+  }
+
+  /**
+   * Multiplies the rows of this matrix with vectors: y[v][r] is the sum over all columns c of w[r][c] * x[v][c], where w
+   * are the numbers that {@link dequantizeSync} gives. Nothing is dequantized to memory, and the blocks are read once,
+   * whatever the number of vectors. Blocks the calling thread.
+   *
+   * The sums have binary32 numbers and the order that docs/design.md defines under "Products". So the bits are the same
+   * on every instruction set, for any number of vectors at a time, any split of the rows and any number of threads, but
+   * for the sign and payload of a NaN; `gguf-native/reference` gives them too.
+   * @param x n vectors of `shape[0]` numbers, one after the other; it is copied first, so that `out` may overlap it
+   * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of `shape[0]`, `start`, `end` or `threads`
+   *   are wrong, `out` has another length than the result, or the result is too large for one typed array;
+   *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
+   */
+  matmulSync<A extends Float32Array = Dequantized<"f32">>(
+    x: Float32Array,
+    options?: ProductOptions<A> & ThreadOptions,
+  ): A;
+  matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
+    const { start, end, length, out } = this.#product(x, options);
+    const threads = checkThreads(options?.threads, this.subject());
+    const handle = handleOf(this.#file);
+    return attempt(
+      () => native.matmul(handle, this.#position, x, start, end, out, threads),
+      (error) => explainFailure(error, length, this.subject()),
+    );
+  }
+
+  /**
+   * As {@link matmulSync}, off the main thread and on every core; progress is in numbers of the result. `x` may change
+   * once this has returned. `out` is written as by {@link dequantize}.
+   * @throws the reason of `options.signal` once that is aborted; otherwise as {@link matmulSync}
+   */
+  matmul<A extends Float32Array = Dequantized<"f32">>(
+    x: Float32Array,
+    options?: ProductOptions<A> & AsyncOptions,
+  ): Promise<A>;
+  async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
+    const { start, end, length, out } = this.#product(x, options);
+    const handle = handleOf(this.#file);
+    const result = await runJob(
+      options,
+      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress),
+      (error) => explainFailure(error, length, this.subject()),
+    );
+    return result as Float32Array;
+  }
+
+  /** Checks what is asked for; throws ERR_GGUF_CLOSED too. */
+  #product(x: unknown, options: ProductOptions | undefined): ProductRequest {
+    handleOf(this.#file);
+    this.known();
+    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 }

@@ -1,38 +1,30 @@
 /**
- * `gguf-native/reference`: dequantization in plain TypeScript, without native code. It is the oracle that the
- * native kernels are tested against and the other side of the benchmarks.
+ * `gguf-native/reference`: dequantization and products in plain TypeScript, without native code. It is the
+ * oracle that the native kernels are tested against and the other side of the benchmarks.
  *
  * To add a type: write its decoder, with its byte diagram and formula, in the file of its family, and add it
- * to that file's table. A new family is one more line below.
+ * to that file's table. A new family is one more line in decoders.ts.
  *
  * @module gguf-native/reference
  */
 import type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
 import { checkBlocks, checkRequest, newOut } from "../decode/request";
 import type { GgmlType, GgmlTypeInfo } from "../types";
-import { codebooks } from "./codebooks";
 import type { Decoder } from "./decoder";
-import { floats } from "./floats";
-import { integers } from "./integers";
-import { kQuants } from "./k-quants";
-import { levels } from "./levels";
+import { decoders } from "./decoders";
 import { roundToBF16, roundToF16 } from "./rounding";
-import { simple } from "./simple";
-import { ternary } from "./ternary";
 
-export type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
+export type {
+  BlockProductOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  ThreadOptions,
+} from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
-
-const decoders: Readonly<Record<GgmlType, Decoder>> = {
-  ...floats,
-  ...integers,
-  ...simple,
-  ...levels,
-  ...kQuants,
-  ...ternary,
-  ...codebooks,
-};
+export { matmulSync } from "./products";
 
 /**
  * The number of elements decoded at a time for 16-bit outputs: a multiple of every block size, 16 KiB of

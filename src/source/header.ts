@@ -64,7 +64,7 @@ function withoutSlack(
   return { handle: parse(source, copy, partial) as NativeFile, bytes: copy };
 }
 
-/** Undefined where the header goes on behind `bytes`. */
+/** Undefined if the header is longer than `bytes`. */
 function parse(source: Source, bytes: Uint8Array, partial: boolean): NativeFile | undefined {
   try {
     return native.parse(bytes, partial, source.byteLength);

@@ -9,7 +9,7 @@ export type Arrived = (bytes: number) => void;
  * replaced since, that is ERR_GGUF_CHANGED.
  */
 export interface Source {
-  /** What messages call it: a path, or a URL without its query. */
+  /** Its name in messages: a path, or a URL without its query. */
   readonly path: string;
   /** The size of the file in bytes. Of a server, Infinity until it has answered for the first time. */
   readonly byteLength: number;
@@ -22,7 +22,7 @@ export interface Source {
   read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number>;
 
   /**
-   * Checks that the file is still what was opened. To be called before what was read is relied upon: a file can change
+   * Checks that the file is still what was opened. Call it before using what was read: a file can change
    * between two reads, and `read` does not notice everything.
    * @throws GgufError ERR_GGUF_CHANGED
    */

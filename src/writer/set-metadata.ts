@@ -70,7 +70,7 @@ export interface SetMetadataOptions extends WriteOptions {
  * A key that is there keeps its place and, unless another is given, its type; a new one comes last, declared as by
  * `GgufWriter.set`. Everything else stays as it is, byte for byte.
  *
- * Whoever opens the file finds it as it was or as it is to be, even if the process is killed: the header is changed in
+ * Another program that opens the file finds the old content or the new, even if the process is killed: the header is changed in
  * place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written beside the
  * file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the tensor data
  * need not move, the copy is made at once. Other hard links to the file keep the old one.

@@ -39,7 +39,7 @@ const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
  * @throws TypeError for an `output` that ends in a folder: `dir/`
  * @throws GgufError as `open`; ERR_GGUF_RANGE for limits that make more than 99,999 files, or are none;
  *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
- *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
+ *   ERR_GGUF_CHANGED if a source changes in the meantime; ERR_GGUF_WRITE
  */
 export async function splitModel(
   source: string | URL,
@@ -79,7 +79,7 @@ export async function splitModel(
  *
  * @param source any of its files
  * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
- *   ERR_GGUF_CHANGED where a source changes meanwhile; ERR_GGUF_WRITE
+ *   ERR_GGUF_CHANGED if a source changes in the meantime; ERR_GGUF_WRITE
  */
 export async function mergeModel(
   source: string | URL,

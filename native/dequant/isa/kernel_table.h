@@ -12,12 +12,47 @@ using Kernel = void (*)(const uint8_t* src, uint64_t n_blocks, float* dst);
 /** Converts n numbers to one of the 16-bit outputs; the same rule. */
 using Converter = void (*)(const float* src, uint64_t n, uint16_t* dst);
 
+/** Multiplies rows with one vector, which is completed with zeros to a multiple of 64 numbers: y[row]. */
+using Multiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x, float* y);
+
+/** Rows that a tile is for, at most. */
+constexpr int kTileRows = 12;
+/** Vectors that a tile is for, at most. */
+constexpr int kTileVectors = 6;
+/** Steps of 64 columns that are multiplied with all rows of a tile before the next: as much of the vectors as
+ * stays in the first-level cache. */
+constexpr uint64_t kTileSteps = 16;
+
+/** Numbers of a few rows, or some columns of them, to be multiplied with a few vectors. */
+struct Tile {
+  const float* w;       // rows of numbers, ascending, completed with zeros to a multiple of 64
+  uint64_t row_stride;  // numbers from row to row
+  uint64_t n_rows;      // up to kTileRows; what follows them can be read like rows, up to kTileRows
+  uint64_t n_steps;     // of 64 numbers
+  // Where the numbers of a step are, which go to the 64 partial sums: 32 in a run, then 32 more.
+  uint64_t half_offset;    // from the first 32 of a step to the other 32
+  uint64_t step_stride;    // from step to step
+  uint64_t steps_per_run;  // after which comes a stride of its own
+  uint64_t run_stride;     // from run to run
+
+  const float* x;  // the vectors, packed by pack_vectors
+  float* sums;     // memory for 64 numbers for each row of kTileRows and each vector
+  bool starts;     // these are the first columns: sums are zero, whatever is in the memory
+  bool ends;       // these are the last columns: sums are added up
+  float* y;        // then y[vector * y_stride + row]
+  uint64_t y_stride;
+};
+using TileMultiplier = void (*)(const Tile& tile);
+
 struct KernelTable {
   const char* isa;
   Kernel kernels[kFormatCount][2];  // [FormatIndex][Store]
   Converter to_float16[2];          // [Store]
   Converter to_bfloat16[2];
   void (*store_fence)();  // ends a series of streaming stores
+  Multiplier multipliers[kFormatCount];
+  TileMultiplier tiles[kTileVectors];  // for one vector, two, and so on
+  int lanes;                           // of the 64 partial sums that a tile works on at a time
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.
@@ -25,5 +60,8 @@ extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
 extern const KernelTable* const kAvx512Kernels;
 extern const KernelTable* const kNeonKernels;
+
+/** The one in use. */
+const KernelTable& active_kernels();
 
 }  // namespace gguf

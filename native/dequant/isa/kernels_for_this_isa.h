@@ -11,7 +11,9 @@
 #include "dequant/kernels/numbers.h"
 #include "dequant/kernels/simple.h"
 #include "dequant/kernels/ternary.h"
+#include "dequant/sinks/dot_sink.h"
 #include "dequant/sinks/store_sink.h"
+#include "dequant/sinks/tile.h"
 
 namespace gguf {
 namespace {
@@ -52,6 +54,14 @@ constexpr KernelTable kThisIsa = {
     {convert_numbers<Out::kFloat16, Store::kPlain>, convert_numbers<Out::kFloat16, kStreaming>},
     {convert_numbers<Out::kBFloat16, Store::kPlain>, convert_numbers<Out::kBFloat16, kStreaming>},
     end_stores,
+    {
+#define FORMAT(name, id, fields) multiply_rows<Block##name>,
+#include "dequant/formats.def"
+#undef FORMAT
+    },
+    {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>, multiply_tile<4>, multiply_tile<5>,
+     multiply_tile<6>},
+    simd::kLanes,
 };
 
 }  // namespace

@@ -1,11 +1,22 @@
 // The loop around every kernel: it goes over the groups, reads ahead, and completes the last group. It is the
-// same for every format and every sink.
+// same for every format and every sink that takes whole groups.
 #pragma once
 
 #include "dequant/kernels/kernel.h"
 
 namespace gguf {
 namespace {
+
+/** How far ahead blocks are asked for. Memory takes about as long to answer as this much takes to decode. */
+constexpr size_t kPrefetchBytes = 4096;
+
+/** Asks for the blocks that come kPrefetchBytes after a group. They need not exist. */
+template <class Block>
+GGUF_INLINE void prefetch_after(const Block* b) {
+  for (size_t i = 0; i < kGroup<Block> * sizeof(Block); i += 64) {
+    prefetch(reinterpret_cast<const uint8_t*>(b) + kPrefetchBytes + i);
+  }
+}
 
 /** Copies the last blocks to `group` and adds zeros. A separate function, so that it does not slow down the
  * loop. */
@@ -45,6 +56,7 @@ GGUF_INLINE void put_blocks(const Block* b, uint64_t n_blocks, Sink& sink) {
       ahead[turn ^ 1].read(next);
     }
     if (n_blocks < kBlocks) sink.short_group();
+    prefetch_after(b);
     dequantize(b, ahead[turn], sink);
     if (is_last) return;
     sink.next_group(kBlocks * Block::kElements);

@@ -16,9 +16,16 @@ namespace simd {
 
 constexpr const char* kName = "avx2";
 constexpr bool kStreams = true;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   __m256 low, high;
+};
+
+constexpr int kLanes = 8;
+constexpr int kTileSums = 12;  // of 16 registers
+struct Lanes {
+  __m256 x;
 };
 
 /**
@@ -342,6 +349,32 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
 
 GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
   return mul(a, c, c);
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {
+  return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+}
+
+GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
+  return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+}
+
+GGUF_INLINE float sum(const Floats16& a) {
+  return sum8(_mm256_add_ps(a.low, a.high));
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  Lanes r{_mm256_loadu_ps(p)};
+  GGUF_KEEP_IN_REGISTER("x", r.x);  // rather than to load it again for each use
+  return r;
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  _mm256_storeu_ps(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {_mm256_fmadd_ps(a.x, b.x, c.x)};
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -23,8 +23,15 @@ namespace simd {
 
 constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
+  __m512 x;
+};
+
+constexpr int kLanes = 16;
+constexpr int kTileSums = 24;  // of 32 registers
+struct Lanes {
   __m512 x;
 };
 
@@ -284,6 +291,32 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
 GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
   constexpr __mmask16 kHigh = 0xff00;
   return {_mm512_mul_ps(a.x, _mm512_mask_broadcastss_ps(_mm512_set1_ps(low), kHigh, _mm_set_ss(high)))};
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {
+  return {_mm512_add_ps(a.x, b.x)};
+}
+
+GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
+  return {_mm512_fmadd_ps(a.x, b.x, c.x)};
+}
+
+GGUF_INLINE float sum(const Floats16& a) {
+  return sum8(_mm256_add_ps(_mm512_castps512_ps256(a.x), _mm512_extractf32x8_ps(a.x, 1)));
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  Lanes r{_mm512_loadu_ps(p)};
+  GGUF_KEEP_IN_REGISTER("v", r.x);  // rather than to load it again for each use
+  return r;
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  _mm512_storeu_ps(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {_mm512_fmadd_ps(a.x, b.x, c.x)};
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -12,6 +12,10 @@
 #include "dequant/half.h"
 #include "dequant/levels.h"
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
 // Kernels and primitives are inlined into one loop per format. GGUF_UNROLL unrolls a loop over units or
 // groups, so that shift counts become constants. GGUF_KEEP_IN_MEMORY is for a small array that is written
 // once and broadcast-loaded many times: it prevents the compiler from replacing the loads by a chain of
@@ -39,6 +43,17 @@
 
 namespace gguf {
 namespace {
+
+/** Asks for the cache line at `p`, which need not be there. */
+GGUF_INLINE void prefetch(const void* p) {
+#if !defined(_MSC_VER) || defined(__clang__)
+  __builtin_prefetch(p);
+#elif defined(_M_X64)
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#else
+  __prefetch(p);
+#endif
+}
 
 /** Eight bytes as a word, the first byte lowest. */
 GGUF_INLINE uint64_t word64(const uint8_t* p) {

@@ -13,9 +13,16 @@ namespace simd {
 
 constexpr const char* kName = "neon";
 constexpr bool kStreams = false;
+constexpr bool kMultipliesInKernels = true;
 
 struct Floats16 {
   float32x4_t x[4];
+};
+
+constexpr int kLanes = 4;
+constexpr int kTileSums = 24;  // of 32 registers
+struct Lanes {
+  float32x4_t x;
 };
 
 /** One unit per register, in order. */
@@ -300,6 +307,34 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
 
 GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
   return mul(a, c, c);
+}
+
+GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {
+  return {{vaddq_f32(a.x[0], b.x[0]), vaddq_f32(a.x[1], b.x[1]), vaddq_f32(a.x[2], b.x[2]),
+           vaddq_f32(a.x[3], b.x[3])}};
+}
+
+GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
+  return {{vfmaq_f32(c.x[0], a.x[0], b.x[0]), vfmaq_f32(c.x[1], a.x[1], b.x[1]),
+           vfmaq_f32(c.x[2], a.x[2], b.x[2]), vfmaq_f32(c.x[3], a.x[3], b.x[3])}};
+}
+
+GGUF_INLINE float sum(const Floats16& a) {
+  const float32x4_t four = vaddq_f32(vaddq_f32(a.x[0], a.x[2]), vaddq_f32(a.x[1], a.x[3]));
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  return {vld1q_f32(p)};
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  vst1q_f32(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {vfmaq_f32(c.x, a.x, b.x)};
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -26,13 +26,49 @@ GGUF_INLINE void convert16(const void* p, float* x) {
   for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(numbers[i]);
 }
 
+/**
+ * a * b + c, rounded once. Where there is no instruction for it: the product is exact in binary64, and the
+ * sum is rounded to odd there. That is, where it is not exact, its last bit becomes 1, so that the second
+ * rounding, to binary32, sees on which side of it the exact sum lies.
+ */
+GGUF_INLINE float fused(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return __builtin_fmaf(a, b, c);
+#else
+  const double product = static_cast<double>(a) * b, addend = c;
+  const double sum = product + addend;
+  const double added = sum - product;
+  const double error = (product - (sum - added)) + (addend - added);  // NaN beyond the finite numbers
+  uint64_t bits;
+  std::memcpy(&bits, &sum, sizeof bits);
+  const uint64_t inexact = static_cast<uint64_t>((error > 0) | (error < 0));
+  const uint64_t away = (error > 0) == (sum > 0);  // the exact sum is further from 0
+  bits += (inexact & ~bits) * (2 * away - 1);      // an even last bit: one step towards the exact sum
+  double odd;
+  std::memcpy(&odd, &bits, sizeof odd);
+  return static_cast<float>(odd);
+#endif
+}
+
+/** c[i] = a[i] * b[i] + c[i]. A call of its own, because it is long, and there are many. */
+GGUF_NOINLINE inline void fuse(const float* a, const float* b, float* c, int n) {
+  for (int i = 0; i < n; ++i) c[i] = fused(a[i], b[i], c[i]);
+}
+
 namespace simd {
 
 constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
+constexpr bool kMultipliesInKernels = false;
 
 struct Floats16 {
   float x[16];
+};
+
+constexpr int kLanes = 4;
+constexpr int kTileSums = 6;
+struct Lanes {
+  float x[kLanes];
 };
 
 template <int Bits>
@@ -245,6 +281,38 @@ GGUF_INLINE Floats16 mul(Floats16 a, float c) {
 GGUF_INLINE Floats16 mul(Floats16 a, float low, float high) {
   for (int i = 0; i < 16; ++i) a.x[i] *= i < 8 ? low : high;
   return a;
+}
+
+GGUF_INLINE Floats16 add(Floats16 a, const Floats16& b) {
+  for (int i = 0; i < 16; ++i) a.x[i] += b.x[i];
+  return a;
+}
+
+GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, Floats16 c) {
+  fuse(a.x, b.x, c.x, 16);
+  return c;
+}
+
+GGUF_INLINE float sum(Floats16 a) {
+  for (int h = 8; h >= 1; h /= 2) {
+    for (int i = 0; i < h; ++i) a.x[i] += a.x[i + h];
+  }
+  return a.x[0];
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  Lanes r;
+  std::memcpy(r.x, p, sizeof r.x);
+  return r;
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  std::memcpy(p, a.x, sizeof a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
+  fuse(a.x, b.x, c.x, kLanes);
+  return c;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

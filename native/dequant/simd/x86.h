@@ -43,6 +43,13 @@ GGUF_INLINE float half(const uint8_t* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
 }
 
+/** Eight numbers: the upper four added to the lower four, then two to two, then one to one. */
+GGUF_INLINE float sum8(__m256 a) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
 GGUF_INLINE void store_fence() {
   _mm_sfence();
 }

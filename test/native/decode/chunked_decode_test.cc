@@ -93,7 +93,7 @@ TEST_F(Chunks, OfRowsCrossTheirBounds) {
 TEST_F(Chunks, WaitForBlocksThatAreNotReady) {
   std::vector<uint8_t> source(blocks.size());
   ChunkedDecode decode(in_memory(source), all, result.data());
-  decode.set_ready_blocks(0);
+  decode.set_ready_bytes(0);
   EXPECT_EQ(decode.unclaimed(), 0u);
   EXPECT_FALSE(decode.is_exhausted());
   on_threads(kThreads + 1, [&](int number) {
@@ -109,7 +109,7 @@ TEST_F(Chunks, WaitForBlocksThatAreNotReady) {
                 blocks.begin() + static_cast<ptrdiff_t>(end * format.block_bytes),
                 source.begin() + static_cast<ptrdiff_t>(ready * format.block_bytes));
       ready = end;
-      decode.set_ready_blocks(ready);
+      decode.set_ready_bytes(ready * format.block_bytes);
     }
   });
   EXPECT_EQ(decode.done_elements(), all.n_elements());

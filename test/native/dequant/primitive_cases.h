@@ -259,6 +259,42 @@ void mul_halves(const Input& in, Output& out) {
   put(simd::mul(simd::load_f32(in.bytes), in.a, in.b), out);
 }
 
+void add_numbers(const Input& in, Output& out) {
+  put(simd::add(simd::load_f32(in.bytes), simd::load_f32(in.bytes + 64)), out);
+}
+
+void fma(const Input& in, Output& out) {
+  put(simd::fma(simd::load_f32(in.bytes), simd::load_f32(in.bytes + 64), simd::load_f32(in.bytes + 128)),
+      out);
+}
+
+/** What is left when the product of binary16 and bfloat16 numbers, rounded to fewer bits, is taken away
+ * again. */
+void fma_of_close_numbers(const Input& in, Output& out) {
+  float a[16], b[16], c[16];
+  for (int i = 0; i < 16; ++i) {
+    a[i] = half_to_float(word16(in.bytes + 2 * i));
+    b[i] = float_of_bits((word32(in.bytes + 32 + 4 * i) & 0x80ffffff) | 0x3b000000);
+    c[i] = float_of_bits(bits_of_float(-(a[i] * b[i])) & (i % 2 ? 0xffffffff : 0xfffff800));
+  }
+  put(simd::fma(simd::load_f32(a), simd::load_f32(b), simd::load_f32(c)), out);
+}
+
+void sum(const Input& in, Output& out) {
+  const float x = simd::sum(simd::load_f32(in.bytes));
+  std::memcpy(out.bytes, &x, sizeof x);
+}
+
+/** All lanes of sixteen numbers, however many registers they are. */
+void lanes(const Input& in, Output& out) {
+  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 16 + i);
+    simd::store_lanes(reinterpret_cast<float*>(out.bytes) + i,
+                      simd::fma(a, b, simd::load_lanes(numbers + 32 + i)));
+  }
+}
+
 // ---- storing: at 16 modulo 64, as memory of JavaScript is; aligned stores at 0
 
 template <Out kOut, Store kStore>
@@ -379,6 +415,11 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, add),
     CASE(kFloat32, mul),
     CASE(kFloat32, mul_halves),
+    CASE(kFloat32, add_numbers),
+    CASE(kFloat32, fma),
+    CASE(kFloat32, fma_of_close_numbers),
+    CASE(kFloat32, sum),
+    CASE(kFloat32, lanes),
     CASE(kFloat32, store<Out::kFloat32, Store::kPlain>),
     CASE(kFloat32, store<Out::kFloat32, Store::kStreaming>),
     CASE(Kind::kFloat16, store<Out::kFloat16, Store::kPlain>),
@@ -389,8 +430,9 @@ constexpr test::PrimitiveCase kCases[] = {
 };
 #undef CASE
 
-constexpr test::PrimitiveTable kPrimitives = {simd::kName, simd::kStreams, kCases,
-                                              sizeof kCases / sizeof *kCases};
+constexpr test::PrimitiveTable kPrimitives = {
+    simd::kName,     simd::kStreams, simd::kMultipliesInKernels,
+    simd::kTileSums, kCases,         sizeof kCases / sizeof *kCases};
 
 }  // namespace cases
 }  // namespace

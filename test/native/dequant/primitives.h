@@ -39,6 +39,8 @@ struct PrimitiveCase {
 struct PrimitiveTable {
   const char* isa;
   bool streams;
+  bool multiplies_in_kernels;
+  int tile_sums;
   const PrimitiveCase* cases;
   size_t n_cases;
 };

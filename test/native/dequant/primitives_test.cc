@@ -197,5 +197,14 @@ TEST(Primitives, OnlyX86Streams) {
   }
 }
 
+TEST(Primitives, OnlyTheScalarSetMultipliesWhatIsStored) {
+  EXPECT_FALSE(kScalarPrimitives->multiplies_in_kernels);
+  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives}) {
+    if (table == nullptr) continue;
+    EXPECT_TRUE(table->multiplies_in_kernels) << table->isa;
+    EXPECT_GT(table->tile_sums, kScalarPrimitives->tile_sums) << table->isa;
+  }
+}
+
 }  // namespace
 }  // namespace gguf::test

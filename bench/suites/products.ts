@@ -1,0 +1,249 @@
+/**
+ * Products of quantized weights with vectors (`matmulSync`): by type, by the number of vectors and by threads, compared
+ * with what one would use instead and with plain reads of the same blocks. All contenders run in turns, in one process.
+ */
+import { type GgmlType, ggmlTypes } from "gguf-native";
+import { type Context, chosenTypes, MIB, makeOut, threadCounts } from "../context";
+import type { Patience } from "../measure";
+import {
+  blockSizes,
+  COLUMNS,
+  compareProducts,
+  fillRows,
+  makeMemory,
+  makeVectors,
+  rowBytes,
+  type Side,
+} from "../products";
+import type { Key, Results } from "../results";
+import { digits, gigabytes, printTable, progress, size, times } from "../table";
+
+export async function runProducts(context: Context): Promise<void> {
+  await runProductTypes(context);
+  printProductTypes(context);
+  await runVectors(context);
+  await runThreads(context);
+}
+
+/** One vector, one thread: every type, with blocks in the cache and in memory. */
+export async function runProductTypes(context: Context, types = chosenTypes(context)): Promise<void> {
+  const { quick } = context.options;
+  const x = await makeVectors(1);
+  for (const bytes of blockSizes(quick)) {
+    const cached = bytes <= MIB;
+    const memory = await makeMemory(bytes);
+    // The reference takes 10 to 20 ns per weight, too long for a matrix that fits only in memory.
+    const sides: Side[] = ["native", cached ? "typescript" : "cached", "two steps", "libggml", "read"];
+    const patience = patienceFor(cached, quick);
+    for (const type of types) {
+      progress(`product of ${type}, ${size(bytes)}`);
+      const blocks = fillRows(memory, type);
+      const rows = blocks.length / rowBytes(type);
+      const product = { type, blocks, x, out: await makeOut(rows * 4), threads: 1 };
+      const key = (side: string): Key =>
+        side === "read"
+          ? { task: "limit", subject: type, side, bytes }
+          : { task: "product", subject: type, side, bytes, weights: rows * COLUMNS };
+      await compareProducts(context, product, sides, key, { memory, patience });
+    }
+  }
+  progress("");
+}
+
+function patienceFor(cached: boolean, quick: boolean): Patience {
+  if (cached) return { budget: quick ? 0.2 : 0.6, minRounds: 10 };
+  return { budget: quick ? 0.6 : 2, minRounds: 8 };
+}
+
+/** Gweights/s of one vector and one thread. */
+export function productSpeed(
+  results: Results,
+  subject: string,
+  side: string,
+  bytes: number,
+): number | undefined {
+  return fastest(results, { task: "product", subject, side, bytes });
+}
+
+/** The most Gweights/s of all measurements with this key: each weight counts once for each vector. */
+function fastest(results: Results, key: Partial<Key>): number | undefined {
+  const speeds = results
+    .all(key)
+    .map(({ weights = 0, vectors = 1, best }) => (weights * vectors) / best / 1e9);
+  return speeds.length === 0 ? undefined : Math.max(...speeds);
+}
+
+/**
+ * Gweights/s of a type if its blocks were only read: the best reads of all comparisons, because reads do not depend on
+ * the type, and reads that were disturbed would give shares above 1.
+ */
+function readSpeed(results: Results, type: GgmlType, bytes: number): number | undefined {
+  const seconds = readSeconds(results, bytes);
+  return seconds === undefined ? undefined : bytes / bytesPerWeight(type) / seconds / 1e9;
+}
+
+function readSeconds(results: Results, bytes: number): number | undefined {
+  const reads = results.all({ task: "limit", side: "read", bytes }).map(({ best }) => best);
+  return reads.length === 0 ? undefined : Math.min(...reads);
+}
+
+/**
+ * The limit of a product from memory, in Gweights/s: plain reads, or the same product with cached blocks where that is
+ * slower.
+ */
+export function memoryLimit(results: Results, type: GgmlType, quick: boolean): number | undefined {
+  const [, memory] = blockSizes(quick);
+  const reads = readSpeed(results, type, memory);
+  const kernel = productSpeed(results, type, "cached", memory);
+  return reads === undefined || kernel === undefined ? undefined : Math.min(reads, kernel);
+}
+
+function bytesPerWeight(type: GgmlType): number {
+  return ggmlTypes[type].typeSize / ggmlTypes[type].blockSize;
+}
+
+const show = (speed: number | undefined) => (speed === undefined ? undefined : digits(speed));
+const share = (part: number | undefined, of: number | undefined) =>
+  part === undefined || of === undefined ? undefined : digits(part / of);
+
+function printProductTypes({ results, options, libggmlCpu, limits }: Context): void {
+  const [cached, memory] = blockSizes(options.quick);
+  const typesOf = (bytes: number) => [
+    ...new Set(
+      results.all({ task: "product", side: "native", bytes }).map(({ subject }) => subject as GgmlType),
+    ),
+  ];
+  const conditions = `one vector, one thread (${results.machine.isa})`;
+  printTable(
+    `${size(cached)} of blocks, Gweights/s, ${conditions}`,
+    ["type", "native", "TypeScript", "ratio", "two steps", "ratio", "libggml", "ratio"],
+    typesOf(cached).map((type) => {
+      const speed = (side: Side) => productSpeed(results, type, side, cached);
+      const native = speed("native");
+      const others = (["typescript", "two steps", "libggml"] as const).map(speed);
+      return [type, show(native), ...others.flatMap((other) => [show(other), times(native, other)])];
+    }),
+  );
+  printTable(
+    `${size(memory)} of blocks, Gweights/s, ${conditions}`,
+    ["type", "native", "GB/s", "of reads", "of cached", "two steps", "ratio", "libggml", "ratio"],
+    typesOf(memory).map((type) => {
+      const speed = (side: Side) => productSpeed(results, type, side, memory);
+      const native = speed("native");
+      const others = (["two steps", "libggml"] as const).map(speed);
+      return [
+        type,
+        show(native),
+        show(native && native * bytesPerWeight(type)),
+        share(native, readSpeed(results, type, memory)),
+        share(native, speed("cached")),
+        ...others.flatMap((other) => [show(other), times(native, other)]),
+      ];
+    }),
+  );
+  const reads = [cached, memory].map(
+    (bytes) => `${size(bytes)} ${gigabytes(bytes, readSeconds(results, bytes))}`,
+  );
+  if (limits) console.log(`\n  best plain reads, ${limits.width} vectors: ${reads.join(", ")} GB/s`);
+  console.log("\n  two steps: dequantizeSync to the cache, then a loop in JavaScript");
+  if (libggmlCpu)
+    console.log(`  libggml: mul_mat of ${libggmlCpu.name}, which rounds vectors to 8 bits for most types`);
+}
+
+const VECTORS = [1, 2, 4, 8, 32, 128];
+const MANY = 128;
+
+/** A square matrix and several vectors at a time, one thread. */
+async function runVectors(context: Context): Promise<void> {
+  const { results } = context;
+  const task = "products by vectors";
+  for (const type of chosenTypes(context, ["Q4_K", "Q6_K", "Q8_0", "F16"])) {
+    const memory = await makeMemory(COLUMNS * rowBytes(type));
+    const matrix = { type, blocks: fillRows(memory, type), memory };
+    const rows = [];
+    for (const vectors of VECTORS) {
+      progress(`product of ${type}, ${vectors} vectors`);
+      await compareMatrix(context, matrix, ["native", "libggml"], { task, vectors, threads: 1 });
+      const speed = (side: Side) => gigaflops(results, { task, subject: type, side, vectors });
+      const native = speed("native");
+      rows.push([String(vectors), show(native), show(speed("libggml")), times(native, speed("libggml"))]);
+    }
+    progress("");
+    printTable(
+      `${type}, ${COLUMNS} x ${COLUMNS}, GFLOP/s, one thread (${results.machine.isa})`,
+      ["vectors", "native", "libggml", "ratio"],
+      rows,
+    );
+  }
+}
+
+/** From one thread to all: one vector with blocks from memory, and many vectors with a square matrix. */
+async function runThreads(context: Context): Promise<void> {
+  const { options, results } = context;
+  const task = "products by threads";
+  for (const type of chosenTypes(context, ["Q4_K"])) {
+    for (const vectors of [1, MANY]) {
+      const bytes = vectors === 1 ? blockSizes(options.quick)[1] : COLUMNS * rowBytes(type);
+      const memory = await makeMemory(bytes);
+      const matrix = { type, blocks: fillRows(memory, type), memory };
+      const sides: Side[] = vectors === 1 ? ["native", "libggml", "read"] : ["native", "libggml"];
+      const rows = [];
+      for (const threads of threadCounts()) {
+        progress(`product of ${type}, ${vectors} vectors, ${threads} threads`);
+        await compareMatrix(context, matrix, sides, { task, vectors, threads });
+        const speed = (side: Side, count = threads) =>
+          gigaflops(results, { task, subject: type, side, vectors, threads: count });
+        const native = speed("native");
+        const peer = speed("libggml");
+        rows.push([
+          String(threads),
+          show(native),
+          times(native, speed("native", 1)),
+          show(peer),
+          times(peer, speed("libggml", 1)),
+          times(native, peer),
+          ...(vectors === 1 ? [show(speed("read")), share(native, speed("read"))] : []),
+        ]);
+      }
+      progress("");
+      printTable(
+        `${type}, ${size(bytes)} of blocks, ${vectors} ${vectors === 1 ? "vector" : "vectors"}, GFLOP/s`,
+        [
+          ...["threads", "native", "scaling", "libggml", "scaling", "ratio"],
+          ...(vectors === 1 ? ["plain reads", "share"] : []),
+        ],
+        rows,
+      );
+    }
+  }
+}
+
+interface Matrix {
+  type: GgmlType;
+  blocks: Uint8Array;
+  /** What `blocks` are in. */
+  memory: Uint8Array;
+}
+
+async function compareMatrix(
+  context: Context,
+  { type, blocks, memory }: Matrix,
+  sides: readonly Side[],
+  { task, vectors, threads }: { task: string; vectors: number; threads: number },
+): Promise<void> {
+  const rows = blocks.length / rowBytes(type);
+  const x = await makeVectors(vectors);
+  const product = { type, blocks, x, out: await makeOut(vectors * rows * 4), threads };
+  const key = (side: string): Key => {
+    const weights = side === "read" ? memory.length / bytesPerWeight(type) : rows * COLUMNS;
+    return { task, subject: type, side, weights, vectors, threads };
+  };
+  const patience = { budget: context.options.quick ? 0.3 : 1.5, minRounds: context.options.quick ? 3 : 6 };
+  await compareProducts(context, product, sides, key, { memory, patience });
+}
+
+/** A weight and a number of a vector are multiplied and added: two operations. */
+function gigaflops(results: Results, key: Partial<Key>): number | undefined {
+  const speed = fastest(results, key);
+  return speed && 2 * speed;
+}

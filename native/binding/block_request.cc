@@ -1,0 +1,84 @@
+#include "binding/block_request.h"
+
+#include "binding/buffers.h"
+#include "binding/environment.h"
+#include "binding/file_handle.h"
+
+namespace gguf::binding {
+
+namespace {
+
+/** The Uint8Array of whole blocks of argument 1. */
+TypedArray blocks_argument(const Call& call, const Format& format) {
+  TypedArray array;
+  if (!get_typed_array(call.env(), call[1], &array) || array.type != napi_uint8_array) {
+    throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
+  }
+  if (array.length % format.block_bytes != 0) {
+    throw_range(call.environment(), std::to_string(array.length) +
+                                        " bytes are not a whole number of blocks of " +
+                                        std::to_string(format.block_bytes) + " bytes");
+  }
+  return array;
+}
+
+}  // namespace
+
+const TensorInfo& BlockRequest::take_tensor(const Call& call) {
+  file_ = &FileHandle::of(call, 0);
+  const TensorInfo& tensor = file_->tensor(call, 1);
+  format_ = file_->format_of(call.environment(), tensor);
+  tensor_offset_ = tensor.offset;
+  return tensor;
+}
+
+void BlockRequest::take_array(const Call& call, bool big_endian) {
+  format_ = find_format_or_throw(call.environment(), call.uint32(0, "type"));
+  array_bytes_ = blocks_argument(call, format_).length;
+  big_endian_ = big_endian;
+}
+
+void BlockRequest::take_bytes(uint64_t first, uint64_t n_bytes) {
+  src_offset_ = tensor_offset_ + first;
+  src_bytes_ = n_bytes;
+}
+
+const std::string* BlockRequest::path() const {
+  return file_ == nullptr ? nullptr : file_->path();
+}
+
+BlockSource BlockRequest::locate(const Call& call) const {
+  if (file_ != nullptr) return file_->blocks(call.environment(), src_offset_, src_bytes_);
+  const TypedArray array = blocks_argument(call, format_);
+  if (array.length != array_bytes_) throw_range(call.environment(), "blocks changed its length");
+  BlockSource source;
+  source.data = array.data + src_offset_;
+  source.big_endian = big_endian_;
+  return source;
+}
+
+napi_value BlockRequest::memory_array(const Call& call) const {
+  return file_ == nullptr ? call[1] : file_->memory();
+}
+
+bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const {
+  if (file_ != nullptr && !file_->is_memory()) {
+    hold->file = file_->shared_file();
+    return true;
+  }
+  if (src_bytes_ == 0) return true;
+  const napi_value array = memory_array(call);
+  if (is_shared(call.env(), array)) {
+    hold->array = Napi::Persistent(Napi::Object(call.env(), array));
+    return true;
+  }
+  hold->memory = PinnedMemory::find(source.data, src_bytes_);
+  return hold->memory != nullptr;
+}
+
+const uint8_t* BlockRequest::hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const {
+  hold->copy = std::make_unique<SourceCopy>(call.env(), memory_array(call), source.data, src_bytes_);
+  return hold->copy->data();
+}
+
+}  // namespace gguf::binding

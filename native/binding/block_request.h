@@ -1,0 +1,68 @@
+// The blocks that a call names: of a tensor, or of a Uint8Array.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "binding/call.h"
+#include "binding/source_copy.h"
+#include "core/header.h"
+#include "decode/decode_blocks.h"
+#include "decode/pinned_memory.h"
+
+namespace gguf::binding {
+
+class FileHandle;
+
+/** What keeps the bytes that a job reads, whatever becomes of the file and of arrays meanwhile. */
+struct BlockHold {
+  std::shared_ptr<const File> file;
+  std::shared_ptr<PinnedMemory> memory;
+  Napi::ObjectReference array;       // over shared memory
+  std::unique_ptr<SourceCopy> copy;  // of memory that can go away
+};
+
+/**
+ * Knows which blocks a call asks for, but keeps no pointer to them: where they are is looked up each time,
+ * since they can move or go away whenever JavaScript runs. For use during that call.
+ */
+class BlockRequest {
+ public:
+  /** Of the file, for errors; nullptr where there is none. */
+  const std::string* path() const;
+  /** Where the blocks are, until JavaScript runs again. Throws where they are not there, or no longer. */
+  BlockSource locate(const Call& call) const;
+
+ protected:
+  BlockRequest() = default;
+  /** Of file and tensor, arguments 0 and 1: returns the tensor, good until JavaScript runs again. */
+  const TensorInfo& take_tensor(const Call& call);
+  /** Of type and blocks, arguments 0 and 1. */
+  void take_array(const Call& call, bool big_endian);
+  /** The blocks that are needed: from byte `first` of the tensor or the array on. */
+  void take_bytes(uint64_t first, uint64_t n_bytes);
+  uint64_t array_bytes() const { return array_bytes_; }
+  const Format& format() const { return format_; }
+
+  /** Whether the blocks at `source` can be read there by other threads as long as `hold` exists. */
+  bool hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const;
+  /** Makes a copy of those at `source`, of which only the beginning is there at first; returns where it is.
+   */
+  const uint8_t* hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const;
+
+ private:
+  napi_value memory_array(const Call& call) const;
+
+  Format format_{};
+  FileHandle* file_ = nullptr;  // of argument 0, so it exists during the call; nullptr for bytes
+  uint64_t tensor_offset_ = 0;  // in the file
+  uint64_t src_offset_ = 0;     // of the first byte that is needed: in the file, or in the array
+  uint64_t src_bytes_ = 0;
+  uint64_t array_bytes_ = 0;  // of the array, when it was checked
+  bool big_endian_ = false;
+};
+
+}  // namespace gguf::binding

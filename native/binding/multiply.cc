@@ -1,0 +1,82 @@
+// Products as JavaScript asks for them: at once, or as a job.
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "binding/entry_points.h"
+#include "binding/environment.h"
+#include "binding/job.h"
+#include "binding/product_request.h"
+#include "decode/helper_threads.h"
+#include "decode/products.h"
+#include "decode/thread_slots.h"
+
+namespace gguf::binding {
+
+namespace {
+
+/** Scratch that is larger, because rows are long, is not kept for the next call. */
+constexpr size_t kMaxKeptScratch = size_t{4} << 20;
+
+/** Up to so many multiplications the way to another thread and back takes longer than the work. */
+constexpr uint64_t kMaxInlineMultiplications = uint64_t{256} << 10;
+
+constexpr auto never = [] { return false; };
+
+uint64_t hardware_threads() {
+  static const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  return threads;
+}
+
+/** The most threads that may work: argument `index`, or as many as the machine has. */
+uint64_t threads_argument(const Call& call, size_t index) {
+  if (call.is_undefined(index)) return hardware_threads();
+  const uint64_t threads = call.whole(index, "threads");
+  if (threads == 0) throw_range(call.environment(), "threads must be at least 1, found 0");
+  return std::min(threads, hardware_threads());
+}
+
+napi_value multiply_now(const Call& call, const ProductRequest& request, uint64_t most_threads) {
+  Environment& environment = call.environment();
+  const Output output = request.find_or_make_output(call);
+  const BlockSource source = request.locate(call);
+  const int threads = useful_threads(request.shape, most_threads);
+  ChunkedProduct product(source, request.shape, request.vectors(call), threads,
+                         static_cast<float*>(output.data));
+  std::vector<uint8_t>& scratch = environment.scratch;
+  environment.helper_threads->run(
+      threads - 1, scratch, [&](std::vector<uint8_t>& its_scratch) { product.work(its_scratch, never); });
+  if (scratch.size() > kMaxKeptScratch) std::vector<uint8_t>().swap(scratch);
+  if (const Status& failure = product.failure()) throw_error(environment, *failure, request.path());
+  return output.array;
+}
+
+}  // namespace
+
+napi_value multiply_sync(const Call& call) {
+  return multiply_now(call, ProductRequest::of_tensor(call), threads_argument(call, 6));
+}
+
+napi_value multiply_blocks_sync(const Call& call) {
+  return multiply_now(call, ProductRequest::of_bytes(call), threads_argument(call, 5));
+}
+
+napi_value multiply_async(const Call& call) {
+  const ProductRequest request = ProductRequest::of_tensor(call);
+  JobInput input;
+  input.on_progress = progress_argument(call, 6);
+  input.output = request.find_or_make_output(call);
+  input.output_bytes = request.shape.n_results() * sizeof(float);
+  const BlockSource source = request.pin(call, &input.hold);
+  if (request.path() != nullptr) input.path = *request.path();
+  const bool is_small = request.shape.n_multiplications() <= kMaxInlineMultiplications;
+  const float* const x = request.vectors(call);
+  input.make_work = [&](void* dst) {
+    return std::make_unique<ChunkedProduct>(source, request.shape, x, thread_slots::limit(),
+                                            static_cast<float*>(dst));
+  };
+  return start_job(call, std::move(input), is_small);
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,113 @@
+#include "binding/product_request.h"
+
+#include <string>
+
+#include "binding/buffers.h"
+#include "binding/environment.h"
+#include "core/header.h"
+
+namespace gguf::binding {
+
+namespace {
+
+TypedArray floats_argument(const Call& call, size_t index) {
+  TypedArray array;
+  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
+    throw_arg_type(call.env(), "x", "an instance of Float32Array");
+  }
+  // Possible only over an external buffer that starts at an odd address.
+  if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {
+    throw_range(call.environment(), "the memory of x is not aligned to its elements");
+  }
+  return array;
+}
+
+}  // namespace
+
+ProductRequest ProductRequest::of_tensor(const Call& call) {
+  ProductRequest request;
+  const TensorInfo& tensor = request.take_tensor(call);
+  ProductShape& shape = request.shape;
+  shape.format = request.format();
+  shape.columns = tensor.shape[0];
+  const uint64_t start = call.whole(3, "start"), end = call.whole(4, "end");
+  if (start > end || end > tensor.n_rows()) {
+    throw_range(call.environment(),
+                "rows " + std::to_string(start) + " to " + std::to_string(end) + " are not all in the " +
+                    std::to_string(tensor.n_rows()) + " of the tensor",
+                request.path());
+  }
+  shape.n_rows = end - start;
+  request.take_bytes(start * shape.row_bytes(), shape.n_rows * shape.row_bytes());
+  request.out_argument_ = 5;
+  request.take_vectors(call, 2);
+  return request;
+}
+
+ProductRequest ProductRequest::of_bytes(const Call& call) {
+  ProductRequest request;
+  request.take_array(call, false);
+  ProductShape& shape = request.shape;
+  shape.format = request.format();
+  shape.columns = call.whole(2, "columns");
+  if (shape.columns == 0 || shape.columns % shape.format.block_elements != 0) {
+    throw_range(call.environment(), "columns must be a positive multiple of the " +
+                                        std::to_string(shape.format.block_elements) +
+                                        " elements of a block, found " + std::to_string(shape.columns));
+  }
+  // Checked like this, the product of columns and rows cannot overflow.
+  const uint64_t n_blocks = request.array_bytes() / shape.format.block_bytes;
+  const uint64_t row_blocks = shape.columns / shape.format.block_elements;
+  if (n_blocks % row_blocks != 0) {
+    throw_range(call.environment(), std::to_string(n_blocks) + " blocks are not a whole number of rows of " +
+                                        std::to_string(row_blocks) + " blocks");
+  }
+  shape.n_rows = n_blocks / row_blocks;
+  request.take_bytes(0, request.array_bytes());
+  request.out_argument_ = 4;
+  request.take_vectors(call, 3);
+  return request;
+}
+
+void ProductRequest::take_vectors(const Call& call, size_t index) {
+  x_argument_ = index;
+  const uint64_t length = floats_argument(call, index).length;
+  // Vectors of no numbers cannot be counted: of these only none are accepted.
+  if (shape.columns == 0 ? length != 0 : length % shape.columns != 0) {
+    throw_range(call.environment(),
+                "x has " + std::to_string(length) + " elements, not a whole number of vectors of " +
+                    std::to_string(shape.columns),
+                path());
+  }
+  shape.n_vectors = shape.columns == 0 ? 0 : length / shape.columns;
+  if (shape.n_vectors == 0) {
+    shape.n_rows = 0;
+    take_bytes(0, 0);
+  }
+  if (shape.n_rows > 0 && shape.n_vectors > UINT64_MAX / sizeof(float) / shape.n_rows) {
+    throw_range(call.environment(), "the result does not fit in memory", path());
+  }
+}
+
+Output ProductRequest::find_or_make_output(const Call& call) const {
+  const uint64_t n_results = shape.n_results();
+  if (const auto given = output_argument(call, out_argument_, Out::kFloat32, n_results, path())) {
+    return *given;
+  }
+  locate(call);
+  return new_output(call.environment(), Out::kFloat32, n_results);
+}
+
+const float* ProductRequest::vectors(const Call& call) const {
+  const TypedArray x = floats_argument(call, x_argument_);
+  if (x.length != shape.n_vectors * shape.columns) throw_range(call.environment(), "x changed its length");
+  return reinterpret_cast<const float*>(x.data);
+}
+
+BlockSource ProductRequest::pin(const Call& call, BlockHold* hold) const {
+  BlockSource source = locate(call);
+  if (!hold_in_place(call, source, hold)) source.data = hold_copy(call, source, hold);
+  return source;
+}
+
+}  // namespace gguf::binding

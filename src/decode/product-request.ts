@@ -1,0 +1,70 @@
+/** What is asked of a product: options that were checked, for the addon and the reference alike. */
+import { types } from "node:util";
+import { checkOptions } from "../arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import type { GgmlTypeInfo } from "../types";
+import type { BlockProductOptions, ProductOptions } from "./options";
+import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
+
+/** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
+export interface ProductRequest extends ElementRange {
+  length: number;
+  out: Float32Array | undefined;
+}
+
+/**
+ * Checks `x`, start, end and out against a matrix of `rowCount` rows of `columns` numbers.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
+ */
+export function checkProduct(
+  x: unknown,
+  options: ProductOptions | undefined,
+  columns: number,
+  rowCount: number,
+  subject?: GgufErrorSubject,
+): ProductRequest {
+  if (!types.isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
+  const given = checkOptions(options);
+  const vectorCount = x.length === 0 ? 0 : x.length / columns;
+  if (!Number.isInteger(vectorCount)) {
+    const detail = `x has ${x.length} elements, not a whole number of vectors of ${columns}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  const { start, end } = checkElements(given, rowCount, 1, subject);
+  const length = vectorCount * (end - start);
+  const { out } = checkOut(given.out, "f32", length, subject);
+  return { start, end, length, out: out as Float32Array | undefined };
+}
+
+/** How many threads may work; undefined where the addon chooses. */
+export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {
+  if (threads === undefined) return undefined;
+  if (typeof threads !== "number") throw invalidArgType("options.threads", "of type number", threads);
+  if (!Number.isSafeInteger(threads) || threads < 1) {
+    const detail = `options.threads must be a positive whole number, found ${threads}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return threads;
+}
+
+/** Checks a matrix of block bytes and what it is multiplied with: the arguments of the free functions. */
+export function checkBlockProduct(
+  type: unknown,
+  blocks: unknown,
+  columns: unknown,
+  x: unknown,
+  options: BlockProductOptions | undefined,
+): ProductRequest & { info: GgmlTypeInfo } {
+  const { info, elementCount } = checkBlocks(type, blocks);
+  if (typeof columns !== "number") throw invalidArgType("columns", "of type number", columns);
+  if (!Number.isSafeInteger(columns) || columns < 1 || columns % info.blockSize !== 0) {
+    const detail = `columns must be a positive multiple of the block size ${info.blockSize}, found ${columns}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail);
+  }
+  if (elementCount % columns !== 0) {
+    const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail);
+  }
+  const { out } = checkOptions(options);
+  return { info, ...checkProduct(x, { out }, columns, elementCount / columns) };
+}

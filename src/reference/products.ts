@@ -1,0 +1,134 @@
+/**
+ * Products of quantized rows with vectors in plain TypeScript, to the same bits as the native kernels.
+ *
+ * A product has one definition, whatever computes it (see "Products" in docs/design.md):
+ *
+ *   1. The numbers of a row are those that dequantization gives, taken in the order in which the kernel of their type
+ *      hands them over: ascending, but for the types of {@link INTERLEAVED}.
+ *   2. There are 64 partial sums, +0 at first. The i-th number w, with the number x of the vector at the same column,
+ *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
+ *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
+ */
+import type { BlockProductOptions, Dequantized } from "../decode/options";
+import { checkBlockProduct, checkThreads } from "../decode/product-request";
+import { newOut } from "../decode/request";
+import type { GgmlType } from "../types";
+import { decoders } from "./decoders";
+
+/** How many partial sums a product has. */
+const PARTIAL_SUMS = 64;
+
+/** Kernels hand over 32 numbers at a time. */
+const EXTENT = 32;
+
+/** Types whose kernels take the eight extents of a block of 256 in the order of {@link INTERLEAVED_ORDER}. */
+const INTERLEAVED: ReadonlySet<GgmlType> = new Set<GgmlType>(["Q2_K", "Q3_K", "TQ2_0"]);
+const INTERLEAVED_ORDER = [0, 4, 1, 5, 2, 6, 3, 7] as const;
+
+/** The columns of a row of `columns` numbers in the order in which they are added up. */
+export function columnOrder(type: GgmlType, columns: number): Uint32Array {
+  const order = new Uint32Array(columns);
+  for (let i = 0; i < columns; i++) {
+    const extent = Math.floor(i / EXTENT) % 8;
+    const taken = INTERLEAVED.has(type) ? (INTERLEAVED_ORDER[extent] as number) : extent;
+    order[i] = i + (taken - extent) * EXTENT;
+  }
+  return order;
+}
+
+const binary64 = new Float64Array(1);
+const words = new Uint32Array(binary64.buffer);
+/** Which of the two words holds the last bits. */
+const LOW = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 0 : 1;
+const HIGH = 1 - LOW;
+
+/**
+ * a * b + c of binary32 numbers, rounded once to binary32. The product is exact in binary64. The sum is rounded to odd
+ * there: where it is not exact, it becomes the neighbour whose last bit is 1, so that the second rounding, to binary32,
+ * sees on which side of it the exact sum lies.
+ */
+export function fusedMultiplyAdd(a: number, b: number, c: number): number {
+  const product = a * b;
+  const sum = product + c;
+  const added = sum - product;
+  const error = product - (sum - added) + (c - added); // what the sum lacks, exactly; NaN beyond the finite numbers
+  if (error > 0 || error < 0) {
+    binary64[0] = sum;
+    const low = words[LOW] as number;
+    if ((low & 1) === 0) {
+      if (error > 0 === sum > 0) {
+        words[LOW] = low + 1;
+      } else {
+        words[LOW] = low - 1;
+        if (low === 0) words[HIGH] = (words[HIGH] as number) - 1;
+      }
+      return Math.fround(binary64[0] as number);
+    }
+  }
+  return Math.fround(sum);
+}
+
+const partials = new Float32Array(PARTIAL_SUMS);
+
+/** The product of a row with `vector`, both in the order of {@link columnOrder}. */
+export function dotProduct(row: Float32Array, vector: Float32Array): number {
+  partials.fill(0);
+  for (let i = 0; i < row.length; i++) {
+    const at = i % PARTIAL_SUMS;
+    partials[at] = fusedMultiplyAdd(row[i] as number, vector[i] as number, partials[at] as number);
+  }
+  for (let half = PARTIAL_SUMS / 2; half >= 1; half /= 2) {
+    for (let i = 0; i < half; i++) partials[i] = (partials[i] as number) + (partials[i + half] as number);
+  }
+  return (partials[0] as number) + 0;
+}
+
+/**
+ * Multiplies a matrix with vectors; arguments, result, bits and errors are those of `matmulSync` of `gguf-native`.
+ * `threads` makes no difference here.
+ *
+ * @param type a tensor type
+ * @param blocks whole rows of blocks of that type, one after the other, little-endian
+ * @param columns numbers of a row, a positive multiple of the type's block size
+ * @param x n vectors of `columns` numbers, one after the other; `out` may overlap it
+ * @returns n times the rows: for each vector, the products of all rows. Empty where `x` is empty
+ * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_RANGE where `blocks` are not whole rows, `x` is not whole vectors, or `columns`, `threads`
+ *   or the length of `out` are wrong; ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
+ */
+export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions<A>,
+): A;
+export function matmulSync(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions,
+): Float32Array {
+  const { info, end: rowCount, length, out } = checkBlockProduct(type, blocks, columns, x, options);
+  checkThreads(options?.threads);
+  const y = (out ?? newOut("f32", length)) as Float32Array;
+  const order = columnOrder(type, columns);
+  const inOrder = (numbers: Float32Array): Float32Array => {
+    const ordered = new Float32Array(columns);
+    for (let i = 0; i < columns; i++) ordered[i] = numbers[order[i] as number] as number;
+    return ordered;
+  };
+  const vectors: Float32Array[] = [];
+  for (let at = 0; at < x.length; at += columns) vectors.push(inOrder(x.subarray(at, at + columns)));
+  const numbers = new Float32Array(columns);
+  const rowBlocks = columns / info.blockSize;
+  for (let row = 0; row < rowCount && vectors.length > 0; row++) {
+    decoders[type](blocks, row * rowBlocks * info.typeSize, rowBlocks, numbers, 0);
+    const weights = inOrder(numbers);
+    vectors.forEach((vector, v) => {
+      y[v * rowCount + row] = dotProduct(weights, vector);
+    });
+  }
+  return y;
+}

@@ -1,0 +1,304 @@
+// Products against the rule of products.h, written down a second time: to the bit, for every format on every
+// instruction set, however many vectors and wherever rows are split.
+#include "dequant/products.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "dequant/block_fields.h"
+#include "dequant/half.h"
+#include "test/native/core/guarded_bytes.h"
+#include "test/native/dequant/put_order.h"
+#include "test/native/dequant/test_isas.h"
+
+namespace gguf::test {
+namespace {
+
+using Numbers = std::vector<float>;
+
+/** Blocks of any bits, or with scales of an ordinary size, so that sums are numbers. */
+enum class Blocks { kAny, kOrdinary };
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : random_(seed) {}
+
+  std::vector<uint8_t> blocks(const Format& format, uint64_t n_blocks, Blocks kind) {
+    std::vector<uint8_t> bytes(n_blocks * format.block_bytes);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_() >> 13);
+    if (kind == Blocks::kOrdinary) {
+      for (uint64_t at = 0; at < bytes.size(); at += format.block_bytes) tame(format, &bytes[at]);
+    }
+    return bytes;
+  }
+
+  /** Ordinary numbers; with any bits, infinities, NaNs, zeros of both signs and subnormal numbers too. */
+  Numbers vectors(uint64_t n, Blocks kind) {
+    Numbers x(n);
+    for (float& number : x) {
+      const auto bits = static_cast<uint32_t>(random_());
+      number = float_of_bits((bits & 0x80ffffff) | (120 + bits % 8) << 23);
+      if (kind == Blocks::kAny && random_() % 400 == 0) {
+        constexpr uint32_t kEdges[] = {0, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7fc00000};
+        number = float_of_bits(kEdges[random_() % 7]);
+      }
+    }
+    return x;
+  }
+
+ private:
+  /** Every number of two bytes becomes a binary16 below 2; so do those of four and eight, as far as they can.
+   */
+  static void tame(const Format& format, uint8_t* block) {
+    const std::string name = format.name;
+    if (name == "MXFP4") block[0] = static_cast<uint8_t>(120 + block[0] % 8);
+    if (name == "IQ1_M") {  // the top nibbles of its last four words are a binary16
+      for (int i = 0; i < 3; ++i) block[49 + 2 * i] &= 0x0f;
+      block[55] = static_cast<uint8_t>(0x30 | (block[55] & 0x0f));
+    }
+    const Fields& fields = fields_of(format);
+    for (int r = 0; r < fields.n_runs; ++r) {
+      const Fields::Run& run = fields.runs[r];
+      for (size_t i = 0; i < run.count; ++i, block += run.width) {
+        uint8_t& top = block[run.width - 1];
+        const bool is_scale = (i < 2 && run.count < 40 && format.block_elements > 1) || name[0] != 'I';
+        if (!is_scale || run.width == 1) continue;
+        if (name == "IQ1_M" || (name == "IQ1_S" && r == 2)) continue;
+        top = static_cast<uint8_t>((top & 0x83) | 0x38);
+        if (run.width == 8) block[6] &= 0x0f;
+      }
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+/** The product of dequantized rows with the vectors, by the rule: [vector][row]. */
+Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
+                          const Numbers& x) {
+  const uint64_t n = x.size() / columns;
+  Numbers w(n_rows * columns), y(n * n_rows);
+  dequantize(format, Out::kFloat32, Store::kPlain, false, rows, w.size() / format.block_elements, w.data());
+  const std::vector<int> extents = put_order(format);
+  for (uint64_t v = 0; v < n; ++v) {
+    for (uint64_t r = 0; r < n_rows; ++r) {
+      float p[64] = {};
+      const uint64_t group = extents.size() * 32;
+      uint64_t i = 0;
+      for (uint64_t start = 0; start < columns; start += group) {
+        for (int at : extents) {
+          for (uint64_t c = start + static_cast<uint64_t>(at); c < start + static_cast<uint64_t>(at) + 32;
+               ++c, ++i) {
+            if (c < columns) p[i % 64] = std::fmaf(w[r * columns + c], x[v * columns + c], p[i % 64]);
+          }
+        }
+      }
+      for (int h = 32; h >= 1; h /= 2) {
+        for (int k = 0; k < h; ++k) p[k] = p[k] + p[k + h];
+      }
+      y[v * n_rows + r] = p[0] + 0.0f;
+    }
+  }
+  return y;
+}
+
+/** Memory that starts at 64 bytes, as Products wants it. */
+class Floats {
+ public:
+  explicit Floats(uint64_t n) : memory_(n + 16) {}
+  float* data() {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(memory_.data());
+    return memory_.data() + (64 - address % 64) % 64 / sizeof(float);
+  }
+
+ private:
+  Numbers memory_;
+};
+
+constexpr float kUntouched = -12345;
+
+/** All products: rows are multiplied in parts of `part`, each of which writes its own rows and nothing else.
+ */
+Numbers products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
+                 uint64_t columns, const Numbers& x, uint64_t part) {
+  const uint64_t n = x.size() / columns, stride = n_rows + 3;
+  const Products multiplier(format, big_endian, columns, n);
+  Floats packed(multiplier.packed_floats()), scratch(multiplier.scratch_floats());
+  std::fill_n(scratch.data(), multiplier.scratch_floats(), std::nanf(""));
+  multiplier.pack(x.data(), packed.data());
+  Numbers y(n * stride, kUntouched);
+  const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
+  for (uint64_t r = 0; r < n_rows; r += part) {
+    multiplier.multiply(rows + r * row_bytes, std::min(part, n_rows - r), packed.data(), scratch.data(),
+                        y.data() + r, stride);
+  }
+  Numbers result;
+  for (uint64_t v = 0; v < n; ++v) {
+    result.insert(result.end(), y.data() + v * stride, y.data() + v * stride + n_rows);
+    for (uint64_t r = n_rows; r < stride; ++r)
+      EXPECT_EQ(y[v * stride + r], kUntouched) << "wrote beside its rows";
+  }
+  return result;
+}
+
+void expect_same(const Numbers& actual, const Numbers& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] != actual[i] && expected[i] != expected[i]) continue;
+    ASSERT_EQ(bits_of_float(actual[i]), bits_of_float(expected[i]))
+        << "product " << i << ": " << actual[i] << ", not " << expected[i];
+  }
+}
+
+/** Lengths of rows: whole groups, parts of groups, and for single numbers any. */
+std::vector<uint64_t> lengths(const Format& format) {
+  const uint64_t block = format.block_elements;
+  if (block == 1) return {1, 3, 64, 100, 300, 1027, 4200};
+  if (block == 256) return {256, 1280, 4352};
+  return {block, 1024, 512 + 5 * block, 4096 + 3 * block};
+}
+
+class RowProducts : public OnEveryIsa {};
+
+TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
+  for (const Format& format : formats()) {
+    Random random(format.id);
+    for (uint64_t columns : lengths(format)) {
+      for (const uint64_t n_rows : {5, 13}) {
+        const bool any = n_rows == 5;
+        const Blocks kind = any ? Blocks::kAny : Blocks::kOrdinary;
+        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, kind);
+        const Numbers x = random.vectors((any && columns < 1024 ? 64 : 7) * columns, kind);
+        const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
+        for (const uint64_t n : {1, 2, 3, 5, 7, 64}) {
+          if (n * columns > x.size()) break;
+          SCOPED_TRACE(testing::Message()
+                       << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
+          const auto n_floats = static_cast<ptrdiff_t>(n * columns),
+                     n_products = static_cast<ptrdiff_t>(n * n_rows);
+          expect_same(products(format, false, bytes.data(), n_rows, columns,
+                               {x.begin(), x.begin() + n_floats}, n_rows),
+                      {expected.begin(), expected.begin() + n_products});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
+  for (const Format& format : formats()) {
+    Random random(format.id + 100);
+    const uint64_t columns = format.block_elements == 1 ? 75 : 2304, n_rows = 29;
+    const uint64_t n_blocks = n_rows * columns / format.block_elements;
+    const auto bytes = random.blocks(format, n_blocks, Blocks::kAny);
+    std::vector<uint8_t> swapped(bytes.size());
+    swap_blocks(fields_of(format), bytes.data(), n_blocks, swapped.data());
+    for (const uint64_t n : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << format.name << ", " << n << " vectors");
+      const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
+      const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
+      for (const uint64_t part : {1, 7, 12, 28}) {
+        expect_same(products(format, false, bytes.data(), n_rows, columns, x, part), expected);
+      }
+      expect_same(products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
+      for (const size_t shift : {1, 2, 33}) {
+        std::vector<uint8_t> moved(shift);
+        moved.insert(moved.end(), bytes.begin(), bytes.end());
+        expect_same(products(format, false, moved.data() + shift, n_rows, columns, x, n_rows), expected);
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(RowProducts, ReadNotAByteTooMuch) {
+  for (const Format& format : formats()) {
+    Random random(format.id + 200);
+    for (uint64_t columns : lengths(format)) {
+      for (const uint64_t n_rows : {1, 2, 17}) {
+        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
+        const GuardedBytes blocks(bytes.data(), bytes.size());
+        for (const uint64_t n : {1, 2}) {
+          const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
+          const GuardedBytes vectors(reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float));
+          const Products multiplier(format, false, columns, n);
+          const std::vector<uint8_t> zeros(multiplier.packed_floats() * sizeof(float)),
+              more_zeros(multiplier.scratch_floats() * sizeof(float)), y_zeros(n * n_rows * sizeof(float));
+          const GuardedBytes packed(zeros.data(), zeros.size()),
+              scratch(more_zeros.data(), more_zeros.size()), y(y_zeros.data(), y_zeros.size());
+          multiplier.pack(reinterpret_cast<const float*>(vectors.data()),
+                          reinterpret_cast<float*>(packed.data()));
+          multiplier.multiply(blocks.data(), n_rows, reinterpret_cast<const float*>(packed.data()),
+                              reinterpret_cast<float*>(scratch.data()), reinterpret_cast<float*>(y.data()),
+                              n_rows);
+          Numbers actual(n * n_rows);
+          std::memcpy(actual.data(), y.data(), y.size());
+          expect_same(actual, expected_products(format, bytes.data(), n_rows, columns, x));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowProducts, AreCloseToTheExactSum) {
+  for (const Format& format : formats()) {
+    Random random(format.id + 300);
+    const uint64_t columns = 4096, n_rows = 3;
+    const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
+    const Numbers x = random.vectors(columns, Blocks::kOrdinary);
+    const Numbers y = products(format, false, bytes.data(), n_rows, columns, x, n_rows);
+    Numbers w(n_rows * columns);
+    dequantize(format, Out::kFloat32, Store::kPlain, false, bytes.data(), w.size() / format.block_elements,
+               w.data());
+    for (uint64_t r = 0; r < n_rows; ++r) {
+      double sum = 0, magnitude = 0;
+      for (uint64_t c = 0; c < columns; ++c) {
+        const double product = static_cast<double>(w[r * columns + c]) * x[c];
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      ASSERT_TRUE(std::isfinite(magnitude)) << format.name;
+      EXPECT_GT(magnitude, 0) << format.name;
+      EXPECT_LE(std::fabs(y[r] - sum), 2e-6 * magnitude) << format.name;
+    }
+  }
+}
+
+TEST_P(RowProducts, AreNeverMinusZero) {
+  const Format& format = *find_format(0);  // F32
+  const Numbers w(64, -1.0f), zeros(64, 0.0f);
+  const auto* rows = reinterpret_cast<const uint8_t*>(w.data());
+  EXPECT_EQ(bits_of_float(products(format, false, rows, 1, 64, zeros, 1)[0]), 0u);
+  // Each product underflows to -0 in its fused multiply-add.
+  const Numbers smallest(64, 0x1p-149f), tenths(64, -0.1f);
+  const auto* smallest_rows = reinterpret_cast<const uint8_t*>(smallest.data());
+  EXPECT_EQ(bits_of_float(products(format, false, smallest_rows, 1, 64, tenths, 1)[0]), 0u);
+}
+
+TEST_P(RowProducts, OfNothingAreNothing) {
+  const Format& format = *find_format(12);
+  EXPECT_TRUE(products(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
+  EXPECT_TRUE(products(format, false, nullptr, 0, 256, Numbers(512), 1).empty());
+  EXPECT_TRUE(products(format, false, nullptr, 1, 256, {}, 1).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, RowProducts, testing::ValuesIn(available_isas()), isa_name_of);
+
+TEST(Products, TakeNumbersInTheOrderInWhichKernelsPutThem) {
+  for (const Format& format : formats()) {
+    const std::vector<int> order = put_order(format);
+    for (size_t i = 0; i < order.size(); ++i) {
+      const int extent = is_interleaved(format) ? kInterleavedOrder[i] : static_cast<int>(i);
+      EXPECT_EQ(order[i], 32 * extent) << format.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gguf::test
