@@ -62,6 +62,22 @@ int gguf_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
   return gguf_first_pthread_key_create(key, destroy);
 }
 
+int gguf_first_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+GGUF_FIRST_VERSION(gguf_first_pthread_create, pthread_create);
+int gguf_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                        void* argument) GGUF_DEFINES(pthread_create);
+int gguf_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                        void* argument) {
+  return gguf_first_pthread_create(thread, attributes, run, argument);
+}
+
+int gguf_first_pthread_join(pthread_t, void**);
+GGUF_FIRST_VERSION(gguf_first_pthread_join, pthread_join);
+int gguf_pthread_join(pthread_t thread, void** result) GGUF_DEFINES(pthread_join);
+int gguf_pthread_join(pthread_t thread, void** result) {
+  return gguf_first_pthread_join(thread, result);
+}
+
 // 2.34: likewise from libdl, which Node itself loads.
 void* gguf_first_dlopen(const char*, int);
 GGUF_FIRST_VERSION(gguf_first_dlopen, dlopen);
