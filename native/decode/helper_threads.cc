@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <system_error>
 
 #if defined(_MSC_VER)
@@ -62,15 +61,20 @@ Shared& shared_pool() {
 }
 
 #ifndef _WIN32
-/** Where the process exits without ending its environments. Windows has ended all threads by then. */
-void stop_at_exit() {
-  std::shared_ptr<HelperThreads> pool;
-  {
-    const std::lock_guard<std::mutex> lock(shared_pool().mutex);
-    pool = shared_pool().pool.lock();
+/** For a process that exits without ending its environments. Windows has ended all threads by then. */
+struct StopAtExit {
+  StopAtExit() = default;
+  StopAtExit(const StopAtExit&) = delete;
+  StopAtExit& operator=(const StopAtExit&) = delete;
+  ~StopAtExit() {
+    std::shared_ptr<HelperThreads> pool;
+    {
+      const std::lock_guard<std::mutex> lock(shared_pool().mutex);
+      pool = shared_pool().pool.lock();
+    }
+    if (pool != nullptr) pool->stop();
   }
-  if (pool != nullptr) pool->stop();
-}
+};
 #endif
 
 }  // namespace
@@ -82,8 +86,7 @@ std::shared_ptr<HelperThreads> HelperThreads::shared() {
     pool = std::make_shared<HelperThreads>();
     shared_pool().pool = pool;
 #ifndef _WIN32
-    static const int registered = std::atexit(stop_at_exit);
-    (void)registered;  // where it fails, the threads end with the process
+    static const StopAtExit stop_at_exit;
 #endif
   }
   return pool;
