@@ -16,9 +16,6 @@ namespace gguf::binding {
 
 namespace {
 
-/** Scratch that is larger, because rows are long, is not kept for the next call. */
-constexpr size_t kMaxKeptScratch = size_t{4} << 20;
-
 /** Up to so many multiplications the way to another thread and back takes longer than the work. */
 constexpr uint64_t kMaxInlineMultiplications = uint64_t{256} << 10;
 
@@ -47,7 +44,7 @@ napi_value multiply_now(const Call& call, const ProductRequest& request, uint64_
   std::vector<uint8_t>& scratch = environment.scratch;
   environment.helper_threads->run(
       threads - 1, scratch, [&](std::vector<uint8_t>& its_scratch) { product.work(its_scratch, never); });
-  if (scratch.size() > kMaxKeptScratch) std::vector<uint8_t>().swap(scratch);
+  drop_large_scratch(scratch);
   if (const Status& failure = product.failure()) throw_error(environment, *failure, request.path());
   return output.array;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "core/result.h"
 
 namespace gguf {
+
+/** Frees scratch that is larger, because rows are long, than is worth keeping for the next call. */
+inline void drop_large_scratch(std::vector<uint8_t>& scratch) {
+  constexpr size_t kMaxKept = size_t{4} << 20;
+  if (scratch.size() > kMaxKept) std::vector<uint8_t>().swap(scratch);
+}
 
 /**
  * Splits work into chunks, which threads claim one after the other without a lock. A chunk is a number of

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "decode/chunked_work.h"
+
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
@@ -16,9 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 /** How long a thread looks out for work, or for the end of work, before it sleeps: what waking it takes. */
 constexpr std::chrono::microseconds kWatchTime{50};
-
-/** Scratch that is larger is not kept for the next call. */
-constexpr size_t kMaxKeptScratch = size_t{4} << 20;
 
 /** More threads than any product keeps busy. */
 constexpr int kMaxThreads = 256;
@@ -185,7 +184,7 @@ void HelperThreads::help() noexcept {
     lock.unlock();
 
     call->work(call->argument, scratch);
-    if (scratch.size() > kMaxKeptScratch) std::vector<uint8_t>().swap(scratch);
+    drop_large_scratch(scratch);
 
     lock.lock();
     // From here on the call may be gone.

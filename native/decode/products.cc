@@ -17,10 +17,6 @@ constexpr uint64_t kChunkMultiplications = uint64_t{1} << 20;
 /** Chunks for each thread, so that none waits long for the last. */
 constexpr uint64_t kChunksPerThread = 4;
 
-uint64_t round_up(uint64_t n, uint64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-
 /** A multiple of kRowsAtOnce rows, or fewer than that if these are longer than kChunkBytes. */
 uint64_t chunk_rows(const ProductShape& shape, int threads) {
   constexpr uint64_t kAtOnce = Products::kRowsAtOnce;
@@ -30,8 +26,8 @@ uint64_t chunk_rows(const ProductShape& shape, int threads) {
   const uint64_t by_work = kChunkMultiplications / (shape.columns * shape.n_vectors);
   const uint64_t rows = std::max(std::min(by_bytes, by_work) / kAtOnce * kAtOnce, kAtOnce);
   if (threads <= 1) return rows;
-  const uint64_t share = shape.n_rows / (kChunksPerThread * static_cast<uint64_t>(threads)) + 1;
-  return std::min(rows, round_up(share, kAtOnce));
+  const uint64_t share = shape.n_rows / (kChunksPerThread * static_cast<uint64_t>(threads));
+  return std::min(rows, (share / kAtOnce + 1) * kAtOnce);
 }
 
 float* allocate_floats(uint64_t n) {
