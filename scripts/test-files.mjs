@@ -12,15 +12,19 @@ import { root } from "./paths.mjs";
 const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
-    names: ["codebooks", "examples-tokenizer", "file-name", "glob", "reference"],
+    names: ["codebooks", "examples-", "file-name", "glob", "real-models", "reference"],
   },
   {
-    reason: "start commands, which are TypeScript over calls that other files test",
-    names: ["cli", "cli-", "examples", "writing-"],
+    reason: "start commands, or write files, which is TypeScript over calls that other files test",
+    names: ["cli", "cli-", "examples", "edit", "splits", "writer", "writing-"],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",
     names: ["remote", "remote-"],
+  },
+  {
+    reason: "test what JavaScript does in the middle of a call, and how time and memory grow with a file",
+    names: ["huge", "limits", "reentrancy"],
   },
   {
     reason: "test the package and how it is linked",
