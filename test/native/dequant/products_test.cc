@@ -173,9 +173,11 @@ TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
         const bool any = n_rows == 5;
         const Blocks kind = any ? Blocks::kAny : Blocks::kOrdinary;
         const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, kind);
-        const Numbers x = random.vectors((any && columns < 1024 ? 64 : 7) * columns, kind);
+        // Few where there is much to compute, since emulators take minutes over it.
+        const uint64_t most = !any ? 2 : columns < 512 ? 64 : 7;
+        const Numbers x = random.vectors(most * columns, kind);
         const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-        for (const uint64_t n : {1, 2, 3, 5, 7, 64}) {
+        for (const uint64_t n : {1, 2, 3, 7, 64}) {
           if (n * columns > x.size()) break;
           SCOPED_TRACE(testing::Message()
                        << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
@@ -194,7 +196,7 @@ TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
 TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
   for (const Format& format : formats()) {
     Random random(format.id + 100);
-    const uint64_t columns = format.block_elements == 1 ? 75 : 2304, n_rows = 29;
+    const uint64_t columns = format.block_elements == 1 ? 75 : 2304, n_rows = 17;
     const uint64_t n_blocks = n_rows * columns / format.block_elements;
     const auto bytes = random.blocks(format, n_blocks, Blocks::kAny);
     std::vector<uint8_t> swapped(bytes.size());
@@ -203,7 +205,7 @@ TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
       SCOPED_TRACE(testing::Message() << format.name << ", " << n << " vectors");
       const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
       const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-      for (const uint64_t part : {1, 7, 12, 28}) {
+      for (const uint64_t part : {1, 7, 12, 16}) {
         expect_same(products(format, false, bytes.data(), n_rows, columns, x, part), expected);
       }
       expect_same(products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
@@ -221,7 +223,7 @@ TEST_P(RowProducts, ReadNotAByteTooMuch) {
   for (const Format& format : formats()) {
     Random random(format.id + 200);
     for (uint64_t columns : lengths(format)) {
-      for (const uint64_t n_rows : {1, 2, 17}) {
+      for (const uint64_t n_rows : {1, 13}) {
         const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
         const GuardedBytes blocks(bytes.data(), bytes.size());
         for (const uint64_t n : {1, 2}) {
