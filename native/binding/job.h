@@ -32,7 +32,7 @@ struct JobInput {
 
 /**
  * Owns what the threads of the pool read and write until none of them does any more, and then settles its
- * promise. Everything but decode() belongs to the environment's thread.
+ * promise. Everything but work() belongs to the environment's thread.
  */
 class Job {
  public:
@@ -43,7 +43,7 @@ class Job {
   /** Makes the promise; once. Runs JavaScript (async_hooks). */
   napi_value promise() { return deferred_.promise(environment_); }
 
-  ChunkedWork& decode() { return *work_; }
+  ChunkedWork& work() { return *work_; }
   /** Whether the source is still being copied to where threads can read it. */
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
   /**

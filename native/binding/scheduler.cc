@@ -36,13 +36,13 @@ class Scheduler::Task : public AsyncTask {
   void execute() noexcept override {
     if (!works) return;
     const Clock::time_point start = Clock::now();
-    job->decode().work(scratch, [&] {
+    job->work().work(scratch, [&] {
       const Clock::duration worked = Clock::now() - start;
       const bool hurry = returns_often_ || thread_slots::is_contended() || thread_slots::is_pool_of_one();
       return worked >= (hurry ? kShortSlice : kLongSlice);
     });
   }
-  void stop() noexcept override { job->decode().stop(); }
+  void stop() noexcept override { job->work().stop(); }
   void complete() override { scheduler.task_done(*this); }
 
   Scheduler& scheduler;
@@ -97,7 +97,7 @@ std::shared_ptr<Job> Scheduler::next_job() {
     std::shared_ptr<Job> job = jobs_[next_];
     // A job that has failed and has no task gets one, which settles it.
     if (!job->feed() && job->in_flight == 0) queue(job, false);
-    if (job->decode().unclaimed() > job->in_flight) return job;
+    if (job->work().unclaimed() > job->in_flight) return job;
   }
   return nullptr;
 }
@@ -126,7 +126,7 @@ void Scheduler::task_done(Task& task) {
   }
   if (!can_run_javascript()) {
     // The environment is ending and waits for tasks: no more are started.
-    task.job->decode().stop();
+    task.job->work().stop();
     remove(task.job);
     return;
   }
@@ -136,7 +136,7 @@ void Scheduler::task_done(Task& task) {
 }
 
 void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
-  if (job->is_settled() || job->in_flight > 0 || !job->decode().is_exhausted()) return;
+  if (job->is_settled() || job->in_flight > 0 || !job->work().is_exhausted()) return;
   if (job->finish()) {
     remove(job);
   } else {

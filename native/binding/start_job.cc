@@ -29,7 +29,7 @@ napi_value start_job(const Call& call, JobInput input, bool is_small) {
   started.Set("promise", job->promise());
   started.Set("job", wrap(call.env(), kJobTag, std::make_unique<std::shared_ptr<Job>>(job), sizeof(Job)));
   if (is_small && is_in_memory) {
-    job->decode().work(environment.scratch, [] { return false; });
+    job->work().work(environment.scratch, [] { return false; });
     job->report();
   }
   environment.scheduler.start(job);
