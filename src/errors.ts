@@ -2,7 +2,6 @@
  * The errors of this package: {@link GgufError}, and for wrong arguments `TypeError`s with the same wording
  * as Node's.
  */
-import { getSystemErrorMap, inspect } from "node:util";
 
 /** Every value of {@link GgufError.code}. */
 export type GgufErrorCode =
@@ -91,14 +90,6 @@ Object.defineProperty(GgufError.prototype, "name", {
   writable: true,
 });
 
-/** The cause of an ERR_GGUF_OPEN: an error as `node:fs` makes them, with `code` (such as `ENOENT`) and `errno`. */
-export function systemError(code: string, path: string | undefined): Error {
-  const message = path === undefined ? code : `${code}: open '${path}'`;
-  const [errno] = [...getSystemErrorMap()].find(([, [name]]) => name === code) ?? [];
-  const known = errno === undefined ? { code } : { errno, code };
-  return Object.assign(new Error(message), path === undefined ? known : { ...known, syscall: "open", path });
-}
-
 /**
  * A TypeError with ERR_INVALID_ARG_TYPE; `expected` is text such as "of type string or an instance of URL".
  */
@@ -109,7 +100,7 @@ export function invalidArgType(name: string, expected: string, actual: unknown):
 
 /** A TypeError with ERR_INVALID_ARG_VALUE, for a value of the right type that is not valid here. */
 export function invalidArgValue(name: string, reason: string, actual: unknown): TypeError {
-  const message = `The ${described(name)} ${reason}. Received ${inspect(actual)}`;
+  const message = `The ${described(name)} ${reason}. Received ${shown(actual)}`;
   return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
 }
 
@@ -118,14 +109,30 @@ function described(name: string): string {
 }
 
 function received(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (typeof value === "function") return `function ${value.name}`;
-  if (typeof value === "object") {
-    const name = (value as { constructor?: { name?: unknown } }).constructor?.name;
-    return typeof name === "string" && name !== ""
-      ? `an instance of ${name}`
-      : inspect(value, { depth: -1, colors: false });
+  const text = shown(value);
+  if (value === null || value === undefined || typeof value === "function" || typeof value === "object") {
+    return text;
   }
-  const text = inspect(value, { colors: false });
   return `type ${typeof value} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
+}
+
+/** A value as Node's own messages show it, without `util.inspect`, which browsers lack. */
+function shown(value: unknown): string {
+  switch (typeof value) {
+    case "string": {
+      const quoted = JSON.stringify(value);
+      return value.includes("'") ? quoted : `'${quoted.slice(1, -1).replaceAll('\\"', '"')}'`;
+    }
+    case "bigint":
+      return `${value}n`;
+    case "function":
+      return `function ${value.name}`;
+    case "object": {
+      if (value === null) return "null";
+      const name = (value as { constructor?: { name?: unknown } }).constructor?.name;
+      return typeof name === "string" ? `an instance of ${name}` : "[Object: null prototype] {}";
+    }
+    default:
+      return Object.is(value, -0) ? "-0" : String(value);
+  }
 }

@@ -5,8 +5,9 @@
  * {@link NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
  */
 import { join } from "node:path";
-import { GgufError, type GgufErrorCode, systemError } from "./errors";
+import { GgufError, type GgufErrorCode } from "./errors";
 import type { GgufValue } from "./file/metadata-values";
+import { systemError } from "./system-error";
 
 /** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
 export interface NativeFile {

@@ -253,3 +253,23 @@ test("GgufError", () => {
   const plain = new GgufError("ERR_GGUF_CLOSED", "detail");
   assert.ok(!("path" in plain) && !("offset" in plain) && !("cause" in plain));
 });
+
+test("the value that was received is shown as in Node's own messages", () => {
+  const shown = (run: () => unknown) => {
+    try {
+      run();
+    } catch (error) {
+      return /Received .*$/s.exec((error as Error).message)?.[0];
+    }
+    return "nothing was thrown";
+  };
+  const strings = ["text", "it's", 'say "x"', ""];
+  for (const value of [...ANY, -0, 1e300, -5n, class A {}, new (class {})(), ...strings]) {
+    const own = shown(() => reference.dequantizeSync("Q4_0", value as never));
+    if (isUint8Array(value)) continue;
+    assert.equal(
+      own,
+      shown(() => Buffer.compare(value as never, Buffer.alloc(0))),
+    );
+  }
+});

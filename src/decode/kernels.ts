@@ -1,11 +1,14 @@
-/** The types that the addon has kernels for, and its numbers for output types. */
+/** What the addon can do: the types that it has kernels for, its numbers for output types, the longest array. */
+import { constants } from "node:buffer";
 import { GgufError, type GgufErrorSubject } from "../errors";
 import { type NativeDType, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 import type { DType } from "./options";
-import { unsupportedType } from "./request";
+import { limitArrays, unsupportedType } from "./request";
 
 const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
+
+limitArrays(constants.MAX_LENGTH);
 
 /** The numbers of the types that the addon has kernels for. */
 const supported = new Set(native.formats().map(({ id }) => id));

@@ -1,7 +1,7 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { types } from "node:util";
 import { checkOptions } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { isFloat32Array } from "../typed-arrays";
 import type { GgmlTypeInfo } from "../types";
 import type { BlockProductOptions, ProductOptions } from "./options";
 import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
@@ -23,7 +23,7 @@ export function checkProduct(
   rowCount: number,
   subject?: GgufErrorSubject,
 ): ProductRequest {
-  if (!types.isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
+  if (!isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
   const given = checkOptions(options);
   const vectorCount = x.length === 0 ? 0 : x.length / columns;
   if (!Number.isInteger(vectorCount)) {

@@ -2,10 +2,9 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import { constants } from "node:buffer";
-import { types } from "node:util";
 import { checkOptions } from "../arguments";
 import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
+import { isUint8Array, typedArrayName } from "../typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 import type { Dequantized, DequantizeOptions, DType, OutArray } from "./options";
 
@@ -26,6 +25,17 @@ export interface OutputArray {
 /** The checked request: whole blocks, and an output of the right size if one was given. */
 export interface DecodeRequest extends OutputArray, ElementRange {
   dtype: DType;
+}
+
+/**
+ * The longest array that is made: asking for a longer one is an error before any memory is. Without a limit, the
+ * constructor of the array decides.
+ */
+let longestArray = Number.POSITIVE_INFINITY;
+
+/** Sets the limit to that of the runtime. The addon needs one, since it makes memory first and the array around it. */
+export function limitArrays(longest: number): void {
+  longestArray = longest;
 }
 
 /** Bytes of one element of the output. */
@@ -57,14 +67,14 @@ export function checkOut(
   subject?: GgufErrorSubject,
 ): OutputArray {
   if (out === undefined) {
-    if (length > constants.MAX_LENGTH) throw tooLarge(length, subject);
+    if (length > longestArray) throw tooLarge(length, subject);
     return { given: undefined, out: undefined };
   }
   const isHalf = dtype === "f16" && isFloat16Array(out);
-  if (!isHalf && !(dtype === "f32" ? types.isFloat32Array(out) : types.isUint16Array(out))) {
-    const expected = dtype === "f32" ? "an instance of Float32Array" : "an instance of Uint16Array";
+  const expected = dtype === "f32" ? "Float32Array" : "Uint16Array";
+  if (!isHalf && typedArrayName(out) !== expected) {
     const orHalf = dtype === "f16" && float16Array() !== undefined ? " or Float16Array" : "";
-    throw invalidArgType("options.out", `${expected}${orHalf} for dtype '${dtype}'`, out);
+    throw invalidArgType("options.out", `an instance of ${expected}${orHalf} for dtype '${dtype}'`, out);
   }
   const array = out as Float32Array | Uint16Array;
   if (array.length !== length) {
@@ -151,7 +161,7 @@ function checkElement(
 export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInfo; elementCount: number } {
   if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
   if (!isGgmlType(type)) throw unsupportedType(type);
-  if (!types.isUint8Array(blocks)) throw invalidArgType("blocks", "an instance of Uint8Array", blocks);
+  if (!isUint8Array(blocks)) throw invalidArgType("blocks", "an instance of Uint8Array", blocks);
   const info = ggmlTypes[type];
   if (blocks.length % info.typeSize !== 0) {
     const detail = `${blocks.length} bytes are not a whole number of ${type} blocks of ${info.typeSize} bytes`;
@@ -166,7 +176,7 @@ export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufEr
 
 /** `length` elements are more than any array of this runtime has, or more than there is memory for. */
 function tooLarge(length: number, subject: GgufErrorSubject | undefined, cause?: unknown): GgufError {
-  const never = length > constants.MAX_LENGTH;
+  const never = length > longestArray;
   const detail = never
     ? `${length} elements do not fit in one typed array`
     : `there is no memory for an array of ${length} elements`;

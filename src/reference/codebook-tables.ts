@@ -8,11 +8,12 @@
 
 /** The rows of a codebook, one after the other: column k of row i is at i * columns + k. */
 function unpack(columns: 4 | 8, levels: readonly number[], lines: readonly string[]): Float32Array {
-  const bytes = Buffer.from(lines.join(""), "base64");
+  const bytes = atob(lines.join("")); // a character for each byte
   const bits = columns === 8 ? 2 : 3;
   const values = new Float32Array((bytes.length / 2) * columns);
   for (let i = 0; i < values.length; i++) {
-    const row = bytes.readUInt16LE(Math.floor(i / columns) * 2);
+    const at = Math.floor(i / columns) * 2;
+    const row = bytes.charCodeAt(at) | (bytes.charCodeAt(at + 1) << 8);
     values[i] = levels[(row >> ((i % columns) * bits)) & ((1 << bits) - 1)]!;
   }
   return values;

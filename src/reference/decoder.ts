@@ -30,6 +30,9 @@ export type Decoder = (bytes: Uint8Array, from: number, count: number, out: Floa
 /** The decoders of one family of types. */
 export type DecoderTable = Partial<Record<GgmlType, Decoder>>;
 
+/** Whether this machine stores the last byte of a number first. */
+export const littleEndianHost = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
 /** Binary16 bits to value: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
 function halfValue(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;

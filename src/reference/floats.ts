@@ -1,8 +1,5 @@
 /** Types that store one plain number per weight: F32, F16, BF16, F64. */
-import { endianness } from "node:os";
-import { type DecoderTable, halves } from "./decoder";
-
-const littleEndianHost = endianness() === "LE";
+import { type DecoderTable, halves, littleEndianHost } from "./decoder";
 
 export const floats = {
   // byte     0 .. 3

@@ -1,6 +1,7 @@
 /**
- * `gguf-native/reference`: dequantization and products in plain TypeScript, without native code. It is the
- * oracle that the native kernels are tested against and the other side of the benchmarks.
+ * `gguf-native/reference`: dequantization and products in plain TypeScript, for runtimes without native code,
+ * browsers among them. It is also the oracle that the native kernels are tested against and the other side of
+ * the benchmarks.
  *
  * To add a type: write its decoder, with its byte diagram and formula, in the file of its family, and add it
  * to that file's table. A new family is one more line in decoders.ts.

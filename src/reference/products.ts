@@ -13,6 +13,7 @@ import type { BlockProductOptions, Dequantized } from "../decode/options";
 import { checkBlockProduct, checkThreads } from "../decode/product-request";
 import { newOut } from "../decode/request";
 import type { GgmlType } from "../types";
+import { littleEndianHost } from "./decoder";
 import { decoders } from "./decoders";
 
 /** How many partial sums a product has. */
@@ -39,7 +40,7 @@ export function columnOrder(type: GgmlType, columns: number): Uint32Array {
 const binary64 = new Float64Array(1);
 const words = new Uint32Array(binary64.buffer);
 /** Which of the two words holds the last bits. */
-const LOW = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 0 : 1;
+const LOW = littleEndianHost ? 0 : 1;
 const HIGH = 1 - LOW;
 
 /**

@@ -1,0 +1,99 @@
+/** Runs a page in headless Chromium: a bundle made by esbuild, which is handed JSON and hands JSON back. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { json } from "node:stream/consumers";
+import { type BuildResult, buildSync } from "esbuild";
+import { projectRoot } from "./paths";
+
+/** Starting takes seconds, more on a busy machine. */
+const TIMEOUT_MS = 120_000;
+
+/** Where Chromium is; undefined if it is not installed. */
+export const chromium = (process.env.PATH ?? "")
+  .split(delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
+  .find((path) => existsSync(path));
+
+/** Nothing of the network but the page, and no sandbox, which root cannot have: the page is our own. */
+const FLAGS = [
+  ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"],
+  ...["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+];
+
+/** Bundles `test/support/NAME.ts` for browsers, with the package as it is published. */
+export function bundleForBrowser(name: string): BuildResult<{ write: false; metafile: true }> {
+  return buildSync({
+    entryPoints: [join(projectRoot, "test", "support", `${name}.ts`)],
+    absWorkingDir: projectRoot,
+    tsconfigRaw: {}, // imports find what package.json exports, not the sources
+    ...{ bundle: true, platform: "browser", format: "esm", target: "es2022", write: false, metafile: true },
+  } as const);
+}
+
+/** The page asks for `/input`, and posts its result to `/result`; an error that nobody catches is posted to `/error`. */
+const HTML = `<!doctype html><meta charset="utf-8"><title>test</title>
+<script>
+  const report = ({ reason, error, message }) =>
+    fetch("/error", { method: "POST", body: JSON.stringify(String((reason ?? error)?.stack ?? message)) });
+  addEventListener("error", report, true);
+  addEventListener("unhandledrejection", report);
+</script>
+<script type="module" src="/page.js"></script>`;
+
+/** Runs `script` in a page; resolves with what it posts. */
+export async function runInChromium(script: Uint8Array, input: unknown): Promise<unknown> {
+  const answers: Record<string, [type: string, body: string | Uint8Array]> = {
+    "/": ["text/html", HTML],
+    "/page.js": ["text/javascript", script],
+    "/input": ["application/json", JSON.stringify(input)],
+  };
+  let settle: (request: IncomingMessage) => void;
+  const posted = new Promise<IncomingMessage>((resolve) => {
+    settle = resolve;
+  });
+  const server = createServer((request, response) => {
+    const answer = answers[request.url ?? ""];
+    if (request.method === "POST") settle(request);
+    else if (answer === undefined) response.writeHead(404).end();
+    else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const profile = mkdtempSync(join(tmpdir(), "gguf-native-chromium-"));
+  const args = [...FLAGS, `--user-data-dir=${profile}`, `http://127.0.0.1:${port}/`];
+  const browser = spawn(chromium as string, args, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const ended = once(browser, "close");
+  let log = "";
+  browser.stderr.on("data", (text) => {
+    log += text;
+  });
+  const silence = (reason: string) => () => {
+    throw new Error(`the page posted no result: ${reason}\n${log}`);
+  };
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const request = await Promise.race([
+      posted,
+      ended.then(silence("Chromium ended")),
+      once(timeout, "abort").then(silence(`${TIMEOUT_MS / 1000} seconds went by`)),
+    ]);
+    const body = await json(request);
+    if (request.url !== "/result") throw new Error(`an error in the page: ${body}`);
+    return body;
+  } finally {
+    try {
+      process.kill(-(browser.pid as number), "SIGKILL"); // its helper processes too
+    } catch {
+      // it has ended
+    }
+    await ended;
+    server.closeAllConnections();
+    server.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
