@@ -16,7 +16,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: ["cli", "cli-", "examples", "edit", "splits", "writer", "writing-"],
+    names: ["cli", "cli-", "examples", "edit", "permission-model", "splits", "writer", "writing-"],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",

@@ -40,8 +40,8 @@ const { values: options, positionals } = parseArgs({
   options: { quick: { type: "boolean", default: false } },
 });
 
-/** Buffers and their lifetimes, workers, promises, new kinds of array. */
-const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors"];
+/** Buffers and their lifetimes, workers, promises, new kinds of array, permissions. */
+const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors", "permission-model"];
 
 /** Those that were asked for, with those that they need. */
 function chosenSteps() {

@@ -1,6 +1,7 @@
 /** Runs a command line: finds the command, and turns errors into a message and an exit code. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isRestricted } from "../permission-model";
 import { UsageError } from "./arguments/parse";
 import type { Command } from "./command";
 import type { Terminal } from "./output/terminal";
@@ -53,10 +54,21 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isUsage = error instanceof UsageError;
-    const hint = isUsage ? " (see gguf-native --help)" : await interruptionHint(error);
+    const hint = isUsage
+      ? " (see gguf-native --help)"
+      : (deniedHint(error) ?? (await interruptionHint(error)));
     terminal.complain(`${message}${hint}`);
     return isUsage ? 2 : 1;
   }
+}
+
+/** What the permission model of Node.js refuses to a command. Its files to read are GgufErrors, so others are outputs. */
+function deniedHint(error: unknown): string | undefined {
+  const { code, permission } = Object(error) as { code?: unknown; permission?: unknown };
+  if (code !== "ERR_ACCESS_DENIED") return undefined;
+  return permission === "WorkerThreads"
+    ? "; start Node.js with --allow-worker, too"
+    : "; nothing can be written under the permission model of Node.js: start it without --permission";
 }
 
 /** A model may be broken because a change of it was interrupted: there is a journal beside it then. */
@@ -64,7 +76,7 @@ async function interruptionHint(error: unknown): Promise<string> {
   const { path, code, message } = Object(error) as { path?: unknown; code?: unknown; message?: unknown };
   if (typeof path !== "string" || !String(code).startsWith("ERR_GGUF")) return "";
   const { journalPath } = await import("../writer/journal-file.js");
-  if (!existsSync(journalPath(path)) || String(message).includes(".journal")) return "";
+  if (isRestricted() || !existsSync(journalPath(path)) || String(message).includes(".journal")) return "";
   return `; a change of this model was interrupted, or is under way: if it was interrupted, run 'gguf-native recover ${path}'`;
 }
 

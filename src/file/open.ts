@@ -5,6 +5,7 @@ import { abortable } from "../abortable";
 import { checkBoolean, checkOptions, checkSignal } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native } from "../native";
+import { checkReadable } from "../permission-model";
 import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
@@ -62,7 +63,10 @@ export class GgufFile extends GgufModel<GgufTensor> {
 export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const name = checkPath(path);
   const { read, partial, splits } = checkOpenOptions(options);
-  const open = (file: string): OpenFile => new OpenFile(native.open(file, read, partial), file);
+  const open = (file: string): OpenFile => {
+    checkReadable(file);
+    return new OpenFile(native.open(file, read, partial), file);
+  };
   return GgufFile.of(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
 
@@ -80,6 +84,7 @@ export async function open(
   const signal = checkSignal(options?.signal);
   const open = async (file: string): Promise<OpenFile> => {
     signal?.throwIfAborted();
+    checkReadable(file);
     return new OpenFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
   };
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));

@@ -1,6 +1,7 @@
 /** The one journal that a process must have while it changes a model; journal-file.ts says what is in it. */
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { checkWritable } from "../permission-model";
 import { changedError } from "../source/source";
 import { createJournal, type Plan, removeJournal, replaceJournal } from "./journal-file";
 import { thisProcess } from "./process-identity";
@@ -60,6 +61,7 @@ export class Journal {
 
 /** Waits until nobody is changing a model that is to be read or changed. What a killed process left is settled. */
 export async function settleModel(file: string, signal?: AbortSignal): Promise<void> {
+  checkWritable(file);
   const end = Date.now() + MOST_WAITING_MS;
   for (const journal of await journalsOf(file)) {
     await orWriteError(journal, untilSettled(journal, file, end, signal));

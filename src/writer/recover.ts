@@ -1,5 +1,6 @@
 /** Finishing or undoing an interrupted change: {@link recover}. */
 import { checkPath } from "../file/open";
+import { checkWritable } from "../permission-model";
 import { busyError, journalsOf, settle } from "./settle";
 import { orWriteError } from "./system-calls";
 
@@ -26,6 +27,7 @@ export interface Recovery {
  */
 export async function recover(path: string | URL): Promise<Recovery[]> {
   const file = checkPath(path);
+  checkWritable(file);
   const done: Recovery[] = [];
   for (const journal of await journalsOf(file)) {
     const result = await orWriteError(journal, settle(journal));

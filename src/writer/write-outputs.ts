@@ -1,5 +1,6 @@
 /** Writing files of which the size is known: all appear, or none. */
 import { abortable } from "../abortable";
+import { checkWritable } from "../permission-model";
 import type { FileSource } from "../source/file";
 import { commit } from "./commit";
 import { gatherBuffer, OutputFile } from "./output-file";
@@ -34,6 +35,7 @@ export async function writeOutputs(
   try {
     for (const output of outputs) {
       signal?.throwIfAborted();
+      checkWritable(output.path);
       const file = await OutputFile.create(output.path, gather);
       files.push(file);
       await fill(file, output, options, progress);

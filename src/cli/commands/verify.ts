@@ -1,5 +1,6 @@
 /** `gguf-native verify`: checks the structure and the values of whole files. */
 import { type GgufError, recover } from "../../index";
+import { isRestricted } from "../../permission-model";
 import {
   isUrl,
   MODEL_HELP,
@@ -85,7 +86,9 @@ async function verify(path: string, options: OpenModelOptions, terminal: Termina
     findings: [],
   };
   try {
-    if (!isUrl(path)) for (const line of recoveryLines(path, await recover(path))) terminal.complain(line);
+    // What cannot write cannot recover either.
+    if (!isUrl(path) && !isRestricted())
+      for (const line of recoveryLines(path, await recover(path))) terminal.complain(line);
     const model = await openModel(path, options);
     try {
       await findNotFinite(model, verdict, terminal);
