@@ -8,6 +8,7 @@ const examples = {
   llama: ["--prompt", "token7 token8", "--tokens", "8"],
   embeddings: ["--token", "token7"],
   "worker-pool": [],
+  "many-machines": ["--alone"],
 };
 
 const [name, ...args] = process.argv.slice(2);
