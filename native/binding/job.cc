@@ -22,6 +22,12 @@ namespace {
 /** So many chunks that are ready keep the threads busy until the next turn of the event loop. */
 constexpr uint64_t kEnoughChunks = 8;
 
+/**
+ * Results that are made to be copied wait while others have more than this, all together. The copying is done
+ * by one thread, which many threads that make results would leave far behind.
+ */
+constexpr uint64_t kMaxStagedBytes = uint64_t{64} << 20;
+
 /** What a thread copies at a time. */
 constexpr uint64_t kCopyPieceBytes = uint64_t{256} << 10;
 
@@ -56,6 +62,8 @@ void Job::announce_copied_bytes() {
 bool Job::feed() {
   if (!feed_source()) return false;
   if (!is_staged_ || staging_ != nullptr || work_->unclaimed() == 0) return true;
+  const uint64_t in_use = environment_.staged_bytes;
+  if (in_use > 0 && output_bytes_ > kMaxStagedBytes - std::min(kMaxStagedBytes, in_use)) return true;
   try {
     staging_ = PinnedMemory::allocate(output_bytes_);
   } catch (const std::bad_alloc&) {
@@ -64,6 +72,7 @@ bool Job::feed() {
                                                    " bytes, which is made before it is copied to out"});
     return false;
   }
+  environment_.staged_bytes += output_bytes_;
   work_->set_output(staging_->data());
   return true;
 }
@@ -191,7 +200,10 @@ void Job::release() {
   callback_error_ = nullptr;
   on_progress_.Reset();
   dst_hold_.reset();
-  staging_.reset();
+  if (staging_ != nullptr) {
+    staging_.reset();
+    environment_.staged_bytes -= output_bytes_;
+  }
 }
 
 }  // namespace gguf::binding

@@ -48,11 +48,13 @@ class Job {
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
   /**
    * Makes ready what threads need for the next chunks: copies the next part of the source, unless they have
-   * enough to do, and takes memory for a result that has to be copied in the end. That only now, so that jobs
-   * which wait for their turn have none: one after the other, they use the same. False if it failed: then no
-   * work is left.
+   * enough to do, and takes memory for a result that has to be copied in the end, unless other jobs have much
+   * of it. That only now, so that jobs which wait for their turn have none: one after the other, they use the
+   * same. False if it failed: then no work is left.
    */
   bool feed();
+  /** Whether there is work for one more task; after feed(). */
+  bool has_work() const { return work_->unclaimed() > in_flight && (!is_staged_ || staging_ != nullptr); }
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
   bool is_settled() const { return settled_; }
   /** Tasks that the scheduler has in flight for it. */
