@@ -18,9 +18,11 @@ export class MachineLimits {
   /** The width of the vectors that are stored and read: "256-bit". */
   readonly width: string;
   readonly #functions: Record<Limit | "read", NativeFunction>;
+  readonly #fill: NativeFunction;
 
   private constructor(library: KoffiLibrary) {
     this.width = String(library.func("limits_width", "str", [])());
+    this.#fill = library.func("limits_fill", "double", ["int64_t", "int"]);
     const tail = ["int64_t", "int64_t", "int"];
     this.#functions = {
       store: library.func("limits_store", "void", ["void *", ...tail]),
@@ -53,6 +55,12 @@ export class MachineLimits {
   /** A contender, "read", that reads `source` on `threads` threads. */
   reader(source: ArrayBufferView, threads = 1): Contender {
     return this.#contender("read", [source], threads);
+  }
+
+  /** Seconds that `threads` threads take to map `bytes` of memory and fill it with plain stores. */
+  secondsToFill(bytes: number, threads: number): number | undefined {
+    const seconds = this.#fill(bytes, threads) as number;
+    return seconds < 0 ? undefined : seconds;
   }
 
   #contender(name: Limit | "read", pointers: readonly ArrayBufferView[], threads: number): Contender {

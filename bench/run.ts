@@ -7,6 +7,7 @@ import { KERNEL_SUITES, parseOptions, USAGE } from "./options";
 import { runCalls } from "./suites/calls";
 import { runInAndOut } from "./suites/in-and-out";
 import { printKernels, runKernels } from "./suites/kernels";
+import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runScaling } from "./suites/scaling";
@@ -48,6 +49,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("open")) await runOpen(context);
   if (suites.has("scaling")) await runScaling(context);
   if (suites.has("products")) await runProducts(context);
+  if (suites.has("load")) await runLoad(context);
 }
 
 function printMachine({ results }: Context): void {

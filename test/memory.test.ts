@@ -117,6 +117,24 @@ describe("large results", { skip }, () => {
     assert.ok(after < 300 * megabyte, `${after / megabyte} MiB are left`);
   });
 
+  test("into ordinary arrays, all at once, take little memory besides them", () => {
+    const program = `
+      const { dequantize } = require("gguf-native");
+      const blocks = new Uint8Array(new SharedArrayBuffer(34 * 2 ** 17)).fill(60); // 16 MiB of numbers
+      const before = process.memoryUsage().rss;
+      Promise.all(
+        Array.from({ length: 40 }, () => dequantize("Q8_0", blocks, { out: new Float32Array(2 ** 22) })),
+      ).then((results) => {
+        const expected = Buffer.from(results[0].buffer);
+        if (!results.every(({ buffer }) => Buffer.from(buffer).equals(expected))) throw new Error("results differ");
+        console.log(process.resourceUsage().maxRSS * 1024 - before);
+      });`;
+    const text = execFileSync(process.execPath, ["-e", program], { encoding: "utf8" });
+    const most = Number(text) / megabyte;
+    // Twice the 640 MiB of the results, if each were made in memory of its own and copied.
+    assert.ok(most < 1000, `${most} MiB for 640 MiB of results`);
+  });
+
   test("are made in ordinary memory if nothing may be kept", () => {
     const program = `
       const { dequantizeSync } = require("gguf-native");

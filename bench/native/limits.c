@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -259,4 +261,27 @@ void limits_copy(void* y, const void* x, int64_t bytes, int64_t times, int threa
 
 void limits_read(const void* x, int64_t bytes, int64_t times, int threads) {
   run(best().read, 0, (char*)x, x, bytes, times, threads);
+}
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+// Seconds to map fresh memory, in huge pages where the system has them, and fill it with plain stores;
+// negative where there is no memory. The time to unmap it does not count.
+double limits_fill(int64_t bytes, int threads) {
+  const size_t huge_page = (size_t)2 << 20, mapped = (size_t)bytes + huge_page;
+  const double begin = seconds_now();
+  char* const pages = mmap(0, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return -1;
+  char* const y = (char*)(((uintptr_t)pages + huge_page - 1) / huge_page * huge_page);
+#ifdef MADV_HUGEPAGE
+  madvise(y, (size_t)bytes, MADV_HUGEPAGE);
+#endif
+  run(best().store, 0, y, y, bytes, 1, threads);
+  const double seconds = seconds_now() - begin;
+  munmap(pages, mapped);
+  return seconds;
 }

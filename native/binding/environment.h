@@ -61,6 +61,9 @@ class Environment {
   /** Memory for row numbers, from one call to the next. */
   std::vector<uint64_t> spare_rows;
 
+  /** Of results that are made in memory of their own, to be copied in the end. */
+  uint64_t staged_bytes = 0;
+
   /** Of all environments: the last to end ends them. */
   const std::shared_ptr<HelperThreads> helper_threads = HelperThreads::shared();
 

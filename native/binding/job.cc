@@ -1,13 +1,19 @@
 #include "binding/job.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "core/checked.h"
+#include "decode/helper_threads.h"
+#include "decode/thread_slots.h"
 
 namespace gguf::binding {
 
@@ -15,6 +21,15 @@ namespace {
 
 /** So many chunks that are ready keep the threads busy until the next turn of the event loop. */
 constexpr uint64_t kEnoughChunks = 8;
+
+/**
+ * Results that are made to be copied wait while others have more than this, all together. The copying is done
+ * by one thread, which many threads that make results would leave far behind.
+ */
+constexpr uint64_t kMaxStagedBytes = uint64_t{64} << 20;
+
+/** What a thread copies at a time. */
+constexpr uint64_t kCopyPieceBytes = uint64_t{256} << 10;
 
 }  // namespace
 
@@ -30,8 +45,8 @@ Job::Job(Environment& environment, JobInput input)
   if (output_bytes_ > 0 && output_given_ && !is_shared(environment.env, input.output.array)) {
     dst_hold_ = PinnedMemory::find(dst, output_bytes_);
     if (dst_hold_ == nullptr) {
-      staging_ = PinnedMemory::allocate(output_bytes_);
-      dst = staging_->data();
+      is_staged_ = true;
+      dst = nullptr;
     }
   }
   // A new output cannot be detached: JavaScript does not get it before it is done.
@@ -45,6 +60,24 @@ void Job::announce_copied_bytes() {
 }
 
 bool Job::feed() {
+  if (!feed_source()) return false;
+  if (!is_staged_ || staging_ != nullptr || work_->unclaimed() == 0) return true;
+  const uint64_t in_use = environment_.staged_bytes;
+  if (in_use > 0 && output_bytes_ > kMaxStagedBytes - std::min(kMaxStagedBytes, in_use)) return true;
+  try {
+    staging_ = PinnedMemory::allocate(output_bytes_);
+  } catch (const std::bad_alloc&) {
+    work_->fail(Error{ErrorCode::kOutOfMemory, "there is no memory for a result of " +
+                                                   std::to_string(output_bytes_) +
+                                                   " bytes, which is made before it is copied to out"});
+    return false;
+  }
+  environment_.staged_bytes += output_bytes_;
+  work_->set_output(staging_->data());
+  return true;
+}
+
+bool Job::feed_source() {
   if (!copies_source() || work_->is_exhausted() || work_->unclaimed() >= kEnoughChunks) return true;
   if (!hold_.copy->copy_part(environment_.env)) {
     work_->fail(Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
@@ -85,7 +118,7 @@ bool Job::finish() {
     reject(*work_->failure());
   } else if (!find_output(&to)) {
     reject(Error{ErrorCode::kRange, "out was detached, moved or resized while the work was going on"});
-  } else if (staging_ != nullptr && !copy_part(to)) {
+  } else if (is_staged_ && !copy_part(to)) {
     return false;
   } else {
     resolve();
@@ -102,7 +135,19 @@ bool Job::find_output(uint8_t** data) {
 
 bool Job::copy_part(uint8_t* to) {
   const uint64_t n_bytes = std::min(kCopyPartBytes, output_bytes_ - copied_bytes_);
-  std::memcpy(to + copied_bytes_, staging_->data() + copied_bytes_, to_size(n_bytes));
+  to += copied_bytes_;
+  const uint8_t* const from = staging_->data() + copied_bytes_;
+  // JavaScript cannot take the memory away before this returns, and most of the time goes into making pages.
+  const uint64_t n_pieces = (n_bytes + kCopyPieceBytes - 1) / kCopyPieceBytes;
+  const auto n_helpers = static_cast<int>(std::min<uint64_t>(thread_slots::limit(), n_pieces)) - 1;
+  std::atomic<uint64_t> next{0};
+  environment_.helper_threads->run(n_helpers, environment_.scratch, [&](std::vector<uint8_t>&) {
+    for (;;) {
+      const uint64_t at = next.fetch_add(kCopyPieceBytes, std::memory_order_relaxed);
+      if (at >= n_bytes) return;
+      std::memcpy(to + at, from + at, to_size(std::min(kCopyPieceBytes, n_bytes - at)));
+    }
+  });
   copied_bytes_ += n_bytes;
   return copied_bytes_ == output_bytes_;
 }
@@ -155,7 +200,10 @@ void Job::release() {
   callback_error_ = nullptr;
   on_progress_.Reset();
   dst_hold_.reset();
-  staging_.reset();
+  if (staging_ != nullptr) {
+    staging_.reset();
+    environment_.staged_bytes -= output_bytes_;
+  }
 }
 
 }  // namespace gguf::binding

@@ -47,10 +47,14 @@ class Job {
   /** Whether the source is still being copied to where threads can read it. */
   bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
   /**
-   * Copies the next part of the source, unless the threads have enough to do. False if that failed: then no
-   * work is left.
+   * Makes ready what threads need for the next chunks: copies the next part of the source, unless they have
+   * enough to do, and takes memory for a result that has to be copied in the end, unless other jobs have much
+   * of it. That only now, so that jobs which wait for their turn have none: one after the other, they use the
+   * same. False if it failed: then no work is left.
    */
   bool feed();
+  /** Whether there is work for one more task; after feed(). */
+  bool has_work() const { return work_->unclaimed() > in_flight && (!is_staged_ || staging_ != nullptr); }
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
   bool is_settled() const { return settled_; }
   /** Tasks that the scheduler has in flight for it. */
@@ -72,6 +76,8 @@ class Job {
   void announce_copied_bytes();
   /** Where the elements of the output are now. False where they are no longer there. */
   bool find_output(uint8_t** data);
+  /** Copies a part of the source that is due; false if it is no longer there. */
+  bool feed_source();
   /** Returns whether that was the last part. */
   bool copy_part(uint8_t* to);
   void resolve();
@@ -87,7 +93,8 @@ class Job {
   bool output_given_;
   Napi::FunctionReference on_progress_;
   std::shared_ptr<PinnedMemory> dst_hold_;  // keeps an output that lies in pinned memory
-  std::shared_ptr<PinnedMemory> staging_;   // where the result is made if it has to be copied in the end
+  bool is_staged_ = false;                  // the result has to be copied in the end,
+  std::shared_ptr<PinnedMemory> staging_;   // from here
   uint64_t output_bytes_;
   std::unique_ptr<ChunkedWork> work_;
   std::exception_ptr callback_error_;

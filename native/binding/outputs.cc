@@ -1,7 +1,6 @@
 #include "binding/outputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 
@@ -83,7 +82,7 @@ std::optional<Output> output_argument(const Call& call, size_t index, Out out, u
   // An array that was never written to has no pages yet: with large ones it takes half the time, now and on
   // every later use.
   const uint64_t n_bytes = n_elements * out_bytes(out);
-  if (may_stream(n_bytes) && !pages_are_present(array.data + n_bytes / 2, 1)) {
+  if (n_bytes >= page_pool::kMinBytes && !pages_are_present(array.data + n_bytes / 2, 1)) {
     want_huge_pages(array.data, to_size(n_bytes));
   }
   return Output{call[index], array.data, true};
@@ -99,13 +98,12 @@ napi_value allocate_array(const Call& call) {
   if (n_bytes > 0) {
     const auto hold = std::make_shared<BufferHold>();
     try {
-      hold->memory = PinnedMemory::allocate(n_bytes);
+      hold->memory = PinnedMemory::allocate_zeroed(n_bytes);
     } catch (const std::bad_alloc&) {
       const std::string detail = "there is no memory for " + std::to_string(n_bytes) + " bytes";
       throw_error(environment, Error{ErrorCode::kOutOfMemory, detail});
     }
     uint8_t* const data = hold->memory->data();
-    std::memset(data, 0, to_size(n_bytes));
     const napi_value buffer = new_external(environment, data, n_bytes, hold);
     if (buffer != nullptr) return new_view(environment, output_type(out), buffer, 0, length);
   }

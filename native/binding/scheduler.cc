@@ -69,6 +69,7 @@ void Scheduler::start(std::shared_ptr<Job> job) {
 void Scheduler::cancel(std::shared_ptr<Job> job) {
   job->cancel();
   settle_if_done(std::move(job));
+  start_tasks();  // of jobs that waited for the memory of this one
 }
 
 void Scheduler::start_tasks() {
@@ -97,7 +98,7 @@ std::shared_ptr<Job> Scheduler::next_job() {
     std::shared_ptr<Job> job = jobs_[next_];
     // A job that has failed and has no task gets one, which settles it.
     if (!job->feed() && job->in_flight == 0) queue(job, false);
-    if (job->work().unclaimed() > job->in_flight) return job;
+    if (job->has_work()) return job;
   }
   return nullptr;
 }

@@ -28,7 +28,7 @@ napi_value start_job(const Call& call, JobInput input, bool is_small) {
   Napi::Object started = Napi::Object::New(call.env());
   started.Set("promise", job->promise());
   started.Set("job", wrap(call.env(), kJobTag, std::make_unique<std::shared_ptr<Job>>(job), sizeof(Job)));
-  if (is_small && is_in_memory) {
+  if (is_small && is_in_memory && job->feed() && job->has_work()) {
     job->work().work(environment.scratch, [] { return false; });
     job->report();
   }

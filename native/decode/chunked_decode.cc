@@ -9,11 +9,12 @@ ChunkedDecode::ChunkedDecode(const BlockSource& source, BlockSelection selection
     : ChunkedWork(selection.n_blocks, std::max<uint64_t>(1, kChunkBytes / selection.block_dst_bytes()),
                   {selection.format.block_elements, selection.format.block_bytes}),
       source_(source),
-      selection_(std::move(selection)),
-      dst_(static_cast<uint8_t*>(dst)) {}
+      selection_(std::move(selection)) {
+  set_output(dst);
+}
 
 Status ChunkedDecode::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
-  uint8_t* const to = dst_ + first * selection_.block_dst_bytes();
+  uint8_t* const to = output() + first * selection_.block_dst_bytes();
   return decode_blocks(source_, selection_, first, count, to, scratch);
 }
 

@@ -9,9 +9,10 @@
 
 namespace gguf {
 
-/** Decodes chunks of about kChunkBytes of the result to `dst`. Its units are blocks. */
+/** Decodes chunks of about kChunkBytes of the result. Its units are blocks. */
 class ChunkedDecode : public ChunkedWork {
  public:
+  /** `dst` may be null until set_output() is called. */
   ChunkedDecode(const BlockSource& source, BlockSelection selection, void* dst);
 
  private:
@@ -19,7 +20,6 @@ class ChunkedDecode : public ChunkedWork {
 
   const BlockSource source_;
   const BlockSelection selection_;
-  uint8_t* const dst_;
 };
 
 }  // namespace gguf

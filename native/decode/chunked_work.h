@@ -28,6 +28,9 @@ class ChunkedWork {
   ChunkedWork(const ChunkedWork&) = delete;
   ChunkedWork& operator=(const ChunkedWork&) = delete;
 
+  /** Where the result begins. Before any thread works. */
+  void set_output(void* output) { output_ = static_cast<uint8_t*>(output); }
+
   /** From now on only the first `n_bytes` of the source are there: chunks beyond them wait. */
   void set_ready_bytes(uint64_t n_bytes) { set_ready_units(n_bytes / unit_.src_bytes); }
 
@@ -64,6 +67,7 @@ class ChunkedWork {
   ChunkedWork(uint64_t n_units, uint64_t chunk_units, Unit unit);
 
   void set_ready_units(uint64_t n_units);
+  uint8_t* output() const { return output_; }
   /** Does units `first` to `first + count - 1`. On several threads at once. May throw bad_alloc. */
   virtual Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) = 0;
 
@@ -74,6 +78,7 @@ class ChunkedWork {
   const uint64_t chunk_units_;
   const Unit unit_;
   const uint64_t n_chunks_;
+  uint8_t* output_ = nullptr;
   std::atomic<uint64_t> ready_chunks_;
   std::atomic<uint64_t> next_chunk_{0};
   std::atomic<uint64_t> done_units_{0};

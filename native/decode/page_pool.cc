@@ -1,9 +1,11 @@
 #include "decode/page_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "core/checked.h"
 #include "core/pages.h"
@@ -42,22 +44,35 @@ uint8_t* map_or_trim(size_t n_bytes) {
   return pages;
 }
 
+size_t whole_huge_pages(uint64_t n_bytes) {
+  if (n_bytes > SIZE_MAX - kHugePageBytes) throw std::bad_alloc();
+  return to_size((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+}
+
+/** The smallest block that fits, unless most of it would be unused. */
+std::optional<Block> take_kept(size_t size) {
+  const std::lock_guard<std::mutex> lock(pool().mutex);
+  const auto found = pool().blocks.lower_bound(size);
+  if (found == pool().blocks.end() || found->first / 2 > size) return std::nullopt;
+  const Block block{found->second, found->first};
+  pool().blocks.erase(found);
+  pool().n_bytes -= block.n_bytes;
+  return block;
+}
+
 }  // namespace
 
 Block take(uint64_t n_bytes) {
-  if (n_bytes > SIZE_MAX - kHugePageBytes) throw std::bad_alloc();
-  const auto size =
-      to_size((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
-  {
-    const std::lock_guard<std::mutex> lock(pool().mutex);
-    // The smallest that fits, unless most of it would be unused.
-    const auto found = pool().blocks.lower_bound(size);
-    if (found != pool().blocks.end() && found->first / 2 <= size) {
-      const Block block{found->second, found->first};
-      pool().blocks.erase(found);
-      pool().n_bytes -= block.n_bytes;
-      return block;
-    }
+  const size_t size = whole_huge_pages(n_bytes);
+  if (const auto kept = take_kept(size)) return *kept;
+  return {map_or_trim(size), size};
+}
+
+Block take_zeroed(uint64_t n_bytes) {
+  const size_t size = whole_huge_pages(n_bytes);
+  if (const auto kept = take_kept(size)) {
+    std::memset(kept->data, 0, to_size(n_bytes));
+    return *kept;
   }
   return {map_or_trim(size), size};
 }

@@ -18,6 +18,12 @@ struct Block {
 /** A block of at least `n_bytes`, whose content is not defined. Throws bad_alloc. */
 Block take(uint64_t n_bytes);
 
+/**
+ * The same, with zeros in the first `n_bytes`. Pages that were never used stay unused: the system makes them
+ * zero when they are first written to, by whichever thread does.
+ */
+Block take_zeroed(uint64_t n_bytes);
+
 /** Keeps the block for a later take(), if all that is kept stays within limit(); otherwise unmaps it. */
 void give_back(Block block);
 

@@ -1,12 +1,12 @@
 #include "decode/pinned_memory.h"
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "core/checked.h"
-#include "decode/page_pool.h"
 
 namespace gguf {
 
@@ -30,8 +30,7 @@ Registry& registry() {
   return *instance;
 }
 
-page_pool::Block allocate_memory(uint64_t n_bytes) {
-  if (n_bytes >= page_pool::kMinBytes) return page_pool::take(n_bytes);
+page_pool::Block allocate_small(uint64_t n_bytes) {
   const auto size = to_size(n_bytes);
   return {static_cast<uint8_t*>(::operator new(size, kAlignment)), size};
 }
@@ -70,8 +69,17 @@ PinnedMemory::~PinnedMemory() {
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::allocate(uint64_t n_bytes) {
-  if (n_bytes > SIZE_MAX) throw std::bad_alloc();
-  const page_pool::Block block = allocate_memory(n_bytes);
+  return over_block(n_bytes >= page_pool::kMinBytes ? page_pool::take(n_bytes) : allocate_small(n_bytes));
+}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::allocate_zeroed(uint64_t n_bytes) {
+  if (n_bytes >= page_pool::kMinBytes) return over_block(page_pool::take_zeroed(n_bytes));
+  const page_pool::Block block = allocate_small(n_bytes);
+  std::memset(block.data, 0, block.n_bytes);
+  return over_block(block);
+}
+
+std::shared_ptr<PinnedMemory> PinnedMemory::over_block(page_pool::Block block) {
   PinnedMemory* memory;
   try {
     memory = new PinnedMemory(block.data, block.n_bytes, nullptr);

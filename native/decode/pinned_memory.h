@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/file.h"
+#include "decode/page_pool.h"
 
 namespace gguf {
 
@@ -19,6 +20,8 @@ class PinnedMemory {
   /** At least `n_bytes` (not 0) of uninitialised memory, aligned to a cache line; large blocks come from the
      pool of pages and go back to it. Throws bad_alloc. */
   static std::shared_ptr<PinnedMemory> allocate(uint64_t n_bytes);
+  /** The same, with zeros in the first `n_bytes`. */
+  static std::shared_ptr<PinnedMemory> allocate_zeroed(uint64_t n_bytes);
   /** The mapping of `file`, whose data() is not null. */
   static std::shared_ptr<PinnedMemory> of_mapping(std::shared_ptr<const File> file);
   /** The memory that all of the `n_bytes` at `data` lie in; nullptr for memory of others. Any thread. */
@@ -33,6 +36,7 @@ class PinnedMemory {
 
  private:
   PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file);
+  static std::shared_ptr<PinnedMemory> over_block(page_pool::Block block);
   /** Makes it known to find(), once it has an owner: another thread may find it at once. */
   static std::shared_ptr<PinnedMemory> registered(std::shared_ptr<PinnedMemory> memory);
 

@@ -58,8 +58,8 @@ ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& sh
                   {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
       source_(source),
       shape_(shape),
-      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors),
-      y_(y) {
+      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors) {
+  set_output(y);
   if (shape.n_results() == 0) return;
   packed_.reset(allocate_floats(products_.packed_floats()));
   products_.pack(x, packed_.get());
@@ -88,8 +88,9 @@ Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint
   if (source_.data != nullptr && source_.mapped_bytes > 0 && may_stream(shape_.n_rows * row_bytes)) {
     read_ahead(source_, at, n_bytes);
   }
+  float* const y = reinterpret_cast<float*>(output()) + first;
   const bool was_read =
-      read_mapping([&] { products_.multiply(rows, count, packed_.get(), tile, y_ + first, shape_.n_rows); });
+      read_mapping([&] { products_.multiply(rows, count, packed_.get(), tile, y, shape_.n_rows); });
   if (!was_read) return lost_mapping(source_.offset + at);
   const uint64_t row_blocks = shape_.columns / shape_.format.block_elements;
   return check_source(source_, shape_.format, first * row_blocks, (first + count) * row_blocks);

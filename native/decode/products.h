@@ -37,7 +37,8 @@ class ChunkedProduct : public ChunkedWork {
  public:
   /**
    * Copies the vectors, one after the other at `x`: they may change afterwards, and `y` may overlap them. The
-   * product of row r and vector v goes to y[v * n_rows + r]. `threads`: how many will work. Throws bad_alloc.
+   * product of row r and vector v goes to y[v * n_rows + r]; `y` may be null until set_output() is called.
+   * `threads`: how many will work. Throws bad_alloc.
    */
   ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x, int threads, float* y);
 
@@ -51,7 +52,6 @@ class ChunkedProduct : public ChunkedWork {
   const BlockSource source_;
   const ProductShape shape_;
   const Products products_;
-  float* const y_;
   std::unique_ptr<float[], FreeAligned> packed_;  // the vectors
 };
 

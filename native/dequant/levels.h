@@ -107,9 +107,28 @@ struct LevelTable {
   }
 };
 
+/** The same, for codes of up to four bits, as bfloat16 numbers, which represent every level exactly: their
+ * lower and upper bytes. */
+template <class Levels>
+struct Bfloat16Levels {
+  alignas(16) uint8_t lower[16] = {}, upper[16] = {};
+  constexpr Bfloat16Levels() {
+    for (int i = 0; i < 16; ++i) {
+      const int level = Levels::value(i & ((1 << Levels::kBits) - 1));
+      const int magnitude = level < 0 ? -level : level;
+      int exponent = 0;
+      while (magnitude >> exponent > 1) ++exponent;
+      const int bits = magnitude == 0 ? 0 : (127 + exponent) << 7 | ((magnitude << 7 >> exponent) & 127);
+      lower[i] = static_cast<uint8_t>(bits);
+      upper[i] = static_cast<uint8_t>(bits >> 8 | (level < 0 ? 128 : 0));
+    }
+  }
+};
 namespace {
 template <class Levels>
 constexpr LevelTable<Levels> kLevelTable{};
+template <class Levels>
+constexpr Bfloat16Levels<Levels> kBfloat16Levels{};
 }  // namespace
 
 }  // namespace gguf

@@ -387,25 +387,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
 template <class Levels>
 constexpr bool kFromTheTop = Levels::value(0) != 0;
 
-/** Levels of nonlinear codes as bfloat16 numbers, which represent every byte value exactly: their lower and
- * upper bytes. */
-template <class Levels>
-struct Bfloat16Levels {
-  alignas(16) uint8_t lower[16] = {}, upper[16] = {};
-  constexpr Bfloat16Levels() {
-    for (int i = 0; i < 16; ++i) {
-      const int level = Levels::value(i), magnitude = level < 0 ? -level : level;
-      int exponent = 0;
-      while (magnitude >> exponent > 1) ++exponent;
-      const int bits = magnitude == 0 ? 0 : (127 + exponent) << 7 | ((magnitude << 7 >> exponent) & 127);
-      lower[i] = static_cast<uint8_t>(bits);
-      upper[i] = static_cast<uint8_t>(bits >> 8 | (level < 0 ? 128 : 0));
-    }
-  }
-};
-template <class Levels>
-constexpr Bfloat16Levels<Levels> kBfloat16Levels{};
-
 /** Codes that are looked up stay unchanged; wide codes become bytes. */
 template <class Levels>
 GGUF_INLINE __m256i values_of_half(__m256i codes) {

@@ -54,17 +54,18 @@ GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   return {first, second, first, second};
 }
 
-GGUF_INLINE uint8x16_t spread_16_bits(uint64_t bits) {
+/** The bits of two bytes, from byte `from` on. */
+GGUF_INLINE uint8x16_t spread_16_bits(uint8x16_t bytes, uint8_t from) {
   const uint8x8_t bit = vcreate_u8(0x8040201008040201);
-  const uint8x16_t bytes =
-      vcombine_u8(vdup_n_u8(static_cast<uint8_t>(bits)), vdup_n_u8(static_cast<uint8_t>(bits >> 8)));
-  return vtstq_u8(bytes, vcombine_u8(bit, bit));
+  const uint8x16_t two = vqtbl1q_u8(bytes, vcombine_u8(vdup_n_u8(from), vdup_n_u8(from + 1)));
+  return vtstq_u8(two, vcombine_u8(bit, bit));
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
-  return {spread_16_bits(bits), spread_16_bits(bits >> 16), spread_16_bits(bits >> 32),
-          spread_16_bits(bits >> 48)};
+  const uint8x16_t bytes = vcombine_u8(vcreate_u8(bits), vdup_n_u8(0));
+  return {spread_16_bits(bytes, 0), spread_16_bits(bytes, 2), spread_16_bits(bytes, 4),
+          spread_16_bits(bytes, 6)};
 }
 
 /** Sixteen codes from the four bytes at `from`: code i is bits 2*(i%4) and up of byte i/4. */
@@ -90,13 +91,13 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
 }
 
-/** Sets the top bit of each code whose sign bit is set. The codes' top bits are 0 before. */
+/** The top bit of each code is its sign bit. */
 template <int Bits>
 GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
   const Codes<Bits> all = spread_bits<Bits>(signs);
   const uint8x16_t top = vdupq_n_u8(1 << (Bits - 1));
-  return {vorrq_u8(c.a, vandq_u8(all.a, top)), vorrq_u8(c.b, vandq_u8(all.b, top)),
-          vorrq_u8(c.c, vandq_u8(all.c, top)), vorrq_u8(c.d, vandq_u8(all.d, top))};
+  return {vbslq_u8(top, all.a, c.a), vbslq_u8(top, all.b, c.b), vbslq_u8(top, all.c, c.c),
+          vbslq_u8(top, all.d, c.d)};
 }
 
 GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
@@ -339,27 +340,37 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
 
 // ---- levels ----------------------------------------------------------------------------------------------
 
+/**
+ * Levels of up to four bits are looked up as bfloat16 numbers, their lower and upper bytes, and zipping twice
+ * makes binary32 of them. That takes fewer and simpler instructions than putting integers on top of lanes and
+ * converting them, which is left to wider levels.
+ */
 template <class Levels>
-GGUF_INLINE int8x16_t levels_of_unit(uint8x16_t codes) {
+GGUF_INLINE Floats16 levels_of_unit(uint8x16_t codes) {
   constexpr int kMask = (1 << Levels::kBits) - 1;
   const uint8x16_t code = vandq_u8(codes, vdupq_n_u8(kMask));
-  if constexpr (Levels::kLinear) {
-    return vaddq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(static_cast<int8_t>(Levels::value(0))));
+  if constexpr (Levels::kBits > 4) {
+    static_assert(Levels::kLinear);
+    return int8_to_floats(
+        vaddq_s8(vreinterpretq_s8_u8(code), vdupq_n_s8(static_cast<int8_t>(Levels::value(0)))));
   } else {
-    static_assert(Levels::kBits <= 4, "tbl looks up four bits");
-    return vqtbl1q_s8(vld1q_s8(kLevelTable<Levels>.level), code);
+    const uint8x16_t lower = vqtbl1q_u8(vld1q_u8(kBfloat16Levels<Levels>.lower), code);
+    const uint8x16_t upper = vqtbl1q_u8(vld1q_u8(kBfloat16Levels<Levels>.upper), code);
+    const uint16x8_t zero = vdupq_n_u16(0), first = vreinterpretq_u16_u8(vzip1q_u8(lower, upper)),
+                     second = vreinterpretq_u16_u8(vzip2q_u8(lower, upper));
+    return {{vreinterpretq_f32_u16(vzip1q_u16(zero, first)), vreinterpretq_f32_u16(vzip2q_u16(zero, first)),
+             vreinterpretq_f32_u16(vzip1q_u16(zero, second)),
+             vreinterpretq_f32_u16(vzip2q_u16(zero, second))}};
   }
 }
 
 template <class Levels>
 struct Values {
-  int8x16_t a, b, c, d;
-  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& codes)
-      : a(levels_of_unit<Levels>(codes.a)),
-        b(levels_of_unit<Levels>(codes.b)),
-        c(levels_of_unit<Levels>(codes.c)),
-        d(levels_of_unit<Levels>(codes.d)) {}
-  GGUF_INLINE int8x16_t unit(int k) const { return k < 2 ? (k == 0 ? a : b) : (k == 2 ? c : d); }
+  Codes<Levels::kBits> codes;
+  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& its_codes) : codes(its_codes) {}
+  GGUF_INLINE Floats16 unit(int k) const {
+    return levels_of_unit<Levels>(k < 2 ? (k == 0 ? codes.a : codes.b) : (k == 2 ? codes.c : codes.d));
+  }
 };
 
 template <class Levels>
@@ -371,9 +382,7 @@ template <class Levels>
 struct Scaled {
   float d;
   GGUF_INLINE explicit Scaled(float scale) : d(scale) {}
-  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    return mul(int8_to_floats(v.unit(unit)), d);
-  }
+  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const { return mul(v.unit(unit), d); }
 };
 
 // Affine fuses: the product is exact, so one rounding gives the same result as two.
@@ -382,7 +391,7 @@ struct Affine {
   float d, m;
   GGUF_INLINE Affine(float scale, float offset) : d(scale), m(offset) {}
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
-    const Floats16 level = int8_to_floats(v.unit(unit));
+    const Floats16 level = v.unit(unit);
     const float32x4_t scale = vdupq_n_f32(d), offset = vdupq_n_f32(m);
     return {{vfmaq_f32(offset, level.x[0], scale), vfmaq_f32(offset, level.x[1], scale),
              vfmaq_f32(offset, level.x[2], scale), vfmaq_f32(offset, level.x[3], scale)}};

@@ -57,6 +57,25 @@ TEST_F(PagePool, ABlockIsUsedAgain) {
   page_pool::give_back(other);
 }
 
+TEST_F(PagePool, AZeroedBlockIsZeroWhetherItIsUsedAgainOrNot) {
+  const auto is_zero = [](const page_pool::Block& block, size_t n_bytes) {
+    return std::all_of(block.data, block.data + n_bytes, [](uint8_t byte) { return byte == 0; });
+  };
+  constexpr size_t kBytes = 3 * kMiB + 5;
+  const page_pool::Block fresh = page_pool::take_zeroed(kBytes);
+#ifdef __linux__
+  // Left to whoever writes to it first.
+  EXPECT_FALSE(pages_are_present(fresh.data + fresh.n_bytes / 2, 1));
+#endif
+  EXPECT_TRUE(is_zero(fresh, kBytes));
+  std::memset(fresh.data, kMark, fresh.n_bytes);
+  page_pool::give_back(fresh);
+  const page_pool::Block again = page_pool::take_zeroed(kBytes);
+  EXPECT_EQ(again.data, fresh.data);
+  EXPECT_TRUE(is_zero(again, kBytes));
+  page_pool::give_back(again);
+}
+
 TEST_F(PagePool, TheSmallestThatFitsIsTaken) {
   const page_pool::Block small = take_marked(4 * kMiB), large = take_marked(6 * kMiB);
   page_pool::give_back(large);
@@ -124,6 +143,7 @@ TEST_F(PagePool, KeepsNoMoreThanTheLimit) {
 
 TEST_F(PagePool, MoreThanThereIsIsABadAlloc) {
   EXPECT_THROW(page_pool::take(UINT64_MAX), std::bad_alloc);
+  EXPECT_THROW(page_pool::take_zeroed(UINT64_MAX), std::bad_alloc);
   EXPECT_THROW(page_pool::take(UINT64_MAX - kHugePageBytes), std::bad_alloc);
 }
 

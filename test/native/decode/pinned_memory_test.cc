@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,18 @@ TEST(PinnedMemory, IsAlignedAndLargeEnough) {
     std::memset(memory->data(), 1, static_cast<size_t>(memory->size()));
   }
   EXPECT_THROW(PinnedMemory::allocate(UINT64_MAX), std::bad_alloc);
+}
+
+TEST(PinnedMemory, IsZeroedWhereThatIsAskedFor) {
+  for (const uint64_t n_bytes : {uint64_t{1000}, 3 * page_pool::kMinBytes}) {
+    for (int round = 0; round < 3; ++round) {
+      const auto memory = PinnedMemory::allocate_zeroed(n_bytes);
+      uint8_t* const data = memory->data();
+      EXPECT_TRUE(std::all_of(data, data + n_bytes, [](uint8_t byte) { return byte == 0; }));
+      std::memset(data, 1, static_cast<size_t>(memory->size()));
+    }
+  }
+  EXPECT_THROW(PinnedMemory::allocate_zeroed(UINT64_MAX), std::bad_alloc);
 }
 
 TEST(PinnedMemory, IsFoundByAnyRangeInIt) {
