@@ -3,7 +3,16 @@ import { parseArgs } from "node:util";
 import type { GgmlType } from "gguf-native";
 import { WEIGHT_TYPES } from "./weights";
 
-export const SUITES = ["native-vs-ts", "peers", "machine", "calls", "open", "scaling", "products"] as const;
+export const SUITES = [
+  "native-vs-ts",
+  "peers",
+  "machine",
+  "calls",
+  "open",
+  "scaling",
+  "products",
+  "stats",
+] as const;
 export type Suite = (typeof SUITES)[number];
 
 /** The suites that are columns of one table, measured in turns. */

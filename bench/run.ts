@@ -10,6 +10,7 @@ import { printKernels, runKernels } from "./suites/kernels";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runScaling } from "./suites/scaling";
+import { runStats } from "./suites/stats";
 import { size } from "./table";
 
 async function main(): Promise<void> {
@@ -48,6 +49,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("open")) await runOpen(context);
   if (suites.has("scaling")) await runScaling(context);
   if (suites.has("products")) await runProducts(context);
+  if (suites.has("stats")) await runStats(context);
 }
 
 function printMachine({ results }: Context): void {
