@@ -12,6 +12,7 @@ export const SUITES = [
   "scaling",
   "products",
   "load",
+  "stats",
 ] as const;
 export type Suite = (typeof SUITES)[number];
 

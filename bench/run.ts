@@ -11,6 +11,7 @@ import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runScaling } from "./suites/scaling";
+import { runStats } from "./suites/stats";
 import { size } from "./table";
 
 async function main(): Promise<void> {
@@ -50,6 +51,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("scaling")) await runScaling(context);
   if (suites.has("products")) await runProducts(context);
   if (suites.has("load")) await runLoad(context);
+  if (suites.has("stats")) await runStats(context);
 }
 
 function printMachine({ results }: Context): void {

@@ -24,7 +24,9 @@ export type {
   ThreadOptions,
 } from "./decode/options";
 export { matmulSync } from "./decode/products";
+export type { StatsOptions, TensorStats } from "./decode/statistics";
 export { GgufError, type GgufErrorCode } from "./errors";
+export type { TensorComparison } from "./file/comparison";
 export { type GgufFileName, parseFileName } from "./file/file-name";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";

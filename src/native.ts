@@ -14,7 +14,7 @@ export interface NativeFile {
   readonly __nativeFile: never;
 }
 
-/** A running asynchronous dequantization or product inside the addon; opaque and tagged as well. */
+/** A running asynchronous piece of work inside the addon; opaque and tagged as well. */
 export interface NativeJob {
   readonly __nativeJob: never;
 }
@@ -221,6 +221,75 @@ export interface NativeAddon {
     out: Float32Array | undefined,
     threads: number | undefined,
   ): Float32Array;
+
+  /**
+   * The statistics of elements `start` to `end` of tensor `index`, joined to `totals`, which are those of what comes
+   * before, a multiple of 2^18 elements: returns new totals. These are count, NaNs, infinities, negative infinities;
+   * zeros, minimum, maximum, mean and the sum of the squared distances from it; low, high, counts of the bins between
+   * them, below and above. The fields from zeros on, and those from low on, may be absent: then they are not measured.
+   */
+  stats(
+    file: NativeFile,
+    index: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    threads: number | undefined,
+  ): Float64Array;
+  /** As stats, off the main thread. */
+  statsAsync(
+    file: NativeFile,
+    index: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** The same for blocks in memory. */
+  statsBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    bigEndian: boolean,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+
+  /**
+   * Compares elements `start` to `end` of two tensors, and joins what it finds to `totals`, which are those of what comes
+   * before, a multiple of 2^18 elements: returns new totals. These are count, different, incomparable, the largest
+   * error, the sum of errors, of their squares, and of the squares of the first tensor's values. Memory that can be taken
+   * away is copied first.
+   */
+  compareAsync(
+    fileA: NativeFile,
+    indexA: number,
+    fileB: NativeFile,
+    indexB: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
+  compareBlocksAsync(
+    typeA: number,
+    blocksA: Uint8Array,
+    typeB: number,
+    blocksB: Uint8Array,
+    bigEndian: number,
+    totals: Float64Array,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
+  compareBytesAsync(
+    fileA: NativeFile,
+    indexA: number,
+    fileB: NativeFile,
+    indexB: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
 
   /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
   cancel(job: NativeJob): void;

@@ -106,6 +106,7 @@ describe("tensors", () => {
     assert.deepEqual(difference, {
       ...{ name: "f", types: ["F32", "F32"], shapes: [[4], [4]], values: 4, different: 2, incomparable: 0 },
       ...{ maxError: 2, meanError: 2.5 / 4, rmsError: Math.sqrt(4.25 / 4) },
+      ...{ relativeError: Math.sqrt(4.25 / 30), snr: 10 * Math.log10(30 / 4.25) },
     });
   });
   test("of another type: errors after dequantizing", async () => {
@@ -136,7 +137,7 @@ describe("tensors", () => {
     writeModel("minus.gguf", { tensors: [floats("x", [-0])] });
     const { status, stdout } = await run(["diff", "zero.gguf", "minus.gguf"]);
     assert.equal(status, 1);
-    assert.match(stdout, /\n +x +stored differently +0 +0 +0\.0 %\n/);
+    assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
   });
   test("with the same bytes in another byte order: other values", async () => {
     const same = { tensors: [floats("x", [1, 2, 3])] };
@@ -150,7 +151,7 @@ describe("tensors", () => {
     writeModel("swapped.gguf", { tensors: [swapped], byteOrder: "big" });
     const { status, stdout } = await run(["diff", "little.gguf", "swapped.gguf"]);
     assert.equal(status, 1);
-    assert.match(stdout, /\n +x +stored differently +0 +0 +0\.0 %\n/);
+    assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
   });
   test("of unknown types are not compared, and a message says so", async () => {
     const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
@@ -171,10 +172,10 @@ describe("tensors", () => {
     const { status, stdout } = await run(["diff", "a.gguf", "b.gguf"]);
     assert.equal(status, 1);
     expectTidy(stdout);
-    assert.match(stdout, /^Tensors \(3\)\n {5}name +what +max error +mean error +different\n/);
+    assert.match(stdout, /^Tensors \(3\)\n {5}name +what +max error +mean +relative +SNR dB +different\n/);
     assert.match(
       stdout,
-      /\n +f +values +2 +0\.625 +50\.0 %\n +q +Q4_K -> F32 +\S+ +\S+ +\d+\.\d %\n {2}\+ {2}evil\S+ +F32, 1\n/,
+      /\n +f +values +2 +0\.625 +0\.376 +8\.5 +50\.0 %\n +q +Q4_K -> F32 +\S+ +\S+ +1 +0\.0 +\d+\.\d %\n {2}\+ {2}evil\S+ +F32, 1\n/,
     );
     assert.match(stdout, /\n0 metadata keys and 3 tensors differ\n/);
   });

@@ -50,6 +50,14 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("matmulAsync", entry<multiply_async>);
   add("matmulBlocks", entry<multiply_blocks_sync>);
 
+  add("stats", entry<statistics_sync>);
+  add("statsAsync", entry<statistics_async>);
+  add("statsBlocksAsync", entry<statistics_of_blocks_async>);
+
+  add("compareAsync", entry<compare_async>);
+  add("compareBlocksAsync", entry<compare_blocks_async>);
+  add("compareBytesAsync", entry<compare_bytes_async>);
+
   add("cancel", entry<cancel_job>);
 
   add("allocate", entry<allocate_array>);

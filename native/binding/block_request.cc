@@ -1,17 +1,39 @@
 #include "binding/block_request.h"
 
+#include <cstring>
+
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
+#include "core/checked.h"
 
 namespace gguf::binding {
 
 namespace {
 
-/** The Uint8Array of whole blocks of argument 1. */
-TypedArray blocks_argument(const Call& call, const Format& format) {
+/** The element of argument `index`, of `n_elements`, as a number of blocks. */
+uint64_t block_argument(const Call& call, size_t index, const char* name, const Format& format,
+                        uint64_t n_elements, const std::string* path) {
+  const uint64_t element = call.whole(index, name);
+  if (element > n_elements) {
+    throw_range(call.environment(),
+                std::string(name) + " must be at most " + std::to_string(n_elements) + ", found " +
+                    std::to_string(element),
+                path);
+  }
+  if (element % format.block_elements != 0) {
+    throw_range(call.environment(),
+                std::string(name) + " must be a multiple of the " + std::to_string(format.block_elements) +
+                    " elements of a block, found " + std::to_string(element),
+                path);
+  }
+  return element / format.block_elements;
+}
+
+/** The Uint8Array of whole blocks of argument `index`. */
+TypedArray blocks_argument(const Call& call, size_t index, const Format& format) {
   TypedArray array;
-  if (!get_typed_array(call.env(), call[1], &array) || array.type != napi_uint8_array) {
+  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_uint8_array) {
     throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
   }
   if (array.length % format.block_bytes != 0) {
@@ -24,17 +46,18 @@ TypedArray blocks_argument(const Call& call, const Format& format) {
 
 }  // namespace
 
-const TensorInfo& BlockRequest::take_tensor(const Call& call) {
-  file_ = &FileHandle::of(call, 0);
-  const TensorInfo& tensor = file_->tensor(call, 1);
+const TensorInfo& BlockRequest::take_tensor(const Call& call, size_t index) {
+  file_ = &FileHandle::of(call, index);
+  const TensorInfo& tensor = file_->tensor(call, index + 1);
   format_ = file_->format_of(call.environment(), tensor);
   tensor_offset_ = tensor.offset;
   return tensor;
 }
 
-void BlockRequest::take_array(const Call& call, bool big_endian) {
-  format_ = find_format_or_throw(call.environment(), call.uint32(0, "type"));
-  array_bytes_ = blocks_argument(call, format_).length;
+void BlockRequest::take_array(const Call& call, bool big_endian, size_t index) {
+  format_ = find_format_or_throw(call.environment(), call.uint32(index, "type"));
+  array_argument_ = index + 1;
+  array_bytes_ = blocks_argument(call, array_argument_, format_).length;
   big_endian_ = big_endian;
 }
 
@@ -43,13 +66,21 @@ void BlockRequest::take_bytes(uint64_t first, uint64_t n_bytes) {
   src_bytes_ = n_bytes;
 }
 
+uint64_t BlockRequest::take_blocks(const Call& call, size_t index, uint64_t n_elements) {
+  const uint64_t first = block_argument(call, index, "start", format_, n_elements, path());
+  const uint64_t end = block_argument(call, index + 1, "end", format_, n_elements, path());
+  if (first > end) throw_range(call.environment(), "start is past end", path());
+  take_bytes(first * format_.block_bytes, (end - first) * format_.block_bytes);
+  return end - first;
+}
+
 const std::string* BlockRequest::path() const {
   return file_ == nullptr ? nullptr : file_->path();
 }
 
 BlockSource BlockRequest::locate(const Call& call) const {
   if (file_ != nullptr) return file_->blocks(call.environment(), src_offset_, src_bytes_);
-  const TypedArray array = blocks_argument(call, format_);
+  const TypedArray array = blocks_argument(call, array_argument_, format_);
   if (array.length != array_bytes_) throw_range(call.environment(), "blocks changed its length");
   BlockSource source;
   source.data = array.data + src_offset_;
@@ -58,7 +89,7 @@ BlockSource BlockRequest::locate(const Call& call) const {
 }
 
 napi_value BlockRequest::memory_array(const Call& call) const {
-  return file_ == nullptr ? call[1] : file_->memory();
+  return file_ == nullptr ? call[array_argument_] : file_->memory();
 }
 
 bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const {
@@ -79,6 +110,12 @@ bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, Bl
 const uint8_t* BlockRequest::hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const {
   hold->copy = std::make_unique<SourceCopy>(call.env(), memory_array(call), source.data, src_bytes_);
   return hold->copy->data();
+}
+
+const uint8_t* BlockRequest::hold_whole_copy(const BlockSource& source, BlockHold* hold) const {
+  hold->memory = PinnedMemory::allocate(src_bytes_);
+  std::memcpy(hold->memory->data(), source.data, to_size(src_bytes_));
+  return hold->memory->data();
 }
 
 }  // namespace gguf::binding

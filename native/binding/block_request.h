@@ -35,23 +35,28 @@ class BlockRequest {
   const std::string* path() const;
   /** Where the blocks are, until JavaScript runs again. Throws where they are not there, or no longer. */
   BlockSource locate(const Call& call) const;
+  const Format& format() const { return format_; }
 
  protected:
   BlockRequest() = default;
-  /** Of file and tensor, arguments 0 and 1: returns the tensor, good until JavaScript runs again. */
-  const TensorInfo& take_tensor(const Call& call);
-  /** Of type and blocks, arguments 0 and 1. */
-  void take_array(const Call& call, bool big_endian);
+  /** Of file and tensor, argument `index` and the next: returns the tensor, good until JavaScript runs again.
+   */
+  const TensorInfo& take_tensor(const Call& call, size_t index = 0);
+  /** Of type and blocks, argument `index` and the next. */
+  void take_array(const Call& call, bool big_endian, size_t index = 0);
+  /** The blocks from `start` to `end`, elements in argument `index` and the next, of `n_elements`: returns
+   * how many those are. */
+  uint64_t take_blocks(const Call& call, size_t index, uint64_t n_elements);
   /** The blocks that are needed: from byte `first` of the tensor or the array on. */
   void take_bytes(uint64_t first, uint64_t n_bytes);
   uint64_t array_bytes() const { return array_bytes_; }
-  const Format& format() const { return format_; }
-
   /** Whether the blocks at `source` can be read there by other threads as long as `hold` exists. */
   bool hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const;
   /** Makes a copy of those at `source`, of which only the beginning is there at first; returns where it is.
    */
   const uint8_t* hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const;
+  /** The same, with all of it there. */
+  const uint8_t* hold_whole_copy(const BlockSource& source, BlockHold* hold) const;
 
  private:
   napi_value memory_array(const Call& call) const;
@@ -61,6 +66,7 @@ class BlockRequest {
   uint64_t tensor_offset_ = 0;  // in the file
   uint64_t src_offset_ = 0;     // of the first byte that is needed: in the file, or in the array
   uint64_t src_bytes_ = 0;
+  size_t array_argument_ = 0;
   uint64_t array_bytes_ = 0;  // of the array, when it was checked
   bool big_endian_ = false;
 };

@@ -18,25 +18,6 @@ namespace {
 
 constexpr size_t kOutputArgument = 5;
 
-/** The element of argument `index`, of `n_elements`, as a number of blocks. */
-uint64_t block_argument(const Call& call, size_t index, const char* name, const Format& format,
-                        uint64_t n_elements, const std::string* path) {
-  const uint64_t element = call.whole(index, name);
-  if (element > n_elements) {
-    throw_range(call.environment(),
-                std::string(name) + " must be at most " + std::to_string(n_elements) + ", found " +
-                    std::to_string(element),
-                path);
-  }
-  if (element % format.block_elements != 0) {
-    throw_range(call.environment(),
-                std::string(name) + " must be a multiple of the " + std::to_string(format.block_elements) +
-                    " elements of a block, found " + std::to_string(element),
-                path);
-  }
-  return element / format.block_elements;
-}
-
 /**
  * The row numbers of argument 2, as many as argument 3 says, each below `n_rows`. Copied before they are
  * checked, since another thread may be writing to the array.
@@ -88,11 +69,7 @@ std::shared_ptr<PinnedMemory> copy_rows(const uint8_t* tensor, BlockSelection* s
 void DecodeRequest::take_range(const Call& call, uint64_t n_elements) {
   selection.format = format();
   selection.out = dtype_argument(call, 2);
-  const uint64_t first_block = block_argument(call, 3, "start", format(), n_elements, path());
-  const uint64_t end_block = block_argument(call, 4, "end", format(), n_elements, path());
-  if (first_block > end_block) throw_range(call.environment(), "start is past end", path());
-  selection.n_blocks = end_block - first_block;
-  take_bytes(first_block * format().block_bytes, selection.n_blocks * format().block_bytes);
+  selection.n_blocks = take_blocks(call, 3, n_elements);
 }
 
 DecodeRequest DecodeRequest::of_range(const Call& call) {

@@ -42,6 +42,16 @@ napi_value multiply_sync(const Call& call);
 napi_value multiply_async(const Call& call);
 napi_value multiply_blocks_sync(const Call& call);
 
+// statistics.cc: what numbers are like, now or off the main thread
+napi_value statistics_sync(const Call& call);
+napi_value statistics_async(const Call& call);
+napi_value statistics_of_blocks_async(const Call& call);
+
+// compare.cc: how far the numbers of two tensors are apart, off the main thread
+napi_value compare_async(const Call& call);
+napi_value compare_blocks_async(const Call& call);
+napi_value compare_bytes_async(const Call& call);
+
 // start_job.cc: the work that is done off the main thread
 napi_value cancel_job(const Call& call);
 

@@ -36,7 +36,9 @@ constexpr uint64_t kCopyPieceBytes = uint64_t{256} << 10;
 Job::Job(Environment& environment, JobInput input)
     : environment_(environment),
       hold_(std::move(input.hold)),
+      other_hold_(std::move(input.other_hold)),
       path_(std::move(input.path)),
+      other_path_(std::move(input.other_path)),
       output_(Napi::Persistent(Napi::Object(environment.env, input.output.array))),
       output_given_(input.output.given),
       on_progress_(std::move(input.on_progress)),
@@ -130,7 +132,7 @@ bool Job::find_output(uint8_t** data) {
   TypedArray array;
   get_typed_array(environment_.env, output_.Value(), &array);
   *data = array.data;
-  return array.length == work_->n_elements();
+  return array.length * element_bytes(array.type) == output_bytes_;
 }
 
 bool Job::copy_part(uint8_t* to) {
@@ -163,7 +165,8 @@ void Job::resolve() {
 void Job::reject(const Error& error) {
   settled_ = true;
   try {
-    reject(make_error(environment_, error, path_ ? &*path_ : nullptr));
+    const std::optional<std::string>& path = error.of_other ? other_path_ : path_;
+    reject(make_error(environment_, error, path ? &*path : nullptr));
   } catch (...) {
     reject(std::current_exception());
   }
@@ -196,6 +199,7 @@ void Job::reject(napi_value reason) {
 void Job::release() {
   // The object that JavaScript cancels with may exist much longer.
   hold_ = BlockHold{};
+  other_hold_ = BlockHold{};
   output_.Reset();
   callback_error_ = nullptr;
   on_progress_.Reset();

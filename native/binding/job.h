@@ -1,4 +1,4 @@
-// One asynchronous dequantization or product, as its environment's thread sees it.
+// One asynchronous dequantization, product, statistics or comparison, as its environment's thread sees it.
 #pragma once
 
 #include <napi.h>
@@ -21,13 +21,15 @@ namespace gguf::binding {
 
 /** What a job starts from. */
 struct JobInput {
-  BlockHold hold;  // of the source
+  BlockHold hold;        // of the source
+  BlockHold other_hold;  // of a second one, which is there as a whole
   Output output;
   uint64_t output_bytes = 0;
   /** Makes the work, which writes to `dst`. Called before JavaScript runs again. */
   std::function<std::unique_ptr<ChunkedWork>(void* dst)> make_work;
-  Napi::FunctionReference on_progress;  // may be empty
-  std::optional<std::string> path;      // for errors
+  Napi::FunctionReference on_progress;    // may be empty
+  std::optional<std::string> path;        // for errors
+  std::optional<std::string> other_path;  // of a second source
 };
 
 /**
@@ -87,8 +89,8 @@ class Job {
   void release();
 
   Environment& environment_;
-  BlockHold hold_;
-  std::optional<std::string> path_;
+  BlockHold hold_, other_hold_;
+  std::optional<std::string> path_, other_path_;
   Napi::ObjectReference output_;  // strong: memory that is shared stays as long as its array
   bool output_given_;
   Napi::FunctionReference on_progress_;

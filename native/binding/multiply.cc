@@ -1,14 +1,11 @@
 // Products as JavaScript asks for them: at once, or as a job.
-#include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "binding/entry_points.h"
-#include "binding/environment.h"
 #include "binding/job.h"
 #include "binding/product_request.h"
-#include "decode/helper_threads.h"
+#include "binding/work_now.h"
 #include "decode/products.h"
 #include "decode/thread_slots.h"
 
@@ -19,33 +16,13 @@ namespace {
 /** Up to so many multiplications the way to another thread and back takes longer than the work. */
 constexpr uint64_t kMaxInlineMultiplications = uint64_t{256} << 10;
 
-constexpr auto never = [] { return false; };
-
-uint64_t hardware_threads() {
-  static const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  return threads;
-}
-
-/** The most threads that may work: argument `index`, or as many as the machine has. */
-uint64_t threads_argument(const Call& call, size_t index) {
-  if (call.is_undefined(index)) return hardware_threads();
-  const uint64_t threads = call.whole(index, "threads");
-  if (threads == 0) throw_range(call.environment(), "threads must be at least 1, found 0");
-  return std::min(threads, hardware_threads());
-}
-
 napi_value multiply_now(const Call& call, const ProductRequest& request, uint64_t most_threads) {
-  Environment& environment = call.environment();
   const Output output = request.find_or_make_output(call);
   const BlockSource source = request.locate(call);
   const int threads = useful_threads(request.shape, most_threads);
   ChunkedProduct product(source, request.shape, request.vectors(call), threads,
                          static_cast<float*>(output.data));
-  std::vector<uint8_t>& scratch = environment.scratch;
-  environment.helper_threads->run(
-      threads - 1, scratch, [&](std::vector<uint8_t>& its_scratch) { product.work(its_scratch, never); });
-  drop_large_scratch(scratch);
-  if (const Status& failure = product.failure()) throw_error(environment, *failure, request.path());
+  work_now(call, product, threads, request.path());
   return output.array;
 }
 

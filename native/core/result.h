@@ -33,6 +33,7 @@ struct Error {
   std::string detail;           // what is wrong, what was found; one sentence without a full stop
   uint64_t offset = kNoOffset;  // byte in the file: where the field that is wrong starts
   int system_error = 0;         // errno (POSIX) or GetLastError() (Windows), for kOpen
+  bool of_other = false;        // where two files are compared: about the second one
 };
 
 template <class T>

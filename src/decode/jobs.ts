@@ -1,6 +1,6 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 import { checkProgress, checkSignal } from "../arguments";
-import { type NativeJob, type NativeOut, native } from "../native";
+import { type NativeJob, native } from "../native";
 import type { AsyncOptions } from "./options";
 
 /**
@@ -9,11 +9,11 @@ import type { AsyncOptions } from "./options";
  * makes the addon stop it. The promise then rejects with the reason or the exception, and no more progress is
  * reported.
  */
-export async function runJob(
+export async function runJob<Result>(
   options: AsyncOptions | undefined,
-  begin: (onProgress: AsyncOptions["onProgress"]) => { job: NativeJob; promise: Promise<NativeOut> },
+  begin: (onProgress: AsyncOptions["onProgress"]) => { job: NativeJob; promise: Promise<Result> },
   explain: (error: unknown) => unknown,
-): Promise<NativeOut> {
+): Promise<Result> {
   const signal = checkSignal(options?.signal);
   const onProgress = checkProgress(options?.onProgress);
   signal?.throwIfAborted();

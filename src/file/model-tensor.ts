@@ -13,9 +13,17 @@ import type {
   RowsOptions,
 } from "../decode/options";
 import { checkElements, checkRequest, type DecodeRequest, explainFailure } from "../decode/request";
-import type { GgufErrorSubject } from "../errors";
+import {
+  checkStats,
+  type NotFinite,
+  type StatsOptions,
+  type StatsRequest,
+  type TensorStats,
+} from "../decode/statistics";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
+import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
 import { checkOpenFile, handleOf, indexNames, type OpenFile, type TakenNames } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
 
@@ -149,6 +157,49 @@ export abstract class GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<A>;
 
+  /**
+   * What the values are like, or those from `start` to `end`: how many there are of each kind, range, mean and standard
+   * deviation of the finite ones and, where `bins` is given, a histogram.
+   * @throws GgufError ERR_GGUF_RANGE also if `bins` or `range` are wrong; otherwise as {@link read}
+   */
+  abstract stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats>;
+
+  /** How many values are not finite. @internal */
+  abstract countNotFinite(options?: AsyncOptions): Promise<NotFinite>;
+
+  /**
+   * How far the values of another tensor of the same shape are from the values of this one, whatever the types and wherever
+   * the two are: how good a quantization is, say. `onProgress` counts the elements of one of them. As {@link stats}, it has
+   * the same bits on every instruction set and for any number of threads.
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_RANGE if the shapes are different; otherwise as {@link read}, for either tensor
+   */
+  async compare(other: GgufModelTensor, options?: AsyncOptions): Promise<TensorComparison> {
+    if (!(other instanceof GgufModelTensor)) throw invalidArgType("other", "a tensor of a model", other);
+    const [a, b] = [this, other].map((tensor) => tensor.#compared()) as [ComparedTensor, ComparedTensor];
+    if (String(this.shape) !== String(other.shape)) {
+      const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${this.shape.join(" x ")}`;
+      throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
+    }
+    return compareTensors(a, b, this.elementCount, checkOptions(options));
+  }
+
+  #compared(): ComparedTensor {
+    const { file, position } = this.#place;
+    handleOf(file);
+    return {
+      info: this.known(),
+      file,
+      position,
+      subject: this.subject(),
+      isMapped: this.isLocal() && file.path !== undefined,
+      read: (options) => this.read(options),
+    };
+  }
+
+  /** Whether the data is on this machine. @internal */
+  protected abstract isLocal(): boolean;
+
   /** The properties, for `JSON.stringify`; without data. */
   toJSON(): Record<string, unknown> {
     const { name, type, shape, elementCount, byteLength, offset } = this;
@@ -176,6 +227,13 @@ export abstract class GgufModelTensor {
     checkOptions(options);
     handleOf(this.#place.file);
     return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
+  }
+
+  /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
+  protected statsRequest(options: StatsOptions | undefined): StatsRequest {
+    checkOptions(options);
+    handleOf(this.#place.file);
+    return checkStats(options, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks the options of `read`; also throws ERR_GGUF_CLOSED. @internal */

@@ -13,12 +13,21 @@ import type {
   ReadOptions,
   RowsOptions,
 } from "../decode/options";
-import { explainFailure } from "../decode/request";
+import { type ElementRange, explainFailure } from "../decode/request";
+import {
+  type NotFinite,
+  newFiniteTotals,
+  notFinite,
+  runStatsPasses,
+  type StatsOptions,
+  type TensorStats,
+} from "../decode/statistics";
 import { GgufError } from "../errors";
 import { type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
 import type { OpenFile, TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
+import { fetchedAhead } from "./parts";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
 
@@ -100,6 +109,58 @@ export class RemoteGgufTensor extends GgufModelTensor {
     await fetchRows(asked, rowBytes, bytes, signal, read, arrived);
     const result = await this.#decode(bytes, length, dtype, out, signal);
     return given ?? result;
+  }
+
+  /**
+   * Fetches the tensor, or the elements from `start` to `end`, a part at a time, and looks at the values. A histogram
+   * without a given `range` fetches them twice. `onProgress` counts the elements that were looked at.
+   */
+  async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
+    const request = this.statsRequest(options);
+    const signal = checkSignal(options?.signal);
+    const onProgress = checkProgress(options?.onProgress);
+    return runStatsPasses(request, onProgress, (totals, onProgress) =>
+      this.#measure(request, totals, signal, onProgress),
+    );
+  }
+
+  /** @internal */
+  async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
+    const request = this.statsRequest(undefined);
+    return notFinite(await this.#measure(request, newFiniteTotals(), options?.signal, options?.onProgress));
+  }
+
+  /** Joins the statistics of some elements to `totals`. The next part is fetched while one is looked at. */
+  async #measure(
+    { start, end }: ElementRange,
+    totals: Float64Array,
+    signal: AbortSignal | undefined,
+    onProgress: AsyncOptions["onProgress"],
+  ): Promise<Float64Array> {
+    signal?.throwIfAborted();
+    const { id } = this.known();
+    const { bigEndian } = this.#file.info;
+    const fetchPart = async (part: ElementRange): Promise<Uint8Array> => {
+      const { first, byteLength } = this.extentOf(part.start, part.end);
+      const bytes = this.allocate(byteLength, sharedBytes);
+      await this.#fetch(first, bytes, signal);
+      return bytes;
+    };
+    let joined = totals;
+    for await (const { bytes, part } of fetchedAhead(start, end, fetchPart)) {
+      joined = await runJob(
+        { signal },
+        () => native.statsBlocksAsync(id, bytes, bigEndian, joined, undefined),
+        (error) => explainFailure(error, end - start, this.subject()),
+      );
+      onProgress?.(part.end - start, end - start);
+    }
+    return joined;
+  }
+
+  /** @internal */
+  protected isLocal(): boolean {
+    return false;
   }
 
   /** Fills `bytes` with the bytes of the tensor from `first` on. */

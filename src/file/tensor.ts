@@ -1,5 +1,6 @@
 /** One tensor of a local file. */
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { checkProgress } from "../arguments";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import type {
@@ -15,7 +16,16 @@ import type {
   ThreadOptions,
 } from "../decode/options";
 import { checkProduct, checkThreads, type ProductRequest } from "../decode/product-request";
-import { explainFailure } from "../decode/request";
+import { type ElementRange, explainFailure } from "../decode/request";
+import {
+  type NotFinite,
+  newFiniteTotals,
+  notFinite,
+  runStatsPasses,
+  type StatsOptions,
+  statsPasses,
+  type TensorStats,
+} from "../decode/statistics";
 import { native } from "../native";
 import { handleOf, type OpenFile, type TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
@@ -218,6 +228,78 @@ export class GgufTensor extends GgufModelTensor {
       (error) => explainFailure(error, length, this.subject()),
     );
     return result as Float32Array;
+  }
+
+  /**
+   * What the values are like: how many there are of each kind, range, mean and standard deviation of the finite ones and,
+   * where `bins` is given, a histogram. Looks at values in the cache, and writes none down. Blocks the calling thread,
+   * and uses `threads` of the machine's cores.
+   *
+   * Sums have binary64 numbers and the order that docs/design.md defines under "Statistics": the same bits on every
+   * instruction set and for any number of threads.
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_RANGE if `start` or `end` is not at the boundary of a block, or `bins`, `range` or
+   *   `threads` are wrong; ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
+   */
+  statsSync(options?: StatsOptions & ThreadOptions): TensorStats {
+    const request = this.statsRequest(options);
+    const threads = checkThreads(options?.threads, this.subject());
+    const passes = statsPasses(request);
+    for (let next = passes.next(); ; ) {
+      if (next.done) return next.value;
+      next = passes.next(this.#measureNow(request, next.value, threads));
+    }
+  }
+
+  /**
+   * As {@link statsSync}, off the main thread and on every core. Work that has started completes even if the file is
+   * closed.
+   * @throws the reason of `options.signal` if it is aborted; otherwise as {@link statsSync}
+   */
+  async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
+    const request = this.statsRequest(options);
+    const { signal } = options ?? {};
+    const onProgress = checkProgress(options?.onProgress);
+    return runStatsPasses(request, onProgress, (totals, onProgress) =>
+      this.#measure(request, totals, { signal, onProgress }),
+    );
+  }
+
+  /** How many values are not finite: all of {@link stats} that `verify` needs, at twice its speed. @internal */
+  async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
+    const request = this.statsRequest(undefined);
+    return notFinite(await this.#measure(request, newFiniteTotals(), options));
+  }
+
+  /** The same at once, on this thread. @internal */
+  countNotFiniteSync(): NotFinite {
+    return notFinite(this.#measureNow(this.statsRequest(undefined), newFiniteTotals(), 1));
+  }
+
+  #measureNow({ start, end }: ElementRange, totals: Float64Array, threads: number | undefined): Float64Array {
+    const handle = handleOf(this.#file);
+    return attempt(
+      () => native.stats(handle, this.#position, start, end, totals, threads),
+      (error) => explainFailure(error, end - start, this.subject()),
+    );
+  }
+
+  #measure(
+    { start, end }: ElementRange,
+    totals: Float64Array,
+    options: AsyncOptions | undefined,
+  ): Promise<Float64Array> {
+    const handle = handleOf(this.#file);
+    return runJob(
+      options,
+      (onProgress) => native.statsAsync(handle, this.#position, start, end, totals, onProgress),
+      (error) => explainFailure(error, end - start, this.subject()),
+    );
+  }
+
+  /** @internal */
+  protected isLocal(): boolean {
+    return true;
   }
 
   /** Checks what is asked for; throws ERR_GGUF_CLOSED too. */

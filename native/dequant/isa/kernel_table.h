@@ -44,6 +44,25 @@ struct Tile {
 };
 using TileMultiplier = void (*)(const Tile& tile);
 
+/** What a piece of numbers adds up to, by the rule of statistics.h; of use only where `squares` is finite. */
+struct Moments {
+  double sum, squares;
+  float min, max;
+  uint32_t zeros;
+};
+using Measurer = Moments (*)(const float* x, size_t n);
+/** Whether all numbers are finite. */
+using FiniteTest = bool (*)(const float* x, size_t n);
+
+/** How far the numbers of two pieces are apart, by the rule of comparison.h; of use only where `squares` and
+ * `signal` are finite. */
+struct Distances {
+  double sum, squares, max;
+  double signal;  // the squares of the numbers of the first
+  uint32_t different;
+};
+using PairMeasurer = Distances (*)(const float* a, const float* b, size_t n);
+
 struct KernelTable {
   const char* isa;
   Kernel kernels[kFormatCount][2];  // [FormatIndex][Store]
@@ -53,6 +72,9 @@ struct KernelTable {
   Multiplier multipliers[kFormatCount];
   TileMultiplier tiles[kTileVectors];  // for one vector, two, and so on
   int lanes;                           // of the 64 partial sums that a tile works on at a time
+  Measurer measure;
+  FiniteTest all_finite;
+  PairMeasurer measure_pair;
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.

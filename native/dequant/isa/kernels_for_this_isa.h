@@ -12,6 +12,7 @@
 #include "dequant/kernels/simple.h"
 #include "dequant/kernels/ternary.h"
 #include "dequant/sinks/dot_sink.h"
+#include "dequant/sinks/measure.h"
 #include "dequant/sinks/store_sink.h"
 #include "dequant/sinks/tile.h"
 
@@ -62,6 +63,9 @@ constexpr KernelTable kThisIsa = {
     {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>, multiply_tile<4>, multiply_tile<5>,
      multiply_tile<6>},
     simd::kLanes,
+    measure,
+    all_finite,
+    measure_pair,
 };
 
 }  // namespace

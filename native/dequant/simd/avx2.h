@@ -377,6 +377,71 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm256_fmadd_ps(a.x, b.x, c.x)};
 }
 
+// ---- statistics -------------------------------------------------------------------------------------------
+
+struct Doubles {
+  __m256d low, high;
+};
+
+struct Counts {
+  __m256i x;
+};
+
+GGUF_INLINE Doubles load_doubles(const float* p) {
+  return {_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))};
+}
+
+GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
+  _mm256_storeu_pd(p, a.low);
+  _mm256_storeu_pd(p + 4, a.high);
+}
+
+GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.x);
+}
+
+/** By a multiplication with 1, which is exact: many processors convert and add in the same units, and
+ * multiply in others. */
+GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
+  __m256d one = _mm256_set1_pd(1);
+  GGUF_KEEP_IN_REGISTER("x", one);
+  return {_mm256_fmadd_pd(a.low, one, b.low), _mm256_fmadd_pd(a.high, one, b.high)};
+}
+
+GGUF_INLINE Doubles sub(const Doubles& a, const Doubles& b) {
+  return {_mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles add_square(const Doubles& a, const Doubles& c) {
+  return {_mm256_fmadd_pd(a.low, a.low, c.low), _mm256_fmadd_pd(a.high, a.high, c.high)};
+}
+
+GGUF_INLINE Doubles add_rounded_square(const Doubles& a, const Doubles& c) {
+  return add({_mm256_mul_pd(a.low, a.low), _mm256_mul_pd(a.high, a.high)}, c);
+}
+
+GGUF_INLINE Doubles magnitude(const Doubles& a) {
+  const __m256d sign = _mm256_set1_pd(-0.0);
+  return {_mm256_andnot_pd(sign, a.low), _mm256_andnot_pd(sign, a.high)};
+}
+
+GGUF_INLINE Doubles max(const Doubles& a, const Doubles& b) {
+  return {_mm256_max_pd(a.low, b.low), _mm256_max_pd(a.high, b.high)};
+}
+
+GGUF_INLINE Lanes max_signed(const Lanes& a, const Lanes& b) {
+  return {_mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a.x), _mm256_castps_si256(b.x)))};
+}
+
+GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
+  return {_mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a.x), _mm256_castps_si256(b.x)))};
+}
+
+/** What a comparison gives is -1 as an integer. */
+GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
+  return {_mm256_sub_epi32(c.x, _mm256_castps_si256(_mm256_cmp_ps(a.x, b.x, _CMP_EQ_OQ)))};
+}
+
 // ---- levels ----------------------------------------------------------------------------------------------
 
 /**

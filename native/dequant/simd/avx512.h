@@ -319,6 +319,70 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm512_fmadd_ps(a.x, b.x, c.x)};
 }
 
+// ---- statistics -------------------------------------------------------------------------------------------
+
+struct Doubles {
+  __m512d low, high;
+};
+
+struct Counts {
+  __m512i x;
+};
+
+GGUF_INLINE Doubles load_doubles(const float* p) {
+  return {_mm512_cvtps_pd(_mm256_loadu_ps(p)), _mm512_cvtps_pd(_mm256_loadu_ps(p + 8))};
+}
+
+GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
+  _mm512_storeu_pd(p, a.low);
+  _mm512_storeu_pd(p + 8, a.high);
+}
+
+GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
+  _mm512_storeu_si512(p, a.x);
+}
+
+/** By a multiplication with 1, which is exact: many processors convert and add in the same units, and
+ * multiply in others. */
+GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
+  __m512d one = _mm512_set1_pd(1);
+  GGUF_KEEP_IN_REGISTER("v", one);
+  return {_mm512_fmadd_pd(a.low, one, b.low), _mm512_fmadd_pd(a.high, one, b.high)};
+}
+
+GGUF_INLINE Doubles sub(const Doubles& a, const Doubles& b) {
+  return {_mm512_sub_pd(a.low, b.low), _mm512_sub_pd(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles add_square(const Doubles& a, const Doubles& c) {
+  return {_mm512_fmadd_pd(a.low, a.low, c.low), _mm512_fmadd_pd(a.high, a.high, c.high)};
+}
+
+GGUF_INLINE Doubles add_rounded_square(const Doubles& a, const Doubles& c) {
+  return add({_mm512_mul_pd(a.low, a.low), _mm512_mul_pd(a.high, a.high)}, c);
+}
+
+GGUF_INLINE Doubles magnitude(const Doubles& a) {
+  return {_mm512_abs_pd(a.low), _mm512_abs_pd(a.high)};
+}
+
+GGUF_INLINE Doubles max(const Doubles& a, const Doubles& b) {
+  return {_mm512_max_pd(a.low, b.low), _mm512_max_pd(a.high, b.high)};
+}
+
+GGUF_INLINE Lanes max_signed(const Lanes& a, const Lanes& b) {
+  return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a.x), _mm512_castps_si512(b.x)))};
+}
+
+GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
+  return {_mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a.x), _mm512_castps_si512(b.x)))};
+}
+
+GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
+  const __mmask16 equal = _mm512_cmp_ps_mask(a.x, b.x, _CMP_EQ_OQ);
+  return {_mm512_mask_add_epi32(c.x, equal, c.x, _mm512_set1_epi32(1))};
+}
+
 // ---- levels ----------------------------------------------------------------------------------------------
 
 /** Interleaved codes stay unchanged; others become signed bytes in memory, from where loads widen them. */

@@ -338,6 +338,69 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {vfmaq_f32(c.x, a.x, b.x)};
 }
 
+// ---- statistics -------------------------------------------------------------------------------------------
+
+struct Doubles {
+  float64x2_t low, high;
+};
+
+struct Counts {
+  uint32x4_t x;
+};
+
+GGUF_INLINE Doubles load_doubles(const float* p) {
+  const float32x4_t x = vld1q_f32(p);
+  return {vcvt_f64_f32(vget_low_f32(x)), vcvt_high_f64_f32(x)};
+}
+
+GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
+  vst1q_f64(p, a.low);
+  vst1q_f64(p + 2, a.high);
+}
+
+GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
+  vst1q_u32(p, a.x);
+}
+
+GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
+  return {vaddq_f64(a.low, b.low), vaddq_f64(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles sub(const Doubles& a, const Doubles& b) {
+  return {vsubq_f64(a.low, b.low), vsubq_f64(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles add_square(const Doubles& a, const Doubles& c) {
+  return {vfmaq_f64(c.low, a.low, a.low), vfmaq_f64(c.high, a.high, a.high)};
+}
+
+GGUF_INLINE Doubles add_rounded_square(const Doubles& a, const Doubles& c) {
+  return add({vmulq_f64(a.low, a.low), vmulq_f64(a.high, a.high)}, c);
+}
+
+GGUF_INLINE Doubles magnitude(const Doubles& a) {
+  return {vabsq_f64(a.low), vabsq_f64(a.high)};
+}
+
+/** By comparison and selection: the instruction for the larger has another rule for NaNs. */
+GGUF_INLINE Doubles max(const Doubles& a, const Doubles& b) {
+  return {vbslq_f64(vcgtq_f64(a.low, b.low), a.low, b.low),
+          vbslq_f64(vcgtq_f64(a.high, b.high), a.high, b.high)};
+}
+
+GGUF_INLINE Lanes max_signed(const Lanes& a, const Lanes& b) {
+  return {vreinterpretq_f32_s32(vmaxq_s32(vreinterpretq_s32_f32(a.x), vreinterpretq_s32_f32(b.x)))};
+}
+
+GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
+  return {vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(a.x), vreinterpretq_u32_f32(b.x)))};
+}
+
+/** What a comparison gives is -1 as an integer. */
+GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
+  return {vsubq_u32(c.x, vceqq_f32(a.x, b.x))};
+}
+
 // ---- levels ----------------------------------------------------------------------------------------------
 
 /**

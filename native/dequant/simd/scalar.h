@@ -315,6 +315,79 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
   return c;
 }
 
+// ---- statistics -------------------------------------------------------------------------------------------
+
+struct Doubles {
+  double x[kLanes];
+};
+
+struct Counts {
+  uint32_t x[kLanes];
+};
+
+GGUF_INLINE Doubles load_doubles(const float* p) {
+  Doubles r;
+  for (int i = 0; i < kLanes; ++i) r.x[i] = static_cast<double>(p[i]);
+  return r;
+}
+
+GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
+  std::memcpy(p, a.x, sizeof a.x);
+}
+
+GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
+  std::memcpy(p, a.x, sizeof a.x);
+}
+
+GGUF_INLINE Doubles add(Doubles a, const Doubles& b) {
+  for (int i = 0; i < kLanes; ++i) a.x[i] += b.x[i];
+  return a;
+}
+
+GGUF_INLINE Doubles sub(Doubles a, const Doubles& b) {
+  for (int i = 0; i < kLanes; ++i) a.x[i] -= b.x[i];
+  return a;
+}
+
+GGUF_INLINE Doubles add_square(const Doubles& a, Doubles c) {
+  for (int i = 0; i < kLanes; ++i) c.x[i] += a.x[i] * a.x[i];
+  return c;
+}
+
+GGUF_INLINE Doubles add_rounded_square(const Doubles& a, const Doubles& c) {
+  return add_square(a, c);
+}
+
+GGUF_INLINE Doubles magnitude(Doubles a) {
+  for (double& x : a.x) x = std::fabs(x);
+  return a;
+}
+
+GGUF_INLINE Doubles max(Doubles a, const Doubles& b) {
+  for (int i = 0; i < kLanes; ++i) a.x[i] = a.x[i] > b.x[i] ? a.x[i] : b.x[i];
+  return a;
+}
+
+GGUF_INLINE Lanes max_signed(const Lanes& a, Lanes b) {
+  for (int i = 0; i < kLanes; ++i) {
+    if (static_cast<int32_t>(bits_of_float(a.x[i])) > static_cast<int32_t>(bits_of_float(b.x[i])))
+      b.x[i] = a.x[i];
+  }
+  return b;
+}
+
+GGUF_INLINE Lanes max_unsigned(const Lanes& a, Lanes b) {
+  for (int i = 0; i < kLanes; ++i) {
+    if (bits_of_float(a.x[i]) > bits_of_float(b.x[i])) b.x[i] = a.x[i];
+  }
+  return b;
+}
+
+GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, Counts c) {
+  for (int i = 0; i < kLanes; ++i) c.x[i] += a.x[i] == b.x[i];
+  return c;
+}
+
 // ---- levels ----------------------------------------------------------------------------------------------
 
 template <class Levels>

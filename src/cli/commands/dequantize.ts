@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
-import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes } from "../../index";
+import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
 import type { Output } from "../../writer/write-outputs";
 import {
   MODEL_HELP,
@@ -17,13 +17,12 @@ import { canDequantize, selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { npyHeader } from "../formats/npy";
 import { safetensorsHeader } from "../formats/safetensors";
-import { scanRows } from "../output/scan-text";
+import { statsRows } from "../output/stats-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText, table } from "../output/text";
 import { writeFiles } from "../output/write-files";
 import { decodedAhead } from "../work/decoded-ahead";
-import type { Scan } from "../work/scan";
-import { scanTensors } from "../work/tensor-statistics";
+import { tensorStats } from "../work/tensor-stats";
 
 const HELP = `Usage: gguf-native dequantize FILE|URL TENSOR... [-o OUT] [options]
        gguf-native dequantize FILE|URL --all -o OUT [options]
@@ -216,7 +215,7 @@ async function checkReadable(tensors: readonly GgufModelTensor[], isCutOff: bool
 }
 
 async function summarise(model: OpenedModel, tensor: GgufModelTensor, terminal: Terminal): Promise<void> {
-  const scan = (await scanTensors(terminal, model, [tensor])).get(tensor.name) as Scan;
+  const [stats] = (await tensorStats(terminal, model, [tensor])) as [TensorStats];
   // The first whole blocks that hold as many values as are shown.
   const end = Math.min(tensor.elementCount, 256);
   const values = await tensor.dequantize({ end });
@@ -226,7 +225,7 @@ async function summarise(model: OpenedModel, tensor: GgufModelTensor, terminal: 
     ["type", tensor.type],
     ["shape", shapeText(tensor.shape)],
     ["values", `${grouped(tensor.elementCount)} from ${humanBytes(tensor.byteLength)}`],
-    ...scanRows(scan),
+    ...statsRows(stats, { withStd: false }),
     ["first", first.join(", ") + more],
   ];
   terminal.print([

@@ -1,6 +1,6 @@
 /** `gguf-native diff`: in what two models differ. */
 import { sameValues, type ValuePlace } from "../../file/value-parts";
-import type { GgufMetadata, GgufModel, GgufModelTensor } from "../../index";
+import type { GgufMetadata, GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -17,16 +17,16 @@ import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, float32Text, shapeText, table } from "../output/text";
 import { differentBytes, metadataJson } from "../output/value-json";
-import { type Comparison, emptyComparison, mergeComparison } from "../work/compare";
-import { valueTasks } from "../work/pieces";
-import { runTasks } from "../work/run-tasks";
+import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native diff A B [options]
 
 Compares two models, each a file or a URL: metadata key by key, tensors by name,
 type and shape, and their values after dequantizing, whatever the types: the
-largest and the mean absolute error, and how many values differ. Layout does not
-matter: order, alignment, splits. Exits with 1 where there is a difference.
+largest and the mean absolute error, the relative error, the signal-to-noise
+ratio in decibels (the higher, the closer B is to A), and how many values
+differ. Layout does not matter: order, alignment, splits. Exits with 1 where
+there is a difference.
 
   --json              as JSON
 ${MODEL_HELP}
@@ -55,7 +55,7 @@ interface TensorDifference {
   types?: [string, string];
   shapes?: [readonly number[], readonly number[]];
   /** Where the shapes are the same and both types can be turned into numbers. */
-  errors?: Comparison;
+  errors?: TensorComparison;
 }
 
 interface Differences {
@@ -129,7 +129,7 @@ async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal)
     const types: [string, string] = [type, other.type];
     const found = errors.get(name);
     if (found !== undefined) {
-      if (found.identical && types[0] === types[1]) continue;
+      if (found.sameBytes) continue;
       tensors.push({ ...label, types, shapes: [shape, shape], errors: found });
     } else if (!sameShape(one, other)) tensors.push({ ...label, types, shapes: [shape, other.shape] });
     else if (types[0] !== types[1]) tensors.push({ ...label, types, shapes: [shape, shape] });
@@ -148,27 +148,23 @@ function isComparable(pair: Pair): pair is [GgufModelTensor, GgufModelTensor] {
   return a !== undefined && b !== undefined && sameShape(a, b) && canDequantize(a) && canDequantize(b);
 }
 
+const work: ValueWork<[GgufModelTensor, GgufModelTensor], TensorComparison> = {
+  tensor: ([a]) => a,
+  cost: ([a, b]) => a.byteLength + b.byteLength,
+  later: ([a, b], options) => a.compare(b, options),
+};
+
 /** Compares the values of tensors; the results by the name in A. */
 async function compareValues(
   a: OpenedModel,
   b: OpenedModel,
   pairs: readonly [GgufModelTensor, GgufModelTensor][],
   terminal: Terminal,
-): Promise<Map<string, Comparison>> {
-  const isSameOrder = a.file.byteOrder === b.file.byteOrder;
-  const sameType = pairs.filter(([one, other]) => one.type === other.type);
-  const sameEncoding = new Set(isSameOrder ? sameType.map(([{ name }]) => name) : []);
-  const names = new Map(pairs.map(([one, other]) => [one.name, [one.name, other.name]]));
-  const tasks = valueTasks(
-    pairs.map(([tensor]) => tensor),
-    (name) => names.get(name) as string[],
+): Promise<Map<string, TensorComparison>> {
+  const found = await terminal.withProgress(`${a.path} and ${b.path}`, totalCost(pairs, work), (progress) =>
+    lookAtValues(pairs, work, progress),
   );
-  const results = await runTasks(terminal, "compare", { sameEncoding }, [a, b], tasks);
-  const errors = new Map(pairs.map(([{ name }]) => [name, emptyComparison()]));
-  tasks.forEach(({ name }, i) => {
-    mergeComparison(errors.get(name) as Comparison, results[i] as Comparison);
-  });
-  return errors;
+  return new Map(pairs.map(([{ name }], i) => [name, found[i] as TensorComparison]));
 }
 
 function compareMetadata(a: Model, b: Model): KeyDifference[] {
@@ -208,21 +204,9 @@ function* sideJson(side: Side, { file }: OpenedModel, key: string): Generator<st
   yield* metadataJson(file.metadata, key);
 }
 
-interface ErrorNumbers {
-  values: number;
-  different: number;
-  incomparable: number;
-  maxError: number;
-  meanError: number;
-  rmsError: number;
-}
-
-/** Errors are those of the values that are finite in both files; 0 where no value is. */
-function errorNumbers({ elements, different, incomparable, ...sums }: Comparison): ErrorNumbers {
-  const count = Math.max(1, elements - incomparable);
-  const { maxError, sumError, sumSquares } = sums;
-  const means = { meanError: sumError / count, rmsError: Math.sqrt(sumSquares / count) };
-  return { values: elements, different, incomparable, maxError, ...means };
+/** What JSON has of a comparison. */
+function errorNumbers({ count: values, sameBytes: _, ...errors }: TensorComparison): Record<string, number> {
+  return { values, ...errors };
 }
 
 function report(
@@ -240,9 +224,9 @@ function report(
   }
   if (tensors.length > 0) {
     if (keys.length > 0) terminal.print([""]);
-    const numbers = ["max error", "mean error", "different"];
+    const numbers = ["max error", "mean", "relative", "SNR dB", "different"];
     const columns = [
-      ...sideColumns("name", "what"),
+      ...sideColumns("name", "what", 12, 11),
       ...numbers.map((title) => ({ title, align: "right" as const })),
     ];
     terminal.print([
@@ -264,8 +248,13 @@ function report(
   terminal.print(["", found, `- only in ${minus}, + only in ${plus}`]);
 }
 
-function sideColumns(name: string, what: string): { title: string; min?: number }[] {
-  return [{ title: "" }, { title: name, min: 16 }, { title: what, min: 12 }];
+function sideColumns(
+  name: string,
+  what: string,
+  leastName = 16,
+  leastWhat = 12,
+): { title: string; min?: number }[] {
+  return [{ title: "" }, { title: name, min: leastName }, { title: what, min: leastWhat }];
 }
 
 function mark(only: Side | undefined): string {
@@ -289,12 +278,22 @@ function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDif
   if (errors !== undefined && what.length === 0) {
     what.push(errors.different > 0 ? "values" : "stored differently");
   }
-  const numbers = errors && errorNumbers(errors);
   const short = (value: number): string => float32Text(Number(value.toPrecision(3)));
-  const cells = numbers && [short(numbers.maxError), short(numbers.meanError), share(numbers)];
+  const cells = errors && [
+    short(errors.maxError),
+    short(errors.meanError),
+    short(errors.relativeError),
+    decibels(errors.snr),
+    share(errors),
+  ];
   return [mark(only), escapeText(name), what.join(", "), ...(cells ?? [])];
 }
 
-function share({ values, different }: ErrorNumbers): string {
-  return values === 0 ? "0 %" : `${((different / values) * 100).toFixed(1)} %`;
+function decibels(ratio: number): string {
+  if (Number.isFinite(ratio)) return ratio.toFixed(1);
+  return ratio > 0 ? "inf" : "-inf";
+}
+
+function share({ count, different }: TensorComparison): string {
+  return count === 0 ? "0 %" : `${((different / count) * 100).toFixed(1)} %`;
 }

@@ -15,7 +15,7 @@ import { LAYOUT_KEYS } from "../layout-keys";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText } from "../output/text";
 import { differentBytes } from "../output/value-json";
-import { runTasks } from "../work/run-tasks";
+import { digestsOf } from "../work/digests";
 
 const HELP = `Usage: gguf-native hash FILE|URL... [--whole] [options]
 
@@ -55,7 +55,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const options = modelOptions(values, paths);
   const all: Digests[] = [];
   for (const path of paths) {
-    const digests = await digestsOf(path, options, terminal);
+    const digests = await modelDigests(path, options, terminal);
     all.push(digests);
     if (values.json) continue;
     if (!values.whole) terminal.print(digests.tensors.map(tensorLine));
@@ -78,7 +78,7 @@ function remark({ notHashed }: Digests, wholeOnly: boolean): string {
   return remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
 }
 
-async function digestsOf(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Digests> {
+async function modelDigests(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Digests> {
   const model = await openModel(path, options);
   const { file } = model;
   try {
@@ -108,15 +108,15 @@ async function digestsOf(path: string, options: OpenModelOptions, terminal: Term
 
 /** The digests of the data of all tensors of known types, by name. */
 async function tensorDigests(model: OpenedModel, terminal: Terminal): Promise<Map<string, string>> {
-  const tasks = Array.from(model.file.tensors.values())
+  const tensors = Array.from(model.file.tensors.values())
     .filter(({ byteLength }) => !Number.isNaN(byteLength))
-    .map(({ name, elementCount, byteLength }) => {
-      return { name, names: [name], start: 0, end: elementCount, cost: byteLength };
-    })
     // The largest first, so that no thread is left with a large one when the others are done.
-    .sort((a, b) => b.cost - a.cost);
-  const digests = await runTasks(terminal, "digest", undefined, [model], tasks);
-  return new Map(tasks.map(({ name }, i) => [name, digests[i] as string]));
+    .sort((a, b) => b.byteLength - a.byteLength);
+  const total = tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const digests = await terminal.withProgress(model.path, total, (progress) =>
+    digestsOf(model, tensors, progress),
+  );
+  return new Map(tensors.map(({ name }, i) => [name, digests[i] as string]));
 }
 
 /** A line for every metadata key that is not about layout, sorted. */

@@ -1,24 +1,25 @@
 /** `gguf-native stats`: what the values of tensors look like. */
-import type { GgufModelTensor } from "../../index";
+import type { GgufModelTensor, TensorStats } from "../../index";
 import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { histogramLines, histogramSvg } from "../output/bar-chart";
-import { scanRows } from "../output/scan-text";
+import { statsRows } from "../output/stats-text";
 import type { Terminal } from "../output/terminal";
 import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "../output/text";
 import { writeFiles } from "../output/write-files";
-import { finiteCount, meanOf, type Scan } from "../work/scan";
-import { distributionsOf, scanTensors, type TensorDistribution } from "../work/tensor-statistics";
+import { tensorStats } from "../work/tensor-stats";
 
 const HELP = `Usage: gguf-native stats FILE|URL TENSOR... [options]
 
 Minimum, maximum, mean, standard deviation, zeros, NaNs and infinities of a
 tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]).
-Several tensors are shown as a table. The tensors of a URL are fetched twice.
+Several tensors are shown as a table, without histograms. The tensor of a URL is
+fetched twice for its histogram.
 
-  --bins N            bars of the histogram, 1 to 1000 (default 20)
+  --bins N            bars of the histogram, 1 to 1000 (default 20); with --json
+                      a histogram of each of several tensors, too
   --svg OUT           draws the histogram of one tensor as a picture
   --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
@@ -31,10 +32,13 @@ Examples:
   gguf-native stats model.gguf output.weight --bins 100 --svg output.svg
 `;
 
+/** Bars where nothing else is said. */
+const DEFAULT_BINS = 20;
+
 /** Everything that is shown of a tensor. */
-interface TensorStats extends TensorDistribution {
+interface ShownTensor {
   tensor: GgufModelTensor;
-  scan: Scan;
+  stats: TensorStats;
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -45,23 +49,18 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     ...MODEL_OPTIONS,
   });
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "TENSOR...");
-  const bins = wholeNumber("--bins", values.bins, 1, 1000) ?? 20;
+  const bins = wholeNumber("--bins", values.bins, 1, 1000);
   const { model } = await openPartialModel(path, modelOptions(values, [path]));
   try {
     const tensors = selectTensors(model.file, model.path, patterns);
     if (values.svg !== undefined && tensors.length > 1) {
       throw new UsageError(`--svg draws one tensor, not ${tensors.length}`);
     }
-    const scans = await scanTensors(terminal, model, tensors);
-    const distributions = await distributionsOf(terminal, model, tensors, scans, bins);
-    const all = tensors.map(
-      (tensor): TensorStats => ({
-        tensor,
-        scan: scans.get(tensor.name) as Scan,
-        ...(distributions.get(tensor.name) as TensorDistribution),
-      }),
-    );
-    const [only] = all as [TensorStats];
+    // No histogram that nobody sees.
+    const shownBins = tensors.length === 1 ? (bins ?? DEFAULT_BINS) : values.json ? bins : undefined;
+    const found = await tensorStats(terminal, model, tensors, shownBins);
+    const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
+    const [only] = all as [ShownTensor];
     if (values.svg !== undefined) await writeSvg(values.svg, only, terminal);
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
@@ -74,43 +73,40 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, run };
 
-function json({ tensor, scan, std, counts }: TensorStats): Record<string, unknown> {
+function json({ tensor, stats }: ShownTensor): Record<string, unknown> {
   const { name, type, shape } = tensor;
-  const { elements, nan, positiveInfinity, negativeInfinity, zeros, min, max } = scan;
+  const { count: elements, nan, positiveInfinity, negativeInfinity, zeros, min, max, mean, std } = stats;
   const counted = { name, type, shape, elements, nan, positiveInfinity, negativeInfinity, zeros };
-  if (finiteCount(scan) === 0) return counted;
-  return { ...counted, min, max, mean: meanOf(scan), std, histogram: { min, max, counts } };
+  if (stats.finite === 0) return counted;
+  const { counts } = stats.histogram ?? {};
+  const histogram = counts && { histogram: { min, max, counts: Array.from(counts) } };
+  return { ...counted, min, max, mean, std, ...histogram };
 }
 
-function details({ tensor, scan, std, counts }: TensorStats, terminal: Terminal): string[] {
+function details({ tensor, stats }: ShownTensor, terminal: Terminal): string[] {
   const rows = [
     ["type", tensor.type],
     ["shape", shapeText(tensor.shape)],
-    ["values", `${grouped(scan.elements)} from ${humanBytes(tensor.byteLength)}`],
-    ...scanRows(scan, std),
+    ["values", `${grouped(stats.count)} from ${humanBytes(tensor.byteLength)}`],
+    ...statsRows(stats, { withStd: true }),
   ];
   const { width } = terminal;
   const lines = [
     terminal.heading(escapeText(tensor.name)),
     ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
   ];
+  if (stats.histogram === undefined) return lines;
   // Equal values are all in the first bin; the others would be empty bars that begin at the same value.
-  const bins = scan.max > scan.min ? counts : counts.slice(0, 1);
-  if (finiteCount(scan) > 0) lines.push("", ...histogramLines(scan, bins, width));
-  return lines;
+  const counts = Array.from(stats.histogram.counts);
+  const bars = stats.max > stats.min ? counts : counts.slice(0, 1);
+  return [...lines, "", ...histogramLines(stats, bars, width)];
 }
 
-function overview(all: readonly TensorStats[], width: number): string[] {
-  const rows = all.map(({ tensor, scan, std }) => {
-    const finite = finiteCount(scan) > 0;
-    const numbers = finite ? [scan.min, scan.max, meanOf(scan), std] : [];
-    const cells = Array.from({ length: 4 }, (_, i) => (finite ? shortNumber(numbers[i] as number) : "-"));
-    return [
-      escapeText(tensor.name),
-      ...cells,
-      grouped(scan.zeros),
-      grouped(scan.elements - finiteCount(scan)),
-    ];
+function overview(all: readonly ShownTensor[], width: number): string[] {
+  const rows = all.map(({ tensor, stats }) => {
+    const numbers = [stats.min, stats.max, stats.mean, stats.std];
+    const cells = numbers.map((number) => (stats.finite > 0 ? shortNumber(number) : "-"));
+    return [escapeText(tensor.name), ...cells, grouped(stats.zeros), grouped(stats.count - stats.finite)];
   });
   const titles = ["min", "max", "mean", "std", "zeros", "not finite"];
   const columns = [
@@ -124,14 +120,11 @@ function shortNumber(value: number): string {
   return float32Text(Number(value.toPrecision(3)));
 }
 
-async function writeSvg(
-  path: string,
-  { tensor, scan, counts }: TensorStats,
-  terminal: Terminal,
-): Promise<void> {
-  if (finiteCount(scan) === 0) throw new Error(`tensor '${tensor.name}' has no finite values to draw`);
+async function writeSvg(path: string, { tensor, stats }: ShownTensor, terminal: Terminal): Promise<void> {
+  const { histogram } = stats;
+  if (histogram === undefined) throw new Error(`tensor '${tensor.name}' has no finite values to draw`);
   const title = `${escapeText(tensor.name)} (${tensor.type}, ${shapeText(tensor.shape)})`;
-  const svg = Buffer.from(histogramSvg(title, scan, counts));
+  const svg = Buffer.from(histogramSvg(title, stats, Array.from(histogram.counts)));
   await writeFiles(terminal, path, [{ path, byteLength: svg.length, chunks: once(svg) }]);
 }
 

@@ -1,5 +1,6 @@
 /** `gguf-native verify`: checks the structure and the values of whole files. */
-import { type GgufError, recover } from "../../index";
+import type { NotFinite } from "../../decode/statistics";
+import { type GgufError, type GgufModelTensor, type GgufTensor, recover } from "../../index";
 import { isRestricted } from "../../permission-model";
 import {
   isUrl,
@@ -14,12 +15,11 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
+import type { Progress } from "../output/progress";
 import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, humanCount } from "../output/text";
-import type { NotFinite } from "../work/finite";
-import { valueTasks } from "../work/pieces";
-import { runTasks } from "../work/run-tasks";
+import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native verify FILE|URL... [options]
 
@@ -65,10 +65,24 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const verdicts: Verdict[] = [];
-  for (const path of paths) {
-    const verdict = await verify(path, options, terminal);
-    verdicts.push(verdict);
-    if (!values.json) report(verdict, terminal);
+  const opened: Opened[] = [];
+  try {
+    // All of them first: only then is it known how much there is to do.
+    for (const path of paths) opened.push(await open(path, options, terminal));
+    const total = opened.reduce((sum, { scanned }) => sum + totalCost(scanned, work), 0);
+    const label = paths.length === 1 ? shownPath(paths[0] as string) : counted(paths.length, "file");
+    await terminal.withProgress(label, total, async (progress) => {
+      for (const file of opened) {
+        await findNotFinite(file, progress);
+        verdicts.push(file.verdict);
+        if (!values.json) {
+          progress.end();
+          report(file.verdict, terminal);
+        }
+      }
+    });
+  } finally {
+    for (const { model } of opened) model?.file.close();
   }
   if (values.json) terminal.printJson({ files: verdicts });
   return verdicts.every(({ ok }) => ok) ? 0 : 1;
@@ -76,7 +90,23 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, run };
 
-async function verify(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Verdict> {
+/** A file, with its structure checked. */
+interface Opened {
+  verdict: Verdict;
+  /** Absent where it is broken. */
+  model?: OpenedModel;
+  /** The tensors that can be turned into numbers. */
+  scanned: GgufModelTensor[];
+}
+
+const work: ValueWork<GgufModelTensor, NotFinite> = {
+  tensor: (tensor) => tensor,
+  cost: ({ byteLength }) => byteLength,
+  now: (tensor) => (tensor as GgufTensor).countNotFiniteSync(),
+  later: (tensor, options) => tensor.countNotFinite(options),
+};
+
+async function open(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Opened> {
   const verdict: Verdict = {
     path: shownPath(path),
     ok: true,
@@ -85,43 +115,47 @@ async function verify(path: string, options: OpenModelOptions, terminal: Termina
     notScanned: [],
     findings: [],
   };
-  try {
+  const opened: Opened = { verdict, scanned: [] };
+  await finding(verdict, async () => {
     // What cannot write cannot recover either.
-    if (!isUrl(path) && !isRestricted())
+    if (!isUrl(path) && !isRestricted()) {
       for (const line of recoveryLines(path, await recover(path))) terminal.complain(line);
-    const model = await openModel(path, options);
-    try {
-      await findNotFinite(model, verdict, terminal);
-    } finally {
-      model.file.close();
     }
+    opened.model = await openModel(path, options);
+    const all = Array.from(opened.model.file.tensors.values());
+    verdict.tensors = all.length;
+    verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
+    opened.scanned = all.filter(canDequantize);
+  });
+  return opened;
+}
+
+/** Scans every tensor that can be turned into numbers, and closes the file. */
+async function findNotFinite({ verdict, model, scanned }: Opened, progress: Progress): Promise<void> {
+  if (model === undefined) return;
+  await finding(verdict, async () => {
+    const results = await lookAtValues(scanned, work, progress);
+    for (const [i, { count, nan, infinite }] of results.entries()) {
+      verdict.values += count;
+      if (nan + infinite === 0) continue;
+      const { name: tensor } = scanned[i] as GgufModelTensor;
+      const message = `${model.path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
+      verdict.findings.push({ message, tensor, nan, infinite });
+    }
+  });
+  verdict.ok = verdict.findings.length === 0;
+  model.file.close();
+}
+
+/** Runs a part of the work on a file; an error of the library is a finding. */
+async function finding(verdict: Verdict, part: () => Promise<void>): Promise<void> {
+  try {
+    await part();
   } catch (error) {
     const { message, code, offset } = error as Partial<GgufError>;
     if (message === undefined || !code?.startsWith("ERR_GGUF_")) throw error;
     verdict.findings.push({ message, code, offset });
-  }
-  verdict.ok = verdict.findings.length === 0;
-  return verdict;
-}
-
-/** Scans every tensor that can be turned into numbers. */
-async function findNotFinite(model: OpenedModel, verdict: Verdict, terminal: Terminal): Promise<void> {
-  const all = Array.from(model.file.tensors.values());
-  verdict.tensors = all.length;
-  verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
-  const tasks = valueTasks(all.filter(canDequantize));
-  const results = await runTasks(terminal, "finite", undefined, [model], tasks);
-  const found = new Map<string, NotFinite>();
-  tasks.forEach(({ name, start, end }, i) => {
-    verdict.values += end - start;
-    const { nan, infinite } = results[i] as NotFinite;
-    if (nan + infinite === 0) return;
-    const before = found.get(name) ?? { nan: 0, infinite: 0 };
-    found.set(name, { nan: before.nan + nan, infinite: before.infinite + infinite });
-  });
-  for (const [tensor, { nan, infinite }] of found) {
-    const message = `${model.path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
-    verdict.findings.push({ message, tensor, nan, infinite });
+    verdict.ok = false;
   }
 }
 

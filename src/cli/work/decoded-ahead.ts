@@ -1,14 +1,14 @@
 /** Tensors decoded for writing. */
+import { PART_ELEMENTS, partsOf } from "../../file/parts";
 import { allocate, type Dequantized, type DType, type GgufModelTensor } from "../../index";
-import { PIECE_ELEMENTS, ranges } from "./pieces";
 
 /** Yields all of a tensor; the next piece is decoded on the addon's threads while the caller writes this one. */
 export async function* decodedAhead<D extends DType>(
   tensor: GgufModelTensor,
   dtype: D,
 ): AsyncGenerator<Dequantized<D>> {
-  const todo = ranges(0, tensor.elementCount, PIECE_ELEMENTS);
-  const length = Math.min(tensor.elementCount, PIECE_ELEMENTS);
+  const todo = partsOf(0, tensor.elementCount);
+  const length = Math.min(tensor.elementCount, PART_ELEMENTS);
   const buffers = [allocate(length, dtype), allocate(length, dtype)] as const;
   const decode = (turn: 0 | 1): Promise<Dequantized<D>> | undefined => {
     const range = todo.next().value;

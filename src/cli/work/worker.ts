@@ -1,18 +1,21 @@
-/** A thread of run-tasks.ts: prepares itself once, then answers every message, a task, with its result. */
+/** A thread of digests.ts: maps the model once, then answers every message, the name of a tensor. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { type Answer, mappedWork, type ThreadSetup } from "./mapped-work";
-import type { Task } from "./pieces";
+import { openSync } from "../../index";
+import type { LocalModel } from "../arguments/open-model";
+import { type Answer, digestOfMapped } from "./digests";
 
 const port = parentPort as MessagePort;
-const work = mappedWork(workerData as ThreadSetup);
+const { path, splits } = workerData as LocalModel;
+// The command has checked what must be there; what is cut off may be of other tensors.
+const file = openSync(path, { splits, partial: true });
 
-async function answer(task: Task): Promise<Answer> {
+function answer(name: string): Answer {
   try {
-    return { result: await work(task) };
+    return { digest: digestOfMapped(file.tensor(name), (bytes) => port.postMessage({ bytes })) };
   } catch (error) {
     const { message, code } = error as Error & { code?: string };
     return { error: { message, code } };
   }
 }
 
-port.on("message", async (task: Task) => port.postMessage(await answer(task)));
+port.on("message", (name: string) => port.postMessage(answer(name)));

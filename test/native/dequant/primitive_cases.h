@@ -295,6 +295,61 @@ void lanes(const Input& in, Output& out) {
   }
 }
 
+// ---- statistics: of sixteen numbers, however many registers they are
+
+/** Calls `use(numbers, others, first)` for each register, and stores the Doubles that it gives. */
+template <class Use>
+GGUF_INLINE void put_doubles(const Input& in, Output& out, Use use) {
+  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    simd::store_doubles(reinterpret_cast<double*>(out.bytes) + i,
+                        use(simd::load_doubles(numbers + i), simd::load_doubles(numbers + 16 + i)));
+  }
+}
+
+void double_sums(const Input& in, Output& out) {
+  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::add(a, b); });
+}
+
+void double_differences(const Input& in, Output& out) {
+  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) {
+    return simd::magnitude(simd::sub(a, b));
+  });
+}
+
+void double_maxima(const Input& in, Output& out) {
+  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::max(a, b); });
+}
+
+void squares(const Input& in, Output& out) {
+  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::add_square(a, b); });
+}
+
+void rounded_squares(const Input& in, Output& out) {
+  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) {
+    return simd::add_rounded_square(simd::sub(a, b), b);
+  });
+}
+
+void lane_maxima(const Input& in, Output& out) {
+  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
+  auto* const results = reinterpret_cast<float*>(out.bytes);
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 16 + i);
+    simd::store_lanes(results + i, simd::max_signed(a, b));
+    simd::store_lanes(results + 16 + i, simd::max_unsigned(a, b));
+  }
+}
+
+void equal_counts(const Input& in, Output& out) {
+  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 1 + i), zero{};
+    const simd::Counts zeros = simd::count_equal(a, zero, simd::Counts{});
+    simd::store_counts(reinterpret_cast<uint32_t*>(out.bytes) + i, simd::count_equal(a, b, zeros));
+  }
+}
+
 // ---- storing: at 16 modulo 64, as memory of JavaScript is; aligned stores at 0
 
 template <Out kOut, Store kStore>
@@ -420,6 +475,13 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, fma_of_close_numbers),
     CASE(kFloat32, sum),
     CASE(kFloat32, lanes),
+    CASE(Kind::kFloat64, double_sums),
+    CASE(Kind::kFloat64, double_differences),
+    CASE(Kind::kFloat64, double_maxima),
+    CASE(Kind::kFloat64, squares),
+    CASE(Kind::kFloat64, rounded_squares),
+    CASE(kBytes, lane_maxima),
+    CASE(kBytes, equal_counts),
     CASE(kFloat32, store<Out::kFloat32, Store::kPlain>),
     CASE(kFloat32, store<Out::kFloat32, Store::kStreaming>),
     CASE(Kind::kFloat16, store<Out::kFloat16, Store::kPlain>),

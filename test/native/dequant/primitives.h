@@ -27,7 +27,7 @@ struct PrimitiveOutput {
 };
 
 /** How an output is compared: NaNs are equal to each other. */
-enum class Kind : uint8_t { kBytes, kFloat32, kFloat16, kBFloat16 };
+enum class Kind : uint8_t { kBytes, kFloat64, kFloat32, kFloat16, kBFloat16 };
 
 /** A primitive with its template arguments. */
 struct PrimitiveCase {

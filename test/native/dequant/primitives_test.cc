@@ -102,14 +102,19 @@ class Inputs {
 };
 
 /** The output as numbers, all NaNs the same: which payload comes out is not promised. */
-std::vector<uint32_t> unified(const PrimitiveOutput& out, Kind kind) {
-  const size_t width = kind == Kind::kFloat32 ? 4 : kind == Kind::kBytes ? 1 : 2;
-  const uint32_t infinity = kind == Kind::kFloat32 ? 0x7f800000 : kind == Kind::kFloat16 ? 0x7c00 : 0x7f80;
-  std::vector<uint32_t> numbers(sizeof out.bytes / width);
+std::vector<uint64_t> unified(const PrimitiveOutput& out, Kind kind) {
+  struct Width {
+    size_t bytes;
+    uint64_t infinity;
+  };
+  constexpr Width kWidths[] = {
+      {1, UINT64_MAX}, {8, 0x7ff0000000000000}, {4, 0x7f800000}, {2, 0x7c00}, {2, 0x7f80}};  // by Kind
+  const auto [width, infinity] = kWidths[static_cast<size_t>(kind)];
+  const uint64_t without_sign = (uint64_t{1} << (8 * width - 1)) - 1;
+  std::vector<uint64_t> numbers(sizeof out.bytes / width);
   for (size_t i = 0; i < numbers.size(); ++i) {
     std::memcpy(&numbers[i], out.bytes + i * width, width);
-    const uint32_t magnitude = numbers[i] & (kind == Kind::kFloat32 ? 0x7fffffff : 0x7fff);
-    if (kind != Kind::kBytes && magnitude > infinity) numbers[i] = infinity + 1;
+    if ((numbers[i] & without_sign) > infinity) numbers[i] = infinity + 1;
   }
   return numbers;
 }

@@ -1,0 +1,39 @@
+#include "binding/work_now.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "decode/helper_threads.h"
+
+namespace gguf::binding {
+
+namespace {
+
+uint64_t hardware_threads() {
+  static const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  return threads;
+}
+
+}  // namespace
+
+uint64_t threads_argument(const Call& call, size_t index) {
+  if (call.is_undefined(index)) return hardware_threads();
+  const uint64_t threads = call.whole(index, "threads");
+  if (threads == 0) throw_range(call.environment(), "threads must be at least 1, found 0");
+  return std::min(threads, hardware_threads());
+}
+
+void work_now(const Call& call, ChunkedWork& work, int threads, const std::string* path) {
+  Environment& environment = call.environment();
+  std::vector<uint8_t>& scratch = environment.scratch;
+  constexpr auto never = [] { return false; };
+  environment.helper_threads->run(threads - 1, scratch,
+                                  [&](std::vector<uint8_t>& its_scratch) { work.work(its_scratch, never); });
+  drop_large_scratch(scratch);
+  if (const Status& failure = work.failure()) throw_error(environment, *failure, path);
+}
+
+}  // namespace gguf::binding

@@ -1,0 +1,20 @@
+// Work that the calling thread waits for, on as many threads as help.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+
+#include "binding/call.h"
+#include "decode/chunked_work.h"
+
+namespace gguf::binding {
+
+/** The most threads that may work: argument `index`, or as many as the machine has. */
+uint64_t threads_argument(const Call& call, size_t index);
+
+/** Does all of `work` on this thread and up to `threads` - 1 others. `path`: the file that an error is about,
+ * if there is one. */
+void work_now(const Call& call, ChunkedWork& work, int threads, const std::string* path);
+
+}  // namespace gguf::binding

@@ -1,0 +1,78 @@
+#include "decode/chunked_statistics.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/fault_guard.h"
+#include "decode/chunk_blocks.h"
+
+namespace gguf {
+
+ChunkedStatistics::ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result)
+    : ChunkedWork(task.n_blocks, kChunkNumbers / task.format.block_elements,
+                  {task.format.block_elements, task.format.block_bytes}),
+      source_(source),
+      task_(std::move(task)),
+      result_(result),
+      joined_(task_.before),
+      histogram_(task_.bins.n) {
+  if (task_.bins.n > 0) histogram_.counts = task_.counts_before;
+  if (task_.n_blocks == 0) write_result();
+}
+
+Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
+  const ChunkBlocks chunk{source_, task_.format, first, count};
+  if (scratch.size() < chunk.needed_bytes()) scratch.resize(chunk.needed_bytes());
+  const uint8_t* blocks = nullptr;
+  const bool reads_ahead = may_stream(task_.n_blocks * task_.format.block_bytes);
+  if (Status failure = chunk.find(reads_ahead, scratch.data(), &blocks)) return failure;
+
+  Statistics statistics;
+  const auto measure = [&](BinCounter* counter) {
+    return read_mapping([&, counter] {
+      measure_blocks(task_.format, source_.big_endian, blocks, count, task_.measure, statistics, counter);
+    });
+  };
+  bool was_read;
+  if (task_.bins.n == 0) {
+    was_read = measure(nullptr);
+  } else {
+    BinCounter counter(task_.bins);
+    was_read = measure(&counter);
+    const std::lock_guard<std::mutex> lock(histogram_mutex_);
+    counter.add_to(histogram_);
+  }
+  if (!was_read) return lost_mapping(source_.offset + chunk.at());
+  if (Status failure = chunk.check()) return failure;
+  if (joined_.add(first, count, statistics) == task_.n_blocks) write_result();
+  return std::nullopt;
+}
+
+void ChunkedStatistics::write_result() const {
+  const Statistics& total = joined_.total();
+  const double fields[kResultFields] = {
+      static_cast<double>(total.count),
+      static_cast<double>(total.nan),
+      static_cast<double>(total.positive_infinity),
+      static_cast<double>(total.negative_infinity),
+      static_cast<double>(total.zeros),
+      total.min,
+      total.max,
+      total.mean,
+      total.m2,
+  };
+  const size_t n_fields = task_.measure == Measure::kFinite ? kFiniteFields : kResultFields;
+  double* to = std::copy_n(fields, n_fields, result_);
+  if (task_.bins.n == 0) return;
+  *to++ = task_.bins.low;
+  *to++ = task_.bins.high;
+  std::transform(histogram_.counts.begin(), histogram_.counts.end(), to,
+                 [](uint64_t n) { return static_cast<double>(n); });
+}
+
+int useful_statistics_threads(uint64_t n_numbers, uint64_t most) {
+  const uint64_t n_chunks = n_numbers / kChunkNumbers + (n_numbers % kChunkNumbers != 0);
+  return static_cast<int>(std::clamp<uint64_t>(n_chunks, 1, std::clamp<uint64_t>(most, 1, INT32_MAX)));
+}
+
+}  // namespace gguf

@@ -1,0 +1,53 @@
+// The statistics of blocks, by several threads at once: dequant/statistics.h has the rule.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "decode/chunked_work.h"
+#include "decode/decode_blocks.h"
+#include "decode/joined_chunks.h"
+#include "dequant/statistics.h"
+
+namespace gguf {
+
+/** What statistics are of, and what they are added to. */
+struct StatisticsTask {
+  Format format;
+  uint64_t n_blocks = 0;
+  Measure measure = Measure::kAll;
+  Statistics before;  // those of what comes before, if that is a whole number of chunks
+  Bins bins;
+  std::vector<uint64_t> counts_before;  // of the bins, then below, then above; empty without bins
+
+  uint64_t n_elements() const { return n_blocks * format.block_elements; }
+};
+
+/** Measures chunks of kChunkNumbers. Its units are blocks. */
+class ChunkedStatistics : public ChunkedWork {
+ public:
+  /** `result`: where to write the result, once it is complete: kResultFields numbers, kFiniteFields where
+   * only these are measured; with bins, then their
+   * range and the counts. */
+  ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result);
+
+  /** Count, NaN, +infinity, -infinity; then zeros, min, max, mean, m2. */
+  static constexpr size_t kResultFields = 9, kFiniteFields = 4;
+
+ private:
+  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+  void write_result() const;
+
+  const BlockSource source_;
+  const StatisticsTask task_;
+  double* const result_;
+  JoinedChunks<Statistics> joined_;
+  std::mutex histogram_mutex_;
+  Histogram histogram_;
+};
+
+/** The most threads that so many numbers are worth: at least one. */
+int useful_statistics_threads(uint64_t n_numbers, uint64_t most);
+
+}  // namespace gguf

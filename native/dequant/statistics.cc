@@ -1,0 +1,136 @@
+#include "dequant/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dequant/isa/kernel_table.h"
+#include "dequant/pieces.h"
+
+namespace gguf {
+namespace {
+
+constexpr size_t kTables = 4;
+/** With larger tables than this one table is faster than four. */
+constexpr uint32_t kMaxShortTable = 4096;
+
+/** Counts what is not finite, and moves the finite numbers up: returns how many those are. */
+size_t take_finite(float* x, size_t n, Statistics& total) {
+  size_t n_finite = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float number = x[i];
+    if (std::isfinite(number)) {
+      x[n_finite++] = number;
+    } else if (std::isnan(number)) {
+      ++total.nan;
+    } else {
+      ++(number > 0 ? total.positive_infinity : total.negative_infinity);
+    }
+  }
+  return n_finite;
+}
+
+/** The sum of the squared distances from `mean` of finite numbers: step 3 of the rule. */
+double squared_distances(const float* x, size_t n, double mean) {
+  constexpr size_t kSums = 32;
+  double sums[kSums] = {}, squares[kSums] = {};
+  for (size_t i = 0; i < n; ++i) {
+    const double distance = static_cast<double>(x[i]) - mean;
+    sums[i % kSums] += distance;
+    squares[i % kSums] += distance * distance;
+  }
+  for (size_t h = kSums / 2; h >= 1; h /= 2) {
+    for (size_t i = 0; i < h; ++i) {
+      sums[i] += sums[i + h];
+      squares[i] += squares[i + h];
+    }
+  }
+  return std::max(0.0, squares[0] - sums[0] * sums[0] / static_cast<double>(n));
+}
+
+/** What is known of n finite numbers, one at least: steps 2 and 3 of the rule. */
+void describe(const float* x, size_t n, const Moments& moments, Statistics& piece) {
+  constexpr double kMostLoss = 1024;
+  const auto n_numbers = static_cast<double>(n);
+  // Adding 0 takes the sign from a zero: which of two zeros is the smallest depends on the order.
+  piece.min = static_cast<double>(moments.min) + 0.0;
+  piece.max = static_cast<double>(moments.max) + 0.0;
+  piece.zeros = moments.zeros;
+  piece.mean = moments.sum / n_numbers;
+  piece.m2 = moments.squares - moments.sum * moments.sum / n_numbers;
+  if (!(moments.squares <= kMostLoss * piece.m2)) piece.m2 = squared_distances(x, n, piece.mean);
+}
+
+}  // namespace
+
+void Statistics::join(const Statistics& next) {
+  const auto n_this = static_cast<double>(finite()), n_next = static_cast<double>(next.finite());
+  count += next.count;
+  nan += next.nan;
+  positive_infinity += next.positive_infinity;
+  negative_infinity += next.negative_infinity;
+  zeros += next.zeros;
+  if (n_next == 0) return;
+  min = std::min(min, next.min);
+  max = std::max(max, next.max);
+  if (n_this == 0) {
+    mean = next.mean;
+    m2 = next.m2;
+    return;
+  }
+  const double distance = next.mean - mean, share = n_next / (n_this + n_next);
+  mean += distance * share;
+  m2 += next.m2 + distance * distance * (n_this * share);
+}
+
+BinCounter::BinCounter(const Bins& bins)
+    : bins_(bins),
+      scale_(bins.high > bins.low ? bins.n / (bins.high - bins.low) : 0),
+      stride_(bins.n <= kMaxShortTable ? size_t{bins.n} + 2 : 0),
+      tables_(stride_ == 0 ? size_t{bins.n} + 2 : kTables * stride_) {}
+
+void BinCounter::count(const float* x, size_t n) {
+  const double low = bins_.low, high = bins_.high, scale = scale_, last = bins_.n - 1;
+  const auto below = bins_.n, above = bins_.n + 1;
+  uint32_t* const tables = tables_.data();
+  for (size_t i = 0; i < n; ++i) {
+    const auto number = static_cast<double>(x[i]);
+    double part = (number - low) * scale;
+    part = part > 0 ? part : 0;  // also where it is not a number: 0 times a scale that is infinite
+    part = part < last ? part : last;
+    auto bin = static_cast<uint32_t>(static_cast<int32_t>(part));
+    bin = number < low ? below : bin;
+    bin = number > high ? above : bin;
+    ++tables[i % kTables * stride_ + bin];
+  }
+}
+
+void BinCounter::add_to(Histogram& histogram) {
+  const size_t n_slots = size_t{bins_.n} + 2;
+  for (size_t i = 0; i < tables_.size(); ++i) histogram.counts[i % n_slots] += tables_[i];
+  std::fill(tables_.begin(), tables_.end(), 0);
+}
+
+void measure_blocks(const Format& format, bool big_endian, const uint8_t* src, uint64_t n_blocks,
+                    Measure measure, Statistics& total, BinCounter* counter) {
+  const KernelTable& table = active_kernels();
+  for_each_piece(format, big_endian, src, n_blocks, [&](float* x, size_t n) {
+    Statistics piece;
+    piece.count = n;
+    if (measure == Measure::kFinite) {
+      if (!table.all_finite(x, n)) take_finite(x, n, piece);
+    } else {
+      Moments moments = table.measure(x, n);
+      if (!std::isfinite(moments.squares)) {
+        n = take_finite(x, n, piece);
+        if (n > 0) moments = table.measure(x, n);
+      }
+      if (n > 0) {
+        describe(x, n, moments, piece);
+        if (counter != nullptr) counter->count(x, n);
+      }
+    }
+    total.join(piece);
+  });
+}
+
+}  // namespace gguf

@@ -1,0 +1,99 @@
+/** Work on the values of many tensors, which the addon does on all cores. */
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import type { AsyncOptions, GgufModelTensor } from "../../index";
+import { cpu, GgufTensor } from "../../index";
+import { forEachConcurrently } from "../../source/concurrent";
+import type { Progress } from "../output/progress";
+
+/** Tensors of so many elements are looked at in this thread: the way to another and back would take longer. */
+const SMALL_ELEMENTS = 2 ** 16;
+
+/** Elements of small tensors, and tensors, that are looked at between two turns of the event loop. */
+const TURN_ELEMENTS = 2 ** 20;
+const TURN_TENSORS = 256;
+
+/** How many parts of models on servers are fetched at a time. */
+const FETCHED_TENSORS = 4;
+
+/** What is done with a tensor. */
+export interface ValueWork<Item, Result> {
+  /** The bytes that it reads. */
+  cost(item: Item): number;
+  /** On the addon's threads. */
+  later(item: Item, options: AsyncOptions): Promise<Result>;
+  /** At once, in this thread; only for tensors that {@link isSmall}. */
+  now?(item: Item): Result;
+  /** The tensor, or one of those, that an item is about. */
+  tensor(item: Item): GgufModelTensor;
+}
+
+/** Whether a tensor is on this machine, and looked at before another thread has started. */
+function isSmall(tensor: GgufModelTensor): boolean {
+  return tensor instanceof GgufTensor && tensor.elementCount <= SMALL_ELEMENTS;
+}
+
+/** What all items cost. */
+export function totalCost<Item>(
+  items: readonly Item[],
+  { cost }: Pick<ValueWork<Item, unknown>, "cost">,
+): number {
+  return items.reduce((sum, item) => sum + cost(item), 0);
+}
+
+/**
+ * Does the work on all items, as many at a time as keep the machine busy.
+ * @param progress goes on by the cost of all items
+ * @returns the results in the order of the items
+ * @throws what the work throws for the first item, in their order, for which it fails
+ */
+export async function lookAtValues<Item, Result>(
+  items: readonly Item[],
+  work: ValueWork<Item, Result>,
+  progress: Progress,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length);
+  const isLocal = items.every((item) => work.tensor(item) instanceof GgufTensor);
+  const limit = isLocal ? cpu().threads : FETCHED_TENSORS;
+  await forEachConcurrently(turns(items, work), limit, undefined, async (turn, signal) => {
+    for (const index of turn) {
+      const item = items[index] as Item;
+      const cost = work.cost(item);
+      if (work.now !== undefined && isSmall(work.tensor(item))) {
+        results[index] = work.now(item);
+        progress.advance(cost);
+        continue;
+      }
+      let reported = 0;
+      const report = (share: number): void => {
+        progress.advance((share - reported) * cost);
+        reported = share;
+      };
+      const onProgress = (done: number, total: number): void => report(done / total);
+      results[index] = await work.later(item, { signal, onProgress });
+      report(1);
+    }
+    if (turn.length > 1) await eventLoopTurn();
+  });
+  return results;
+}
+
+/** The numbers of the items, each alone but for small ones, of which those that follow each other are one turn. */
+function* turns<Item>(
+  items: readonly Item[],
+  { tensor, now }: ValueWork<Item, unknown>,
+): Generator<number[], void, undefined> {
+  let turn: number[] = [];
+  let elements = 0;
+  for (const [index, item] of items.entries()) {
+    const { elementCount } = tensor(item);
+    const fits = elements + elementCount <= TURN_ELEMENTS && turn.length < TURN_TENSORS;
+    if (turn.length > 0 && (now === undefined || !isSmall(tensor(item)) || !fits)) {
+      yield turn;
+      [turn, elements] = [[], 0];
+    }
+    turn.push(index);
+    // A tensor that is not small is a turn of its own.
+    elements += isSmall(tensor(item)) ? elementCount : TURN_ELEMENTS;
+  }
+  if (turn.length > 0) yield turn;
+}

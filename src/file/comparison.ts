@@ -1,0 +1,150 @@
+/** How far the values of two tensors are apart. */
+import { checkProgress, checkSignal } from "../arguments";
+import { runJob } from "../decode/jobs";
+import type { AsyncOptions, ReadOptions } from "../decode/options";
+import { explainFailure } from "../decode/request";
+import { GgufError, type GgufErrorSubject } from "../errors";
+import { native } from "../native";
+import type { GgmlTypeInfo } from "../types";
+import { handleOf, type OpenFile } from "./handle";
+import { fetchedAhead } from "./parts";
+
+/** The result of {@link GgufModelTensor.compare}: `a` is the tensor itself, `b` the other. */
+export interface TensorComparison {
+  /** How many values were compared. */
+  count: number;
+  /** Whether even the stored bytes are the same, in the same type and byte order. */
+  sameBytes: boolean;
+  /** Values that differ; 0 and -0 are equal, and so are two NaNs. */
+  different: number;
+  /** Of these, values without an error: a NaN or an infinity in one tensor, something else in the other. */
+  incomparable: number;
+  /** The largest error, |a - b|; 0 where there is none. */
+  maxError: number;
+  /** The mean error, equal values included. */
+  meanError: number;
+  /** The root of the mean squared error. */
+  rmsError: number;
+  /** The root of the sum of the squared errors, over that of the squares of a: 0 where there is no error, else Infinity where a is 0. */
+  relativeError: number;
+  /** The signal-to-noise ratio in decibels: 10 log10(sum of a^2 / sum of (a - b)^2); Infinity where there is no error. */
+  snr: number;
+}
+
+/** What is compared. @internal */
+export interface ComparedTensor {
+  info: GgmlTypeInfo;
+  file: OpenFile;
+  position: number;
+  subject: GgufErrorSubject;
+  /** Whether it is in a file on this machine, rather than on a server or in memory. */
+  isMapped: boolean;
+  read(options: ReadOptions): Promise<Uint8Array>;
+}
+
+/** Fields of the addon's totals. */
+const FIELDS = 7;
+
+/** Compares two tensors of `count` elements each. @internal */
+export async function compareTensors(
+  a: ComparedTensor,
+  b: ComparedTensor,
+  count: number,
+  options: AsyncOptions,
+): Promise<TensorComparison> {
+  const signal = checkSignal(options.signal);
+  const onProgress = checkProgress(options.onProgress);
+  signal?.throwIfAborted();
+  return a.isMapped && b.isMapped
+    ? compareMapped(a, b, count, { signal, onProgress })
+    : compareParts(a, b, count, { signal, onProgress });
+}
+
+/** Whether the same bytes are the same values. */
+function haveSameEncoding(a: ComparedTensor, b: ComparedTensor): boolean {
+  return a.info.id === b.info.id && a.file.info.bigEndian === b.file.info.bigEndian;
+}
+
+/** In place: the bytes first, up to the first difference; only where there is one, the values. */
+async function compareMapped(
+  a: ComparedTensor,
+  b: ComparedTensor,
+  count: number,
+  { signal, onProgress }: AsyncOptions,
+): Promise<TensorComparison> {
+  const explain = (error: unknown): unknown => {
+    const isAboutB =
+      error instanceof GgufError && error.path === b.subject.path && error.path !== a.subject.path;
+    return explainFailure(error, count, isAboutB ? b.subject : a.subject);
+  };
+  // The bytes and then the values are one piece of work: it does not go back when the second begins.
+  let most = 0;
+  const report =
+    onProgress &&
+    ((done: number, total: number): void => {
+      if (done <= most) return;
+      most = done;
+      onProgress(done, total);
+    });
+  const run = (compare: typeof native.compareAsync, totals: Float64Array): Promise<Float64Array> =>
+    runJob(
+      { signal, onProgress: report },
+      (onProgress) =>
+        compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, onProgress),
+      explain,
+    );
+  if (haveSameEncoding(a, b)) {
+    const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
+    if (differ === 0) return comparison(new Float64Array(FIELDS).fill(count, 0, 1), true);
+  }
+  return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
+}
+
+/** A part at a time, each fetched once. */
+async function compareParts(
+  a: ComparedTensor,
+  b: ComparedTensor,
+  count: number,
+  { signal, onProgress }: AsyncOptions,
+): Promise<TensorComparison> {
+  let sameBytes = haveSameEncoding(a, b);
+  let totals: Float64Array = new Float64Array(FIELDS);
+  const bigEndian = (a.file.info.bigEndian ? 1 : 0) + (b.file.info.bigEndian ? 2 : 0);
+  const fetch = ({ start, end }: { start: number; end: number }): Promise<Uint8Array[]> =>
+    Promise.all([a, b].map((tensor) => tensor.read({ start, end, signal })));
+  for await (const { part, bytes } of fetchedAhead(0, count, fetch)) {
+    const [ofA, ofB] = bytes as [Uint8Array, Uint8Array];
+    sameBytes &&= Buffer.compare(ofA, ofB) === 0;
+    totals = await runJob(
+      { signal },
+      () => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals),
+      (error) => explainFailure(error, count, a.subject),
+    );
+    onProgress?.(part.end, count);
+  }
+  return comparison(totals, sameBytes);
+}
+
+function comparison(totals: Float64Array, sameBytes: boolean): TensorComparison {
+  const [count, different, incomparable, maxError, sumErrors, sumSquares, signal] = totals as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const comparable = Math.max(1, count - incomparable);
+  return {
+    count,
+    sameBytes,
+    different,
+    incomparable,
+    maxError,
+    meanError: sumErrors / comparable,
+    rmsError: Math.sqrt(sumSquares / comparable),
+    relativeError: sumSquares === 0 ? 0 : Math.sqrt(sumSquares / signal),
+    snr: sumSquares === 0 ? Infinity : 10 * Math.log10(signal / sumSquares),
+  };
+}
