@@ -36,6 +36,8 @@ export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-fi
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/splits";
 export { GgufTensor } from "./file/tensor";
+export { quantizeSync } from "./quantize/quantize";
+export type { QuantizableType, QuantizeOptions } from "./quantize/request";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export { type Recovery, recover } from "./writer/recover";

@@ -1,5 +1,11 @@
 /** "Did you mean": the name that somebody who wrote another one probably meant. */
 
+/** The end of a sentence that says that a name is not there: ". Did you mean 'x'?", or nothing. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const meant = closest(name, candidates);
+  return meant === undefined ? "" : `. Did you mean '${meant}'?`;
+}
+
 /** Longer names are not compared: what takes so long to write is rarely written by hand. */
 const MAX_LENGTH = 128;
 

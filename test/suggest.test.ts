@@ -94,9 +94,12 @@ test("costs milliseconds for 200,000 names that are made to be slow", () => {
   };
   for (const [kind, candidates] of Object.entries(names)) {
     const times = ["blk.x.attn_k.weights", `${long}wxyz`, "a.a"].map((name) => {
-      const begin = performance.now();
-      closest(name, candidates);
-      return performance.now() - begin;
+      const runs = Array.from({ length: 5 }, () => {
+        const begin = performance.now();
+        closest(name, candidates);
+        return performance.now() - begin;
+      });
+      return Math.min(...runs);
     });
     // Far more than it takes, for a machine that is busy; without the limit it is seconds.
     assert.ok(Math.max(...times) < 100, `${kind}: ${times.map((ms) => ms.toFixed(1)).join(", ")} ms`);

@@ -50,6 +50,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("matmulAsync", entry<multiply_async>);
   add("matmulBlocks", entry<multiply_blocks_sync>);
 
+  add("quantize", entry<quantize_numbers>);
+  add("swapBytes", entry<swap_block_bytes>);
+
   add("cancel", entry<cancel_job>);
 
   add("allocate", entry<allocate_array>);

@@ -42,6 +42,10 @@ napi_value multiply_sync(const Call& call);
 napi_value multiply_async(const Call& call);
 napi_value multiply_blocks_sync(const Call& call);
 
+// quantize.cc: blocks for files that are written
+napi_value quantize_numbers(const Call& call);
+napi_value swap_block_bytes(const Call& call);
+
 // start_job.cc: the work that is done off the main thread
 napi_value cancel_job(const Call& call);
 
