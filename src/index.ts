@@ -26,6 +26,7 @@ export type {
 export { matmulSync } from "./decode/products";
 export { GgufError, type GgufErrorCode } from "./errors";
 export { type GgufFileName, parseFileName } from "./file/file-name";
+export { type Loaded, type LoadOptions, loadAll } from "./file/load-all";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
 export type { GgufTypeName, GgufValue, GgufValueType, NumericArray } from "./file/metadata-values";
