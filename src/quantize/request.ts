@@ -4,11 +4,22 @@ import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
 import { type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
 
-/** The types that numbers can be turned into: those of single numbers, and those that ggml rounds to without weights. */
-const QUANTIZABLE = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"] as const;
+/**
+ * A tensor type that {@link quantizeSync} makes blocks of: those of single numbers, and those that ggml rounds to without
+ * weights of importance.
+ */
+export type QuantizableType = "F32" | "F16" | "BF16" | "Q8_0" | "Q4_0" | "Q4_1" | "Q5_0" | "Q5_1";
 
-/** A tensor type that {@link quantizeSync} makes blocks of. */
-export type QuantizableType = (typeof QUANTIZABLE)[number];
+const QUANTIZABLE: readonly string[] = [
+  "F32",
+  "F16",
+  "BF16",
+  "Q8_0",
+  "Q4_0",
+  "Q4_1",
+  "Q5_0",
+  "Q5_1",
+] satisfies QuantizableType[];
 
 /** Options of {@link quantizeSync}. */
 export interface QuantizeOptions<A extends Uint8Array = Uint8Array> {
@@ -27,7 +38,7 @@ export interface QuantizeRequest {
 }
 
 export function isQuantizable(type: string): type is QuantizableType {
-  return (QUANTIZABLE as readonly string[]).includes(type);
+  return QUANTIZABLE.includes(type);
 }
 
 /** The types as a message lists them. */
