@@ -1,7 +1,7 @@
 /** One layer's weights in shared memory, used by all threads of a pool. `npm run example -- worker-pool --help` */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { openSync } from "gguf-native";
+import { loadAll, openSync } from "gguf-native";
 import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 import { multiplyRows } from "./worker-pool/mat-vec";
 import { MatVecPool } from "./worker-pool/pool";
@@ -16,7 +16,7 @@ with a vector, on several threads and on one, and compares times and results.
   --repeat N     how often to repeat each product (default 10)
 `;
 
-/** An array of zeros in memory that threads can share. */
+/** An array of zeros in memory that threads can share: vectors. */
 function sharedZeros(length: number): Float32Array {
   return new Float32Array(new SharedArrayBuffer(4 * length));
 }
@@ -53,12 +53,13 @@ runExample(USAGE, async (args) => {
   );
   if (tensors.length === 0) throw new UsageError(`the model has no matrices in layer ${layer}`);
 
+  // Directly into memory that threads can share, on every core.
+  const weights = await loadAll(tensors, { shared: true });
   const pool = new MatVecPool(threads);
   try {
     for (const tensor of tensors) {
       const [columns, rows] = tensor.shape as [number, number];
-      const matrix = sharedZeros(tensor.elementCount);
-      await tensor.dequantize({ out: matrix }); // directly into the shared memory, on every core
+      const matrix = weights.get(tensor.name)!;
       const x = sharedZeros(columns);
       x.forEach((_, i) => {
         x[i] = Math.sin(i);

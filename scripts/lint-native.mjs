@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folders = ["native", "test/native", "test/fuzz"];
-const nodeFree = ["native/core/", "native/dequant/", "native/decode/", "native/portable/"];
+const nodeFree = ["native/core/", "native/dequant/", "native/quant/", "native/decode/", "native/portable/"];
 // Releases of clang-format differ in what they make of the same source; CI has this one.
 const clangFormatVersion = 16;
 
@@ -108,7 +108,7 @@ function lengthsCutShort(clang) {
       ...["--target=x86_64-linux-gnux32", "-D_FILE_OFFSET_BITS=64", "-Wshorten-64-to-32", "-Werror"],
       ...[...system, folder].map((name) => `-isystem${name}`),
     ];
-    const sources = read("native/sources.txt").match(/^(core|dequant|decode)\/\S+/gm);
+    const sources = read("native/sources.txt").match(/^(core|dequant|quant|decode)\/\S+/gm);
     const { compiles, output: errors } = compile(clang, options, sources);
     return compiles ? [] : [errors];
   } finally {

@@ -12,11 +12,11 @@ import { root } from "./paths.mjs";
 const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
-    names: ["browser", "codebooks", "examples-", "file-name", "glob", "real-models", "reference"],
+    names: ["browser", "codebooks", "examples-", "file-name", "glob", "real-models", "reference", "suggest"],
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: ["cli", "cli-", "examples", "edit", "permission-model", "splits", "writer", "writing-"],
+    names: ["cli", "cli-", "examples", "edit", "permission-model", "splits", "writer", "writer-", "writing-"],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",

@@ -2,13 +2,34 @@
 
 import type { AsyncOptions } from "./decode/options";
 import { invalidArgType } from "./errors";
+import { didYouMean } from "./suggest";
 
-/** Returns `options` as an object; throws ERR_INVALID_ARG_TYPE if it is neither an object nor undefined. */
-export function checkOptions<T extends object>(options: T | undefined): Partial<T> {
+/** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
+export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
+
+/**
+ * Returns `options` as an object.
+ * @param known the names that mean something; synchronous functions accept those of their asynchronous form, too
+ * @throws TypeError ERR_INVALID_ARG_TYPE if it is neither an object nor undefined; ERR_INVALID_ARG_VALUE for a property of
+ *   another name: it is misspelt, and would be ignored without a word
+ */
+export function checkOptions<T extends object>(
+  options: T | undefined,
+  known: Readonly<Record<string, true>>,
+): Partial<T> {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null)
     throw invalidArgType("options", "of type object", options);
+  for (const name in options) {
+    if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known);
+  }
   return options;
+}
+
+function unknownOption(name: string, known: Readonly<Record<string, true>>): TypeError {
+  const names = Object.keys(known);
+  const message = `There is no option '${name}'${didYouMean(name, names) || "."} The options are: ${names.join(", ")}`;
+  return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
 }
 
 export function checkBoolean(name: string, value: unknown, whenAbsent: boolean): boolean {

@@ -28,6 +28,7 @@ export type { StatsOptions, TensorStats } from "./decode/statistics";
 export { GgufError, type GgufErrorCode } from "./errors";
 export type { TensorComparison } from "./file/comparison";
 export { type GgufFileName, parseFileName } from "./file/file-name";
+export { type Loaded, type LoadOptions, loadAll } from "./file/load-all";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
 export type { GgufTypeName, GgufValue, GgufValueType, NumericArray } from "./file/metadata-values";
@@ -38,6 +39,8 @@ export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-fi
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/splits";
 export { GgufTensor } from "./file/tensor";
+export { quantizeSync } from "./quantize/quantize";
+export type { QuantizableType, QuantizeOptions } from "./quantize/request";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export { type Recovery, recover } from "./writer/recover";

@@ -291,6 +291,12 @@ export interface NativeAddon {
     onProgress: ProgressCallback | undefined,
   ): { job: NativeJob; promise: Promise<Float64Array> };
 
+  /** Fills `out` with the blocks that `values` make, and returns it; `type` is the number of the format. */
+  quantize(type: number, values: Float32Array, out: Uint8Array): Uint8Array;
+
+  /** The same blocks in the other byte order, in memory of their own. */
+  swapBytes(type: number, blocks: Uint8Array): Uint8Array;
+
   /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
   cancel(job: NativeJob): void;
 

@@ -1,6 +1,7 @@
 /**
  * The tensor types of ggml: names, numbers, block sizes. Plain data, which the reference decoders also use.
  */
+import { closest } from "./suggest";
 
 /** How a tensor type is stored. */
 export interface GgmlTypeInfo {
@@ -103,6 +104,12 @@ for (const [name, { id }] of Object.entries(ggmlTypes)) typeNames[id] = name as 
 /** The name of type number `id`, or `unknown(id)` if the number is unknown. */
 export function typeName(id: number): GgmlType | `unknown(${number})` {
   return typeNames[id] ?? `unknown(${id})`;
+}
+
+/** The end of a sentence about `name`, which is no tensor type: "; did you mean Q4_K?", or nothing. */
+export function meantType(name: string): string {
+  const meant = closest(name, Object.keys(ggmlTypes));
+  return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
 /** Whether `name` is a tensor type of {@link ggmlTypes}. */

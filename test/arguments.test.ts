@@ -8,11 +8,18 @@ import {
   GgufFile,
   GgufMetadata,
   GgufTensor,
+  GgufWriter,
+  matmulSync,
+  mergeModel,
   open,
+  openRemote,
   openSync,
   parse,
+  quantizeSync,
   RemoteGgufFile,
   RemoteGgufTensor,
+  setMetadata,
+  splitModel,
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { str, writeGguf } from "./support/gguf-writer";
@@ -272,4 +279,82 @@ test("the value that was received is shown as in Node's own messages", () => {
       shown(() => Buffer.compare(value as never, Buffer.alloc(0))),
     );
   }
+});
+
+describe("an option of another name is a TypeError that lists the known ones", () => {
+  const file = parse(writeGguf({ tensors: [{ name: "t", type: 0, shape: [4], bytes: new Uint8Array(16) }] }));
+  const tensor = file.tensor("t");
+  const four = new Uint8Array(16);
+  const x = new Float32Array(4);
+  const path = goldenPath;
+  const cases: [name: string, wrong: string, meant: string | undefined, run: (options: never) => unknown][] =
+    [
+      ["openSync", "splitt", "splits", (options) => openSync(path, options)],
+      ["open", "sginal", "signal", (options) => open(path, options)],
+      ["parse", "partail", "partial", (options) => parse(four, options)],
+      ["openRemote", "header", "headers", (options) => openRemote("http://127.0.0.1:9/x.gguf", options)],
+      ["dequantizeSync", "outt", "out", (options) => dequantizeSync("F32", four, options)],
+      ["dequantize", "onprogres", "onProgress", (options) => dequantize("F32", four, options)],
+      [
+        "reference.dequantizeSync",
+        "dtpye",
+        "dtype",
+        (options) => reference.dequantizeSync("F32", four, options),
+      ],
+      ["matmulSync", "thread", "threads", (options) => matmulSync("F32", four, 4, x, options)],
+      ["reference.matmulSync", "ouput", "out", (options) => reference.matmulSync("F32", four, 4, x, options)],
+      ["quantizeSync", "ot", "out", (options) => quantizeSync("F32", x, options)],
+      ["tensor.dequantizeSync", "strat", "start", (options) => tensor.dequantizeSync(options)],
+      ["tensor.dequantize", "ends", "end", (options) => tensor.dequantize(options)],
+      ["tensor.rowsSync", "start", undefined, (options) => tensor.rowsSync([0], options)],
+      ["tensor.rows", "signl", "signal", (options) => tensor.rows([0], options)],
+      ["tensor.read", "dtype", undefined, (options) => tensor.read(options)],
+      ["tensor.matmulSync", "Threads", "threads", (options) => tensor.matmulSync(x, options)],
+      ["tensor.matmul", "otu", "out", (options) => tensor.matmul(x, options)],
+      ["new GgufWriter", "alignmnet", "alignment", (options) => new GgufWriter(options)],
+      ["writer.write", "onWarnings", "onWarning", (options) => new GgufWriter().write(path, options)],
+      ["setMetadata", "outptu", "output", (options) => setMetadata(path, {}, options)],
+      ["splitModel", "maxTensor", "maxTensors", (options) => splitModel(path, "x", options)],
+      ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
+    ];
+  for (const [name, wrong, meant, run] of cases) {
+    test(`${name}: ${wrong}`, async () => {
+      const hint = meant === undefined ? "\\." : `\\. Did you mean '${meant}'\\?`;
+      const expected = {
+        name: "TypeError",
+        code: "ERR_INVALID_ARG_VALUE",
+        message: new RegExp(`^There is no option '${wrong}'${hint} The options are: [a-zA-Z, ]+$`),
+      };
+      await assert.rejects(async () => run({ [wrong]: 1 } as never), expected);
+      // Whatever its value is, nothing would come of it.
+      await assert.rejects(async () => run({ [wrong]: undefined } as never), expected);
+    });
+  }
+
+  test("what an options object inherits is not looked at", () => {
+    const inherited = Object.create({ other: 1, end: 2 }) as { start?: number };
+    inherited.start = 1;
+    assert.equal(tensor.dequantizeSync(inherited).length, 1);
+  });
+
+  test("a type that is misspelt", () => {
+    for (const run of [dequantizeSync, reference.dequantizeSync]) {
+      assert.throws(() => run("q4_k" as never, four), {
+        code: "ERR_GGUF_UNSUPPORTED_TYPE",
+        message: "cannot dequantize the tensor type q4_k; did you mean Q4_K?",
+      });
+    }
+  });
+
+  test("a tensor that is not there", () => {
+    const names = ["blk.0.attn_q.weight", "blk.0.attn_k.weight"];
+    const model = parse(
+      writeGguf({ tensors: names.map((name) => ({ name, type: 0, shape: [1], bytes: new Uint8Array(4) })) }),
+    );
+    assert.throws(() => model.tensor("blk.0.attn_q.wieght"), {
+      code: "ERR_GGUF_TENSOR_NOT_FOUND",
+      message: "no tensor is named 'blk.0.attn_q.wieght'. Did you mean 'blk.0.attn_q.weight'?",
+    });
+    assert.throws(() => model.tensor("lm_head"), { message: "no tensor is named 'lm_head'" });
+  });
 });

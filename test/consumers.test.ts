@@ -25,6 +25,7 @@ const NAMES = [
   ...[
     "ggmlTypes",
     "isGgmlType",
+    "loadAll",
     "matmulSync",
     "mergeModel",
     "open",
@@ -33,6 +34,7 @@ const NAMES = [
     "parse",
     "parseFileName",
     "parseMetadataValue",
+    "quantizeSync",
     "recover",
   ],
   ...["setMetadata", "splitModel", "trim"],

@@ -478,7 +478,11 @@ describe("tensors", () => {
     ["an empty shape that overflows", add("a", "F32", [2 ** 30, 2 ** 30, 0], four), "ERR_GGUF_INVALID"],
     ["too few bytes", add("a", "F32", [5], four), "ERR_GGUF_RANGE"],
     ["too many bytes", add("a", "F32", [3], four), "ERR_GGUF_RANGE"],
-    ["floats for a quantized type", add("a", "Q4_0", [32], new Float32Array(32)), "ERR_INVALID_ARG_TYPE"],
+    [
+      "floats for a type that nothing is rounded to",
+      add("a", "Q4_K", [256], new Float32Array(256)),
+      "ERR_INVALID_ARG_TYPE",
+    ],
     ["doubles for F32", add("a", "F32", [4], new Float64Array(2)), "ERR_INVALID_ARG_TYPE"],
     ["text as data", add("a", "F32", [4], "0000000000000000"), "ERR_INVALID_ARG_TYPE"],
     ["nothing as data", add("a", "F32", [4], null), "ERR_INVALID_ARG_TYPE"],
@@ -498,7 +502,7 @@ describe("tensors", () => {
         { name: "TypeError", code: "ERR_INVALID_ARG_TYPE", message },
       );
     const piece =
-      "The \"data\" argument must be made of instances of Uint8Array, for tensor 'blk.0.x'. Received type number (1)";
+      "The \"data\" argument must be made of instances of Uint8Array or Float32Array, for tensor 'blk.0.x'. Received type number (1)";
     await refuses([1, 2, 3], piece);
     await refuses(() => [1, 2, 3], piece);
     await refuses(new Set([1]), piece);

@@ -73,6 +73,18 @@ bool get_typed_array(napi_env env, napi_value value, TypedArray* array) {
   return status == napi_ok;
 }
 
+TypedArray floats_argument(const Call& call, size_t index, const char* name) {
+  TypedArray array;
+  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
+    throw_arg_type(call.env(), name, "an instance of Float32Array");
+  }
+  // Possible only over an external buffer that starts at an odd address.
+  if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {
+    throw_range(call.environment(), std::string("the memory of ") + name + " is not aligned to its elements");
+  }
+  return array;
+}
+
 bool is_shared(napi_env env, napi_value typed_array) {
   napi_value buffer;
   bool is_array_buffer;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "binding/call.h"
 #include "core/file.h"
 #include "decode/pinned_memory.h"
 
@@ -23,6 +24,9 @@ struct TypedArray {
 
 /** False where `value` is not a typed array. */
 bool get_typed_array(napi_env env, napi_value value, TypedArray* array);
+
+/** The Float32Array of argument `index`, aligned to its elements. */
+TypedArray floats_argument(const Call& call, size_t index, const char* name);
 
 /**
  * Whether `typed_array` lies in a SharedArrayBuffer, which can neither be detached nor shrink: its memory

@@ -8,22 +8,6 @@
 
 namespace gguf::binding {
 
-namespace {
-
-TypedArray floats_argument(const Call& call, size_t index) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
-    throw_arg_type(call.env(), "x", "an instance of Float32Array");
-  }
-  // Possible only over an external buffer that starts at an odd address.
-  if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {
-    throw_range(call.environment(), "the memory of x is not aligned to its elements");
-  }
-  return array;
-}
-
-}  // namespace
-
 ProductRequest ProductRequest::of_tensor(const Call& call) {
   ProductRequest request;
   const TensorInfo& tensor = request.take_tensor(call);
@@ -71,7 +55,7 @@ ProductRequest ProductRequest::of_bytes(const Call& call) {
 
 void ProductRequest::take_vectors(const Call& call, size_t index) {
   x_argument_ = index;
-  const uint64_t length = floats_argument(call, index).length;
+  const uint64_t length = floats_argument(call, index, "x").length;
   // Vectors of no numbers cannot be counted: of these only none are accepted.
   if (shape.columns == 0 ? length != 0 : length % shape.columns != 0) {
     throw_range(call.environment(),
@@ -99,7 +83,7 @@ Output ProductRequest::find_or_make_output(const Call& call) const {
 }
 
 const float* ProductRequest::vectors(const Call& call) const {
-  const TypedArray x = floats_argument(call, x_argument_);
+  const TypedArray x = floats_argument(call, x_argument_, "x");
   if (x.length != shape.n_vectors * shape.columns) throw_range(call.environment(), "x changed its length");
   return reinterpret_cast<const float*>(x.data);
 }

@@ -1,10 +1,21 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { checkOptions } from "../arguments";
+import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { isFloat32Array } from "../typed-arrays";
 import type { GgmlTypeInfo } from "../types";
-import type { BlockProductOptions, ProductOptions } from "./options";
+import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "./options";
 import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
+
+const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions> = { out: true, threads: true };
+
+const PRODUCT_OPTIONS: OptionNames<ProductOptions & ThreadOptions & AsyncOptions> = {
+  start: true,
+  end: true,
+  out: true,
+  threads: true,
+  signal: true,
+  onProgress: true,
+};
 
 /** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
 export interface ProductRequest extends ElementRange {
@@ -24,7 +35,7 @@ export function checkProduct(
   subject?: GgufErrorSubject,
 ): ProductRequest {
   if (!isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
-  const given = checkOptions(options);
+  const given = checkOptions(options, PRODUCT_OPTIONS);
   const vectorCount = x.length === 0 ? 0 : x.length / columns;
   if (!Number.isInteger(vectorCount)) {
     const detail = `x has ${x.length} elements, not a whole number of vectors of ${columns}`;
@@ -65,6 +76,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const { out } = checkOptions(options);
+  const { out } = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
   return { info, ...checkProduct(x, { out }, columns, elementCount / columns) };
 }

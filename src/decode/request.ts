@@ -2,11 +2,21 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import { checkOptions } from "../arguments";
+import { checkOptions, type OptionNames } from "../arguments";
 import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
 import { isUint8Array, typedArrayName } from "../typed-arrays";
-import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
-import type { Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
+import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+
+/** Of everything that turns weights into numbers. */
+export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
+  dtype: true,
+  start: true,
+  end: true,
+  out: true,
+  signal: true,
+  onProgress: true,
+};
 
 /** Elements of a tensor: whole blocks. */
 export interface ElementRange {
@@ -127,7 +137,7 @@ export function checkRequest(
   blockSize: number,
   subject?: GgufErrorSubject,
 ): DecodeRequest {
-  const given = checkOptions(options);
+  const given = checkOptions(options, DECODE_OPTIONS);
   const dtype = checkDType(given.dtype);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
   return { dtype, start, end, ...checkOut(given.out, dtype, end - start, subject) };
@@ -171,7 +181,9 @@ export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInf
 }
 
 export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufErrorSubject): GgufError {
-  return new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", `cannot dequantize the tensor type ${type}`, subject);
+  const meant = isGgmlType(type) ? "" : meantType(type);
+  const detail = `cannot dequantize the tensor type ${type}${meant}`;
+  return new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);
 }
 
 /** `length` elements are more than any array of this runtime has, or more than there is memory for. */

@@ -1,7 +1,8 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
-import { checkOptions } from "../arguments";
+import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { ProgressCallback } from "../native";
+import type { AsyncOptions } from "./options";
 import { checkElements, type ElementRange } from "./request";
 
 /** The part of a tensor to look at, and the histogram to make. */
@@ -18,6 +19,16 @@ export interface StatsOptions {
    */
   range?: readonly [low: number, high: number] | undefined;
 }
+
+/** Of `stats`. */
+export const STATS_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
+  start: true,
+  end: true,
+  bins: true,
+  range: true,
+  signal: true,
+  onProgress: true,
+};
 
 /** What the values of a tensor are like. */
 export interface TensorStats {
@@ -69,7 +80,7 @@ export function checkStats(
   blockSize: number,
   subject?: GgufErrorSubject,
 ): StatsRequest {
-  const given = checkOptions(options);
+  const given = checkOptions(options, STATS_OPTIONS);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
   return { start, end, bins: checkBins(given.bins, subject), range: checkRange(given.range, subject) };
 }

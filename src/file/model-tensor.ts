@@ -1,6 +1,6 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
 import { inspect } from "node:util";
-import { checkOptions, checkSignal } from "../arguments";
+import { checkOptions, checkSignal, type OptionNames } from "../arguments";
 import { checkSupported } from "../decode/kernels";
 import type {
   AsyncOptions,
@@ -12,10 +12,17 @@ import type {
   ReadOptions,
   RowsOptions,
 } from "../decode/options";
-import { checkElements, checkRequest, type DecodeRequest, explainFailure } from "../decode/request";
+import {
+  checkElements,
+  checkRequest,
+  DECODE_OPTIONS,
+  type DecodeRequest,
+  explainFailure,
+} from "../decode/request";
 import {
   checkStats,
   type NotFinite,
+  STATS_OPTIONS,
   type StatsOptions,
   type StatsRequest,
   type TensorStats,
@@ -26,6 +33,9 @@ import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
 import { checkOpenFile, handleOf, indexNames, type OpenFile, type TakenNames } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
+
+const READ_OPTIONS: OptionNames<ReadOptions> = { start: true, end: true, signal: true };
+const COMPARE_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true };
 
 /** A tensor of an open file, by its position. @internal */
 export interface TensorPlace<F extends OpenFile = OpenFile> {
@@ -181,7 +191,7 @@ export abstract class GgufModelTensor {
       const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${this.shape.join(" x ")}`;
       throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
     }
-    return compareTensors(a, b, this.elementCount, checkOptions(options));
+    return compareTensors(a, b, this.elementCount, checkOptions(options, COMPARE_OPTIONS));
   }
 
   #compared(): ComparedTensor {
@@ -224,21 +234,21 @@ export abstract class GgufModelTensor {
 
   /** Checks the options of `dequantize`; also throws ERR_GGUF_CLOSED. @internal */
   protected range(options: DequantizeOptions | undefined): DecodeRequest {
-    checkOptions(options);
+    checkOptions(options, DECODE_OPTIONS);
     handleOf(this.#place.file);
     return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
   protected statsRequest(options: StatsOptions | undefined): StatsRequest {
-    checkOptions(options);
+    checkOptions(options, STATS_OPTIONS);
     handleOf(this.#place.file);
     return checkStats(options, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks the options of `read`; also throws ERR_GGUF_CLOSED. @internal */
   protected extent(options: ReadOptions | undefined): TensorExtent & Pick<ReadOptions, "signal"> {
-    const { signal, ...given } = checkOptions(options);
+    const { signal, ...given } = checkOptions(options, READ_OPTIONS);
     handleOf(this.#place.file);
     const { start, end } = checkElements(given, this.elementCount, this.known().blockSize, this.subject());
     return { ...this.extentOf(start, end), signal: checkSignal(signal) };

@@ -3,6 +3,7 @@
 /** An open model, in one or several files, on this machine or on a server. */
 import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
+import { didYouMean } from "../suggest";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
@@ -82,7 +83,8 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     const tensor = this.tensors.get(name);
     if (tensor !== undefined) return tensor;
     const { path } = this.#first;
-    throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", `no tensor is named '${name}'`, { path });
+    const detail = `no tensor is named '${name}'${didYouMean(name, this.tensors.keys())}`;
+    throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", detail, { path });
   }
 
   /** Whether {@link close} was called. */
@@ -98,6 +100,19 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   /** {@link close}, for `using`. */
   [dispose](): void {
     this.close();
+  }
+
+  /**
+   * A summary for `JSON.stringify`, with the names that `gguf-native inspect --json` has: the properties of the model, how
+   * many tensors and numbers it has, and its metadata as `GgufMetadata.toJSON` gives it. Of a closed model, the properties.
+   */
+  toJSON(): Record<string, unknown> {
+    const { paths, version, byteOrder, byteLength, alignment, closed } = this;
+    const facts = { paths, version, byteOrder, byteLength, alignment };
+    if (closed) return { ...facts, closed };
+    let parameterCount = 0;
+    for (const { elementCount } of this.tensors.values()) parameterCount += elementCount;
+    return { ...facts, tensorCount: this.tensors.size, parameterCount, metadata: this.metadata.toJSON() };
   }
 
   /** @internal */

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
 import { abortable } from "../abortable";
-import { checkBoolean, checkOptions, checkSignal } from "../arguments";
+import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native } from "../native";
 import { checkReadable } from "../permission-model";
@@ -30,6 +30,15 @@ export interface OpenOptions extends ParseOptions {
    */
   splits?: boolean | undefined;
 }
+
+const PARSE_OPTIONS: OptionNames<ParseOptions> = { partial: true };
+
+const OPEN_OPTIONS: OptionNames<OpenOptions & { signal?: AbortSignal }> = {
+  ...PARSE_OPTIONS,
+  access: true,
+  splits: true,
+  signal: true,
+};
 
 /**
  * An open GGUF file, or all files of a split model as one: metadata and tensors. Call `close()` when you are
@@ -100,7 +109,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
   const view = types.isAnyArrayBuffer(bytes) ? new Uint8Array(bytes) : bytes;
   if (!types.isUint8Array(view))
     throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
-  const partial = checkBoolean("options.partial", checkOptions(options).partial, false);
+  const partial = checkBoolean("options.partial", checkOptions(options, PARSE_OPTIONS).partial, false);
   return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
 }
 
@@ -118,7 +127,7 @@ function checkOpenOptions(options: OpenOptions | undefined): {
   partial: boolean;
   splits: boolean;
 } {
-  const { access, splits, partial } = checkOptions(options);
+  const { access, splits, partial } = checkOptions(options, OPEN_OPTIONS);
   if (access !== undefined && access !== "mmap" && access !== "read") {
     if (typeof access !== "string") throw invalidArgType("options.access", "of type string", access);
     throw invalidArgValue("options.access", "must be one of: 'mmap', 'read'", access);

@@ -1,6 +1,6 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal } from "../arguments";
+import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
@@ -25,6 +25,14 @@ export interface RemoteOptions {
   /** Open all files of a split model as one; their URLs differ only in the shard number. Default true. */
   splits?: boolean | undefined;
 }
+
+const REMOTE_OPTIONS: OptionNames<RemoteOptions> = {
+  fetch: true,
+  headers: true,
+  signal: true,
+  partial: true,
+  splits: true,
+};
 
 /** The first request brings enough for most headers without a vocabulary, and a good part of the others. */
 const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20 };
@@ -61,7 +69,7 @@ export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
  * @throws the reason of `options.signal` if it is aborted
  */
 export async function openRemote(url: string | URL, options?: RemoteOptions): Promise<RemoteGgufFile> {
-  const { fetch: given, headers, signal, partial, splits } = checkOptions(options);
+  const { fetch: given, headers, signal, partial, splits } = checkOptions(options, REMOTE_OPTIONS);
   const place = checkUrl(url);
   if (given !== undefined && typeof given !== "function") {
     throw invalidArgType("options.fetch", "of type function", given);

@@ -1,8 +1,15 @@
 /** Checks the arguments of `rows` and `rowsSync`. */
-import { checkOptions } from "../arguments";
-import type { DType, RowsOptions } from "../decode/options";
+import { checkOptions, type OptionNames } from "../arguments";
+import type { AsyncOptions, DType, RowsOptions } from "../decode/options";
 import { checkDType, checkOut, type OutputArray } from "../decode/request";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+
+const ROWS_OPTIONS: OptionNames<RowsOptions & AsyncOptions> = {
+  dtype: true,
+  out: true,
+  signal: true,
+  onProgress: true,
+};
 
 /** Checked arguments. */
 export interface RowRequest extends OutputArray {
@@ -49,7 +56,7 @@ export function checkRows(
   subject: GgufErrorSubject,
 ): RowRequest {
   const { rows, count } = checkIndexes(indexes, rowCount, subject);
-  const given = checkOptions(options);
+  const given = checkOptions(options, ROWS_OPTIONS);
   const dtype = checkDType(given.dtype);
   const length = count * rowLength;
   const { given: array, out } = checkOut(given.out, dtype, length, subject);

@@ -16,6 +16,7 @@ import { GgufMetadata } from "./metadata";
 export const SPLIT_NO = "split.no";
 export const SPLIT_COUNT = "split.count";
 export const SPLIT_TENSORS = "split.tensors.count";
+export const SPLIT_KEYS: readonly string[] = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
 
 /** The maximum number of shards: five digits. */
 export const MAX_SHARDS = 99_999;

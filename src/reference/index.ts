@@ -24,8 +24,10 @@ export type {
   ThreadOptions,
 } from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
+export type { QuantizableType, QuantizeOptions } from "../quantize/request";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 export { matmulSync } from "./products";
+export { quantizeSync } from "./quantize";
 
 /**
  * The number of elements decoded at a time for 16-bit outputs: a multiple of every block size, 16 KiB of

@@ -2,7 +2,7 @@
 
 /**
  * Writes `count` floats as binary16 bits: values from 65520 up overflow to infinity, values under 2^-14 are
- * subnormal, a NaN keeps its sign and stays a NaN.
+ * subnormal, a NaN keeps its sign and nothing else.
  */
 export function roundToF16(floats: Float32Array, count: number, out: Uint16Array, to: number): void {
   const allBits = new Uint32Array(floats.buffer, floats.byteOffset, count);
@@ -14,7 +14,7 @@ export function roundToF16(floats: Float32Array, count: number, out: Uint16Array
 
 /** The binary16 bits of a binary32 without its sign. */
 function f16Magnitude(bits: number): number {
-  if (bits > 0x7f800000) return 0x7e00 | ((bits >> 13) & 0x3ff); // NaN
+  if (bits > 0x7f800000) return 0x7e00; // NaN
   if (bits >= 0x477ff000) return 0x7c00; // 65520 and up: halfway to the next value, which would overflow
   if (bits >= 0x38800000) {
     // 2^-14 and up: drop 13 bits of fraction, move the exponent's bias from 127 to 15

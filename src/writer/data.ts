@@ -3,19 +3,22 @@ import { types } from "node:util";
 import type { HalfArray } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
 import type { NumericArray } from "../file/metadata-values";
-import type { GgmlType } from "../types";
+import { quantizeSync } from "../quantize/quantize";
+import { isQuantizable, type QuantizableType, quantizableTypes } from "../quantize/request";
+import { type GgmlType, ggmlTypes } from "../types";
 import { PIECE_BYTES } from "./layout";
 
-/** Bytes in pieces of any size. */
-export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+/** Bytes in pieces of any size; or numbers, for a {@link QuantizableType}, in pieces of whole blocks. */
+export type Chunks = Iterable<Uint8Array | Float32Array> | AsyncIterable<Uint8Array | Float32Array>;
 
 /** Every typed array; `NodeJS.TypedArray` would ask callers for @types/node. @inline */
 type TypedArray = NumericArray | Uint8ClampedArray | HalfArray;
 
 /**
- * The bytes of a tensor: as they are stored, whatever its type; a typed array of the type's own elements
- * (`Float32Array` for F32, `Uint16Array` of bits for F16 and BF16, `Int8Array` for I8 ...); or the bytes piece by
- * piece, from an iterable, an asynchronous iterable or a stream.
+ * The data of a tensor: bytes as they are stored, whatever its type; a typed array of the type's own elements
+ * (`Float32Array` for F32, `Uint16Array` of bits for F16 and BF16, `Int8Array` for I8 ...); numbers in a `Float32Array`,
+ * which become blocks of a {@link QuantizableType} as by {@link quantizeSync}; or one of these piece by piece, from an
+ * iterable, an asynchronous iterable or a stream.
  */
 export type TensorBytes = Uint8Array | ArrayBuffer | TypedArray | Chunks;
 
@@ -44,7 +47,13 @@ export interface DataTarget {
 /** Data that was checked, as far as that can be done before it is read. */
 export type CheckedData = CheckedBytes | (() => Promise<CheckedBytes>);
 
-type CheckedBytes = Uint8Array | Chunks;
+type CheckedBytes = Piece | Chunks;
+
+/** Bytes, or numbers that are to become blocks. */
+type Piece = Uint8Array | Float32Array;
+
+/** The most numbers that become blocks at a time: well below a millisecond of work. */
+const PIECE_NUMBERS = 256 << 10;
 
 /** Checks data for a tensor; what is in memory is taken as bytes, and must have the right length. */
 export function checkData(data: TensorData, target: DataTarget): CheckedData {
@@ -60,36 +69,64 @@ function checkBytes(
   expected: (bytes: string) => string,
 ): CheckedBytes {
   const { type } = target;
-  const bytes = bytesOf(data, type);
-  if (bytes !== undefined) {
-    checkLength(bytes.length, target);
-    return bytes;
+  const piece = pieceOf(data, target);
+  if (piece !== undefined) {
+    checkLength(byteLengthOf(piece, target), target);
+    return piece;
   }
   if (typeof data === "object" && data !== null && isChunks(data)) {
     if (Array.isArray(data)) {
-      const length = data.reduce((sum: number, piece) => sum + checkPiece(piece, target).length, 0);
+      const length = data.reduce(
+        (sum: number, piece) => sum + byteLengthOf(checkPiece(piece, target), target),
+        0,
+      );
       checkLength(length, target);
     }
     // A stream may fail before it is read. Reading it throws the error; until then, a listener keeps the process alive.
     if ("on" in data && typeof data.on === "function") data.on("error", () => undefined);
     return data;
   }
-  const own = ARRAYS[type] === undefined ? "" : `, ${ARRAYS[type].join(", ")}`;
-  throw wrongData(expected(`bytes (Uint8Array${own} for type ${type}) or an iterable of them`), data, target);
+  const own = ARRAYS[type]?.filter((name) => name !== "Float32Array") ?? [];
+  if (isQuantizable(type)) own.push("Float32Array");
+  else if (types.isFloat32Array(data)) throw unquantizable(data, target);
+  const arrays = ["Uint8Array", ...own].join(", ");
+  throw wrongData(expected(`bytes (${arrays} for type ${type}) or an iterable of them`), data, target);
 }
 
-function checkPiece(piece: unknown, target: DataTarget): Uint8Array {
-  if (!types.isUint8Array(piece)) throw wrongData("made of instances of Uint8Array", piece, target);
+function unquantizable(data: unknown, target: DataTarget): TypeError {
+  const { type } = target;
+  const reason = `(Uint8Array for type ${type}): numbers can be given for ${quantizableTypes}`;
+  return wrongData(`bytes ${reason}`, data, target);
+}
+
+function checkPiece(data: unknown, target: DataTarget): Piece {
+  const piece = types.isTypedArray(data) ? pieceOf(data, target) : undefined;
+  if (piece === undefined || !(types.isUint8Array(data) || types.isFloat32Array(data))) {
+    const numbers = isQuantizable(target.type) ? " or Float32Array" : "";
+    throw wrongData(`made of instances of Uint8Array${numbers}`, data, target);
+  }
   return piece;
+}
+
+/** The bytes that a piece takes in the file. */
+function byteLengthOf(piece: Piece, { name, type }: DataTarget): number {
+  if (types.isUint8Array(piece)) return piece.length;
+  const { blockSize, typeSize } = ggmlTypes[type];
+  if (piece.length % blockSize !== 0) {
+    const detail = `its data has a piece of ${piece.length} numbers, which are not whole ${type} blocks of ${blockSize}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, { tensor: name });
+  }
+  return (piece.length / blockSize) * typeSize;
 }
 
 function checkLength(length: number, target: DataTarget): void {
   if (length !== target.byteLength) throw wrongLength(length, target);
 }
 
-function bytesOf(data: unknown, type: GgmlType): Uint8Array | undefined {
+function pieceOf(data: unknown, { type }: DataTarget): Piece | undefined {
   if (types.isAnyArrayBuffer(data)) return new Uint8Array(data);
   if (types.isUint8Array(data)) return data;
+  if (types.isFloat32Array(data) && type !== "F32" && isQuantizable(type)) return data;
   if (!types.isTypedArray(data) || !ARRAYS[type]?.includes(data[Symbol.toStringTag])) return undefined;
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
@@ -107,11 +144,11 @@ export async function* dataPieces(
   target: DataTarget,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const bytes = typeof data === "function" ? await data() : data;
-  const pieces = types.isUint8Array(bytes) ? [bytes] : bytes;
+  const pieces = types.isTypedArray(bytes) ? [bytes] : bytes;
   // What is counted is what is handed on: memory can be taken away or made smaller since it was given.
   let length = 0;
   for await (const piece of pieces) {
-    for (const slice of slices(checkPiece(piece, target))) {
+    for (const slice of slices(checkPiece(piece, target), target)) {
       length += slice.length;
       if (length > target.byteLength) throw wrongLength(`at least ${length}`, target);
       yield slice;
@@ -120,8 +157,15 @@ export async function* dataPieces(
   checkLength(length, target);
 }
 
-function* slices(bytes: Uint8Array): Generator<Uint8Array, void, undefined> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+function* slices(piece: Piece, target: DataTarget): Generator<Uint8Array, void, undefined> {
+  if (types.isUint8Array(piece)) {
+    for (let at = 0; at < piece.length; at += PIECE_BYTES) yield piece.subarray(at, at + PIECE_BYTES);
+    return;
+  }
+  byteLengthOf(piece, target);
+  for (let at = 0; at < piece.length; at += PIECE_NUMBERS) {
+    yield quantizeSync(target.type as QuantizableType, piece.subarray(at, at + PIECE_NUMBERS));
+  }
 }
 
 function wrongLength(found: number | string, { name, byteLength }: DataTarget): GgufError {

@@ -1,6 +1,6 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkBoolean, checkOptions } from "../arguments";
+import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
@@ -20,7 +20,12 @@ import {
   isArrayValue,
   knownType,
 } from "./values";
-import { type CheckedWriteOptions, checkWriteOptions, type WriteOptions } from "./write-options";
+import {
+  type CheckedWriteOptions,
+  checkWriteOptions,
+  WRITE_OPTIONS,
+  type WriteOptions,
+} from "./write-options";
 import { writeOutputs } from "./write-outputs";
 
 /** A new value of a key, and the type it gets if not that of the old one. */
@@ -64,6 +69,12 @@ export interface SetMetadataOptions extends WriteOptions {
   inPlace?: boolean | undefined;
 }
 
+const SET_METADATA_OPTIONS: OptionNames<SetMetadataOptions> = {
+  ...WRITE_OPTIONS,
+  output: true,
+  inPlace: true,
+};
+
 /**
  * Changes metadata of one file (of a split model: of this shard).
  *
@@ -94,14 +105,14 @@ export async function setMetadata(
   if (typeof changes !== "object" || changes === null) {
     throw invalidArgType("changes", "an object or entries", changes);
   }
-  const given = checkOptions(options);
+  const given = checkOptions(options, SET_METADATA_OPTIONS);
   const output = given.output === undefined ? undefined : checkPath(given.output);
   const inPlace =
     given.inPlace === undefined ? undefined : checkBoolean("options.inPlace", given.inPlace, false);
   if (inPlace && output !== undefined) {
     throw invalidArgValue("options.inPlace", "cannot be true with an output", inPlace);
   }
-  const checked = checkWriteOptions(options);
+  const checked = checkWriteOptions(options, SET_METADATA_OPTIONS);
   const entries = Symbol.iterator in changes ? changes : Object.entries(changes);
   return inTurn(file, () => change(file, entries, output, inPlace, checked));
 }

@@ -1,9 +1,9 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
 
-import { checkOptions } from "../arguments";
+import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { checkPath } from "../file/open";
-import { MAX_SHARDS, SPLIT_COUNT, SPLIT_NO, SPLIT_TENSORS, shardSuffix } from "../file/splits";
+import { MAX_SHARDS, SPLIT_KEYS, shardSuffix } from "../file/splits";
 import { alignUp } from "./header-bytes";
 import {
   checkInputs,
@@ -16,7 +16,12 @@ import {
 import { settleModel } from "./journal";
 import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
 import { encodeEntry } from "./values";
-import { checkWriteOptions, type WriteOptions } from "./write-options";
+import {
+  type CheckedWriteOptions,
+  checkWriteOptions,
+  WRITE_OPTIONS,
+  type WriteOptions,
+} from "./write-options";
 import { type Output, writeOutputs } from "./write-outputs";
 
 /** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
@@ -27,7 +32,7 @@ export interface SplitOptions extends WriteOptions {
   maxBytes?: number | undefined;
 }
 
-const SPLIT_KEYS = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS];
+const SPLIT_OPTIONS: OptionNames<SplitOptions> = { ...WRITE_OPTIONS, maxTensors: true, maxBytes: true };
 
 /**
  * Splits a model into several files, `OUTPUT-00001-of-00003.gguf` and so on. The first holds the metadata; tensors keep
@@ -48,7 +53,7 @@ export async function splitModel(
 ): Promise<string[]> {
   const prefix = checkPath(output).replace(/\.gguf$/i, "");
   if (/(^|[\\/])$/.test(prefix)) throw invalidArgValue("output", "must end in a file name", output);
-  const { maxTensors, maxBytes } = checkOptions(options);
+  const { maxTensors, maxBytes } = checkOptions(options, SPLIT_OPTIONS);
   const limits: Limits = {
     tensors: checkLimit("options.maxTensors", maxTensors),
     bytes: checkLimit("options.maxBytes", maxBytes),
@@ -56,7 +61,7 @@ export async function splitModel(
   if (maxTensors === undefined && maxBytes === undefined) {
     throw invalidArgValue("options", "must have maxTensors or maxBytes", options);
   }
-  return copy(source, options, ({ entries, tensors, ...rest }) => {
+  return copy(source, checkWriteOptions(options, SPLIT_OPTIONS), ({ entries, tensors, ...rest }) => {
     const alignmentEntry = entries.get(ALIGNMENT_KEY);
     const model = { ...rest, entries: withoutSplit(entries) };
     const further = { ...rest, entries: alignmentEntry === undefined ? [] : [alignmentEntry] };
@@ -87,7 +92,7 @@ export async function mergeModel(
   options?: WriteOptions,
 ): Promise<void> {
   const path = checkPath(output);
-  await copy(source, options, ({ entries, ...rest }) => [
+  await copy(source, checkWriteOptions(options), ({ entries, ...rest }) => [
     { path, contents: { ...rest, entries: withoutSplit(entries) } },
   ]);
 }
@@ -107,12 +112,11 @@ interface Model extends Omit<CopiedContents, "entries"> {
 /** Opens a model and writes it as the files that `arrange` makes of it; returns their paths. */
 async function copy(
   source: string | URL,
-  options: WriteOptions | undefined,
+  options: CheckedWriteOptions,
   arrange: (model: Model) => { path: string; contents: CopiedContents }[],
 ): Promise<string[]> {
   const path = checkPath(source);
-  const checked = checkWriteOptions(options);
-  const { signal } = checked;
+  const { signal } = options;
   signal?.throwIfAborted();
   await settleModel(path, signal);
   const inputs = await openInputs(path, signal);
@@ -129,7 +133,7 @@ async function copy(
       const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
-    await writeOutputs(outputs, checked, async () => {
+    await writeOutputs(outputs, options, async () => {
       await checkInputs(inputs);
       await closeInputs(inputs);
     });

@@ -1,5 +1,5 @@
 /** What everything that writes files takes. */
-import { checkOptions, checkProgress, checkSignal } from "../arguments";
+import { checkOptions, checkProgress, checkSignal, type OptionNames } from "../arguments";
 import { invalidArgType } from "../errors";
 
 /** What everything that writes files takes. */
@@ -25,9 +25,17 @@ export interface CheckedWriteOptions {
   readonly onWarning: (message: string) => void;
 }
 
-/** @throws TypeError */
-export function checkWriteOptions(options: WriteOptions | undefined): CheckedWriteOptions {
-  const { signal, onProgress, onWarning } = checkOptions(options);
+export const WRITE_OPTIONS: OptionNames<WriteOptions> = { signal: true, onProgress: true, onWarning: true };
+
+/**
+ * @param known the names of all options, where there are more than these
+ * @throws TypeError
+ */
+export function checkWriteOptions(
+  options: WriteOptions | undefined,
+  known: Readonly<Record<string, true>> = WRITE_OPTIONS,
+): CheckedWriteOptions {
+  const { signal, onProgress, onWarning } = checkOptions(options, known);
   if (onWarning !== undefined && typeof onWarning !== "function") {
     throw invalidArgType("options.onWarning", "of type function", onWarning);
   }

@@ -1,17 +1,25 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions } from "../arguments";
+import { checkOptions, type OptionNames } from "../arguments";
+import { checkSupported } from "../decode/kernels";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { GgufModel } from "../file/model";
+import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
-import { type GgmlType, ggmlTypes, isGgmlType } from "../types";
+import { SPLIT_KEYS } from "../file/splits";
+import { canonicalBytes, type ValuePlace } from "../file/value-parts";
+import { native } from "../native";
+import { didYouMean } from "../suggest";
+import { type GgmlType, ggmlTypes, isGgmlType, meantType } from "../types";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
-import { CURRENT_FORMAT } from "./header-bytes";
+import { CURRENT_FORMAT, HeaderBytes } from "./header-bytes";
 import {
   ALIGNMENT_KEY,
   type Contents,
   DEFAULT_ALIGNMENT,
   fileChunks,
   layOut,
+  PIECE_BYTES,
   type TensorEntry,
 } from "./layout";
 import {
@@ -31,6 +39,8 @@ export interface GgufWriterOptions {
   /** What tensor data is aligned to, in bytes: a power of two; default 32. Another one is written as `general.alignment`. */
   alignment?: number | undefined;
 }
+
+const WRITER_OPTIONS: OptionNames<GgufWriterOptions> = { alignment: true };
 
 interface WrittenTensor extends TensorEntry {
   readonly target: DataTarget;
@@ -53,20 +63,72 @@ const MAX_DIMS = 4;
  *   .write("model.gguf");
  * ```
  *
+ * {@link GgufWriter.from} begins with everything that a model has:
+ *
+ * ```js
+ * using file = openSync("model.gguf");
+ * await GgufWriter.from(file)
+ *   .set("general.name", "Another name")
+ *   .removeTensor("output.weight")
+ *   .addTensor("output_norm.weight", "F16", [4096], file.tensor("output_norm.weight").dequantizeSync())
+ *   .write("changed.gguf");
+ * ```
+ *
  * Metadata is kept in bytes from the moment it is set. Tensor data is only referred to: it is read when the file is
  * written, and needs no more memory than one piece of it at a time.
  */
 export class GgufWriter {
   readonly #entries = new Map<string, Uint8Array>();
   readonly #tensors = new Map<string, WrittenTensor>();
+  /** What was copied and not yet changed: keys with their types, and names of tensors. */
+  readonly #copiedKeys = new Map<string, DeclaredType | undefined>();
+  readonly #copiedTensors = new Set<string>();
   #alignment = DEFAULT_ALIGNMENT;
 
   /** @throws GgufError ERR_GGUF_INVALID for an alignment that is not a power of two */
   constructor(options?: GgufWriterOptions) {
-    const { alignment } = checkOptions(options);
+    const { alignment } = checkOptions(options, WRITER_OPTIONS);
     if (alignment === undefined) return;
     if (typeof alignment !== "number") throw invalidArgType("options.alignment", "of type number", alignment);
     this.set(ALIGNMENT_KEY, alignment);
+  }
+
+  /**
+   * A writer that has all metadata and tensors of a model, to be changed with {@link set}, {@link addTensor},
+   * {@link removeMetadata} and {@link removeTensor}. What is changed keeps its place, and a key its type unless another is
+   * given.
+   *
+   * Everything is copied as bytes, so text that is not UTF-8 stays what it is. Tensor data is read a piece at a time when
+   * the file is written; until then the model must stay open. The new file is one file, of version 3 and little-endian,
+   * whatever the model is: in several files, on a server or big-endian. `split.*` keys are left out.
+   *
+   * @param model an open model: of `open`, `openSync`, `parse` or `openRemote`
+   * @throws TypeError for anything else, such as a path
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_CLOSED
+   */
+  static from(model: GgufModel): GgufWriter {
+    if (!(model instanceof GgufModel)) {
+      throw invalidArgType("model", "an open model, such as openSync(path) returns", model);
+    }
+    const writer = new GgufWriter();
+    writer.#copy(model);
+    return writer;
+  }
+
+  #copy(model: GgufModel): void {
+    const { metadata, tensors, alignment } = model;
+    for (const key of metadata.keys()) {
+      if (SPLIT_KEYS.includes(key)) continue;
+      const out = new HeaderBytes(CURRENT_FORMAT).string(metadata.keyBytes(key) as Uint8Array);
+      for (const bytes of canonicalBytes(metadata.place(key) as ValuePlace)) out.raw(bytes);
+      this.#entries.set(key, out.bytes);
+      this.#copiedKeys.set(key, checkType(metadata.typeOf(key)));
+    }
+    for (const [name, tensor] of tensors) {
+      this.#tensors.set(name, copiedTensor(tensor, model.byteOrder === "big"));
+      this.#copiedTensors.add(name);
+    }
+    this.#alignment = alignment;
   }
 
   /** The size of the file so far, in bytes. */
@@ -75,9 +137,9 @@ export class GgufWriter {
   }
 
   /**
-   * Adds a metadata entry, in the order of the calls.
+   * Adds a metadata entry, in the order of the calls; or changes one that was copied.
    *
-   * @param type what it is declared as. Where it is absent, a key of the specification is declared as that says, and
+   * @param type what it is declared as. Where it is absent, a key that was copied keeps its type, one of the specification is declared as that says, and
    *   any other as fits the value: whole numbers as uint32 or int32 if they fit, else as uint64 or int64, and beyond
    *   2^53, where a number may not be what was meant to the last digit (a bigint is), as float64; other numbers as
    *   float32, bigints as uint64 or int64, typed arrays as what they hold. `GgufMetadata.typeOf` of another file is
@@ -89,20 +151,37 @@ export class GgufWriter {
    */
   set(key: string, value: GgufInput, type?: GgufInputType): this {
     checkKey(key);
-    if (this.#entries.has(key)) throw invalid(`the metadata key '${key}' is set already`);
-    const declared = checkType(type);
+    const isCopied = this.#copiedKeys.has(key);
+    if (this.#entries.has(key) && !isCopied) throw invalid(`the metadata key '${key}' is set already`);
+    const declared = checkType(type) ?? this.#copiedKeys.get(key);
     const alignment = key === ALIGNMENT_KEY ? checkAlignment(value, declared) : this.#alignment;
     this.#entries.set(key, encodeEntry(CURRENT_FORMAT, key, value, declared));
+    this.#copiedKeys.delete(key);
     this.#alignment = alignment;
     return this;
   }
 
   /**
-   * Adds a tensor, in the order of the calls.
+   * Takes a metadata entry out.
+   * @throws GgufError ERR_GGUF_INVALID where there is none with this key
+   */
+  removeMetadata(key: string): this {
+    checkKey(key);
+    if (!this.#entries.delete(key)) {
+      throw invalid(`no metadata key is '${key}'${didYouMean(key, this.#entries.keys())}`);
+    }
+    this.#copiedKeys.delete(key);
+    if (key === ALIGNMENT_KEY) this.#alignment = DEFAULT_ALIGNMENT;
+    return this;
+  }
+
+  /**
+   * Adds a tensor, in the order of the calls; or changes one that was copied.
    *
    * @param name up to 63 bytes, which is what ggml reads
    * @param shape one to four dimensions; `shape[0]` is the contiguous one, whole blocks of the type
-   * @param data its bytes; see {@link TensorData}. What is in memory must stay as it is until the file is written
+   * @param data its bytes, or its numbers in a `Float32Array` for the types that {@link quantizeSync} knows; see
+   *   {@link TensorData}. What is in memory must stay as it is until the file is written
    * @throws TypeError for an argument of the wrong type
    * @throws GgufError ERR_GGUF_INVALID for a name that is empty, too long or there already, or a shape that cannot be;
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_RANGE for data of another length than type and shape take
@@ -110,15 +189,36 @@ export class GgufWriter {
   addTensor(name: string, type: GgmlType, shape: readonly number[], data: TensorData): this {
     checkName(name);
     const subject: GgufErrorSubject = { tensor: name };
-    if (this.#tensors.has(name)) throw invalid("there is one of this name already", subject);
+    if (this.#tensors.has(name) && !this.#copiedTensors.has(name)) {
+      throw invalid("there is one of this name already", subject);
+    }
     if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
     if (!isGgmlType(type)) {
-      throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", `the tensor type ${type} is not known`, subject);
+      throw new GgufError(
+        "ERR_GGUF_UNSUPPORTED_TYPE",
+        `the tensor type ${type} is not known${meantType(type)}`,
+        subject,
+      );
     }
     const byteLength = checkShape(shape, type, subject);
     const target: DataTarget = { name, type, byteLength };
     const entry: TensorEntry = { name, type: ggmlTypes[type].id, shape: [...shape], byteLength };
     this.#tensors.set(name, { ...entry, target, data: checkData(data, target) });
+    this.#copiedTensors.delete(name);
+    return this;
+  }
+
+  /**
+   * Takes a tensor out.
+   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND where there is none of this name
+   */
+  removeTensor(name: string): this {
+    if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
+    if (!this.#tensors.delete(name)) {
+      const detail = `no tensor is named '${name}'${didYouMean(name, this.#tensors.keys())}`;
+      throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", detail);
+    }
+    this.#copiedTensors.delete(name);
     return this;
   }
 
@@ -155,6 +255,23 @@ export class GgufWriter {
     const chunks = fileChunks(contents, layout, ({ data, target }) => dataPieces(data, target));
     return { byteLength: layout.byteLength, chunks };
   }
+}
+
+/** A tensor as it is in a model; its data is read when it is written. */
+function copiedTensor(tensor: GgufModelTensor, isBigEndian: boolean): WrittenTensor {
+  const { name, type, shape, byteLength } = tensor;
+  const info = checkSupported(type, { path: tensor.path, tensor: name });
+  const target: DataTarget = { name, type: type as GgmlType, byteLength };
+  const data = async (): Promise<AsyncGenerator<Uint8Array>> => pieces();
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    const { blockSize, typeSize, id } = info;
+    const count = Math.floor(PIECE_BYTES / typeSize) * blockSize;
+    for (let start = 0; start < tensor.elementCount; start += count) {
+      const bytes = await tensor.read({ start, end: Math.min(start + count, tensor.elementCount) });
+      yield isBigEndian ? native.swapBytes(id, bytes) : bytes;
+    }
+  }
+  return { name: tensor.nameBytes(), type: info.id, shape, byteLength, target, data };
 }
 
 function checkAlignment(value: unknown, declared: DeclaredType | undefined): number {

@@ -1,0 +1,174 @@
+/**
+ * Numbers to blocks in plain TypeScript, to the same bits as the native code.
+ *
+ * It follows ggml's reference in binary32, where every operation rounds on its own, so `Math.fround` is around each. What
+ * that reference leaves open is what it does on x86: the conversion of a NaN, or of a number that does not fit in 32 bits,
+ * gives 0 in the last byte.
+ */
+import type { OwnBytes } from "../decode/options";
+import { checkQuantize, type QuantizableType, type QuantizeOptions } from "../quantize/request";
+import { roundToBF16, roundToF16 } from "./rounding";
+
+/** Writes the block of the 32 numbers from `x[at]` on to `out`, from byte `to` on. */
+type Encoder = (x: Float32Array, at: number, out: DataView, to: number) => void;
+
+const COUNT = 32;
+const codes = new Uint8Array(COUNT);
+const number = new Float32Array(1);
+const bits = new Uint16Array(1);
+
+/** Writes a number as binary16. */
+function putHalf(out: DataView, to: number, value: number): void {
+  number[0] = value;
+  roundToF16(number, 1, bits, 0);
+  out.setUint16(to, bits[0]!, true);
+}
+
+function inverse(d: number): number {
+  return d === 0 ? 0 : Math.fround(1 / d);
+}
+
+/** The whole part, in 32 bits; 0 where there is none. */
+function whole(x: number): number {
+  return Math.abs(x) < 2 ** 31 ? Math.trunc(x) : 0;
+}
+
+/** The first number with the greatest magnitude. */
+function greatest(x: Float32Array, at: number): number {
+  let most = 0;
+  for (let j = 0; j < COUNT; j++) if (Math.abs(x[at + j]!) > Math.abs(most)) most = x[at + j]!;
+  return most;
+}
+
+const FLOAT32_MAX = 2 ** 128 - 2 ** 104;
+
+function rangeOf(x: Float32Array, at: number): { min: number; max: number } {
+  let [min, max] = [FLOAT32_MAX, -FLOAT32_MAX];
+  for (let j = 0; j < COUNT; j++) {
+    const value = x[at + j]!;
+    if (value < min) min = value;
+    if (value > max) max = value;
+  }
+  return { min, max };
+}
+
+/** Sets {@link codes}: x * id + middle, no more than `most`. */
+function centeredCodes(x: Float32Array, at: number, id: number, middle: number, most: number): void {
+  for (let j = 0; j < COUNT; j++) {
+    codes[j] = Math.min(whole(Math.fround(Math.fround(x[at + j]! * id) + middle)), most);
+  }
+}
+
+/** Sets {@link codes}: (x - min) * id, to the nearest, no more than `most`. */
+function codesFrom(x: Float32Array, at: number, min: number, id: number, most: number): void {
+  for (let j = 0; j < COUNT; j++) {
+    const scaled = Math.fround(Math.fround(x[at + j]! - min) * id);
+    codes[j] = Math.min(whole(Math.fround(scaled + 0.5)), most);
+  }
+}
+
+function putNibbles(out: DataView, to: number): void {
+  for (let j = 0; j < 16; j++) out.setUint8(to + j, (codes[j]! & 15) | ((codes[j + 16]! & 15) << 4));
+}
+
+function putFifthBits(out: DataView, to: number): void {
+  let word = 0;
+  for (let j = 0; j < COUNT; j++) word |= ((codes[j]! >> 4) & 1) << j;
+  out.setUint32(to, word, true);
+}
+
+const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">, Encoder>> = {
+  // d = the number of greatest magnitude / -8; q = x / d + 8, to the nearest
+  Q4_0(x, at, out, to) {
+    const d = Math.fround(greatest(x, at) / -8);
+    putHalf(out, to, d);
+    centeredCodes(x, at, inverse(d), 8.5, 15);
+    putNibbles(out, to + 2);
+  },
+
+  // m = min, d = (max - min) / 15; q = (x - m) / d, to the nearest
+  Q4_1(x, at, out, to) {
+    const { min, max } = rangeOf(x, at);
+    const d = Math.fround(Math.fround(max - min) / 15);
+    putHalf(out, to, d);
+    putHalf(out, to + 2, min);
+    codesFrom(x, at, min, inverse(d), 15);
+    putNibbles(out, to + 4);
+  },
+
+  // As Q4_0, with 16 for 8
+  Q5_0(x, at, out, to) {
+    const d = Math.fround(greatest(x, at) / -16);
+    putHalf(out, to, d);
+    centeredCodes(x, at, inverse(d), 16.5, 31);
+    putFifthBits(out, to + 2);
+    putNibbles(out, to + 6);
+  },
+
+  // As Q4_1, with 31 for 15
+  Q5_1(x, at, out, to) {
+    const { min, max } = rangeOf(x, at);
+    const d = Math.fround(Math.fround(max - min) / 31);
+    putHalf(out, to, d);
+    putHalf(out, to + 2, min);
+    codesFrom(x, at, min, inverse(d), 31);
+    putFifthBits(out, to + 4);
+    putNibbles(out, to + 8);
+  },
+
+  // d = the greatest magnitude / 127; q = x / d, to the nearest, halves away from zero
+  Q8_0(x, at, out, to) {
+    let amax = 0;
+    for (let j = 0; j < COUNT; j++) {
+      const magnitude = Math.abs(x[at + j]!);
+      // Not Math.max: a NaN takes the place of what was there, and what comes next takes its place.
+      amax = amax > magnitude ? amax : magnitude;
+    }
+    const d = Math.fround(amax / 127);
+    const id = inverse(d);
+    putHalf(out, to, d);
+    for (let j = 0; j < COUNT; j++) {
+      const scaled = Math.fround(x[at + j]! * id);
+      out.setUint8(to + 2 + j, whole(Math.sign(scaled) * Math.floor(Math.abs(scaled) + 0.5)));
+    }
+  },
+};
+
+/**
+ * Turns numbers into blocks of `type`; arguments, result, bits and errors are those of `quantizeSync` of `gguf-native`.
+ *
+ * @param type one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1
+ * @param values whole blocks of numbers: a multiple of 32, but for F32, F16 and BF16
+ * @returns the blocks, little-endian
+ * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+ * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
+ *   an `out` of another length
+ */
+export function quantizeSync<A extends Uint8Array = OwnBytes>(
+  type: QuantizableType,
+  values: Float32Array,
+  options?: QuantizeOptions<A>,
+): A;
+export function quantizeSync(
+  type: QuantizableType,
+  values: Float32Array,
+  options?: QuantizeOptions,
+): Uint8Array {
+  const request = checkQuantize(type, values, options);
+  const { info, out } = request;
+  const view = new DataView(out.buffer, out.byteOffset, out.byteLength);
+  if (request.type === "F32") {
+    const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+    for (let i = 0; i < words.length; i++) view.setUint32(4 * i, words[i]!, true);
+  } else if (request.type === "F16" || request.type === "BF16") {
+    const halves = new Uint16Array(values.length);
+    const round = request.type === "F16" ? roundToF16 : roundToBF16;
+    round(values, values.length, halves, 0);
+    for (let i = 0; i < halves.length; i++) view.setUint16(2 * i, halves[i]!, true);
+  } else {
+    const encode = encoders[request.type];
+    for (let at = 0, to = 0; at < values.length; at += COUNT, to += info.typeSize)
+      encode(values, at, view, to);
+  }
+  return out;
+}

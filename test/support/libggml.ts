@@ -1,0 +1,36 @@
+/** ggml's own library, the optional peer of the benchmarks. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type GgmlType, ggmlTypes } from "gguf-native";
+import { projectRoot } from "./paths";
+
+interface Koffi {
+  load(path: string): {
+    func(name: string, result: string, parameters: readonly string[]): (...args: unknown[]) => unknown;
+  };
+}
+
+/** ggml's blocks of whole blocks of numbers. */
+export type Quantizer = (type: GgmlType, values: Float32Array) => Uint8Array;
+
+/** ggml's reference rounding; or why it cannot be had here. */
+export async function libggmlQuantizer(): Promise<Quantizer | string> {
+  const bench = join(projectRoot, "bench");
+  const library = join(bench, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so");
+  if (!existsSync(library) || process.platform !== "linux" || process.arch !== "x64") {
+    return "libggml is not installed (npm --prefix bench ci, on Linux on x86-64)";
+  }
+  const { load } = (await import(pathToFileURL(join(bench, "load.mjs")).href)) as {
+    load(name: string): Promise<{ default: Koffi }>;
+  };
+  const { default: koffi } = await load("koffi");
+  const parameters = ["int", "void *", "void *", "int64_t", "int64_t", "int64_t", "void *"];
+  const quantizeChunk = koffi.load(library).func("ggml_quantize_chunk", "size_t", parameters);
+  return (type, values) => {
+    const { id, blockSize, typeSize } = ggmlTypes[type];
+    const blocks = new Uint8Array((values.length / blockSize) * typeSize);
+    quantizeChunk(id, values, blocks, 0, 1, values.length, null);
+    return blocks;
+  };
+}
