@@ -12,23 +12,23 @@ import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
-import { failWithAdvice, installAndUse } from "./test-package.mjs";
+import { installAndCompile, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
 const steps = {
   prebuild: { quick: true, run: () => runNode("scripts/prebuild.mjs") },
   "prebuild-arm64": { run: prebuildArm64 },
   install: { quick: true, needs: "prebuild", run: () => installAndUse(packed().tarball) },
-  advice: { quick: true, run: () => failWithAdvice(packed().tarball) },
+  compile: { quick: true, needs: "prebuild", run: () => installAndCompile(packed().tarball) },
   node20: { needs: "prebuild", run: () => testVersion(20) },
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
-  bun: { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().unpacked) },
-  deno: { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().unpacked) },
-  musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().unpacked) },
+  bun: { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
+  deno: { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
+  musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().addon("linux-x64")) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
-  arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().unpacked) },
+  arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
   win32: { run: () => runTestsInWine() },
 };
 
@@ -66,7 +66,7 @@ function prebuildArm64() {
 
 /** The suite in another Node, with the addon of the package. */
 function testPrebuilt(node, names = []) {
-  runTestsIn(node, packed().unpacked, testFiles(names));
+  runTestsIn(node, packed().addon("linux-x64"), testFiles(names));
 }
 
 function testVersion(major) {
