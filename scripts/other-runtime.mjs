@@ -6,13 +6,13 @@ import { npm, run } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
 /** The releases that are tested, in the npm packages that carry them. */
-const runtimes = {
+export const runtimes = {
   bun: { package: "@oven/bun-linux-x64", version: "1.4.5", program: "bin/bun", options: [] },
   deno: { package: "@deno/linux-x64-glibc", version: "2.9.6", program: "deno", options: ["run", "-A"] },
 };
 
 /** The executable; kept in build/runtimes. */
-function fetchRuntime(name) {
+export function fetchRuntime(name) {
   const { package: from, version, program } = runtimes[name];
   const folder = join(root, "build", "runtimes", `${name}-${version}`);
   const path = join(folder, "package", program);

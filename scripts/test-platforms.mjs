@@ -11,6 +11,7 @@ import { fetchNode, nodeVersions, runTestsIn, runTestsOnArm64 } from "./other-no
 import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
+import { smokeIn } from "./smoke.mjs";
 import { testFiles } from "./test-files.mjs";
 import { installAndCompile, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
@@ -24,8 +25,10 @@ const steps = {
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
-  bun: { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
-  deno: { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
+  bun: { quick: true, needs: "prebuild", run: () => smokeIn("bun", packed().unpacked) },
+  deno: { quick: true, needs: "prebuild", run: () => smokeIn("deno", packed().unpacked) },
+  "bun-workers": { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
+  "deno-workers": { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
   musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().addon("linux-x64")) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
