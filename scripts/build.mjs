@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { run } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
-import { vendorHeaders } from "./vendor.mjs";
+import { makeVendorFolder } from "./vendor.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -21,7 +21,7 @@ export function buildSources(...options) {
 
 /** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
-  vendorHeaders();
+  makeVendorFolder();
   if (!addons.some(existsSync)) {
     console.log("Compiling the addon ...");
     runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild");

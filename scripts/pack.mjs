@@ -2,14 +2,14 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { npm, run } from "./commands.mjs";
-import { vendorHeaders } from "./vendor.mjs";
+import { makeVendorFolder } from "./vendor.mjs";
 
 /** Packs into `folder`, and unpacks there, to the folder `package`; `addon` tells where the addon of a system is there. */
 export function pack(folder) {
   const unpacked = join(folder, "package");
   rmSync(unpacked, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  vendorHeaders();
+  makeVendorFolder();
   const [{ filename }] = JSON.parse(npm("pack", "--ignore-scripts", "--json", "--pack-destination", folder));
   run("tar", ["-xzf", filename], { cwd: folder });
   const addon = (system) => join(unpacked, "prebuilds", system, "gguf-native.node");

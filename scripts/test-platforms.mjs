@@ -12,7 +12,9 @@ import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { smokeIn } from "./smoke.mjs";
+import { traceAndBundle } from "./test-bundlers.mjs";
 import { testFiles } from "./test-files.mjs";
+import { installWithManagers } from "./test-managers.mjs";
 import { installAndCompile, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
@@ -21,6 +23,8 @@ const steps = {
   "prebuild-arm64": { run: prebuildArm64 },
   install: { quick: true, needs: "prebuild", run: () => installAndUse(packed().tarball) },
   compile: { quick: true, needs: "prebuild", run: () => installAndCompile(packed().tarball) },
+  managers: { quick: true, needs: "prebuild", run: () => installWithManagers(packed().tarball) },
+  bundlers: { quick: true, needs: "prebuild", run: () => traceAndBundle(packed().unpacked) },
   node20: { needs: "prebuild", run: () => testVersion(20) },
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
@@ -84,7 +88,7 @@ buildTests();
 for (const name of chosen) {
   const begin = performance.now();
   console.log(`\n== ${name}\n`);
-  steps[name].run();
+  await steps[name].run();
   console.log(`${name}: good (${((performance.now() - begin) / 1000).toFixed(0)} s)`);
 }
 console.log(`\nAll good: ${chosen.join(", ")}`);

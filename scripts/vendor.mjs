@@ -1,19 +1,25 @@
-// Copies the headers of node-addon-api to vendor/, where binding.gyp looks for them. They are a part of the package, so
-// that nobody who has a prebuilt addon installs node-addon-api, and who compiles has the headers that were tested.
+// Makes vendor/, which the package has and the repository does not:
+//
+// - the headers of node-addon-api, where binding.gyp looks for them. So nobody who has a prebuilt addon installs
+//   node-addon-api, and who compiles has the headers that were tested;
+// - binding.gyp. In the package's own folder, package managers take it for a wish to compile: pnpm warns, or stops.
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { root } from "./paths.mjs";
 
-const files = ["napi.h", "napi-inl.h", "LICENSE.md"];
+const headers = ["napi.h", "napi-inl.h", "LICENSE.md"];
 
-export function vendorHeaders() {
+export function makeVendorFolder() {
   const from = dirname(createRequire(import.meta.url).resolve("node-addon-api/package.json"));
-  const to = join(root, "vendor", "node-addon-api");
-  rmSync(to, { recursive: true, force: true });
-  mkdirSync(to, { recursive: true });
-  for (const file of files) cpSync(join(from, file), join(to, file), { preserveTimestamps: true });
+  const vendor = join(root, "vendor");
+  rmSync(vendor, { recursive: true, force: true });
+  mkdirSync(join(vendor, "node-addon-api"), { recursive: true });
+  for (const name of headers) {
+    cpSync(join(from, name), join(vendor, "node-addon-api", name), { preserveTimestamps: true });
+  }
+  cpSync(join(root, "binding.gyp"), join(vendor, "binding.gyp"));
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) vendorHeaders();
+if (process.argv[1] === fileURLToPath(import.meta.url)) makeVendorFolder();

@@ -222,7 +222,7 @@ describe("gguf-native build", () => {
   writeFileSync(
     nodeGyp,
     `const { cpSync, existsSync } = require("node:fs");
-     if (!existsSync("vendor/node-addon-api/napi.h") || !existsSync("native/sources.txt")) throw new Error("no sources");
+     if (!existsSync("vendor/node-addon-api/napi.h") || !existsSync("binding.gyp") || !existsSync("native/sources.txt")) throw new Error("no sources");
      console.log("  CXX(target) Release/obj.target/one.o");
      if (process.env.FAKE_ERROR) {
        console.log("native/one.cc:1:2: error: it is wrong");

@@ -75,7 +75,7 @@ describe("the tarball", () => {
     const expected = [
       ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
       ...filesUnder("src").flatMap(compiled),
-      ...["binding.gyp", ...native],
+      ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),

@@ -28,7 +28,7 @@ export const plainEnv: NodeJS.ProcessEnv = {
 export function installPackage(...places: (keyof typeof addonPlaces)[]) {
   const application = temporaryFolder();
   const folder = join(application, "node_modules", "gguf-native");
-  for (const name of ["package.json", "dist", "binding.gyp", "native", "vendor"]) {
+  for (const name of ["package.json", "dist", "native", "vendor"]) {
     cpSync(join(projectRoot, name), join(folder, name), { recursive: true });
   }
   for (const place of places) {

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from "node:path";
 import { listed } from "../arguments/parse";
 
 /** What is compiled, and what says how. */
-const SOURCES = ["package.json", "binding.gyp", "native", "vendor"];
+const SOURCES = ["package.json", "native", "vendor"];
 
 const NODE_GYP = "node-gyp/bin/node-gyp.js";
 
@@ -41,6 +41,8 @@ export async function compileAddon<T>(
   const place = mkdtempSync(join(realpathSync(tmpdir()), "gguf-native-build-"));
   try {
     for (const name of SOURCES) cpSync(join(folder, name), join(place, name), { recursive: true });
+    // In the package's own folder, package managers would take it for a wish to compile.
+    cpSync(join(place, "vendor", "binding.gyp"), join(place, "binding.gyp"));
     const headers = headersOfNode();
     const args = [nodeGyp, "rebuild", ...(headers === undefined ? [] : [`--nodedir=${headers}`])];
     const { status, output } = await runTool(process.execPath, args, place, onOutput);
