@@ -40,29 +40,61 @@ function makeApplication(unpacked) {
     "package.json": '{ "name": "application", "private": true }',
     "app.cjs": `const { openSync } = require("gguf-native");\n${use}`,
     "app.mjs": `import { openSync } from "gguf-native";\n${use}`,
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(application, name), text);
+}
+
+/** What the bundlers read: where they write to, and which packages they leave out. */
+function writeSettings(out, external) {
+  const files = {
     "rollup.config.mjs": `
       import commonjs from "${tools}/node_modules/@rollup/plugin-commonjs/dist/es/index.js";
       import { nodeResolve } from "${tools}/node_modules/@rollup/plugin-node-resolve/dist/es/index.js";
       const output = (format, file) => ({ format, file, inlineDynamicImports: true });
       export default {
         input: "app.mjs",
+        external: ${external},
         plugins: [nodeResolve({ preferBuiltins: true }), commonjs()],
-        output: [output("es", "out/rollup/app.mjs"), output("cjs", "out/rollup/app.cjs")],
+        output: [output("es", "${out}/rollup/app.mjs"), output("cjs", "${out}/rollup/app.cjs")],
       };`,
     "vite.config.mjs": `
       export default {
-        build: { ssr: "app.mjs", outDir: "out/vite" },
-        ssr: { noExternal: true },
+        build: { ssr: "app.mjs", outDir: "${out}/vite" },
+        ssr: { noExternal: true, external: ${external} },
       };`,
     "webpack.config.mjs": `
-      const path = "${application}/out/webpack";
+      const path = "${application}/${out}/webpack";
       const common = { entry: "./app.mjs", target: "node", mode: "production" };
+      const commonjs = Object.fromEntries(${external}.map((name) => [name, "commonjs " + name]));
+      const module = Object.fromEntries(${external}.map((name) => [name, "module " + name]));
       export default [
-        { ...common, output: { path, filename: "app.cjs" } },
-        { ...common, output: { path, filename: "app.mjs", module: true }, experiments: { outputModule: true } },
+        { ...common, externals: commonjs, output: { path, filename: "app.cjs" } },
+        {
+          ...{ ...common, externals: module, experiments: { outputModule: true } },
+          output: { path, filename: "app.mjs", module: true },
+        },
       ];`,
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(application, name), text);
+}
+
+/** Bundles the application with each bundler, in the folder `out`; calls `check` with each bundle. */
+function bundle(out, externals, check) {
+  writeSettings(out, JSON.stringify(externals));
+  runTool("rollup", "--config", "--silent");
+  runTool("webpack");
+  runTool("vite", "build", "--logLevel", "error");
+  for (const [bundler, name] of [
+    ["rollup", "app.mjs"],
+    ["rollup", "app.cjs"],
+    ["webpack", "app.cjs"],
+    ["webpack", "app.mjs"],
+    ["vite", "app.mjs"],
+  ]) {
+    const file = join(application, out, bundler, name);
+    if (!existsSync(file)) fail(`${bundler} made no ${name}`);
+    check(`${name}, bundled by ${bundler}`, file);
+  }
 }
 
 const runTool = (name, ...args) => output(tool(name), args, { cwd: application });
@@ -119,18 +151,6 @@ export function traceAndBundle(unpacked) {
     const bundle = readdirSync(moved).find((file) => /^index\.\w*js$/.test(file));
     expectWorks(`${name}, bundled by ncc`, join(moved, bundle));
   }
-  runTool("rollup", "--config", "--silent");
-  runTool("webpack");
-  runTool("vite", "build", "--logLevel", "error");
-  for (const [bundler, name] of [
-    ["rollup", "app.mjs"],
-    ["rollup", "app.cjs"],
-    ["webpack", "app.cjs"],
-    ["webpack", "app.mjs"],
-    ["vite", "app.mjs"],
-  ]) {
-    const file = join(application, "out", bundler, name);
-    if (!existsSync(file)) fail(`${bundler} made no ${name}`);
-    expectBundled(`${name}, bundled by ${bundler}`, file);
-  }
+  bundle("whole", [], expectBundled);
+  bundle("external", ["gguf-native"], (what, file) => expectWorks(`${what} without the package`, file));
 }
