@@ -15,7 +15,7 @@
       ],
       "include_dirs": [
         "native",
-        "<!(node -p \"require('node-addon-api').include_dir\")",
+        "vendor/node-addon-api",
       ],
       "defines": [
         "NAPI_VERSION=8",

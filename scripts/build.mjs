@@ -4,7 +4,8 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { run } from "./commands.mjs";
-import { addonFolder, root, variantFolder } from "./paths.mjs";
+import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
+import { makeVendorFolder } from "./vendor.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -20,9 +21,8 @@ export function buildSources(...options) {
 
 /** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
-  try {
-    require("node-gyp-build").resolve(root);
-  } catch {
+  makeVendorFolder();
+  if (!addons.some(existsSync)) {
     console.log("Compiling the addon ...");
     runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild");
   }

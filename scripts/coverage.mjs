@@ -9,7 +9,7 @@ import { availableParallelism } from "node:os";
 import { join, relative, sep } from "node:path";
 import { buildSources, buildTests, buildVariant } from "./build.mjs";
 import { fail, findClang, need, output, run, tryRun } from "./commands.mjs";
-import { addonFolder, root, variantFolder } from "./paths.mjs";
+import { root, variantAddon, variantFolder } from "./paths.mjs";
 import { testArguments, testFiles } from "./test-files.mjs";
 
 const variant = "coverage";
@@ -51,7 +51,7 @@ function runTypeScriptTests() {
   const { status } = tryRun(
     process.execPath,
     [...c8, process.execPath, ...testArguments(testFiles(process.argv.slice(2)))],
-    { stdio: "inherit", env: { ...env, GGUF_NATIVE_PREBUILD: variantFolder(variant) } },
+    { stdio: "inherit", env: { ...env, GGUF_NATIVE_ADDON: variantAddon(variant) } },
   );
   buildSources(); // as they were
   return status === 0;
@@ -69,7 +69,7 @@ function typeScriptCoverage() {
 function nativeCoverage(nativeTests) {
   const raw = readdirSync(rawCounts).map((name) => join(rawCounts, name));
   run(llvm("profdata"), ["merge", "--sparse", "-o", counts, ...raw]);
-  const [first, ...others] = [join(addonFolder(variant), "gguf_native.node"), ...nativeTests];
+  const [first, ...others] = [variantAddon(variant), ...nativeTests];
   const what = [first, ...others.flatMap((name) => ["--object", name]), `--instr-profile=${counts}`];
   const only = "--ignore-filename-regex=/(test|node_modules|usr)/";
   run(llvm("cov"), ["show", "--format=html", `--output-dir=${join(report, "native")}`, only, ...what]);

@@ -1,4 +1,4 @@
-// Loads the addon of a package with musl, Alpine's C library. npm has no Node for musl, so a small C program loads the
+// Loads an addon with musl, Alpine's C library. npm has no Node for musl, so a small C program loads the
 // addon, with empty functions in place of Node-API.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { need, output, run } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
-/** `packageFolder` is that of an unpacked package. */
-export function loadWithMusl(packageFolder) {
+export function loadWithMusl(addon) {
   need(["musl-gcc", "musl-tools"]);
   const folder = join(root, "build", "musl");
   const [program, standIns] = ["load_addon", "stand_ins.c"].map((name) => join(folder, name));
@@ -23,6 +22,5 @@ export function loadWithMusl(packageFolder) {
   writeFileSync(standIns, definitions.join(""));
   const source = join(root, "test", "native", "musl", "load_addon.c");
   run("musl-gcc", ["-rdynamic", `-I${include_dir}`, "-o", program, source, standIns]);
-  const addon = join(packageFolder, "prebuilds", "linux-x64", "gguf-native.node");
   console.log(`loaded with musl; ${output(program, [addon]).trim()}`);
 }

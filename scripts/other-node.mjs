@@ -45,13 +45,13 @@ export function arm64Node() {
   return makeLauncher(join(root, "build", "nodes", "arm64"), [...emulator, node]);
 }
 
-/** Runs test files in a Node, with the addon that node-gyp-build finds in `addonFolder`. */
-export function runTestsIn(node, addonFolder, files, env = {}) {
-  run(node, testArguments(files), { env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder, ...env } });
+/** Runs test files in a Node, with an addon. */
+export function runTestsIn(node, addon, files, env = {}) {
+  run(node, testArguments(files), { env: { ...process.env, GGUF_NATIVE_ADDON: addon, ...env } });
 }
 
 /** The same in an arm64 Node under qemu: without the tests that are the same on every processor, unless `names` ask. */
-export function runTestsOnArm64(addonFolder, names = []) {
+export function runTestsOnArm64(addon, names = []) {
   const files = names.length > 0 ? testFiles(names) : emulatedTestFiles();
-  runTestsIn(arm64Node(), addonFolder, files, { GGUF_NATIVE_TEST_EMULATED: "1" });
+  runTestsIn(arm64Node(), addon, files, { GGUF_NATIVE_TEST_EMULATED: "1" });
 }

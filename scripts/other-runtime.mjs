@@ -26,10 +26,10 @@ export function fetchRuntime(name) {
   return path;
 }
 
-/** Terminates 200 workers in the middle of their work, with the addon that node-gyp-build finds in `addonFolder`. */
-export function terminateWorkersIn(name, addonFolder) {
+/** Terminates 200 workers in the middle of their work, with an addon. */
+export function terminateWorkersIn(name, addon) {
   const script = join("build", "test", "support", "terminated-workers.js");
   run(fetchRuntime(name), [...runtimes[name].options, script, "200"], {
-    env: { ...process.env, GGUF_NATIVE_PREBUILD: addonFolder },
+    env: { ...process.env, GGUF_NATIVE_ADDON: addon },
   });
 }

@@ -2,13 +2,16 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { npm, run } from "./commands.mjs";
+import { makeVendorFolder } from "./vendor.mjs";
 
-/** Packs into `folder`, and unpacks there, to the folder `package`. */
+/** Packs into `folder`, and unpacks there, to the folder `package`; `addon` tells where the addon of a system is there. */
 export function pack(folder) {
   const unpacked = join(folder, "package");
   rmSync(unpacked, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
+  makeVendorFolder();
   const [{ filename }] = JSON.parse(npm("pack", "--ignore-scripts", "--json", "--pack-destination", folder));
   run("tar", ["-xzf", filename], { cwd: folder });
-  return { tarball: join(folder, filename), unpacked };
+  const addon = (system) => join(unpacked, "prebuilds", system, "gguf-native.node");
+  return { tarball: join(folder, filename), unpacked, addon };
 }

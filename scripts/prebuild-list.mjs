@@ -1,10 +1,9 @@
-// The prebuilt addons of a release, one for each system on which nothing must be compiled: files in prebuilds/, with the
-// names that node-gyp-build looks for. Those for Linux run with glibc and with musl.
-export const prebuilds = [
-  "darwin-arm64/gguf-native.node",
-  "darwin-x64/gguf-native.node",
-  "linux-arm64/gguf-native.node",
-  "linux-x64/gguf-native.node",
-  "win32-arm64/gguf-native.node",
-  "win32-x64/gguf-native.node",
-];
+// The prebuilt addons of a release, one for each system on which nothing must be compiled: files in prebuilds/, as
+// src/addon.ts names them. Those for Linux run with glibc and with musl.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./paths.mjs";
+
+const source = readFileSync(join(root, "src", "addon.ts"), "utf8");
+
+export const prebuilds = Array.from(source.matchAll(/"\.\.\/prebuilds\/(.+?)"/g), ([, name]) => name);

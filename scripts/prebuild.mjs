@@ -2,7 +2,7 @@
 // nothing else, and checks that it is portable.
 //
 //   npm run prebuildify -- --arch arm64    for another architecture, where CC, CXX and STRIP name a cross compiler
-import { readFileSync, symlinkSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { arch as ownArch, platform } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const { arch } = parseArgs({ options: { arch: { type: "string", default: ownArch
 
 // The users' files, in a folder of their own: node-gyp clears the folder that it builds in.
 const { unpacked } = pack(join(root, "build", "prebuild"));
-symlinkSync(join(root, "node_modules"), join(unpacked, "node_modules"), "junction");
+copyFileSync(join(unpacked, "vendor", "binding.gyp"), join(unpacked, "binding.gyp"));
 // node-gyp passes settings that it does not know on to binding.gyp as variables.
 process.env.npm_config_portable = "true";
 process.env.JOBS ??= "max";
@@ -33,6 +33,5 @@ await prebuildify({
 });
 checkPortable(join(root, "prebuilds", `${platform()}-${arch}`));
 if (arch === ownArch()) {
-  process.env.PREBUILDS_ONLY = "1"; // not what npm ci compiled
-  runNode("-p", "require('node-gyp-build')('.').cpu()");
+  runNode("-p", `require("./prebuilds/${platform()}-${arch}/gguf-native.node").cpu()`);
 }

@@ -3,10 +3,10 @@
 // processor are left out; `npm run test:arm64 -- metadata cli` runs the files with such a name.
 import { buildSources, buildTests, buildVariant, runNode, toolchainSetting } from "./build.mjs";
 import { runTestsOnArm64 } from "./other-node.mjs";
-import { variantFolder } from "./paths.mjs";
+import { variantAddon } from "./paths.mjs";
 
 runNode("scripts/test-native.mjs", "--arm64");
 buildSources();
 buildTests();
 buildVariant("arm64", [toolchainSetting("aarch64-linux-gnu")]);
-runTestsOnArm64(variantFolder("arm64"), process.argv.slice(2));
+runTestsOnArm64(variantAddon("arm64"), process.argv.slice(2));

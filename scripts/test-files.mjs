@@ -28,7 +28,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "test the package and how it is linked",
-    names: ["consumers", "external-buffers", "package"],
+    names: ["addon", "consumers", "external-buffers", "package"],
   },
 ];
 

@@ -12,26 +12,30 @@ import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { smokeIn } from "./smoke.mjs";
+import { traceAndBundle } from "./test-bundlers.mjs";
 import { testFiles } from "./test-files.mjs";
-import { failWithAdvice, installAndUse } from "./test-package.mjs";
+import { installWithManagers } from "./test-managers.mjs";
+import { installAndCompile, installAndUse } from "./test-package.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
 const steps = {
   prebuild: { quick: true, run: () => runNode("scripts/prebuild.mjs") },
   "prebuild-arm64": { run: prebuildArm64 },
   install: { quick: true, needs: "prebuild", run: () => installAndUse(packed().tarball) },
-  advice: { quick: true, run: () => failWithAdvice(packed().tarball) },
+  compile: { quick: true, needs: "prebuild", run: () => installAndCompile(packed().tarball) },
+  managers: { quick: true, needs: "prebuild", run: () => installWithManagers(packed().tarball) },
+  bundlers: { quick: true, needs: "prebuild", run: () => traceAndBundle(packed().unpacked) },
   node20: { needs: "prebuild", run: () => testVersion(20) },
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
   bun: { quick: true, needs: "prebuild", run: () => smokeIn("bun", packed().unpacked) },
   deno: { quick: true, needs: "prebuild", run: () => smokeIn("deno", packed().unpacked) },
-  "bun-workers": { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().unpacked) },
-  "deno-workers": { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().unpacked) },
-  musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().unpacked) },
+  "bun-workers": { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
+  "deno-workers": { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
+  musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().addon("linux-x64")) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
-  arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().unpacked) },
+  arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
   win32: { run: () => runTestsInWine() },
 };
 
@@ -69,7 +73,7 @@ function prebuildArm64() {
 
 /** The suite in another Node, with the addon of the package. */
 function testPrebuilt(node, names = []) {
-  runTestsIn(node, packed().unpacked, testFiles(names));
+  runTestsIn(node, packed().addon("linux-x64"), testFiles(names));
 }
 
 function testVersion(major) {
@@ -84,7 +88,7 @@ buildTests();
 for (const name of chosen) {
   const begin = performance.now();
   console.log(`\n== ${name}\n`);
-  steps[name].run();
+  await steps[name].run();
   console.log(`${name}: good (${((performance.now() - begin) / 1000).toFixed(0)} s)`);
 }
 console.log(`\nAll good: ${chosen.join(", ")}`);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildSources, buildTests, buildVariant } from "./build.mjs";
 import { fail, findClang, run } from "./commands.mjs";
-import { root, variantFolder } from "./paths.mjs";
+import { root, variantAddon } from "./paths.mjs";
 import { testArguments, testFiles } from "./test-files.mjs";
 
 const variant = "sanitize";
@@ -23,7 +23,7 @@ if (!existsSync(runtime)) {
 
 const env = {
   ...process.env,
-  GGUF_NATIVE_PREBUILD: variantFolder(variant),
+  GGUF_NATIVE_ADDON: variantAddon(variant),
   GGUF_NATIVE_TEST_SANITIZED: "1",
   // The C++ library too: when it is loaded, the runtime looks for the functions that throw, and Node hides its own.
   LD_PRELOAD: `${runtime}:${library("libstdc++.so.6")}`,

@@ -6,14 +6,24 @@ import { basename, join } from "node:path";
 import { buildVariant, toolchainSetting } from "./build.mjs";
 import { fail, need, run } from "./commands.mjs";
 import { fetchNode, nodeVersions } from "./other-node.mjs";
-import { addonFolder, root, variantFolder } from "./paths.mjs";
+import { addonFolder, root, variantAddon, variantFolder } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const folder = variantFolder("win32-x64");
 const wine = "/usr/lib/wine/wine64"; // /usr/bin/wine asks for the 32-bit half, which is not needed
 // Tests that start shells and Unix programs, compare types, measure this machine's memory, or use fetch, which connects to
 // nothing there.
-const leftOut = ["cli", "cli-remote", "consumers", "external-buffers", "huge", "memory", "package", "remote"];
+const leftOut = [
+  "addon",
+  "cli",
+  "cli-remote",
+  "consumers",
+  "external-buffers",
+  "huge",
+  "memory",
+  "package",
+  "remote",
+];
 
 /** The path in Wine. */
 const windowsPath = (path) => `Z:${path.replaceAll("/", "\\")}`;
@@ -41,7 +51,7 @@ function runTest(node, file) {
     env: {
       ...process.env,
       ...{ WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", NODE_SKIP_PLATFORM_CHECK: "1" },
-      GGUF_NATIVE_PREBUILD: windowsPath(folder),
+      GGUF_NATIVE_ADDON: windowsPath(variantAddon("win32-x64")),
       GGUF_NATIVE_TEST_EMULATED: "1",
     },
   });

@@ -7,6 +7,8 @@
  *
  * @module gguf-native
  */
+import "./bundled"; // before all else
+
 export { type CpuInfo, cpu } from "./decode/cpu";
 export { dequantize, dequantizeSync } from "./decode/dequantize";
 export { allocate, trim } from "./decode/memory";

@@ -1,10 +1,10 @@
 /**
- * The types of the complete native surface: exactly what `native/binding` exports. Only this file loads the
+ * The types of the complete native surface: exactly what `native/binding` exports. Only this file uses the
  * addon. The facade has checked arguments before it calls these functions, as far as JavaScript can check
  * them; the addon checks again everything that memory safety depends on. Errors are `GgufError` (see
  * {@link NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
  */
-import { join } from "node:path";
+import { findAddon, loadAddon } from "./addon";
 import { GgufError, type GgufErrorCode } from "./errors";
 import type { GgufValue } from "./file/metadata-values";
 import { systemError } from "./system-error";
@@ -311,20 +311,8 @@ export interface NativeAddon {
   cpu(): { isa: string; available: string[]; threads: number; requested?: string };
 }
 
-/** The path of the addon: the one that `npm install` compiled, or the prebuilt one for this platform. */
-function find(): string {
-  const nodeGypBuild = require("node-gyp-build") as { resolve(packageRoot: string): string };
-  try {
-    return nodeGypBuild.resolve(join(__dirname, ".."));
-  } catch (cause) {
-    const system = `${process.platform}-${process.arch}`;
-    const help = `"npm rebuild gguf-native" compiles it, which needs a C++17 compiler, make and Python 3`;
-    throw new Error(`gguf-native has no addon for this system (${system}): ${help}`, { cause });
-  }
-}
-
 function load(): NativeAddon {
-  const addon = require(find()) as NativeAddon;
+  const addon = loadAddon(findAddon()) as NativeAddon;
   addon.setErrorFactory((code, detail, path, offset, systemCode) => {
     const cause = systemCode === undefined ? undefined : systemError(systemCode, path);
     return new GgufError(code, detail, { path, offset, cause });

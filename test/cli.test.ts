@@ -23,7 +23,9 @@ import { arr, str, u32 } from "./support/gguf-writer";
 import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
-const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge recover".split(" ");
+const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge recover doctor build".split(
+  " ",
+);
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 
@@ -80,11 +82,14 @@ describe("usage", () => {
         /Unknown option '--explode'; an argument that begins with a dash goes last, after -- \(see gguf-native --help\)$/m,
       );
     }
-    for (const command of COMMANDS.filter((name) => name !== "diff" && name !== "bench")) {
+    for (const command of COMMANDS.filter((name) => !/^(diff|bench|doctor|build)$/.test(name))) {
       await expectFailure([command], 2, /missing FILE/);
     }
     await expectFailure(["inspect", "a", "b"], 2, /unexpected argument 'b'/);
     await expectFailure(["bench", "a", "b"], 2, /unexpected argument 'b'/);
+    for (const command of ["doctor", "build"]) {
+      await expectFailure([command, "a"], 2, /unexpected argument 'a'/);
+    }
     await expectFailure(["diff"], 2, /missing A/);
     await expectFailure(["diff", "a"], 2, /missing B/);
     await expectFailure(["diff", "a", "b", "c"], 2, /unexpected argument 'c'/);

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { projectRoot, temporaryFolder } from "./support/paths";
@@ -13,15 +13,13 @@ const objects = join(projectRoot, "build", "Release", "obj.target", "gguf_native
 
 function reasonToSkip(): string | false {
   if (process.platform !== "linux") return "linking the addon again works on Linux only";
-  const isCompiledHere = existsSync(objects) && process.env.GGUF_NATIVE_PREBUILD === undefined;
+  const isCompiledHere = existsSync(objects) && process.env.GGUF_NATIVE_ADDON === undefined;
   return isCompiledHere ? false : "the addon was not compiled here";
 }
 
-/** Links the addon with a source more; the folder in which node-gyp-build finds it. */
+/** Links the addon with a source more; where it is. */
 function linkAddonWith(source: string): string {
-  const folder = temporaryFolder();
-  const release = join(folder, "build", "Release");
-  mkdirSync(release, { recursive: true });
+  const addon = join(temporaryFolder(), "gguf_native.node");
   const compiled = readdirSync(objects, { recursive: true, encoding: "utf8" }).filter((name) =>
     name.endsWith(".o"),
   );
@@ -32,12 +30,12 @@ function linkAddonWith(source: string): string {
       ...[...first, "-shared", "-fPIC", "-I", require("node-api-headers").include_dir, source],
       ...compiled.map((name) => join(objects, name)),
       `-Wl,--version-script=${join(projectRoot, "native", "binding", "exports.map")}`,
-      ...["-o", join(release, "gguf_native.node")],
+      ...["-o", addon],
     ],
     { encoding: "utf8" },
   );
   assert.equal(status, 0, stderr);
-  return folder;
+  return addon;
 }
 
 test("if external buffers are forbidden, views and results are copies", { skip: reasonToSkip() }, () => {
@@ -45,7 +43,7 @@ test("if external buffers are forbidden, views and results are copies", { skip: 
   const { status, stderr, stdout } = spawnSync(
     process.execPath,
     ["--expose-gc", join(__dirname, "support", "copies-child.js")],
-    { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_PREBUILD: linkAddonWith(source) } },
+    { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_ADDON: linkAddonWith(source) } },
   );
   assert.equal(status, 0, stderr);
   assert.equal(stdout, "all copies\n");

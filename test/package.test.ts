@@ -53,7 +53,8 @@ function filesUnder(path: string): string[] {
 /** The files that a source is compiled to. */
 function compiled(source: string): string[] {
   const [, name, m] = /^src\/(.*)\.(m?)ts$/.exec(source) ?? [];
-  return [`dist/${name}.${m}js`, `dist/${name}.d.${m}ts`];
+  const isTyped = !source.startsWith("src/cli/"); // nobody imports the command line
+  return [`dist/${name}.${m}js`, ...(isTyped ? [`dist/${name}.d.${m}ts`] : [])];
 }
 
 describe("the tarball", () => {
@@ -72,9 +73,11 @@ describe("the tarball", () => {
       (name) => /\.(cc|h|def|map|txt)$/.test(name) && !name.endsWith("CMakeLists.txt"),
     );
     const expected = [
-      ...["CHANGELOG.md", "LICENSE", "README.md", "package.json"],
+      ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
       ...filesUnder("src").flatMap(compiled),
-      ...["binding.gyp", "native/notice.cjs", ...native],
+      ...["vendor/binding.gyp", ...native],
+      ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
+      ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
@@ -86,6 +89,23 @@ describe("the tarball", () => {
       readFileSync(join(projectRoot, "native", "sources.txt"), "utf8").match(/^[a-z]\S+/gm) ?? [];
     assert.ok(sources.length > 30);
     for (const source of sources) assert.ok(paths.has(`native/${source}`), source);
+  });
+
+  test("holds what the README links to", () => {
+    const paths = facts.files.map(({ path }) => path);
+    const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
+    const links = Array.from(readme.matchAll(/\]\((?!https?:)([^)#]+)/g), ([, link]) => link);
+    assert.ok(links.length > 10);
+    for (const link of links) assert.ok(paths.includes(link as string), link);
+  });
+
+  test("holds no source maps, and names none", () => {
+    for (const { path } of facts.files) {
+      assert.doesNotMatch(path, /\.map$(?<!exports\.map)/);
+      if (/^dist\/.*js$/.test(path)) {
+        assert.doesNotMatch(readFileSync(join(projectRoot, path), "utf8"), /sourceMappingURL/, path);
+      }
+    }
   });
 
   test("is small", () => {
@@ -116,10 +136,26 @@ test("the version is in the changelog", () => {
   assert.ok(changelog.includes(`\n## ${manifest.version}`), `no section for ${manifest.version}`);
 });
 
-test("nothing but loading the addon runs after installation", () => {
-  const { preinstall, postinstall, install } = manifest.scripts;
-  assert.deepEqual([preinstall, postinstall], [undefined, undefined]);
-  assert.match(install, /^node-gyp-build /);
+test("repository, home page and place for reports come from one address", () => {
+  const script = join(projectRoot, "scripts", "set-repository.mjs");
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "x", bugs: "old" }));
+  node([script, "https://github.com/me/mine"]);
+  assert.deepEqual(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), {
+    name: "x",
+    bugs: "https://github.com/me/mine/issues",
+    repository: { type: "git", url: "git+https://github.com/me/mine.git" },
+    homepage: "https://github.com/me/mine#readme",
+  });
+});
+
+test("nothing runs on installation, and nothing else is installed", () => {
+  // Where it comes from a file or a repository, npm also counts "prepare".
+  const scripts = ["preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare"];
+  for (const name of [...scripts, "prepublish"]) assert.equal(manifest.scripts[name], undefined, name);
+  assert.equal(manifest.gypfile, false); // otherwise npm would compile where there is a binding.gyp
+  for (const kind of ["dependencies", "optionalDependencies", "peerDependencies"]) {
+    assert.equal(manifest[kind], undefined, kind);
+  }
 });
 
 describe("an application bundled by esbuild, with the package beside it", () => {

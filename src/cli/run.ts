@@ -19,6 +19,8 @@ const HELP = `Usage: gguf-native COMMAND ...
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
   recover FILE              finish or undo what a killed command left half done
+  doctor                    what the package finds on this machine
+  build                     compile the addon, where none is prebuilt
 
 The first six read URLs, too.
 
@@ -41,6 +43,8 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   split: () => import("./commands/split.js"),
   merge: () => import("./commands/merge.js"),
   recover: () => import("./commands/recover.js"),
+  doctor: () => import("./commands/doctor.js"),
+  build: () => import("./commands/build.js"),
 };
 
 /**

@@ -1,9 +1,16 @@
 /** A file of this machine, read and written through one handle. */
-import { type BigIntStats, constants, type Stats } from "node:fs";
+import { type BigIntStats, constants, fsync, type Stats } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
-import { getSystemErrorMap } from "node:util";
+import { getSystemErrorMap, promisify } from "node:util";
 import { GgufError } from "../errors";
 import { changedError, type Source } from "./source";
+
+const fsyncAsync = promisify(fsync);
+
+/** Has the system put a file or folder on the disk. By its number: Yarn's Plug'n'Play has handles without a `sync`. */
+export async function flush(handle: FileHandle): Promise<void> {
+  await fsyncAsync(handle.fd);
+}
 
 /** "r" to read, "r+" to write as well. */
 export type FileAccess = "r" | "r+";
@@ -80,7 +87,7 @@ export class FileSource implements Source {
     for (let done = 0; done < bytes.length; ) {
       done += (await this.#handle.write(bytes, done, bytes.length - done, begin + done)).bytesWritten;
     }
-    await this.#handle.sync();
+    await flush(this.#handle);
   }
 
   /**

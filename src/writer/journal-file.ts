@@ -9,6 +9,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { link, open, rename } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { shardNumber, shardSuffix } from "../file/splits";
+import { flush } from "../source/file";
 import { type ProcessIdentity, thisProcess } from "./process-identity";
 import {
   createPrivate,
@@ -148,7 +149,7 @@ async function write(path: string, content: JournalContent, sync: boolean): Prom
   const handle = await createPrivate(path);
   try {
     for (const piece of encode(content)) await writeAll(handle, piece);
-    if (sync) await handle.sync();
+    if (sync) await flush(handle);
     return await handle.stat({ bigint: true });
   } catch (error) {
     await removeQuietly(path);

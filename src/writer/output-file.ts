@@ -5,7 +5,7 @@ import { type BigIntStats, constants, type Stats } from "node:fs";
 import { access, copyFile, type FileHandle, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { GgufError, invalidArgValue } from "../errors";
-import type { FileSource } from "../source/file";
+import { type FileSource, flush } from "../source/file";
 import { destinationOf } from "./destination";
 import { takeOver } from "./permissions";
 import {
@@ -132,7 +132,7 @@ export class OutputFile {
 
   async #finish(byteLength: number): Promise<string | undefined> {
     const warning = await takeOver(this.#handle, this.#existing);
-    await this.#handle.sync();
+    await flush(this.#handle);
     this.#finished = await this.#handle.stat({ bigint: true });
     await this.#handle.close();
     const { size } = this.#finished;

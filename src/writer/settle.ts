@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { open, readdir, rename } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { GgufError } from "../errors";
+import { flush } from "../source/file";
 import { destinationOf } from "./destination";
 import {
   createJournal,
@@ -179,7 +180,7 @@ async function undoOverwrite(
     }
     if (Buffer.compare(now, after) === 0) return "finished";
     await writeAll(handle, before, offset);
-    await handle.sync();
+    await flush(handle);
     return "undone";
   } finally {
     await handle.close();

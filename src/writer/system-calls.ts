@@ -4,6 +4,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, lstat, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GgufError } from "../errors";
+import { flush } from "../source/file";
 
 /** A name of what is written before it gets its own. Not derived from that: names may already be as long as they can be. */
 export function temporaryPath(folder: string): string {
@@ -59,7 +60,7 @@ export async function removeQuietly(path: string): Promise<void> {
 /** Makes changed names survive a power cut, on systems where a folder can be flushed. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(() => undefined);
-  await folder?.sync().catch(() => undefined);
+  if (folder !== undefined) await flush(folder).catch(() => undefined);
   await folder?.close();
 }
 

@@ -93,6 +93,8 @@ export function byteCount(option: string, value: string | undefined): number | u
 }
 
 /** "a, b or c" */
-function listed(words: readonly string[]): string {
-  return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+export function listed(words: readonly string[], conjunction = "or"): string {
+  return words.length === 1
+    ? `${words[0]}`
+    : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`;
 }

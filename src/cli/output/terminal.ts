@@ -99,6 +99,11 @@ export class Terminal {
     this.#streams.stderr.write(`gguf-native: ${escapeText(message)}\n`);
   }
 
+  /** Passes on to standard error what another program prints, as it is. */
+  log(text: string): void {
+    this.#streams.stderr.write(text);
+  }
+
   /**
    * Runs `work` under a progress line.
    * @param total how much there is to do, in bytes or in steps; 0 where it is not known yet

@@ -1,0 +1,94 @@
+/** `gguf-native build`: compiles the addon where no prebuilt one fits. Works without an addon. */
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, copyFileSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { packageFolder } from "../../addon";
+import { expectPositionals, parse } from "../arguments/parse";
+import type { Command } from "../command";
+import type { Terminal } from "../output/terminal";
+import { escapeText, humanBytes } from "../output/text";
+import { compileAddon, countSources } from "../work/compile-addon";
+
+const HELP = `Usage: gguf-native build [-o FILE] [--verbose]
+
+Compiles the addon for this machine, from the sources in the package: for
+systems without a prebuilt one. The result is put into the package, and used
+from then on. Needs node-gyp, which npm brings along, Python 3, make and a C++17
+compiler. Takes a minute or two.
+
+  -o, --output FILE   put it here, not into the package. It is used where the
+                      environment variable GGUF_NATIVE_ADDON names it
+  --verbose           show what node-gyp and the compiler print
+
+Examples:
+  gguf-native build
+  gguf-native build -o ./gguf_native.node
+`;
+
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { values, positionals } = parse(args, {
+    output: { type: "string", short: "o" },
+    verbose: { type: "boolean" },
+  });
+  expectPositionals(positionals);
+  const folder = packageFolder();
+  if (folder === undefined) throw new Error("the package was bundled: its sources are not here");
+  const target = resolve(values.output ?? join(folder, "build", "Release", "gguf_native.node"));
+  makeFolder(dirname(target), values.output !== undefined);
+
+  const begin = performance.now();
+  const { isa, size } = await terminal.withProgress("compiling", countSources(folder), async (progress) => {
+    const onOutput = (text: string): void => {
+      progress.advance(text.match(/^ *CXX\(target\)/gm)?.length ?? 0);
+      if (values.verbose) terminal.log(text);
+    };
+    return compileAddon(folder, onOutput, (addon) => {
+      const kernels = tryAddon(folder, addon);
+      put(addon, target);
+      return { isa: kernels, size: statSync(target).size };
+    });
+  });
+  const seconds = ((performance.now() - begin) / 1000).toFixed(0);
+  terminal.print([
+    escapeText(target),
+    `compiled in ${seconds} s, ${humanBytes(size)}, kernels on this machine: ${isa}`,
+  ]);
+  return 0;
+}
+
+export const command: Command = { help: HELP, run };
+
+/** Makes the folder of the addon, before minutes go by in vain. */
+function makeFolder(folder: string, isChosen: boolean): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (cause) {
+    const advice = isChosen ? "" : ": compile with '-o FILE', and set GGUF_NATIVE_ADDON to that FILE";
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Error(`nothing can be written to '${folder}' (${code})${advice}`, { cause });
+  }
+}
+
+/** Loads the addon in a process of its own; returns the instruction set that it uses. */
+function tryAddon(folder: string, addon: string): string {
+  const script = `console.log(require(${JSON.stringify(folder)}).cpu().isa)`;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["-e", script], {
+    encoding: "utf8",
+    env: { ...process.env, GGUF_NATIVE_ADDON: addon, NODE_OPTIONS: "" },
+  });
+  if (status === 0) return stdout.trim();
+  const line = stderr.split("\n").find((text) => /^\w*Error/.test(text));
+  throw new Error(`the addon was compiled, but does not load: ${line ?? stderr}`);
+}
+
+/** Whoever loads the addon at the same time finds the old one or the new one. */
+function put(addon: string, target: string): void {
+  const temporary = `${target}.${process.pid}.tmp`;
+  try {
+    copyFileSync(addon, temporary);
+    renameSync(temporary, target);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
