@@ -1,6 +1,6 @@
 /** How far the values of two tensors are apart. */
 import { checkProgress, checkSignal } from "../arguments";
-import { runJob } from "../decode/jobs";
+import { attempt, runJob } from "../decode/jobs";
 import type { AsyncOptions, ReadOptions } from "../decode/options";
 import { explainFailure } from "../decode/request";
 import { GgufError, type GgufErrorSubject } from "../errors";
@@ -38,9 +38,12 @@ export interface ComparedTensor {
   position: number;
   subject: GgufErrorSubject;
   /** Whether it is in a file on this machine, rather than on a server or in memory. */
-  isMapped: boolean;
+  isInFile: boolean;
   read(options: ReadOptions): Promise<Uint8Array>;
 }
+
+/** The bytes of so many elements are compared in this thread: the way to another and back would take longer. */
+const SMALL_ELEMENTS = 2 ** 16;
 
 /** Fields of the addon's totals. */
 const FIELDS = 7;
@@ -55,8 +58,8 @@ export async function compareTensors(
   const signal = checkSignal(options.signal);
   const onProgress = checkProgress(options.onProgress);
   signal?.throwIfAborted();
-  return a.isMapped && b.isMapped
-    ? compareMapped(a, b, count, { signal, onProgress })
+  return a.isInFile && b.isInFile
+    ? compareInFiles(a, b, count, { signal, onProgress })
     : compareParts(a, b, count, { signal, onProgress });
 }
 
@@ -66,7 +69,7 @@ function haveSameEncoding(a: ComparedTensor, b: ComparedTensor): boolean {
 }
 
 /** In place: the bytes first, up to the first difference; only where there is one, the values. */
-async function compareMapped(
+async function compareInFiles(
   a: ComparedTensor,
   b: ComparedTensor,
   count: number,
@@ -93,11 +96,21 @@ async function compareMapped(
         compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, onProgress),
       explain,
     );
-  if (haveSameEncoding(a, b)) {
-    const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
-    if (differ === 0) return comparison(new Float64Array(FIELDS).fill(count, 0, 1), true);
+  if (haveSameEncoding(a, b) && (await haveSameBytes())) {
+    return comparison(new Float64Array(FIELDS).fill(count, 0, 1), true);
   }
   return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
+
+  async function haveSameBytes(): Promise<boolean> {
+    if (count <= SMALL_ELEMENTS) {
+      const [ofA, ofB] = [a, b].map(({ file, position }) =>
+        attempt(() => native.bytes(handleOf(file), position), explain),
+      );
+      return Buffer.compare(ofA as Uint8Array, ofB as Uint8Array) === 0;
+    }
+    const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
+    return differ === 0;
+  }
 }
 
 /** A part at a time, each fetched once. */

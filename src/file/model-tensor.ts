@@ -202,13 +202,13 @@ export abstract class GgufModelTensor {
       file,
       position,
       subject: this.subject(),
-      isMapped: this.isLocal() && file.path !== undefined,
+      isInFile: this.isInFile(),
       read: (options) => this.read(options),
     };
   }
 
-  /** Whether the data is on this machine. @internal */
-  protected abstract isLocal(): boolean;
+  /** Whether the data is in a file on this machine, rather than on a server or in memory. @internal */
+  protected abstract isInFile(): boolean;
 
   /** The properties, for `JSON.stringify`; without data. */
   toJSON(): Record<string, unknown> {

@@ -159,8 +159,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /** @internal */
-  protected isLocal(): boolean {
-    return false;
+  protected isInFile(): boolean {
+    return this.#file.source === undefined;
   }
 
   /** Fills `bytes` with the bytes of the tensor from `first` on. */

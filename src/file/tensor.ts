@@ -298,8 +298,8 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /** @internal */
-  protected isLocal(): boolean {
-    return true;
+  protected isInFile(): boolean {
+    return this.#file.path !== undefined;
   }
 
   /** Checks what is asked for; throws ERR_GGUF_CLOSED too. */
