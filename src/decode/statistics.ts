@@ -36,10 +36,13 @@ export interface TensorStats {
   count: number;
   /** Those that are finite: `count - nan - infinite`. */
   finite: number;
+  /** NaNs. */
   nan: number;
   /** `positiveInfinity + negativeInfinity` */
   infinite: number;
+  /** Infinities above all numbers. */
   positiveInfinity: number;
+  /** Infinities below all numbers. */
   negativeInfinity: number;
   /** Zeros of either sign. */
   zeros: number;
@@ -53,11 +56,13 @@ export interface TensorStats {
   std: number;
   /** Where `bins` was given; absent if there is no range since no value is finite. */
   histogram?: {
+    /** What the bins divide into equal parts: the range that was given or found. */
     range: [low: number, high: number];
     /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
     counts: Float64Array;
-    /** Finite values below and above the range. */
+    /** Finite values below the range. */
     below: number;
+    /** Finite values above the range. */
     above: number;
   };
 }

@@ -1,7 +1,7 @@
 /** What can be quantized, and checked requests for it, for the addon and the reference alike. */
-import { types } from "node:util";
 import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
+import { isFloat32Array, isUint8Array } from "../typed-arrays";
 import { type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
 
 /**
@@ -53,7 +53,7 @@ export function checkQuantize(type: unknown, values: unknown, options: unknown):
       : `cannot make blocks of the tensor type ${type}${meantType(type)}`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
   }
-  if (!types.isFloat32Array(values)) throw invalidArgType("values", "an instance of Float32Array", values);
+  if (!isFloat32Array(values)) throw invalidArgType("values", "an instance of Float32Array", values);
   const { out } = checkOptions(options as QuantizeOptions | undefined, QUANTIZE_OPTIONS);
   const info = ggmlTypes[type];
   const { blockSize, typeSize } = info;
@@ -63,7 +63,7 @@ export function checkQuantize(type: unknown, values: unknown, options: unknown):
   }
   const byteLength = (values.length / blockSize) * typeSize;
   if (out === undefined) return { type, info, values, out: newBytes(byteLength) };
-  if (!types.isUint8Array(out)) throw invalidArgType("options.out", "an instance of Uint8Array", out);
+  if (!isUint8Array(out)) throw invalidArgType("options.out", "an instance of Uint8Array", out);
   if (out.length !== byteLength) {
     const detail = `options.out has ${out.length} bytes, but the blocks have ${byteLength}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
