@@ -16,7 +16,10 @@ const folder = temporaryFolder();
 const example = join(projectRoot, "build", "examples", "many-machines.js");
 
 async function run(...args: string[]) {
-  const child = spawn(process.execPath, [example, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [example, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 120_000,
+  });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { status: child.exitCode, stdout, stderr };
 }
