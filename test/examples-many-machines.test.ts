@@ -16,7 +16,10 @@ const folder = temporaryFolder();
 const example = join(projectRoot, "build", "examples", "many-machines.js");
 
 async function run(...args: string[]) {
-  const child = spawn(process.execPath, [example, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [example, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 120_000,
+  });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { status: child.exitCode, stdout, stderr };
 }
@@ -93,7 +96,7 @@ describe("many-machines with a queue", { skip }, () => {
       stderr.includes(`worker ${killed} was killed (SIGKILL); another one takes its place\n`),
       stderr,
     );
-    assert.match(stderr, /^parts that were measured anew, since a worker had died: 1$/m);
+    assert.match(stderr, /^parts that were measured anew, since a worker had died: [1-9]\d*$/m);
     const shown = percentages(stderr);
     assert.deepEqual(
       shown,

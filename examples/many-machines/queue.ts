@@ -1,5 +1,6 @@
 /** The queue between the process that wants the results and the workers, in Redis. */
 import { type ChildProcess, fork } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Job, Queue, QueueEvents, Worker } from "bullmq";
 import { Redis } from "ioredis";
@@ -104,7 +105,8 @@ export async function measureByQueue(
   onDone: (part: Part) => void,
 ): Promise<Outcome> {
   const queue = new Queue<Part, string>(name, { connection: connection(redis) });
-  const events = new QueueEvents(name, { connection: connection(redis) });
+  // All events that Redis still has: by default, those before the first read are lost, and a worker can be that quick.
+  const events = new QueueEvents(name, { connection: connection(redis), lastEventId: "0-0" });
   events.setMaxListeners(0);
   const complain = (error: Error) => console.error(error.message);
   queue.on("error", complain);
@@ -116,8 +118,13 @@ export async function measureByQueue(
   });
   try {
     await events.waitUntilReady();
-    const opts = { attempts: MOST_ATTEMPTS, backoff: { type: "exponential", delay: 500 } };
-    const jobs = await queue.addBulk(parts.map((part) => ({ name: part.tensor, data: part, opts })));
+    const run = randomUUID(); // numbers of jobs could be those of earlier runs
+    const retries = { attempts: MOST_ATTEMPTS, backoff: { type: "exponential", delay: 500 } };
+    const describe = (data: Part, i: number) => ({
+      ...{ name: data.tensor, data },
+      opts: { ...retries, jobId: `${run}-${i}` },
+    });
+    const jobs = await queue.addBulk(parts.map(describe));
     for (const { id } of jobs) own.add(id);
     try {
       const results = jobs.map(async (job) => {
