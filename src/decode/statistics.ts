@@ -25,10 +25,13 @@ export interface TensorStats {
   count: number;
   /** Those that are finite: `count - nan - infinite`. */
   finite: number;
+  /** NaNs. */
   nan: number;
-  /** `positiveInfinity + negativeInfinity` */
+  /** Infinities of either sign. */
   infinite: number;
+  /** Of these, the positive ones. */
   positiveInfinity: number;
+  /** Of these, the negative ones. */
   negativeInfinity: number;
   /** Zeros of either sign. */
   zeros: number;
@@ -42,6 +45,7 @@ export interface TensorStats {
   std: number;
   /** Where `bins` was given; absent if there is no range since no value is finite. */
   histogram?: {
+    /** The given range, or from the minimum to the maximum. */
     range: [low: number, high: number];
     /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
     counts: Float64Array;
