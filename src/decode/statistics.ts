@@ -49,8 +49,9 @@ export interface TensorStats {
     range: [low: number, high: number];
     /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
     counts: Float64Array;
-    /** Finite values below and above the range. */
+    /** Finite values below the range. */
     below: number;
+    /** Finite values above the range. */
     above: number;
   };
 }
