@@ -38,11 +38,11 @@ export interface TensorStats {
   finite: number;
   /** NaNs. */
   nan: number;
-  /** `positiveInfinity + negativeInfinity` */
+  /** Infinities of either sign. */
   infinite: number;
-  /** Infinities above all numbers. */
+  /** Of these, the positive ones. */
   positiveInfinity: number;
-  /** Infinities below all numbers. */
+  /** Of these, the negative ones. */
   negativeInfinity: number;
   /** Zeros of either sign. */
   zeros: number;
@@ -56,7 +56,7 @@ export interface TensorStats {
   std: number;
   /** Where `bins` was given; absent if there is no range since no value is finite. */
   histogram?: {
-    /** What the bins divide into equal parts: the range that was given or found. */
+    /** The given range, or from the minimum to the maximum. */
     range: [low: number, high: number];
     /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
     counts: Float64Array;

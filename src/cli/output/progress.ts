@@ -48,8 +48,9 @@ export class Progress {
     this.#stream.write(`\r\x1b[K${this.#label.slice(0, Math.max(0, room))}${end}`);
   }
 
-  /** Removes the line. */
+  /** Removes the line, until there is more progress. */
   end(): void {
     if (this.#last > 0) this.#stream?.write("\r\x1b[K");
+    this.#last = 0;
   }
 }

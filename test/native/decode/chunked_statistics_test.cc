@@ -311,7 +311,7 @@ TEST_P(ChunkedStatisticsTest, HistogramsCountEveryFiniteNumberOnce) {
     const double scale = bins.high > bins.low ? bins.n / (bins.high - bins.low) : 0;
     for (const float number : x) {
       if (!std::isfinite(number)) continue;
-      const double bin = std::min(double{bins.n} - 1, std::floor((number - bins.low) * scale));
+      const double bin = std::min(bins.n - 1.0, std::floor((number - bins.low) * scale));
       ++counts[number < bins.low ? bins.n : number > bins.high ? bins.n + 1 : static_cast<size_t>(bin)];
     }
     StatisticsTask task = task_of(format, blocks);
