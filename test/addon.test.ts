@@ -217,6 +217,8 @@ describe("the command line without an addon", () => {
 });
 
 describe("gguf-native build", () => {
+  const GYP_ERROR =
+    "gyp ERR! stack Error: no network\ngyp ERR! stack to be had\ngyp ERR! stack at go (x.js:1:2)";
   // A program in node-gyp's place, which takes a moment rather than minutes; the real one is in test:platforms.
   const nodeGyp = join(temporaryFolder(), "node-gyp.js");
   writeFileSync(
@@ -225,7 +227,7 @@ describe("gguf-native build", () => {
      if (!existsSync("vendor/node-addon-api/napi.h") || !existsSync("binding.gyp") || !existsSync("native/sources.txt")) throw new Error("no sources");
      console.log("  CXX(target) Release/obj.target/one.o");
      if (process.env.FAKE_ERROR) {
-       console.log("native/one.cc:1:2: error: it is wrong");
+       console.log(process.env.FAKE_ERROR);
        process.exit(1);
      }
      cpSync(process.env.FAKE_ADDON, "build/Release/gguf_native.node");`,
@@ -260,7 +262,13 @@ describe("gguf-native build", () => {
       "an error of the compiler",
       /does not compile: native\/one\.cc:1:2: error: it is wrong \(/,
       [],
-      { FAKE_ERROR: "1" },
+      { FAKE_ERROR: "native/one.cc:1:2: error: it is wrong" },
+    ],
+    [
+      "an error of node-gyp",
+      /does not compile: Error: no network to be had \(/,
+      [],
+      { FAKE_ERROR: GYP_ERROR },
     ],
     ["an addon that does not load", /compiled, but does not load: .*/, [], { FAKE_ADDON: nodeGyp }],
     [

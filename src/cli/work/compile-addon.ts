@@ -140,7 +140,7 @@ async function runTool(
 ): Promise<{ status: number | null; output: string }> {
   const child = spawn(command, args, {
     cwd,
-    env: { JOBS: "max", ...process.env },
+    env: { JOBS: "max", ...process.env, NODE_OPTIONS: "" }, // Yarn's Plug'n'Play would be loaded into node-gyp, too
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -159,9 +159,12 @@ async function runTool(
 /** The line that says most of what is wrong, in what compiler and node-gyp print. */
 function firstError(output: string): string {
   const lines = output.split("\n").map((line) => line.trim());
+  // An error of node-gyp itself has several lines, before those that say where in its code it was.
+  const stack = lines.flatMap((text) => /^gyp ERR! stack (.*)$/.exec(text)?.[1] ?? []);
+  const trace = stack.findIndex((text) => text.startsWith("at "));
+  const message = trace < 0 ? stack : stack.slice(0, trace);
   const line =
     lines.find((text) => /\berror\b[ :]/i.test(text) && !text.startsWith("gyp")) ??
-    lines.find((text) => /^gyp ERR! stack Error/.test(text)) ??
-    lines.findLast((text) => text !== "");
+    (message.join(" ") || lines.findLast((text) => text !== ""));
   return `${line ?? "node-gyp failed"} (--verbose shows everything)`;
 }
