@@ -1,10 +1,13 @@
 /** What a command is. */
+import type { OptionTable } from "./arguments/parse";
 import type { Terminal } from "./output/terminal";
 
 /** A command of the command line, one per file of commands/. */
 export interface Command {
   /** What `--help` prints. */
   readonly help: string;
+  /** Its options, beside `--help`. */
+  readonly options: OptionTable;
   /**
    * Runs the command on the arguments after its name.
    * @returns the exit code: 0, or 1 where the file is bad or `diff` found a difference

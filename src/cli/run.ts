@@ -1,7 +1,7 @@
 /** Runs a command line: finds the command, and turns errors into a message and an exit code. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { UsageError } from "./arguments/parse";
+import { didYouMean, UsageError } from "./arguments/parse";
 import type { Command } from "./command";
 import type { Terminal } from "./output/terminal";
 
@@ -48,15 +48,22 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
  * @returns the exit code: 0 good, 1 the file is bad, 2 wrong usage
  */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const [name] = args;
   try {
     return await dispatch(args, terminal);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isUsage = error instanceof UsageError;
-    const hint = isUsage ? " (see gguf-native --help)" : await interruptionHint(error);
+    const hint = isUsage
+      ? ` (see gguf-native ${isCommand(name) ? `${name} ` : ""}--help)`
+      : await interruptionHint(error);
     terminal.complain(`${message}${hint}`);
     return isUsage ? 2 : 1;
   }
+}
+
+function isCommand(name: string | undefined): boolean {
+  return Object.hasOwn(commands, name ?? "");
 }
 
 /** A model may be broken because a change of it was interrupted: there is a journal beside it then. */
@@ -74,21 +81,29 @@ async function dispatch([name, ...args]: readonly string[], terminal: Terminal):
     terminal.print([(JSON.parse(manifest) as { version: string }).version]);
     return 0;
   }
-  if (name === "--help" || name === "-h" || name === "help") {
+  if (name === "--help" || name === "-h" || (name === "help" && args.length === 0)) {
     terminal.printText(HELP);
     return 0;
   }
-  if (name === undefined) throw new UsageError("missing COMMAND");
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load === undefined) {
-    const hint = name.endsWith(".gguf") ? `; did you mean 'gguf-native inspect ${name}'?` : "";
-    throw new UsageError(`unknown ${name.startsWith("-") ? "option" : "command"} '${name}'${hint}`);
-  }
-  const { command } = await load();
+  // 'help set' is 'set --help'.
+  if (name === "help") return dispatch([args[0] as string, "--help"], terminal);
+  const command = await loadCommand(name);
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   if (options.includes("--help") || options.includes("-h")) {
     terminal.printText(command.help);
     return 0;
   }
   return command.run(args, terminal);
+}
+
+/** @throws UsageError for a name that no command has */
+async function loadCommand(name: string | undefined): Promise<Command> {
+  if (name === undefined) throw new UsageError("missing COMMAND");
+  if (isCommand(name)) return (await (commands[name] as () => Promise<{ command: Command }>)()).command;
+  const isFile = name.endsWith(".gguf");
+  const isOption = name.startsWith("-");
+  const hint = isFile
+    ? `. Did you mean 'gguf-native inspect ${name}'?`
+    : didYouMean(name, isOption ? ["--help", "--version"] : Object.keys(commands));
+  throw new UsageError(`unknown ${isOption ? "option" : "command"} '${name}'${hint}`);
 }

@@ -34,6 +34,12 @@ Examples:
   gguf-native hash --whole https://example.com/model.gguf
 `;
 
+const OPTIONS = {
+  whole: { type: "boolean" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
+
 interface Digests {
   path: string;
   /** Of the whole. */
@@ -46,11 +52,7 @@ interface Digests {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    whole: { type: "boolean" },
-    json: { type: "boolean" },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const all: Digests[] = [];
@@ -65,7 +67,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 function tensorLine({ name, sha256 }: Digests["tensors"][number]): string {
   return `${sha256 ?? "not hashed".padEnd(64)}  ${escapeText(name)}`;

@@ -41,13 +41,15 @@ Examples:
   gguf-native set model.gguf --type string mine.flags -- '--fast'
 `;
 
+const OPTIONS = {
+  type: { type: "string" },
+  remove: { type: "boolean" },
+  output: { type: "string", short: "o" },
+  "in-place": { type: "boolean" },
+} as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(withDashes(args), {
-    type: { type: "string" },
-    remove: { type: "boolean" },
-    output: { type: "string", short: "o" },
-    "in-place": { type: "boolean" },
-  });
+  const { values, positionals } = parse(withDashes(args), OPTIONS);
   const { remove, output } = values;
   // Without the option, only where that is safe.
   const inPlace = values["in-place"] ? true : undefined;
@@ -83,7 +85,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** Checks a type of --type: the name of one, with [] after it for arrays. */
 function checkType(type: string | undefined): GgufInputType | undefined {

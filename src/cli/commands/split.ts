@@ -28,11 +28,13 @@ Examples:
   gguf-native split model.gguf parts/ --max-tensors 128
 `;
 
+const OPTIONS = {
+  "max-size": { type: "string" },
+  "max-tensors": { type: "string" },
+} as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    "max-size": { type: "string" },
-    "max-tensors": { type: "string" },
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path, prefix] = expectPositionals(positionals, "FILE", "[PREFIX]");
   const maxBytes = byteCount("--max-size", values["max-size"]);
   const maxTensors = wholeNumber("--max-tensors", values["max-tensors"], 1, 2 ** 31);
@@ -54,4 +56,4 @@ function outputOf(path: string, prefix: string | undefined): string {
   return isFolder ? join(prefix, basename(own)) : prefix;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };

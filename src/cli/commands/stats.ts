@@ -31,6 +31,13 @@ Examples:
   gguf-native stats model.gguf output.weight --bins 100 --svg output.svg
 `;
 
+const OPTIONS = {
+  bins: { type: "string" },
+  svg: { type: "string" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
+
 /** Everything that is shown of a tensor. */
 interface TensorStats extends TensorDistribution {
   tensor: GgufModelTensor;
@@ -38,12 +45,7 @@ interface TensorStats extends TensorDistribution {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    bins: { type: "string" },
-    svg: { type: "string" },
-    json: { type: "boolean" },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "TENSOR...");
   const bins = wholeNumber("--bins", values.bins, 1, 1000) ?? 20;
   const { model } = await openPartialModel(path, modelOptions(values, [path]));
@@ -72,7 +74,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 function json({ tensor, scan, std, counts }: TensorStats): Record<string, unknown> {
   const { name, type, shape } = tensor;
