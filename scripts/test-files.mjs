@@ -12,7 +12,7 @@ import { root } from "./paths.mjs";
 const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
-    names: ["codebooks", "examples-", "file-name", "glob", "real-models", "reference"],
+    names: ["codebooks", "examples-", "file-name", "glob", "real-models", "reference", "tokenizer"],
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",

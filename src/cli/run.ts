@@ -13,13 +13,16 @@ const HELP = `Usage: gguf-native COMMAND ...
   verify FILE...            check structure and values of whole files
   hash FILE...              SHA-256 of tensors and of the whole model
   diff A B                  in what two models differ, and by how much
+  show FILE TENSOR          values of a tensor at a glance
+  tokens FILE [TEXT]        the vocabulary, and texts in it
   bench [FILE]              how fast this machine dequantizes
-  set FILE KEY VALUE        change, add or remove metadata
+  set FILE KEY VALUE...     change, add or remove metadata
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
   recover FILE              finish or undo what a killed command left half done
+  completion SHELL          completion of commands and options for a shell
 
-The first six read URLs, too.
+The first eight read URLs, too: https://... and hf://OWNER/NAME/FILE.
 
   gguf-native COMMAND --help   options and examples of a command
   gguf-native --version
@@ -35,6 +38,8 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   verify: () => import("./commands/verify.js"),
   hash: () => import("./commands/hash.js"),
   diff: () => import("./commands/diff.js"),
+  show: () => import("./commands/show.js"),
+  tokens: () => import("./commands/tokens.js"),
   bench: () => import("./commands/bench.js"),
   set: () => import("./commands/set.js"),
   split: () => import("./commands/split.js"),
