@@ -20,7 +20,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",
-    names: ["remote", "remote-"],
+    names: ["hub", "remote", "remote-"],
   },
   {
     reason: "test what JavaScript does in the middle of a call, and how time and memory grow with a file",

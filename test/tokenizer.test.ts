@@ -146,7 +146,10 @@ test("vocabularies of other kinds are rejected", () => {
     ["tokenizer.ggml.model", str("bert")],
     ["tokenizer.ggml.tokens", arr("string", ["a"])],
   ];
-  assert.throws(() => new Tokenizer(parse(writeGguf({ metadata })).metadata), /kinds llama and gpt2 are supported, not bert/);
+  assert.throws(
+    () => new Tokenizer(parse(writeGguf({ metadata })).metadata),
+    /kinds llama and gpt2 are supported, not bert/,
+  );
   assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), /no vocabulary/);
 });
 

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { abortable } from "../abortable";
 import { GgufError } from "../errors";
+import { isOfHub } from "./hub";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
 
@@ -216,7 +217,9 @@ export class HttpSource implements Source {
     const { status, statusText } = response;
     const known = EXPLANATIONS[status];
     const answer = `${status}${statusText === "" ? "" : ` ${statusText}`}`;
-    const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})`;
+    const isToken = (status === 401 || status === 403) && isOfHub(new URL(this.#url));
+    const hint = isToken ? "; set HF_TOKEN to an access token that may read this repository" : "";
+    const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})${hint}`;
     const cause = statusError(response);
     if (status === 416 && this.#state !== undefined) return changedError(this.path, "it has become shorter");
     if (!isTransientStatus(status)) return this.#failed(detail, cause);

@@ -2,6 +2,7 @@
 import { SPLIT_COUNT } from "../../file/splits";
 import { GgufError, type GgufModel, type GgufModelTensor, openRemote, openSync } from "../../index";
 import { publicUrl } from "../../source/http";
+import { resolveHubUrl } from "../../source/hub";
 import { UsageError } from "./parse";
 
 /** Options of every command that reads models. */
@@ -48,6 +49,7 @@ export function modelOptions(
   paths: readonly string[],
 ): OpenModelOptions {
   const headers = (values.header ?? []).map(checkHeader);
+  for (const path of paths) checkUrl(path);
   if (headers.length > 0 && !paths.some(isUrl)) throw new UsageError("--header is for URLs");
   return { splits: !values["no-splits"], headers };
 }
@@ -59,13 +61,22 @@ function checkHeader(header: string): [name: string, value: string] {
   return [name, value.trim()];
 }
 
+function checkUrl(path: string): void {
+  if (!isUrl(path)) return;
+  try {
+    new URL(resolveHubUrl(path));
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
 export function isUrl(path: string): boolean {
-  return /^https?:\/\//i.test(path);
+  return /^(https?|hf):\/\//i.test(path);
 }
 
 /** The part of a path or URL that may be shown: a query may hold a signature. */
 export function shownPath(path: string): string {
-  return isUrl(path) ? publicUrl(new URL(path)) : path;
+  return isUrl(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
 }
 
 /**

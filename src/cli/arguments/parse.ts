@@ -73,7 +73,7 @@ export function expectPositionals<const N extends readonly string[]>(
   positionals.forEach((value, i) => {
     if (
       /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
-      /^https?:/i.test(value)
+      /^(https?|hf):/i.test(value)
     ) {
       throw new UsageError(`this command reads files on this machine only: download '${value}' first`);
     }
