@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { didYouMean, UsageError } from "./arguments/parse";
-import type { Command } from "./command";
+import type { Command, CommandList } from "./command";
 import type { Terminal } from "./output/terminal";
 
 const HELP = `Usage: gguf-native COMMAND ...
@@ -45,6 +45,7 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   split: () => import("./commands/split.js"),
   merge: () => import("./commands/merge.js"),
   recover: () => import("./commands/recover.js"),
+  completion: () => import("./commands/completion.js"),
 };
 
 /**
@@ -98,7 +99,7 @@ async function dispatch([name, ...args]: readonly string[], terminal: Terminal):
     terminal.printText(command.help);
     return 0;
   }
-  return command.run(args, terminal);
+  return command.run(args, terminal, allCommands);
 }
 
 /** @throws UsageError for a name that no command has */
@@ -112,3 +113,11 @@ async function loadCommand(name: string | undefined): Promise<Command> {
     : didYouMean(name, isOption ? ["--help", "--version"] : Object.keys(commands));
   throw new UsageError(`unknown ${isOption ? "option" : "command"} '${name}'${hint}`);
 }
+
+const allCommands: CommandList = () =>
+  Promise.all(
+    Object.keys(commands).map(async (name) => {
+      const summary = new RegExp(`^  (?=${name} ).{26}(.*)$`, "m").exec(HELP)?.[1] ?? "";
+      return { name, summary, command: await loadCommand(name) };
+    }),
+  );

@@ -1,7 +1,5 @@
 /** What becomes of the keys of a file, by the arguments of `set`. */
 
-import { isUtf8 } from "node:buffer";
-import { readFileSync } from "node:fs";
 import {
   type GgufInput,
   type GgufInputType,
@@ -12,17 +10,11 @@ import {
 import { parseExactJson } from "../../writer/text";
 import { globMatcher, isGlob } from "./glob";
 import { UsageError } from "./parse";
+import { textOf } from "./text-files";
 
 export type Change = readonly [key: string, change: MetadataChange];
 
 export const CHAT_TEMPLATE = "tokenizer.chat_template";
-
-/** The text of a file, or of standard input for "-". */
-export function textOf(option: string, path: string): string {
-  const bytes = readFileSync(path === "-" ? 0 : path);
-  if (!isUtf8(bytes)) throw new Error(`${path}: ${option} takes text in UTF-8`);
-  return bytes.toString();
-}
 
 /** Pairs of KEY and VALUE, all of one type if one is given. */
 export function pairChanges(words: readonly string[], type: GgufInputType | undefined): Change[] {

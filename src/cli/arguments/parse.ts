@@ -6,7 +6,7 @@ import { closest } from "../../suggest";
 export class UsageError extends Error {}
 
 /** An option as Node parses it, and what is known of its value. */
-type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
+export type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
   /** The words that it takes. */
   readonly choices?: readonly string[];
 };

@@ -18,9 +18,9 @@ import {
   jsonChanges,
   keysNamed,
   pairChanges,
-  textOf,
 } from "../arguments/metadata-changes";
 import { didYouMean, expectPositionals, parse, UsageError } from "../arguments/parse";
+import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";

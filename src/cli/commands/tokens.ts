@@ -3,7 +3,6 @@ import { basename } from "node:path";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { globMatcher } from "../arguments/glob";
-import { textOf } from "../arguments/metadata-changes";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -12,6 +11,7 @@ import {
   openPartialModel,
 } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
+import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import { numberOf } from "../model/scalars";
 import { tokenCount, type VocabularyToken, vocabularyTokens } from "../model/vocabulary";
