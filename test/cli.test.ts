@@ -216,6 +216,17 @@ test("FORCE_COLOR colours what goes elsewhere, too, and NO_COLOR alone does not"
   }
 });
 
+test("a command loads no more than it needs, so that it starts quickly", () => {
+  const reporter = at("loaded.cjs");
+  writeFileSync(reporter, 'process.on("exit", () => console.error(Object.keys(require.cache).join("\\n")));');
+  const env = { NODE_OPTIONS: `--require ${JSON.stringify(reporter)}` };
+  const { stderr } = runProcess(["inspect", "small.gguf"], env);
+  const loaded = stderr.replaceAll("\\", "/");
+  assert.match(loaded, /dist\/cli\/commands\/inspect\.js/);
+  assert.doesNotMatch(loaded, /dist\/(index|writer\/.*|source\/http|tokenizer\/.*|cli\/work\/.*)\.js/);
+  assert.doesNotMatch(runProcess(["--help"], env).stderr, /\.node|dist\/native\.js/);
+});
+
 describe("columns", () => {
   const metadata = [["general.name", str("long ".repeat(40))]] as [string, ReturnType<typeof str>][];
   writeModel("wide.gguf", { metadata });

@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { abortable } from "../abortable";
 import { GgufError } from "../errors";
 import { isOfHub } from "./hub";
+import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
 
@@ -239,11 +240,6 @@ export class HttpSource implements Source {
   #failed(detail: string, cause?: unknown): GgufError {
     return new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
   }
-}
-
-/** What may be shown of a URL: not its query, which may hold a signature. */
-export function publicUrl({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
 }
 
 function statusError({ status, statusText }: Response): Error {

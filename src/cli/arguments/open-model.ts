@@ -1,8 +1,11 @@
 /** Opens the models that arguments name: files on this machine, and URLs. */
+import { GgufError } from "../../errors";
+import type { GgufModel } from "../../file/model";
+import type { GgufModelTensor } from "../../file/model-tensor";
+import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
-import { GgufError, type GgufModel, type GgufModelTensor, openRemote, openSync } from "../../index";
-import { publicUrl } from "../../source/http";
 import { resolveHubUrl } from "../../source/hub";
+import { publicUrl } from "../../source/public-url";
 import { UsageError } from "./parse";
 
 /** Options of every command that reads models. */
@@ -119,6 +122,8 @@ async function open(
   partial: boolean,
 ): Promise<GgufModel<GgufModelTensor>> {
   if (!isUrl(path)) return openSync(path, { partial, splits });
+  // Loaded when it is needed, as everything that takes a while: most models are files.
+  const { openRemote } = await import("../../file/remote-file.js");
   return openRemote(path, { partial, splits, headers });
 }
 

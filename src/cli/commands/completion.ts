@@ -1,5 +1,5 @@
 /** `gguf-native completion`: scripts for shells. */
-import { openSync } from "../../index";
+import { openSync } from "../../file/open";
 import { didYouMean, expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command, CommandList } from "../command";
 import { namesAfterFile, optionFacts } from "../model/option-facts";

@@ -1,5 +1,6 @@
 /** `gguf-native show`: values of a tensor at a glance. */
-import { type GgmlType, type GgufModelTensor, ggmlTypes } from "../../index";
+import type { GgmlType, GgufModelTensor } from "../../index";
+import { ggmlTypes } from "../../types";
 import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";

@@ -2,7 +2,8 @@
  * What a model takes to run, from its header alone: weights, and the cache of keys and values, by the rules of llama.cpp.
  * What the header does not tell is said rather than guessed.
  */
-import { type GgufMetadata, type GgufModel, type GgufModelTensor, ggmlTypes } from "../../index";
+import type { GgufMetadata, GgufModel, GgufModelTensor } from "../../index";
+import { ggmlTypes } from "../../types";
 import { stringText } from "../output/metadata-text";
 import { countOf, countsPerLayer, MAX_LAYERS } from "./scalars";
 import { type TypeTotal, typeTotals } from "./type-totals";

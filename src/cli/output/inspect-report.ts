@@ -151,7 +151,7 @@ function metadataList({ file, keys }: InspectView, terminal: Terminal): Section 
   const columns = [
     { title: "key", min: 40, isVerbatim: true },
     { title: "type", drop: 0, paint: terminal.type },
-    { title: "value", min: 12, isVerbatim: true },
+    { title: "value", min: 20, isVerbatim: true },
   ];
   return {
     title: titleOf("Metadata", keys.length, file.metadata.size),

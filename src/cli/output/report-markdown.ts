@@ -50,7 +50,7 @@ function tableLines(columns: readonly ReportColumn[], rows: readonly (readonly s
 
 /** Text that stands for itself: no link, no emphasis, no HTML. */
 function escapeMarkdown(text: string): string {
-  return text.replace(/[\\`*_[\]<>|~&!#@:]/g, (char) =>
+  return text.replace(/[\\`*_[\]<>|~&@]/g, (char) =>
     char === "<" ? "&lt;" : char === "&" ? "&amp;" : `\\${char}`,
   );
 }

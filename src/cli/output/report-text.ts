@@ -7,7 +7,7 @@ import { type Row, wrap } from "./text";
 export function reportLines(report: readonly Section[], terminal: Terminal): string[] {
   return report.flatMap(({ title, facts, table, remarks = [] }, i) => [
     ...(i === 0 ? [] : [""]),
-    terminal.heading(title),
+    ...wrap(title, terminal.width).map(terminal.heading),
     ...(facts === undefined ? [] : terminal.facts(facts)),
     ...(table === undefined ? [] : tableLines(table, terminal)),
     ...remarks.flatMap((remark) =>
