@@ -15,6 +15,7 @@ export type CacheBytes = Record<CacheType, number | null>;
 
 /** What a model takes to run. */
 export interface MemoryUse {
+  /** The bytes are those of tensors of known types. */
   weights: { bytes: number; types: Map<string, TypeTotal> };
   cache: Cache;
 }
@@ -47,7 +48,7 @@ const WINDOW_PERIODS: Readonly<Record<string, number>> = { cohere2: 4, gemma2: 2
 export function memoryUse(file: GgufModel<GgufModelTensor>, context: number | undefined): MemoryUse {
   const types = typeTotals(file.tensors.values());
   let bytes = 0;
-  for (const total of types.values()) bytes += total.bytes;
+  for (const total of types.values()) bytes += total.bytes || 0;
   return { weights: { bytes, types }, cache: cacheOf(file.metadata, context) };
 }
 

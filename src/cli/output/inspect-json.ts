@@ -41,7 +41,7 @@ function* members({
   }
   if (memory !== undefined) {
     const { weights, cache } = memory;
-    const types = Object.fromEntries(weights.types);
+    const types = JSON.parse(JSON.stringify(Object.fromEntries(weights.types))) as unknown;
     yield ["memory", [exactJson({ weights: { bytes: weights.bytes, types }, cache })]];
   }
   if (sections.metadata) yield ["metadata", list("{}", keys, (key) => keyJson(file.metadata, key))];

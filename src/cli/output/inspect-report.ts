@@ -126,6 +126,9 @@ function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Sect
     {
       title: `Weights (${humanBytes(weights.bytes)})`,
       table: { columns: typeColumns, groups: [{ rows: typeRows }] },
+      remarks: Array.from(weights.types.values()).some(({ bytes }) => Number.isNaN(bytes))
+        ? ["without tensors of types that this version does not know"]
+        : [],
     },
     {
       title: `Cache of keys and values${context === null ? "" : ` for ${counted(context, "token")}`}`,
