@@ -24,7 +24,8 @@ import { arr, str, u32 } from "./support/gguf-writer";
 import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
-const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge recover".split(" ");
+const COMMANDS =
+  "inspect dequantize stats verify hash diff show tokens bench set split merge recover completion".split(" ");
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 
@@ -84,7 +85,7 @@ describe("usage", () => {
         ),
       );
     }
-    for (const command of COMMANDS.filter((name) => name !== "diff" && name !== "bench")) {
+    for (const command of COMMANDS.filter((name) => !["diff", "bench", "completion"].includes(name))) {
       await expectFailure([command], 2, /missing FILE/);
     }
     await expectFailure(["inspect", "a", "b"], 2, /unexpected argument 'b'/);
@@ -126,6 +127,8 @@ describe("usage", () => {
       ["bench"],
       ["dequantize", "t"],
       ["stats", "t"],
+      ["show", "t"],
+      ["tokens"],
       ["diff", "small.gguf"],
     ] as [string, ...string[]][]) {
       await expectFailure([command, "none.gguf", ...rest], 1, /none\.gguf: .*No such file/i);

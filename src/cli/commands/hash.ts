@@ -35,9 +35,9 @@ and tensors, the version of the format, or how a model is split into files. The
 data of a tensor of an unknown type cannot be hashed; the last line says so.
 
   --whole             only the whole: one line for each file
-  --check             reads lists that 'hash' has printed, and compares them with
-                      the models that they name; - is standard input. The exit
-                      code is 1 where a digest differs.
+  --check             reads lists that 'hash' has printed, and compares them
+                      with the models that they name; - is standard input. The
+                      exit code is 1 where a digest differs.
   --json              as JSON, with the digest of the metadata alone
 ${MODEL_HELP}
 Examples:

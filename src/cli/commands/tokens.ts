@@ -29,8 +29,8 @@ Shows the vocabulary of a model: its kind, its special tokens, and its tokens
 with their types and scores. With TEXT, shows the tokens of that text; with
 --decode, the text of these tokens. Texts are turned into tokens for
 vocabularies of the kinds llama (SentencePiece) and gpt2 (byte-level BPE), the
-latter with the rules of gpt-2, smollm, llama-bpe and qwen2. What a control token
-is called, such as <|im_start|>, is read as ordinary text.
+latter with the rules of gpt-2, smollm, llama-bpe and qwen2. The name of a
+control token, such as <|im_start|>, is read as ordinary text.
 
   --decode            the arguments after FILE are numbers of tokens
   --ids               only the numbers of the tokens, in a line
