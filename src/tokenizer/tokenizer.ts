@@ -24,7 +24,7 @@ export class Tokenizer {
   constructor(metadata: GgufMetadata) {
     const model = metadata.string("tokenizer.ggml.model");
     const tokens = metadata.strings("tokenizer.ggml.tokens");
-    if (tokens === undefined) throw new Error("the file has no vocabulary: no tokenizer.ggml.tokens");
+    if (tokens === undefined) throw new Error("the file has no vocabulary");
     this.#pieces = tokens;
     const vocabulary = { metadata, tokens, ids: new Map(tokens.map((text, id) => [text, id])) };
     if (model === "llama") this.#encoding = sentencePieceEncoding(vocabulary);
