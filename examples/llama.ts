@@ -1,9 +1,10 @@
 /** Continues a text with a model of the architecture llama, qwen2 or qwen3. `npm run example -- llama --help` */
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
+// The tokenizers of the command line, in src/tokenizer: not part of the package's interface.
+import { Tokenizer } from "#tokenizer";
 import { Llama } from "./llama/model";
 import { greedy, mostProbable, topKSampler } from "./llama/sampling";
-import { Tokenizer } from "./llama/tokenizer";
 import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]

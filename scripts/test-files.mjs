@@ -12,7 +12,17 @@ import { root } from "./paths.mjs";
 const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
-    names: ["browser", "codebooks", "examples-", "file-name", "glob", "real-models", "reference", "suggest"],
+    names: [
+      "browser",
+      "codebooks",
+      "examples-",
+      "file-name",
+      "glob",
+      "real-models",
+      "reference",
+      "suggest",
+      "tokenizer",
+    ],
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
@@ -20,7 +30,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",
-    names: ["remote", "remote-"],
+    names: ["hub", "remote", "remote-"],
   },
   {
     reason: "test what JavaScript does in the middle of a call, and how time and memory grow with a file",

@@ -1,9 +1,13 @@
 /** "Did you mean": the name that somebody who wrote another one probably meant. */
 
-/** The end of a sentence that says that a name is not there: ". Did you mean 'x'?", or nothing. */
-export function didYouMean(name: string, candidates: Iterable<string>): string {
+/** The end of a sentence that says that a name is not there: ". Did you mean 'x'?", with x as `shown` has it, or nothing. */
+export function didYouMean(
+  name: string,
+  candidates: Iterable<string>,
+  shown = (meant: string): string => meant,
+): string {
   const meant = closest(name, candidates);
-  return meant === undefined ? "" : `. Did you mean '${meant}'?`;
+  return meant === undefined ? "" : `. Did you mean '${shown(meant)}'?`;
 }
 
 /** Longer names are not compared: what takes so long to write is rarely written by hand. */

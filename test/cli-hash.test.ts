@@ -1,9 +1,10 @@
 /** `gguf-native hash`: what the digests depend on, and what not. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { ByteWriter } from "./support/byte-writer";
-import { at, blocks, EVIL, floats, json, output, writeModel } from "./support/cli";
+import { at, blocks, EVIL, expectFailure, floats, json, output, run, writeModel } from "./support/cli";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "./support/gguf-writer";
 import { writeSparseGguf } from "./support/sparse-file";
 
@@ -151,4 +152,77 @@ test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, 
     return { name, sha256: sha256(bytes) };
   });
   assert.deepEqual(tensors, expected);
+});
+
+describe("--check", () => {
+  const list = (text: string, name = "list") => writeFileSync(at(name), text);
+  /** A model like the first, with one bit of tensor "q" changed. */
+  const damage = (path: string) => {
+    const changed = {
+      ...tensors[0]!,
+      bytes: tensors[0]!.bytes.map((byte, i) => (i === 100 ? byte ^ 1 : byte)),
+    };
+    writeModel(path, { ...model, tensors: [changed, ...tensors.slice(1)] });
+  };
+
+  test("what hash prints, of several models", async () => {
+    writeModel("second.gguf", {});
+    list(await output("hash", "model.gguf", "second.gguf"));
+    assert.equal(await output("hash", "--check", "list"), "model.gguf: OK\nsecond.gguf: OK\n");
+    list(await output("hash", "--whole", "model.gguf", "second.gguf"), "wholes");
+    assert.equal(await output("hash", "--check", "wholes"), "model.gguf: OK\nsecond.gguf: OK\n");
+    assert.deepEqual(await json(["hash", "--check", "list"]), {
+      ok: true,
+      files: [
+        { path: "model.gguf", ok: true, tensors: [] },
+        { path: "second.gguf", ok: true, tensors: [] },
+      ],
+    });
+  });
+  test("names the tensors that differ; the exit code is 1", async () => {
+    damage("damaged.gguf");
+    list((await output("hash", "model.gguf")).replace("model.gguf", "damaged.gguf"));
+    const { status, stdout, stderr } = await run(["hash", "--check", "list"]);
+    assert.deepEqual([status, stdout, stderr], [1, "damaged.gguf: FAILED (1 tensor)\n  q\n", ""]);
+    const found = await json(["hash", "--check", "list"], 1);
+    assert.deepEqual(found, { ok: false, files: [{ path: "damaged.gguf", ok: false, tensors: ["q"] }] });
+    list((await output("hash", "--whole", "model.gguf")).replace("model.gguf", "damaged.gguf"));
+    assert.equal((await run(["hash", "--check", "list"])).stdout, "damaged.gguf: FAILED\n");
+  });
+  test("tensors that are missing, new, or of names that would move a terminal", async () => {
+    writeModel("fewer.gguf", { ...model, tensors: tensors.slice(0, 2) });
+    list((await output("hash", "model.gguf")).replace("model.gguf", "fewer.gguf"));
+    const { status, stdout } = await run(["hash", "--check", "list"]);
+    assert.deepEqual(
+      [status, stdout],
+      [1, "fewer.gguf: FAILED (1 tensor)\n  evil\\x1b[31m\\n\\u202ename\\x07\n"],
+    );
+  });
+  test("tensors of unknown types", async () => {
+    writeModel("unknown.gguf", { tensors: [{ name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }] });
+    for (const args of [[], ["--whole"]]) {
+      list(await output("hash", "unknown.gguf", ...args));
+      assert.equal(await output("hash", "--check", "list"), "unknown.gguf: OK\n");
+    }
+  });
+  test("models that cannot be read, and the others all the same", async () => {
+    list(`${whole}  none.gguf\n${whole}  model.gguf\n`);
+    const { status, stdout, stderr } = await run(["hash", "--check", "list"]);
+    assert.deepEqual([status, stdout], [1, "none.gguf: FAILED to open or read\nmodel.gguf: OK\n"]);
+    assert.match(stderr, /^gguf-native: none\.gguf: [^\n]*\n$/);
+  });
+  test("what is no list", async () => {
+    for (const [text, message] of [
+      ["", /list: no digests are in this list/],
+      ["hello\n", /list: line 1 is none that 'gguf-native hash' prints/],
+      [`${whole}  model.gguf\n${"x".repeat(64)}  y\n`, /line 2 is none/],
+      [`${whole}  a (whole)\n${whole}  t\n`, /it ends without the line of the whole model/],
+    ] as const) {
+      list(text);
+      await expectFailure(["hash", "--check", "list"], 1, message);
+    }
+    await expectFailure(["hash", "--check", "missing"], 1, /missing/);
+    await expectFailure(["hash", "--check"], 2, /missing LIST/);
+    await expectFailure(["hash", "--check", "--whole", "list"], 2, /either --check or --whole/);
+  });
 });

@@ -42,10 +42,17 @@ describe("inspect", () => {
     const { status, stdout, stderr } = await run(["inspect", "sample.gguf"]);
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, /^sample\.gguf\n {2}architecture +llama\n {2}name +Sample llama, random weights\n/);
-    assert.match(stdout, /\n {2}size +\d\.\d\d MiB \([\d,]+ bytes\), GGUF version 3\n/);
-    assert.match(stdout, /\n {2}parameters +7\.08 M in 20 tensors\n {2}context length +2,048\n/);
+    assert.match(
+      stdout,
+      /\n {2}parameters +7\.08 M in 20 tensors\n {2}size +\d\.\d\d MiB \([\d,]+ bytes\), GGUF version 3\n/,
+    );
+    assert.match(stdout, /\n {2}context length +2,048\n/);
     assert.match(stdout, /\n {2}Q6_K +2 +1\.11 M +\d+ KiB +6\.56 +\d+\.\d %\n/);
-    assert.match(stdout, /\n {2}blk\.0\.ffn_down\.weight +Q8_0 +1536 x 512 +816 KiB +\d+\n/);
+    assert.match(
+      stdout,
+      /\n {2}blk\.0 to blk\.1: 9 tensors each, \d\.\d\d MiB\n {4}attn_norm\.weight +F32 +512 +4\.00 KiB\n/,
+    );
+    assert.match(stdout, /\n {4}ffn_down\.weight +Q8_0, Q8_K +1536 x 512 +\d\.\d\d MiB\n/);
     assert.match(stdout, /\n {2}tokenizer\.ggml\.tokens +string\[2048\] +\["<unk>", "<s>", "<\/s>/);
     assert.match(stdout, /\n {2}llama\.attention\.layer_norm_rms_epsilon +float32 +0\.00001\n/);
   });
@@ -53,6 +60,8 @@ describe("inspect", () => {
     for (const file of ["sample.gguf", "evil.gguf", goldenPath]) {
       for (const [columns, width] of [
         ["", 80],
+        ["40", 40],
+        ["60", 60],
         ["120", 120],
         ["nonsense", 80],
       ] as const) {
@@ -61,7 +70,10 @@ describe("inspect", () => {
         expectTidy(stdout, width);
       }
     }
-    assert.match((await run(["inspect", "evil.gguf"])).stdout, /evil\\x1b\[31m\\n\\u202ename\\x07/);
+    assert.match(
+      (await run(["inspect", "--tensors", "evil.gguf"])).stdout,
+      /evil\\x1b\[31m\\n\\u202ename\\x07/,
+    );
   });
   test("--tensors and --metadata show only that", async () => {
     assert.match((await run(["inspect", "--tensors", "sample.gguf"])).stdout, /^Tensors \(20\)\n/);
@@ -69,14 +81,14 @@ describe("inspect", () => {
     assert.match((await run(["inspect", "--metadata", "sample.gguf"])).stdout, /^Metadata \(16\)\n/);
     assert.match(
       (await run(["inspect", "--metadata", "--tensors", "sample.gguf"])).stdout,
-      /^Tensors[\s\S]*\nMetadata/,
+      /^Metadata[\s\S]*\nTensors/,
     );
   });
   test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
     assert.match(
       (await run(["inspect", "empty.gguf"])).stdout,
-      /0 in 0 tensors\n\nTensors \(0\)\n\nMetadata \(0\)\n$/,
+      / 0 in 0 tensors\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/,
     );
     assert.deepEqual(JSON.parse((await run(["inspect", "--json", "empty.gguf"])).stdout).metadata, {});
   });
@@ -85,7 +97,7 @@ describe("inspect", () => {
     truncateSync(at("cut.gguf"), 1_000_000);
     const { status, stdout, stderr } = await run(["inspect", "cut.gguf"]);
     assert.equal(status, 1);
-    assert.match(stdout, /blk\.1\.ffn_down\.weight/);
+    assert.match(stdout, /blk\.0 to blk\.1: 9 tensors each/);
     assert.match(stderr, /^gguf-native: cut\.gguf: tensor .* runs past the end.*\n$/);
   });
 });
@@ -145,7 +157,7 @@ describe("inspect --filter", () => {
     assert.match(stdout, /^Tensors \(4 of 20\)\n +name .*\n +blk\.0\.attn_q\.weight .*\n +blk\.0\.attn_k/);
     assert.match(
       await output("inspect", "sample.gguf", "--filter", "llama.*"),
-      /\nTensors \(0 of 20\)\n\nMetadata \(8 of 16\)\n/,
+      /\nMetadata \(8 of 16\)\n[\s\S]*\nTensors \(0 of 20\)\n$/,
     );
     assert.match(
       await output("inspect", "sample.gguf", "--filter", "llama.*"),

@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 
 import { before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run } from "./support/cli";
-import { arr, str, writeGguf } from "./support/gguf-writer";
+import { arr, f64, str, type TypedValue, u64, writeGguf } from "./support/gguf-writer";
 import { sampleModel } from "./support/sample-model";
 
 writeFileSync(at("original.gguf"), sampleModel());
@@ -161,6 +161,171 @@ test("--remove", async () => {
     );
   });
 });
+test("--remove of a key that is absent says so, and still writes OUT", async () => {
+  const lines = "general.nam is not in the file. Did you mean 'general.name'?\nwritten to same.gguf\n";
+  assert.equal(await output("set", "original.gguf", "--remove", "general.nam", "-o", "same.gguf"), lines);
+  assert.ok(readFileSync(at("same.gguf")).equals(readFileSync(at("original.gguf"))));
+});
+
+describe("several keys at once", () => {
+  test("with values of several kinds, also negative ones", async () => {
+    await changing(async () => {
+      const stdout = await output("set", "model.gguf", "a", "-1", "b", "- x", "general.name", "New");
+      assert.equal(
+        stdout,
+        [
+          "+ a  int32  -1",
+          "+ b  string  - x",
+          "- general.name  string  Sample llama, random weights",
+          "+ general.name  string  New",
+          "replaced by a changed copy",
+          "",
+        ].join("\n"),
+      );
+      assert.deepEqual([found("a")[1], found("b")[1], found("general.name")[1]], [-1, "- x", "New"]);
+    });
+  });
+  test("all or none", async () => {
+    const before = readFileSync(at("original.gguf"));
+    await expectFailure(
+      ["set", "original.gguf", "a", "1", "llama.block_count", "x"],
+      2,
+      /'x' is not a value/,
+    );
+    assert.ok(readFileSync(at("original.gguf")).equals(before));
+  });
+  test("removed by names and globs, before others are set", async () => {
+    await changing(async () => {
+      const args = ["--remove", "tokenizer.*", "--remove=general.name", "tokenizer.ggml.model", "gpt2"];
+      await output("set", "model.gguf", ...args);
+      using file = openSync(at("model.gguf"));
+      const keys = [...file.metadata.keys()];
+      assert.deepEqual(
+        keys.filter((key) => key.startsWith("tokenizer.")),
+        ["tokenizer.ggml.model"],
+      );
+      assert.ok(!keys.includes("general.name"));
+      assert.equal(file.metadata.string("tokenizer.ggml.model"), "gpt2");
+    });
+    await changing(async () => {
+      await output("set", "model.gguf", "general.name", "tokenizer.*", "--remove");
+      using file = openSync(at("model.gguf"));
+      assert.deepEqual(
+        [...file.metadata.keys()].filter((key) => /^tokenizer|name$/.test(key)),
+        [],
+      );
+    });
+  });
+  test("a key that is probably misspelt", async () => {
+    const stdout = await output("set", "original.gguf", "llama.context_lenght", "1", "--dry-run");
+    assert.match(stdout, /\nllama\.context_lenght is a new key\. Did you mean 'llama\.context_length'\?\n/);
+  });
+});
+
+test("--dry-run shows what would change, and changes nothing", async () => {
+  const before = readFileSync(at("original.gguf"));
+  assert.equal(
+    await output("set", "original.gguf", "llama.context_length", "4096", "--dry-run", "-o", "dry.gguf"),
+    "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nnothing was written\n",
+  );
+  assert.ok(readFileSync(at("original.gguf")).equals(before));
+  assert.ok(!existsSync(at("dry.gguf")));
+});
+
+describe("--chat-template", () => {
+  test("the text of a file, whatever it looks like", async () => {
+    await changing(async () => {
+      for (const text of ["{{ messages }}\n\u202e漢字", "123", "[1, 2]", ""]) {
+        writeFileSync(at("chat.jinja"), text);
+        expectTidy(await output("set", "model.gguf", "--chat-template", "chat.jinja"), Infinity);
+        assert.deepEqual(found("tokenizer.chat_template"), [{ type: "string" }, text]);
+      }
+    });
+  });
+  test("a file that is no text, and none", async () => {
+    writeFileSync(at("binary.jinja"), Uint8Array.of(0xff));
+    await expectFailure(
+      ["set", "original.gguf", "--chat-template", "binary.jinja"],
+      1,
+      /binary\.jinja: --chat-template takes text in UTF-8/,
+    );
+    await expectFailure(["set", "original.gguf", "--chat-template", "none.jinja"], 1, /none\.jinja/);
+  });
+});
+
+describe("--from", () => {
+  const setFrom = async (json: unknown, ...args: string[]) => {
+    writeFileSync(at("from.json"), typeof json === "string" ? json : JSON.stringify(json));
+    return run(["set", "model.gguf", "--from", "from.json", ...args]);
+  };
+  test("plain values, exact ones, and null for removal", async () => {
+    await changing(async () => {
+      const text = `{ "general.name": null, "llama.context_length": 4096, "flag": true, "list": ["a", "b"],
+        "big": 18446744073709551615, "none": null, "__proto__": "x",
+        "typed": { "type": "uint64", "value": "18446744073709551615" },
+        "floats": { "type": "array", "elementType": "float32", "value": ["NaN", "-0", 1.5] } }`;
+      const { status, stdout, stderr } = await setFrom(text);
+      assert.deepEqual([status, stderr], [0, ""]);
+      assert.match(stdout, /\nnone is not in the file\n/);
+      assert.deepEqual(found("general.name"), [undefined, undefined]);
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
+      assert.deepEqual(found("flag")[1], true);
+      assert.deepEqual(found("list")[1], ["a", "b"]);
+      assert.deepEqual(found("big"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+      assert.deepEqual(found("typed"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+      assert.deepEqual(found("floats")[1], Float32Array.of(NaN, -0, 1.5));
+      assert.deepEqual(found("__proto__")[1], "x");
+    });
+  });
+  test("everything that inspect --json prints, to the bit", async () => {
+    const metadata: [string, TypedValue][] = [
+      ["u64", u64(2n ** 64n - 1n)],
+      ["f", f64(-0)],
+      ["nan", f64(Number.NaN)],
+      ["broken", str(Uint8Array.of(0xff, 0x41))],
+      ["list", arr("string", ["ok", Uint8Array.of(0xfe)])],
+      ["empty", arr("uint8", [])],
+      [EVIL, str(EVIL)],
+    ];
+    writeFileSync(at("full.gguf"), writeGguf({ metadata }));
+    writeFileSync(at("model.gguf"), writeGguf({ metadata: [] }));
+    const { status, stderr } = await setFrom((await run(["inspect", "--json", "full.gguf"])).stdout);
+    assert.deepEqual([status, stderr], [0, ""]);
+    const { files } = await json(["hash", "full.gguf", "model.gguf"]);
+    assert.equal(files[0].metadata, files[1].metadata);
+  });
+  test("what is no object, no JSON, or does not fit", async () => {
+    const failures: [json: unknown, status: 1 | 2, message: RegExp][] = [
+      ["[1]", 1, /from\.json: --from takes an object in JSON, by key/],
+      ["{", 1, /from\.json: not JSON: /],
+      [{ "llama.block_count": "x" }, 2, /llama\.block_count/],
+      [
+        { x: { type: "uint8" } },
+        1,
+        /from\.json: metadata key 'x': must be a value, or an object with a type and a value/,
+      ],
+      [
+        { x: { type: "array", elementType: "uint8", value: 1 } },
+        1,
+        /an array must have an array as its value/,
+      ],
+      [
+        { x: { type: "array", elementType: "string", value: ["a"], bytes: { 7: "ff" } } },
+        1,
+        /has bytes for '7'/,
+      ],
+      [{ x: { type: "uint8", value: 256 } }, 2, /x/],
+      [{ x: { type: "uint9", value: 1 } }, 1, /type/],
+    ];
+    copyFileSync(at("original.gguf"), at("model.gguf"));
+    for (const [json, status, message] of failures) {
+      const result = await setFrom(json);
+      assert.deepEqual([result.status, result.stdout], [status, ""], result.stderr);
+      assert.match(result.stderr, message);
+    }
+    assert.ok(readFileSync(at("model.gguf")).equals(readFileSync(at("original.gguf"))));
+  });
+});
 
 test("another reader agrees", async () => {
   const { gguf } = await import("@huggingface/gguf");
@@ -181,29 +346,37 @@ test("another reader agrees", async () => {
 
 describe("failure leaves the file as it was", () => {
   const before = readFileSync(at("original.gguf"));
-  for (const [args, message] of [
-    [["llama.context_length", "many"], /'many' is not a value of type uint32/],
-    [["llama.context_length", "4294967296"], /llama\.context_length/],
-    [["x", "1e999"], /'1e999' does not fit in a float64; infinity is 'inf'/],
-    [["general.alignment", "64"], /general\.alignment is 32 and cannot be changed/],
-    [["", "x"], /key/],
-  ] as [string[], RegExp][]) {
+  for (const [args, status, message] of [
+    [
+      ["llama.context_length", "many"],
+      2,
+      /'llama\.context_length': 'many' is not a value of type uint32 \(see gguf-native set --help\)/,
+    ],
+    [["general.name", "x", "llama.context_length", "many"], 2, /'many' is not a value of type uint32/],
+    [["llama.context_length", "4294967296"], 2, /llama\.context_length/],
+    [["x", "1e999"], 2, /'1e999' does not fit in a float64; infinity is 'inf'/],
+    [["general.alignment", "64"], 1, /general\.alignment is 32 and cannot be changed/],
+    [["general.alignment", "64", "--dry-run"], 1, /general\.alignment is 32 and cannot be changed/],
+    [["", "x"], 2, /key/],
+  ] as [string[], 1 | 2, RegExp][]) {
     test(args.join(" "), async () => {
-      await expectFailure(["set", "original.gguf", ...args], 1, message);
+      await expectFailure(["set", "original.gguf", ...args], status, message);
       assert.ok(readFileSync(at("original.gguf")).equals(before));
       assert.deepEqual(leftovers(), []);
     });
   }
   test("wrong usage", async () => {
     await expectFailure(["set", "original.gguf"], 2, /missing KEY/);
-    await expectFailure(["set", "original.gguf", "k"], 2, /missing VALUE/);
-    await expectFailure(["set", "original.gguf", "k", "v", "w"], 2, /unexpected argument 'w'/);
-    await expectFailure(["set", "original.gguf", "k", "v", "--remove"], 2, /unexpected argument 'v'/);
+    await expectFailure(["set", "original.gguf", "k"], 2, /missing VALUE after 'k'/);
+    await expectFailure(["set", "x", "abc"], 2, /missing VALUE after 'abc'/);
+    await expectFailure(["set", "original.gguf", "k", "v", "w"], 2, /missing VALUE after 'w'/);
+    await expectFailure(["set", "original.gguf", "--remove"], 2, /missing KEY/);
     await expectFailure(
       ["set", "original.gguf", "k", "--remove", "--type", "bool"],
       2,
-      /either --remove or --type/,
+      /--type is for VALUE/,
     );
+    await expectFailure(["set", "original.gguf", "k", "1", "--type", "unit8"], 2, /Did you mean 'uint8'\?/);
     for (const type of ["int7", "array", "array[]"]) {
       const message = /--type must be one of uint8, .*, or of an array such as int32\[\]; not /;
       await expectFailure(["set", "original.gguf", "k", "v", "--type", type], 2, message);

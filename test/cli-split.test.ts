@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeFileSync,
@@ -59,7 +60,23 @@ describe("split", () => {
       );
       for (const name of parts("folder")) unlinkSync(at(`folder/${name}`));
     }
-    await expectFailure(["split", "model.gguf", "none/", "--max-tensors", "9"], 1, /none/);
+  });
+  test("into a folder that is made", async () => {
+    for (const args of [["made/deep/"], ["-o", "made/deep/"], ["--output", "made/deep/model"]]) {
+      await output("split", "model.gguf", ...args, "--max-tensors", "10");
+      assert.deepEqual(
+        parts("made/deep"),
+        [1, 2].map((i) => `model-0000${i}-of-00002.gguf`),
+      );
+      rmSync(at("made"), { recursive: true });
+    }
+    await expectFailure(["split", "none.gguf", "made/deep/", "--max-size", "1"], 1, /none\.gguf/);
+    await expectFailure(
+      ["split", "model.gguf", "a", "-o", "b", "--max-tensors", "9"],
+      2,
+      /either PREFIX or --output/,
+    );
+    assert.ok(!existsSync(at("made")));
   });
   test("of a split model, under its name", async () => {
     mkdirSync(at("anew"));
@@ -88,7 +105,6 @@ describe("split", () => {
         /--max-size must be a number of bytes/,
       );
     }
-    await expectFailure(["split", "model.gguf", "missing/part", "--max-tensors", "9"], 1, /missing\/part/);
     await expectFailure(["split", "none.gguf", "--max-tensors", "9"], 1, /none\.gguf/);
     assert.deepEqual(leftovers(), []);
   });
@@ -122,9 +138,9 @@ describe("merge", () => {
 });
 
 test("inspect says which file a tensor is in", async () => {
-  const stdout = await output("inspect", "count/part-00002-of-00003.gguf");
+  assert.match(await output("inspect", "count/part-00002-of-00003.gguf"), /\n {2}files +3\n/);
+  const stdout = await output("inspect", "--tensors", "count/part-00002-of-00003.gguf");
   expectTidy(stdout);
-  assert.match(stdout, /\n {2}files +3\n/);
   assert.match(stdout, /\n {2}blk\.0\.attn_norm\.weight +F32 +512 +2\.00 KiB +\d+ +1\n/);
   assert.match(stdout, /\n {2}output_norm\.weight .* 3\n/);
   const { paths, tensors } = await json(["inspect", "count/part-00002-of-00003.gguf"]);

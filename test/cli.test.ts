@@ -16,6 +16,7 @@ import {
   run,
   runInTerminal,
   runProcess,
+  withoutColors,
   writeModel,
 } from "./support/cli";
 import { emulated } from "./support/emulated";
@@ -23,9 +24,10 @@ import { arr, str, u32 } from "./support/gguf-writer";
 import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
-const COMMANDS = "inspect dequantize stats verify hash diff bench set split merge recover doctor build".split(
-  " ",
-);
+const COMMANDS =
+  "inspect dequantize stats verify hash diff show tokens bench set split merge recover completion doctor build".split(
+    " ",
+  );
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 
@@ -74,15 +76,18 @@ describe("usage", () => {
     await expectFailure(["explode"], 2, /unknown command 'explode'/);
     await expectFailure(["--explode"], 2, /unknown option '--explode'/);
     await expectFailure(["constructor"], 2, /unknown command/);
-    await expectFailure(["model.gguf"], 2, /did you mean 'gguf-native inspect model.gguf'/);
+    await expectFailure(["model.gguf"], 2, /Did you mean 'gguf-native inspect model\.gguf'\?/);
     for (const command of COMMANDS) {
       await expectFailure(
-        [command, "--explode", "a"],
+        [command, "--zzyzx", "a"],
         2,
-        /Unknown option '--explode'; an argument that begins with a dash goes last, after -- \(see gguf-native --help\)$/m,
+        new RegExp(
+          `Unknown option '--zzyzx'; an argument that begins with a dash goes last, after -- \\(see gguf-native ${command} --help\\)$`,
+          "m",
+        ),
       );
     }
-    for (const command of COMMANDS.filter((name) => !/^(diff|bench|doctor|build)$/.test(name))) {
+    for (const command of COMMANDS.filter((name) => !/^(diff|bench|completion|doctor|build)$/.test(name))) {
       await expectFailure([command], 2, /missing FILE/);
     }
     await expectFailure(["inspect", "a", "b"], 2, /unexpected argument 'b'/);
@@ -94,6 +99,30 @@ describe("usage", () => {
     await expectFailure(["diff", "a"], 2, /missing B/);
     await expectFailure(["diff", "a", "b", "c"], 2, /unexpected argument 'c'/);
   });
+  test("what was probably meant", async () => {
+    await expectFailure(
+      ["inspct"],
+      2,
+      /unknown command 'inspct'\. Did you mean 'inspect'\? \(see gguf-native --help\)$/m,
+    );
+    await expectFailure(["--versoin"], 2, /unknown option '--versoin'\. Did you mean '--version'\?/);
+    await expectFailure(
+      ["inspect", "--jsn", "a"],
+      2,
+      /Unknown option '--jsn'\. Did you mean '--json'\? \(see gguf-native inspect --help\)$/m,
+    );
+    await expectFailure(
+      ["dequantize", "a", "t", "-o", "x.npy", "--dtype", "f61"],
+      2,
+      /--dtype must be f32, f16 or bf16, not 'f61'\. Did you mean 'f16'\?/,
+    );
+    await expectFailure(["help", "sett"], 2, /unknown command 'sett'\. Did you mean 'set'\?/);
+  });
+  test("help set is set --help", async () => {
+    for (const command of COMMANDS) {
+      assert.deepEqual(await run(["help", command]), await run([command, "--help"]));
+    }
+  });
   test("files that cannot be opened or are not GGUF exit with 1", async () => {
     writeFileSync(at("not.gguf"), "hello\nworld");
     for (const [command, ...rest] of [
@@ -103,6 +132,8 @@ describe("usage", () => {
       ["bench"],
       ["dequantize", "t"],
       ["stats", "t"],
+      ["show", "t"],
+      ["tokens"],
       ["diff", "small.gguf"],
     ] as [string, ...string[]][]) {
       await expectFailure([command, "none.gguf", ...rest], 1, /none\.gguf: .*No such file/i);
@@ -119,7 +150,7 @@ describe("terminals", { skip: noTerminal }, () => {
 
   test("titles are bold, unless NO_COLOR is set or the terminal is dumb", async () => {
     assert.match(runInTerminal(["inspect", "small.gguf"]).shown, /^ESC\[1msmall\.ggufESC\[22m\r\n/);
-    for (const env of [{ NO_COLOR: "1" }, { TERM: "dumb" }]) {
+    for (const env of [{ NO_COLOR: "1" }, { TERM: "dumb" }, { FORCE_COLOR: "0" }]) {
       assert.doesNotMatch(runInTerminal(["inspect", "small.gguf"], env).shown, /ESC/);
     }
   });
@@ -174,6 +205,34 @@ describe("standard output and error", { skip: process.platform === "win32" && "n
     assert.equal(status("verify bad.gguf", ""), "1\n");
     assert.equal(status("verify small.gguf", ""), "0\n");
   });
+});
+
+test("FORCE_COLOR colours what goes elsewhere, too, and NO_COLOR alone does not", async () => {
+  const plain = (await run(["inspect", "small.gguf"])).stdout;
+  assert.ok(!plain.includes("\x1b"));
+  for (const env of [
+    { FORCE_COLOR: "1" },
+    { FORCE_COLOR: "1", NO_COLOR: "1" },
+    { FORCE_COLOR: "true", TERM: "dumb" },
+  ]) {
+    const { stdout } = await run(["inspect", "small.gguf"], env);
+    assert.match(stdout.replaceAll("\x1b", "ESC"), /^ESC\[1msmall\.ggufESC\[22m\n[\s\S]*ESC\[35mF32ESC\[39m/);
+    assert.equal(withoutColors(stdout), plain);
+  }
+  for (const env of [{ FORCE_COLOR: "" }, { FORCE_COLOR: "false" }, { NO_COLOR: "1" }]) {
+    assert.equal((await run(["inspect", "small.gguf"], env)).stdout, plain);
+  }
+});
+
+test("a command loads no more than it needs, so that it starts quickly", () => {
+  const reporter = at("loaded.cjs");
+  writeFileSync(reporter, 'process.on("exit", () => console.error(Object.keys(require.cache).join("\\n")));');
+  const env = { NODE_OPTIONS: `--require ${JSON.stringify(reporter)}` };
+  const { stderr } = runProcess(["inspect", "small.gguf"], env);
+  const loaded = stderr.replaceAll("\\", "/");
+  assert.match(loaded, /dist\/cli\/commands\/inspect\.js/);
+  assert.doesNotMatch(loaded, /dist\/(index|writer\/.*|source\/http|tokenizer\/.*|cli\/work\/.*)\.js/);
+  assert.doesNotMatch(runProcess(["--help"], env).stderr, /\.node|dist\/native\.js/);
 });
 
 describe("columns", () => {

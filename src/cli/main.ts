@@ -13,6 +13,7 @@ const terminal = new Terminal({
     get columns() {
       return process.stdout.columns;
     },
+    hasColors: (env) => process.stdout.hasColors(env),
     write(text) {
       // Where a disk has room for a part of the text only, Node's stream for files loses the rest without an error.
       if (process.stdout instanceof Socket) process.stdout.write(text);

@@ -2,8 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRestricted } from "../permission-model";
+import { didYouMean } from "../suggest";
 import { UsageError } from "./arguments/parse";
-import type { Command } from "./command";
+import type { Command, CommandList } from "./command";
 import type { Terminal } from "./output/terminal";
 
 const HELP = `Usage: gguf-native COMMAND ...
@@ -14,15 +15,18 @@ const HELP = `Usage: gguf-native COMMAND ...
   verify FILE...            check structure and values of whole files
   hash FILE...              SHA-256 of tensors and of the whole model
   diff A B                  in what two models differ, and by how much
+  show FILE TENSOR          values of a tensor at a glance
+  tokens FILE [TEXT]        the vocabulary, and texts in it
   bench [FILE]              how fast this machine dequantizes
-  set FILE KEY VALUE        change, add or remove metadata
+  set FILE KEY VALUE...     change, add or remove metadata
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
   recover FILE              finish or undo what a killed command left half done
+  completion SHELL          completion of commands and options for a shell
   doctor                    what the package finds on this machine
   build                     compile the addon, where none is prebuilt
 
-The first six read URLs, too.
+The first eight read URLs, too: https://... and hf://OWNER/NAME/FILE.
 
   gguf-native COMMAND --help   options and examples of a command
   gguf-native --version
@@ -38,11 +42,14 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   verify: () => import("./commands/verify.js"),
   hash: () => import("./commands/hash.js"),
   diff: () => import("./commands/diff.js"),
+  show: () => import("./commands/show.js"),
+  tokens: () => import("./commands/tokens.js"),
   bench: () => import("./commands/bench.js"),
   set: () => import("./commands/set.js"),
   split: () => import("./commands/split.js"),
   merge: () => import("./commands/merge.js"),
   recover: () => import("./commands/recover.js"),
+  completion: () => import("./commands/completion.js"),
   doctor: () => import("./commands/doctor.js"),
   build: () => import("./commands/build.js"),
 };
@@ -53,13 +60,14 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
  * @returns the exit code: 0 good, 1 the file is bad, 2 wrong usage
  */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const [name] = args;
   try {
     return await dispatch(args, terminal);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isUsage = error instanceof UsageError;
     const hint = isUsage
-      ? " (see gguf-native --help)"
+      ? ` (see gguf-native ${isCommand(name) ? `${name} ` : ""}--help)`
       : (deniedHint(error) ?? (await interruptionHint(error)));
     terminal.complain(`${message}${hint}`);
     return isUsage ? 2 : 1;
@@ -73,6 +81,10 @@ function deniedHint(error: unknown): string | undefined {
   return permission === "WorkerThreads"
     ? "; start Node.js with --allow-worker, too"
     : "; nothing can be written under the permission model of Node.js: start it without --permission";
+}
+
+function isCommand(name: string | undefined): boolean {
+  return Object.hasOwn(commands, name ?? "");
 }
 
 /** A model may be broken because a change of it was interrupted: there is a journal beside it then. */
@@ -90,21 +102,37 @@ async function dispatch([name, ...args]: readonly string[], terminal: Terminal):
     terminal.print([(JSON.parse(manifest) as { version: string }).version]);
     return 0;
   }
-  if (name === "--help" || name === "-h" || name === "help") {
+  if (name === "--help" || name === "-h" || (name === "help" && args.length === 0)) {
     terminal.printText(HELP);
     return 0;
   }
-  if (name === undefined) throw new UsageError("missing COMMAND");
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load === undefined) {
-    const hint = name.endsWith(".gguf") ? `; did you mean 'gguf-native inspect ${name}'?` : "";
-    throw new UsageError(`unknown ${name.startsWith("-") ? "option" : "command"} '${name}'${hint}`);
-  }
-  const { command } = await load();
+  // 'help set' is 'set --help'.
+  if (name === "help") return dispatch([args[0] as string, "--help"], terminal);
+  const command = await loadCommand(name);
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   if (options.includes("--help") || options.includes("-h")) {
     terminal.printText(command.help);
     return 0;
   }
-  return command.run(args, terminal);
+  return command.run(args, terminal, allCommands);
 }
+
+/** @throws UsageError for a name that no command has */
+async function loadCommand(name: string | undefined): Promise<Command> {
+  if (name === undefined) throw new UsageError("missing COMMAND");
+  if (isCommand(name)) return (await (commands[name] as () => Promise<{ command: Command }>)()).command;
+  const isFile = name.endsWith(".gguf");
+  const isOption = name.startsWith("-");
+  const hint = isFile
+    ? `. Did you mean 'gguf-native inspect ${name}'?`
+    : didYouMean(name, isOption ? ["--help", "--version"] : Object.keys(commands));
+  throw new UsageError(`unknown ${isOption ? "option" : "command"} '${name}'${hint}`);
+}
+
+const allCommands: CommandList = () =>
+  Promise.all(
+    Object.keys(commands).map(async (name) => {
+      const summary = new RegExp(`^  (?=${name} ).{26}(.*)$`, "m").exec(HELP)?.[1] ?? "";
+      return { name, summary, command: await loadCommand(name) };
+    }),
+  );

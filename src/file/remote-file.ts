@@ -4,6 +4,7 @@ import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../ar
 import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
+import { hubAuthorization, resolveHubUrl } from "../source/hub";
 import { closeFile, OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
@@ -61,7 +62,12 @@ export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
  * that of `fetch`: pass `signal: AbortSignal.timeout(ms)` for another one. Up to eight files of a split model
  * are opened at a time; requests for the first ones begin when the name ends in `-00001-of-00020.gguf`.
  *
- * @param url an `http:` or `https:` URL; redirects are followed
+ * Files of Hugging Face have URLs of the form `hf://OWNER/NAME/FILE`, too, or `hf://OWNER/NAME@REVISION/FILE`. If the
+ * environment variable `HF_TOKEN` has an access token, it is sent with requests for them, unless `headers` has
+ * `authorization`; to `https://huggingface.co` alone, or to the server that `HF_ENDPOINT` names in its place, and not to
+ * where that redirects.
+ *
+ * @param url an `http:`, `https:` or `hf:` URL; redirects are followed
  * @throws TypeError for an argument of the wrong type
  * @throws GgufError ERR_GGUF_OPEN if the server answers with an error (`cause.status` is the status), cannot
  *   be reached, or does not support range requests; ERR_GGUF_CHANGED if the file changes during the call;
@@ -79,7 +85,8 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   const isSplit = checkBoolean("options.splits", splits, true);
   const sentHeaders = new Headers(headers);
   const open = async (shard: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
-    const source = new HttpSource(new URL(shard), given ?? fetch, sentHeaders);
+    const place = new URL(shard);
+    const source = new HttpSource(place, given ?? fetch, withHubToken(place, sentHeaders));
     const { handle } = await readHeader(source, HEADER_LIMITS, isPartial, stop);
     return Object.assign(new OpenFile(handle, source.path), { source });
   };
@@ -92,6 +99,15 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   } finally {
     early.discard();
   }
+}
+
+/** The headers for a file: for one of Hugging Face with its token, unless they have one. */
+function withHubToken(place: URL, headers: Headers): Headers {
+  const authorization = headers.has("authorization") ? undefined : hubAuthorization(place);
+  if (authorization === undefined) return headers;
+  const all = new Headers(headers);
+  all.set("authorization", authorization);
+  return all;
 }
 
 /**
@@ -154,10 +170,11 @@ function checkUrl(url: unknown): string {
   if (typeof url !== "string" && !(url instanceof URL)) {
     throw invalidArgType("url", "of type string or an instance of URL", url);
   }
-  if (!URL.canParse(String(url))) throw invalidArgValue("url", "must be a URL", url);
-  const { protocol, username, password, href } = new URL(url);
+  const resolved = resolveHubUrl(String(url));
+  if (!URL.canParse(resolved)) throw invalidArgValue("url", "must be a URL", url);
+  const { protocol, username, password, href } = new URL(resolved);
   if (protocol !== "http:" && protocol !== "https:") {
-    throw invalidArgValue("url", "must be an http: or https: URL; files are opened with open()", href);
+    throw invalidArgValue("url", "must be an http:, https: or hf: URL; files are opened with open()", href);
   }
   if (username !== "" || password !== "") {
     throw invalidArgValue(

@@ -5,6 +5,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { abortable } from "../abortable";
 import { GgufError } from "../errors";
+import { isOfHub } from "./hub";
+import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
 
@@ -216,7 +218,9 @@ export class HttpSource implements Source {
     const { status, statusText } = response;
     const known = EXPLANATIONS[status];
     const answer = `${status}${statusText === "" ? "" : ` ${statusText}`}`;
-    const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})`;
+    const isToken = (status === 401 || status === 403) && isOfHub(new URL(this.#url));
+    const hint = isToken ? "; set HF_TOKEN to an access token that may read this repository" : "";
+    const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})${hint}`;
     const cause = statusError(response);
     if (status === 416 && this.#state !== undefined) return changedError(this.path, "it has become shorter");
     if (!isTransientStatus(status)) return this.#failed(detail, cause);
@@ -236,11 +240,6 @@ export class HttpSource implements Source {
   #failed(detail: string, cause?: unknown): GgufError {
     return new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
   }
-}
-
-/** What may be shown of a URL: not its query, which may hold a signature. */
-export function publicUrl({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
 }
 
 function statusError({ status, statusText }: Response): Error {

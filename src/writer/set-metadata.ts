@@ -1,7 +1,7 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
 import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
-import { GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { GgufMetadata } from "../file/metadata";
 import { checkPath } from "../file/open";
 import { changeInPlace, changeOf, isAtomic } from "./change-in-place";
@@ -14,6 +14,7 @@ import { inTurn } from "./turns";
 import {
   checkKey,
   checkType,
+  type DeclaredType,
   encodeEntry,
   type GgufInput,
   type GgufInputType,
@@ -117,6 +118,19 @@ export async function setMetadata(
   return inTurn(file, () => change(file, entries, output, inPlace, checked));
 }
 
+/** The header that a change would make, up to the padding; nothing is written. @internal */
+export async function previewMetadata(
+  path: string,
+  changes: Iterable<readonly [string, MetadataChange]>,
+): Promise<Uint8Array> {
+  const input = await openInput(path, "r");
+  try {
+    return changedHeader(input, changes);
+  } finally {
+    await closeInput(input);
+  }
+}
+
 async function change(
   path: string,
   changes: Iterable<readonly [string, MetadataChange]>,
@@ -196,7 +210,17 @@ function encodeChange(
   const { text } = given;
   if (typeof text !== "string") throw invalidArgType(`changes['${key}']`, "a metadata value", change);
   const declared = type ?? knownType(key, text.trimStart().startsWith("["));
-  return encodeEntry(format, key, parseMetadataValue(text, declared), declared);
+  return encodeEntry(format, key, parseFor(key, text, declared), declared);
+}
+
+/** Errors say which key they are about. */
+function parseFor(key: string, text: string, type: DeclaredType | undefined): GgufInput {
+  try {
+    return parseMetadataValue(text, type as GgufInputType | undefined);
+  } catch (error) {
+    if (!(error instanceof GgufError)) throw error;
+    throw errorAbout(error, {}, `metadata key '${key}': `);
+  }
 }
 
 function refuseNewAlignment(

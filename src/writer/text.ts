@@ -21,6 +21,11 @@ export function parseMetadataValue(text: string, type?: GgufInputType): GgufInpu
   return parseScalar(text, declared.type);
 }
 
+/** A value from text that is JSON, with whole numbers exact; undefined where it is no JSON. @internal */
+export function parseExactJson(text: string): unknown {
+  return parseJson(text, number);
+}
+
 const INTEGER = /^[+-]?\d+$/;
 // A digit can be matched in one way only: it does not take time that grows with the square of the length.
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;

@@ -101,6 +101,12 @@ export function expectTidy(stdout: string, width = 80): void {
   assert.doesNotMatch(stdout, /[^\P{C}\n]/u);
 }
 
+/** Text as it would be without colours. */
+export function withoutColors(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+  return text.replaceAll(/\x1b\[\d+m/g, "");
+}
+
 /** Temporary files that a command left behind. */
 export function leftovers(): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tmp"));

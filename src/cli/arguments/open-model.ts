@@ -1,7 +1,11 @@
 /** Opens the models that arguments name: files on this machine, and URLs. */
+import { GgufError } from "../../errors";
+import type { GgufModel } from "../../file/model";
+import type { GgufModelTensor } from "../../file/model-tensor";
+import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
-import { GgufError, type GgufModel, type GgufModelTensor, openRemote, openSync } from "../../index";
-import { publicUrl } from "../../source/http";
+import { resolveHubUrl } from "../../source/hub";
+import { publicUrl } from "../../source/public-url";
 import { UsageError } from "./parse";
 
 /** Options of every command that reads models. */
@@ -48,6 +52,7 @@ export function modelOptions(
   paths: readonly string[],
 ): OpenModelOptions {
   const headers = (values.header ?? []).map(checkHeader);
+  for (const path of paths) checkUrl(path);
   if (headers.length > 0 && !paths.some(isUrl)) throw new UsageError("--header is for URLs");
   return { splits: !values["no-splits"], headers };
 }
@@ -59,13 +64,22 @@ function checkHeader(header: string): [name: string, value: string] {
   return [name, value.trim()];
 }
 
+function checkUrl(path: string): void {
+  if (!isUrl(path)) return;
+  try {
+    new URL(resolveHubUrl(path));
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
 export function isUrl(path: string): boolean {
-  return /^https?:\/\//i.test(path);
+  return /^(https?|hf):\/\//i.test(path);
 }
 
 /** The part of a path or URL that may be shown: a query may hold a signature. */
 export function shownPath(path: string): string {
-  return isUrl(path) ? publicUrl(new URL(path)) : path;
+  return isUrl(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
 }
 
 /**
@@ -108,6 +122,8 @@ async function open(
   partial: boolean,
 ): Promise<GgufModel<GgufModelTensor>> {
   if (!isUrl(path)) return openSync(path, { partial, splits });
+  // Loaded when it is needed, as everything that takes a while: most models are files.
+  const { openRemote } = await import("../../file/remote-file.js");
   return openRemote(path, { partial, splits, headers });
 }
 

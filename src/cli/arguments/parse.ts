@@ -1,27 +1,39 @@
 /** Parses and checks the arguments of commands. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { didYouMean } from "../../suggest";
 
 /** Wrong usage: exit code 2. */
 export class UsageError extends Error {}
 
-type Options = NonNullable<ParseArgsConfig["options"]>;
-type Parsed<O extends Options> = ReturnType<
+/** An option as Node parses it, and what is known of its value. */
+export type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
+  /** The words that it takes. */
+  readonly choices?: readonly string[];
+};
+
+/** The options of a command by name, without the dashes. */
+export type OptionTable = Readonly<Record<string, Option>>;
+
+type Parsed<O extends OptionTable> = ReturnType<
   typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
 >;
 
-/** Parses the arguments of one command; every command has --help. */
-export function parse<const O extends Options>(args: readonly string[], options: O): Parsed<O> {
+/** What every command has beside its own options. */
+export const HELP_OPTION = { help: { type: "boolean", short: "h" } } as const;
+
+/** Parses the arguments of one command. */
+export function parse<const O extends OptionTable>(args: readonly string[], options: O): Parsed<O> {
+  const all = { ...options, ...HELP_OPTION };
   try {
-    const all = { ...options, help: { type: "boolean", short: "h" } } as const;
     return parseArgs({ args: [...args], options: all, allowPositionals: true, strict: true }) as Parsed<O>;
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
     const what = (text.split(/[.\n] ?(?=To specify|Did you)/)[0] ?? text).replace(/\.$/, "");
-    const isUnknown = (error as NodeJS.ErrnoException).code === "ERR_PARSE_ARGS_UNKNOWN_OPTION";
-    throw new UsageError(
-      isUnknown ? `${what}; an argument that begins with a dash goes last, after --` : what,
-    );
+    if ((error as NodeJS.ErrnoException).code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(what);
+    const name = /'--(.*)'$/s.exec(what)?.[1] ?? "";
+    const hint = didYouMean(name, Object.keys(all), (found) => `--${found}`);
+    throw new UsageError(what + (hint || "; an argument that begins with a dash goes last, after --"));
   }
 }
 
@@ -51,7 +63,7 @@ export function expectPositionals<const N extends readonly string[]>(
   positionals.forEach((value, i) => {
     if (
       /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
-      /^https?:/i.test(value)
+      /^(https?|hf):/i.test(value)
     ) {
       throw new UsageError(`this command reads files on this machine only: download '${value}' first`);
     }
@@ -66,7 +78,7 @@ export function oneOf<const W extends string>(
   words: readonly W[],
 ): W | undefined {
   if (value === undefined || (words as readonly string[]).includes(value)) return value as W | undefined;
-  throw new UsageError(`${option} must be ${listed(words)}, not '${value}'`);
+  throw new UsageError(`${option} must be ${listed(words)}, not '${value}'${didYouMean(value, words)}`);
 }
 
 /** The value of an option that takes a whole number. */

@@ -1,5 +1,7 @@
 /** Which tensors the arguments of a command name. */
-import { GgufError, type GgufModel, type GgufModelTensor, ggmlTypes } from "../../index";
+import { GgufError } from "../../errors";
+import type { GgufModel, GgufModelTensor } from "../../index";
+import { ggmlTypes } from "../../types";
 import { globMatcher, isGlob } from "./glob";
 
 /**

@@ -32,6 +32,8 @@ Examples:
   GGUF_NATIVE_ISA=scalar gguf-native bench
 `;
 
+const OPTIONS = { json: { type: "boolean" } } as const;
+
 /** Elements of one call: 64 MiB of output. A multiple of every block size. */
 const CALL_ELEMENTS = 2 ** 24;
 
@@ -68,7 +70,7 @@ interface Rate {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" } });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path] = expectPositionals(positionals, "[FILE]");
   const opening = path === undefined ? undefined : timeOpening(path);
   const file = path === undefined ? undefined : openSync(path, { partial: true });
@@ -98,7 +100,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** Milliseconds from the path to the list of tensors. */
 function timeOpening(path: string): { first: number; best: number } {

@@ -25,11 +25,13 @@ Examples:
   gguf-native build -o ./gguf_native.node
 `;
 
+const OPTIONS = {
+  output: { type: "string", short: "o" },
+  verbose: { type: "boolean" },
+} as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    output: { type: "string", short: "o" },
-    verbose: { type: "boolean" },
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   expectPositionals(positionals);
   const folder = packageFolder();
   if (folder === undefined) throw new Error("the package was bundled: its sources are not here");
@@ -56,7 +58,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** Makes the folder of the addon, before minutes go by in vain. */
 function makeFolder(folder: string, isChosen: boolean): void {

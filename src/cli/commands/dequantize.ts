@@ -54,28 +54,31 @@ Examples:
   gguf-native dequantize model.gguf --all --exclude '*norm*' -o weights/
 `;
 
+const DTYPES = ["f32", "f16", "bf16"] as const;
 const FORMATS = ["npy", "safetensors", "bin"] as const;
 type Format = (typeof FORMATS)[number];
+
+const OPTIONS = {
+  output: { type: "string", short: "o" },
+  dtype: { type: "string", choices: DTYPES },
+  format: { type: "string", choices: FORMATS },
+  all: { type: "boolean" },
+  exclude: { type: "string", multiple: true },
+  ...MODEL_OPTIONS,
+} as const;
 
 /** How many values a summary shows. */
 const FIRST = 8;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    output: { type: "string", short: "o" },
-    dtype: { type: "string" },
-    format: { type: "string" },
-    all: { type: "boolean" },
-    exclude: { type: "string", multiple: true },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path, ...patterns] = expectPositionals(
     positionals,
     "FILE|URL",
     values.all ? "[TENSOR...]" : "TENSOR...",
   );
   const { output, exclude } = values;
-  const dtype = oneOf("--dtype", values.dtype, ["f32", "f16", "bf16"]) ?? "f32";
+  const dtype = oneOf("--dtype", values.dtype, DTYPES) ?? "f32";
   const target = output === undefined ? undefined : checkOutput(output, values.format, dtype);
   if (output === undefined && values.dtype !== undefined) throw new UsageError("--dtype needs -o");
   if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
@@ -97,7 +100,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 interface Target {
   output: string;

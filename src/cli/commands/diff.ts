@@ -36,6 +36,8 @@ Examples:
   gguf-native diff --json a.gguf b.gguf | jq '.tensors[] | {name, maxError}'
 `;
 
+const OPTIONS = { json: { type: "boolean" }, ...MODEL_OPTIONS } as const;
+
 type Model = GgufModel<GgufModelTensor>;
 
 type Side = "a" | "b";
@@ -66,7 +68,7 @@ interface Differences {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...MODEL_OPTIONS });
+  const { values, positionals } = parse(args, OPTIONS);
   const paths = expectPositionals(positionals, "A", "B");
   const options = modelOptions(values, paths);
   const a = await openModel(paths[0], options);
@@ -85,7 +87,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   }
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** Names of keys or tensors by their bytes, one character each: names that are not UTF-8 may look alike. */
 function byBytes(names: Iterable<string>, bytesOf: (name: string) => Uint8Array): Map<string, string> {

@@ -51,8 +51,10 @@ interface Kernels {
   threads: number;
 }
 
+const OPTIONS = { json: { type: "boolean" } } as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" } });
+  const { values, positionals } = parse(args, OPTIONS);
   expectPositionals(positionals);
   const report = await examine();
   if (values.json) terminal.printJson(report);
@@ -60,7 +62,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return report.addon.error === null ? 0 : 1;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 type Report = Awaited<ReturnType<typeof examine>>;
 

@@ -9,15 +9,24 @@ import {
   type OpenModelOptions,
   openModel,
 } from "../arguments/open-model";
-import { expectPositionals, parse } from "../arguments/parse";
+import { expectPositionals, parse, UsageError } from "../arguments/parse";
+import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
+import {
+  differingTensors,
+  digestLines,
+  type ExpectedDigests,
+  type ModelDigests,
+  parseDigests,
+} from "../model/digest-list";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText } from "../output/text";
+import { counted } from "../output/text";
 import { differentBytes } from "../output/value-json";
 import { digestsOf } from "../work/digests";
 
 const HELP = `Usage: gguf-native hash FILE|URL... [--whole] [options]
+       gguf-native hash --check LIST... [options]
 
 The SHA-256 of every tensor's data, as stored, and of the whole model: the
 names, types, shapes and data of all tensors, and all metadata. The digest of
@@ -26,31 +35,35 @@ and tensors, the version of the format, or how a model is split into files. The
 data of a tensor of an unknown type cannot be hashed; the last line says so.
 
   --whole             only the whole: one line for each file
+  --check             reads lists that 'hash' has printed, and compares them
+                      with the models that they name; - is standard input. The
+                      exit code is 1 where a digest differs.
   --json              as JSON, with the digest of the metadata alone
 ${MODEL_HELP}
 Examples:
   gguf-native hash model.gguf
-  gguf-native hash --whole *.gguf
+  gguf-native hash --whole *.gguf >SHA256SUMS
+  gguf-native hash --check SHA256SUMS
   gguf-native hash --whole https://example.com/model.gguf
 `;
 
-interface Digests {
-  path: string;
-  /** Of the whole. */
-  sha256: string;
+const OPTIONS = {
+  whole: { type: "boolean" },
+  check: { type: "boolean" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
+
+interface Digests extends ModelDigests {
   metadata: string;
-  /** `sha256` is null where the data could not be hashed. */
   tensors: { name: string; nameBytes?: string; sha256: string | null }[];
-  /** The names of those tensors: the size of their type is not known. */
-  notHashed: string[];
 }
 
+type Values = ReturnType<typeof parse<typeof OPTIONS>>["values"];
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    whole: { type: "boolean" },
-    json: { type: "boolean" },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
+  if (values.check) return check(positionals, values, terminal);
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const all: Digests[] = [];
@@ -58,24 +71,81 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const digests = await modelDigests(path, options, terminal);
     all.push(digests);
     if (values.json) continue;
-    if (!values.whole) terminal.print(digests.tensors.map(tensorLine));
-    terminal.print([`${digests.sha256}  ${escapeText(digests.path)}${remark(digests, !!values.whole)}`]);
+    terminal.print(digestLines(digests, !!values.whole));
   }
   if (values.json) terminal.printJson({ files: all });
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
-function tensorLine({ name, sha256 }: Digests["tensors"][number]): string {
-  return `${sha256 ?? "not hashed".padEnd(64)}  ${escapeText(name)}`;
+/** What came out for a model of a list. */
+interface Verdict {
+  path: string;
+  ok: boolean;
+  /** Why it could not be hashed. */
+  error?: string;
+  /** The tensors that differ, where the list has them. */
+  tensors?: string[];
 }
 
-/** What follows the digest of a whole: that it is one, and what it leaves out. */
-function remark({ notHashed }: Digests, wholeOnly: boolean): string {
-  const remarks = wholeOnly ? [] : ["whole"];
-  if (notHashed.length > 0) remarks.push(`without the data of ${counted(notHashed.length, "tensor")}`);
-  return remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
+/** Compares models with what lists say of them. */
+async function check(lists: readonly string[], values: Values, terminal: Terminal): Promise<number> {
+  const names = expectPositionals(lists, "LIST...");
+  if (values.whole) throw new UsageError("either --check or --whole");
+  const expected = names.flatMap((list) => {
+    const found = readList(list);
+    if (found.length === 0) throw new Error(`${list}: no digests are in this list`);
+    return found;
+  });
+  const options = modelOptions(
+    values,
+    expected.map(({ path }) => path),
+  );
+  const verdicts: Verdict[] = [];
+  for (const model of expected) {
+    const verdict = await verdictOn(model, options, terminal);
+    verdicts.push(verdict);
+    if (verdict.error !== undefined) terminal.complain(verdict.error);
+    if (!values.json) terminal.print(verdictLines(verdict, terminal));
+  }
+  const ok = verdicts.every((verdict) => verdict.ok);
+  if (values.json) terminal.printJson({ ok, files: verdicts });
+  return ok ? 0 : 1;
+}
+
+function readList(list: string): ExpectedDigests[] {
+  const text = textOf("--check", list);
+  try {
+    return parseDigests(text);
+  } catch (error) {
+    throw new Error(`${list}: ${(error as Error).message}`);
+  }
+}
+
+async function verdictOn(
+  { path, whole, tensors }: ExpectedDigests,
+  options: OpenModelOptions,
+  terminal: Terminal,
+): Promise<Verdict> {
+  try {
+    const digests = await modelDigests(path, options, terminal);
+    const ok = digests.sha256 === whole;
+    if (tensors === undefined) return { path, ok };
+    const found = digestLines(digests, false).slice(0, -1);
+    const differing = differingTensors(tensors, found);
+    return { path, ok: ok && differing.length === 0, tensors: differing };
+  } catch (error) {
+    return { path, ok: false, error: (error as Error).message };
+  }
+}
+
+function verdictLines({ path, ok, error, tensors }: Verdict, terminal: Terminal): string[] {
+  if (ok) return [`${path}: ${terminal.good("OK")}`];
+  if (error !== undefined) return [`${path}: ${terminal.bad("FAILED")} to open or read`];
+  if (tensors === undefined) return [`${path}: ${terminal.bad("FAILED")}`];
+  const where = tensors.length > 0 ? counted(tensors.length, "tensor") : "metadata, types or shapes";
+  return [`${path}: ${terminal.bad("FAILED")} (${where})`, ...tensors.map((name) => `  ${name}`)];
 }
 
 async function modelDigests(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Digests> {

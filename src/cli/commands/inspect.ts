@@ -1,21 +1,30 @@
 /** `gguf-native inspect`: what a file holds. */
 import { globMatcher } from "../arguments/glob";
 import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
-import { expectPositionals, parse } from "../arguments/parse";
+import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
+import { memoryUse } from "../model/memory";
 import { inspectJson } from "../output/inspect-json";
-import { inspectLines } from "../output/inspect-text";
+import { inspectReport } from "../output/inspect-report";
+import { markdownLines } from "../output/report-markdown";
+import { reportLines } from "../output/report-text";
 import type { Terminal } from "../output/terminal";
 
-const HELP = `Usage: gguf-native inspect FILE|URL [--tensors] [--metadata] [options]
+const HELP = `Usage: gguf-native inspect FILE|URL [options]
 
-Shows what a GGUF file holds: a summary, then every tensor, then every metadata
-key. Shapes are as stored: the contiguous dimension first. Of a file on a server
-only the header is fetched.
+Shows what a GGUF file holds: a summary, then every metadata key, then every
+tensor, where blocks that hold the same tensors share a line. Shapes are as
+stored: the contiguous dimension first. Of a file on a server only the header is
+fetched.
 
-  --tensors           only the tensors
+  --tensors           only the tensors, every one of them
   --metadata          only the metadata
+  --memory            only what the model takes to run: its weights by type, and
+                      the cache of keys and values as f16 and as q8_0
+  --context N         the tokens that the cache is for; the default is what the
+                      model was made for
   --filter GLOB       only tensors and keys with such names (* ? [a-z])
+  --markdown          the same as Markdown, for a model card
   --json              everything, exactly: long arrays in full, 64-bit integers
                       as strings, as are the numbers that JSON lacks ("NaN",
                       "Infinity", "-0"); the bytes of text that is not UTF-8 in
@@ -25,23 +34,33 @@ A file whose tensor data is cut off is shown all the same; the exit code is 1.
 
 Examples:
   gguf-native inspect model.gguf
-  gguf-native inspect https://example.com/model.gguf
+  gguf-native inspect hf://ggml-org/models/tinyllamas/stories260K.gguf
   gguf-native inspect --tensors --filter '*.attn_?.weight' model.gguf
+  gguf-native inspect --memory --context 32768 model.gguf
+  gguf-native inspect --markdown model.gguf >model.md
   gguf-native inspect --json model.gguf | jq '.metadata["general.name"].value'
   gguf-native inspect --json --metadata --filter tokenizer.chat_template \\
     model.gguf | jq -r '.metadata[].value'
 `;
 
+const OPTIONS = {
+  tensors: { type: "boolean" },
+  metadata: { type: "boolean" },
+  memory: { type: "boolean" },
+  context: { type: "string" },
+  filter: { type: "string" },
+  markdown: { type: "boolean" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    json: { type: "boolean" },
-    tensors: { type: "boolean" },
-    metadata: { type: "boolean" },
-    filter: { type: "string" },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path] = expectPositionals(positionals, "FILE|URL");
-  const all = !values.tensors && !values.metadata;
+  if (values.context !== undefined && !values.memory) throw new UsageError("--context is for --memory");
+  if (values.markdown && values.json) throw new UsageError("either --markdown or --json");
+  const context = wholeNumber("--context", values.context, 1, 2 ** 31);
+  const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = globMatcher(values.filter ?? "*");
   const { model, cutOff } = await openPartialModel(path, modelOptions(values, [path]));
@@ -49,9 +68,13 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   try {
     const tensors = Array.from(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
-    const view = { path: model.path, file, sections, tensors, keys };
+    const memory = values.memory ? memoryUse(file, context) : undefined;
+    // Whoever asks for certain tensors wants to see them.
+    const isGrouped = !values.tensors && values.filter === undefined;
+    const view = { path: model.path, file, sections, memory, tensors, keys, isGrouped };
     if (values.json) await terminal.printJsonPieces(inspectJson(view));
-    else terminal.print(inspectLines(view, terminal));
+    else if (values.markdown) terminal.print(markdownLines(inspectReport(view, terminal)));
+    else terminal.print(reportLines(inspectReport(view, terminal), terminal));
   } finally {
     file.close();
   }
@@ -60,4 +83,4 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 1;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };

@@ -1,19 +1,21 @@
 /** `gguf-native split`: one model in several files. */
 import { statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { shardNumber, shardSuffix } from "../../file/splits";
 import { splitModel } from "../../index";
 import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
 import { escapeText, humanBytes } from "../output/text";
-import { interruptible } from "../output/write-files";
+import { inFolder, interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native split FILE [PREFIX] --max-size SIZE | --max-tensors N
+       gguf-native split FILE -o PREFIX ...
 
 Splits a model into PREFIX-00001-of-00003.gguf and so on. The default PREFIX is
 the name of FILE without its ending, and without its number where it is split
-already. Where PREFIX is a folder, the files are in that folder under that name.
+already. Where PREFIX is a folder, one that exists or PREFIX/, the files are in
+that folder under that name. A missing folder is made.
 The first file holds the metadata. The model opens as one from any of its files.
 All files appear once they are complete. If the command is killed while they get
 their names, 'gguf-native recover FILE' gives them the rest. Hard links to files
@@ -22,25 +24,32 @@ that are replaced keep the old ones.
   --max-size SIZE   the most bytes of one file: a number, or one with K, M, G or
                     T (1024-fold each); exceeded only by a tensor that is larger
   --max-tensors N   the most tensors of one file
+  -o, --output PREFIX
+                    the same as PREFIX after FILE
 
 Examples:
   gguf-native split model.gguf --max-size 4G
-  gguf-native split model.gguf parts/ --max-tensors 128
+  gguf-native split model.gguf -o parts/ --max-tensors 128
 `;
 
+const OPTIONS = {
+  output: { type: "string", short: "o" },
+  "max-size": { type: "string" },
+  "max-tensors": { type: "string" },
+} as const;
+
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    "max-size": { type: "string" },
-    "max-tensors": { type: "string" },
-  });
-  const [path, prefix] = expectPositionals(positionals, "FILE", "[PREFIX]");
+  const { values, positionals } = parse(args, OPTIONS);
+  const [path, after] = expectPositionals(positionals, "FILE", "[PREFIX]");
+  if (after !== undefined && values.output !== undefined) throw new UsageError("either PREFIX or --output");
   const maxBytes = byteCount("--max-size", values["max-size"]);
   const maxTensors = wholeNumber("--max-tensors", values["max-tensors"], 1, 2 ** 31);
   if (maxBytes === undefined && maxTensors === undefined) {
     throw new UsageError("missing --max-size or --max-tensors");
   }
+  const prefix = outputOf(path, after ?? values.output);
   const paths = await interruptible(terminal, path, (options) =>
-    splitModel(path, outputOf(path, prefix), { ...options, maxBytes, maxTensors }),
+    inFolder(dirname(prefix), () => splitModel(path, prefix, { ...options, maxBytes, maxTensors })),
   );
   terminal.print(paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
   return 0;
@@ -54,4 +63,4 @@ function outputOf(path: string, prefix: string | undefined): string {
   return isFolder ? join(prefix, basename(own)) : prefix;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };

@@ -34,6 +34,12 @@ Examples:
 
 /** Bars where nothing else is said. */
 const DEFAULT_BINS = 20;
+const OPTIONS = {
+  bins: { type: "string" },
+  svg: { type: "string" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
 
 /** Everything that is shown of a tensor. */
 interface ShownTensor {
@@ -42,12 +48,7 @@ interface ShownTensor {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, {
-    bins: { type: "string" },
-    svg: { type: "string" },
-    json: { type: "boolean" },
-    ...MODEL_OPTIONS,
-  });
+  const { values, positionals } = parse(args, OPTIONS);
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "TENSOR...");
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
   const { model } = await openPartialModel(path, modelOptions(values, [path]));
@@ -71,7 +72,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return 0;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 function json({ tensor, stats }: ShownTensor): Record<string, unknown> {
   const { name, type, shape } = tensor;

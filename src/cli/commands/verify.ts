@@ -38,6 +38,8 @@ Examples:
   gguf-native verify --json model.gguf | jq '.files[].findings'
 `;
 
+const OPTIONS = { json: { type: "boolean" }, ...MODEL_OPTIONS } as const;
+
 /** Something wrong with a file. */
 interface Finding {
   message: string;
@@ -61,7 +63,7 @@ interface Verdict {
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" }, ...MODEL_OPTIONS });
+  const { values, positionals } = parse(args, OPTIONS);
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const verdicts: Verdict[] = [];
@@ -88,7 +90,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   return verdicts.every(({ ok }) => ok) ? 0 : 1;
 }
 
-export const command: Command = { help: HELP, run };
+export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** A file, with its structure checked. */
 interface Opened {

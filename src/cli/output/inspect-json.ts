@@ -1,6 +1,10 @@
 /** `gguf-native inspect --json`: everything the header holds. json.ts says how values are written. */
 import type { GgufMetadata, GgufModelTensor } from "../../index";
-import { type InspectView, typeTotals } from "./inspect-view";
+import { fileTypeName } from "../model/file-types";
+import { numberOf } from "../model/scalars";
+import { typeTotals } from "../model/type-totals";
+import type { InspectView } from "./inspect-view";
+import { exactJson } from "./json";
 import { differentBytes, metadataJson } from "./value-json";
 
 /** One line per key and per tensor, long values in pieces, so that memory stays bounded. */
@@ -17,15 +21,28 @@ export function* inspectJson(view: InspectView): Generator<string, void, undefin
 
 type Member = [name: string, json: Iterable<string>];
 
-function* members({ path, file, sections, keys, tensors }: InspectView): Generator<Member, void, undefined> {
+function* members({
+  path,
+  file,
+  sections,
+  memory,
+  keys,
+  tensors,
+}: InspectView): Generator<Member, void, undefined> {
   if (sections.summary) {
     const { paths, version, byteOrder, byteLength, alignment, tensors: all } = file;
     let parameterCount = 0;
     for (const tensor of all.values()) parameterCount += tensor.elementCount;
     const types = Object.fromEntries(typeTotals(all.values()));
+    const fileType = fileTypeName(numberOf(file.metadata, "general.file_type") ?? Number.NaN) ?? null;
     const facts = { path, paths, version, byteOrder, byteLength, alignment };
-    const summary = { ...facts, tensorCount: all.size, parameterCount, types };
+    const summary = { ...facts, fileType, tensorCount: all.size, parameterCount, types };
     for (const [name, value] of Object.entries(summary)) yield [name, [JSON.stringify(value)]];
+  }
+  if (memory !== undefined) {
+    const { weights, cache } = memory;
+    const types = JSON.parse(JSON.stringify(Object.fromEntries(weights.types))) as unknown;
+    yield ["memory", [exactJson({ weights: { bytes: weights.bytes, types }, cache })]];
   }
   if (sections.metadata) yield ["metadata", list("{}", keys, (key) => keyJson(file.metadata, key))];
   // Of a split model, which file an offset counts in.

@@ -1,7 +1,7 @@
 /** What a command prints, and where: width, emphasis, messages, progress. */
 import { exactJson } from "./json";
 import { Progress } from "./progress";
-import { escapeJson, escapeText } from "./text";
+import { type Column, escapeJson, escapeText, facts, type Row, table } from "./text";
 
 /** A stream that a command writes text to. */
 export interface TextStream {
@@ -12,13 +12,15 @@ export interface TextStream {
   readonly isTTY?: boolean | undefined;
   /** The width of that terminal. */
   readonly columns?: number | undefined;
+  /** Whether that terminal shows colours. */
+  hasColors?(env: object): boolean;
 }
 
 /** Everything that printing depends on. */
 export interface Streams {
   readonly stdout: TextStream;
   readonly stderr: TextStream;
-  /** Environment variables: COLUMNS, NO_COLOR, TERM. */
+  /** Environment variables: COLUMNS, NO_COLOR, FORCE_COLOR, TERM. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -30,12 +32,16 @@ const LEAST_WRITE = 1 << 16;
 
 /** Emphasis: the codes that turn it on and off. */
 const BOLD = [1, 22] as const;
+const DIM = [2, 22] as const;
+/** Of the eight colours, the one that can be read on black and on white alike, and means nothing. */
+const MAGENTA = [35, 39] as const;
 const GREEN = [32, 39] as const;
 const RED = [31, 39] as const;
 
 /** The terminal of a command, or whatever its streams lead to. */
 export class Terminal {
   readonly #streams: Streams;
+  #hasColors: boolean | undefined;
 
   constructor(streams: Streams) {
     this.#streams = streams;
@@ -49,21 +55,26 @@ export class Terminal {
     return isKnown ? Math.max(LEAST_COLUMNS, columns) : 80;
   }
 
-  /** Bold, green and red text, where standard output is a terminal and NO_COLOR is not set. */
-  heading(text: string): string {
-    return this.#emphasized(text, BOLD);
+  /** What is at the head of a section; what is beside the point; names of types; good and bad news. */
+  readonly heading = (text: string): string => this.#emphasized(text, BOLD);
+  readonly quiet = (text: string): string => this.#emphasized(text, DIM);
+  readonly type = (text: string): string => this.#emphasized(text, MAGENTA);
+  readonly good = (text: string): string => this.#emphasized(text, GREEN);
+  readonly bad = (text: string): string => this.#emphasized(text, RED);
+
+  /** Lays out a table for this terminal. */
+  table(columns: readonly Column[], rows: readonly Row[], stacks = false): string[] {
+    return table(columns, rows, this.width, { paintTitle: this.quiet, stacks });
   }
-  good(text: string): string {
-    return this.#emphasized(text, GREEN);
-  }
-  bad(text: string): string {
-    return this.#emphasized(text, RED);
+
+  /** Names and values, a line each. */
+  facts(rows: readonly (readonly [name: string, value: string])[]): string[] {
+    return facts(rows, this.width, this.quiet);
   }
 
   #emphasized(text: string, [on, off]: readonly [number, number]): string {
-    const { stdout, env } = this.#streams;
-    const isPlain = !stdout.isTTY || env.NO_COLOR || env.TERM === "dumb";
-    return isPlain ? text : `\x1b[${on}m${text}\x1b[${off}m`;
+    this.#hasColors ??= hasColors(this.#streams);
+    return this.#hasColors ? `\x1b[${on}m${text}\x1b[${off}m` : text;
   }
 
   /** Prints lines (already escaped); where there are none, nothing. */
@@ -117,4 +128,12 @@ export class Terminal {
       progress.end();
     }
   }
+}
+
+/** Whether output has colours: as FORCE_COLOR or NO_COLOR says, or else as the terminal is. */
+function hasColors({ stdout, env }: Streams): boolean {
+  const { FORCE_COLOR: force, NO_COLOR: no, ...rest } = env;
+  if (force) return force !== "0" && force !== "false";
+  if (no || !stdout.isTTY || env.TERM === "dumb") return false;
+  return stdout.hasColors?.(rest) ?? true;
 }

@@ -62,16 +62,21 @@ export async function writeFiles(
       return false;
     }
   }
-  await interruptible(terminal, label, async (options) => {
-    const made = folder === undefined ? undefined : mkdirSync(folder, { recursive: true });
-    try {
-      await writeOutputs(outputs, checkWriteOptions(options));
-    } catch (error) {
-      if (folder !== undefined && made !== undefined) removeFolders(folder, made);
-      throw error;
-    }
-  });
+  await interruptible(terminal, label, (options) =>
+    inFolder(folder, () => writeOutputs(outputs, checkWriteOptions(options))),
+  );
   return true;
+}
+
+/** Runs `work` with a folder that is made where it is missing, and removed again where `work` fails. */
+export async function inFolder<T>(folder: string | undefined, work: () => Promise<T>): Promise<T> {
+  const made = folder === undefined ? undefined : mkdirSync(folder, { recursive: true });
+  try {
+    return await work();
+  } catch (error) {
+    if (folder !== undefined && made !== undefined) removeFolders(folder, made);
+    throw error;
+  }
 }
 
 /** Removes `last` and the folders that it is in, up to `first`, while they are empty. */

@@ -30,12 +30,12 @@ const WORD_RULES: Readonly<Record<string, WordRule>> = {
   qwen2: { expressions: [TIKTOKEN_WORDS("\\p{N}")] },
 };
 
-/** The rule with a name. @throws Error if this example does not know it */
+/** The rule with a name. @throws Error if it is not known */
 export function wordRule(pre: string): WordRule {
   const rule = Object.hasOwn(WORD_RULES, pre) ? WORD_RULES[pre] : undefined;
   if (rule !== undefined) return rule;
   const known = Object.keys(WORD_RULES).join(", ");
-  throw new Error(`this example splits text into words as ${known} do, not as ${pre} does`);
+  throw new Error(`text is split into words as ${known} do, not as ${pre} does`);
 }
 
 /** Splits a text into words. Joined together, they are the text. */
@@ -79,7 +79,7 @@ export function byteLevelEncoding({ metadata, tokens, ids }: Vocabulary): Encodi
   const byteOf = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
 
   const symbolsOf = (word: string): string[] => {
-    const symbols = Array.from(Buffer.from(word), (byte) => BYTE_CHARACTERS[byte]!);
+    const symbols = Array.from(Buffer.from(word), (byte) => BYTE_CHARACTERS[byte] as string);
     const whole = symbols.join("");
     if (rule.wholeWords && ids.has(whole)) return [whole];
     return mergePairs(symbols, (left, right) => ranks.get(`${left} ${right}`));

@@ -1,10 +1,9 @@
-/** examples/llama/tokenizer: the tokens that llama.cpp makes, and the text back. */
+/** src/tokenizer: the tokens that llama.cpp makes, and the text back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openSync, parse } from "gguf-native";
-import { mergePairs } from "../examples/llama/encoding";
-import { Tokenizer } from "../examples/llama/tokenizer";
-import { wordRule, words } from "../examples/llama/tokenizer-gpt2";
+import { mergePairs, Tokenizer, wordRule, words } from "#tokenizer";
+import { emulated } from "./support/emulated";
 import { arr, bool, str, type TypedValue, u32, writeGguf } from "./support/gguf-writer";
 import { needsShared, sharedPath, tinyLlama } from "./support/shared-data";
 
@@ -147,7 +146,10 @@ test("vocabularies of other kinds are rejected", () => {
     ["tokenizer.ggml.model", str("bert")],
     ["tokenizer.ggml.tokens", arr("string", ["a"])],
   ];
-  assert.throws(() => new Tokenizer(parse(writeGguf({ metadata })).metadata), /llama and gpt2, not bert/);
+  assert.throws(
+    () => new Tokenizer(parse(writeGguf({ metadata })).metadata),
+    /kinds llama and gpt2 are supported, not bert/,
+  );
   assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), /no vocabulary/);
 });
 
@@ -159,4 +161,19 @@ test("mergePairs takes the lowest rank first, the leftmost of equals", () => {
   assert.deepEqual(merge("aaa"), ["aaa"]);
   assert.deepEqual(merge("aaba"), ["aa", "ba"]);
   assert.deepEqual(merge("aaaa"), ["aa", "aa"]);
+});
+test("mergePairs takes time that grows with the text, not with its square", () => {
+  const n = 200_000;
+  const begin = performance.now();
+  const merged = mergePairs(Array(n).fill("a"), (a, b) => (a.length + b.length <= 4 ? a.length : undefined));
+  assert.equal(merged.join("").length, n);
+  assert.ok(merged.every((text) => text.length === 4));
+  assert.ok(performance.now() - begin < (emulated ? 60_000 : 10_000));
+});
+test("mergePairs leaves pairs alone whose rank is no number", () => {
+  for (const rank of [NaN, Infinity])
+    assert.deepEqual(
+      mergePairs(["a", "b"], () => rank),
+      ["a", "b"],
+    );
 });

@@ -1,0 +1,253 @@
+/** `gguf-native tokens`: the vocabulary of a model, and texts in it. */
+import { basename } from "node:path";
+import type { GgufMetadata } from "../../index";
+import { Tokenizer } from "../../tokenizer";
+import { globMatcher } from "../arguments/glob";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  openPartialModel,
+} from "../arguments/open-model";
+import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
+import { textOf } from "../arguments/text-files";
+import type { Command } from "../command";
+import { numberOf } from "../model/scalars";
+import { tokenCount, type VocabularyToken, vocabularyTokens } from "../model/vocabulary";
+import { exactJson } from "../output/json";
+import { stringText } from "../output/metadata-text";
+import type { Terminal } from "../output/terminal";
+import { counted, escapeText, float32Text, grouped } from "../output/text";
+import { differentBytes } from "../output/value-json";
+
+const HELP = `Usage: gguf-native tokens FILE|URL [options]
+       gguf-native tokens FILE|URL TEXT
+       gguf-native tokens FILE|URL --decode ID...
+
+Shows the vocabulary of a model: its kind, its special tokens, and its tokens
+with their types and scores. With TEXT, shows the tokens of that text; with
+--decode, the text of these tokens. Texts are turned into tokens for
+vocabularies of the kinds llama (SentencePiece) and gpt2 (byte-level BPE), the
+latter with the rules of gpt-2, smollm, llama-bpe and qwen2. The name of a
+control token, such as <|im_start|>, is read as ordinary text.
+
+  --decode            the arguments after FILE are numbers of tokens
+  --ids               only the numbers of the tokens, in a line
+  --limit N           the most tokens that are listed (default 20)
+  --all               lists all of them
+  --filter GLOB       lists only tokens with such a text (* ? [a-z])
+  --json              as JSON; the list then has all tokens without --limit
+${MODEL_HELP}
+A TEXT of - is standard input; one that begins with a dash goes last, after --.
+
+Examples:
+  gguf-native tokens model.gguf
+  gguf-native tokens model.gguf --filter '<*>' --all
+  gguf-native tokens model.gguf 'Hello world'
+  gguf-native tokens model.gguf --ids - <prompt.txt
+  gguf-native tokens model.gguf --decode 15043 3186
+`;
+
+const OPTIONS = {
+  decode: { type: "boolean" },
+  ids: { type: "boolean" },
+  limit: { type: "string" },
+  all: { type: "boolean" },
+  filter: { type: "string" },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
+
+/** The most tokens of a vocabulary that texts are read with: it is in memory then. */
+const MOST_TOKENS = 2 ** 22;
+
+/** The most tokens that are listed for people: all lines are in memory before the first is printed. */
+const MOST_LISTED = 2 ** 20;
+
+/** The most bytes of a text. */
+const MOST_BYTES = 2 ** 24;
+
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { values, positionals } = parse(args, OPTIONS);
+  const { decode, ids, json } = values;
+  const [path, ...words] = decode
+    ? expectPositionals(positionals, "FILE|URL", "ID...")
+    : expectPositionals(positionals, "FILE|URL", "[TEXT]");
+  const [given] = words;
+  const isList = given === undefined;
+  if (ids && (decode || isList)) throw new UsageError("--ids is for TEXT");
+  if (!isList && (values.all || values.limit !== undefined || values.filter !== undefined)) {
+    throw new UsageError("--all, --limit and --filter are for the list of tokens");
+  }
+  if (values.all && values.limit !== undefined) throw new UsageError("either --all or --limit");
+  const limit = wholeNumber("--limit", values.limit, 0, 2 ** 31);
+  const numbers = decode ? words.flatMap((word) => idsOf(word as string)) : [];
+  const text = decode || given === undefined ? "" : given === "-" ? textOf("TEXT", "-") : given;
+  if (Buffer.byteLength(text) > MOST_BYTES)
+    throw new UsageError(`TEXT must have at most ${MOST_BYTES} bytes`);
+
+  const { model } = await openPartialModel(path, modelOptions(values, [path]));
+  try {
+    const { metadata } = model.file;
+    if (isList) {
+      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : 20);
+      await list(model, most, values.filter, !!json, terminal);
+      return 0;
+    }
+    const count = tokenCount(metadata);
+    if (count > MOST_TOKENS) throw new Error(`${model.path}: ${grouped(count)} tokens are no vocabulary`);
+    const tokenizer = new Tokenizer(metadata);
+    const tokens = decode ? numbers : tokenizer.encode(text);
+    const wrong = tokens.find((id) => id >= count);
+    if (wrong !== undefined) throw new UsageError(`there is no token ${wrong}: the last one is ${count - 1}`);
+    const pieces = tokens.map((id) => tokenizer.piece(id));
+    if (json) {
+      const next = tokenizer.decoder();
+      const decoded = decode ? { text: tokens.map(next).join("") } : {};
+      terminal.printJson({ tokens, pieces, ...decoded });
+    } else if (decode) {
+      const next = tokenizer.decoder();
+      terminal.print([escapeText(tokens.map(next).join(""))]);
+    } else if (ids) {
+      terminal.print([tokens.join(" ")]);
+    } else {
+      const rows = tokens.map((id, i) => [String(id), escapeText(pieces[i] as string)]);
+      terminal.print([
+        terminal.heading(counted(tokens.length, "token")),
+        ...(rows.length > 0 ? terminal.table(PIECE_COLUMNS, rows) : []),
+      ]);
+    }
+  } finally {
+    model.file.close();
+  }
+  return 0;
+}
+
+export const command: Command = { help: HELP, options: OPTIONS, run };
+
+const PIECE_COLUMNS = [
+  { title: "id", align: "right" as const },
+  { title: "text", min: 12 },
+];
+
+/** Numbers of tokens: one, or several with commas or spaces between them, as in a JSON array. */
+function idsOf(word: string): number[] {
+  return word
+    .split(/[\s,[\]]+/)
+    .filter((part) => part !== "")
+    .map((part) => wholeNumber("ID", part, 0, MOST_TOKENS) as number);
+}
+
+/** What the key of a special token is called, and what it is for. */
+const SPECIAL: readonly (readonly [key: string, label: string])[] = [
+  ["bos", "begin"],
+  ["eos", "end"],
+  ["eot", "end of turn"],
+  ["unknown", "unknown"],
+  ["padding", "padding"],
+  ["mask", "mask"],
+];
+
+async function list(
+  { file, path }: OpenedModel,
+  most: number,
+  filter: string | undefined,
+  isJson: boolean,
+  terminal: Terminal,
+): Promise<void> {
+  const { metadata } = file;
+  const count = tokenCount(metadata);
+  const special = SPECIAL.flatMap(([key, label]) => {
+    const id = numberOf(metadata, `tokenizer.ggml.${key}_token_id`);
+    return id === undefined ? [] : [{ key, label, id }];
+  });
+  const matches = globMatcher(filter ?? "*");
+  if (isJson) {
+    await terminal.printJsonPieces(listJson(path, metadata, most, matches, special));
+    return;
+  }
+  const wanted = new Set(special.map(({ id }) => id));
+  const texts = new Map<number, string>();
+  const types = new Map<string, number>();
+  const rows: string[][] = [];
+  let found = 0;
+  for (const token of vocabularyTokens(metadata)) {
+    const text = token.bytes.toString();
+    if (wanted.has(token.id)) texts.set(token.id, escapeText(text));
+    if (token.type !== undefined) types.set(token.type, (types.get(token.type) ?? 0) + 1);
+    if (!matches(text)) continue;
+    found++;
+    if (rows.length >= most) continue;
+    const score = token.score === undefined ? "" : float32Text(token.score);
+    rows.push([String(token.id), token.type ?? "", score, escapeText(text)]);
+  }
+  const facts: [string, string][] = [];
+  for (const key of ["model", "pre"]) {
+    const text = stringText(metadata, `tokenizer.ggml.${key}`);
+    if (text !== undefined) facts.push([key === "model" ? "kind" : "words as", text]);
+  }
+  facts.push(["tokens", grouped(count)]);
+  if (types.size > 0) {
+    facts.push(["types", Array.from(types, ([type, n]) => `${grouped(n)} ${type}`).join(", ")]);
+  }
+  for (const { label, id } of special) facts.push([label, `${id} ${texts.get(id) ?? "(no such token)"}`]);
+  const columns = [
+    { title: "id", align: "right" as const },
+    ...(types.size > 0 ? [{ title: "type", paint: terminal.type }] : []),
+    ...(rows.some(([, , score]) => score !== "")
+      ? [{ title: "score", align: "right" as const, drop: 0 }]
+      : []),
+    { title: "text", min: 12 },
+  ];
+  const isShown = [true, types.size > 0, columns.some(({ title }) => title === "score"), true];
+  const all = found === count ? grouped(count) : `${grouped(found)} of ${grouped(count)}`;
+  const more =
+    found > rows.length
+      ? [
+          `  ... ${grouped(found - rows.length)} more: ${rows.length < MOST_LISTED ? "--all" : "--json"} lists them`,
+        ]
+      : [];
+  terminal.print([
+    terminal.heading(escapeText(basename(path))),
+    ...terminal.facts(facts),
+    "",
+    terminal.heading(`Tokens (${all})`),
+    ...(rows.length > 0
+      ? terminal.table(
+          columns,
+          rows.map((row) => row.filter((_, i) => isShown[i])),
+        )
+      : []),
+    ...more,
+  ]);
+}
+
+function* listJson(
+  path: string,
+  metadata: GgufMetadata,
+  most: number,
+  matches: (text: string) => boolean,
+  special: readonly { key: string; id: number }[],
+): Generator<string, void, undefined> {
+  const member = (name: string, value: unknown): string =>
+    `  ${JSON.stringify(name)}: ${exactJson(value)},\n`;
+  yield `{\n${member("path", path)}`;
+  yield member("model", stringText(metadata, "tokenizer.ggml.model") ?? null);
+  yield member("pre", stringText(metadata, "tokenizer.ggml.pre") ?? null);
+  yield member("tokenCount", tokenCount(metadata));
+  yield member("special", Object.fromEntries(special.map(({ key, id }) => [key, id])));
+  yield '  "tokens": [';
+  let shown = 0;
+  for (const token of vocabularyTokens(metadata)) {
+    const text = token.bytes.toString();
+    if (shown >= most) break;
+    if (!matches(text)) continue;
+    yield `${shown++ === 0 ? "" : ","}\n    ${tokenJson(token, text)}`;
+  }
+  yield `${shown > 0 ? "\n  " : ""}]\n}\n`;
+}
+
+function tokenJson({ id, bytes, type, score }: VocabularyToken, text: string): string {
+  return exactJson({ id, text, ...differentBytes("bytes", text, bytes), type, score });
+}

@@ -1,0 +1,228 @@
+/** What `gguf-native inspect` shows to people, before it is laid out: in a terminal by report-text.ts, as Markdown by report-markdown.ts. */
+import { basename } from "node:path";
+import type { GgufModel, GgufModelTensor } from "../../index";
+import { groupTensors, groupTitle, isBlockGroup, typesText } from "../model/blocks";
+import { fileTypeName } from "../model/file-types";
+import { CACHE_TYPES, type MemoryUse } from "../model/memory";
+import { numberOf } from "../model/scalars";
+import { typeTotals } from "../model/type-totals";
+import type { InspectView } from "./inspect-view";
+import { metadataText, stringText } from "./metadata-text";
+import type { Terminal } from "./terminal";
+import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "./text";
+
+/** A part of a report; what is in it is escaped. */
+export interface Section {
+  readonly title: string;
+  readonly facts?: readonly (readonly [name: string, value: string])[];
+  readonly table?: {
+    readonly columns: readonly ReportColumn[];
+    readonly groups: readonly Group[];
+  };
+  readonly remarks?: readonly string[];
+}
+
+export interface ReportColumn extends Column {
+  /** Whether it is text of the file, such as a name, rather than of this program. */
+  readonly isVerbatim?: boolean;
+}
+
+/** Rows that belong together. */
+export interface Group {
+  /** Undefined for rows that have no title. */
+  readonly title?: string;
+  /** Whether the title is only for pages, where a list can be long. */
+  readonly isForPages?: boolean;
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** The parts of the report. */
+export function inspectReport(view: InspectView, terminal: Terminal): Section[] {
+  const { sections, memory } = view;
+  const report: Section[] = [];
+  if (sections.summary) report.push(summary(view), ...typeMix(view, terminal));
+  if (memory !== undefined) report.push(...memorySections(memory, terminal));
+  if (sections.metadata) report.push(metadataList(view, terminal));
+  if (sections.tensors) report.push(tensorList(view, terminal));
+  return report;
+}
+
+function summary({ file, path }: InspectView): Section {
+  const { metadata, tensors } = file;
+  const facts: [string, string][] = [];
+  const architecture = stringText(metadata, "general.architecture");
+  if (architecture !== undefined) facts.push(["architecture", architecture]);
+  const name = stringText(metadata, "general.name");
+  if (name !== undefined) facts.push(["name", name]);
+  const fileType = numberOf(metadata, "general.file_type");
+  if (fileType !== undefined) {
+    facts.push(["file type", fileTypeName(fileType) ?? `${fileType}, which this version does not know`]);
+  }
+  let parameters = 0;
+  for (const tensor of tensors.values()) parameters += tensor.elementCount;
+  facts.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
+  const endianness = file.byteOrder === "big" ? ", big-endian" : "";
+  const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
+  facts.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
+  if (file.paths.length > 1) facts.push(["files", grouped(file.paths.length)]);
+  const context = numberOf(metadata, `${architecture}.context_length`);
+  if (context !== undefined) facts.push(["context length", grouped(context)]);
+  return { title: escapeText(basename(path)), facts };
+}
+
+function typeMix({ file }: InspectView, terminal: Terminal): Section[] {
+  const totals = typeTotals(file.tensors.values());
+  if (totals.size === 0) return [];
+  let allBytes = 0;
+  for (const { bytes } of totals.values()) allBytes += bytes || 0;
+  const rows = Array.from(totals, ([type, { tensors, elements, bytes }]) => [
+    type,
+    grouped(tensors),
+    humanCount(elements),
+    humanBytes(bytes),
+    elements > 0 && !Number.isNaN(bytes) ? ((bytes * 8) / elements).toFixed(2) : "?",
+    allBytes > 0 && !Number.isNaN(bytes) ? `${((bytes / allBytes) * 100).toFixed(1)} %` : "?",
+  ]);
+  const columns = [
+    { title: "type", paint: terminal.type },
+    number("tensors", 2),
+    number("weights", 1),
+    number("bytes"),
+    number("bits/weight", 0),
+    number("share"),
+  ];
+  return [{ title: "Types", table: { columns, groups: [{ rows }] } }];
+}
+
+/** A column of numbers, on the right. */
+function number(title: string, drop?: number): ReportColumn {
+  return { title, align: "right", ...(drop === undefined ? {} : { drop }) };
+}
+
+function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Section[] {
+  const typeRows = Array.from(weights.types, ([type, { tensors, bytes }]) => [
+    type,
+    grouped(tensors),
+    humanBytes(bytes),
+  ]);
+  const typeColumns = [{ title: "type", paint: terminal.type }, number("tensors"), number("bytes")];
+  const { context, cells, perToken, bytes, isAtMost } = cache;
+  const amount = (value: number | null): string =>
+    value === null ? "?" : `${isAtMost && value > 0 ? "≤ " : ""}${humanBytes(value)}`;
+  const rows = CACHE_TYPES.map((type) => {
+    const at = bytes[type];
+    return [type, amount(perToken[type]), amount(at), amount(at === null ? null : at + weights.bytes)];
+  });
+  const columns = [
+    { title: "cache", paint: terminal.type },
+    number("per token"),
+    number(context === null ? "whole" : `at ${grouped(context)}`),
+    number("total"),
+  ];
+  const room =
+    cells !== context && cells !== null ? [`room for ${grouped(cells)} tokens, a multiple of 256`] : [];
+  const rest = "besides, programs take memory to compute in, by how they work";
+  return [
+    {
+      title: `Weights (${humanBytes(weights.bytes)})`,
+      table: { columns: typeColumns, groups: [{ rows: typeRows }] },
+      remarks: Array.from(weights.types.values()).some(({ bytes }) => Number.isNaN(bytes))
+        ? ["without tensors of types that this version does not know"]
+        : [],
+    },
+    {
+      title: `Cache of keys and values${context === null ? "" : ` for ${counted(context, "token")}`}`,
+      table: { columns, groups: [{ rows }] },
+      remarks: [...room, ...cache.remarks.map(escapeText), rest],
+    },
+  ];
+}
+
+function metadataList({ file, keys }: InspectView, terminal: Terminal): Section {
+  const architecture = stringText(file.metadata, "general.architecture");
+  const groups = new Map<string, string[][]>([
+    ["general", []],
+    [architecture ?? "general", []],
+  ]);
+  for (const key of keys) {
+    const end = key.indexOf(".");
+    const group = end < 0 ? "" : key.slice(0, end);
+    const rows = groups.get(group) ?? [];
+    groups.set(group, rows);
+    rows.push([escapeText(key), ...metadataText(file.metadata, key)]);
+  }
+  const columns = [
+    { title: "key", min: 40, isVerbatim: true },
+    { title: "type", drop: 0, paint: terminal.type },
+    { title: "value", min: 20, isVerbatim: true },
+  ];
+  return {
+    title: titleOf("Metadata", keys.length, file.metadata.size),
+    table: {
+      columns,
+      groups: Array.from(groups, ([name, rows]) => {
+        return { title: escapeText(name) || "Others", isForPages: true, rows };
+      }).filter(({ rows }) => rows.length > 0),
+    },
+  };
+}
+
+function tensorList(view: InspectView, terminal: Terminal): Section {
+  const { file, tensors, isGrouped } = view;
+  const split = file.paths.length > 1;
+  const columns = [
+    { title: "name", min: 32, isVerbatim: true },
+    { title: "type", min: 12, paint: terminal.type },
+    { title: "shape", min: 12 },
+    number("bytes"),
+    ...(isGrouped ? [] : [{ ...number("offset", 0), paint: terminal.quiet }]),
+    ...(split && !isGrouped ? [number("file", 1)] : []),
+  ];
+  const row = (tensor: GgufModelTensor): string[] => [
+    escapeText(tensor.name),
+    tensor.type,
+    shapeText(tensor.shape),
+    humanBytes(tensor.byteLength),
+    ...(isGrouped ? [] : [String(tensor.offset)]),
+    ...(split && !isGrouped ? [fileNumber(file, tensor)] : []),
+  ];
+  return {
+    title: titleOf("Tensors", tensors.length, file.tensors.size),
+    table: { columns, groups: isGrouped ? groupedRows(tensors, row) : [{ rows: tensors.map(row) }] },
+  };
+}
+
+/** Which file of a split model a tensor is in. */
+function fileNumber(file: GgufModel<GgufModelTensor>, { path }: GgufModelTensor): string {
+  return String(file.paths.indexOf(path ?? "") + 1);
+}
+
+function groupedRows(
+  tensors: readonly GgufModelTensor[],
+  row: (tensor: GgufModelTensor) => string[],
+): Group[] {
+  const groups: { title?: string; rows: string[][] }[] = [];
+  for (const group of groupTensors(tensors)) {
+    if (!isBlockGroup(group)) {
+      const last = groups.at(-1);
+      if (last !== undefined && last.title === undefined) last.rows.push(row(group));
+      else groups.push({ rows: [row(group)] });
+      continue;
+    }
+    let bytes = 0;
+    const rows = Array.from(group.members, ([member, all]) => {
+      const [{ shape }] = all as [GgufModelTensor];
+      const isSame = all.every((tensor) => String(tensor.shape) === String(shape));
+      const sum = all.reduce((total, { byteLength }) => total + byteLength, 0);
+      bytes += sum;
+      return [escapeText(member), typesText(all), isSame ? shapeText(shape) : "various", humanBytes(sum)];
+    });
+    groups.push({ title: `${escapeText(groupTitle(group))}, ${humanBytes(bytes)}`, rows });
+  }
+  return groups;
+}
+
+/** The title of a list; `total` is what there would be without a filter. */
+function titleOf(title: string, count: number, total: number): string {
+  return `${title} (${count === total ? grouped(total) : `${grouped(count)} of ${grouped(total)}`})`;
+}

@@ -1,0 +1,88 @@
+/**
+ * Hugging Face's hub: URLs of the form `hf://OWNER/NAME/FILE`, and its access token. The token goes to the hub alone, never
+ * to where it redirects, and only over connections that nobody else reads.
+ */
+import { invalidArgValue } from "../errors";
+
+const HUB = "https://huggingface.co";
+
+/** An hf: URL: what kind of repository, whose, its name, a revision, the path of the file in it. */
+const HUB_URL =
+  /^hf:\/\/(datasets\/|spaces\/|models\/)?([\w.-]+)\/([\w.-]+)(?:@((?:refs\/(?:convert|pr)\/)?[^/@]+))?\/(.+)$/i;
+
+/** Environment variables, where there are any. */
+function environment(): Readonly<Record<string, string | undefined>> {
+  return typeof process === "undefined" ? {} : process.env;
+}
+
+/** The hub: HF_ENDPOINT where that is set, such as a mirror; undefined where that is no URL. */
+function hubUrl(): URL | undefined {
+  const endpoint = environment().HF_ENDPOINT || HUB;
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  return url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
+    ? url
+    : undefined;
+}
+
+/** Whether `url` is of the form hf://... */
+export function isHubUrl(url: string): boolean {
+  return /^hf:/i.test(url);
+}
+
+/** The https: URL of an hf: URL; any other is returned as it is. */
+export function resolveHubUrl(url: string): string {
+  if (!isHubUrl(url)) return url;
+  const [, kind = "", owner, name, revision = "main", path] = HUB_URL.exec(url) ?? [];
+  if (owner === undefined || name === undefined || path === undefined) {
+    throw invalidArgValue("url", "must be of the form hf://OWNER/NAME[@REVISION]/FILE", url);
+  }
+  const base = hubUrl();
+  if (base === undefined) {
+    const endpoint = environment().HF_ENDPOINT;
+    throw invalidArgValue("HF_ENDPOINT", "must be an http: or https: URL without a user name", endpoint);
+  }
+  const folder = base.pathname.replace(/\/+$/, "");
+  const repository = `${kind.toLowerCase().replace("models/", "")}${owner}/${name}`;
+  const encoded = path.split("/").map((part) => encodeURIComponent(decoded(part)));
+  if (
+    encoded.some((part) => part === "." || part === "..") ||
+    [owner, name].some((part) => /^\.+$/.test(part))
+  ) {
+    throw invalidArgValue("url", "must not leave its repository with '.' or '..'", url);
+  }
+  return `${base.origin}${folder}/${repository}/resolve/${encodeURIComponent(decoded(revision))}/${encoded.join("/")}`;
+}
+
+/** A part of a URL without its percent signs; one with wrong ones is taken as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** What stands for a token in a header: letters that need no escape. */
+const TOKEN = /^[\w.~+/=-]+$/;
+
+/**
+ * The value of the header `authorization` for a URL: HF_TOKEN for files of the hub, undefined elsewhere, without a token, and
+ * over a connection that others can read.
+ */
+export function hubAuthorization(url: URL): string | undefined {
+  const token = environment().HF_TOKEN?.trim();
+  if (!token || !isOfHub(url) || !isPrivate(url)) return undefined;
+  // What is not valid may still be a secret: it is not repeated.
+  if (!TOKEN.test(token)) throw new TypeError("HF_TOKEN has characters that no access token has");
+  return `Bearer ${token}`;
+}
+
+/** Whether nobody between this machine and the server reads along. */
+function isPrivate({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
+/** Whether a URL is of the hub. */
+export function isOfHub(url: URL): boolean {
+  return url.origin === hubUrl()?.origin;
+}
