@@ -83,7 +83,7 @@ describe("the bundle for browsers", () => {
       assert.deepEqual(result.error, {
         name: "GgufError",
         code: "ERR_GGUF_UNSUPPORTED_TYPE",
-        message: "cannot dequantize the tensor type Q9_0",
+        message: "cannot dequantize the tensor type Q9_0; did you mean Q4_0?",
       });
     });
   });

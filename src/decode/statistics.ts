@@ -2,7 +2,7 @@
 import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { ProgressCallback } from "../native";
-import type { AsyncOptions } from "./options";
+import type { AsyncOptions, ThreadOptions } from "./options";
 import { checkElements, type ElementRange } from "./request";
 
 /** The part of a tensor to look at, and the histogram to make. */
@@ -21,11 +21,12 @@ export interface StatsOptions {
 }
 
 /** Of `stats`. */
-export const STATS_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
+export const STATS_OPTIONS: OptionNames<StatsOptions & ThreadOptions & AsyncOptions> = {
   start: true,
   end: true,
   bins: true,
   range: true,
+  threads: true,
   signal: true,
   onProgress: true,
 };
