@@ -20,6 +20,7 @@ export type {
   OwnBytes,
   ProductOptions,
   ReadOptions,
+  Returned,
   RowsOptions,
   ThreadOptions,
 } from "./decode/options";

@@ -12,7 +12,7 @@ namespace {
 TypedArray blocks_argument(const Call& call, const Format& format) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[1], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "blocks", "an instance of Uint8Array");
   }
   if (array.length % format.block_bytes != 0) {
     throw_range(call.environment(), std::to_string(array.length) +

@@ -13,7 +13,7 @@ namespace {
 TypedArray floats_argument(const Call& call, size_t index) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
-    throw_arg_type(call.env(), "x", "an instance of Float32Array");
+    throw_arg_type(call.environment(), "x", "an instance of Float32Array");
   }
   // Possible only over an external buffer that starts at an odd address.
   if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {

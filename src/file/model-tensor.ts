@@ -10,6 +10,7 @@ import type {
   OutArray,
   OwnBytes,
   ReadOptions,
+  Returned,
   RowsOptions,
 } from "../decode/options";
 import { checkElements, checkRequest, type DecodeRequest, explainFailure } from "../decode/request";
@@ -134,7 +135,7 @@ export abstract class GgufModelTensor {
    */
   abstract dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
 
   /**
    * Rows of `shape[0]` elements by index, in the given order. An index may occur more than once. Use it for
@@ -147,7 +148,7 @@ export abstract class GgufModelTensor {
   abstract rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
 
   /** The properties, for `JSON.stringify`; without data. */
   toJSON(): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal } from "../arguments";
+import { checkBoolean, checkOptions, checkSignal, isUrl } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
@@ -143,7 +143,7 @@ function expectedFiles(place: string): string[] {
 }
 
 function checkUrl(url: unknown): string {
-  if (typeof url !== "string" && !(url instanceof URL)) {
+  if (typeof url !== "string" && !isUrl(url)) {
     throw invalidArgType("url", "of type string or an instance of URL", url);
   }
   if (!URL.canParse(String(url))) throw invalidArgValue("url", "must be a URL", url);

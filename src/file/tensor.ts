@@ -11,6 +11,7 @@ import type {
   OwnBytes,
   ProductOptions,
   ReadOptions,
+  Returned,
   RowsOptions,
   ThreadOptions,
 } from "../decode/options";
@@ -90,7 +91,7 @@ export class GgufTensor extends GgufModelTensor {
    */
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A>,
-  ): A;
+  ): Returned<A>;
   dequantizeSync(options?: DequantizeOptions): OutArray {
     const { dtype, start, end, given, out } = this.range(options);
     const handle = handleOf(this.#file);
@@ -109,7 +110,7 @@ export class GgufTensor extends GgufModelTensor {
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
     const { dtype, start, end, given, out } = this.range(options);
     const position = this.#position;
@@ -134,7 +135,7 @@ export class GgufTensor extends GgufModelTensor {
   rowsSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A>,
-  ): A;
+  ): Returned<A>;
   rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const handle = handleOf(this.#file);
@@ -154,7 +155,7 @@ export class GgufTensor extends GgufModelTensor {
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const position = this.#position;
@@ -189,7 +190,7 @@ export class GgufTensor extends GgufModelTensor {
   matmulSync<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & ThreadOptions,
-  ): A;
+  ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
     const { start, end, length, out } = this.#product(x, options);
     const threads = checkThreads(options?.threads, this.subject());
@@ -208,7 +209,7 @@ export class GgufTensor extends GgufModelTensor {
   matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
     const { start, end, length, out } = this.#product(x, options);
     const handle = handleOf(this.#file);
