@@ -7,6 +7,7 @@
  * throws plain objects, {@link Failure}, of which {@link errorOf} makes a `GgufError` or a `TypeError`.
  */
 import { join } from "node:path";
+import type { OwnBytes } from "./decode/options";
 import { GgufError, type GgufErrorCode, systemError } from "./errors";
 import type { GgufValue } from "./file/metadata-values";
 import { errorInThisRealm, inThisRealm } from "./realm";
@@ -114,17 +115,17 @@ export interface NativeAddon {
   /** Decodes the value of key `index`. */
   value(file: NativeFile, index: number): GgufValue;
   /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
-  valueBytes(file: NativeFile, index: number): Uint8Array | Uint8Array[] | undefined;
+  valueBytes(file: NativeFile, index: number): OwnBytes | OwnBytes[] | undefined;
   /** Copies `out.length` of the stored bytes of the value of key `index`, from byte `first` of them on, into `out`. */
   readValue(file: NativeFile, index: number, first: number, out: Uint8Array): void;
   /** The name of key `index` as it is in the file. */
-  keyBytes(file: NativeFile, index: number): Uint8Array;
+  keyBytes(file: NativeFile, index: number): OwnBytes;
   tensors(file: NativeFile): NativeTensors;
   /** The name of tensor `index` as it is in the file. */
-  tensorNameBytes(file: NativeFile, index: number): Uint8Array;
+  tensorNameBytes(file: NativeFile, index: number): OwnBytes;
 
   /** The stored bytes of tensor `index`: a view for mapped files and parsed memory, otherwise a copy. */
-  bytes(file: NativeFile, index: number): Uint8Array;
+  bytes(file: NativeFile, index: number): OwnBytes;
   /** Fills `out` with the stored bytes of tensor `index`, from byte `first` of the tensor on. */
   readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 

@@ -64,7 +64,7 @@ export abstract class GgufModelTensor {
    * or `name` was changed to be unique.
    * @throws GgufError ERR_GGUF_CLOSED
    */
-  nameBytes(): Uint8Array {
+  nameBytes(): OwnBytes {
     const { file, position } = this.#place;
     return native.tensorNameBytes(handleOf(file), position);
   }

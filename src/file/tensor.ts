@@ -43,12 +43,14 @@ export class GgufTensor extends GgufModelTensor {
 
   /**
    * The stored bytes: a view without a copy, or a copy if the file was opened with access "read". Writing to
-   * them never changes the file (with {@link parse}, they are the caller's own bytes). Their length is 0
-   * after the file is closed.
+   * them never changes the file. Their length is 0 after the file is closed. With {@link parse}, they are the
+   * caller's own bytes: in shared memory if these are, though the type is that of bytes that are not.
+   *
+   * A view cannot be transferred to another thread; {@link read} makes a copy that can.
    * @throws GgufError ERR_GGUF_CLOSED; ERR_GGUF_UNSUPPORTED_TYPE for an unknown type, since its size is
    *   unknown, too; ERR_GGUF_TRUNCATED if the file was opened with `partial` and lacks the bytes
    */
-  bytes(): Uint8Array {
+  bytes(): OwnBytes {
     const handle = handleOf(this.#file);
     this.known();
     return attempt(
