@@ -13,6 +13,8 @@ import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { testFiles } from "./test-files.mjs";
 import { failWithAdvice, installAndUse } from "./test-package.mjs";
+import { testRealms } from "./test-realms.mjs";
+import { compileWithVersions } from "./test-typescript.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
 const steps = {
@@ -26,6 +28,8 @@ const steps = {
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
   bun: { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().unpacked) },
   deno: { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().unpacked) },
+  realms: { quick: true, needs: "prebuild", run: () => testRealms(packed().tarball) },
+  typescript: { quick: true, run: () => compileWithVersions(packed().tarball) },
   musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().unpacked) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().unpacked) },
@@ -38,7 +42,7 @@ const { values: options, positionals } = parseArgs({
 });
 
 /** Buffers and their lifetimes, workers, promises, new kinds of array. */
-const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors"];
+const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors", "transfer"];
 
 /** Those that were asked for, with those that they need. */
 function chosenSteps() {

@@ -78,13 +78,6 @@ export class GgufError extends Error {
     };
   }
 
-  /** @internal */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // A subclass has only its own instances.
-    if (this !== GgufError) return Function.prototype[Symbol.hasInstance].call(this, value);
-    return typeof value === "object" && value !== null && brand in value;
-  }
-
   /** @ignore */
   constructor(code: GgufErrorCode, detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
@@ -102,6 +95,15 @@ export class GgufError extends Error {
 Object.defineProperties(GgufError.prototype, {
   name: { value: "GgufError", configurable: true, writable: true },
   [brand]: { value: true },
+});
+
+Object.defineProperty(GgufError, Symbol.hasInstance, {
+  value(this: unknown, value: unknown): boolean {
+    // A subclass has only its own instances.
+    if (this !== GgufError)
+      return Function.prototype[Symbol.hasInstance].call(this as typeof GgufError, value);
+    return typeof value === "object" && value !== null && brand in value;
+  },
 });
 
 /** The cause of an ERR_GGUF_OPEN: an error as `node:fs` makes them, with `code` (such as `ENOENT`) and `errno`. */

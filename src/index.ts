@@ -29,7 +29,13 @@ export { GgufError, type GgufErrorCode } from "./errors";
 export { type GgufFileName, parseFileName } from "./file/file-name";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
-export type { GgufTypeName, GgufValue, GgufValueType, NumericArray, OwnNumericArray } from "./file/metadata-values";
+export type {
+  GgufTypeName,
+  GgufValue,
+  GgufValueType,
+  NumericArray,
+  OwnNumericArray,
+} from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";

@@ -258,7 +258,7 @@ type NativeFunction = (...args: unknown[]) => unknown;
 const addon = require(find()) as NativeAddon;
 
 /** Whether the addon's arrays are not of the classes of this realm. */
-const isForeign = !(addon.formats() instanceof Array);
+const isForeign = Object.getPrototypeOf(addon.formats()) !== Array.prototype;
 
 /** A function of the addon with errors, and values, of this realm. */
 function adapted(call: NativeFunction): NativeFunction {

@@ -5,7 +5,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { MessageChannel, Worker } from "node:worker_threads";
-import { allocate, dequantize, dequantizeSync, type GgufTensor, matmulSync, openRemote, openSync } from "gguf-native";
+import {
+  allocate,
+  dequantize,
+  dequantizeSync,
+  type GgufTensor,
+  matmulSync,
+  openRemote,
+  openSync,
+} from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { emulated } from "./support/emulated";
@@ -48,8 +56,7 @@ const makers: Record<string, (size: string) => Result | Promise<Result>> = {
   "dequantize to 16 bits": (size) => using(size, (tensor) => tensor.dequantize({ dtype: "bf16" })),
   "dequantizeSync of blocks": (size) =>
     using(size, (tensor) => dequantizeSync("Q8_0", tensor.bytes().slice())),
-  "dequantize of blocks": (size) =>
-    using(size, async (tensor) => dequantize("Q8_0", tensor.bytes().slice())),
+  "dequantize of blocks": (size) => using(size, async (tensor) => dequantize("Q8_0", tensor.bytes().slice())),
   rowsSync: (size) => using(size, (tensor) => tensor.rowsSync(allRows(size))),
   rows: (size) => using(size, (tensor) => tensor.rows(allRows(size))),
   matmulSync: (size) => using(size, (tensor) => tensor.matmulSync(new Float32Array(32).fill(1))),

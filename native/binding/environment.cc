@@ -7,8 +7,7 @@
 
 namespace gguf::binding {
 
-Environment::Environment(napi_env node_env)
-    : env(node_env), scheduler(*this), async_tasks(*this) {
+Environment::Environment(napi_env node_env) : env(node_env), scheduler(*this), async_tasks(*this) {
   const Napi::Object global = Napi::Env(env).Global();
   const auto constructor = [&](const char* name) {
     return Napi::Persistent(global.Get(name).As<Napi::Function>());

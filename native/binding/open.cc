@@ -85,7 +85,8 @@ Result<OpenedFile> open_file(const OpenArguments& arguments) noexcept {
 
 OpenArguments open_arguments(const Call& call) {
   OpenArguments arguments;
-  if (!get_string(call.env(), call[0], &arguments.path)) throw_arg_type(call.environment(), "path", "of type string");
+  if (!get_string(call.env(), call[0], &arguments.path))
+    throw_arg_type(call.environment(), "path", "of type string");
   if (arguments.path.find('\0') != std::string::npos) {
     throw_arg_type(call.environment(), "path", "a string without null bytes");
   }
