@@ -63,7 +63,7 @@ export function checkOut(
   const isHalf = dtype === "f16" && isFloat16Array(out);
   if (!isHalf && !(dtype === "f32" ? types.isFloat32Array(out) : types.isUint16Array(out))) {
     const expected = dtype === "f32" ? "an instance of Float32Array" : "an instance of Uint16Array";
-    const orHalf = dtype === "f16" && hasFloat16Array ? " or Float16Array" : "";
+    const orHalf = dtype === "f16" && float16Array() !== undefined ? " or Float16Array" : "";
     throw invalidArgType("options.out", `${expected}${orHalf} for dtype '${dtype}'`, out);
   }
   const array = out as Float32Array | Uint16Array;
@@ -74,12 +74,14 @@ export function checkOut(
   return { given: array, out: isHalf ? bitsOf(array) : array };
 }
 
-/** Node.js has Float16Array from version 24 on. */
-const hasFloat16Array = "Float16Array" in globalThis;
+/** The runtime's Float16Array, which Node.js has from version 24 on. */
+function float16Array(): (abstract new () => unknown) | undefined {
+  return (globalThis as { Float16Array?: abstract new () => unknown }).Float16Array;
+}
 
-/** By the tag, which an array of another realm has too. */
 function isFloat16Array(out: unknown): boolean {
-  return ArrayBuffer.isView(out) && (out as Uint8Array)[Symbol.toStringTag] === ("Float16Array" as string);
+  const Float16 = float16Array();
+  return Float16 !== undefined && out instanceof Float16;
 }
 
 /** The 16-bit elements of `array` as bits, in the same memory. */
