@@ -16,6 +16,8 @@ import { traceAndBundle } from "./test-bundlers.mjs";
 import { testFiles } from "./test-files.mjs";
 import { installWithManagers } from "./test-managers.mjs";
 import { installAndCompile, installAndUse } from "./test-package.mjs";
+import { testRealms } from "./test-realms.mjs";
+import { compileWithVersions } from "./test-typescript.mjs";
 import { runTestsInWine } from "./wine.mjs";
 
 const steps = {
@@ -34,6 +36,8 @@ const steps = {
   "bun-workers": { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
   "deno-workers": { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
   musl: { quick: true, needs: "prebuild", run: () => loadWithMusl(packed().addon("linux-x64")) },
+  realms: { quick: true, needs: "prebuild", run: () => testRealms(packed().tarball) },
+  typescript: { quick: true, run: () => compileWithVersions(packed().tarball) },
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
   win32: { run: () => runTestsInWine() },
@@ -45,7 +49,7 @@ const { values: options, positionals } = parseArgs({
 });
 
 /** Buffers and their lifetimes, workers, promises, new kinds of array, permissions. */
-const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors", "permission-model"];
+const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors", "transfer", "permission-model"];
 
 /** Those that were asked for, with those that they need. */
 function chosenSteps() {

@@ -121,7 +121,7 @@ export function loadAddon({ path: file }: AddonChoice): object {
     const { code, message } = cause as NodeJS.ErrnoException;
     throw new Error(`gguf-native cannot load its addon: ${explain(file, code, message)}`, { cause });
   }
-  if ("setErrorFactory" in module.exports) return module.exports;
+  if ("failureMark" in module.exports) return module.exports;
   throw new Error(`gguf-native cannot load its addon: '${file}' is the addon of something else`);
 }
 

@@ -57,3 +57,8 @@ export function checkProgress(onProgress: unknown): AsyncOptions["onProgress"] {
     throw invalidArgType("options.onProgress", "of type function", onProgress);
   return onProgress as AsyncOptions["onProgress"];
 }
+
+/** A URL of any realm; another object with `href` fails later, as no URL. */
+export function isUrl(value: unknown): value is URL {
+  return typeof value === "object" && value !== null && "href" in value;
+}

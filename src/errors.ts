@@ -46,12 +46,18 @@ export interface GgufErrorContext extends GgufErrorSubject {
   cause?: unknown;
 }
 
-/** The same error with another subject. @internal */
+/** What the errors of every copy of this package have, in whatever realm. */
+const brand = Symbol.for("gguf-native.GgufError");
+
+/** The same error with another subject; one of another copy of this package is not changed. @internal */
 export let errorAbout: (error: GgufError, subject: GgufErrorSubject, prefix?: string) => GgufError;
 
 /**
  * An error in a file, or in a request for its contents. `code` is the kind of error (see
  * {@link GgufErrorCode}); the message reads `model.gguf: tensor 'x': ... (at byte 1234)`.
+ *
+ * `error instanceof GgufError` is also true for errors of another copy of this package in the same process, such as one
+ * that a test runner loaded into a realm of its own.
  */
 export class GgufError extends Error {
   /** The kind of error, one of {@link GgufErrorCode}, for programs. The message is for people. */
@@ -65,6 +71,7 @@ export class GgufError extends Error {
 
   static {
     errorAbout = (error, subject, prefix = "") => {
+      if (!(#detail in error)) return error;
       const { code, offset, cause } = error;
       return new GgufError(code, prefix + error.#detail, { ...subject, offset, cause });
     };
@@ -83,11 +90,19 @@ export class GgufError extends Error {
     if (offset !== undefined) this.offset = offset;
   }
 }
-// On the prototype, as for Node's errors, so that it is not one of an error's own properties.
-Object.defineProperty(GgufError.prototype, "name", {
-  value: "GgufError",
-  configurable: true,
-  writable: true,
+// On the prototype, as for Node's errors, so that they are not an error's own properties.
+Object.defineProperties(GgufError.prototype, {
+  name: { value: "GgufError", configurable: true, writable: true },
+  [brand]: { value: true },
+});
+
+Object.defineProperty(GgufError, Symbol.hasInstance, {
+  value(this: unknown, value: unknown): boolean {
+    // A subclass has only its own instances.
+    if (this !== GgufError)
+      return Function.prototype[Symbol.hasInstance].call(this as typeof GgufError, value);
+    return typeof value === "object" && value !== null && brand in value;
+  },
 });
 
 /**

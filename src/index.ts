@@ -22,6 +22,7 @@ export type {
   OwnBytes,
   ProductOptions,
   ReadOptions,
+  Returned,
   RowsOptions,
   ThreadOptions,
 } from "./decode/options";
@@ -33,7 +34,13 @@ export { type GgufFileName, parseFileName } from "./file/file-name";
 export { type Loaded, type LoadOptions, loadAll } from "./file/load-all";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
-export type { GgufTypeName, GgufValue, GgufValueType, NumericArray } from "./file/metadata-values";
+export type {
+  GgufTypeName,
+  GgufValue,
+  GgufValueType,
+  NumericArray,
+  OwnNumericArray,
+} from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";

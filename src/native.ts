@@ -1,12 +1,16 @@
 /**
  * The types of the complete native surface: exactly what `native/binding` exports. Only this file uses the
  * addon. The facade has checked arguments before it calls these functions, as far as JavaScript can check
- * them; the addon checks again everything that memory safety depends on. Errors are `GgufError` (see
- * {@link NativeAddon.setErrorFactory}), `TypeError` or `RangeError`.
+ * them; the addon checks again everything that memory safety depends on.
+ *
+ * Copies of this module, in several realms, may share one addon. So arrays and errors get their classes here: the addon
+ * throws plain objects, {@link Failure}, of which {@link errorOf} makes a `GgufError` or a `TypeError`.
  */
 import { findAddon, loadAddon } from "./addon";
+import type { OwnBytes } from "./decode/options";
 import { GgufError, type GgufErrorCode } from "./errors";
 import type { GgufValue } from "./file/metadata-values";
+import { errorInThisRealm, inThisRealm } from "./realm";
 import { systemError } from "./system-error";
 
 /** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
@@ -72,21 +76,23 @@ export interface NativeFormat {
   typeSize: number;
 }
 
-/** Called with all details of an error; returns the Error to throw. */
-export type ErrorFactory = (
-  code: GgufErrorCode,
-  detail: string,
-  path: string | undefined,
-  offset: number | undefined,
-  systemCode: string | undefined,
-) => Error;
+/** What the addon throws, and what its promises reject with. */
+interface Failure {
+  /** {@link NativeAddon.failureMark}: nothing that others throw has it. */
+  mark: object;
+  code: GgufErrorCode | "ERR_INVALID_ARG_TYPE";
+  detail: string;
+  path?: string;
+  offset?: number;
+  systemCode?: string;
+}
 
 /** Called on the main thread with the progress, in elements. */
 export type ProgressCallback = (done: number, total: number) => void;
 
 export interface NativeAddon {
-  /** Sets the function that makes this environment's errors. Called once, directly after loading. */
-  setErrorFactory(make: ErrorFactory): void;
+  /** Marks each {@link Failure}. */
+  readonly failureMark: object;
 
   open(path: string, read: boolean, partial: boolean): NativeFile;
   openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
@@ -110,17 +116,17 @@ export interface NativeAddon {
   /** Decodes the value of key `index`. */
   value(file: NativeFile, index: number): GgufValue;
   /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
-  valueBytes(file: NativeFile, index: number): Uint8Array | Uint8Array[] | undefined;
+  valueBytes(file: NativeFile, index: number): OwnBytes | OwnBytes[] | undefined;
   /** Copies `out.length` of the stored bytes of the value of key `index`, from byte `first` of them on, into `out`. */
   readValue(file: NativeFile, index: number, first: number, out: Uint8Array): void;
   /** The name of key `index` as it is in the file. */
-  keyBytes(file: NativeFile, index: number): Uint8Array;
+  keyBytes(file: NativeFile, index: number): OwnBytes;
   tensors(file: NativeFile): NativeTensors;
   /** The name of tensor `index` as it is in the file. */
-  tensorNameBytes(file: NativeFile, index: number): Uint8Array;
+  tensorNameBytes(file: NativeFile, index: number): OwnBytes;
 
   /** The stored bytes of tensor `index`: a view for mapped files and parsed memory, otherwise a copy. */
-  bytes(file: NativeFile, index: number): Uint8Array;
+  bytes(file: NativeFile, index: number): OwnBytes;
   /** Fills `out` with the stored bytes of tensor `index`, from byte `first` of the tensor on. */
   readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
@@ -311,20 +317,62 @@ export interface NativeAddon {
   cpu(): { isa: string; available: string[]; threads: number; requested?: string };
 }
 
-function load(): NativeAddon {
-  const addon = loadAddon(findAddon()) as NativeAddon;
-  addon.setErrorFactory((code, detail, path, offset, systemCode) => {
-    const cause = systemCode === undefined ? undefined : systemError(systemCode, path);
-    return new GgufError(code, detail, { path, offset, cause });
-  });
-  const { isa, available, requested } = addon.cpu();
-  if (requested !== undefined) {
-    process.emitWarning(
-      `GGUF_NATIVE_ISA=${requested} is not available here (available: ${available.join(", ")}); using ${isa}`,
-      { code: "GGUF_NATIVE_ISA" },
-    );
+type NativeFunction = (...args: unknown[]) => unknown;
+
+const addon = loadAddon(findAddon()) as NativeAddon;
+
+/** Whether the addon's arrays are not of the classes of this realm. */
+const isForeign = Object.getPrototypeOf(addon.formats()) !== Array.prototype;
+
+/** A function of the addon with errors, and values, of this realm. */
+function adapted(call: NativeFunction): NativeFunction {
+  // Written out: to collect the arguments would cost more than all that is done here.
+  return (a, b, c, d, e, f, g, h) => {
+    try {
+      const result = call(a, b, c, d, e, f, g, h);
+      return isForeign ? inThisRealm(result) : result;
+    } catch (error) {
+      throw errorOf(error);
+    }
+  };
+}
+
+/** The error to throw, or to reject with, for what the addon did. What others threw is not changed. */
+export function errorOf(thrown: unknown): unknown {
+  if (!isFailure(thrown)) return errorInThisRealm(thrown);
+  const { code, detail, path, offset, systemCode } = thrown;
+  if (code === "ERR_INVALID_ARG_TYPE") return Object.assign(new TypeError(detail), { code });
+  const cause = systemCode === undefined ? undefined : systemError(systemCode, path);
+  return new GgufError(code, detail, { path, offset, cause });
+}
+
+function isFailure(thrown: unknown): thrown is Failure {
+  return typeof thrown === "object" && (thrown as Partial<Failure> | null)?.mark === addon.failureMark;
+}
+
+/** The result of a promise of the addon, with values and errors of this realm. */
+export async function resultOf<T>(promise: Promise<T>): Promise<T> {
+  try {
+    const result = await promise;
+    return isForeign ? (inThisRealm(result) as T) : result;
+  } catch (error) {
+    throw errorOf(error);
   }
-  return addon;
+}
+
+function load(): NativeAddon {
+  const functions = Object.entries(addon).filter(([, value]) => typeof value === "function");
+  const native = Object.fromEntries(functions.map(([name, call]) => [name, adapted(call)]));
+  return { failureMark: addon.failureMark, ...native } as unknown as NativeAddon;
+}
+
+function warnOfInstructionSet({ isa, available, requested }: ReturnType<NativeAddon["cpu"]>): void {
+  if (requested === undefined) return;
+  process.emitWarning(
+    `GGUF_NATIVE_ISA=${requested} is not available here (available: ${available.join(", ")}); using ${isa}`,
+    { code: "GGUF_NATIVE_ISA" },
+  );
 }
 
 export const native: NativeAddon = load();
+warnOfInstructionSet(native.cpu());

@@ -11,7 +11,7 @@ import {
   ggmlTypes,
   isGgmlType,
   type KnownKey,
-  type NumericArray,
+  type OwnNumericArray,
   openSync,
   parse,
 } from "gguf-native";
@@ -51,7 +51,7 @@ test("the typed methods give what the keys of the specification promise", () => 
   assert.equal(metadata.number("qwen3moe.expert_count"), undefined);
   assert.equal(metadata.number("llama.rope.freq_base"), 10000);
   const heads = metadata.numbers("llama.attention.head_count_kv");
-  assert.deepEqual(typed<NumericArray | undefined>()(heads), Int32Array.of(4, 4, 8));
+  assert.deepEqual(typed<OwnNumericArray | undefined>()(heads), Int32Array.of(4, 4, 8));
   assert.deepEqual(metadata.numbers("tokenizer.ggml.scores"), Float32Array.of(0.5));
   assert.equal(typed<boolean | undefined>()(metadata.boolean("tokenizer.ggml.add_bos_token")), true);
 });

@@ -13,7 +13,6 @@ import {
   allocate,
   type DequantizeOptions,
   dequantize,
-  dequantizeSync,
   type GgufTensor,
   openSync,
   parse,
@@ -145,34 +144,6 @@ for (const [how, take] of Object.entries(takes)) {
     });
   });
 }
-
-/** Moves the memory of a view into a stream of bytes, which ignores that it must not be transferred. */
-const streamed = (view: Uint8Array) =>
-  new ReadableStream({
-    type: "bytes",
-    start(controller) {
-      controller.enqueue(view as Uint8Array<ArrayBuffer>);
-      controller.close();
-    },
-  });
-
-test("results that were moved into streams of bytes are not used again", async () => {
-  const [ones, twos] = [1, 2].map((value) => new Uint8Array(new Float32Array(2 ** 20).fill(value).buffer));
-  const chunks: Float32Array[] = [];
-  for (let i = 0; i < 8; i++) {
-    const stream = streamed(new Uint8Array(dequantizeSync("F32", ones!).buffer));
-    for (let k = 0; k < 20; k++) dequantizeSync("F32", twos!);
-    globalThis.gc?.();
-    for (let k = 0; k < 20; k++) dequantizeSync("F32", twos!);
-    for await (const { buffer, byteOffset, byteLength } of stream) {
-      chunks.push(new Float32Array(buffer, byteOffset, byteLength / 4));
-    }
-  }
-  assert.deepEqual(
-    chunks.map((chunk) => [chunk.length, chunk.every((value) => value === 1)]),
-    Array(8).fill([2 ** 20, true]),
-  );
-});
 
 describe("resizable memory", () => {
   const resizable = (n: number, most = n) =>

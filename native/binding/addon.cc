@@ -9,11 +9,6 @@ namespace gguf::binding {
 
 namespace {
 
-napi_value set_error_factory(const Call& call) {
-  call.environment().error_factory = Napi::Persistent(call.function(0, "make"));
-  return nullptr;
-}
-
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   Environment& environment = Environment::install(env);
   const auto add = [&](const char* name, napi_callback function) {
@@ -21,7 +16,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     check(env, napi_create_function(env, name, NAPI_AUTO_LENGTH, function, &environment, &value));
     exports.Set(name, value);
   };
-  add("setErrorFactory", entry<set_error_factory>);
+  exports.Set("failureMark", environment.failure_mark.Value());
 
   add("open", entry<open_sync>);
   add("openAsync", entry<open_async>);

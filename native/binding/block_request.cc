@@ -34,7 +34,7 @@ uint64_t block_argument(const Call& call, size_t index, const char* name, const 
 TypedArray blocks_argument(const Call& call, size_t index, const Format& format) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "blocks", "an instance of Uint8Array");
   }
   if (array.length % format.block_bytes != 0) {
     throw_range(call.environment(), std::to_string(array.length) +

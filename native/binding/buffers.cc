@@ -26,7 +26,9 @@ napi_value new_array_buffer(Environment& environment, uint64_t n_bytes, void** d
   }
   const Napi::Number size = Napi::Number::New(environment.env, static_cast<double>(n_bytes));
   buffer = environment.array_buffer.New({size});
-  check(environment.env, napi_get_arraybuffer_info(environment.env, buffer, data, nullptr));
+  size_t found;
+  check(environment.env, napi_get_arraybuffer_info(environment.env, buffer, data, &found));
+  if (found != n_bytes) throw Napi::RangeError::New(environment.env, "the ArrayBuffer has another length");
   return buffer;
 }
 
@@ -49,7 +51,7 @@ Napi::FunctionReference& constructor_of(Environment& environment, napi_typedarra
  * one thread.
  */
 struct FinalizerHint {
-  std::shared_ptr<BufferHold> hold;
+  std::shared_ptr<PinnedMemory> memory;
   int owners = 2;
 
   void disown() {
@@ -59,7 +61,7 @@ struct FinalizerHint {
 
 void release(napi_env, void*, void* hint) {
   FinalizerHint* const own = static_cast<FinalizerHint*>(hint);
-  own->hold->memory.reset();
+  own->memory.reset();
   own->disown();
 }
 
@@ -76,7 +78,7 @@ bool get_typed_array(napi_env env, napi_value value, TypedArray* array) {
 TypedArray floats_argument(const Call& call, size_t index, const char* name) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
-    throw_arg_type(call.env(), name, "an instance of Float32Array");
+    throw_arg_type(call.environment(), name, "an instance of Float32Array");
   }
   // Possible only over an external buffer that starts at an odd address.
   if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {
@@ -160,10 +162,10 @@ bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> me
 }
 
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
-                        std::shared_ptr<BufferHold> hold) {
+                        std::shared_ptr<PinnedMemory> memory) {
   const napi_env env = environment.env;
   if (n_bytes > SIZE_MAX) return nullptr;
-  FinalizerHint* const hint = new FinalizerHint{std::move(hold)};
+  FinalizerHint* const hint = new FinalizerHint{std::move(memory)};
   napi_value buffer;
   const napi_status status =
       napi_create_external_arraybuffer(env, data, to_size(n_bytes), release, hint, &buffer);
@@ -175,7 +177,7 @@ napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
   napi_value exception;
   napi_is_exception_pending(env, &pending);
   if (pending) napi_get_and_clear_last_exception(env, &exception);
-  hint->hold->memory.reset();
+  hint->memory.reset();
   hint->disown();
   // Refused before anything was made: then the finalizer is not called. After any other failure it may have
   // been called, or may be called later; where it is not, these few bytes leak, but not the memory.

@@ -55,18 +55,12 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
 /** Keeps `memory` at least as long as `object` is not collected. False if that cannot be. */
 bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory);
 
-/** What an external ArrayBuffer keeps: emptied when Node reports that the buffer is gone. On its thread only.
- */
-struct BufferHold {
-  std::shared_ptr<PinnedMemory> memory;
-};
-
 /**
- * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps what `hold` does until it is
+ * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps `memory` until it is
  * collected or detached. nullptr where that cannot be: the runtime forbids it (Electron), or has a lower
  * limit for these.
  */
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
-                        std::shared_ptr<BufferHold> hold);
+                        std::shared_ptr<PinnedMemory> memory);
 
 }  // namespace gguf::binding

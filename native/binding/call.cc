@@ -20,7 +20,7 @@ constexpr double kMaxExact = 9007199254740992.0;  // 2^53
 double whole_up_to(const Call& call, size_t index, const char* name, double last) {
   double number;
   if (napi_get_value_double(call.env(), call[index], &number) != napi_ok) {
-    throw_arg_type(call.env(), name, "of type number");
+    throw_arg_type(call.environment(), name, "of type number");
   }
   // Written so that NaN fails as well, and nothing is converted that does not fit.
   if (!(number >= 0 && number <= last && static_cast<double>(static_cast<int64_t>(number)) == number)) {
@@ -48,7 +48,7 @@ bool Call::is_undefined(size_t index) const {
 bool Call::boolean(size_t index, const char* name) const {
   bool value;
   if (napi_get_value_bool(env_, args_[index], &value) != napi_ok)
-    throw_arg_type(env_, name, "of type boolean");
+    throw_arg_type(*environment_, name, "of type boolean");
   return value;
 }
 
@@ -67,7 +67,7 @@ uint32_t Call::uint32(size_t index, const char* name) const {
 
 Napi::Function Call::function(size_t index, const char* name) const {
   const Napi::Value value(env_, args_[index]);
-  if (!value.IsFunction()) throw_arg_type(env_, name, "of type function");
+  if (!value.IsFunction()) throw_arg_type(*environment_, name, "of type function");
   return value.As<Napi::Function>();
 }
 

@@ -25,7 +25,7 @@ constexpr size_t kOutputArgument = 5;
 std::vector<uint64_t> rows_argument(const Call& call, uint64_t n_rows, const std::string* path) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[2], &array) || array.type != napi_float64_array) {
-    throw_arg_type(call.env(), "rows", "an instance of Float64Array");
+    throw_arg_type(call.environment(), "rows", "an instance of Float64Array");
   }
   const uint64_t count = call.whole(3, "count");
   if (count > array.length) {

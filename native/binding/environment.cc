@@ -7,12 +7,12 @@
 
 namespace gguf::binding {
 
-Environment::Environment(napi_env node_env)
-    : env(node_env), external_results(node_env), scheduler(*this), async_tasks(*this) {
+Environment::Environment(napi_env node_env) : env(node_env), scheduler(*this), async_tasks(*this) {
   const Napi::Object global = Napi::Env(env).Global();
   const auto constructor = [&](const char* name) {
     return Napi::Persistent(global.Get(name).As<Napi::Function>());
   };
+  failure_mark = Napi::Persistent(Napi::Object::New(env));
   const Napi::Object array_prototype =
       global.Get("Array").As<Napi::Object>().Get("prototype").As<Napi::Object>();
   array_push = Napi::Persistent(array_prototype.Get("push").As<Napi::Function>());

@@ -8,7 +8,7 @@
 //
 // What can run JavaScript: calling functions and constructors; getting and asking for properties of objects
 // that JavaScript can reach (getters, proxies); setting properties, even of new objects and by push (setters
-// of prototypes); making errors (Error.prepareStackTrace); making
+// of prototypes); making errors of JavaScript's (Error.prepareStackTrace), not those of errors.h; making
 // promises, and creating and queueing asynchronous work (hooks of async_hooks); settling promises (a getter
 // named `then`). What cannot: making plain objects, numbers, strings, buffers and typed arrays by
 // napi_create_*; references, type checks, and asking where the memory of an array is.
@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "binding/async_tasks.h"
-#include "binding/external_results.h"
 #include "binding/scheduler.h"
 #include "decode/helper_threads.h"
 
@@ -41,8 +40,8 @@ class Environment {
 
   const napi_env env;
 
-  /** Makes the errors; empty until setErrorFactory. */
-  Napi::FunctionReference error_factory;
+  /** The object by which the facade recognises what the addon throws: an export of the addon. */
+  Napi::ObjectReference failure_mark;
   /** Array.prototype.push and constructors, as they were when the addon was loaded. */
   Napi::FunctionReference array_push;
   Napi::FunctionReference promise;
@@ -66,8 +65,6 @@ class Environment {
 
   /** Of all environments: the last to end ends them. */
   const std::shared_ptr<HelperThreads> helper_threads = HelperThreads::shared();
-
-  ExternalResults external_results;
 
   Scheduler scheduler;
 

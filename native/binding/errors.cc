@@ -2,7 +2,9 @@
 
 #include <exception>
 #include <new>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "binding/environment.h"
 #include "binding/strings.h"
@@ -12,12 +14,32 @@ namespace gguf::binding {
 
 namespace {
 
-/** Used until a factory is registered. */
-Napi::Value plain_error(Napi::Env env, const Error& error) {
-  Napi::Error value = Napi::Error::New(env, error.detail);
-  value.Set("code", error_code_name(error.code));
-  return value.Value();
-}
+/** What an addon's exception says, as JavaScript gets it. */
+class Record {
+ public:
+  /** `code` is that of the error. */
+  Record(napi_env env, const char* code, std::string_view detail) : env_(env) {
+    set("code", new_string(env, code));
+    set("detail", new_string(env, detail));
+  }
+
+  void set(const char* name, napi_value value) {
+    properties_.push_back({name, nullptr, nullptr, nullptr, nullptr, value, napi_enumerable, nullptr});
+  }
+
+  /** Defines properties rather than setting them: that runs no setters of prototypes. */
+  napi_value object(Environment& environment) {
+    set("mark", environment.failure_mark.Value());
+    napi_value object;
+    check(env_, napi_create_object(env_, &object));
+    check(env_, napi_define_properties(env_, object, properties_.size(), properties_.data()));
+    return object;
+  }
+
+ private:
+  napi_env env_;
+  std::vector<napi_property_descriptor> properties_;
+};
 
 Error out_of_memory() {
   return Error{ErrorCode::kOutOfMemory, "out of memory"};
@@ -26,18 +48,15 @@ Error out_of_memory() {
 }  // namespace
 
 napi_value make_error(Environment& environment, const Error& error, const std::string* path) {
-  Napi::Env env(environment.env);
-  if (environment.error_factory.IsEmpty()) return plain_error(env, error);
-  const char* system_code = error.system_error == 0 ? nullptr : system_code_name(error.system_error);
-  const napi_value undefined = env.Undefined();
-  return environment.error_factory.Value().Call({
-      Napi::String::New(env, error_code_name(error.code)),
-      new_string(env, error.detail),
-      path == nullptr ? undefined : new_string(env, *path),
-      error.offset == Error::kNoOffset ? undefined
-                                       : Napi::Number::New(env, static_cast<double>(error.offset)),
-      system_code == nullptr ? undefined : Napi::String::New(env, system_code),
-  });
+  const napi_env env = environment.env;
+  Record record(env, error_code_name(error.code), error.detail);
+  if (path != nullptr) record.set("path", new_string(env, *path));
+  if (error.offset != Error::kNoOffset) {
+    record.set("offset", Napi::Number::New(env, static_cast<double>(error.offset)));
+  }
+  const char* const system_code = error.system_error == 0 ? nullptr : system_code_name(error.system_error);
+  if (system_code != nullptr) record.set("systemCode", new_string(env, system_code));
+  return record.object(environment);
 }
 
 void throw_error(Environment& environment, const Error& error, const std::string* path) {
@@ -48,11 +67,10 @@ void throw_range(Environment& environment, std::string detail, const std::string
   throw_error(environment, Error{ErrorCode::kRange, std::move(detail)}, path);
 }
 
-void throw_arg_type(napi_env env, const char* name, const char* expected) {
-  Napi::TypeError error =
-      Napi::TypeError::New(env, std::string("The \"") + name + "\" argument must be " + expected);
-  error.Set("code", "ERR_INVALID_ARG_TYPE");
-  throw Napi::Error(error);
+void throw_arg_type(Environment& environment, const char* name, const char* expected) {
+  const std::string detail = std::string("The \"") + name + "\" argument must be " + expected;
+  throw Napi::Error(environment.env,
+                    Record(environment.env, "ERR_INVALID_ARG_TYPE", detail).object(environment));
 }
 
 void throw_last(napi_env env) {

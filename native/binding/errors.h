@@ -1,5 +1,7 @@
-// How failure reaches JavaScript. Nothing else in native/ makes JavaScript errors, or turns C++ exceptions
-// into them.
+// How failure reaches JavaScript: as a plain object that says what failed, and carries the environment's
+// mark. The facade makes the error of it (src/native.ts), since only it knows its classes: several copies of
+// it, in several realms, can share one environment. Nothing else in native/ makes errors, or turns C++
+// exceptions into them.
 #pragma once
 
 #include <napi.h>
@@ -12,20 +14,19 @@ namespace gguf::binding {
 
 class Environment;
 
-/** Throws `error` as the environment's error factory makes it. `path`: of the file it is about, if there is
-   one. */
+/** Throws `error`. `path`: of the file it is about, if there is one. */
 [[noreturn]] void throw_error(Environment& environment, const Error& error,
                               const std::string* path = nullptr);
 
-/** The same error as a value, for a promise to reject with. Runs JavaScript. */
+/** The same error as a value, for a promise to reject with. */
 napi_value make_error(Environment& environment, const Error& error, const std::string* path = nullptr);
 
 /** Throws ERR_GGUF_RANGE. */
 [[noreturn]] void throw_range(Environment& environment, std::string detail,
                               const std::string* path = nullptr);
 
-/** Throws a TypeError with ERR_INVALID_ARG_TYPE in Node's wording: `expected` reads "of type number". */
-[[noreturn]] void throw_arg_type(napi_env env, const char* name, const char* expected);
+/** Throws ERR_INVALID_ARG_TYPE, a TypeError, in Node's wording: `expected` reads "of type number". */
+[[noreturn]] void throw_arg_type(Environment& environment, const char* name, const char* expected);
 
 /** Throws what a failed Node-API call left: the pending exception, or an error that names the failure. */
 [[noreturn]] void throw_last(napi_env env);

@@ -55,7 +55,7 @@ napi_value FileHandle::wrap(napi_env env, std::unique_ptr<FileHandle> handle) {
 
 FileHandle& FileHandle::of(const Call& call, size_t index) {
   FileHandle* const handle = unwrap<FileHandle>(call.env(), kFileTag, call[index]);
-  if (handle == nullptr) throw_arg_type(call.env(), "file", "an open GGUF file");
+  if (handle == nullptr) throw_arg_type(call.environment(), "file", "an open GGUF file");
   return *handle;
 }
 
@@ -180,8 +180,7 @@ napi_value FileHandle::mapped_view(Environment& environment, uint32_t index, uin
   if (buffer != nullptr)
     check(environment.env, napi_is_detached_arraybuffer(environment.env, buffer, &detached));
   if (buffer == nullptr || detached) {
-    buffer = new_external(environment, mapping_->data() + offset, n_bytes,
-                          std::make_shared<BufferHold>(BufferHold{mapping_}));
+    buffer = new_external(environment, mapping_->data() + offset, n_bytes, mapping_);
     if (buffer == nullptr) {
       if (n_bytes <= UINT32_MAX) return copied_view(environment, offset, n_bytes);
       const std::string detail = "this runtime has no Uint8Array of " + std::to_string(n_bytes) + " bytes";
@@ -206,7 +205,7 @@ napi_value read_tensor_bytes(const Call& call) {
   const uint64_t first = call.whole(2, "first");
   TypedArray out;
   if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "out", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
   }
   if (first > tensor.n_bytes || out.length > tensor.n_bytes - first) {
     const std::string detail = byte_range(first, out.length) + " are not all in the " +

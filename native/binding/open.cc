@@ -85,9 +85,10 @@ Result<OpenedFile> open_file(const OpenArguments& arguments) noexcept {
 
 OpenArguments open_arguments(const Call& call) {
   OpenArguments arguments;
-  if (!get_string(call.env(), call[0], &arguments.path)) throw_arg_type(call.env(), "path", "of type string");
+  if (!get_string(call.env(), call[0], &arguments.path))
+    throw_arg_type(call.environment(), "path", "of type string");
   if (arguments.path.find('\0') != std::string::npos) {
-    throw_arg_type(call.env(), "path", "a string without null bytes");
+    throw_arg_type(call.environment(), "path", "a string without null bytes");
   }
   arguments.access = call.boolean(1, "read") ? Access::kRead : Access::kMap;
   arguments.options.partial = call.boolean(2, "partial");
@@ -151,7 +152,7 @@ napi_value open_async(const Call& call) {
 napi_value parse_memory(const Call& call) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[0], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "bytes", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "bytes", "an instance of Uint8Array");
   }
   ParseOptions options;
   options.partial = call.boolean(1, "partial");

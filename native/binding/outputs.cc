@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "binding/buffers.h"
 #include "binding/entry_points.h"
@@ -21,22 +22,6 @@ napi_typedarray_type output_type(Out out) {
   return out == Out::kFloat32 ? napi_float32_array : napi_uint16_array;
 }
 
-/** An array in memory of the pool; nothing where there is no memory, or where the runtime refuses. */
-std::optional<Output> new_pooled_output(Environment& environment, Out out, uint64_t n_elements) {
-  const uint64_t n_bytes = n_elements * out_bytes(out);
-  const auto hold = std::make_shared<BufferHold>();
-  try {
-    hold->memory = PinnedMemory::allocate(n_bytes);
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
-  }
-  void* const data = hold->memory->data();
-  const napi_value buffer = new_external(environment, data, n_bytes, hold);
-  if (buffer == nullptr) return std::nullopt;
-  environment.external_results.add(buffer, hold);
-  return Output{new_view(environment, output_type(out), buffer, 0, n_elements), data, false};
-}
-
 }  // namespace
 
 Out dtype_argument(const Call& call, size_t index) {
@@ -48,15 +33,11 @@ Out dtype_argument(const Call& call, size_t index) {
 }
 
 Output new_output(Environment& environment, Out out, uint64_t n_elements) {
-  const uint64_t n_bytes = n_elements * out_bytes(out);
-  const bool is_large = n_bytes >= page_pool::kMinBytes;
-  if (is_large && environment.external_results.has_room(n_bytes)) {
-    if (const auto pooled = new_pooled_output(environment, out, n_elements)) return *pooled;
-    // Otherwise JavaScript's own memory, whose error says that there is not enough.
-  }
   Output output;
   output.array = new_typed_array(environment, output_type(out), n_elements, &output.data);
-  if (is_large) want_huge_pages(output.data, to_size(n_bytes));
+  const uint64_t n_bytes = n_elements * out_bytes(out);
+  // Before the first store. A range of that size has a whole huge page in it, wherever it starts.
+  if (n_bytes >= 2 * kHugePageBytes) want_huge_pages(output.data, to_size(n_bytes));
   return output;
 }
 
@@ -66,7 +47,7 @@ std::optional<Output> output_argument(const Call& call, size_t index, Out out, u
   const bool is_typed_array = get_typed_array(call.env(), call[index], &array);
   if (!is_typed_array && call.is_undefined(index)) return std::nullopt;
   if (!is_typed_array || array.type != output_type(out)) {
-    throw_arg_type(call.env(), "out",
+    throw_arg_type(call.environment(), "out",
                    out == Out::kFloat32 ? "an instance of Float32Array" : "an instance of Uint16Array");
   }
   if (array.length != n_elements) {
@@ -96,15 +77,15 @@ napi_value allocate_array(const Call& call) {
   if (length > kMaxArrayBytes / out_bytes(out)) throw_range(environment, "no array can have that length");
   const uint64_t n_bytes = length * out_bytes(out);
   if (n_bytes > 0) {
-    const auto hold = std::make_shared<BufferHold>();
+    std::shared_ptr<PinnedMemory> memory;
     try {
-      hold->memory = PinnedMemory::allocate_zeroed(n_bytes);
+      memory = PinnedMemory::allocate_zeroed(n_bytes);
     } catch (const std::bad_alloc&) {
       const std::string detail = "there is no memory for " + std::to_string(n_bytes) + " bytes";
       throw_error(environment, Error{ErrorCode::kOutOfMemory, detail});
     }
-    uint8_t* const data = hold->memory->data();
-    const napi_value buffer = new_external(environment, data, n_bytes, hold);
+    uint8_t* const data = memory->data();
+    const napi_value buffer = new_external(environment, data, n_bytes, std::move(memory));
     if (buffer != nullptr) return new_view(environment, output_type(out), buffer, 0, length);
   }
   void* data;

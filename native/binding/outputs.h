@@ -25,8 +25,8 @@ Out dtype_argument(const Call& call, size_t index);
    undefined. `path`: the file that an error is about, if there is one. */
 std::optional<Output> output_argument(const Call& call, size_t index, Out out, uint64_t n_elements,
                                       const std::string* path);
-/** A new array: a large one lies in memory of the pool where that is possible, which is used again after the
-   array is collected. May run JavaScript. */
+/** A new array in JavaScript's own memory, which can be transferred to other threads whatever its size. May
+   run JavaScript. */
 Output new_output(Environment& environment, Out out, uint64_t n_elements);
 
 }  // namespace gguf::binding

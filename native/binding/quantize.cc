@@ -21,7 +21,7 @@ napi_value quantize_numbers(const Call& call) {
   const TypedArray values = floats_argument(call, 1, "values");
   TypedArray out;
   if (!get_typed_array(call.env(), call[2], &out) || out.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "out", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
   }
   const size_t n_blocks = values.length / format.block_elements;
   if (values.length % format.block_elements != 0 || out.length % format.block_bytes != 0 ||
@@ -39,7 +39,7 @@ napi_value swap_block_bytes(const Call& call) {
   const auto blocks_argument = [&] {
     TypedArray blocks;
     if (!get_typed_array(call.env(), call[1], &blocks) || blocks.type != napi_uint8_array) {
-      throw_arg_type(call.env(), "blocks", "an instance of Uint8Array");
+      throw_arg_type(call.environment(), "blocks", "an instance of Uint8Array");
     }
     return blocks;
   };

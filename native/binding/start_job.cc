@@ -38,7 +38,7 @@ napi_value start_job(const Call& call, JobInput input, bool is_small) {
 
 napi_value cancel_job(const Call& call) {
   auto* const job = unwrap<std::shared_ptr<Job>>(call.env(), kJobTag, call[0]);
-  if (job == nullptr) throw_arg_type(call.env(), "job", "a job of this addon");
+  if (job == nullptr) throw_arg_type(call.environment(), "job", "a job of this addon");
   call.environment().scheduler.cancel(*job);
   return nullptr;
 }

@@ -19,7 +19,7 @@ constexpr size_t kLow = ChunkedStatistics::kResultFields, kHigh = kLow + 1, kCou
 Totals::Totals(const Call& call, size_t index, size_t n_fields, bool or_more) {
   TypedArray array;
   if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float64_array) {
-    throw_arg_type(call.env(), "totals", "an instance of Float64Array");
+    throw_arg_type(call.environment(), "totals", "an instance of Float64Array");
   }
   if (or_more ? array.length < n_fields : array.length != n_fields) {
     throw_range(call.environment(), "totals has " + std::to_string(array.length) + " elements");

@@ -305,7 +305,7 @@ napi_value read_metadata_bytes(const Call& call) {
   const uint64_t first = call.whole(2, "first");
   TypedArray out;
   if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
-    throw_arg_type(call.env(), "out", "an instance of Uint8Array");
+    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
   }
   if (first > n_bytes || out.length > n_bytes - first) {
     const std::string detail = std::to_string(out.length) + " bytes from byte " + std::to_string(first) +

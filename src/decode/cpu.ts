@@ -17,5 +17,5 @@ export interface CpuInfo {
  */
 export function cpu(): CpuInfo {
   const { isa, available, threads } = native.cpu();
-  return { isa, available, threads };
+  return { isa, available: [...available], threads };
 }

@@ -3,7 +3,7 @@ import { native } from "../native";
 import type { GgmlType } from "../types";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
-import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "./options";
 import { checkBlocks, checkRequest, explainFailure } from "./request";
 
 /**
@@ -21,7 +21,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A>,
-): A;
+): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
   const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);
@@ -45,7 +45,7 @@ export function dequantize<D extends DType = "f32", A extends OutArray<D> = Dequ
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A> & AsyncOptions,
-): Promise<A>;
+): Promise<Returned<A>>;
 export async function dequantize(
   type: GgmlType,
   blocks: Uint8Array,

@@ -1,6 +1,6 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 import { checkProgress, checkSignal } from "../arguments";
-import { type NativeJob, native } from "../native";
+import { type NativeJob, native, resultOf } from "../native";
 import type { AsyncOptions } from "./options";
 
 /**
@@ -31,7 +31,7 @@ export async function runJob<Result>(
   const cancel = (): void => native.cancel(job);
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    const result = await promise;
+    const result = await resultOf(promise);
     signal?.throwIfAborted();
     return result;
   } catch (error) {

@@ -11,6 +11,9 @@ import { native } from "../native";
  * them. Pass it as `out` to asynchronous work, which writes directly into it. A `Float32Array`, or a
  * `Uint16Array` of bits for `"f16"` and `"bf16"`.
  *
+ * It cannot be transferred to another thread, as results without `out` can: Node.js 22 and newer throw a
+ * `DataCloneError`, Node.js 20 copies it.
+ *
  * @throws GgufError ERR_GGUF_RANGE if `length` is not a whole number, or there is not enough memory.
  */
 export function allocate<D extends DType = "f32">(length: number, dtype?: D): Dequantized<D> {
@@ -19,8 +22,8 @@ export function allocate<D extends DType = "f32">(length: number, dtype?: D): De
 }
 
 /**
- * Returns kept memory to the system. The memory of large results is kept for the next results after the
- * garbage collector has collected them: at most an eighth of the machine's memory, and at most 1 GiB. The
+ * Returns kept memory to the system. The memory of large arrays of {@link allocate} is kept for the next ones after
+ * the garbage collector has collected them: at most an eighth of the machine's memory, and at most 1 GiB. The
  * environment variable `GGUF_NATIVE_POOL_MB` sets another limit; 0 keeps nothing.
  */
 export function trim(): void {

@@ -38,6 +38,12 @@ export type Dequantized<D extends DType = DType> = ResultArrays[D];
  */
 export type OutArray<D extends DType = DType> = OutArrays[D];
 
+/**
+ * `A`, which a call infers from its `out` alone: not from where its result is used, such as `new Blob([result])`, which
+ * would make it an array over memory of any kind.
+ */
+export type Returned<A> = [A][A extends unknown ? 0 : never];
+
 /** The part of a tensor to dequantize, and the output. */
 export interface DequantizeOptions<D extends DType = DType, A extends OutArray<D> = OutArray<D>> {
   /**

@@ -3,7 +3,7 @@ import { native } from "../native";
 import type { GgmlType } from "../types";
 import { attempt } from "./jobs";
 import { checkSupported } from "./kernels";
-import type { BlockProductOptions, Dequantized } from "./options";
+import type { BlockProductOptions, Dequantized, Returned } from "./options";
 import { checkBlockProduct, checkThreads } from "./product-request";
 import { explainFailure } from "./request";
 
@@ -29,7 +29,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A>,
-): A;
+): Returned<A>;
 export function matmulSync(
   type: GgmlType,
   blocks: Uint8Array,

@@ -4,7 +4,7 @@
  * use differ (it has counts in 64 bits, they have 32), the list follows the files: programs that load models require
  * exactly those types.
  */
-import type { GgufTypeName, GgufValue, NumericArray } from "./metadata-values";
+import type { GgufTypeName, GgufValue, OwnNumericArray } from "./metadata-values";
 
 /** A declared type; `uint32|int32[]` is a number, or one number for each layer. */
 type KeyType = Exclude<GgufTypeName, "array"> | "string[]" | "int32[]" | "float32[]" | "uint32|int32[]";
@@ -173,9 +173,9 @@ interface Values {
   uint64: bigint;
   int64: bigint;
   "string[]": string[];
-  "int32[]": NumericArray;
-  "float32[]": NumericArray;
-  "uint32|int32[]": number | NumericArray;
+  "int32[]": OwnNumericArray;
+  "float32[]": OwnNumericArray;
+  "uint32|int32[]": number | OwnNumericArray;
 }
 type ValueOf<T extends KeyType> = T extends keyof Values ? Values[T] : number;
 

@@ -1,6 +1,6 @@
 /** The types of metadata values: as they are declared in the file, and what they are in JavaScript. */
 
-/** A typed array, as arrays of numbers are decoded: each element type to the one that matches. */
+/** A typed array of any of the element types. */
 export type NumericArray =
   | Uint8Array
   | Int8Array
@@ -13,6 +13,25 @@ export type NumericArray =
   | BigUint64Array
   | BigInt64Array;
 
+// What `of` returns: over an ArrayBuffer, from TypeScript 5.7 on, which knows the difference.
+type ArrayOf<C extends { of(...values: never[]): unknown }> = ReturnType<C["of"]>;
+
+/**
+ * A typed array in memory that is not shared, as arrays of numbers are decoded: each element type to the one that
+ * matches.
+ */
+export type OwnNumericArray =
+  | ArrayOf<Uint8ArrayConstructor>
+  | ArrayOf<Int8ArrayConstructor>
+  | ArrayOf<Uint16ArrayConstructor>
+  | ArrayOf<Int16ArrayConstructor>
+  | ArrayOf<Uint32ArrayConstructor>
+  | ArrayOf<Int32ArrayConstructor>
+  | ArrayOf<Float32ArrayConstructor>
+  | ArrayOf<Float64ArrayConstructor>
+  | ArrayOf<BigUint64ArrayConstructor>
+  | ArrayOf<BigInt64ArrayConstructor>;
+
 /**
  * A metadata value. u8 to u32, i8 to i32, f32 and f64 are numbers, u64 and i64 always bigints; arrays of numbers
  * are typed arrays, arrays of arrays are nested.
@@ -22,7 +41,7 @@ export type GgufValue =
   | bigint
   | boolean
   | string
-  | NumericArray
+  | OwnNumericArray
   | boolean[]
   | string[]
   | GgufValue[];

@@ -1,5 +1,6 @@
 /** The metadata of a GGUF file: a read-only map that decodes a value when it is asked for. */
 import { inspect } from "node:util";
+import type { OwnBytes } from "../decode/options";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type NativeKeys, native } from "../native";
 import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
@@ -9,15 +10,11 @@ import {
   type GgufValue,
   type GgufValueType,
   type NumericArray,
+  type OwnNumericArray,
   TYPE_NAMES,
 } from "./metadata-values";
-
+import type { Iterators } from "./tensor-map";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "./value-parts";
-
-/** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
-type Iterators = {
-  [K in "keys" | "values" | "entries"]: ReturnType<ReadonlyMap<string, GgufValue>[K]>;
-};
 
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
@@ -65,22 +62,22 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /** The keys. Decodes nothing. */
-  keys(): Iterators["keys"] {
+  keys(): Iterators<GgufValue>["keys"] {
     return this.#positions().keys();
   }
 
   /** The values; each is decoded when its turn comes. */
-  *values(): Iterators["values"] {
+  *values(): Iterators<GgufValue>["values"] {
     for (const position of this.#positions().values()) yield this.#value(position);
   }
 
   /** Keys with their values; each is decoded when its turn comes. */
-  *entries(): Iterators["entries"] {
+  *entries(): Iterators<GgufValue>["entries"] {
     for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
   }
 
   /** As {@link entries}. */
-  [Symbol.iterator](): Iterators["entries"] {
+  [Symbol.iterator](): Iterators<GgufValue>["entries"] {
     return this.entries();
   }
 
@@ -104,7 +101,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * hold partial code points); undefined where the key is absent.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  bytes(key: string): Uint8Array | Uint8Array[] | undefined {
+  bytes(key: string): OwnBytes | OwnBytes[] | undefined {
     const position = this.#find(key);
     if (position === undefined) return undefined;
     const bytes = native.valueBytes(handleOf(this.#file), position);
@@ -116,7 +113,7 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The bytes of a key in the file; undefined where there is no such key. They are the key in UTF-8, unless they are not
    * UTF-8 (the key has U+FFFD for these), or the key was changed to be unique.
    */
-  keyBytes(key: string): Uint8Array | undefined {
+  keyBytes(key: string): OwnBytes | undefined {
     const position = this.#find(key);
     return position === undefined ? undefined : native.keyBytes(handleOf(this.#file), position);
   }
@@ -176,9 +173,9 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    * The array of numbers at `key`, as the typed array of its element type; undefined where the key is absent.
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type
    */
-  numbers(key: KeyOf<NumericArray>): NumericArray | undefined {
+  numbers(key: KeyOf<OwnNumericArray>): OwnNumericArray | undefined {
     const accepts = (type: GgufValueType) => type.type === "array" && isNumberType(type.elementType);
-    return this.#typed(key, "an array of numbers", accepts) as NumericArray | undefined;
+    return this.#typed(key, "an array of numbers", accepts) as OwnNumericArray | undefined;
   }
 
   /** `general.architecture`, such as `"llama"`: the prefix of the keys that describe the network. */

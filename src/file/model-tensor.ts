@@ -10,6 +10,7 @@ import type {
   OutArray,
   OwnBytes,
   ReadOptions,
+  Returned,
   RowsOptions,
 } from "../decode/options";
 import {
@@ -81,7 +82,7 @@ export abstract class GgufModelTensor {
    * or `name` was changed to be unique.
    * @throws GgufError ERR_GGUF_CLOSED
    */
-  nameBytes(): Uint8Array {
+  nameBytes(): OwnBytes {
     const { file, position } = this.#place;
     return native.tensorNameBytes(handleOf(file), position);
   }
@@ -152,7 +153,7 @@ export abstract class GgufModelTensor {
    */
   abstract dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
 
   /**
    * Rows of `shape[0]` elements by index, in the given order. An index may occur more than once. Use it for
@@ -165,7 +166,7 @@ export abstract class GgufModelTensor {
   abstract rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
 
   /**
    * What the values are like, or those from `start` to `end`: how many there are of each kind, range, mean and standard

@@ -2,9 +2,9 @@
 import { fileURLToPath } from "node:url";
 import { types } from "node:util";
 import { abortable } from "../abortable";
-import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../arguments";
+import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
-import { native } from "../native";
+import { native, resultOf } from "../native";
 import { checkReadable } from "../permission-model";
 import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
@@ -94,7 +94,8 @@ export async function open(
   const open = async (file: string): Promise<OpenFile> => {
     signal?.throwIfAborted();
     checkReadable(file);
-    return new OpenFile(await abortable(native.openAsync(file, read, partial), signal, native.close), file);
+    const opening = resultOf(native.openAsync(file, read, partial));
+    return new OpenFile(await abortable(opening, signal, native.close), file);
   };
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
@@ -115,8 +116,7 @@ export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): 
 
 /** The path that was passed as a string or as a `file:` URL. */
 export function checkPath(path: unknown): string {
-  const isUrl = path instanceof URL || (typeof path === "object" && path !== null && "href" in path);
-  const name = isUrl ? fileURLToPath(path as URL) : path;
+  const name = isUrl(path) ? fileURLToPath(path) : path;
   if (typeof name !== "string") throw invalidArgType("path", "of type string or an instance of URL", path);
   if (name.includes("\0")) throw invalidArgValue("path", "must be a string or URL without null bytes", path);
   return name;

@@ -1,6 +1,6 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../arguments";
+import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
@@ -167,7 +167,7 @@ function expectedFiles(place: string): string[] {
 }
 
 function checkUrl(url: unknown): string {
-  if (typeof url !== "string" && !(url instanceof URL)) {
+  if (typeof url !== "string" && !isUrl(url)) {
     throw invalidArgType("url", "of type string or an instance of URL", url);
   }
   const resolved = resolveHubUrl(String(url));

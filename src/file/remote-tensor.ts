@@ -11,6 +11,7 @@ import type {
   OutArray,
   OwnBytes,
   ReadOptions,
+  Returned,
   RowsOptions,
 } from "../decode/options";
 import { type ElementRange, explainFailure } from "../decode/request";
@@ -67,7 +68,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
     const { dtype, start, end, given, out } = this.range(options);
     const signal = checkSignal(options?.signal);
@@ -92,7 +93,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const asked = rows.slice(0, count);

@@ -1,6 +1,11 @@
 /** A read-only map. */
 import { inspect } from "node:util";
 
+/** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
+export type Iterators<T> = {
+  [K in "keys" | "values" | "entries"]: ReturnType<ReadonlyMap<string, T>[K]>;
+};
+
 /** The tensors of a model by name: a read-only view of a map, without a cost per tensor. */
 export class TensorMap<T> implements ReadonlyMap<string, T> {
   readonly #map: ReadonlyMap<string, T>;
@@ -21,19 +26,19 @@ export class TensorMap<T> implements ReadonlyMap<string, T> {
     return this.#map.has(name);
   }
 
-  keys(): MapIterator<string> {
+  keys(): Iterators<T>["keys"] {
     return this.#map.keys();
   }
 
-  values(): MapIterator<T> {
+  values(): Iterators<T>["values"] {
     return this.#map.values();
   }
 
-  entries(): MapIterator<[string, T]> {
+  entries(): Iterators<T>["entries"] {
     return this.#map.entries();
   }
 
-  [Symbol.iterator](): MapIterator<[string, T]> {
+  [Symbol.iterator](): Iterators<T>["entries"] {
     return this.#map.entries();
   }
 
@@ -41,6 +46,7 @@ export class TensorMap<T> implements ReadonlyMap<string, T> {
     for (const [name, tensor] of this.#map) callback.call(thisArg, tensor, name, this);
   }
 
+  /** @internal */
   [inspect.custom](_depth: number, options: object, inspectValue: typeof inspect): string {
     return inspectValue(this.#map, options).replace(/^Map/, TensorMap.name);
   }

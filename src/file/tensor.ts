@@ -12,6 +12,7 @@ import type {
   OwnBytes,
   ProductOptions,
   ReadOptions,
+  Returned,
   RowsOptions,
   ThreadOptions,
 } from "../decode/options";
@@ -52,12 +53,14 @@ export class GgufTensor extends GgufModelTensor {
 
   /**
    * The stored bytes: a view without a copy, or a copy if the file was opened with access "read". Writing to
-   * them never changes the file (with {@link parse}, they are the caller's own bytes). Their length is 0
-   * after the file is closed.
+   * them never changes the file. Their length is 0 after the file is closed. With {@link parse}, they are the
+   * caller's own bytes: in shared memory if these are, though the type is that of bytes that are not.
+   *
+   * A view cannot be transferred to another thread; {@link read} makes a copy that can.
    * @throws GgufError ERR_GGUF_CLOSED; ERR_GGUF_UNSUPPORTED_TYPE for an unknown type, since its size is
    *   unknown, too; ERR_GGUF_TRUNCATED if the file was opened with `partial` and lacks the bytes
    */
-  bytes(): Uint8Array {
+  bytes(): OwnBytes {
     const handle = handleOf(this.#file);
     this.known();
     return attempt(
@@ -100,7 +103,7 @@ export class GgufTensor extends GgufModelTensor {
    */
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A>,
-  ): A;
+  ): Returned<A>;
   dequantizeSync(options?: DequantizeOptions): OutArray {
     const { dtype, start, end, given, out } = this.range(options);
     const handle = handleOf(this.#file);
@@ -119,7 +122,7 @@ export class GgufTensor extends GgufModelTensor {
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
     const { dtype, start, end, given, out } = this.range(options);
     const position = this.#position;
@@ -144,7 +147,7 @@ export class GgufTensor extends GgufModelTensor {
   rowsSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A>,
-  ): A;
+  ): Returned<A>;
   rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const handle = handleOf(this.#file);
@@ -164,7 +167,7 @@ export class GgufTensor extends GgufModelTensor {
   rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const position = this.#position;
@@ -199,7 +202,7 @@ export class GgufTensor extends GgufModelTensor {
   matmulSync<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & ThreadOptions,
-  ): A;
+  ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
     const { start, end, length, out } = this.#product(x, options);
     const threads = checkThreads(options?.threads, this.subject());
@@ -218,7 +221,7 @@ export class GgufTensor extends GgufModelTensor {
   matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
-  ): Promise<A>;
+  ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
     const { start, end, length, out } = this.#product(x, options);
     const handle = handleOf(this.#file);

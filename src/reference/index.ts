@@ -8,7 +8,7 @@
  *
  * @module gguf-native/reference
  */
-import type { Dequantized, DequantizeOptions, DType, OutArray } from "../decode/options";
+import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../decode/options";
 import { checkBlocks, checkRequest, newOut } from "../decode/request";
 import type { GgmlType, GgmlTypeInfo } from "../types";
 import type { Decoder } from "./decoder";
@@ -21,6 +21,7 @@ export type {
   DequantizeOptions,
   DType,
   OutArray,
+  Returned,
   ThreadOptions,
 } from "../decode/options";
 export { GgufError, type GgufErrorCode } from "../errors";
@@ -50,7 +51,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A>,
-): A;
+): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
   const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);

@@ -9,7 +9,7 @@
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
  */
-import type { BlockProductOptions, Dequantized } from "../decode/options";
+import type { BlockProductOptions, Dequantized, Returned } from "../decode/options";
 import { checkBlockProduct, checkThreads } from "../decode/product-request";
 import { newOut } from "../decode/request";
 import type { GgmlType } from "../types";
@@ -103,7 +103,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A>,
-): A;
+): Returned<A>;
 export function matmulSync(
   type: GgmlType,
   blocks: Uint8Array,

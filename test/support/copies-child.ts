@@ -8,7 +8,7 @@ import { firstDifference } from "./compare";
 import { goldenPath, readGolden } from "./golden";
 import { Random } from "./random";
 
-const ELEMENTS = 1 << 23; // large enough for the pool of memory
+const ELEMENTS = 1 << 23; // large enough for huge pages
 const { blocks, expected } = readGolden().find(({ name }) => name === "Q4_0.gaussian")!;
 
 function checkViews(file: ReturnType<typeof openSync>): void {

@@ -14,7 +14,7 @@ export async function* decodedAhead<D extends DType>(
     const range = todo.next().value;
     if (range === undefined) return undefined;
     const out = buffers[turn].subarray(0, range.end - range.start) as Dequantized<D>;
-    const job = tensor.dequantize<D>({ dtype, ...range, out });
+    const job = tensor.dequantize<D>({ dtype, ...range, out }) as Promise<Dequantized<D>>;
     job.catch(() => undefined); // reported when it is awaited, if it still is
     return job;
   };

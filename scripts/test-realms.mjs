@@ -1,0 +1,54 @@
+// The package in test runners, which evaluate it in realms of their own.
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { run } from "./commands.mjs";
+import { installedProject } from "./installed-project.mjs";
+import { root } from "./paths.mjs";
+
+const require = createRequire(import.meta.url);
+
+const jest = "jest@30.5.2";
+const vitest = "vitest@5.1.1";
+const pools = ["threads", "forks", "vmThreads", "vmForks"];
+
+/** Runs test/installed/realms.js in Jest, as CommonJS and as an ES module, and in each pool of Vitest. */
+export function testRealms(tarball) {
+  const project = installedProject(tarball, [jest, vitest]);
+  const path = join(project, "model.gguf");
+  writeFileSync(path, model());
+  const program = readFileSync(join(root, "test", "installed", "realms.js"), "utf8");
+  const place = `const path = ${JSON.stringify(path)};\n`;
+  const loads = 'const gguf = require("gguf-native");\nconst { readFileSync } = require("node:fs");\n';
+  const imports = 'import { readFileSync } from "node:fs";\nimport * as gguf from "gguf-native";\n';
+  writeFileSync(join(project, "commonjs.test.cjs"), loads + place + program);
+  writeFileSync(join(project, "module.test.mjs"), imports + place + program);
+  const config = { testMatch: ["**/*.test.?js"], transform: {}, rootDir: project };
+  writeFileSync(join(project, "jest.config.json"), JSON.stringify(config));
+
+  const installed = join(project, "node_modules");
+  const inProject = { cwd: project };
+  const jestProgram = join(installed, "jest", "bin", "jest.js");
+  run(process.execPath, ["--experimental-vm-modules", jestProgram, "--no-cache"], inProject);
+  const vitestProgram = join(installed, "vitest", "vitest.mjs");
+  for (const pool of pools) {
+    console.log(`Vitest, pool ${pool}`);
+    run(process.execPath, [vitestProgram, "run", "--globals", "--pool", pool, "module.test.mjs"], inProject);
+  }
+}
+
+/** A file with metadata of every kind of array. */
+function model() {
+  const { arr, writeGguf } = require(join(root, "build", "test", "support", "gguf-writer.js"));
+  const strings = (...texts) => arr("string", texts);
+  const numbers = Float32Array.from({ length: 32 }, (_, i) => i);
+  return writeGguf({
+    metadata: [
+      ["strings", strings("a", "b")],
+      ["nested", arr("array", [strings("a"), strings("b")])],
+      ["booleans", arr("bool", [true, false])],
+      ["floats", arr("float32", [1.5, 2])],
+    ],
+    tensors: [{ name: "t", type: 0, shape: [4, 8], bytes: new Uint8Array(numbers.buffer) }],
+  });
+}
