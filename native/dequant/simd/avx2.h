@@ -157,45 +157,45 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
  * Codebook rows are not combined in a register: a load turns a row of eight into eight numbers, and two rows
  * of four need a few instructions after their loads. The signs are applied to these numbers.
  */
-template <class Row, class Index>
+template <class Row>
 struct Rows {
   const Row* book;
-  const Index* rows;
+  const uint16_t* rows;
   const uint8_t* signs;
 };
 /** Packed rows, whose two bits are looked up, if the top bit is not a sign. A row has all top bits or none.
  */
-template <class Index>
 struct PackedRows {
   const uint16_t* book;
-  const Index* rows;
+  const uint16_t* rows;
   const uint8_t* tops;
 };
 
 template <class Levels>
 constexpr bool kTopIsSign = Levels::value(1 << (Levels::kBits - 1)) == -Levels::value(0);
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE auto gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE auto gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
   if constexpr (kTopIsSign<Levels>) {
-    return Rows<uint16_t, Index>{book.halves, rows, signs};
+    return Rows<uint16_t>{kBook.halves, rows.number + first, signs};
   } else {
-    return PackedRows<Index>{book.packed, rows, signs};
+    return PackedRows{kBook.packed, rows.number + first, signs};
   }
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  return {book.levels, rows, signs};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Rows<uint32_t> gather16(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
+  return {kBook.levels, rows.number + first, signs};
 }
 
 /** Eight levels as numbers, from index 8i on. */
-template <class Index>
-GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t, Index>& v, int i) {
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t>& v, int i) {
   return _mm256_cvtph_ps(load128(v.book + 8 * v.rows[i]));
 }
-template <class Index>
-GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t>& v, int i) {
   const __m128i first = _mm_cvtsi32_si128(static_cast<int>(v.book[v.rows[2 * i]]));
   const __m128i both = _mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1);
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(both));
@@ -466,19 +466,19 @@ GGUF_INLINE auto values(const HighNibbles<Stride>& c) {
   }
 }
 
-template <class Levels, class Row, class Index>
-GGUF_INLINE Rows<Row, Index> values(const Rows<Row, Index>& v) {
+template <class Levels, class Row>
+GGUF_INLINE Rows<Row> values(const Rows<Row>& v) {
   return {v.book, v.rows, v.signs};  // copying the struct as a whole makes GCC go through memory
 }
 
-template <class Levels, class Index>
-GGUF_INLINE PackedRows<Index> values(const PackedRows<Index>& v) {
+template <class Levels>
+GGUF_INLINE PackedRows values(const PackedRows& v) {
   return {v.book, v.rows, v.tops};
 }
 
 /** Eight numbers of rows, from index 8i on. */
-template <class Levels, class Row, class Index>
-GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
+template <class Levels, class Row>
+GGUF_INLINE __m256 numbers_of_rows(const Rows<Row>& v, int i, __m256 d) {
   const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
   const int k = i % 4 * 8;
   const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
@@ -487,8 +487,8 @@ GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
   return _mm256_mul_ps(levels_of_rows(v, i), _mm256_blendv_ps(d, minus_d, sign));
 }
 
-template <class Levels, class Index>
-GGUF_INLINE __m256 numbers_of_rows(const PackedRows<Index>& v, int i, __m256 d) {
+template <class Levels>
+GGUF_INLINE __m256 numbers_of_rows(const PackedRows& v, int i, __m256 d) {
   // The levels of codes without the top bit, then of those with it: byte offsets 0 and 32.
   constexpr auto& kNumbers = kLevelTable<Levels>.number;
   alignas(64) static constexpr float kTables[16] = {
@@ -560,12 +560,11 @@ struct Scaled<Levels, true> {
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
     return look_up_unit(table, v, unit);
   }
-  template <class Row, class Index>
-  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+  template <class Row>
+  GGUF_INLINE Floats16 operator()(const Rows<Row>& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
-  template <class Index>
-  GGUF_INLINE Floats16 operator()(const PackedRows<Index>& v, int unit) const {
+  GGUF_INLINE Floats16 operator()(const PackedRows& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
 };
@@ -590,8 +589,8 @@ struct Scaled<Levels, false> {
     }
   }
 
-  template <class Row, class Index>
-  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+  template <class Row>
+  GGUF_INLINE Floats16 operator()(const Rows<Row>& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
 

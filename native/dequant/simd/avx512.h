@@ -157,33 +157,123 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {_mm512_srlv_epi32(codes, shifts)};
 }
 
-/** Sets the top bit of each code (in order) whose sign bit is set. The codes' top bits are 0 before. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> with_signs(__m512i codes, uint64_t signs) {
-  return arrange<Bits>(_mm512_mask_add_epi8(codes, signs, codes, _mm512_set1_epi8(1 << (Bits - 1))));
+template <int Mask, int Bits>
+GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
+  constexpr int kFirstPicksSecondElseThird = 0xCA;
+  return {_mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(Mask)), a.x, b.x,
+                                    kFirstPicksSecondElseThird)};
 }
 
-GGUF_INLINE __m512i widen_to_64(const uint16_t* rows) {
-  return _mm512_cvtepu16_epi64(load128(rows));
-}
-GGUF_INLINE __m512i widen_to_64(const uint8_t* rows) {
-  return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows)));
-}
-GGUF_INLINE __m512i widen_to_32(const uint16_t* rows) {
-  return _mm512_cvtepu16_epi32(load256(rows));
-}
-GGUF_INLINE __m512i widen_to_32(const uint8_t* rows) {
-  return _mm512_cvtepu8_epi32(load128(rows));
+GGUF_INLINE __m512i join(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Levels::kBits>(_mm512_i64gather_epi64(widen_to_64(rows), book.row, 8), word64(signs));
+/** In halves: where both have just been written, one load of 64 bytes would wait until they are in the cache.
+ */
+GGUF_INLINE __m512i load_halves(const void* p) {
+  const auto* bytes = static_cast<const uint8_t*>(p);
+  return join(load256(bytes), load256(bytes + 32));
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Levels::kBits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
+GGUF_INLINE __m512i load_words(const uint16_t* p) {
+  return load_halves(p);
+}
+GGUF_INLINE __m512i load_words(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(load256(p));
+}
+
+/**
+ * The 32 words with these numbers of a table: 64 of them are looked up at a time, and the bits of a number
+ * above these six select one of the results. No gathers: they are slow on AMD's processors, and on Intel's
+ * where a flaw of them had to be closed.
+ */
+template <int kWords>
+GGUF_INLINE __m512i look_up_words(const uint16_t* table, __m512i numbers) {
+  if constexpr (kWords == 64) {
+    return _mm512_permutex2var_epi16(load512(table), numbers, load512(table + 32));
+  } else {
+    const __mmask32 in_upper = _mm512_test_epi16_mask(numbers, _mm512_set1_epi16(kWords / 2));
+    return _mm512_mask_mov_epi16(look_up_words<kWords / 2>(table, numbers), in_upper,
+                                 look_up_words<kWords / 2>(table + kWords / 2, numbers));
+  }
+}
+
+/** Rows of a codebook of few rows, packed: 16 bits each. */
+template <const auto& kBook, int kCount>
+struct PackedRows {
+  alignas(64) uint16_t packed[kCount];
+
+  template <class Index>
+  GGUF_INLINE void set(const Index* numbers) {
+    for (int i = 0; i < kCount; i += 32) {
+      _mm512_store_si512(packed + i, look_up_words<kBook.kRows>(kBook.packed, load_words(numbers + i)));
+    }
+  }
+  GGUF_INLINE __m128i eight(int first) const { return load128(packed + first); }
+};
+
+/** Rows of a codebook of many rows, which are loaded one by one. */
+template <const auto& kBook, int kCount>
+struct LoadedRows : NumberedRows<kBook, kCount> {
+  GGUF_INLINE __m128i eight(int first) const { return words128(four(first), four(first + 4)); }
+
+ private:
+  /** In a general register: vector units have enough to do. */
+  GGUF_INLINE uint64_t four(int first) const {
+    uint64_t packed = 0;
+    GGUF_UNROLL
+    for (int i = 3; i >= 0; --i) packed = packed << 16 | kBook.packed[this->number[first + i]];
+    GGUF_KEEP_IN_REGISTER("r", packed);
+    return packed;
+  }
+};
+
+template <const auto& kBook, int kCount>
+using BookRows =
+    std::conditional_t<(kBook.kRows <= 512), PackedRows<kBook, kCount>, LoadedRows<kBook, kCount>>;
+
+/**
+ * 64 codes from packed rows of 8 or 4, interleaved. Each quadword has the four rows of the codes of its two
+ * lanes, and each byte takes its code from there; the signs are bits of a quadword.
+ */
+template <class Levels, int kColumns>
+struct RowBits {
+  alignas(64) uint16_t row[32] = {};
+  alignas(64) uint8_t code[64] = {}, sign[64] = {};  // positions of their lowest bits in the quadword
+
+  constexpr RowBits() {
+    constexpr int kBits = Levels::kBits - 1;
+    for (int lane = 0; lane < 16; ++lane) {
+      for (int unit = 0; unit < 4; ++unit) {
+        const int i = 16 * unit + lane;
+        row[lane / 2 * 4 + unit] = static_cast<uint16_t>(i / kColumns);
+        code[4 * lane + unit] = static_cast<uint8_t>(16 * unit + kBits * (lane % kColumns));
+        sign[4 * lane + unit] = static_cast<uint8_t>((i - kBits) & 63);  // to the bit above the code
+      }
+    }
+  }
+};
+template <class Bits>
+constexpr Bits kRowBits{};
+
+template <class Levels, int kColumns>
+GGUF_INLINE Codes<Levels::kBits> unpack_rows(__m512i packed, const uint8_t* signs) {
+  using Bits = RowBits<Levels, kColumns>;
+  const __m512i fours = _mm512_permutexvar_epi16(load512(kRowBits<Bits>.row), packed);
+  const __m512i codes = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.code), fours);
+  const __m512i tops = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.sign),
+                                                    _mm512_set1_epi64(static_cast<int64_t>(word64(signs))));
+  return select<(1 << (Levels::kBits - 1)) - 1>(Codes<Levels::kBits>{codes}, Codes<Levels::kBits>{tops});
+}
+
+template <class Levels, class Rows>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Rows& rows, int first, const uint8_t* signs) {
+  return unpack_rows<Levels, 8>(_mm512_castsi128_si512(rows.eight(first)), signs);
+}
+
+template <class Levels, class Rows>
+GGUF_INLINE Codes<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs) {
+  return unpack_rows<Levels, 4>(_mm512_castsi256_si512(load256(rows.packed + first)), signs);
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------
@@ -202,13 +292,6 @@ GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
 template <int N, int Bits>
 GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
   return shift_halves<N, N>(c);
-}
-
-template <int Mask, int Bits>
-GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
-  constexpr int kFirstPicksSecondElseThird = 0xCA;
-  return {_mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(Mask)), a.x, b.x,
-                                    kFirstPicksSecondElseThird)};
 }
 
 template <int Bits>
@@ -252,12 +335,12 @@ GGUF_INLINE Floats16 load_int16(const void* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(load256(p)))};
 }
 
-GGUF_INLINE Floats16 load_int32(const void* p) {
-  return {_mm512_cvtepi32_ps(load512(p))};
-}
-
 GGUF_INLINE Floats16 join(__m256 low, __m256 high) {
   return {_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)};
+}
+
+GGUF_INLINE Floats16 load_int32(const void* p) {
+  return {_mm512_cvtepi32_ps(load_halves(p))};
 }
 
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
@@ -438,10 +521,6 @@ GGUF_INLINE __m256i to_bfloat16(__m512 x) {
       _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
   const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
   return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40)));
-}
-
-GGUF_INLINE __m512i join(__m256i low, __m256i high) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 template <Out kOut, Store kStore, class Element>

@@ -99,20 +99,23 @@ GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
           vorrq_u8(c.c, vandq_u8(all.c, top)), vorrq_u8(c.d, vandq_u8(all.d, top))};
 }
 
-GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
-  return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(a), vld1_u64(b)));
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+GGUF_INLINE uint8x16_t row_pair(const uint64_t* book, const uint16_t* rows) {
+  return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(book + rows[0]), vld1_u64(book + rows[1])));
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {
-      row_pair(book.row + rows[0], book.row + rows[1]), row_pair(book.row + rows[2], book.row + rows[3]),
-      row_pair(book.row + rows[4], book.row + rows[5]), row_pair(book.row + rows[6], book.row + rows[7])};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
+                                         const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
+                                      row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-template <class Index>
-GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
+GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint16_t* rows) {
   uint32x4_t x = vdupq_n_u32(0);
   x = vld1q_lane_u32(book + rows[0], x, 0);
   x = vld1q_lane_u32(book + rows[1], x, 1);
@@ -121,10 +124,12 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
   return vreinterpretq_u8_u32(x);
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
-                                      four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
+                                          const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
+                                      four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 

@@ -133,18 +133,23 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return c;
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
+                                         const uint8_t* signs) {
   Codes<Levels::kBits> c;
-  for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &book.row[rows[i]], 8);
+  for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &kBook.row[rows.number[first + i]], 8);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
+                                          const uint8_t* signs) {
   Codes<Levels::kBits> c;
-  for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &book.row[rows[i]], 4);
+  for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &kBook.row[rows.number[first + i]], 4);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }

@@ -72,36 +72,37 @@ void spread_bits(const Input& in, Output& out) {
   put_codes<Bits>(simd::spread_bits<Bits>(word64(in.bytes)), out);
 }
 
-/** Row numbers below a power of two, kRows. */
-template <class Index, int kRows, int kCount>
-struct Rows {
+/** Some rows of a codebook: their numbers are below a power of two, kRows. */
+template <class Index, const auto& kBook, int kRows, int kCount>
+simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
   Index number[kCount];
-  explicit Rows(const uint8_t* p) {
-    for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
-  }
-};
+  for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
+  simd::BookRows<kBook, kCount> rows;
+  rows.set(number);
+  return rows;
+}
 
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather8(const Input& in, Output& out) {
-  const Rows<Index, kRows, 8> rows(in.bytes);
-  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, in.bytes + 64)),
+  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
+  put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), in.bytes + 64)),
             simd::Scaled<Levels>(in.a), out);
 }
 
 /** With top bits that a row has in all codes or in none. */
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather8_uniform(const Input& in, Output& out) {
-  const Rows<Index, kRows, 8> rows(in.bytes);
+  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
   uint8_t tops[8];
   for (int i = 0; i < 8; ++i) tops[i] = in.bytes[64 + i] & 1 ? 0xff : 0;
-  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, tops)), simd::Scaled<Levels>(in.a),
-            out);
+  put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), tops)),
+            simd::Scaled<Levels>(in.a), out);
 }
 
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather16(const Input& in, Output& out) {
-  const Rows<Index, kRows, 16> rows(in.bytes);
-  put_units(simd::values<Levels>(simd::gather16<Levels>(kBook, rows.number, in.bytes + 64)),
+  const auto rows = some_rows<Index, kBook, kRows, 64>(in.bytes);
+  put_units(simd::values<Levels>(simd::gather16<Levels>(rows, 16 * (in.bytes[136] & 3), in.bytes + 128)),
             simd::Scaled<Levels>(in.a), out);
 }
 
