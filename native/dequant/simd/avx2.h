@@ -83,13 +83,6 @@ GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   return {codes, codes};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  const __m256i last =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), words128(low, high), 1);
-  return {interleave<Bits>(load256(p)), interleave<Bits>(last)};
-}
-
 template <int Bits, int Stride>
 GGUF_INLINE __m256i load_two_runs(const uint8_t* p) {
   if constexpr (Stride == 16) return interleave<Bits>(load256(p));
@@ -237,23 +230,45 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
   return {select_half<Mask>(a.low, b.low), select_half<Mask>(a.high, b.high)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
-  return {_mm256_add_epi8(c.low, _mm256_add_epi8(c.low, c.low)),
-          _mm256_add_epi8(c.high, _mm256_add_epi8(c.high, c.high))};
+/** 32 bytes, each on top of a word: bytes 0 and 2 of each lane of interleaved codes, and bytes 1 and 3. */
+struct TritsOfHalf {
+  __m256i even, odd;
+};
+struct Trits {
+  TritsOfHalf low, high;
+};
+/** The first digits, each at the bottom of its word. */
+struct TopTrits {
+  TritsOfHalf low, high;
+};
+
+GGUF_INLINE TritsOfHalf trits_of_half(__m256i codes) {
+  const __m256i bytes = interleave<8>(codes);
+  return {_mm256_slli_epi16(bytes, 8),
+          _mm256_and_si256(bytes, _mm256_set1_epi16(static_cast<short>(0xff00)))};
 }
 
-/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
-GGUF_INLINE __m256i top_trits_of_half(__m256i x) {
-  const __m256i one = _mm256_set1_epi8(86), two = _mm256_set1_epi8(static_cast<char>(171));
-  const __m256i minus_one = _mm256_cmpeq_epi8(_mm256_max_epu8(x, one), x);
-  const __m256i minus_another = _mm256_cmpeq_epi8(_mm256_max_epu8(x, two), x);
-  return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(minus_one, minus_another));
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  const __m128i few = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
+  const auto low = trits_of_half(load256(p));
+  const auto high = trits_of_half(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), few, 1));
+  // The upper words are unit 3: first the bytes times 1 and 3, then those times 9 and 27.
+  const __m256i by_1_3 = _mm256_setr_epi16(1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 3, 1, 3, 1, 3);
+  const __m256i by_9_27 = _mm256_setr_epi16(1, 9, 1, 9, 1, 9, 1, 9, 1, 27, 1, 27, 1, 27, 1, 27);
+  return {low, {_mm256_mullo_epi16(high.even, by_1_3), _mm256_mullo_epi16(high.odd, by_9_27)}};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
-  return {top_trits_of_half(c.low), top_trits_of_half(c.high)};
+GGUF_INLINE Trits times3(const Trits& t) {
+  __m256i three = _mm256_set1_epi16(3);
+  GGUF_KEEP_IN_REGISTER("x", three);  // rather than to shift and add
+  return {{_mm256_mullo_epi16(t.low.even, three), _mm256_mullo_epi16(t.low.odd, three)},
+          {_mm256_mullo_epi16(t.high.even, three), _mm256_mullo_epi16(t.high.odd, three)}};
+}
+
+GGUF_INLINE TopTrits top_trits(const Trits& t) {
+  const __m256i three = _mm256_set1_epi16(3);
+  return {{_mm256_mulhi_epu16(t.low.even, three), _mm256_mulhi_epu16(t.low.odd, three)},
+          {_mm256_mulhi_epu16(t.high.even, three), _mm256_mulhi_epu16(t.high.odd, three)}};
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
@@ -513,6 +528,18 @@ GGUF_INLINE __m256 look_up(__m256 table, __m256i codes, int v) {
 }
 
 template <class Levels>
+GGUF_INLINE TopTrits values(const TopTrits& t) {
+  return t;
+}
+
+GGUF_INLINE Floats16 look_up_unit(__m256 table, const TopTrits& t, int unit) {
+  const TritsOfHalf& half = unit < 2 ? t.low : t.high;
+  const int shift = unit % 2 * 16;
+  return {_mm256_permutevar_ps(table, _mm256_srli_epi32(half.even, shift)),
+          _mm256_permutevar_ps(table, _mm256_srli_epi32(half.odd, shift))};
+}
+
+template <class Levels>
 GGUF_INLINE Floats16 look_up_unit(__m256 table, const Values<Levels>& v, int unit) {
   const __m256i codes = unit < 2 ? v.low : v.high;
   return {look_up<Levels>(table, codes, unit % 2 * 2), look_up<Levels>(table, codes, unit % 2 * 2 + 1)};
@@ -567,6 +594,7 @@ struct Scaled<Levels, true> {
   GGUF_INLINE Floats16 operator()(const PackedRows& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
+  GGUF_INLINE Floats16 operator()(const TopTrits& t, int unit) const { return look_up_unit(table, t, unit); }
 };
 
 GGUF_INLINE __m256i widen(const uint8_t* p) {

@@ -36,13 +36,11 @@ struct Lanes {
 };
 
 /**
- * Codes of up to five bits are looked up by vpermps or vpermi2ps, which take an index from the low bits of
- * each 32-bit lane. So they are kept interleaved: byte v of lane i is code 16v + i, and one shift gives a
- * unit. Wider codes are in order.
+ * Interleaved: byte v of 32-bit lane i is code 16v + i, so one shift gives a unit. Codes of up to five bits
+ * are looked up by vpermps or vpermi2ps, which take an index from the low bits of each lane.
  */
 template <int Bits>
 struct Codes {
-  static constexpr bool kInterleaved = Bits <= 5;
   __m512i x;
 };
 
@@ -75,28 +73,19 @@ constexpr Bytes64 interleaving(int unit_offset, int origin = 0, int wrap = 256) 
 constexpr Bytes64 kInterleaving = interleaving(16);
 constexpr Bytes64 kInterleavingTwice = interleaving(16, 0, 32);
 
-/** From file order to the order of Codes<Bits>. */
+/** From file order. */
 template <int Bits>
-GGUF_INLINE Codes<Bits> arrange(__m512i codes) {
-  if constexpr (!Codes<Bits>::kInterleaved) return {codes};
+GGUF_INLINE Codes<Bits> interleave(__m512i codes) {
   return {_mm512_permutexvar_epi8(load512(kInterleaving), codes)};
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
-  return arrange<Bits>(load512(p));
-}
-
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  const __m512i two = _mm512_castsi256_si512(load256(p));
-  return arrange<Bits>(
-      _mm512_inserti32x4(_mm512_inserti32x4(two, load128(p + 32), 2), words128(low, high), 3));
+  return interleave<Bits>(load512(p));
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
-  if constexpr (!Codes<Bits>::kInterleaved) return {_mm512_broadcast_i64x4(load256(p))};
   return {_mm512_permutexvar_epi8(load512(kInterleavingTwice), _mm512_castsi256_si512(load256(p)))};
 }
 
@@ -112,7 +101,6 @@ struct Runs {
 
 template <int Bits, int Stride>
 GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "only narrow codes are loaded in runs");
   using R = Runs<Stride>;
   const __m512i three = _mm512_permutexvar_epi8(load512(R::kFromFirst), load512(p));
   return {
@@ -121,7 +109,7 @@ GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
-  return arrange<Bits>(_mm512_movm_epi8(bits));
+  return interleave<Bits>(_mm512_movm_epi8(bits));
 }
 
 /** Where the bytes of load_packed and load_nibble_runs come from. */
@@ -143,7 +131,6 @@ constexpr Bytes64 kNibbleRunBytes = nibble_run_bytes();
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "packed codes are narrow");
   const __m512i shifts = _mm512_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kPackedBytes), _mm512_castsi128_si512(load128(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
@@ -151,7 +138,6 @@ GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "nibbles are narrow");
   const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kNibbleRunBytes), _mm512_castsi256_si512(load256(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
@@ -283,9 +269,7 @@ GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
   constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
   static_assert((A >= 0) == (B >= 0), "both in the same direction");
   if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
-  const __m512i counts = Codes<Bits>::kInterleaved
-                             ? _mm512_set1_epi32(a | b << 16)
-                             : _mm512_inserti64x4(_mm512_set1_epi16(a), _mm256_set1_epi16(b), 1);
+  const __m512i counts = _mm512_set1_epi32(a | b << 16);
   return {A < 0 ? _mm512_sllv_epi16(c.x, counts) : _mm512_srlv_epi16(c.x, counts)};
 }
 
@@ -294,19 +278,48 @@ GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
   return shift_halves<N, N>(c);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
-  return {_mm512_add_epi8(c.x, _mm512_add_epi8(c.x, c.x))};
+/** Each byte on top of a word: those of units 0 and 2, and those of units 1 and 3. */
+struct Trits {
+  __m512i even, odd;
+};
+/** The first digits, each at the bottom of its word. */
+struct TopTrits {
+  __m512i even, odd;
+};
+
+/** Interleaved: where each byte comes from, and what the words of units 1 and 3 are multiplied by. */
+struct TritBytes {
+  alignas(64) uint8_t from[64] = {};
+  alignas(64) uint16_t factor[32] = {};
+
+  constexpr TritBytes() {
+    constexpr uint16_t kPowers[4] = {1, 3, 9, 27};
+    for (int lane = 0; lane < 16; ++lane) {
+      for (int unit = 0; unit < 3; ++unit) from[4 * lane + unit] = static_cast<uint8_t>(16 * unit + lane);
+      from[4 * lane + 3] = static_cast<uint8_t>(48 + lane % 4);
+      factor[2 * lane] = 1;
+      factor[2 * lane + 1] = kPowers[lane / 4];
+    }
+  }
+};
+constexpr TritBytes kTritBytes{};
+
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  constexpr __mmask64 kUsed = (uint64_t{1} << 52) - 1;
+  const __m512i bytes = _mm512_permutexvar_epi8(load512(kTritBytes.from), _mm512_maskz_loadu_epi8(kUsed, p));
+  const __m512i odd = _mm512_and_si512(bytes, _mm512_set1_epi16(static_cast<short>(0xff00)));
+  return {_mm512_slli_epi16(bytes, 8), _mm512_mullo_epi16(odd, load512(kTritBytes.factor))};
 }
 
-/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
-  const __m512i one = _mm512_set1_epi8(1);
-  const __mmask64 from_86 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(86));
-  const __mmask64 from_171 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(static_cast<char>(171)));
-  const __m512i first = _mm512_maskz_mov_epi8(from_86, one);
-  return {_mm512_mask_add_epi8(first, from_171, first, one)};
+GGUF_INLINE Trits times3(const Trits& t) {
+  __m512i three = _mm512_set1_epi16(3);
+  GGUF_KEEP_IN_REGISTER("v", three);  // rather than to shift and add
+  return {_mm512_mullo_epi16(t.even, three), _mm512_mullo_epi16(t.odd, three)};
+}
+
+GGUF_INLINE TopTrits top_trits(const Trits& t) {
+  const __m512i three = _mm512_set1_epi16(3);
+  return {_mm512_mulhi_epu16(t.even, three), _mm512_mulhi_epu16(t.odd, three)};
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
@@ -355,12 +368,40 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return int8_to_float(words128(low, high));
 }
 
+/**
+ * Where halves<Stride> finds its numbers: a few at a time, in two loads of 64 bytes, which do not go
+ * beyond them. One permutation puts them at their place among the 16.
+ */
+template <int Stride>
+struct Halves {
+  static constexpr int kAtATime = 7 * Stride < 128 ? 8 : 4;
+  static constexpr int kBytes = kAtATime * Stride;
+  static constexpr int kUsed = kBytes - Stride + 2;
+  static constexpr int kSecond = kUsed > 64 ? kUsed - 64 : 0;  // where the second load begins
+  alignas(64) uint16_t word[32] = {};
+
+  constexpr Halves() {
+    for (int i = 0; i < 16; ++i) {
+      const int at = i % kAtATime * Stride;
+      word[i] = static_cast<uint16_t>(at < 64 ? at / 2 : 32 + (at - kSecond) / 2);
+    }
+  }
+};
+template <class Halves>
+constexpr Halves kHalves{};
+
 template <int Stride>
 GGUF_INLINE Floats16 halves(const uint8_t* p) {
-  const __m512i offsets = _mm512_setr_epi32(0, Stride, 2 * Stride, 3 * Stride, 4 * Stride, 5 * Stride,
-                                            6 * Stride, 7 * Stride, 8 * Stride, 9 * Stride, 10 * Stride,
-                                            11 * Stride, 12 * Stride, 13 * Stride, 14 * Stride, 15 * Stride);
-  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_i32gather_epi32(offsets, p, 1)))};
+  using H = Halves<Stride>;
+  const __m512i words = load512(kHalves<H>.word);
+  __m512i all = _mm512_permutex2var_epi16(load512(p), words, load512(p + H::kSecond));
+  GGUF_UNROLL
+  for (int i = H::kAtATime; i < 16; i += H::kAtATime, p += H::kBytes) {
+    const __m512i more =
+        _mm512_permutex2var_epi16(load512(p + H::kBytes), words, load512(p + H::kBytes + H::kSecond));
+    all = _mm512_mask_mov_epi16(all, 0xffffu << i, more);
+  }
+  return {_mm512_cvtph_ps(_mm512_castsi512_si256(all))};
 }
 
 GGUF_INLINE Floats16 add(const Floats16& a, float c) {
@@ -404,25 +445,10 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
 
 // ---- levels ----------------------------------------------------------------------------------------------
 
-/** Interleaved codes stay unchanged; others become signed bytes in memory, from where loads widen them. */
-template <class Levels, bool kInterleaved = (Levels::kBits <= 5)>
-struct Values;
-
 template <class Levels>
-struct Values<Levels, true> {
+struct Values {
   __m512i x;
   GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) : x(c.x) {}
-};
-
-template <class Levels>
-struct Values<Levels, false> {
-  static_assert(Levels::kLinear, "levels of wide codes are added, not looked up");
-  alignas(64) int8_t level[64];
-  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) {
-    const __m512i code = _mm512_and_si512(c.x, _mm512_set1_epi8((1 << Levels::kBits) - 1));
-    _mm512_store_si512(level, _mm512_add_epi8(code, _mm512_set1_epi8(static_cast<char>(Levels::value(0)))));
-    GGUF_KEEP_IN_MEMORY(level);
-  }
 };
 
 template <class Levels>
@@ -430,11 +456,22 @@ GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
   return Values<Levels>(c);
 }
 
+template <class Levels>
+GGUF_INLINE TopTrits values(const TopTrits& t) {
+  return t;
+}
+
 /** Looks up the 16 codes of a unit in a table of 16 numbers; the bits of a lane above the fourth are ignored.
  */
 template <class Levels>
-GGUF_INLINE Floats16 look_up(__m512 table, const Values<Levels, true>& v, int unit) {
+GGUF_INLINE Floats16 look_up(__m512 table, const Values<Levels>& v, int unit) {
   return {_mm512_permutexvar_ps(_mm512_srli_epi32(v.x, 8 * unit), table)};
+}
+
+template <class Levels>
+GGUF_INLINE Floats16 look_up(__m512 table, const TopTrits& t, int unit) {
+  const __m512i words = unit % 2 == 0 ? t.even : t.odd;
+  return {_mm512_permutexvar_ps(_mm512_srli_epi32(words, unit / 2 * 16), table)};
 }
 
 template <class Levels>
@@ -442,14 +479,29 @@ GGUF_INLINE __m512 numbers(int first = 0) {
   return _mm512_load_ps(kLevelTable<Levels>.number + first);
 }
 
-/** The unscaled levels of the 16 codes of a unit: codes of five bits use two tables; wider codes are loaded
- * from memory. */
+/**
+ * The codes of a unit as numbers, less 2^(Bits-1). They become the fraction of a binary32 number whose
+ * exponent gives a code the weight 1, which is exact. There is no room for a code in the top byte of a lane.
+ */
+template <int Bits>
+GGUF_INLINE __m512 centred_codes(__m512i x, int unit) {
+  if (unit == 3) return centred_codes<Bits>(_mm512_srli_epi32(x, 8), 2);
+  constexpr int kAndThenOr = 0xEA;
+  const int at = 8 * unit;
+  const __m512i code = _mm512_set1_epi32(((1 << Bits) - 1) << at);
+  const __m512i one = _mm512_set1_epi32((127 + 23 - at) << 23);  // 2^(23 - at)
+  const __m512 number = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, code, one, kAndThenOr));
+  return _mm512_sub_ps(number, _mm512_set1_ps(static_cast<float>((1 << (23 - at)) + (1 << (Bits - 1)))));
+}
+
+/** The unscaled levels of the 16 codes of a unit, of five bits or more. */
 template <class Levels>
 GGUF_INLINE __m512 levels_of_unit(const Values<Levels>& v, int unit) {
   if constexpr (Levels::kBits == 5) {
     return _mm512_permutex2var_ps(numbers<Levels>(), _mm512_srli_epi32(v.x, 8 * unit), numbers<Levels>(16));
   } else {
-    return load_int8(v.level + 16 * unit).x;
+    static_assert(Levels::value(0) == -(1 << (Levels::kBits - 1)) && Levels::kLinear, "Offset");
+    return centred_codes<Levels::kBits>(v.x, unit);
   }
 }
 
@@ -460,7 +512,8 @@ template <class Levels>
 struct Scaled<Levels, true> {
   __m512 table;
   GGUF_INLINE explicit Scaled(float d) : table(_mm512_mul_ps(numbers<Levels>(), _mm512_set1_ps(d))) {}
-  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+  template <class V>
+  GGUF_INLINE Floats16 operator()(const V& v, int unit) const {
     return look_up<Levels>(table, v, unit);
   }
 };

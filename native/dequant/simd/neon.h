@@ -44,11 +44,6 @@ GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vcombine_u8(vcreate_u8(low), vcreate_u8(high))};
-}
-
-template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   const uint8x16_t first = vld1q_u8(p), second = vld1q_u8(p + 16);
   return {first, second, first, second};
@@ -177,8 +172,17 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
           vbslq_u8(mask, a.d, b.d)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& x) {
+struct Trits {
+  uint8x16_t a, b, c, d;
+};
+
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  alignas(16) static constexpr uint8_t kFactors[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
+  const uint8x16_t few = vreinterpretq_u8_u32(vdupq_n_u32(word32(p + 48)));
+  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vmulq_u8(few, vld1q_u8(kFactors))};
+}
+
+GGUF_INLINE Trits times3(const Trits& x) {
   const uint8x16_t three = vdupq_n_u8(3);
   return {vmulq_u8(x.a, three), vmulq_u8(x.b, three), vmulq_u8(x.c, three), vmulq_u8(x.d, three)};
 }
@@ -188,8 +192,7 @@ GGUF_INLINE uint8x16_t top_trits_of_unit(uint8x16_t x) {
   return vshrq_n_u8(vhaddq_u8(x, vshrq_n_u8(x, 1)), 6);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& x) {
+GGUF_INLINE Codes<2> top_trits(const Trits& x) {
   return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
 }
 

@@ -47,11 +47,6 @@ void load_twice(const Input& in, Output& out) {
   put_codes<Bits>(simd::load_twice<Bits>(in.bytes), out);
 }
 
-template <int Bits>
-void load_three(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load_three<Bits>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56)), out);
-}
-
 template <int Bits, int Stride>
 void load_runs(const Input& in, Output& out) {
   put_codes<Bits>(simd::load_runs<Bits, Stride>(in.bytes), out);
@@ -151,16 +146,12 @@ void select(const Input& in, Output& out) {
   put_codes<Bits>(simd::select<Mask>(simd::load<Bits>(in.bytes), simd::load<Bits>(in.bytes + 64)), out);
 }
 
-/** Shift says which two bits of each byte are looked at. */
-template <int Shift>
-void times3(const Input& in, Output& out) {
-  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
-  put_codes<2>(simd::shift<Shift>(simd::times3(c)), out);
-}
-
-void top_trits(const Input& in, Output& out) {
-  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
-  put_codes<2>(simd::top_trits(c), out);
+/** The digit after this many others. */
+template <int Digit>
+void trits(const Input& in, Output& out) {
+  simd::Trits t = simd::load_trits(in.bytes);
+  for (int i = 0; i < Digit; ++i) t = simd::times3(t);
+  put_units(simd::values<Ternary>(simd::top_trits(t)), simd::Scaled<Ternary>(in.a), out);
 }
 
 // ---- levels
@@ -326,7 +317,6 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, load_twice<3>),
     CASE(kFloat32, load_twice<5>),
     CASE(kFloat32, load_twice<6>),
-    CASE(kFloat32, load_three<2>),
     CASE(kFloat32, load_runs<4, 17>),
     CASE(kFloat32, load_runs<4, 18>),
     CASE(kFloat32, load_runs<4, 20>),
@@ -370,11 +360,11 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, select<3, 3>),
     CASE(kFloat32, select<5, 15>),
     CASE(kFloat32, select<6, 15>),
-    CASE(kFloat32, times3<0>),
-    CASE(kFloat32, times3<2>),
-    CASE(kFloat32, times3<4>),
-    CASE(kFloat32, times3<6>),
-    CASE(kFloat32, top_trits),
+    CASE(kFloat32, trits<0>),
+    CASE(kFloat32, trits<1>),
+    CASE(kFloat32, trits<2>),
+    CASE(kFloat32, trits<3>),
+    CASE(kFloat32, trits<4>),
 
     CASE(kFloat32, scaled_bits<Sign>),
     CASE(kFloat32, scaled<Ternary>),
