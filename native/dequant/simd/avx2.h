@@ -693,13 +693,22 @@ struct Affine<Levels, false> {
 
 // ---- storing ---------------------------------------------------------------------------------------------
 
+/** A line. */
 template <Store kStore>
-GGUF_INLINE void store256(void* p, __m256i x) {
-  if constexpr (kStore == Store::kStreaming) {
-    _mm_stream_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(x));
-    _mm_stream_si128(static_cast<__m128i*>(p) + 1, _mm256_extracti128_si256(x, 1));
+GGUF_INLINE void store512(void* p, __m256i x, __m256i y) {
+  __m256i* const half = static_cast<__m256i*>(p);
+  if constexpr (kStore == Store::kPlain) {
+    _mm256_storeu_si256(half, x);
+    _mm256_storeu_si256(half + 1, y);
+  } else if (is_line(p)) {
+    _mm256_stream_si256(half, x);
+    _mm256_stream_si256(half + 1, y);
   } else {
-    _mm256_storeu_si256(static_cast<__m256i*>(p), x);
+    __m128i* const part = static_cast<__m128i*>(p);
+    _mm_stream_si128(part, _mm256_castsi256_si128(x));
+    _mm_stream_si128(part + 1, _mm256_extracti128_si256(x, 1));
+    _mm_stream_si128(part + 2, _mm256_castsi256_si128(y));
+    _mm_stream_si128(part + 3, _mm256_extracti128_si256(y, 1));
   }
 }
 
@@ -729,16 +738,12 @@ GGUF_INLINE __m256i to_bfloat16s(const Floats16& a) {
 template <Out kOut, Store kStore, class Element>
 GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
   if constexpr (kOut == Out::kFloat32) {
-    store256<kStore>(y, _mm256_castps_si256(a.low));
-    store256<kStore>(y + 8, _mm256_castps_si256(a.high));
-    store256<kStore>(y + 16, _mm256_castps_si256(b.low));
-    store256<kStore>(y + 24, _mm256_castps_si256(b.high));
+    store512<kStore>(y, _mm256_castps_si256(a.low), _mm256_castps_si256(a.high));
+    store512<kStore>(y + 16, _mm256_castps_si256(b.low), _mm256_castps_si256(b.high));
   } else if constexpr (kOut == Out::kFloat16) {
-    store256<kStore>(y, to_halves(a));
-    store256<kStore>(y + 16, to_halves(b));
+    store512<kStore>(y, to_halves(a), to_halves(b));
   } else {
-    store256<kStore>(y, to_bfloat16s(a));
-    store256<kStore>(y + 16, to_bfloat16s(b));
+    store512<kStore>(y, to_bfloat16s(a), to_bfloat16s(b));
   }
 }
 

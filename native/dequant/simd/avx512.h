@@ -554,14 +554,16 @@ struct Affine<Levels, false> {
 
 template <Store kStore>
 GGUF_INLINE void store512(void* p, __m512i x) {
-  if constexpr (kStore == Store::kStreaming) {
-    __m128i* line = static_cast<__m128i*>(p);
-    _mm_stream_si128(line, _mm512_castsi512_si128(x));
-    _mm_stream_si128(line + 1, _mm512_extracti32x4_epi32(x, 1));
-    _mm_stream_si128(line + 2, _mm512_extracti32x4_epi32(x, 2));
-    _mm_stream_si128(line + 3, _mm512_extracti32x4_epi32(x, 3));
-  } else {
+  if constexpr (kStore == Store::kPlain) {
     _mm512_storeu_si512(p, x);
+  } else if (is_line(p)) {
+    _mm512_stream_si512(static_cast<__m512i*>(p), x);
+  } else {
+    __m128i* part = static_cast<__m128i*>(p);
+    _mm_stream_si128(part, _mm512_castsi512_si128(x));
+    _mm_stream_si128(part + 1, _mm512_extracti32x4_epi32(x, 1));
+    _mm_stream_si128(part + 2, _mm512_extracti32x4_epi32(x, 2));
+    _mm_stream_si128(part + 3, _mm512_extracti32x4_epi32(x, 3));
   }
 }
 

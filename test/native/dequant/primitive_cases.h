@@ -287,12 +287,13 @@ void lanes(const Input& in, Output& out) {
   }
 }
 
-// ---- storing: at 16 modulo 64, as memory of JavaScript is; aligned stores at 0
+// ---- storing: at 16 modulo 64, as memory of JavaScript is; streaming and aligned stores at 0
 
 template <Out kOut, Store kStore>
 void store(const Input& in, Output& out) {
   using Element = std::conditional_t<kOut == Out::kFloat32, float, uint16_t>;
-  simd::store<kOut, kStore>(reinterpret_cast<Element*>(out.bytes + 16), simd::load_f32(in.bytes),
+  uint8_t* const to = out.bytes + (kStore == Store::kStreaming ? 0 : 16);
+  simd::store<kOut, kStore>(reinterpret_cast<Element*>(to), simd::load_f32(in.bytes),
                             simd::load_f32(in.bytes + 64));
   simd::store_fence();
 }
