@@ -717,22 +717,30 @@ GGUF_INLINE __m256i to_halves(const Floats16& a) {
                                  _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT), 1);
 }
 
-/** Eight bfloat16, each in the low half of its lane: rounded to nearest even, NaNs quiet. */
-GGUF_INLINE __m256i to_bfloat16(__m256 x) {
-  const __m256i bits = _mm256_castps_si256(x);
-  const __m256i upper = _mm256_srli_epi32(bits, 16);
-  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
-  const __m256i rounded =
-      _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
-  const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
-  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  return _mm256_blendv_epi8(rounded, quiet, is_nan);
+/** In each 128-bit lane first the lower halves of the four numbers, then the upper ones. */
+GGUF_INLINE __m256i by_halves(__m256 x) {
+  const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+  return _mm256_shuffle_epi8(_mm256_castps_si256(x), _mm256_broadcastsi128_si256(order));
 }
 
-GGUF_INLINE __m256i to_bfloat16s(const Floats16& a) {
-  // vpackusdw works within 128-bit lanes: put the quarters back in order.
-  const __m256i packed = _mm256_packus_epi32(to_bfloat16(a.low), to_bfloat16(a.high));
-  return _mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0));
+/** Sixteen bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m256i to_bfloat16(const Floats16& a) {
+  const __m256i low = by_halves(a.low), high = by_halves(a.high);
+  const __m256i upper = _mm256_unpackhi_epi64(low, high);
+  // Less 2^15, because words are compared as signed ones: from 1 on they round up, from 0 on if upper is odd.
+  const __m256i lower =
+      _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_set1_epi16(static_cast<short>(0x8000)));
+  const __m256i most =
+      _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_and_si256(upper, _mm256_set1_epi16(1)));
+  const __m256i minus_up = _mm256_cmpgt_epi16(lower, most);
+  __m256i words = _mm256_sub_epi16(upper, minus_up);
+  if (_mm256_movemask_ps(_mm256_cmp_ps(a.low, a.high, _CMP_UNORD_Q)) != 0) {
+    const __m256i is_nan =
+        _mm256_packs_epi32(_mm256_castps_si256(_mm256_cmp_ps(a.low, a.low, _CMP_UNORD_Q)),
+                           _mm256_castps_si256(_mm256_cmp_ps(a.high, a.high, _CMP_UNORD_Q)));
+    words = _mm256_blendv_epi8(words, _mm256_or_si256(upper, _mm256_set1_epi16(0x40)), is_nan);
+  }
+  return _mm256_permute4x64_epi64(words, _MM_SHUFFLE(3, 1, 2, 0));
 }
 
 template <Out kOut, Store kStore, class Element>
@@ -743,7 +751,7 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
   } else if constexpr (kOut == Out::kFloat16) {
     store512<kStore>(y, to_halves(a), to_halves(b));
   } else {
-    store512<kStore>(y, to_bfloat16s(a), to_bfloat16s(b));
+    store512<kStore>(y, to_bfloat16(a), to_bfloat16(b));
   }
 }
 

@@ -567,15 +567,29 @@ GGUF_INLINE void store512(void* p, __m512i x) {
   }
 }
 
-/** Sixteen bfloat16: rounded to nearest even, NaNs quiet. */
-GGUF_INLINE __m256i to_bfloat16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i upper = _mm512_srli_epi32(bits, 16);
-  const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-  const __m512i rounded =
-      _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40)));
+/** The upper (1) or lower (0) halves of 32 lanes. */
+template <int Half>
+constexpr Bytes64 words_of_lanes() {
+  Bytes64 from{};
+  for (int i = 0; i < 32; ++i) from.byte[2 * i] = static_cast<uint8_t>(2 * i + Half);
+  return from;
+}
+constexpr Bytes64 kLowerWords = words_of_lanes<0>(), kUpperWords = words_of_lanes<1>();
+
+/** 32 bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m512i to_bfloat16(__m512 a, __m512 b) {
+  const __m512i first = _mm512_castps_si512(a), second = _mm512_castps_si512(b);
+  const __m512i upper = _mm512_permutex2var_epi16(first, load512(kUpperWords), second);
+  const __m512i lower = _mm512_permutex2var_epi16(first, load512(kLowerWords), second);
+  const __m512i one = _mm512_set1_epi16(1);
+  const __m512i most = _mm512_sub_epi16(_mm512_set1_epi16(static_cast<short>(0x8000)),
+                                        _mm512_and_si512(upper, one));  // that is rounded down
+  const __mmask32 goes_up = _mm512_cmpgt_epu16_mask(lower, most);
+  const __m512i rounded = _mm512_mask_add_epi16(upper, goes_up, upper, one);
+  if (_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) == 0) return rounded;
+  const __mmask32 is_nan =
+      _mm512_kunpackw(_mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
+  return _mm512_mask_mov_epi16(rounded, is_nan, _mm512_or_si512(upper, _mm512_set1_epi16(0x40)));
 }
 
 template <Out kOut, Store kStore, class Element>
@@ -587,7 +601,7 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
     store512<kStore>(y, join(_mm512_cvtps_ph(a.x, _MM_FROUND_TO_NEAREST_INT),
                              _mm512_cvtps_ph(b.x, _MM_FROUND_TO_NEAREST_INT)));
   } else {
-    store512<kStore>(y, join(to_bfloat16(a.x), to_bfloat16(b.x)));
+    store512<kStore>(y, to_bfloat16(a.x, b.x));
   }
 }
 
