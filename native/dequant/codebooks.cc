@@ -385,11 +385,12 @@ constexpr uint16_t half_of(int x) {
   return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | (15 + exponent) << 10 | fraction);
 }
 
-/** Unpacks rows to one byte per code, without the top bit of its levels. */
+/** Rows packed and with one byte per code, without the top bit of its levels. */
 template <class Levels, class Row, size_t kRows>
 constexpr void unpack(const uint16_t (&packed)[kRows], Codebook<Row, kRows>& book) {
   constexpr int kBits = Levels::kBits - 1;
   for (size_t i = 0; i < kRows; ++i) {
+    book.packed[i] = packed[i];
     for (size_t k = 0; k < sizeof(Row); ++k) {
       const Row code = packed[i] >> kBits * k & ((1 << kBits) - 1);
       book.row[i] |= code << 8 * k;
@@ -419,10 +420,9 @@ constexpr BytesCodebook<kRows> with_bytes(const uint16_t (&packed)[kRows]) {
 }
 
 template <class Levels, size_t kRows>
-constexpr PackedCodebook<kRows> with_packed(const uint16_t (&packed)[kRows]) {
-  PackedCodebook<kRows> book{};
+constexpr Codebook<uint64_t, kRows> with_rows(const uint16_t (&packed)[kRows]) {
+  Codebook<uint64_t, kRows> book{};
   unpack<Levels>(packed, book);
-  for (size_t i = 0; i < kRows; ++i) book.packed[i] = packed[i];
   return book;
 }
 
@@ -431,7 +431,7 @@ constexpr PackedCodebook<kRows> with_packed(const uint16_t (&packed)[kRows]) {
 constexpr HalvesCodebook<256> kIq2xxsBook = with_halves<Iq2>(kIq2xxsRows);
 constexpr HalvesCodebook<512> kIq2xsBook = with_halves<Iq2>(kIq2xsRows);
 constexpr HalvesCodebook<1024> kIq2sBook = with_halves<Iq2>(kIq2sRows);
-constexpr PackedCodebook<2048> kIq1sBook = with_packed<Iq1>(kIq1sRows);
+constexpr Codebook<uint64_t, 2048> kIq1sBook = with_rows<Iq1>(kIq1sRows);
 constexpr BytesCodebook<256> kIq3xxsBook = with_bytes<Iq3xxs>(kIq3xxsRows);
 constexpr BytesCodebook<512> kIq3sBook = with_bytes<Iq3s>(kIq3sRows);
 

@@ -25,9 +25,9 @@ enum class Store : uint8_t {
 };
 
 /**
- * The alignment of outputs that streaming stores need; for other outputs, stores are plain. Each store has 16
- * bytes, because that is the alignment of JavaScript's own memory. The processor joins them to lines, and
- * memory is still the slower part.
+ * The alignment of outputs that streaming stores need, that of JavaScript's own memory; for other outputs,
+ * stores are plain. Outputs that start with a cache line are written in whole lines, others in parts of 16
+ * bytes, which the processor joins to lines.
  */
 constexpr size_t kStreamingAlignment = 16;
 

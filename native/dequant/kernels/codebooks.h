@@ -49,7 +49,8 @@ GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, in
 //   y[32g + 8l + k] = D * G[byte l of A][k] * sign(the seven bits of B from 7l on)        l < 4, k < 8
 template <>
 struct Ahead<BlockIQ2_XXS> {
-  uint8_t rows[32], signs[32];
+  simd::BookRows<kIq2xxsBook, 32> rows;
+  uint8_t signs[32];
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_XXS* b) {
@@ -60,7 +61,7 @@ struct Ahead<BlockIQ2_XXS> {
       group_signs[g] = signs_of_sevens(word);
       scales[g] = word >> 28;
     }
-    std::memcpy(rows, group_rows, sizeof rows);
+    rows.set(reinterpret_cast<const uint8_t*>(group_rows));
     std::memcpy(signs, group_signs, sizeof signs);
     d.set(simd::mul(simd::mul(simd::add(simd::load_int32(scales), 0.5f), simd::half(b->d)), 0.25f));
   }
@@ -69,7 +70,7 @@ struct Ahead<BlockIQ2_XXS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(kIq2xxsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i);
     put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -81,20 +82,22 @@ GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahea
 //   y[32g + 8l + k] = D * G[w & 511][k] * sign(the seven bits w >> 9)        g < 8, l < 4, k < 8
 template <>
 struct Ahead<BlockIQ2_XS> {
-  uint16_t rows[32];
+  simd::BookRows<kIq2xsBook, 32> rows;
   uint8_t signs[32];
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_XS* b) {
+    uint16_t numbers[32];
     for (int i = 0; i < 32; ++i) {
       const uint16_t word = word16(b->rows + 2 * i);
       const uint16_t seven = word >> 9;
       uint16_t parity = seven ^ seven >> 4;
       parity ^= parity >> 2;
       parity ^= parity >> 1;
-      rows[i] = word & 511;
+      numbers[i] = word & 511;
       signs[i] = static_cast<uint8_t>(seven | parity << 7);
     }
+    rows.set(numbers);
     const auto scales =
         simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
     d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
@@ -104,7 +107,7 @@ struct Ahead<BlockIQ2_XS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(kIq2xsBook, ahead.rows + 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -116,13 +119,15 @@ GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead,
 //   y[32g + 8l + k] = D * G[row][k] * sign(signs[4g + l])        g < 8, l < 4, k < 8
 template <>
 struct Ahead<BlockIQ2_S> {
-  uint16_t rows[32];
+  simd::BookRows<kIq2sBook, 32> rows;
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_S* b) {
+    uint16_t numbers[32];
     for (int i = 0; i < 32; i += 16) {
-      simd::join_rows<2, 2, 4>(rows + i, b->rows + i, b->rows_high + i / 4);
+      simd::join_rows<2, 2, 4>(numbers + i, b->rows + i, b->rows_high + i / 4);
     }
+    rows.set(numbers);
     const auto scales =
         simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
     d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
@@ -132,7 +137,7 @@ struct Ahead<BlockIQ2_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(kIq2sBook, ahead.rows + 8 * i, b->signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, b->signs + 8 * i);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -145,10 +150,12 @@ GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead,
 //   with sign(the seven bits of B from 7l on)        l < 4
 template <>
 struct Ahead<BlockIQ3_XXS> {
+  simd::BookRows<kIq3xxsBook, 64> rows;
   uint8_t signs[32];
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ3_XXS* b) {
+    rows.set(b->rows);
     uint32_t group_signs[8], scales[16] = {};
     for (int g = 0; g < 8; ++g) {
       const uint32_t word = word32(b->signs_and_scales + 4 * g);
@@ -161,9 +168,9 @@ struct Ahead<BlockIQ3_XXS> {
 };
 
 template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
+GGUF_INLINE void dequantize(const BlockIQ3_XXS*, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<Iq3xxs>(kIq3xxsBook, b->rows + 16 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather16<Iq3xxs>(ahead.rows, 16 * i, ahead.signs + 8 * i);
     put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -177,13 +184,15 @@ GGUF_INLINE void dequantize(const BlockIQ3_XXS* b, const Ahead<BlockIQ3_XXS>& ah
 //   g < 8, p < 8, k < 4
 template <>
 struct Ahead<BlockIQ3_S> {
-  uint16_t rows[64];
+  simd::BookRows<kIq3sBook, 64> rows;
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ3_S* b) {
+    uint16_t numbers[64];
     for (int i = 0; i < 64; i += 16) {
-      simd::join_rows<1, 1, 16>(rows + i, b->rows + i, b->rows_high + i / 8);
+      simd::join_rows<1, 1, 16>(numbers + i, b->rows + i, b->rows_high + i / 8);
     }
+    rows.set(numbers);
     const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), 0);
     d.set(simd::mul(simd::add(simd::mul(scales, 2), 1), simd::half(b->d)));
   }
@@ -192,7 +201,7 @@ struct Ahead<BlockIQ3_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<Iq3s>(kIq3sBook, ahead.rows + 16 * i, b->signs + 8 * i);
+    const auto codes = simd::gather16<Iq3s>(ahead.rows, 16 * i, b->signs + 8 * i);
     put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -207,30 +216,33 @@ GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead,
 //   The levels Iq1 are 8 * (G + delta), so they are scaled by D / 8: a power of two changes no rounding.
 template <>
 struct Ahead<BlockIQ1_S> {
-  uint16_t rows[32];
+  simd::BookRows<kIq1sBook, 32> rows;
   uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_S* b) {
+    uint16_t numbers[32];
     for (int i = 0; i < 32; i += 16) {
-      simd::join_rows<3, 3, 4>(rows + i, b->rows + i, b->qh + i / 2);
+      simd::join_rows<3, 3, 4>(numbers + i, b->rows + i, b->qh + i / 2);
     }
-    int16_t h[8], odd[16] = {};
+    rows.set(numbers);
+    int16_t h[8];
+    int32_t odd[16] = {};
     int32_t signs[8];
     std::memcpy(h, b->qh, sizeof h);
     for (int g = 0; g < 8; ++g) {
-      odd[g] = static_cast<int16_t>((h[g] >> 11 & 14) + 1);
+      odd[g] = (h[g] >> 11 & 14) + 1;
       signs[g] = h[g] < 0 ? -1 : 0;
     }
     std::memcpy(negative, signs, sizeof negative);
-    d.set(simd::mul(simd::mul(simd::load_int16(odd), simd::half(b->d)), 0.125f));
+    d.set(simd::mul(simd::mul(simd::load_int32(odd), simd::half(b->d)), 0.125f));
   }
 };
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq1>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i);
     put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -245,19 +257,20 @@ GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, S
 //   y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8; levels as in IQ1_S
 template <>
 struct Ahead<BlockIQ1_M> {
-  uint16_t rows[32];
+  simd::BookRows<kIq1sBook, 32> rows;
   uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_M* b) {
-    uint16_t fields[32], odd[16];
+    uint16_t fields[32], numbers[32], odd[16];
     for (int i = 0; i < 32; i += 16) {
       simd::join_rows<4, 4, 4>(fields + i, b->rows + i, b->qh + i / 2);
     }
     for (int i = 0; i < 32; ++i) {
-      rows[i] = fields[i] & 0x7ff;
+      numbers[i] = fields[i] & 0x7ff;
       negative[i] = fields[i] & 0x800 ? 0xff : 0;
     }
+    rows.set(numbers);
     constexpr uint8_t kNone[16] = {};
     simd::join_rows<3, 3, 4>(odd, kNone, b->scales);  // the three bits, times 256
     for (uint16_t& s : odd) s = static_cast<uint16_t>((s >> 7) + 1);
@@ -272,7 +285,7 @@ struct Ahead<BlockIQ1_M> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq1>(kIq1sBook, ahead.rows + 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i);
     put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }

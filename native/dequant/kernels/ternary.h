@@ -6,12 +6,6 @@
 namespace gguf {
 namespace {
 
-/** Four bytes, each times 3 modulo 256. */
-constexpr uint32_t times3_bytes(uint32_t bytes) {
-  const uint32_t even = bytes & 0x00ff00ff, odd = bytes >> 8 & 0x00ff00ff;
-  return (even * 3 & 0x00ff00ff) | (odd * 3 & 0x00ff00ff) << 8;
-}
-
 // TQ1_0   0               48   52  54
 //         | q             | qh | d |
 //
@@ -21,16 +15,14 @@ constexpr uint32_t times3_bytes(uint32_t bytes) {
 //   y[240 + 4n + m]  = (t(qh[m], n) - 1) * d          n < 4, m < 4
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockTQ1_0* b, const Ahead<BlockTQ1_0>&, Sink& y) {
-  using Values = simd::Values<Ternary>;
   // Units 0 to 2 are q. Unit 3 is qh, its four bytes multiplied by 1, 3, 9 and 27: its first digit is the
   // result.
-  const uint32_t h1 = word32(b->qh), h3 = times3_bytes(h1), h9 = times3_bytes(h3), h27 = times3_bytes(h9);
-  const uint64_t low = h1 | static_cast<uint64_t>(h3) << 32, high = h9 | static_cast<uint64_t>(h27) << 32;
   const simd::Scaled<Ternary> number(simd::half(b->d));
-  const auto x0 = simd::load_three<2>(b->q, low, high), x1 = simd::times3(x0), x2 = simd::times3(x1),
-             x3 = simd::times3(x2), x4 = simd::times3(x3);
-  const Values v0(simd::top_trits(x0)), v1(simd::top_trits(x1)), v2(simd::top_trits(x2)),
-      v3(simd::top_trits(x3)), v4(simd::top_trits(x4));
+  const auto x0 = simd::load_trits(b->q), x1 = simd::times3(x0), x2 = simd::times3(x1), x3 = simd::times3(x2),
+             x4 = simd::times3(x3);
+  const auto v0 = simd::values<Ternary>(simd::top_trits(x0)), v1 = simd::values<Ternary>(simd::top_trits(x1)),
+             v2 = simd::values<Ternary>(simd::top_trits(x2)), v3 = simd::values<Ternary>(simd::top_trits(x3)),
+             v4 = simd::values<Ternary>(simd::top_trits(x4));
   y.put(0, number(v0, 0), number(v0, 1));
   y.put(32, number(v1, 0), number(v1, 1));
   y.put(64, number(v2, 0), number(v2, 1));

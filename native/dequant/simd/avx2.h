@@ -83,13 +83,6 @@ GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   return {codes, codes};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  const __m256i last =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), words128(low, high), 1);
-  return {interleave<Bits>(load256(p)), interleave<Bits>(last)};
-}
-
 template <int Bits, int Stride>
 GGUF_INLINE __m256i load_two_runs(const uint8_t* p) {
   if constexpr (Stride == 16) return interleave<Bits>(load256(p));
@@ -157,45 +150,45 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
  * Codebook rows are not combined in a register: a load turns a row of eight into eight numbers, and two rows
  * of four need a few instructions after their loads. The signs are applied to these numbers.
  */
-template <class Row, class Index>
+template <class Row>
 struct Rows {
   const Row* book;
-  const Index* rows;
+  const uint16_t* rows;
   const uint8_t* signs;
 };
 /** Packed rows, whose two bits are looked up, if the top bit is not a sign. A row has all top bits or none.
  */
-template <class Index>
 struct PackedRows {
   const uint16_t* book;
-  const Index* rows;
+  const uint16_t* rows;
   const uint8_t* tops;
 };
 
 template <class Levels>
 constexpr bool kTopIsSign = Levels::value(1 << (Levels::kBits - 1)) == -Levels::value(0);
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE auto gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE auto gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
   if constexpr (kTopIsSign<Levels>) {
-    return Rows<uint16_t, Index>{book.halves, rows, signs};
+    return Rows<uint16_t>{kBook.halves, rows.number + first, signs};
   } else {
-    return PackedRows<Index>{book.packed, rows, signs};
+    return PackedRows{kBook.packed, rows.number + first, signs};
   }
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Rows<uint32_t, Index> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  return {book.levels, rows, signs};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Rows<uint32_t> gather16(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
+  return {kBook.levels, rows.number + first, signs};
 }
 
 /** Eight levels as numbers, from index 8i on. */
-template <class Index>
-GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t, Index>& v, int i) {
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint16_t>& v, int i) {
   return _mm256_cvtph_ps(load128(v.book + 8 * v.rows[i]));
 }
-template <class Index>
-GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t, Index>& v, int i) {
+GGUF_INLINE __m256 levels_of_rows(const Rows<uint32_t>& v, int i) {
   const __m128i first = _mm_cvtsi32_si128(static_cast<int>(v.book[v.rows[2 * i]]));
   const __m128i both = _mm_insert_epi32(first, static_cast<int>(v.book[v.rows[2 * i + 1]]), 1);
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(both));
@@ -237,23 +230,45 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
   return {select_half<Mask>(a.low, b.low), select_half<Mask>(a.high, b.high)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
-  return {_mm256_add_epi8(c.low, _mm256_add_epi8(c.low, c.low)),
-          _mm256_add_epi8(c.high, _mm256_add_epi8(c.high, c.high))};
+/** 32 bytes, each on top of a word: bytes 0 and 2 of each lane of interleaved codes, and bytes 1 and 3. */
+struct TritsOfHalf {
+  __m256i even, odd;
+};
+struct Trits {
+  TritsOfHalf low, high;
+};
+/** The first digits, each at the bottom of its word. */
+struct TopTrits {
+  TritsOfHalf low, high;
+};
+
+GGUF_INLINE TritsOfHalf trits_of_half(__m256i codes) {
+  const __m256i bytes = interleave<8>(codes);
+  return {_mm256_slli_epi16(bytes, 8),
+          _mm256_and_si256(bytes, _mm256_set1_epi16(static_cast<short>(0xff00)))};
 }
 
-/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
-GGUF_INLINE __m256i top_trits_of_half(__m256i x) {
-  const __m256i one = _mm256_set1_epi8(86), two = _mm256_set1_epi8(static_cast<char>(171));
-  const __m256i minus_one = _mm256_cmpeq_epi8(_mm256_max_epu8(x, one), x);
-  const __m256i minus_another = _mm256_cmpeq_epi8(_mm256_max_epu8(x, two), x);
-  return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(minus_one, minus_another));
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  const __m128i few = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
+  const auto low = trits_of_half(load256(p));
+  const auto high = trits_of_half(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), few, 1));
+  // The upper words are unit 3: first the bytes times 1 and 3, then those times 9 and 27.
+  const __m256i by_1_3 = _mm256_setr_epi16(1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 3, 1, 3, 1, 3);
+  const __m256i by_9_27 = _mm256_setr_epi16(1, 9, 1, 9, 1, 9, 1, 9, 1, 27, 1, 27, 1, 27, 1, 27);
+  return {low, {_mm256_mullo_epi16(high.even, by_1_3), _mm256_mullo_epi16(high.odd, by_9_27)}};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
-  return {top_trits_of_half(c.low), top_trits_of_half(c.high)};
+GGUF_INLINE Trits times3(const Trits& t) {
+  __m256i three = _mm256_set1_epi16(3);
+  GGUF_KEEP_IN_REGISTER("x", three);  // rather than to shift and add
+  return {{_mm256_mullo_epi16(t.low.even, three), _mm256_mullo_epi16(t.low.odd, three)},
+          {_mm256_mullo_epi16(t.high.even, three), _mm256_mullo_epi16(t.high.odd, three)}};
+}
+
+GGUF_INLINE TopTrits top_trits(const Trits& t) {
+  const __m256i three = _mm256_set1_epi16(3);
+  return {{_mm256_mulhi_epu16(t.low.even, three), _mm256_mulhi_epu16(t.low.odd, three)},
+          {_mm256_mulhi_epu16(t.high.even, three), _mm256_mulhi_epu16(t.high.odd, three)}};
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
@@ -512,19 +527,19 @@ GGUF_INLINE auto values(const HighNibbles<Stride>& c) {
   }
 }
 
-template <class Levels, class Row, class Index>
-GGUF_INLINE Rows<Row, Index> values(const Rows<Row, Index>& v) {
+template <class Levels, class Row>
+GGUF_INLINE Rows<Row> values(const Rows<Row>& v) {
   return {v.book, v.rows, v.signs};  // copying the struct as a whole makes GCC go through memory
 }
 
-template <class Levels, class Index>
-GGUF_INLINE PackedRows<Index> values(const PackedRows<Index>& v) {
+template <class Levels>
+GGUF_INLINE PackedRows values(const PackedRows& v) {
   return {v.book, v.rows, v.tops};
 }
 
 /** Eight numbers of rows, from index 8i on. */
-template <class Levels, class Row, class Index>
-GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
+template <class Levels, class Row>
+GGUF_INLINE __m256 numbers_of_rows(const Rows<Row>& v, int i, __m256 d) {
   const __m256i signs = _mm256_set1_epi32(static_cast<int>(word32(v.signs + i / 4 * 4)));
   const int k = i % 4 * 8;
   const __m256i to_top = _mm256_setr_epi32(31 - k, 30 - k, 29 - k, 28 - k, 27 - k, 26 - k, 25 - k, 24 - k);
@@ -533,8 +548,8 @@ GGUF_INLINE __m256 numbers_of_rows(const Rows<Row, Index>& v, int i, __m256 d) {
   return _mm256_mul_ps(levels_of_rows(v, i), _mm256_blendv_ps(d, minus_d, sign));
 }
 
-template <class Levels, class Index>
-GGUF_INLINE __m256 numbers_of_rows(const PackedRows<Index>& v, int i, __m256 d) {
+template <class Levels>
+GGUF_INLINE __m256 numbers_of_rows(const PackedRows& v, int i, __m256 d) {
   // The levels of codes without the top bit, then of those with it: byte offsets 0 and 32.
   constexpr auto& kNumbers = kLevelTable<Levels>.number;
   alignas(64) static constexpr float kTables[16] = {
@@ -556,6 +571,18 @@ template <class Levels>
 GGUF_INLINE __m256 look_up(__m256 table, __m256i codes, int v) {
   const __m256i index = _mm256_srli_epi32(codes, 8 * v);
   return Levels::kBits <= 2 ? _mm256_permutevar_ps(table, index) : _mm256_permutevar8x32_ps(table, index);
+}
+
+template <class Levels>
+GGUF_INLINE TopTrits values(const TopTrits& t) {
+  return t;
+}
+
+GGUF_INLINE Floats16 look_up_unit(__m256 table, const TopTrits& t, int unit) {
+  const TritsOfHalf& half = unit < 2 ? t.low : t.high;
+  const int shift = unit % 2 * 16;
+  return {_mm256_permutevar_ps(table, _mm256_srli_epi32(half.even, shift)),
+          _mm256_permutevar_ps(table, _mm256_srli_epi32(half.odd, shift))};
 }
 
 template <class Levels>
@@ -606,14 +633,14 @@ struct Scaled<Levels, true> {
   GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
     return look_up_unit(table, v, unit);
   }
-  template <class Row, class Index>
-  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+  template <class Row>
+  GGUF_INLINE Floats16 operator()(const Rows<Row>& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
-  template <class Index>
-  GGUF_INLINE Floats16 operator()(const PackedRows<Index>& v, int unit) const {
+  GGUF_INLINE Floats16 operator()(const PackedRows& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
+  GGUF_INLINE Floats16 operator()(const TopTrits& t, int unit) const { return look_up_unit(table, t, unit); }
 };
 
 GGUF_INLINE __m256i widen(const uint8_t* p) {
@@ -636,8 +663,8 @@ struct Scaled<Levels, false> {
     }
   }
 
-  template <class Row, class Index>
-  GGUF_INLINE Floats16 operator()(const Rows<Row, Index>& v, int unit) const {
+  template <class Row>
+  GGUF_INLINE Floats16 operator()(const Rows<Row>& v, int unit) const {
     return numbers_of_unit<Levels>(v, unit, d);
   }
 
@@ -712,13 +739,22 @@ struct Affine<Levels, false> {
 
 // ---- storing ---------------------------------------------------------------------------------------------
 
+/** A line. */
 template <Store kStore>
-GGUF_INLINE void store256(void* p, __m256i x) {
-  if constexpr (kStore == Store::kStreaming) {
-    _mm_stream_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(x));
-    _mm_stream_si128(static_cast<__m128i*>(p) + 1, _mm256_extracti128_si256(x, 1));
+GGUF_INLINE void store512(void* p, __m256i x, __m256i y) {
+  __m256i* const half = static_cast<__m256i*>(p);
+  if constexpr (kStore == Store::kPlain) {
+    _mm256_storeu_si256(half, x);
+    _mm256_storeu_si256(half + 1, y);
+  } else if (is_line(p)) {
+    _mm256_stream_si256(half, x);
+    _mm256_stream_si256(half + 1, y);
   } else {
-    _mm256_storeu_si256(static_cast<__m256i*>(p), x);
+    __m128i* const part = static_cast<__m128i*>(p);
+    _mm_stream_si128(part, _mm256_castsi256_si128(x));
+    _mm_stream_si128(part + 1, _mm256_extracti128_si256(x, 1));
+    _mm_stream_si128(part + 2, _mm256_castsi256_si128(y));
+    _mm_stream_si128(part + 3, _mm256_extracti128_si256(y, 1));
   }
 }
 
@@ -727,37 +763,41 @@ GGUF_INLINE __m256i to_halves(const Floats16& a) {
                                  _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT), 1);
 }
 
-/** Eight bfloat16, each in the low half of its lane: rounded to nearest even, NaNs quiet. */
-GGUF_INLINE __m256i to_bfloat16(__m256 x) {
-  const __m256i bits = _mm256_castps_si256(x);
-  const __m256i upper = _mm256_srli_epi32(bits, 16);
-  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
-  const __m256i rounded =
-      _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
-  const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
-  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  return _mm256_blendv_epi8(rounded, quiet, is_nan);
+/** In each 128-bit lane first the lower halves of the four numbers, then the upper ones. */
+GGUF_INLINE __m256i by_halves(__m256 x) {
+  const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+  return _mm256_shuffle_epi8(_mm256_castps_si256(x), _mm256_broadcastsi128_si256(order));
 }
 
-GGUF_INLINE __m256i to_bfloat16s(const Floats16& a) {
-  // vpackusdw works within 128-bit lanes: put the quarters back in order.
-  const __m256i packed = _mm256_packus_epi32(to_bfloat16(a.low), to_bfloat16(a.high));
-  return _mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0));
+/** Sixteen bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m256i to_bfloat16(const Floats16& a) {
+  const __m256i low = by_halves(a.low), high = by_halves(a.high);
+  const __m256i upper = _mm256_unpackhi_epi64(low, high);
+  // Less 2^15, because words are compared as signed ones: from 1 on they round up, from 0 on if upper is odd.
+  const __m256i lower =
+      _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_set1_epi16(static_cast<short>(0x8000)));
+  const __m256i most =
+      _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_and_si256(upper, _mm256_set1_epi16(1)));
+  const __m256i minus_up = _mm256_cmpgt_epi16(lower, most);
+  __m256i words = _mm256_sub_epi16(upper, minus_up);
+  if (_mm256_movemask_ps(_mm256_cmp_ps(a.low, a.high, _CMP_UNORD_Q)) != 0) {
+    const __m256i is_nan =
+        _mm256_packs_epi32(_mm256_castps_si256(_mm256_cmp_ps(a.low, a.low, _CMP_UNORD_Q)),
+                           _mm256_castps_si256(_mm256_cmp_ps(a.high, a.high, _CMP_UNORD_Q)));
+    words = _mm256_blendv_epi8(words, _mm256_or_si256(upper, _mm256_set1_epi16(0x40)), is_nan);
+  }
+  return _mm256_permute4x64_epi64(words, _MM_SHUFFLE(3, 1, 2, 0));
 }
 
 template <Out kOut, Store kStore, class Element>
 GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
   if constexpr (kOut == Out::kFloat32) {
-    store256<kStore>(y, _mm256_castps_si256(a.low));
-    store256<kStore>(y + 8, _mm256_castps_si256(a.high));
-    store256<kStore>(y + 16, _mm256_castps_si256(b.low));
-    store256<kStore>(y + 24, _mm256_castps_si256(b.high));
+    store512<kStore>(y, _mm256_castps_si256(a.low), _mm256_castps_si256(a.high));
+    store512<kStore>(y + 16, _mm256_castps_si256(b.low), _mm256_castps_si256(b.high));
   } else if constexpr (kOut == Out::kFloat16) {
-    store256<kStore>(y, to_halves(a));
-    store256<kStore>(y + 16, to_halves(b));
+    store512<kStore>(y, to_halves(a), to_halves(b));
   } else {
-    store256<kStore>(y, to_bfloat16s(a));
-    store256<kStore>(y + 16, to_bfloat16s(b));
+    store512<kStore>(y, to_bfloat16(a), to_bfloat16(b));
   }
 }
 

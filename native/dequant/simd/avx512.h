@@ -36,13 +36,11 @@ struct Lanes {
 };
 
 /**
- * Codes of up to five bits are looked up by vpermps or vpermi2ps, which take an index from the low bits of
- * each 32-bit lane. So they are kept interleaved: byte v of lane i is code 16v + i, and one shift gives a
- * unit. Wider codes are in order.
+ * Interleaved: byte v of 32-bit lane i is code 16v + i, so one shift gives a unit. Codes of up to five bits
+ * are looked up by vpermps or vpermi2ps, which take an index from the low bits of each lane.
  */
 template <int Bits>
 struct Codes {
-  static constexpr bool kInterleaved = Bits <= 5;
   __m512i x;
 };
 
@@ -75,28 +73,19 @@ constexpr Bytes64 interleaving(int unit_offset, int origin = 0, int wrap = 256) 
 constexpr Bytes64 kInterleaving = interleaving(16);
 constexpr Bytes64 kInterleavingTwice = interleaving(16, 0, 32);
 
-/** From file order to the order of Codes<Bits>. */
+/** From file order. */
 template <int Bits>
-GGUF_INLINE Codes<Bits> arrange(__m512i codes) {
-  if constexpr (!Codes<Bits>::kInterleaved) return {codes};
+GGUF_INLINE Codes<Bits> interleave(__m512i codes) {
   return {_mm512_permutexvar_epi8(load512(kInterleaving), codes)};
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
-  return arrange<Bits>(load512(p));
-}
-
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  const __m512i two = _mm512_castsi256_si512(load256(p));
-  return arrange<Bits>(
-      _mm512_inserti32x4(_mm512_inserti32x4(two, load128(p + 32), 2), words128(low, high), 3));
+  return interleave<Bits>(load512(p));
 }
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
-  if constexpr (!Codes<Bits>::kInterleaved) return {_mm512_broadcast_i64x4(load256(p))};
   return {_mm512_permutexvar_epi8(load512(kInterleavingTwice), _mm512_castsi256_si512(load256(p)))};
 }
 
@@ -112,7 +101,6 @@ struct Runs {
 
 template <int Bits, int Stride>
 GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "only narrow codes are loaded in runs");
   using R = Runs<Stride>;
   const __m512i three = _mm512_permutexvar_epi8(load512(R::kFromFirst), load512(p));
   return {
@@ -121,7 +109,7 @@ GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
-  return arrange<Bits>(_mm512_movm_epi8(bits));
+  return interleave<Bits>(_mm512_movm_epi8(bits));
 }
 
 /** Where the bytes of load_packed and load_nibble_runs come from. */
@@ -143,7 +131,6 @@ constexpr Bytes64 kNibbleRunBytes = nibble_run_bytes();
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "packed codes are narrow");
   const __m512i shifts = _mm512_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kPackedBytes), _mm512_castsi128_si512(load128(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
@@ -151,57 +138,9 @@ GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
 
 template <int Bits>
 GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
-  static_assert(Codes<Bits>::kInterleaved, "nibbles are narrow");
   const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kNibbleRunBytes), _mm512_castsi256_si512(load256(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
-}
-
-/** Sets the top bit of each code (in order) whose sign bit is set. The codes' top bits are 0 before. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> with_signs(__m512i codes, uint64_t signs) {
-  return arrange<Bits>(_mm512_mask_add_epi8(codes, signs, codes, _mm512_set1_epi8(1 << (Bits - 1))));
-}
-
-GGUF_INLINE __m512i widen_to_64(const uint16_t* rows) {
-  return _mm512_cvtepu16_epi64(load128(rows));
-}
-GGUF_INLINE __m512i widen_to_64(const uint8_t* rows) {
-  return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows)));
-}
-GGUF_INLINE __m512i widen_to_32(const uint16_t* rows) {
-  return _mm512_cvtepu16_epi32(load256(rows));
-}
-GGUF_INLINE __m512i widen_to_32(const uint8_t* rows) {
-  return _mm512_cvtepu8_epi32(load128(rows));
-}
-
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Levels::kBits>(_mm512_i64gather_epi64(widen_to_64(rows), book.row, 8), word64(signs));
-}
-
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  return with_signs<Levels::kBits>(_mm512_i32gather_epi32(widen_to_32(rows), book.row, 4), word64(signs));
-}
-
-// ---- codes -----------------------------------------------------------------------------------------------
-
-template <int A, int B, int Bits>
-GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
-  constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
-  static_assert((A >= 0) == (B >= 0), "both in the same direction");
-  if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
-  const __m512i counts = Codes<Bits>::kInterleaved
-                             ? _mm512_set1_epi32(a | b << 16)
-                             : _mm512_inserti64x4(_mm512_set1_epi16(a), _mm256_set1_epi16(b), 1);
-  return {A < 0 ? _mm512_sllv_epi16(c.x, counts) : _mm512_srlv_epi16(c.x, counts)};
-}
-
-template <int N, int Bits>
-GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
-  return shift_halves<N, N>(c);
 }
 
 template <int Mask, int Bits>
@@ -211,19 +150,176 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
                                     kFirstPicksSecondElseThird)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& c) {
-  return {_mm512_add_epi8(c.x, _mm512_add_epi8(c.x, c.x))};
+GGUF_INLINE __m512i join(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/** 3x >> 8 of each byte: 1 from 86 on, 2 from 171 on. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& c) {
-  const __m512i one = _mm512_set1_epi8(1);
-  const __mmask64 from_86 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(86));
-  const __mmask64 from_171 = _mm512_cmpge_epu8_mask(c.x, _mm512_set1_epi8(static_cast<char>(171)));
-  const __m512i first = _mm512_maskz_mov_epi8(from_86, one);
-  return {_mm512_mask_add_epi8(first, from_171, first, one)};
+/** In halves: where both have just been written, one load of 64 bytes would wait until they are in the cache.
+ */
+GGUF_INLINE __m512i load_halves(const void* p) {
+  const auto* bytes = static_cast<const uint8_t*>(p);
+  return join(load256(bytes), load256(bytes + 32));
+}
+
+GGUF_INLINE __m512i load_words(const uint16_t* p) {
+  return load_halves(p);
+}
+GGUF_INLINE __m512i load_words(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(load256(p));
+}
+
+/**
+ * The 32 words with these numbers of a table: 64 of them are looked up at a time, and the bits of a number
+ * above these six select one of the results. No gathers: they are slow on AMD's processors, and on Intel's
+ * where a flaw of them had to be closed.
+ */
+template <int kWords>
+GGUF_INLINE __m512i look_up_words(const uint16_t* table, __m512i numbers) {
+  if constexpr (kWords == 64) {
+    return _mm512_permutex2var_epi16(load512(table), numbers, load512(table + 32));
+  } else {
+    const __mmask32 in_upper = _mm512_test_epi16_mask(numbers, _mm512_set1_epi16(kWords / 2));
+    return _mm512_mask_mov_epi16(look_up_words<kWords / 2>(table, numbers), in_upper,
+                                 look_up_words<kWords / 2>(table + kWords / 2, numbers));
+  }
+}
+
+/** Rows of a codebook of few rows, packed: 16 bits each. */
+template <const auto& kBook, int kCount>
+struct PackedRows {
+  alignas(64) uint16_t packed[kCount];
+
+  template <class Index>
+  GGUF_INLINE void set(const Index* numbers) {
+    for (int i = 0; i < kCount; i += 32) {
+      _mm512_store_si512(packed + i, look_up_words<kBook.kRows>(kBook.packed, load_words(numbers + i)));
+    }
+  }
+  GGUF_INLINE __m128i eight(int first) const { return load128(packed + first); }
+};
+
+/** Rows of a codebook of many rows, which are loaded one by one. */
+template <const auto& kBook, int kCount>
+struct LoadedRows : NumberedRows<kBook, kCount> {
+  GGUF_INLINE __m128i eight(int first) const { return words128(four(first), four(first + 4)); }
+
+ private:
+  /** In a general register: vector units have enough to do. */
+  GGUF_INLINE uint64_t four(int first) const {
+    uint64_t packed = 0;
+    GGUF_UNROLL
+    for (int i = 3; i >= 0; --i) packed = packed << 16 | kBook.packed[this->number[first + i]];
+    GGUF_KEEP_IN_REGISTER("r", packed);
+    return packed;
+  }
+};
+
+template <const auto& kBook, int kCount>
+using BookRows =
+    std::conditional_t<(kBook.kRows <= 512), PackedRows<kBook, kCount>, LoadedRows<kBook, kCount>>;
+
+/**
+ * 64 codes from packed rows of 8 or 4, interleaved. Each quadword has the four rows of the codes of its two
+ * lanes, and each byte takes its code from there; the signs are bits of a quadword.
+ */
+template <class Levels, int kColumns>
+struct RowBits {
+  alignas(64) uint16_t row[32] = {};
+  alignas(64) uint8_t code[64] = {}, sign[64] = {};  // positions of their lowest bits in the quadword
+
+  constexpr RowBits() {
+    constexpr int kBits = Levels::kBits - 1;
+    for (int lane = 0; lane < 16; ++lane) {
+      for (int unit = 0; unit < 4; ++unit) {
+        const int i = 16 * unit + lane;
+        row[lane / 2 * 4 + unit] = static_cast<uint16_t>(i / kColumns);
+        code[4 * lane + unit] = static_cast<uint8_t>(16 * unit + kBits * (lane % kColumns));
+        sign[4 * lane + unit] = static_cast<uint8_t>((i - kBits) & 63);  // to the bit above the code
+      }
+    }
+  }
+};
+template <class Bits>
+constexpr Bits kRowBits{};
+
+template <class Levels, int kColumns>
+GGUF_INLINE Codes<Levels::kBits> unpack_rows(__m512i packed, const uint8_t* signs) {
+  using Bits = RowBits<Levels, kColumns>;
+  const __m512i fours = _mm512_permutexvar_epi16(load512(kRowBits<Bits>.row), packed);
+  const __m512i codes = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.code), fours);
+  const __m512i tops = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.sign),
+                                                    _mm512_set1_epi64(static_cast<int64_t>(word64(signs))));
+  return select<(1 << (Levels::kBits - 1)) - 1>(Codes<Levels::kBits>{codes}, Codes<Levels::kBits>{tops});
+}
+
+template <class Levels, class Rows>
+GGUF_INLINE Codes<Levels::kBits> gather8(const Rows& rows, int first, const uint8_t* signs) {
+  return unpack_rows<Levels, 8>(_mm512_castsi128_si512(rows.eight(first)), signs);
+}
+
+template <class Levels, class Rows>
+GGUF_INLINE Codes<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs) {
+  return unpack_rows<Levels, 4>(_mm512_castsi256_si512(load256(rows.packed + first)), signs);
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int A, int B, int Bits>
+GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
+  constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
+  static_assert((A >= 0) == (B >= 0), "both in the same direction");
+  if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
+  const __m512i counts = _mm512_set1_epi32(a | b << 16);
+  return {A < 0 ? _mm512_sllv_epi16(c.x, counts) : _mm512_srlv_epi16(c.x, counts)};
+}
+
+template <int N, int Bits>
+GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+/** Each byte on top of a word: those of units 0 and 2, and those of units 1 and 3. */
+struct Trits {
+  __m512i even, odd;
+};
+/** The first digits, each at the bottom of its word. */
+struct TopTrits {
+  __m512i even, odd;
+};
+
+/** Interleaved: where each byte comes from, and what the words of units 1 and 3 are multiplied by. */
+struct TritBytes {
+  alignas(64) uint8_t from[64] = {};
+  alignas(64) uint16_t factor[32] = {};
+
+  constexpr TritBytes() {
+    constexpr uint16_t kPowers[4] = {1, 3, 9, 27};
+    for (int lane = 0; lane < 16; ++lane) {
+      for (int unit = 0; unit < 3; ++unit) from[4 * lane + unit] = static_cast<uint8_t>(16 * unit + lane);
+      from[4 * lane + 3] = static_cast<uint8_t>(48 + lane % 4);
+      factor[2 * lane] = 1;
+      factor[2 * lane + 1] = kPowers[lane / 4];
+    }
+  }
+};
+constexpr TritBytes kTritBytes{};
+
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  constexpr __mmask64 kUsed = (uint64_t{1} << 52) - 1;
+  const __m512i bytes = _mm512_permutexvar_epi8(load512(kTritBytes.from), _mm512_maskz_loadu_epi8(kUsed, p));
+  const __m512i odd = _mm512_and_si512(bytes, _mm512_set1_epi16(static_cast<short>(0xff00)));
+  return {_mm512_slli_epi16(bytes, 8), _mm512_mullo_epi16(odd, load512(kTritBytes.factor))};
+}
+
+GGUF_INLINE Trits times3(const Trits& t) {
+  __m512i three = _mm512_set1_epi16(3);
+  GGUF_KEEP_IN_REGISTER("v", three);  // rather than to shift and add
+  return {_mm512_mullo_epi16(t.even, three), _mm512_mullo_epi16(t.odd, three)};
+}
+
+GGUF_INLINE TopTrits top_trits(const Trits& t) {
+  const __m512i three = _mm512_set1_epi16(3);
+  return {_mm512_mulhi_epu16(t.even, three), _mm512_mulhi_epu16(t.odd, three)};
 }
 
 // ---- floats ----------------------------------------------------------------------------------------------
@@ -252,12 +348,12 @@ GGUF_INLINE Floats16 load_int16(const void* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(load256(p)))};
 }
 
-GGUF_INLINE Floats16 load_int32(const void* p) {
-  return {_mm512_cvtepi32_ps(load512(p))};
-}
-
 GGUF_INLINE Floats16 join(__m256 low, __m256 high) {
   return {_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)};
+}
+
+GGUF_INLINE Floats16 load_int32(const void* p) {
+  return {_mm512_cvtepi32_ps(load_halves(p))};
 }
 
 GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
@@ -272,12 +368,40 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return int8_to_float(words128(low, high));
 }
 
+/**
+ * Where halves<Stride> finds its numbers: a few at a time, in two loads of 64 bytes, which do not go
+ * beyond them. One permutation puts them at their place among the 16.
+ */
+template <int Stride>
+struct Halves {
+  static constexpr int kAtATime = 7 * Stride < 128 ? 8 : 4;
+  static constexpr int kBytes = kAtATime * Stride;
+  static constexpr int kUsed = kBytes - Stride + 2;
+  static constexpr int kSecond = kUsed > 64 ? kUsed - 64 : 0;  // where the second load begins
+  alignas(64) uint16_t word[32] = {};
+
+  constexpr Halves() {
+    for (int i = 0; i < 16; ++i) {
+      const int at = i % kAtATime * Stride;
+      word[i] = static_cast<uint16_t>(at < 64 ? at / 2 : 32 + (at - kSecond) / 2);
+    }
+  }
+};
+template <class Halves>
+constexpr Halves kHalves{};
+
 template <int Stride>
 GGUF_INLINE Floats16 halves(const uint8_t* p) {
-  const __m512i offsets = _mm512_setr_epi32(0, Stride, 2 * Stride, 3 * Stride, 4 * Stride, 5 * Stride,
-                                            6 * Stride, 7 * Stride, 8 * Stride, 9 * Stride, 10 * Stride,
-                                            11 * Stride, 12 * Stride, 13 * Stride, 14 * Stride, 15 * Stride);
-  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_i32gather_epi32(offsets, p, 1)))};
+  using H = Halves<Stride>;
+  const __m512i words = load512(kHalves<H>.word);
+  __m512i all = _mm512_permutex2var_epi16(load512(p), words, load512(p + H::kSecond));
+  GGUF_UNROLL
+  for (int i = H::kAtATime; i < 16; i += H::kAtATime, p += H::kBytes) {
+    const __m512i more =
+        _mm512_permutex2var_epi16(load512(p + H::kBytes), words, load512(p + H::kBytes + H::kSecond));
+    all = _mm512_mask_mov_epi16(all, 0xffffu << i, more);
+  }
+  return {_mm512_cvtph_ps(_mm512_castsi512_si256(all))};
 }
 
 GGUF_INLINE Floats16 add(const Floats16& a, float c) {
@@ -385,25 +509,10 @@ GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) 
 
 // ---- levels ----------------------------------------------------------------------------------------------
 
-/** Interleaved codes stay unchanged; others become signed bytes in memory, from where loads widen them. */
-template <class Levels, bool kInterleaved = (Levels::kBits <= 5)>
-struct Values;
-
 template <class Levels>
-struct Values<Levels, true> {
+struct Values {
   __m512i x;
   GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) : x(c.x) {}
-};
-
-template <class Levels>
-struct Values<Levels, false> {
-  static_assert(Levels::kLinear, "levels of wide codes are added, not looked up");
-  alignas(64) int8_t level[64];
-  GGUF_INLINE explicit Values(const Codes<Levels::kBits>& c) {
-    const __m512i code = _mm512_and_si512(c.x, _mm512_set1_epi8((1 << Levels::kBits) - 1));
-    _mm512_store_si512(level, _mm512_add_epi8(code, _mm512_set1_epi8(static_cast<char>(Levels::value(0)))));
-    GGUF_KEEP_IN_MEMORY(level);
-  }
 };
 
 template <class Levels>
@@ -411,11 +520,22 @@ GGUF_INLINE Values<Levels> values(const Codes<Levels::kBits>& c) {
   return Values<Levels>(c);
 }
 
+template <class Levels>
+GGUF_INLINE TopTrits values(const TopTrits& t) {
+  return t;
+}
+
 /** Looks up the 16 codes of a unit in a table of 16 numbers; the bits of a lane above the fourth are ignored.
  */
 template <class Levels>
-GGUF_INLINE Floats16 look_up(__m512 table, const Values<Levels, true>& v, int unit) {
+GGUF_INLINE Floats16 look_up(__m512 table, const Values<Levels>& v, int unit) {
   return {_mm512_permutexvar_ps(_mm512_srli_epi32(v.x, 8 * unit), table)};
+}
+
+template <class Levels>
+GGUF_INLINE Floats16 look_up(__m512 table, const TopTrits& t, int unit) {
+  const __m512i words = unit % 2 == 0 ? t.even : t.odd;
+  return {_mm512_permutexvar_ps(_mm512_srli_epi32(words, unit / 2 * 16), table)};
 }
 
 template <class Levels>
@@ -423,14 +543,29 @@ GGUF_INLINE __m512 numbers(int first = 0) {
   return _mm512_load_ps(kLevelTable<Levels>.number + first);
 }
 
-/** The unscaled levels of the 16 codes of a unit: codes of five bits use two tables; wider codes are loaded
- * from memory. */
+/**
+ * The codes of a unit as numbers, less 2^(Bits-1). They become the fraction of a binary32 number whose
+ * exponent gives a code the weight 1, which is exact. There is no room for a code in the top byte of a lane.
+ */
+template <int Bits>
+GGUF_INLINE __m512 centred_codes(__m512i x, int unit) {
+  if (unit == 3) return centred_codes<Bits>(_mm512_srli_epi32(x, 8), 2);
+  constexpr int kAndThenOr = 0xEA;
+  const int at = 8 * unit;
+  const __m512i code = _mm512_set1_epi32(((1 << Bits) - 1) << at);
+  const __m512i one = _mm512_set1_epi32((127 + 23 - at) << 23);  // 2^(23 - at)
+  const __m512 number = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(x, code, one, kAndThenOr));
+  return _mm512_sub_ps(number, _mm512_set1_ps(static_cast<float>((1 << (23 - at)) + (1 << (Bits - 1)))));
+}
+
+/** The unscaled levels of the 16 codes of a unit, of five bits or more. */
 template <class Levels>
 GGUF_INLINE __m512 levels_of_unit(const Values<Levels>& v, int unit) {
   if constexpr (Levels::kBits == 5) {
     return _mm512_permutex2var_ps(numbers<Levels>(), _mm512_srli_epi32(v.x, 8 * unit), numbers<Levels>(16));
   } else {
-    return load_int8(v.level + 16 * unit).x;
+    static_assert(Levels::value(0) == -(1 << (Levels::kBits - 1)) && Levels::kLinear, "Offset");
+    return centred_codes<Levels::kBits>(v.x, unit);
   }
 }
 
@@ -441,7 +576,8 @@ template <class Levels>
 struct Scaled<Levels, true> {
   __m512 table;
   GGUF_INLINE explicit Scaled(float d) : table(_mm512_mul_ps(numbers<Levels>(), _mm512_set1_ps(d))) {}
-  GGUF_INLINE Floats16 operator()(const Values<Levels>& v, int unit) const {
+  template <class V>
+  GGUF_INLINE Floats16 operator()(const V& v, int unit) const {
     return look_up<Levels>(table, v, unit);
   }
 };
@@ -482,30 +618,42 @@ struct Affine<Levels, false> {
 
 template <Store kStore>
 GGUF_INLINE void store512(void* p, __m512i x) {
-  if constexpr (kStore == Store::kStreaming) {
-    __m128i* line = static_cast<__m128i*>(p);
-    _mm_stream_si128(line, _mm512_castsi512_si128(x));
-    _mm_stream_si128(line + 1, _mm512_extracti32x4_epi32(x, 1));
-    _mm_stream_si128(line + 2, _mm512_extracti32x4_epi32(x, 2));
-    _mm_stream_si128(line + 3, _mm512_extracti32x4_epi32(x, 3));
-  } else {
+  if constexpr (kStore == Store::kPlain) {
     _mm512_storeu_si512(p, x);
+  } else if (is_line(p)) {
+    _mm512_stream_si512(static_cast<__m512i*>(p), x);
+  } else {
+    __m128i* part = static_cast<__m128i*>(p);
+    _mm_stream_si128(part, _mm512_castsi512_si128(x));
+    _mm_stream_si128(part + 1, _mm512_extracti32x4_epi32(x, 1));
+    _mm_stream_si128(part + 2, _mm512_extracti32x4_epi32(x, 2));
+    _mm_stream_si128(part + 3, _mm512_extracti32x4_epi32(x, 3));
   }
 }
 
-/** Sixteen bfloat16: rounded to nearest even, NaNs quiet. */
-GGUF_INLINE __m256i to_bfloat16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i upper = _mm512_srli_epi32(bits, 16);
-  const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-  const __m512i rounded =
-      _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40)));
+/** The upper (1) or lower (0) halves of 32 lanes. */
+template <int Half>
+constexpr Bytes64 words_of_lanes() {
+  Bytes64 from{};
+  for (int i = 0; i < 32; ++i) from.byte[2 * i] = static_cast<uint8_t>(2 * i + Half);
+  return from;
 }
+constexpr Bytes64 kLowerWords = words_of_lanes<0>(), kUpperWords = words_of_lanes<1>();
 
-GGUF_INLINE __m512i join(__m256i low, __m256i high) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+/** 32 bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m512i to_bfloat16(__m512 a, __m512 b) {
+  const __m512i first = _mm512_castps_si512(a), second = _mm512_castps_si512(b);
+  const __m512i upper = _mm512_permutex2var_epi16(first, load512(kUpperWords), second);
+  const __m512i lower = _mm512_permutex2var_epi16(first, load512(kLowerWords), second);
+  const __m512i one = _mm512_set1_epi16(1);
+  const __m512i most = _mm512_sub_epi16(_mm512_set1_epi16(static_cast<short>(0x8000)),
+                                        _mm512_and_si512(upper, one));  // that is rounded down
+  const __mmask32 goes_up = _mm512_cmpgt_epu16_mask(lower, most);
+  const __m512i rounded = _mm512_mask_add_epi16(upper, goes_up, upper, one);
+  if (_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) == 0) return rounded;
+  const __mmask32 is_nan =
+      _mm512_kunpackw(_mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
+  return _mm512_mask_mov_epi16(rounded, is_nan, _mm512_or_si512(upper, _mm512_set1_epi16(0x40)));
 }
 
 template <Out kOut, Store kStore, class Element>
@@ -517,7 +665,7 @@ GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
     store512<kStore>(y, join(_mm512_cvtps_ph(a.x, _MM_FROUND_TO_NEAREST_INT),
                              _mm512_cvtps_ph(b.x, _MM_FROUND_TO_NEAREST_INT)));
   } else {
-    store512<kStore>(y, join(to_bfloat16(a.x), to_bfloat16(b.x)));
+    store512<kStore>(y, to_bfloat16(a.x, b.x));
   }
 }
 

@@ -75,6 +75,17 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
   return word;
 }
 
+/** Rows of a codebook, by their numbers. */
+template <const auto& kBook, int kCount>
+struct NumberedRows {
+  uint16_t number[kCount];
+
+  template <class Index>
+  GGUF_INLINE void set(const Index* numbers) {
+    for (int i = 0; i < kCount; ++i) number[i] = numbers[i];
+  }
+};
+
 /**
  * For join_rows: the position of the word with the field of each of sixteen 16-bit lanes, and the factor that
  * moves the field to the top of the lane.

@@ -44,11 +44,6 @@ GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vcombine_u8(vcreate_u8(low), vcreate_u8(high))};
-}
-
-template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   const uint8x16_t first = vld1q_u8(p), second = vld1q_u8(p + 16);
   return {first, second, first, second};
@@ -100,20 +95,23 @@ GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
           vbslq_u8(top, all.d, c.d)};
 }
 
-GGUF_INLINE uint8x16_t row_pair(const uint64_t* a, const uint64_t* b) {
-  return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(a), vld1_u64(b)));
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+GGUF_INLINE uint8x16_t row_pair(const uint64_t* book, const uint16_t* rows) {
+  return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(book + rows[0]), vld1_u64(book + rows[1])));
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {
-      row_pair(book.row + rows[0], book.row + rows[1]), row_pair(book.row + rows[2], book.row + rows[3]),
-      row_pair(book.row + rows[4], book.row + rows[5]), row_pair(book.row + rows[6], book.row + rows[7])};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
+                                         const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
+                                      row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-template <class Index>
-GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
+GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint16_t* rows) {
   uint32x4_t x = vdupq_n_u32(0);
   x = vld1q_lane_u32(book + rows[0], x, 0);
   x = vld1q_lane_u32(book + rows[1], x, 1);
@@ -122,10 +120,12 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const Index* rows) {
   return vreinterpretq_u8_u32(x);
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
-                                      four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
+                                          const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
+                                      four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
@@ -173,8 +173,17 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
           vbslq_u8(mask, a.d, b.d)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& x) {
+struct Trits {
+  uint8x16_t a, b, c, d;
+};
+
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  alignas(16) static constexpr uint8_t kFactors[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
+  const uint8x16_t few = vreinterpretq_u8_u32(vdupq_n_u32(word32(p + 48)));
+  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vmulq_u8(few, vld1q_u8(kFactors))};
+}
+
+GGUF_INLINE Trits times3(const Trits& x) {
   const uint8x16_t three = vdupq_n_u8(3);
   return {vmulq_u8(x.a, three), vmulq_u8(x.b, three), vmulq_u8(x.c, three), vmulq_u8(x.d, three)};
 }
@@ -184,8 +193,7 @@ GGUF_INLINE uint8x16_t top_trits_of_unit(uint8x16_t x) {
   return vshrq_n_u8(vhaddq_u8(x, vshrq_n_u8(x, 1)), 6);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& x) {
+GGUF_INLINE Codes<2> top_trits(const Trits& x) {
   return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
 }
 

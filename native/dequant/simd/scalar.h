@@ -93,15 +93,6 @@ GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  Codes<Bits> c;
-  std::memcpy(c.code, p, 48);
-  std::memcpy(c.code + 48, &low, 8);
-  std::memcpy(c.code + 56, &high, 8);
-  return c;
-}
-
 template <int Bits, int Stride>
 GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
   Codes<Bits> c;
@@ -133,18 +124,23 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return c;
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
+                                         const uint8_t* signs) {
   Codes<Levels::kBits> c;
-  for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &book.row[rows[i]], 8);
+  for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &kBook.row[rows.number[first + i]], 8);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
+                                          const uint8_t* signs) {
   Codes<Levels::kBits> c;
-  for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &book.row[rows[i]], 4);
+  for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &kBook.row[rows.number[first + i]], 4);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }
@@ -184,15 +180,25 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
   return r;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(Codes<Bits> c) {
-  for (uint8_t& byte : c.code) byte = static_cast<uint8_t>(3 * byte);
-  return c;
+struct Trits {
+  uint8_t byte[64];
+};
+
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  Trits t;
+  std::memcpy(t.byte, p, 52);
+  for (int i = 52; i < 64; ++i) t.byte[i] = static_cast<uint8_t>(3 * t.byte[i - 4]);
+  return t;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(Codes<Bits> c) {
-  for (uint8_t& byte : c.code) byte = static_cast<uint8_t>(3 * byte >> 8);
+GGUF_INLINE Trits times3(Trits t) {
+  for (uint8_t& byte : t.byte) byte = static_cast<uint8_t>(3 * byte);
+  return t;
+}
+
+GGUF_INLINE Codes<2> top_trits(const Trits& t) {
+  Codes<2> c;
+  for (int i = 0; i < 64; ++i) c.code[i] = static_cast<uint8_t>(3 * t.byte[i] >> 8);
   return c;
 }
 

@@ -22,6 +22,10 @@ struct StoreSink {
 /** Dequantizes blocks to binary32: a Kernel of kernel_table.h. */
 template <class Block, Store kStore>
 void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
+  if constexpr (std::is_same_v<Block, BlockF32> && kStore == Store::kPlain) {
+    std::memcpy(dst, src, static_cast<size_t>(n_blocks) * sizeof(Block));
+    return;
+  }
   constexpr uint64_t kBlocks = kGroup<Block>;
   alignas(64) float aside[kBlocks * Block::kElements];
   StoreSink<kStore> sink{dst, aside};

@@ -43,16 +43,18 @@ void unify_nans(std::vector<uint8_t>& numbers, Out out) {
   }
 }
 
+/** Where outputs begin in a line: 0 for whole lines, 16 as memory of JavaScript often is. */
+constexpr size_t kStarts[] = {0, 16};
+
 std::vector<uint8_t> run(const Format& format, Out out, Store store, bool big_endian, const uint8_t* src,
-                         uint64_t n_blocks) {
+                         uint64_t n_blocks, size_t start_in_line = 16) {
   const size_t n_bytes = n_blocks * format.block_elements * out_bytes(out);
-  // 16 bytes into a line, as memory of JavaScript often is, with bytes on both sides that must stay as they
-  // are.
+  // With bytes on both sides that must stay as they are.
   constexpr size_t kMargin = 64;
   constexpr uint8_t kUntouched = 0xa5;
   std::vector<uint8_t> memory(n_bytes + 4 * kMargin, kUntouched);
   const size_t start =
-      kMargin + (kMargin - reinterpret_cast<uintptr_t>(memory.data()) % kMargin) % kMargin + 16;
+      kMargin + (kMargin - reinterpret_cast<uintptr_t>(memory.data()) % kMargin) % kMargin + start_in_line;
   dequantize(format, out, store, big_endian, src, n_blocks, memory.data() + start);
   for (size_t i = 0; i < memory.size(); ++i) {
     if (i >= start && i < start + n_bytes) continue;
@@ -81,8 +83,11 @@ TEST_P(Isa, EqualsScalarForAnyBytes) {
     for (Out out : kOuts) {
       const auto expected = run_scalar(format, out, src.data(), n_blocks);
       for (Store store : {Store::kPlain, Store::kStreaming}) {
-        EXPECT_EQ(run(format, out, store, false, src.data(), n_blocks), expected)
-            << format.name << " as output " << static_cast<int>(out) << ", store " << static_cast<int>(store);
+        for (size_t start : kStarts) {
+          EXPECT_EQ(run(format, out, store, false, src.data(), n_blocks, start), expected)
+              << format.name << " as output " << static_cast<int>(out) << ", store "
+              << static_cast<int>(store) << ", at " << start;
+        }
       }
     }
   }
@@ -99,8 +104,10 @@ TEST_P(Isa, TakesAnyNumberOfBlocks) {
         const std::vector<uint8_t> begin(expected.begin(),
                                          expected.begin() + static_cast<ptrdiff_t>(n * block_out));
         for (Store store : {Store::kPlain, Store::kStreaming}) {
-          ASSERT_EQ(run(format, out, store, false, src.data(), n), begin)
-              << format.name << ", " << n << " blocks";
+          for (size_t start : kStarts) {
+            ASSERT_EQ(run(format, out, store, false, src.data(), n, start), begin)
+                << format.name << ", " << n << " blocks, at " << start;
+          }
         }
       }
     }
@@ -148,9 +155,13 @@ TEST_P(Isa, SwapsBigEndianBlocks) {
     std::vector<uint8_t> swapped(src.size());
     swap_blocks(fields_of(format), src.data(), n_blocks, swapped.data());
     for (Out out : kOuts) {
-      EXPECT_EQ(run(format, out, Store::kPlain, true, swapped.data(), n_blocks),
-                run_scalar(format, out, src.data(), n_blocks))
-          << format.name;
+      const auto expected = run_scalar(format, out, src.data(), n_blocks);
+      for (Store store : {Store::kPlain, Store::kStreaming}) {
+        for (size_t start : kStarts) {
+          EXPECT_EQ(run(format, out, store, true, swapped.data(), n_blocks, start), expected)
+              << format.name << ", at " << start;
+        }
+      }
     }
   }
 }

@@ -47,11 +47,6 @@ void load_twice(const Input& in, Output& out) {
   put_codes<Bits>(simd::load_twice<Bits>(in.bytes), out);
 }
 
-template <int Bits>
-void load_three(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load_three<Bits>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56)), out);
-}
-
 template <int Bits, int Stride>
 void load_runs(const Input& in, Output& out) {
   put_codes<Bits>(simd::load_runs<Bits, Stride>(in.bytes), out);
@@ -72,36 +67,37 @@ void spread_bits(const Input& in, Output& out) {
   put_codes<Bits>(simd::spread_bits<Bits>(word64(in.bytes)), out);
 }
 
-/** Row numbers below a power of two, kRows. */
-template <class Index, int kRows, int kCount>
-struct Rows {
+/** Some rows of a codebook: their numbers are below a power of two, kRows. */
+template <class Index, const auto& kBook, int kRows, int kCount>
+simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
   Index number[kCount];
-  explicit Rows(const uint8_t* p) {
-    for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
-  }
-};
+  for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
+  simd::BookRows<kBook, kCount> rows;
+  rows.set(number);
+  return rows;
+}
 
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather8(const Input& in, Output& out) {
-  const Rows<Index, kRows, 8> rows(in.bytes);
-  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, in.bytes + 64)),
+  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
+  put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), in.bytes + 64)),
             simd::Scaled<Levels>(in.a), out);
 }
 
 /** With top bits that a row has in all codes or in none. */
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather8_uniform(const Input& in, Output& out) {
-  const Rows<Index, kRows, 8> rows(in.bytes);
+  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
   uint8_t tops[8];
   for (int i = 0; i < 8; ++i) tops[i] = in.bytes[64 + i] & 1 ? 0xff : 0;
-  put_units(simd::values<Levels>(simd::gather8<Levels>(kBook, rows.number, tops)), simd::Scaled<Levels>(in.a),
-            out);
+  put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), tops)),
+            simd::Scaled<Levels>(in.a), out);
 }
 
 template <class Levels, class Index, const auto& kBook, int kRows>
 void gather16(const Input& in, Output& out) {
-  const Rows<Index, kRows, 16> rows(in.bytes);
-  put_units(simd::values<Levels>(simd::gather16<Levels>(kBook, rows.number, in.bytes + 64)),
+  const auto rows = some_rows<Index, kBook, kRows, 64>(in.bytes);
+  put_units(simd::values<Levels>(simd::gather16<Levels>(rows, 16 * (in.bytes[136] & 3), in.bytes + 128)),
             simd::Scaled<Levels>(in.a), out);
 }
 
@@ -150,16 +146,12 @@ void select(const Input& in, Output& out) {
   put_codes<Bits>(simd::select<Mask>(simd::load<Bits>(in.bytes), simd::load<Bits>(in.bytes + 64)), out);
 }
 
-/** Shift says which two bits of each byte are looked at. */
-template <int Shift>
-void times3(const Input& in, Output& out) {
-  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
-  put_codes<2>(simd::shift<Shift>(simd::times3(c)), out);
-}
-
-void top_trits(const Input& in, Output& out) {
-  const auto c = simd::load_three<2>(in.bytes, word64(in.bytes + 48), word64(in.bytes + 56));
-  put_codes<2>(simd::top_trits(c), out);
+/** The digit after this many others. */
+template <int Digit>
+void trits(const Input& in, Output& out) {
+  simd::Trits t = simd::load_trits(in.bytes);
+  for (int i = 0; i < Digit; ++i) t = simd::times3(t);
+  put_units(simd::values<Ternary>(simd::top_trits(t)), simd::Scaled<Ternary>(in.a), out);
 }
 
 // ---- levels
@@ -350,12 +342,13 @@ void equal_counts(const Input& in, Output& out) {
   }
 }
 
-// ---- storing: at 16 modulo 64, as memory of JavaScript is; aligned stores at 0
+// ---- storing: at 16 modulo 64, as memory of JavaScript is; streaming and aligned stores at 0
 
 template <Out kOut, Store kStore>
 void store(const Input& in, Output& out) {
   using Element = std::conditional_t<kOut == Out::kFloat32, float, uint16_t>;
-  simd::store<kOut, kStore>(reinterpret_cast<Element*>(out.bytes + 16), simd::load_f32(in.bytes),
+  uint8_t* const to = out.bytes + (kStore == Store::kStreaming ? 0 : 16);
+  simd::store<kOut, kStore>(reinterpret_cast<Element*>(to), simd::load_f32(in.bytes),
                             simd::load_f32(in.bytes + 64));
   simd::store_fence();
 }
@@ -380,7 +373,6 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, load_twice<3>),
     CASE(kFloat32, load_twice<5>),
     CASE(kFloat32, load_twice<6>),
-    CASE(kFloat32, load_three<2>),
     CASE(kFloat32, load_runs<4, 17>),
     CASE(kFloat32, load_runs<4, 18>),
     CASE(kFloat32, load_runs<4, 20>),
@@ -424,11 +416,11 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, select<3, 3>),
     CASE(kFloat32, select<5, 15>),
     CASE(kFloat32, select<6, 15>),
-    CASE(kFloat32, times3<0>),
-    CASE(kFloat32, times3<2>),
-    CASE(kFloat32, times3<4>),
-    CASE(kFloat32, times3<6>),
-    CASE(kFloat32, top_trits),
+    CASE(kFloat32, trits<0>),
+    CASE(kFloat32, trits<1>),
+    CASE(kFloat32, trits<2>),
+    CASE(kFloat32, trits<3>),
+    CASE(kFloat32, trits<4>),
 
     CASE(kFloat32, scaled_bits<Sign>),
     CASE(kFloat32, scaled<Ternary>),
