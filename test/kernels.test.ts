@@ -29,7 +29,10 @@ const primitives = [...documented].filter((name) => !name.startsWith("GGUF_"));
 /** The functions, types and constants of the namespace `simd`. */
 function defined(source: string): Set<string> {
   const inside = source.slice(source.indexOf("namespace simd {"), source.indexOf("}  // namespace simd"));
-  return matches(inside, /^(?:GGUF_INLINE [^\n(]*?|struct |using |constexpr [^\n=]*?)(\w+)(?=\(| \{|;| =\s)/gm);
+  return matches(
+    inside,
+    /^(?:GGUF_INLINE [^\n(]*?|struct |using |constexpr [^\n=]*?)(\w+)(?=\(| \{|;| =\s)/gm,
+  );
 }
 
 /** The instruction sets, with the headers that make each. */
