@@ -334,32 +334,50 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
   return mul(a, c, c);
 }
 
-/**
- * a * b + c of two pairs, rounded once, as binary64 numbers that round correctly to binary32; see `fused` in
- * scalar.h. There is no instruction for it that gives the same bits on every machine.
- */
-GGUF_INLINE v128_t fused_to_odd(v128_t a, v128_t b, v128_t c) {
-  const v128_t product = wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b));
-  const v128_t addend = wasm_f64x2_promote_low_f32x4(c);
-  const v128_t sum = wasm_f64x2_add(product, addend);
-  const v128_t added = wasm_f64x2_sub(sum, product);
-  const v128_t error = wasm_f64x2_add(wasm_f64x2_sub(product, wasm_f64x2_sub(sum, added)),
-                                      wasm_f64x2_sub(addend, added));  // NaN beyond the finite numbers
-  const v128_t zero = wasm_f64x2_splat(0), one = wasm_i64x2_splat(1);
-  const v128_t up = wasm_f64x2_gt(error, zero), down = wasm_f64x2_lt(error, zero);
-  // An even last bit of an inexact sum: one step towards the exact sum, up or down in magnitude.
-  const v128_t steps = wasm_v128_andnot(wasm_v128_and(wasm_v128_or(up, down), one), sum);
-  const v128_t towards_zero = wasm_v128_xor(up, wasm_f64x2_gt(sum, zero));
-  const v128_t step = wasm_i64x2_sub(wasm_v128_xor(steps, towards_zero), towards_zero);
-  return wasm_i64x2_add(sum, step);
-}
-
 GGUF_INLINE v128_t upper_pair(v128_t x) {
   return wasm_i64x2_shuffle(x, x, 1, 1);
 }
 
+/** a * b + c of two pairs: the exact products and their sums, rounded once, all in binary64. */
+struct WideSums {
+  v128_t product, addend, sum;
+  GGUF_INLINE WideSums(v128_t a, v128_t b, v128_t c)
+      : product(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b))),
+        addend(wasm_f64x2_promote_low_f32x4(c)),
+        sum(wasm_f64x2_add(product, addend)) {}
+
+  /** Where a sum lies half-way between two binary32 numbers, unless these are subnormal: all ones. */
+  GGUF_INLINE v128_t is_half_way() const {
+    return wasm_i64x2_eq(wasm_v128_and(sum, wasm_u64x2_splat(0x1fffffff)), wasm_u64x2_splat(0x10000000));
+  }
+
+  /** The sums rounded to odd; see `fused` in scalar.h. */
+  GGUF_INLINE v128_t to_odd() const {
+    const v128_t added = wasm_f64x2_sub(sum, product);
+    const v128_t error = wasm_f64x2_add(wasm_f64x2_sub(product, wasm_f64x2_sub(sum, added)),
+                                        wasm_f64x2_sub(addend, added));  // NaN beyond the finite numbers
+    const v128_t zero = wasm_f64x2_splat(0), one = wasm_i64x2_splat(1);
+    const v128_t up = wasm_f64x2_gt(error, zero), down = wasm_f64x2_lt(error, zero);
+    // An even last bit of an inexact sum: one step towards the exact sum, up or down in magnitude.
+    const v128_t steps = wasm_v128_andnot(wasm_v128_and(wasm_v128_or(up, down), one), sum);
+    const v128_t towards_zero = wasm_v128_xor(up, wasm_f64x2_gt(sum, zero));
+    return wasm_i64x2_add(sum, wasm_i64x2_sub(wasm_v128_xor(steps, towards_zero), towards_zero));
+  }
+};
+
+/**
+ * a * b + c, rounded once. No instruction does it with the same bits on every machine. Rounding the sum to
+ * binary64 and then to binary32 gives another result only if the first rounding ends half-way between two
+ * binary32 numbers. That is rare; sums are rounded to odd then, so that the second rounding sees on which
+ * side they are.
+ */
 GGUF_INLINE v128_t fused_lanes(v128_t a, v128_t b, v128_t c) {
-  return demote(fused_to_odd(a, b, c), fused_to_odd(upper_pair(a), upper_pair(b), upper_pair(c)));
+  const WideSums low(a, b, c), high(upper_pair(a), upper_pair(b), upper_pair(c));
+  const v128_t result = demote(low.sum, high.sum);
+  const v128_t is_tiny = wasm_f32x4_lt(wasm_f32x4_abs(result), wasm_f32x4_splat(0x1p-125f));
+  const v128_t unsure = wasm_v128_or(wasm_v128_or(low.is_half_way(), high.is_half_way()), is_tiny);
+  if (__builtin_expect(wasm_v128_any_true(unsure), 0)) return demote(low.to_odd(), high.to_odd());
+  return result;
 }
 
 GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
