@@ -41,6 +41,7 @@ const SETS: Record<string, string[]> = {
   avx2: ["avx2.h", "x86.h"],
   avx512: ["avx512.h", "x86.h"],
   neon: ["neon.h"],
+  wasm: ["wasm.h"],
 };
 
 describe("the primitives of the README", () => {

@@ -24,9 +24,9 @@ constexpr bool always() {
 
 std::vector<const KernelTable*> find_targets() {
   const Target targets[] = {
-      {kAvx512Kernels, cpu_has_avx512},
-      {kAvx2Kernels, cpu_has_avx2},
+      {kAvx512Kernels, cpu_has_avx512}, {kAvx2Kernels, cpu_has_avx2},
       {kNeonKernels, always},  // part of every 64-bit ARM
+      {kWasmKernels, always},  // if the module is compiled for it
       {kScalarKernels, always},
   };
   std::vector<const KernelTable*> found;

@@ -82,6 +82,7 @@ extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
 extern const KernelTable* const kAvx512Kernels;
 extern const KernelTable* const kNeonKernels;
+extern const KernelTable* const kWasmKernels;
 
 /** The one in use. */
 const KernelTable& active_kernels();

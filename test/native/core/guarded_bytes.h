@@ -1,4 +1,5 @@
-// Bytes whose end is the end of what may be read: reading one more ends the process.
+// Bytes whose end is the end of what may be read: reading one more ends the process, where systems can do
+// that.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__wasi__)
+#define GGUF_TEST_UNGUARDED
 #include <vector>
 #else
 #include <sys/mman.h>
@@ -20,7 +22,7 @@ namespace gguf::test {
 class GuardedBytes {
  public:
   GuardedBytes(const uint8_t* bytes, size_t n_bytes) : size_(n_bytes) {
-#ifdef _WIN32
+#ifdef GGUF_TEST_UNGUARDED
     copy_.assign(bytes, bytes + n_bytes);
     data_ = copy_.data();
 #else
@@ -37,7 +39,7 @@ class GuardedBytes {
   GuardedBytes(const GuardedBytes&) = delete;
   GuardedBytes& operator=(const GuardedBytes&) = delete;
 
-#ifndef _WIN32
+#ifndef GGUF_TEST_UNGUARDED
   ~GuardedBytes() { munmap(start_, n_mapped_); }
 #endif
 
@@ -47,7 +49,7 @@ class GuardedBytes {
  private:
   size_t size_;
   uint8_t* data_ = nullptr;
-#ifdef _WIN32
+#ifdef GGUF_TEST_UNGUARDED
   std::vector<uint8_t> copy_;
 #else
   uint8_t* start_ = nullptr;

@@ -136,7 +136,7 @@ std::ostream& operator<<(std::ostream& stream, const Parameter& parameter) {
 
 std::vector<Parameter> every_primitive() {
   std::vector<Parameter> all;
-  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives}) {
+  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
     if (table == nullptr || !use_isa(table->isa)) continue;
     for (size_t i = 0; i < table->n_cases; ++i) all.push_back({table, i});
   }
@@ -197,13 +197,15 @@ TEST(Primitives, OnlyX86Streams) {
     if (table == nullptr) continue;
     EXPECT_TRUE(table->streams) << table->isa;
   }
-  if (kNeonPrimitives != nullptr) {
-    EXPECT_FALSE(kNeonPrimitives->streams);
+  for (const PrimitiveTable* table : {kNeonPrimitives, kWasmPrimitives}) {
+    if (table != nullptr) EXPECT_FALSE(table->streams) << table->isa;
   }
 }
 
-TEST(Primitives, OnlyTheScalarSetMultipliesWhatIsStored) {
-  EXPECT_FALSE(kScalarPrimitives->multiplies_in_kernels);
+TEST(Primitives, SetsWithoutFusedInstructionsMultiplyWhatIsStored) {
+  for (const PrimitiveTable* table : {kScalarPrimitives, kWasmPrimitives}) {
+    if (table != nullptr) EXPECT_FALSE(table->multiplies_in_kernels) << table->isa;
+  }
   for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives}) {
     if (table == nullptr) continue;
     EXPECT_TRUE(table->multiplies_in_kernels) << table->isa;

@@ -1,0 +1,18 @@
+// The primitives of wasm.h; see primitives.h.
+#include "test/native/dequant/primitives.h"
+
+#if defined(__wasm_simd128__)
+// The set comes first, whatever the alphabet says.
+// clang-format off
+#include "dequant/simd/wasm.h"
+#include "test/native/dequant/primitive_cases.h"
+// clang-format on
+
+namespace gguf::test {
+const PrimitiveTable* const kWasmPrimitives = &cases::kPrimitives;
+}  // namespace gguf::test
+#else
+namespace gguf::test {
+const PrimitiveTable* const kWasmPrimitives = nullptr;
+}  // namespace gguf::test
+#endif
