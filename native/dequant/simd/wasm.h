@@ -45,11 +45,6 @@ GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_three(const uint8_t* p, uint64_t low, uint64_t high) {
-  return {wasm_v128_load(p), wasm_v128_load(p + 16), wasm_v128_load(p + 32), wasm_u64x2_make(low, high)};
-}
-
-template <int Bits>
 GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
   const v128_t first = wasm_v128_load(p), second = wasm_v128_load(p + 16);
   return {first, second, first, second};
@@ -98,39 +93,44 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
   return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
 }
 
-/** Sets the top bit of each code whose sign bit is set. The codes' top bits are 0 before. */
+/** The top bit of each code is its sign bit. */
 template <int Bits>
 GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
   const Codes<Bits> all = spread_bits<Bits>(signs);
   const v128_t top = wasm_u8x16_splat(1 << (Bits - 1));
-  return {wasm_v128_or(c.a, wasm_v128_and(all.a, top)), wasm_v128_or(c.b, wasm_v128_and(all.b, top)),
-          wasm_v128_or(c.c, wasm_v128_and(all.c, top)), wasm_v128_or(c.d, wasm_v128_and(all.d, top))};
+  return {wasm_v128_bitselect(all.a, c.a, top), wasm_v128_bitselect(all.b, c.b, top),
+          wasm_v128_bitselect(all.c, c.c, top), wasm_v128_bitselect(all.d, c.d, top)};
 }
 
-GGUF_INLINE v128_t row_pair(const uint64_t* a, const uint64_t* b) {
-  return wasm_v128_load64_lane(b, wasm_v128_load64_zero(a), 1);
+template <const auto& kBook, int kCount>
+using BookRows = NumberedRows<kBook, kCount>;
+
+GGUF_INLINE v128_t row_pair(const uint64_t* book, const uint16_t* rows) {
+  return wasm_v128_load64_lane(book + rows[1], wasm_v128_load64_zero(book + rows[0]), 1);
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {
-      row_pair(book.row + rows[0], book.row + rows[1]), row_pair(book.row + rows[2], book.row + rows[3]),
-      row_pair(book.row + rows[4], book.row + rows[5]), row_pair(book.row + rows[6], book.row + rows[7])};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
+                                         const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
+                                      row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
-template <class Index>
-GGUF_INLINE v128_t four_rows(const uint32_t* book, const Index* rows) {
+GGUF_INLINE v128_t four_rows(const uint32_t* book, const uint16_t* rows) {
   v128_t x = wasm_v128_load32_zero(book + rows[0]);
   x = wasm_v128_load32_lane(book + rows[1], x, 1);
   x = wasm_v128_load32_lane(book + rows[2], x, 2);
   return wasm_v128_load32_lane(book + rows[3], x, 3);
 }
 
-template <class Levels, class Book, class Index>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Book& book, const Index* rows, const uint8_t* signs) {
-  const Codes<Levels::kBits> codes = {four_rows(book.row, rows), four_rows(book.row, rows + 4),
-                                      four_rows(book.row, rows + 8), four_rows(book.row, rows + 12)};
+template <class Levels, const auto& kBook, int kCount>
+GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
+                                          const uint8_t* signs) {
+  const uint16_t* const number = rows.number + first;
+  const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
+                                      four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
   return with_signs<Levels::kBits>(codes, word64(signs));
 }
 
@@ -178,13 +178,25 @@ GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
           wasm_v128_bitselect(a.c, b.c, mask), wasm_v128_bitselect(a.d, b.d, mask)};
 }
 
-GGUF_INLINE v128_t times3_unit(v128_t x) {
+struct Trits {
+  v128_t a, b, c, d;
+};
+
+GGUF_INLINE v128_t times3(v128_t x) {
   return wasm_i8x16_add(x, wasm_i8x16_add(x, x));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> times3(const Codes<Bits>& x) {
-  return {times3_unit(x.a), times3_unit(x.b), times3_unit(x.c), times3_unit(x.d)};
+/** Every four of the last sixteen bytes are three times those before. */
+GGUF_INLINE Trits load_trits(const uint8_t* p) {
+  const v128_t one = wasm_v128_load32_splat(p + 48), three = times3(one), nine = times3(three);
+  const v128_t low = wasm_i32x4_shuffle(one, three, 0, 4, 0, 4);
+  const v128_t high = wasm_i32x4_shuffle(nine, times3(nine), 0, 4, 0, 4);
+  return {wasm_v128_load(p), wasm_v128_load(p + 16), wasm_v128_load(p + 32),
+          wasm_i64x2_shuffle(low, high, 0, 2)};
+}
+
+GGUF_INLINE Trits times3(const Trits& x) {
+  return {times3(x.a), times3(x.b), times3(x.c), times3(x.d)};
 }
 
 /** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2: each comparison that holds is -1. */
@@ -193,8 +205,7 @@ GGUF_INLINE v128_t top_trits_of_unit(v128_t x) {
   return wasm_i8x16_neg(wasm_i8x16_add(one, two));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> top_trits(const Codes<Bits>& x) {
+GGUF_INLINE Codes<2> top_trits(const Trits& x) {
   return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
 }
 
@@ -402,6 +413,68 @@ GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
 
 GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {fused_lanes(a.x, b.x, c.x)};
+}
+
+// ---- statistics -------------------------------------------------------------------------------------------
+
+struct Doubles {
+  v128_t low, high;
+};
+
+struct Counts {
+  v128_t x;
+};
+
+GGUF_INLINE Doubles load_doubles(const float* p) {
+  const v128_t x = wasm_v128_load(p);
+  return {wasm_f64x2_promote_low_f32x4(x), wasm_f64x2_promote_low_f32x4(upper_pair(x))};
+}
+
+GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
+  wasm_v128_store(p, a.low);
+  wasm_v128_store(p + 2, a.high);
+}
+
+GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
+  wasm_v128_store(p, a.x);
+}
+
+GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
+  return {wasm_f64x2_add(a.low, b.low), wasm_f64x2_add(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles sub(const Doubles& a, const Doubles& b) {
+  return {wasm_f64x2_sub(a.low, b.low), wasm_f64x2_sub(a.high, b.high)};
+}
+
+GGUF_INLINE Doubles add_rounded_square(const Doubles& a, const Doubles& c) {
+  return add({wasm_f64x2_mul(a.low, a.low), wasm_f64x2_mul(a.high, a.high)}, c);
+}
+
+GGUF_INLINE Doubles add_square(const Doubles& a, const Doubles& c) {
+  return add_rounded_square(a, c);
+}
+
+GGUF_INLINE Doubles magnitude(const Doubles& a) {
+  return {wasm_f64x2_abs(a.low), wasm_f64x2_abs(a.high)};
+}
+
+/** a > b ? a : b */
+GGUF_INLINE Doubles max(const Doubles& a, const Doubles& b) {
+  return {wasm_f64x2_pmax(b.low, a.low), wasm_f64x2_pmax(b.high, a.high)};
+}
+
+GGUF_INLINE Lanes max_signed(const Lanes& a, const Lanes& b) {
+  return {wasm_i32x4_max(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
+  return {wasm_u32x4_max(a.x, b.x)};
+}
+
+/** What a comparison gives is -1 as an integer. */
+GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
+  return {wasm_i32x4_sub(c.x, wasm_f32x4_eq(a.x, b.x))};
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------
