@@ -36,6 +36,12 @@ const COLOURS: Record<string, string> = {
   "streaming-store limit": "#000000",
   [MEMORY_LIMIT]: "#000000",
 };
+/** What each limit is, for the line below the title. */
+const LIMITS: Record<string, string> = {
+  "plain-store limit": "plain-store limit: a loop that only stores, as much as this machine can write",
+  "streaming-store limit": "streaming-store limit: a loop that only stores, past the cache",
+  [MEMORY_LIMIT]: "limit: reading the blocks once, or multiplying cached blocks, whichever is slower",
+};
 const LABELS: Record<string, string> = {
   native: "gguf-native",
   dequantize: "gguf-native",
@@ -83,8 +89,13 @@ export async function writeCharts({ results, options }: Context, folder: string)
   }
 }
 
+/** What `rows` are about, in the order of legends and of bars. */
+function sidesOf(rows: readonly Row[]): string[] {
+  return Object.keys(COLOURS).filter((name) => rows.some(({ side }) => side === name));
+}
+
 function colour(rows: readonly Row[], legend: object = {}): object {
-  const domain = Object.keys(COLOURS).filter((name) => rows.some(({ side }) => side === name));
+  const domain = sidesOf(rows);
   const range = domain.map((name) => COLOURS[name]);
   return {
     field: "side",
@@ -95,8 +106,10 @@ function colour(rows: readonly Row[], legend: object = {}): object {
   };
 }
 
-function caption({ machine }: Results, threads = "one thread"): string {
-  return `${machine.processor}, ${machine.isa}, ${threads}, Node ${machine.node}`;
+/** The lines below a title: the machine, and what the limits in `rows` are. */
+function caption({ machine }: Results, rows: readonly Row[], threads = "one thread"): string[] {
+  const limits = sidesOf(rows).flatMap((side) => LIMITS[side] ?? []);
+  return [`${machine.processor}, ${machine.isa}, ${threads}, Node ${machine.node}`, ...limits];
 }
 
 function kernelChart(results: Results, bytes: number): object | undefined {
@@ -152,16 +165,15 @@ function typesChart(
   if (rows.length === 0) return undefined;
   const y = { field: "type", type: "nominal", sort: null, title: null };
   const x = { field: "speed", type: "quantitative", title: unit };
-  const sides = [...new Set(rows.map(({ side }) => side))];
-  const color = colour([...rows, ...limits]);
+  const color = colour([...rows, ...limits], { symbolType: "square" });
   return {
-    title: { text: title, subtitle: caption(results), anchor: "start" },
+    title: { text: title, subtitle: caption(results, limits), anchor: "start" },
     height: { step: 20, for: "position" },
     layer: [
       {
         data: { values: rows },
         mark: "bar",
-        encoding: { y, yOffset: { field: "side", sort: sides }, x, color },
+        encoding: { y, yOffset: { field: "side", sort: sidesOf(rows) }, x, color },
       },
       {
         data: { values: limits },
@@ -189,7 +201,11 @@ function openChart(results: Results): object | undefined {
     scale: { type: "log", domainMin: OPEN_FROM },
   };
   return {
-    title: { text: "Opening a header with a large vocabulary", subtitle: caption(results), anchor: "start" },
+    title: {
+      text: "Opening a header with a large vocabulary",
+      subtitle: caption(results, []),
+      anchor: "start",
+    },
     data: { values: rows },
     facet: { row: { field: "subject", type: "nominal", sort: null, title: null } },
     spec: {
@@ -222,7 +238,7 @@ function sizesChart(results: Results): object | undefined {
   return {
     title: {
       text: "Speed by size of the output, calls included",
-      subtitle: caption(results),
+      subtitle: caption(results, rows),
       anchor: "start",
     },
     data: { values: rows },
@@ -267,7 +283,11 @@ function threadsChart(results: Results): object | undefined {
     );
   if (rows.length === 0) return undefined;
   return {
-    title: { text: "Speed by threads", subtitle: caption(results, "await dequantize()"), anchor: "start" },
+    title: {
+      text: "Speed by threads",
+      subtitle: caption(results, rows, "await dequantize()"),
+      anchor: "start",
+    },
     data: { values: rows },
     height: 220,
     mark: { type: "line", point: true },

@@ -79,6 +79,8 @@ runExample(USAGE, async (args) => {
   using file = openSync(path);
   const tokens = file.metadata.strings("tokenizer.ggml.tokens") ?? [];
   const query = options.token.map((text) => findToken(tokens, text));
+  if (file.tensors.size === 0)
+    throw new Error(`${path} has no weights: it is a vocabulary, not a whole model`);
   const tensor = file.tensor(options.tensor);
   const similarity = await cosines(tensor, meanRow(tensor, query));
   for (const token of topK(similarity, top)) {

@@ -1,5 +1,6 @@
 // What the other scripts share: building what they need.
-import { existsSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
@@ -16,7 +17,30 @@ export function runNode(...args) {
 
 /** Compiles the TypeScript sources; `options` are further ones of tsc. */
 export function buildSources(...options) {
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", ...options);
+  compile({ sources: "src", config: "tsconfig.build.json", output: join("dist", "index.js"), options });
+}
+
+/**
+ * Runs tsc if there is no `output`, or if sources, configurations or options are not those of the last time. Starting
+ * tsc takes seconds even if it finds nothing to do.
+ */
+function compile({ sources, config, output, options = [] }) {
+  const configurations = readdirSync(root).filter((name) =>
+    /^tsconfig.*\.json$|^package.*\.json$/.test(name),
+  );
+  const files = readdirSync(join(root, sources), { recursive: true }).map((name) => join(sources, name));
+  const hash = createHash("sha256").update(JSON.stringify(options));
+  for (const file of [...configurations, ...files].sort()) {
+    const { mtimeMs, size } = statSync(join(root, file));
+    hash.update(`${file} ${mtimeMs} ${size}\n`);
+  }
+  const inputs = hash.digest("hex");
+  const stamp = join(root, "build", `${config}.inputs`);
+  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
+  console.error(`Compiling ${sources}/ ...`);
+  runNode(require.resolve("typescript/bin/tsc"), "-p", config, ...options);
+  mkdirSync(join(root, "build"), { recursive: true });
+  writeFileSync(stamp, inputs);
 }
 
 /** Compiles the addon if there is none, and the TypeScript sources. */
@@ -50,12 +74,20 @@ export function buildVariant(variant, settings, env = process.env) {
 
 /** Compiles the examples to build/examples. */
 export function buildExamples() {
-  if (!existsSync(join(root, "dist", "index.d.ts"))) buildSources();
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.examples.json");
+  buildSources();
+  compile({
+    sources: "examples",
+    config: "tsconfig.examples.json",
+    output: join("build", "examples", "llama.js"),
+  });
 }
 
 /** Compiles the tests and their support code to build/test, and the examples, which some tests import. */
 export function buildTests() {
   buildExamples();
-  runNode(require.resolve("typescript/bin/tsc"), "-p", "tsconfig.test.json");
+  compile({
+    sources: "test",
+    config: "tsconfig.test.json",
+    output: join("build", "test", "support", "sample-model.js"),
+  });
 }

@@ -46,8 +46,8 @@ function runTypeScriptTests() {
     ...["--exclude-after-remap", "--reports-dir", join(report, "typescript")],
     ...["--reporter", "html", "--reporter", "json-summary"],
   ];
-  buildSources("--inlineSourceMap");
   buildTests();
+  buildSources("--inlineSourceMap"); // after the tests, which are compiled with the sources as they are released
   const { status } = tryRun(
     process.execPath,
     [...c8, process.execPath, ...testArguments(testFiles(process.argv.slice(2)))],

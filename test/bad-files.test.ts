@@ -316,13 +316,12 @@ test("error messages are readable: names are quoted, control characters escaped"
   );
 });
 
-test("the README's example of an error is one", () => {
+test("the guide's example of an error is one", () => {
   const cut = join(folder, "model.gguf");
   writeFileSync(cut, sampleModel().subarray(0, 1_000_000));
-  const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
+  const guide = readFileSync(join(projectRoot, "docs", "guide.md"), "utf8");
   assert.throws(
     () => openSync(cut),
-    ({ message }: Error) =>
-      readme.includes(`\n${message.slice(folder.length + 1)}\n`) || assert.fail(message),
+    ({ message }: Error) => guide.includes(`\n${message.slice(folder.length + 1)}\n`) || assert.fail(message),
   );
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { emulated } from "./support/emulated";
-import { writeGguf } from "./support/gguf-writer";
+import { arr, writeGguf } from "./support/gguf-writer";
 import { projectRoot, temporaryFolder } from "./support/paths";
 import { sampleModel } from "./support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "./support/shared-data";
@@ -16,6 +16,8 @@ const model = join(folder, "sample.gguf");
 writeFileSync(model, sampleModel());
 const empty = join(folder, "empty.gguf");
 writeFileSync(empty, writeGguf());
+const vocabulary = join(folder, "vocabulary.gguf");
+writeFileSync(vocabulary, writeGguf({ metadata: [["tokenizer.ggml.tokens", arr("string", ["a", "b"])]] }));
 
 function run(example: string, ...args: string[]) {
   const file = join(projectRoot, "build", "examples", `${example}.js`);
@@ -145,6 +147,14 @@ describe("embeddings", () => {
     assert.deepEqual(found.map(([token]) => token).sort(), [77, 99]);
   });
 
+  test("says that a vocabulary has no weights", quick, () => {
+    const { status, stderr } = run("embeddings", vocabulary, "--token", "a");
+    assert.deepEqual(
+      [status, stderr],
+      [1, `${vocabulary} has no weights: it is a vocabulary, not a whole model\n`],
+    );
+  });
+
   test("says which token does not exist", quick, () => {
     assert.match(run("embeddings", model).stderr, /^give a token to search for with --token\n/);
     assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
@@ -155,25 +165,26 @@ describe("embeddings", () => {
 });
 
 describe("worker-pool", () => {
-  test("multiplies every matrix of a layer on several threads, with the result of one", () => {
+  test("multiplies the matrices of a layer and the largest one on several threads, with the result of one", () => {
     for (const threads of ["1", "3"]) {
       const lines = runWell("worker-pool", model, "--threads", threads, "--repeat", "2", "--layer", "1");
       assert.deepEqual(
         lines
           .trimEnd()
           .split("\n")
-          .map((line) => line.replace(/\d+\.\d\d ms/g, "TIME")),
+          .map((line) => line.replace(/\d+\.\d\d ms/g, "TIME").replace(/\d+\.\dx/, "RATIO")),
         [
-          ["attn_q.weight  Q4_0", 512, 512],
-          ["attn_k.weight  Q4_1", 512, 128],
-          ["attn_v.weight  Q5_0", 512, 128],
-          ["attn_output.weight  Q5_1", 512, 512],
-          ["ffn_gate.weight  F16", 512, 1536],
-          ["ffn_up.weight  BF16", 512, 1536],
-          ["ffn_down.weight  Q8_K", 1536, 512],
+          ["blk.1.attn_q.weight  Q4_0", 512, 512],
+          ["blk.1.attn_k.weight  Q4_1", 512, 128],
+          ["blk.1.attn_v.weight  Q5_0", 512, 128],
+          ["blk.1.attn_output.weight  Q5_1", 512, 512],
+          ["blk.1.ffn_gate.weight  F16", 512, 1536],
+          ["blk.1.ffn_up.weight  BF16", 512, 1536],
+          ["blk.1.ffn_down.weight  Q8_K", 1536, 512],
+          ["token_embd.weight  Q6_K", 512, 2048],
         ].map(
           ([name, columns, rows]) =>
-            `blk.1.${name}  ${columns} x ${rows}: one thread TIME, ${threads} threads TIME, same result`,
+            `${name}  ${columns} x ${rows}: one thread TIME, ${threads} threads TIME (RATIO), same result`,
         ),
       );
     }

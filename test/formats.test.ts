@@ -48,10 +48,6 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
     text: section(text("docs", "formats.md"), "Types").replaceAll(/\W+/g, " "),
     entry: (name) => ` ${name} `,
   },
-  "README.md, Formats": {
-    text: section(text("README.md"), "Formats").replaceAll(/\W+/g, " "),
-    entry: (name) => ` ${name} `,
-  },
 };
 
 const listed = [...PLACES["native/dequant/formats.def"]!.text.matchAll(/^FORMAT\((\w+), (\d+), /gm)];
