@@ -1,6 +1,7 @@
 /**
  * Every block of code in the README and in docs/ runs as it is printed: JavaScript as a module, shell commands in bash,
- * all blocks of a page in one folder, in order. There is a model.gguf, and a network that has nothing but this model.
+ * all blocks of a page in one folder, in order. There is a model.gguf, there are files of the other names that pages use,
+ * and a network that has nothing but this model.
  * What a block says that it prints, it prints.
  */
 import assert from "node:assert/strict";
@@ -20,17 +21,32 @@ const PAGES = [
 ];
 
 const noBash = spawnSync("bash", ["-c", "exit 0"]).status === 0 ? false : "there is no bash";
+/** Programs that blocks use, and that a machine may not have. */
+const missing = ["jq"].filter((program) => spawnSync(program, ["--version"]).status !== 0);
 const root = temporaryFolder();
 const sample = sampleModel();
 
-/** A folder with the model, the package, and its command as npx would run it. */
+/** The files of a playground. */
+const FILES: Record<string, Uint8Array | string> = {
+  "model.gguf": sample,
+  "model-F16.gguf": sample,
+  "model-Q4_K_M.gguf": sample,
+  "a.gguf": sample,
+  "b.gguf": sample,
+  "prompt.txt": "Once upon a time\n",
+  "chat.jinja": "{% for message in messages %}{{ message.content }}{% endfor %}\n",
+  "changes.json": '{ "general.name": "Mine", "general.url": null }\n',
+  "app.ts": 'import { openSync } from "gguf-native";\nconsole.log(openSync("model.gguf").tensors.size);\n',
+};
+
+/** A folder with the files, the package, its command as npx would run it, and the project's own tools, such as esbuild. */
 function playground(page: string): { folder: string; env: NodeJS.ProcessEnv } {
   const folder = join(root, page.replaceAll("/", "-"));
   const bin = join(folder, "bin");
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   mkdirSync(bin);
   symlinkSync(projectRoot, join(folder, "node_modules", "gguf-native"), "junction");
-  writeFileSync(join(folder, "model.gguf"), sample);
+  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(folder, name), content);
   const program = `exec '${process.execPath}' '${join(projectRoot, "dist", "cli", "main.js")}' "$@"\n`;
   const commands = {
     "gguf-native": program,
@@ -42,7 +58,7 @@ function playground(page: string): { folder: string; env: NodeJS.ProcessEnv } {
   }
   const env = {
     ...process.env,
-    PATH: `${bin}${delimiter}${process.env.PATH}`,
+    PATH: [bin, join(projectRoot, "node_modules", ".bin"), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `--require "${join(__dirname, "support", "local-fetch.js")}"`,
   };
   delete (env as NodeJS.ProcessEnv).NODE_TEST_CONTEXT;
@@ -56,6 +72,12 @@ const RUNNERS: Record<string, { command: string[]; ending: string; skip?: string
 };
 /** Languages of blocks that are not programs: "" is output, or a picture. */
 const NOT_PROGRAMS = new Set(["", "cpp", "json", "yaml", "dockerfile"]);
+
+/** Why a block cannot be run; false if it can. */
+function skipReason({ language, code, notRun }: DocBlock): string | false {
+  const program = missing.find((name) => new RegExp(`\\b${name}\\b`).test(code));
+  return notRun ?? (RUNNERS[language]?.skip || (program !== undefined && `there is no ${program}`));
+}
 
 function runBlock(
   { language, code, line }: DocBlock,
@@ -80,9 +102,8 @@ for (const page of PAGES) {
     const blocks = docBlocks(readFileSync(join(projectRoot, page), "utf8"));
     const place = playground(page);
     for (const block of blocks.filter(({ language }) => !NOT_PROGRAMS.has(language))) {
-      const { language, code, line, notRun } = block;
-      const skip = notRun ?? RUNNERS[language]?.skip ?? false;
-      test(`line ${line}, ${language}`, { skip }, () => {
+      const { language, code, line } = block;
+      test(`line ${line}, ${language}`, { skip: skipReason(block) }, () => {
         assert.ok(language in RUNNERS, `nothing here runs '${language}'`);
         const printed = runBlock(block, place).trimEnd().split("\n");
         // There may be other lines in between, which a comment does not promise.

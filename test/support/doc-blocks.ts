@@ -27,9 +27,9 @@ export function docBlocks(page: string): DocBlock[] {
 }
 
 /**
- * What a block says that it prints: the comment after each `console.log(...);` that begins a line. A comment that is
- * not meant as output goes on a line of its own.
+ * What a block says that it prints: the comment after each `console.log(...);` that begins a line, indented or not. A
+ * comment that is not meant as output goes on a line of its own.
  */
 export function promisedLines(code: string): string[] {
-  return [...code.matchAll(/^console\.log\(.*\); *\/\/ (.*)$/gm)].map(([, text = ""]) => text);
+  return [...code.matchAll(/^ *console\.log\(.*\); *\/\/ (.*)$/gm)].map(([, text = ""]) => text);
 }
