@@ -26,7 +26,18 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: ["cli", "cli-", "docs", "examples", "edit", "permission-model", "splits", "writer", "writer-", "writing-"],
+    names: [
+      "cli",
+      "cli-",
+      "docs",
+      "examples",
+      "edit",
+      "permission-model",
+      "splits",
+      "writer",
+      "writer-",
+      "writing-",
+    ],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",
