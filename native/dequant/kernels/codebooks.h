@@ -61,7 +61,10 @@ struct Ahead<BlockIQ2_XXS> {
       group_signs[g] = signs_of_sevens(word);
       scales[g] = word >> 28;
     }
-    rows.set(reinterpret_cast<const uint8_t*>(group_rows));
+    uint8_t numbers[32];
+    std::memcpy(numbers, group_rows, sizeof numbers);
+    for (int i = 0; i < 32; ++i) rows.number[i] = numbers[i];
+    rows.find();
     std::memcpy(signs, group_signs, sizeof signs);
     d.set(simd::mul(simd::mul(simd::add(simd::load_int32(scales), 0.5f), simd::half(b->d)), 0.25f));
   }
@@ -87,17 +90,16 @@ struct Ahead<BlockIQ2_XS> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_XS* b) {
-    uint16_t numbers[32];
     for (int i = 0; i < 32; ++i) {
       const uint16_t word = word16(b->rows + 2 * i);
       const uint16_t seven = word >> 9;
       uint16_t parity = seven ^ seven >> 4;
       parity ^= parity >> 2;
       parity ^= parity >> 1;
-      numbers[i] = word & 511;
+      rows.number[i] = word & 511;
       signs[i] = static_cast<uint8_t>(seven | parity << 7);
     }
-    rows.set(numbers);
+    rows.find();
     const auto scales =
         simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
     d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
@@ -123,11 +125,10 @@ struct Ahead<BlockIQ2_S> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ2_S* b) {
-    uint16_t numbers[32];
     for (int i = 0; i < 32; i += 16) {
-      simd::join_rows<2, 2, 4>(numbers + i, b->rows + i, b->rows_high + i / 4);
+      simd::join_rows<2, 2, 4>(rows.number + i, b->rows + i, b->rows_high + i / 4);
     }
-    rows.set(numbers);
+    rows.find();
     const auto scales =
         simd::int8x16(spread_nibbles(word32(b->scales)), spread_nibbles(word32(b->scales + 4)));
     d.set(simd::mul(simd::mul(simd::add(scales, 0.5f), simd::half(b->d)), 0.25f));
@@ -155,7 +156,8 @@ struct Ahead<BlockIQ3_XXS> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ3_XXS* b) {
-    rows.set(b->rows);
+    for (int i = 0; i < 64; ++i) rows.number[i] = b->rows[i];
+    rows.find();
     uint32_t group_signs[8], scales[16] = {};
     for (int g = 0; g < 8; ++g) {
       const uint32_t word = word32(b->signs_and_scales + 4 * g);
@@ -188,11 +190,10 @@ struct Ahead<BlockIQ3_S> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ3_S* b) {
-    uint16_t numbers[64];
     for (int i = 0; i < 64; i += 16) {
-      simd::join_rows<1, 1, 16>(numbers + i, b->rows + i, b->rows_high + i / 8);
+      simd::join_rows<1, 1, 16>(rows.number + i, b->rows + i, b->rows_high + i / 8);
     }
-    rows.set(numbers);
+    rows.find();
     const auto scales = simd::int8x16(spread_nibbles(word32(b->scales)), 0);
     d.set(simd::mul(simd::add(simd::mul(scales, 2), 1), simd::half(b->d)));
   }
@@ -221,11 +222,10 @@ struct Ahead<BlockIQ1_S> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_S* b) {
-    uint16_t numbers[32];
     for (int i = 0; i < 32; i += 16) {
-      simd::join_rows<3, 3, 4>(numbers + i, b->rows + i, b->qh + i / 2);
+      simd::join_rows<3, 3, 4>(rows.number + i, b->rows + i, b->qh + i / 2);
     }
-    rows.set(numbers);
+    rows.find();
     int16_t h[8];
     int32_t odd[16] = {};
     int32_t signs[8];
@@ -262,15 +262,15 @@ struct Ahead<BlockIQ1_M> {
   Scales d;
 
   GGUF_INLINE void read(const BlockIQ1_M* b) {
-    uint16_t fields[32], numbers[32], odd[16];
+    uint16_t fields[32], odd[16];
     for (int i = 0; i < 32; i += 16) {
       simd::join_rows<4, 4, 4>(fields + i, b->rows + i, b->qh + i / 2);
     }
     for (int i = 0; i < 32; ++i) {
-      numbers[i] = fields[i] & 0x7ff;
+      rows.number[i] = fields[i] & 0x7ff;
       negative[i] = fields[i] & 0x800 ? 0xff : 0;
     }
-    rows.set(numbers);
+    rows.find();
     constexpr uint8_t kNone[16] = {};
     simd::join_rows<3, 3, 4>(odd, kNone, b->scales);  // the three bits, times 256
     for (uint16_t& s : odd) s = static_cast<uint16_t>((s >> 7) + 1);

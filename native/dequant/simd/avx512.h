@@ -161,13 +161,6 @@ GGUF_INLINE __m512i load_halves(const void* p) {
   return join(load256(bytes), load256(bytes + 32));
 }
 
-GGUF_INLINE __m512i load_words(const uint16_t* p) {
-  return load_halves(p);
-}
-GGUF_INLINE __m512i load_words(const uint8_t* p) {
-  return _mm512_cvtepu8_epi16(load256(p));
-}
-
 /**
  * The 32 words with these numbers of a table: 64 of them are looked up at a time, and the bits of a number
  * above these six select one of the results. No gathers: they are slow on AMD's processors, and on Intel's
@@ -184,18 +177,17 @@ GGUF_INLINE __m512i look_up_words(const uint16_t* table, __m512i numbers) {
   }
 }
 
-/** Rows of a codebook of few rows, packed: 16 bits each. */
+/** Rows of a codebook of few rows: packed ones, 16 bits each, replace their numbers. */
 template <const auto& kBook, int kCount>
-struct PackedRows {
-  alignas(64) uint16_t packed[kCount];
-
-  template <class Index>
-  GGUF_INLINE void set(const Index* numbers) {
+struct PackedRows : NumberedRows<kBook, kCount> {
+  GGUF_INLINE void find() {
     for (int i = 0; i < kCount; i += 32) {
-      _mm512_store_si512(packed + i, look_up_words<kBook.kRows>(kBook.packed, load_words(numbers + i)));
+      uint16_t* const rows = this->number + i;
+      _mm512_store_si512(rows, look_up_words<kBook.kRows>(kBook.packed, load_halves(rows)));
     }
   }
-  GGUF_INLINE __m128i eight(int first) const { return load128(packed + first); }
+  GGUF_INLINE __m128i eight(int first) const { return load128(this->number + first); }
+  GGUF_INLINE __m256i sixteen(int first) const { return load256(this->number + first); }
 };
 
 /** Rows of a codebook of many rows, which are loaded one by one. */
@@ -259,7 +251,7 @@ GGUF_INLINE Codes<Levels::kBits> gather8(const Rows& rows, int first, const uint
 
 template <class Levels, class Rows>
 GGUF_INLINE Codes<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs) {
-  return unpack_rows<Levels, 4>(_mm512_castsi256_si512(load256(rows.packed + first)), signs);
+  return unpack_rows<Levels, 4>(_mm512_castsi256_si512(rows.sixteen(first)), signs);
 }
 
 // ---- codes -----------------------------------------------------------------------------------------------

@@ -78,12 +78,8 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
 /** Rows of a codebook, by their numbers. */
 template <const auto& kBook, int kCount>
 struct NumberedRows {
-  uint16_t number[kCount];
-
-  template <class Index>
-  GGUF_INLINE void set(const Index* numbers) {
-    for (int i = 0; i < kCount; ++i) number[i] = numbers[i];
-  }
+  alignas(64) uint16_t number[kCount];
+  GGUF_INLINE void find() {}
 };
 
 /**

@@ -68,35 +68,34 @@ void spread_bits(const Input& in, Output& out) {
 }
 
 /** Some rows of a codebook: their numbers are below a power of two, kRows. */
-template <class Index, const auto& kBook, int kRows, int kCount>
+template <const auto& kBook, int kRows, int kCount>
 simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
-  Index number[kCount];
-  for (int i = 0; i < kCount; ++i) number[i] = static_cast<Index>(word16(p + 2 * i) & (kRows - 1));
   simd::BookRows<kBook, kCount> rows;
-  rows.set(number);
+  for (int i = 0; i < kCount; ++i) rows.number[i] = word16(p + 2 * i) & (kRows - 1);
+  rows.find();
   return rows;
 }
 
-template <class Levels, class Index, const auto& kBook, int kRows>
+template <class Levels, const auto& kBook, int kRows>
 void gather8(const Input& in, Output& out) {
-  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
+  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
   put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), in.bytes + 64)),
             simd::Scaled<Levels>(in.a), out);
 }
 
 /** With top bits that a row has in all codes or in none. */
-template <class Levels, class Index, const auto& kBook, int kRows>
+template <class Levels, const auto& kBook, int kRows>
 void gather8_uniform(const Input& in, Output& out) {
-  const auto rows = some_rows<Index, kBook, kRows, 32>(in.bytes);
+  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
   uint8_t tops[8];
   for (int i = 0; i < 8; ++i) tops[i] = in.bytes[64 + i] & 1 ? 0xff : 0;
   put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), tops)),
             simd::Scaled<Levels>(in.a), out);
 }
 
-template <class Levels, class Index, const auto& kBook, int kRows>
+template <class Levels, const auto& kBook, int kRows>
 void gather16(const Input& in, Output& out) {
-  const auto rows = some_rows<Index, kBook, kRows, 64>(in.bytes);
+  const auto rows = some_rows<kBook, kRows, 64>(in.bytes);
   put_units(simd::values<Levels>(simd::gather16<Levels>(rows, 16 * (in.bytes[136] & 3), in.bytes + 128)),
             simd::Scaled<Levels>(in.a), out);
 }
@@ -382,12 +381,12 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, load_nibble_runs<4>),
     CASE(kFloat32, spread_bits<1>),
     CASE(kFloat32, spread_bits<5>),
-    CASE(kFloat32, gather8<Iq2, uint8_t, kIq2xxsBook, 256>),
-    CASE(kFloat32, gather8<Iq2, uint16_t, kIq2xsBook, 512>),
-    CASE(kFloat32, gather8<Iq2, uint16_t, kIq2sBook, 1024>),
-    CASE(kFloat32, gather8_uniform<Iq1, uint16_t, kIq1sBook, 2048>),
-    CASE(kFloat32, gather16<Iq3xxs, uint8_t, kIq3xxsBook, 256>),
-    CASE(kFloat32, gather16<Iq3s, uint16_t, kIq3sBook, 512>),
+    CASE(kFloat32, gather8<Iq2, kIq2xxsBook, 256>),
+    CASE(kFloat32, gather8<Iq2, kIq2xsBook, 512>),
+    CASE(kFloat32, gather8<Iq2, kIq2sBook, 1024>),
+    CASE(kFloat32, gather8_uniform<Iq1, kIq1sBook, 2048>),
+    CASE(kFloat32, gather16<Iq3xxs, kIq3xxsBook, 256>),
+    CASE(kFloat32, gather16<Iq3s, kIq3sBook, 512>),
     CASE(kBytes, join_rows<1, 1, 16>),
     CASE(kBytes, join_rows<2, 2, 4>),
     CASE(kBytes, join_rows<3, 3, 4>),
