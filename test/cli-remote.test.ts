@@ -202,15 +202,17 @@ describe("verify, stats, hash and diff", () => {
   for (const [command, names, ...rest] of commands) {
     test(`${command} ${[...names, ...rest].join(" ")}: the same as for files`, async () => {
       const { url } = await serveFiles();
+      // Wide enough for the longer paths, too.
+      const env = { COLUMNS: "200" };
       for (const options of [[], ["--json"]]) {
-        const local = await run([command, ...names, ...rest, ...options]);
+        const local = await run([command, ...names, ...rest, ...options], env);
         const shown = (text: string) => text.replaceAll(url(""), "");
         // All of them on the server, and for several every mixture with the first or last on this machine.
         const mixtures = [names.map(url)];
         if (names.length > 1) mixtures.push([names[0]!, ...names.slice(1).map(url)]);
         if (names.length > 1) mixtures.push([...names.slice(0, -1).map(url), names.at(-1)!]);
         for (const places of mixtures) {
-          const remote = await run([command, ...places, ...rest, ...options]);
+          const remote = await run([command, ...places, ...rest, ...options], env);
           assert.equal(remote.status, local.status);
           assert.equal(shown(remote.stdout), local.stdout);
           assert.equal(shown(remote.stderr), local.stderr);
@@ -264,16 +266,16 @@ describe("verify, stats, hash and diff", () => {
       ["hash", url],
       ["stats", url, name],
       ["diff", url, "sample.gguf"],
-      ["verify", url],
     ]) {
       await expectFailure(args, 1, /403/);
     }
+    await expectFailure(["verify", url], 1, /403/, `bad  ${url}  cannot be read\n`);
     const [{ findings }] = (await json(["verify", url], 1)).files;
     assert.equal(findings[0].code, "ERR_GGUF_OPEN");
   });
   test("a file that is cut off", async () => {
     const { url } = await serve(rangesOf(content.subarray(0, model.tensor("blk.1.attn_q.weight").offset)));
-    await expectFailure(["verify", url], 1, /runs past the end/);
+    await expectFailure(["verify", url], 1, /runs past the end/, `bad  ${url}  cut off\n`);
     await succeed("stats", url, name);
     await expectFailure(["stats", url, "blk.1.attn_q.weight"], 1, /blk\.1\.attn_q\.weight/);
   });

@@ -61,7 +61,7 @@ describe("usage", () => {
       [0, "ok   small.gguf  1 tensor, 4 values\n", ""],
     );
     const bad = runProcess(["verify", "none.gguf"]);
-    assert.deepEqual([bad.status, bad.stdout], [1, ""]);
+    assert.deepEqual([bad.status, bad.stdout], [1, "bad  none.gguf  cannot be read\n"]);
     assert.match(bad.stderr, /^gguf-native: none\.gguf: [^\n]*\n$/);
     const wrong = runProcess(["explode"]);
     assert.deepEqual(
@@ -127,7 +127,6 @@ describe("usage", () => {
     writeFileSync(at("not.gguf"), "hello\nworld");
     for (const [command, ...rest] of [
       ["inspect"],
-      ["verify"],
       ["hash"],
       ["bench"],
       ["dequantize", "t"],
@@ -139,6 +138,14 @@ describe("usage", () => {
       await expectFailure([command, "none.gguf", ...rest], 1, /none\.gguf: .*No such file/i);
       await expectFailure([command, "not.gguf", ...rest], 1, /not\.gguf: not a GGUF file/);
       await expectFailure([command, "odd\x1b[31m\nname", ...rest], 1, /odd\\x1b\[31m\\nname/);
+    }
+    // This one has a verdict on every file.
+    for (const [path, verdict, message] of [
+      ["none.gguf", "none.gguf  cannot be read", /^gguf-native: none\.gguf: .*No such file/i],
+      ["not.gguf", "not.gguf  not a GGUF file", /^gguf-native: not\.gguf: not a GGUF file/],
+      ["odd\x1b[31m\nname", "odd\\x1b[31m\\nname  cannot be read", /^gguf-native: odd\\x1b\[31m\\nname: /],
+    ] as const) {
+      await expectFailure(["verify", path], 1, message, `bad  ${verdict}\n`);
     }
   });
 });

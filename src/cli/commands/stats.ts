@@ -7,7 +7,7 @@ import type { Command } from "../command";
 import { histogramLines, histogramSvg } from "../output/bar-chart";
 import { statsRows } from "../output/stats-text";
 import type { Terminal } from "../output/terminal";
-import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "../output/text";
+import { type Column, escapeText, float32Text, grouped, humanBytes, shapeText, wrap } from "../output/text";
 import { writeFiles } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 
@@ -65,7 +65,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     if (values.svg !== undefined) await writeSvg(values.svg, only, terminal);
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
-    else terminal.print(overview(all, terminal.width));
+    else terminal.print(overview(all, terminal));
   } finally {
     model.file.close();
   }
@@ -85,36 +85,42 @@ function json({ tensor, stats }: ShownTensor): Record<string, unknown> {
 }
 
 function details({ tensor, stats }: ShownTensor, terminal: Terminal): string[] {
-  const rows = [
+  const rows: [string, string][] = [
     ["type", tensor.type],
     ["shape", shapeText(tensor.shape)],
     ["values", `${grouped(stats.count)} from ${humanBytes(tensor.byteLength)}`],
     ...statsRows(stats, { withStd: true }),
   ];
-  const { width } = terminal;
-  const lines = [
-    terminal.heading(escapeText(tensor.name)),
-    ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
-  ];
+  const title = wrap(escapeText(tensor.name), terminal.width);
+  const lines = [...title.map(terminal.heading), ...terminal.facts(rows)];
   if (stats.histogram === undefined) return lines;
   // Equal values are all in the first bin; the others would be empty bars that begin at the same value.
   const counts = Array.from(stats.histogram.counts);
   const bars = stats.max > stats.min ? counts : counts.slice(0, 1);
-  return [...lines, "", ...histogramLines(stats, bars, width)];
+  return [...lines, "", ...histogramLines(stats, bars, terminal)];
 }
 
-function overview(all: readonly ShownTensor[], width: number): string[] {
+function overview(all: readonly ShownTensor[], terminal: Terminal): string[] {
   const rows = all.map(({ tensor, stats }) => {
     const numbers = [stats.min, stats.max, stats.mean, stats.std];
     const cells = numbers.map((number) => (stats.finite > 0 ? shortNumber(number) : "-"));
     return [escapeText(tensor.name), ...cells, grouped(stats.zeros), grouped(stats.count - stats.finite)];
   });
-  const titles = ["min", "max", "mean", "std", "zeros", "not finite"];
-  const columns = [
-    { title: "name", min: 16 },
-    ...titles.map((title) => ({ title, align: "right" as const })),
+  const number = (title: string): Column => ({ title, align: "right" });
+  const columns: Column[] = [
+    { title: "name", min: 22 },
+    number("min"),
+    number("max"),
+    { ...number("mean"), drop: 1 },
+    number("std"),
+    { ...number("zeros"), drop: 0, paint: terminal.quiet },
+    {
+      ...number("not finite"),
+      drop: 2,
+      paint: (text) => (text === "0" ? terminal.quiet : terminal.bad)(text),
+    },
   ];
-  return table(columns, rows, width);
+  return terminal.table(columns, rows, true);
 }
 
 function shortNumber(value: number): string {

@@ -1,4 +1,5 @@
 /** Draws histograms: bars in a terminal, and a picture. */
+import type { Terminal } from "./terminal";
 import { float32Text, grouped } from "./text";
 
 /** The values that the bins divide into equal parts. */
@@ -11,27 +12,33 @@ interface ValueRange {
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /** A line per bin: where it begins, a bar, how many values are in it. */
-export function histogramLines({ min, max }: ValueRange, counts: readonly number[], width: number): string[] {
+export function histogramLines(
+  { min, max }: ValueRange,
+  counts: readonly number[],
+  { width, quiet }: Terminal,
+): string[] {
   const most = counts.reduce((a, b) => Math.max(a, b), 1);
   const edges = counts.map((_, i) => edgeText(min, max, i / counts.length));
   const numbers = counts.map(grouped);
   const edgeWidth = Math.max(...edges.map(({ length }) => length));
   const numberWidth = Math.max(...numbers.map(({ length }) => length));
-  const barWidth = Math.max(8, width - edgeWidth - numberWidth - 6);
+  const barWidth = Math.max(1, width - edgeWidth - numberWidth - 6);
   return counts.map((count, i) => {
     const eighths = Math.round((count / most) * barWidth * 8);
     const full = "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
     // A bin with few values still has a bar.
     const bar = count > 0 && full === "" ? EIGHTHS[1] : full;
     const edge = (edges[i] as string).padStart(edgeWidth);
-    return `  ${edge}  ${(bar as string).padEnd(barWidth)}  ${(numbers[i] as string).padStart(numberWidth)}`;
+    return `  ${quiet(edge)}  ${(bar as string).padEnd(barWidth)}  ${(numbers[i] as string).padStart(numberWidth)}`;
   });
 }
 
 /** The value at `share` of the range, in four digits. */
 function edgeText(min: number, max: number, share: number): string {
   const value = min + (max - min) * share;
-  return float32Text(Number(value.toPrecision(4)));
+  // What rounding has left of a zero is zero, and has no sign.
+  const isZero = Math.abs(value) < (max - min) * 1e-9;
+  return float32Text(isZero ? 0 : Number(value.toPrecision(4)));
 }
 
 const WIDTH = 800;
