@@ -80,7 +80,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         await findNotFinite(file, progress);
         // What a file that turned out to be broken has left out is not to come either.
         end += totalCost(file.scanned, work);
-        progress.update(end, total);
+        progress.advanceTo(end);
         verdicts.push(file.verdict);
         if (!values.json) {
           progress.end();
