@@ -174,7 +174,7 @@ describe("verify, stats, hash and diff", () => {
   async function serveFiles() {
     const state = { bytes: 0, running: 0, most: 0 };
     const server = await serve((request, response) => {
-      const bytes = readFileSync(at(decodeURIComponent(request.url!.slice(1))));
+      const bytes = readFileSync(at(decodeURIComponent(request.url!.split("/").at(-1)!)));
       const [first, last] = rangeOf(request);
       state.bytes += Math.min(last + 1, bytes.length) - first;
       state.most = Math.max(state.most, ++state.running);
@@ -220,6 +220,32 @@ describe("verify, stats, hash and diff", () => {
       }
     });
   }
+  test("files of Hugging Face's hub: the same as well", async () => {
+    const { url } = await serveFiles();
+    const before = process.env.HF_ENDPOINT;
+    process.env.HF_ENDPOINT = new URL(url("")).origin;
+    try {
+      const hub = (name: string) => `hf://owner/model@v1/${name}`;
+      const remote = await json(["stats", hub("sample.gguf"), "*attn_q*"]);
+      const local = await json(["stats", "sample.gguf", "*attn_q*"]);
+      assert.equal(remote.tensors.length, 2);
+      assert.deepEqual(remote.tensors, local.tensors);
+      assert.equal((await succeed("diff", "sample.gguf", hub("sample.gguf"))).stdout, "no differences\n");
+      assert.match(
+        (await succeed("verify", hub("sample.gguf"))).stdout,
+        /^ok {3}http:\S+\n {5}20 tensors, 7\.08 M values\n$/,
+      );
+    } finally {
+      if (before === undefined) delete process.env.HF_ENDPOINT;
+      else process.env.HF_ENDPOINT = before;
+    }
+  });
+  test("a picture of a model: the same as of the file", async () => {
+    const { url } = await serveFiles();
+    await succeed("stats", "sample.gguf", "--svg", "local.svg");
+    await succeed("stats", url("sample.gguf"), "--svg", "remote.svg");
+    assert.equal(readFileSync(at("remote.svg"), "utf8"), readFileSync(at("local.svg"), "utf8"));
+  });
   test("a model in several files", async () => {
     await output("split", "sample.gguf", "part", "--max-tensors", "9");
     const { url } = await serveFiles();
