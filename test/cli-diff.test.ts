@@ -169,9 +169,9 @@ describe("tensors", () => {
       metadata,
       tensors: [floats("f", [1, 2.5, 3, 2]), floats("q", Array(512).fill(0), [256, 2]), floats(EVIL, [1])],
     });
-    const { status, stdout } = await run(["diff", "a.gguf", "b.gguf"]);
+    const { status, stdout } = await run(["diff", "a.gguf", "b.gguf"], { COLUMNS: "110" });
     assert.equal(status, 1);
-    expectTidy(stdout);
+    expectTidy(stdout, 110);
     assert.match(stdout, /^Tensors \(3\)\n {5}name +what +max error +mean +relative +SNR dB +different\n/);
     assert.match(
       stdout,

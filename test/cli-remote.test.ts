@@ -174,7 +174,7 @@ describe("verify, stats, hash and diff", () => {
   async function serveFiles() {
     const state = { bytes: 0, running: 0, most: 0 };
     const server = await serve((request, response) => {
-      const bytes = readFileSync(at(decodeURIComponent(request.url!.slice(1))));
+      const bytes = readFileSync(at(decodeURIComponent(request.url!.split("/").at(-1)!)));
       const [first, last] = rangeOf(request);
       state.bytes += Math.min(last + 1, bytes.length) - first;
       state.most = Math.max(state.most, ++state.running);
@@ -202,15 +202,17 @@ describe("verify, stats, hash and diff", () => {
   for (const [command, names, ...rest] of commands) {
     test(`${command} ${[...names, ...rest].join(" ")}: the same as for files`, async () => {
       const { url } = await serveFiles();
+      // Wide enough for the longer paths, too.
+      const env = { COLUMNS: "200" };
       for (const options of [[], ["--json"]]) {
-        const local = await run([command, ...names, ...rest, ...options]);
+        const local = await run([command, ...names, ...rest, ...options], env);
         const shown = (text: string) => text.replaceAll(url(""), "");
         // All of them on the server, and for several every mixture with the first or last on this machine.
         const mixtures = [names.map(url)];
         if (names.length > 1) mixtures.push([names[0]!, ...names.slice(1).map(url)]);
         if (names.length > 1) mixtures.push([...names.slice(0, -1).map(url), names.at(-1)!]);
         for (const places of mixtures) {
-          const remote = await run([command, ...places, ...rest, ...options]);
+          const remote = await run([command, ...places, ...rest, ...options], env);
           assert.equal(remote.status, local.status);
           assert.equal(shown(remote.stdout), local.stdout);
           assert.equal(shown(remote.stderr), local.stderr);
@@ -218,6 +220,32 @@ describe("verify, stats, hash and diff", () => {
       }
     });
   }
+  test("files of Hugging Face's hub: the same as well", async () => {
+    const { url } = await serveFiles();
+    const before = process.env.HF_ENDPOINT;
+    process.env.HF_ENDPOINT = new URL(url("")).origin;
+    try {
+      const hub = (name: string) => `hf://owner/model@v1/${name}`;
+      const remote = await json(["stats", hub("sample.gguf"), "*attn_q*"]);
+      const local = await json(["stats", "sample.gguf", "*attn_q*"]);
+      assert.equal(remote.tensors.length, 2);
+      assert.deepEqual(remote.tensors, local.tensors);
+      assert.equal((await succeed("diff", "sample.gguf", hub("sample.gguf"))).stdout, "no differences\n");
+      assert.match(
+        (await succeed("verify", hub("sample.gguf"))).stdout,
+        /^ok {3}http:\S+\n {5}20 tensors, 7\.08 M values\n$/,
+      );
+    } finally {
+      if (before === undefined) delete process.env.HF_ENDPOINT;
+      else process.env.HF_ENDPOINT = before;
+    }
+  });
+  test("a picture of a model: the same as of the file", async () => {
+    const { url } = await serveFiles();
+    await succeed("stats", "sample.gguf", "--svg", "local.svg");
+    await succeed("stats", url("sample.gguf"), "--svg", "remote.svg");
+    assert.equal(readFileSync(at("remote.svg"), "utf8"), readFileSync(at("local.svg"), "utf8"));
+  });
   test("a model in several files", async () => {
     await output("split", "sample.gguf", "part", "--max-tensors", "9");
     const { url } = await serveFiles();
@@ -264,16 +292,16 @@ describe("verify, stats, hash and diff", () => {
       ["hash", url],
       ["stats", url, name],
       ["diff", url, "sample.gguf"],
-      ["verify", url],
     ]) {
       await expectFailure(args, 1, /403/);
     }
+    await expectFailure(["verify", url], 1, /403/, `bad  ${url}  cannot be read\n`);
     const [{ findings }] = (await json(["verify", url], 1)).files;
     assert.equal(findings[0].code, "ERR_GGUF_OPEN");
   });
   test("a file that is cut off", async () => {
     const { url } = await serve(rangesOf(content.subarray(0, model.tensor("blk.1.attn_q.weight").offset)));
-    await expectFailure(["verify", url], 1, /runs past the end/);
+    await expectFailure(["verify", url], 1, /runs past the end/, `bad  ${url}  cut off\n`);
     await succeed("stats", url, name);
     await expectFailure(["stats", url, "blk.1.attn_q.weight"], 1, /blk\.1\.attn_q\.weight/);
   });

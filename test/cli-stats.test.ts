@@ -148,25 +148,105 @@ describe("--svg", () => {
       /<title>&#60;&#38;&#34;&#39;evil\\x1b\[31m\\n\\u202ename\\x07&#62; \(F32, 2\)<\/title>/,
     );
     expectTidy(svg, Infinity);
-    // Every element is closed, in order.
-    const open: string[] = [];
-    for (const [, end, name, alone] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
-      if (end) assert.equal(open.pop(), name);
-      else if (!alone) open.push(name!);
-    }
-    assert.deepEqual(open, []);
+    expectPicture(svg);
   });
-  test("fails for several tensors, and for one without finite values", async () => {
-    await expectFailure(
-      ["stats", "numbers.gguf", "*", "--svg", "no.svg"],
-      2,
-      /--svg draws one tensor, not 7/,
-    );
+  test("the middle of a symmetric range is 0", async () => {
+    for (const [i, [low, high]] of [
+      [-0.1, 0.1],
+      [-0.3, Math.fround(0.3) + 2e-8],
+      [-3e38, 3e38],
+    ].entries()) {
+      writeModel("middle.gguf", { tensors: [floats("t", [low!, 0, high!])] });
+      await output("stats", "middle.gguf", "t", "--svg", `middle-${i}.svg`);
+      const svg = readFileSync(at(`middle-${i}.svg`), "utf8");
+      assert.deepEqual(ticks(svg)[2], "0");
+      expectPicture(svg);
+    }
+  });
+  test("labels have room, whatever they say", async () => {
+    const name = "W漢".repeat(300);
+    const values = [-1.234e-38, ...Array(2 ** 20).fill(1.234e-38)];
+    writeModel("long-labels.gguf", { tensors: [floats(name, values)] });
+    await output("stats", "long-labels.gguf", name, "--svg", "long-labels.svg");
+    expectPicture(readFileSync(at("long-labels.svg"), "utf8"));
+  });
+  test("of several tensors: a strip for each, those of a kind together", async () => {
+    const even = Array.from({ length: 64 }, (_, i) => (i - 31.5) / 100);
+    const ordinary = [0, 1, 2].flatMap((i) => [
+      floats(`blk.${i}.a`, even),
+      floats(
+        `blk.${i}.b`,
+        even.map((x) => x * (i === 1 ? 1000 : 1)),
+      ),
+    ]);
+    const odd = [
+      floats(EVIL, [Number.NaN, 1]),
+      floats("none", [Number.NaN]),
+      floats("empty", [], [0]),
+      floats("x".repeat(500), [-1e30, 1e30]),
+    ];
+    const unknown = { name: "unknown", type: 99, shape: [4], bytes: new Uint8Array(16) };
+    writeModel("strips.gguf", { tensors: [...ordinary, ...odd, unknown] });
+    const { status, stdout, stderr } = await run(["stats", "strips.gguf", "--svg", "strips.svg"]);
+    assert.deepEqual([status, stderr], [0, "gguf-native: 1 tensor of unknown types left out\n"]);
+    assert.equal(stdout.split("\n").length, 1 + 10 + 1);
+    const svg = readFileSync(at("strips.svg"), "utf8");
+    expectPicture(svg);
+    const names = Array.from(svg.matchAll(/>(blk[^<:]*)<\/text>/g), ([, name]) => name);
+    assert.deepEqual(names, ["blk.0.a", "blk.1.a", "blk.2.a", "blk.0.b", "blk.1.b", "blk.2.b"]);
+    assert.match(svg, /<title>strips\.gguf: 10 tensors<\/title>/);
+    assert.equal(svg.match(/>1 not finite</g)!.length, 2);
+    assert.equal(svg.match(/>empty</g)!.length, 2); // the name, and what it is
+    assert.match(svg, /<title>blk\.1\.b: min -315, max 315, mean 0, std 184\.7<\/title>/);
+    // Without a limit of the scale, -1e30 is at its left end, 1e30 at its right, and 0 in the middle.
+    const [, from, to] = /x{500}: [^<]*<\/title>\n?<path d="M([\d.]+) [\d.]+H([\d.]+)"/.exec(svg)!;
+    const zero = /<text x="([\d.]+)"[^>]*>0<\/text>/.exec(svg)![1];
+    assert.ok(Math.abs((Number(from) + Number(to)) / 2 - Number(zero)) < 0.02);
+    await output("stats", "strips.gguf", "blk.*.b", "--svg", "some.svg");
+    assert.equal(readFileSync(at("some.svg"), "utf8").match(/<g><title>/g)!.length, 3);
+  });
+  test("of tensors that have no magnitude", async () => {
+    writeModel("flat.gguf", {
+      tensors: [floats("zeros", [0, 0]), floats("none", [Number.NaN]), floats("e", [], [0])],
+    });
+    await output("stats", "flat.gguf", "*", "--svg", "flat.svg");
+    expectPicture(readFileSync(at("flat.svg"), "utf8"));
+  });
+  test("fails for a tensor without finite values, and for a model without tensors", async () => {
     await expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
+    writeModel("bare.gguf", {});
+    await expectFailure(["stats", "bare.gguf", "--svg", "no.svg"], 1, /bare\.gguf has no tensors to draw/);
     assert.ok(!existsSync(at("no.svg")));
     assert.deepEqual(leftovers(), []);
   });
 });
+
+/** Every element is closed, in order; every number is one, and every text is inside of the picture. */
+function expectPicture(svg: string): void {
+  expectTidy(svg, Infinity);
+  assert.doesNotMatch(svg.replaceAll(/>[^<]*</g, "><"), /NaN|Infinity|undefined|null/);
+  const open: string[] = [];
+  for (const [, end, name, alone] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
+    if (end) assert.equal(open.pop(), name);
+    else if (!alone) open.push(name!);
+  }
+  assert.deepEqual(open, []);
+  const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)!.map(Number) as [number, number, number];
+  for (const [, x, y, anchor, text] of svg.matchAll(
+    /<text x="([\d.-]+)" y="([\d.-]+)" text-anchor="(\w+)"[^>]*>(?:<title>[^<]*<\/title>)?([^<]*)</g,
+  )) {
+    const plain = text!.replaceAll(/&#\d+;/g, "x").replaceAll(/[漢字]/g, "xx");
+    // In most fonts of one width, a character takes six tenths of its height.
+    const size = plain.length * 0.6 * 13;
+    const from = Number(x) - (anchor === "end" ? size : anchor === "middle" ? size / 2 : 0);
+    assert.ok(from >= 0 && from + size <= width && Number(y) > 10 && Number(y) < height, text);
+  }
+}
+
+/** The labels under a histogram. */
+function ticks(svg: string): string[] {
+  return Array.from(svg.matchAll(/text-anchor="middle"[^>]*>([^<]*)<\/text>/g), ([, text]) => text!).slice(1);
+}
 
 test("wrong usage", async () => {
   await expectFailure(["stats", "sample.gguf"], 2, /missing TENSOR/);

@@ -36,6 +36,14 @@ describe("good files", () => {
   }
 });
 
+test("a path that is too long for the line is shown whole", async () => {
+  const long = `${"folder-漢字/".repeat(9)}model.gguf`;
+  const { status, stdout } = await run(["verify", long], { COLUMNS: "40" });
+  assert.equal(status, 1);
+  assert.match(stdout, /^bad {2}folder-/);
+  assert.equal(stdout.replaceAll("\n     ", "").slice(5), `${long}cannot be read\n`);
+});
+
 describe("findings", () => {
   const tensors = [
     floats("t", [1, Number.NaN, Infinity, -Infinity]),
@@ -49,7 +57,8 @@ describe("findings", () => {
     assert.equal(status, 1);
     assert.match(stderr, /^gguf-native: nan\.gguf: tensor 't': 1 NaN value, 2 infinite values\n/);
     expectTidy(stderr, Infinity);
-    assert.match(stdout, /^bad {2}nan\.gguf {2}3 tensors, 6 values, 1 tensor not scanned\nok /);
+    const verdict = "3 tensors, 6 values, 4 of them not finite, 1 tensor not scanned";
+    assert.ok(stdout.startsWith(`bad  nan.gguf  ${verdict}\nok `), stdout);
   });
   test("in JSON", async () => {
     const [file] = (await json(["verify", "nan.gguf"], 1)).files;
@@ -62,7 +71,9 @@ describe("findings", () => {
     const args = ["verify", "cut.gguf", "none.gguf", "sample.gguf"];
     const { status, stdout, stderr } = await run(args);
     assert.equal(status, 1);
-    assert.match(stdout, /^ok {3}sample\.gguf/);
+    const [cut, none, sample] = stdout.split("\n");
+    assert.deepEqual([cut, none], ["bad  cut.gguf  cut off", "bad  none.gguf  cannot be read"]);
+    assert.match(sample!, /^ok {3}sample\.gguf/);
     assert.match(stderr, /^gguf-native: cut\.gguf: .*\ngguf-native: none\.gguf: .*\n$/);
     const { files } = await json(args, 1);
     assert.deepEqual(

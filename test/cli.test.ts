@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { GgufWriter } from "gguf-native";
 import {
   at,
@@ -61,7 +62,7 @@ describe("usage", () => {
       [0, "ok   small.gguf  1 tensor, 4 values\n", ""],
     );
     const bad = runProcess(["verify", "none.gguf"]);
-    assert.deepEqual([bad.status, bad.stdout], [1, ""]);
+    assert.deepEqual([bad.status, bad.stdout], [1, "bad  none.gguf  cannot be read\n"]);
     assert.match(bad.stderr, /^gguf-native: none\.gguf: [^\n]*\n$/);
     const wrong = runProcess(["explode"]);
     assert.deepEqual(
@@ -127,7 +128,6 @@ describe("usage", () => {
     writeFileSync(at("not.gguf"), "hello\nworld");
     for (const [command, ...rest] of [
       ["inspect"],
-      ["verify"],
       ["hash"],
       ["bench"],
       ["dequantize", "t"],
@@ -140,12 +140,20 @@ describe("usage", () => {
       await expectFailure([command, "not.gguf", ...rest], 1, /not\.gguf: not a GGUF file/);
       await expectFailure([command, "odd\x1b[31m\nname", ...rest], 1, /odd\\x1b\[31m\\nname/);
     }
+    // This one has a verdict on every file.
+    for (const [path, verdict, message] of [
+      ["none.gguf", "none.gguf  cannot be read", /^gguf-native: none\.gguf: .*No such file/i],
+      ["not.gguf", "not.gguf  not a GGUF file", /^gguf-native: not\.gguf: not a GGUF file/],
+      ["odd\x1b[31m\nname", "odd\\x1b[31m\\nname  cannot be read", /^gguf-native: odd\\x1b\[31m\\nname: /],
+    ] as const) {
+      await expectFailure(["verify", path], 1, message, `bad  ${verdict}\n`);
+    }
   });
 });
 
 describe("terminals", { skip: noTerminal }, () => {
   const wait = writeSparseGguf(at("long.gguf"), [
-    { name: "long", type: 41, shape: [2 ** 28], byteLength: 2 ** 21 * 18 },
+    { name: "long", type: 41, shape: [2 ** 30], byteLength: 2 ** 23 * 18 },
   ]);
 
   test("titles are bold, unless NO_COLOR is set or the terminal is dumb", async () => {
@@ -157,14 +165,70 @@ describe("terminals", { skip: noTerminal }, () => {
   test("progress is shown while a command runs, and removed at the end", { skip: wait }, async () => {
     const { status, shown } = runInTerminal(["verify", "long.gguf"]);
     assert.equal(status, 0);
-    assert.match(shown, /\rESC\[Klong\.gguf {2}\d+ % {2}\d+ s left/);
-    assert.match(shown, /\rESC\[KESC\[32mok ESC\[39m {2}long\.gguf {2}1 tensor, 268 M values\r\n$/);
+    assert.match(shown, /\rESC\[Klong\.gguf {2}[█░]+ +\d+ % +[\d,]+ MB\/s +\d+ s left/);
+    const percents = Array.from(shown.matchAll(/(\d+) %/g), ([, percent]) => Number(percent));
+    assert.deepEqual(
+      percents,
+      [...percents].sort((a, b) => a - b),
+    );
+    assert.equal(percents.at(-1), 100);
+    assert.match(shown, /\rESC\[KESC\[32mok ESC\[39m {2}long\.gguf {2}1 tensor, 1\.07 B values\r\n$/);
   });
   test("no progress is shown elsewhere", { skip: wait }, async () => {
     const { stdout, stderr } = await run(["verify", "long.gguf"]);
     assert.equal(stderr, "");
-    assert.equal(stdout, "ok   long.gguf  1 tensor, 268 M values\n");
+    assert.equal(stdout, "ok   long.gguf  1 tensor, 1.07 B values\n");
     assert.doesNotMatch(runInTerminal(["verify", "long.gguf"], { TERM: "dumb" }).shown, / % /);
+  });
+});
+
+describe("a line of progress", () => {
+  // Not part of the package's interface: loaded from where it was built.
+  const { Progress } = require(join(projectRoot, "dist", "cli", "output", "progress.js")) as {
+    Progress: new (
+      label: string,
+      total: number,
+      unit: "bytes" | "steps",
+      stream: { write(text: string): unknown; columns: number | undefined } | undefined,
+    ) => { advance(amount: number): void; end(): void };
+  };
+  /** The lines of a run that takes half a second, as they are at the end of the terminal's width. */
+  const linesOf = async (
+    columns: number | undefined,
+    unit: "bytes" | "steps",
+    total = 1e9,
+  ): Promise<string[]> => {
+    const shown: string[] = [];
+    const progress = new Progress(`漢字\x1b[31m-${"name".repeat(9)}`, total, unit, {
+      write: (text) => shown.push(text),
+      columns,
+    });
+    for (let i = 0; i < 4; i++) {
+      progress.advance(total / 4);
+      await delay(120);
+    }
+    progress.end();
+    assert.equal(shown.pop(), "\r\x1b[K");
+    return shown.map((text) => text.slice("\r\x1b[K".length));
+  };
+  test("fits, whatever the width", async () => {
+    for (const columns of [undefined, 10, 30, 40, 60, 80, 200]) {
+      for (const line of await linesOf(columns, "bytes")) {
+        expectTidy(line.replaceAll(/[漢字]/g, "xx"), (columns ?? 80) - 1);
+        if (columns === undefined || columns >= 40)
+          assert.match(line, /█+░* +\d+ % +[\d,]+ MB\/s( +\d+ s left)?/);
+      }
+    }
+    const [line] = await linesOf(120, "bytes");
+    assert.match(line!, /^漢字\\x1b\[31m-(name){9} {2}█{6}░{18} {3}25 % +[\d,]+ MB\/s/);
+  });
+  test("goes to 100 %, and tells a rate of bytes only", async () => {
+    const lines = await linesOf(80, "steps", 4);
+    assert.deepEqual(
+      lines.map((line) => / (\d+) %/.exec(line)![1]),
+      ["25", "50", "75", "100"],
+    );
+    assert.doesNotMatch(lines.join(), /B\/s/);
   });
 });
 

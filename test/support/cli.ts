@@ -86,13 +86,18 @@ export async function json(args: readonly string[], status = 0) {
   return JSON.parse(result.stdout);
 }
 
-/** A command that prints nothing but one message. */
-export async function expectFailure(args: readonly string[], status: 1 | 2, message: RegExp): Promise<void> {
+/** A command that prints nothing but one message on standard error, and `stdout`. */
+export async function expectFailure(
+  args: readonly string[],
+  status: 1 | 2,
+  message: RegExp,
+  stdout = "",
+): Promise<void> {
   const result = await run(args);
   assert.equal(result.status, status, result.stderr);
   assert.match(result.stderr, /^gguf-native: [^\n]*\n$/);
   assert.match(result.stderr, message);
-  assert.equal(result.stdout, "");
+  assert.equal(result.stdout, stdout);
 }
 
 /** No line is wider than it should be, and nothing is printed that moves a terminal. */

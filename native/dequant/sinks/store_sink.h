@@ -23,7 +23,8 @@ struct StoreSink {
 template <class Block, Store kStore>
 void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
   if constexpr (std::is_same_v<Block, BlockF32> && kStore == Store::kPlain) {
-    std::memcpy(dst, src, static_cast<size_t>(n_blocks) * sizeof(Block));
+    // An empty tensor may have no memory, which memcpy does not take even then.
+    if (n_blocks > 0) std::memcpy(dst, src, static_cast<size_t>(n_blocks) * sizeof(Block));
     return;
   }
   constexpr uint64_t kBlocks = kGroup<Block>;

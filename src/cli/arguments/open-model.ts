@@ -14,10 +14,13 @@ export const MODEL_OPTIONS = {
   header: { type: "string", short: "H", multiple: true },
 } as const;
 
-/** What their help says about these options. */
+/** What their help says about these options, and about URLs. */
 export const MODEL_HELP = `  --no-splits         one file of a split model alone
   -H, --header TEXT   sent with requests for a URL, such as
                       'Authorization: Bearer ...'; more than once for more
+
+A URL is https://..., or hf://OWNER/NAME/FILE for a file of the hub of Hugging
+Face. Its results are the same as those of the file.
 `;
 
 /** How to open models. */

@@ -13,6 +13,7 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
+import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, grouped, humanCount, table } from "../output/text";
 
@@ -76,12 +77,13 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const file = path === undefined ? undefined : openSync(path, { partial: true });
   const subjects = file === undefined ? randomSubjects() : subjectsOf(Array.from(file.tensors.values()));
   const rates: Rate[] = [];
-  await terminal.withProgress(path ?? "random blocks", subjects.length, async (progress) => {
+  const measureAll = async (progress: Progress): Promise<void> => {
     for (const subject of subjects) {
       rates.push(await measure(subject));
       progress.advance(1);
     }
-  });
+  };
+  await terminal.withProgress(path ?? "random blocks", subjects.length, measureAll, "steps");
   file?.close();
 
   const { isa, threads } = cpu();

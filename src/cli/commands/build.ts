@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { packageFolder } from "../../addon";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
+import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { escapeText, humanBytes } from "../output/text";
 import { compileAddon, countSources } from "../work/compile-addon";
@@ -39,7 +40,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   makeFolder(dirname(target), values.output !== undefined);
 
   const begin = performance.now();
-  const { isa, size } = await terminal.withProgress("compiling", countSources(folder), async (progress) => {
+  const compile = async (progress: Progress): Promise<{ isa: string; size: number }> => {
     const onOutput = (text: string): void => {
       progress.advance(text.match(/^ *CXX\(target\)/gm)?.length ?? 0);
       if (values.verbose) terminal.log(text);
@@ -49,7 +50,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
       put(addon, target);
       return { isa: kernels, size: statSync(target).size };
     });
-  });
+  };
+  const { isa, size } = await terminal.withProgress("compiling", countSources(folder), compile, "steps");
   const seconds = ((performance.now() - begin) / 1000).toFixed(0);
   terminal.print([
     escapeText(target),

@@ -15,7 +15,16 @@ import { LAYOUT_KEYS } from "../layout-keys";
 import { exactJson } from "../output/json";
 import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, float32Text, shapeText, table } from "../output/text";
+import {
+  type Column,
+  counted,
+  escapeText,
+  float32Text,
+  grouped,
+  shapeText,
+  textWidth,
+  wrapWhole,
+} from "../output/text";
 import { differentBytes, metadataJson } from "../output/value-json";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
@@ -217,23 +226,32 @@ function report(
   b: OpenedModel,
   terminal: Terminal,
 ): void {
-  const { width } = terminal;
   if (keys.length > 0) {
+    const columns: Column[] = [
+      markedColumn("key", terminal),
+      { title: "type", paint: terminal.type },
+      { title: "value", min: 20 },
+    ];
     terminal.print([
-      terminal.heading(`Metadata (${keys.length})`),
-      ...table(sideColumns("key", "value"), keyRows(keys, a.file, b.file), width),
+      terminal.heading(`Metadata (${grouped(keys.length)})`),
+      ...terminal.table(columns, keyRows(keys, a.file, b.file), true),
     ]);
   }
   if (tensors.length > 0) {
     if (keys.length > 0) terminal.print([""]);
-    const numbers = ["max error", "mean", "relative", "SNR dB", "different"];
-    const columns = [
-      ...sideColumns("name", "what", 12, 11),
-      ...numbers.map((title) => ({ title, align: "right" as const })),
+    const number = (title: string): Column => ({ title, align: "right" });
+    const columns: Column[] = [
+      markedColumn("name", terminal),
+      { title: "what", min: 17, paint: terminal.type },
+      { ...number("max error"), drop: 3 },
+      { ...number("mean"), drop: 0 },
+      { ...number("relative"), drop: 1 },
+      number("SNR dB"),
+      { ...number("different"), drop: 2 },
     ];
     terminal.print([
-      terminal.heading(`Tensors (${tensors.length})`),
-      ...table(columns, tensors.map(tensorRow), width),
+      terminal.heading(`Tensors (${grouped(tensors.length)})`),
+      ...terminal.table(columns, tensors.map(tensorRow), true),
     ]);
   }
   if (notCompared.length > 0) {
@@ -242,33 +260,35 @@ function report(
     );
   }
   if (keys.length + tensors.length === 0) {
-    terminal.print(["no differences"]);
+    terminal.print([terminal.good("no differences")]);
     return;
   }
   const [minus, plus] = [a, b].map(({ path }) => escapeText(path));
   const found = `${counted(keys.length, "metadata key")} and ${counted(tensors.length, "tensor")} differ`;
-  terminal.print(["", found, `- only in ${minus}, + only in ${plus}`]);
+  const [onlyA, onlyB] = [`- only in ${minus}`, `+ only in ${plus}`];
+  const legend = `${onlyA}, ${onlyB}`;
+  const parts = textWidth(legend) <= terminal.width ? [legend] : [onlyA, onlyB];
+  terminal.print(["", ...[found, ...parts].flatMap((text) => wrapWhole(text, terminal.width))]);
 }
 
-function sideColumns(
-  name: string,
-  what: string,
-  leastName = 16,
-  leastWhat = 12,
-): { title: string; min?: number }[] {
-  return [{ title: "" }, { title: name, min: leastName }, { title: what, min: leastWhat }];
+/** The first column: a name after the mark of the side that alone has it. */
+function markedColumn(title: string, { good, bad }: Terminal): Column {
+  const paint = (text: string): string => {
+    const sign = text[0] as string;
+    return (sign === "-" ? bad(sign) : sign === "+" ? good(sign) : sign) + text.slice(1);
+  };
+  return { title: marked(undefined, title), min: 27, paint };
 }
 
-function mark(only: Side | undefined): string {
-  return only === undefined ? " " : only === "a" ? "-" : "+";
+function marked(only: Side | undefined, name: string): string {
+  return `${only === undefined ? " " : only === "a" ? "-" : "+"}  ${name}`;
 }
 
 /** A row for a key that one file has, two for one that both have. */
 function keyRows(keys: readonly KeyDifference[], a: Model, b: Model): string[][] {
   const row = (side: Side, { metadata }: Model, key: string | undefined): string[][] => {
     if (key === undefined) return [];
-    const [type, value] = metadataText(metadata, key);
-    return [[mark(side), escapeText(key), `${type}  ${value}`]];
+    return [[marked(side, escapeText(key)), ...metadataText(metadata, key)]];
   };
   return keys.flatMap((key) => [...row("a", a, key.a), ...row("b", b, key.b)]);
 }
@@ -288,7 +308,7 @@ function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDif
     decibels(errors.snr),
     share(errors),
   ];
-  return [mark(only), escapeText(name), what.join(", "), ...(cells ?? [])];
+  return [marked(only, escapeText(name)), what.join(", "), ...(cells ?? [])];
 }
 
 function decibels(ratio: number): string {

@@ -1,6 +1,7 @@
 /** `gguf-native hash`: digests of a model that do not depend on how its file is laid out. */
 import { createHash } from "node:crypto";
 import { canonicalBytes, type ValuePlace } from "../../file/value-parts";
+import type { GgufModelTensor } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -8,6 +9,7 @@ import {
   type OpenedModel,
   type OpenModelOptions,
   openModel,
+  shownPath,
 } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
@@ -20,6 +22,7 @@ import {
   type ModelDigests,
   parseDigests,
 } from "../model/digest-list";
+import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { counted } from "../output/text";
 import { differentBytes } from "../output/value-json";
@@ -67,12 +70,11 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const all: Digests[] = [];
-  for (const path of paths) {
-    const digests = await modelDigests(path, options, terminal);
+  await forEachModel(paths, options, terminal, async (hash) => {
+    const digests = await hash();
     all.push(digests);
-    if (values.json) continue;
-    terminal.print(digestLines(digests, !!values.whole));
-  }
+    if (!values.json) terminal.print(digestLines(digests, !!values.whole));
+  });
   if (values.json) terminal.printJson({ files: all });
   return 0;
 }
@@ -98,17 +100,14 @@ async function check(lists: readonly string[], values: Values, terminal: Termina
     if (found.length === 0) throw new Error(`${list}: no digests are in this list`);
     return found;
   });
-  const options = modelOptions(
-    values,
-    expected.map(({ path }) => path),
-  );
+  const paths = expected.map(({ path }) => path);
   const verdicts: Verdict[] = [];
-  for (const model of expected) {
-    const verdict = await verdictOn(model, options, terminal);
+  await forEachModel(paths, modelOptions(values, paths), terminal, async (hash, index) => {
+    const verdict = await verdictOn(expected[index] as ExpectedDigests, hash);
     verdicts.push(verdict);
     if (verdict.error !== undefined) terminal.complain(verdict.error);
     if (!values.json) terminal.print(verdictLines(verdict, terminal));
-  }
+  });
   const ok = verdicts.every((verdict) => verdict.ok);
   if (values.json) terminal.printJson({ ok, files: verdicts });
   return ok ? 0 : 1;
@@ -125,11 +124,10 @@ function readList(list: string): ExpectedDigests[] {
 
 async function verdictOn(
   { path, whole, tensors }: ExpectedDigests,
-  options: OpenModelOptions,
-  terminal: Terminal,
+  hash: () => Promise<Digests>,
 ): Promise<Verdict> {
   try {
-    const digests = await modelDigests(path, options, terminal);
+    const digests = await hash();
     const ok = digests.sha256 === whole;
     if (tensors === undefined) return { path, ok };
     const found = digestLines(digests, false).slice(0, -1);
@@ -148,44 +146,89 @@ function verdictLines({ path, ok, error, tensors }: Verdict, terminal: Terminal)
   return [`${path}: ${terminal.bad("FAILED")} (${where})`, ...tensors.map((name) => `  ${name}`)];
 }
 
-async function modelDigests(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Digests> {
-  const model = await openModel(path, options);
-  const { file } = model;
+/**
+ * Calls `each` for models in their order, with what hashes the model, or throws why it cannot be opened or read. All of
+ * them are opened first: only then is it known how much there is to do.
+ */
+async function forEachModel(
+  paths: readonly string[],
+  options: OpenModelOptions,
+  terminal: Terminal,
+  each: (hash: () => Promise<Digests>, index: number) => Promise<void>,
+): Promise<void> {
+  const opened: { model?: OpenedModel; error?: unknown }[] = [];
   try {
-    const digests = await tensorDigests(model, terminal);
-    const tensors = Array.from(file.tensors.values(), (tensor) => {
-      return { tensor, sha256: digests.get(tensor.name) ?? null };
+    for (const path of paths) {
+      opened.push(
+        await openModel(path, options).then(
+          (model) => ({ model }),
+          (error: unknown) => ({ error }),
+        ),
+      );
+    }
+    const bytes = opened.map(({ model }) => (model === undefined ? 0 : totalBytes(hashedTensors(model))));
+    const total = bytes.reduce((sum, size) => sum + size, 0);
+    const label = paths.length === 1 ? shownPath(paths[0] as string) : counted(paths.length, "file");
+    await terminal.withProgress(label, total, async (progress) => {
+      let end = 0;
+      for (const [i, { model, error }] of opened.entries()) {
+        const hash = async (): Promise<Digests> => {
+          if (model === undefined) throw error;
+          try {
+            return await modelDigests(model, progress);
+          } finally {
+            progress.end();
+          }
+        };
+        await each(hash, i);
+        model?.file.close();
+        // What could not be read is not to come either.
+        end += bytes[i] as number;
+        progress.advanceTo(end);
+      }
     });
-    const keys = metadataLines(file);
-    const infos = tensors.map(({ tensor, sha256 }) => {
-      const { type, shape } = tensor;
-      return `tensor ${hex(tensor.nameBytes())} ${type} [${shape}] ${sha256 ?? "-"}`;
-    });
-    return {
-      path: model.path,
-      sha256: digestOfLines([...keys, ...infos.sort()]),
-      metadata: digestOfLines(keys),
-      tensors: tensors.map(({ tensor, sha256 }) => {
-        const { name } = tensor;
-        return { name, ...differentBytes("nameBytes", name, tensor.nameBytes()), sha256 };
-      }),
-      notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
-    };
   } finally {
-    file.close();
+    for (const { model } of opened) model?.file.close();
   }
 }
 
+async function modelDigests(model: OpenedModel, progress: Progress): Promise<Digests> {
+  const { file } = model;
+  const digests = await tensorDigests(model, progress);
+  const tensors = Array.from(file.tensors.values(), (tensor) => {
+    return { tensor, sha256: digests.get(tensor.name) ?? null };
+  });
+  const keys = metadataLines(file);
+  const infos = tensors.map(({ tensor, sha256 }) => {
+    const { type, shape } = tensor;
+    return `tensor ${hex(tensor.nameBytes())} ${type} [${shape}] ${sha256 ?? "-"}`;
+  });
+  return {
+    path: model.path,
+    sha256: digestOfLines([...keys, ...infos.sort()]),
+    metadata: digestOfLines(keys),
+    tensors: tensors.map(({ tensor, sha256 }) => {
+      const { name } = tensor;
+      return { name, ...differentBytes("nameBytes", name, tensor.nameBytes()), sha256 };
+    }),
+    notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
+  };
+}
+
+/** The tensors of known types. */
+function hashedTensors({ file }: OpenedModel): GgufModelTensor[] {
+  return Array.from(file.tensors.values()).filter(({ byteLength }) => !Number.isNaN(byteLength));
+}
+
+function totalBytes(tensors: readonly GgufModelTensor[]): number {
+  return tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
 /** The digests of the data of all tensors of known types, by name. */
-async function tensorDigests(model: OpenedModel, terminal: Terminal): Promise<Map<string, string>> {
-  const tensors = Array.from(model.file.tensors.values())
-    .filter(({ byteLength }) => !Number.isNaN(byteLength))
-    // The largest first, so that no thread is left with a large one when the others are done.
-    .sort((a, b) => b.byteLength - a.byteLength);
-  const total = tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const digests = await terminal.withProgress(model.path, total, (progress) =>
-    digestsOf(model, tensors, progress),
-  );
+async function tensorDigests(model: OpenedModel, progress: Progress): Promise<Map<string, string>> {
+  // The largest first, so that no thread is left with a large one when the others are done.
+  const tensors = hashedTensors(model).sort((a, b) => b.byteLength - a.byteLength);
+  const digests = await digestsOf(model, tensors, progress);
   return new Map(tensors.map(({ name }, i) => [name, digests[i] as string]));
 }
 

@@ -1,17 +1,36 @@
 /** `gguf-native stats`: what the values of tensors look like. */
+import { basename } from "node:path";
 import type { GgufModelTensor, TensorStats } from "../../index";
-import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
-import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
-import { selectTensors } from "../arguments/select-tensors";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  openPartialModel,
+} from "../arguments/open-model";
+import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
+import { canDequantize, selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
-import { histogramLines, histogramSvg } from "../output/bar-chart";
+import { histogramLines } from "../output/bar-chart";
+import { histogramSvg } from "../output/histogram-svg";
 import { statsRows } from "../output/stats-text";
+import { stripsSvg } from "../output/strips-svg";
 import type { Terminal } from "../output/terminal";
-import { escapeText, float32Text, grouped, humanBytes, shapeText, table } from "../output/text";
+import {
+  type Column,
+  counted,
+  escapeText,
+  float32Text,
+  grouped,
+  humanBytes,
+  shapeText,
+  wrap,
+} from "../output/text";
 import { writeFiles } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 
 const HELP = `Usage: gguf-native stats FILE|URL TENSOR... [options]
+       gguf-native stats FILE|URL [TENSOR...] --svg OUT
 
 Minimum, maximum, mean, standard deviation, zeros, NaNs and infinities of a
 tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]).
@@ -20,7 +39,9 @@ fetched twice for its histogram.
 
   --bins N            bars of the histogram, 1 to 1000 (default 20); with --json
                       a histogram of each of several tensors, too
-  --svg OUT           draws the histogram of one tensor as a picture
+  --svg OUT           a picture: of one tensor its histogram; of several, or of
+                      all where no TENSOR is named, a strip for each on one
+                      scale, with minimum, mean, deviation and maximum
   --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
 ${MODEL_HELP}
@@ -30,6 +51,7 @@ Examples:
   gguf-native stats model.gguf blk.0.attn_q.weight
   gguf-native stats model.gguf '*norm*'
   gguf-native stats model.gguf output.weight --bins 100 --svg output.svg
+  gguf-native stats model.gguf --svg model.svg
 `;
 
 /** Bars where nothing else is said. */
@@ -49,23 +71,23 @@ interface ShownTensor {
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "TENSOR...");
+  // A picture can be of all tensors.
+  const names = values.svg === undefined ? "TENSOR..." : "[TENSOR...]";
+  const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", names);
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
   const { model } = await openPartialModel(path, modelOptions(values, [path]));
   try {
-    const tensors = selectTensors(model.file, model.path, patterns);
-    if (values.svg !== undefined && tensors.length > 1) {
-      throw new UsageError(`--svg draws one tensor, not ${tensors.length}`);
-    }
+    const tensors =
+      patterns.length > 0 ? selectTensors(model.file, model.path, patterns) : knownTensors(model, terminal);
     // No histogram that nobody sees.
     const shownBins = tensors.length === 1 ? (bins ?? DEFAULT_BINS) : values.json ? bins : undefined;
     const found = await tensorStats(terminal, model, tensors, shownBins);
     const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
     const [only] = all as [ShownTensor];
-    if (values.svg !== undefined) await writeSvg(values.svg, only, terminal);
+    if (values.svg !== undefined) await writeSvg(values.svg, model.path, all, terminal);
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
-    else terminal.print(overview(all, terminal.width));
+    else terminal.print(overview(all, terminal));
   } finally {
     model.file.close();
   }
@@ -85,48 +107,80 @@ function json({ tensor, stats }: ShownTensor): Record<string, unknown> {
 }
 
 function details({ tensor, stats }: ShownTensor, terminal: Terminal): string[] {
-  const rows = [
+  const rows: [string, string][] = [
     ["type", tensor.type],
     ["shape", shapeText(tensor.shape)],
     ["values", `${grouped(stats.count)} from ${humanBytes(tensor.byteLength)}`],
     ...statsRows(stats, { withStd: true }),
   ];
-  const { width } = terminal;
-  const lines = [
-    terminal.heading(escapeText(tensor.name)),
-    ...table([{ title: "" }, { title: "", min: 20 }], rows, width),
-  ];
+  const title = wrap(escapeText(tensor.name), terminal.width);
+  const lines = [...title.map(terminal.heading), ...terminal.facts(rows)];
   if (stats.histogram === undefined) return lines;
   // Equal values are all in the first bin; the others would be empty bars that begin at the same value.
   const counts = Array.from(stats.histogram.counts);
   const bars = stats.max > stats.min ? counts : counts.slice(0, 1);
-  return [...lines, "", ...histogramLines(stats, bars, width)];
+  return [...lines, "", ...histogramLines(stats, bars, terminal)];
 }
 
-function overview(all: readonly ShownTensor[], width: number): string[] {
+function overview(all: readonly ShownTensor[], terminal: Terminal): string[] {
   const rows = all.map(({ tensor, stats }) => {
     const numbers = [stats.min, stats.max, stats.mean, stats.std];
     const cells = numbers.map((number) => (stats.finite > 0 ? shortNumber(number) : "-"));
     return [escapeText(tensor.name), ...cells, grouped(stats.zeros), grouped(stats.count - stats.finite)];
   });
-  const titles = ["min", "max", "mean", "std", "zeros", "not finite"];
-  const columns = [
-    { title: "name", min: 16 },
-    ...titles.map((title) => ({ title, align: "right" as const })),
+  const number = (title: string): Column => ({ title, align: "right" });
+  const columns: Column[] = [
+    { title: "name", min: 22 },
+    number("min"),
+    number("max"),
+    { ...number("mean"), drop: 1 },
+    number("std"),
+    { ...number("zeros"), drop: 0, paint: terminal.quiet },
+    {
+      ...number("not finite"),
+      drop: 2,
+      paint: (text) => (text === "0" ? terminal.quiet : terminal.bad)(text),
+    },
   ];
-  return table(columns, rows, width);
+  return terminal.table(columns, rows, true);
 }
 
 function shortNumber(value: number): string {
   return float32Text(Number(value.toPrecision(3)));
 }
 
-async function writeSvg(path: string, { tensor, stats }: ShownTensor, terminal: Terminal): Promise<void> {
-  const { histogram } = stats;
-  if (histogram === undefined) throw new Error(`tensor '${tensor.name}' has no finite values to draw`);
-  const title = `${escapeText(tensor.name)} (${tensor.type}, ${shapeText(tensor.shape)})`;
-  const svg = Buffer.from(histogramSvg(title, stats, Array.from(histogram.counts)));
+/** All tensors that can be turned into numbers; says how many others there are. */
+function knownTensors({ file, path }: OpenedModel, terminal: Terminal): GgufModelTensor[] {
+  const all = Array.from(file.tensors.values());
+  const known = all.filter(canDequantize);
+  if (known.length === 0) throw new Error(`${path} has no tensors to draw`);
+  const others = all.length - known.length;
+  if (others > 0) terminal.complain(`${counted(others, "tensor")} of unknown types left out`);
+  return known;
+}
+
+/** A histogram of one tensor, a strip for each of several. */
+async function writeSvg(
+  path: string,
+  model: string,
+  all: readonly ShownTensor[],
+  terminal: Terminal,
+): Promise<void> {
+  const [first] = all as [ShownTensor];
+  const picture =
+    all.length > 1
+      ? stripsSvg(`${escapeText(basename(model))}: ${counted(all.length, "tensor")}`, all)
+      : histogramPicture(first);
+  const svg = Buffer.from(picture);
   await writeFiles(terminal, path, [{ path, byteLength: svg.length, chunks: once(svg) }]);
+}
+
+function histogramPicture({ tensor, stats }: ShownTensor): string {
+  const { name, type, shape } = tensor;
+  const { histogram } = stats;
+  if (histogram === undefined) throw new Error(`tensor '${name}' has no finite values to draw`);
+  const title = `${escapeText(name)} (${type}, ${shapeText(shape)})`;
+  return histogramSvg(title, stats, Array.from(histogram.counts));
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {

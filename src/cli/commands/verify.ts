@@ -18,13 +18,14 @@ import type { Command } from "../command";
 import type { Progress } from "../output/progress";
 import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, humanCount } from "../output/text";
+import { counted, escapeText, grouped, humanCount, textWidth, wrapWhole } from "../output/text";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native verify FILE|URL... [options]
 
 Checks every rule of the format, that all tensor data is there, and that every
-weight is a finite number. Exits with 1 where a file is broken or holds NaN or
+weight is a finite number. Says 'ok' or 'bad' of every file first, and then on
+standard error what is bad. Exits with 1 where a file is broken or holds NaN or
 infinite weights. Tensors of types that cannot be turned into numbers are
 counted but not scanned. The whole file of a URL is fetched. If a command was
 killed while it changed the model, its change is finished or taken back first,
@@ -74,8 +75,12 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const total = opened.reduce((sum, { scanned }) => sum + totalCost(scanned, work), 0);
     const label = paths.length === 1 ? shownPath(paths[0] as string) : counted(paths.length, "file");
     await terminal.withProgress(label, total, async (progress) => {
+      let end = 0;
       for (const file of opened) {
         await findNotFinite(file, progress);
+        // What a file that turned out to be broken has left out is not to come either.
+        end += totalCost(file.scanned, work);
+        progress.advanceTo(end);
         verdicts.push(file.verdict);
         if (!values.json) {
           progress.end();
@@ -161,11 +166,40 @@ async function finding(verdict: Verdict, part: () => Promise<void>): Promise<voi
   }
 }
 
-function report({ path, ok, tensors, values, notScanned, findings }: Verdict, terminal: Terminal): void {
-  for (const { message } of findings) terminal.complain(message);
-  if (findings.some(({ code }) => code !== undefined)) return; // there is nothing to count
-  const skipped = notScanned.length > 0 ? `, ${counted(notScanned.length, "tensor")} not scanned` : "";
-  const checked = `${counted(tensors, "tensor")}, ${humanCount(values)} values${skipped}`;
+/** The verdict, then what is wrong. */
+function report(verdict: Verdict, terminal: Terminal): void {
+  const { path, ok, findings } = verdict;
   const mark = ok ? terminal.good("ok ") : terminal.bad("bad");
-  terminal.print([`${mark}  ${escapeText(path)}  ${checked}`]);
+  const indent = " ".repeat(5);
+  const room = terminal.width - indent.length;
+  const line = `${escapeText(path)}  ${summary(verdict)}`;
+  const lines =
+    textWidth(line) <= room
+      ? [line]
+      : [escapeText(path), summary(verdict)].flatMap((part) => wrapWhole(part, room));
+  terminal.print(lines.map((text, i) => (i === 0 ? `${mark}  ${text}` : indent + text)));
+  for (const { message } of findings) terminal.complain(message);
 }
+
+function summary({ tensors, values, notScanned, findings }: Verdict): string {
+  const broken = findings.find(({ code }) => code !== undefined);
+  // Of a file that is broken there is nothing to count.
+  if (broken !== undefined) return BROKEN[broken.code as string] ?? "broken";
+  const notFinite = findings.reduce((sum, { nan = 0, infinite = 0 }) => sum + nan + infinite, 0);
+  return [
+    counted(tensors, "tensor"),
+    `${humanCount(values)} values`,
+    ...(notFinite > 0 ? [`${grouped(notFinite)} of them not finite`] : []),
+    ...(notScanned.length > 0 ? [`${counted(notScanned.length, "tensor")} not scanned`] : []),
+  ].join(", ");
+}
+
+/** What is said of a file that is not simply broken, by the code of the error. */
+const BROKEN: Readonly<Record<string, string>> = {
+  ERR_GGUF_OPEN: "cannot be read",
+  ERR_GGUF_MAGIC: "not a GGUF file",
+  ERR_GGUF_VERSION: "of an unknown version",
+  ERR_GGUF_TRUNCATED: "cut off",
+  ERR_GGUF_CHANGED: "changed while it was read",
+  ERR_GGUF_OUT_OF_MEMORY: "too little memory to check it",
+};

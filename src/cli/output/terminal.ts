@@ -1,6 +1,6 @@
 /** What a command prints, and where: width, emphasis, messages, progress. */
 import { exactJson } from "./json";
-import { Progress } from "./progress";
+import { Progress, type ProgressUnit } from "./progress";
 import { type Column, escapeJson, escapeText, facts, type Row, table } from "./text";
 
 /** A stream that a command writes text to. */
@@ -117,11 +117,17 @@ export class Terminal {
 
   /**
    * Runs `work` under a progress line.
-   * @param total how much there is to do, in bytes or in steps; 0 where it is not known yet
+   * @param total how much there is to do; 0 where it is not known yet
    */
-  async withProgress<T>(label: string, total: number, work: (progress: Progress) => Promise<T>): Promise<T> {
+  async withProgress<T>(
+    label: string,
+    total: number,
+    work: (progress: Progress) => Promise<T>,
+    unit: ProgressUnit = "bytes",
+  ): Promise<T> {
     const { stderr, env } = this.#streams;
-    const progress = new Progress(label, total, stderr.isTTY && env.TERM !== "dumb" ? stderr : undefined);
+    const stream = stderr.isTTY && env.TERM !== "dumb" ? stderr : undefined;
+    const progress = new Progress(label, total, unit, stream);
     try {
       return await work(progress);
     } finally {

@@ -71,7 +71,7 @@ const plain: Paint = (text) => text;
 export interface TableOptions {
   /** Colours the titles. */
   paintTitle?: Paint;
-  /** Where rows are too wide after all, they take two lines: the first column, and the others under it. */
+  /** Where rows are too wide after all, they and the titles take two lines: the first column, and the others under it. */
   stacks?: boolean;
 }
 
@@ -96,7 +96,12 @@ export function table(
   }
   const across = (text: string): string[] => wrap(text, width - GAP.length).map((part) => GAP + part);
   const all = columns.map((_, i) => i);
+  const titles = columns.map(({ title }) => title);
   const layout = fit(columns, natural, all, width);
+  const lay = (lineOf: (cells: readonly string[], paintAll?: Paint) => string[]): string[] => [
+    ...lineOf(titles, paintTitle).filter((text) => text !== ""),
+    ...rows.flatMap((row) => (typeof row === "string" ? across(row) : lineOf(row))),
+  ];
   if (stacks && layout.excess > 0 && columns.length > 1) {
     const first = fit(
       columns,
@@ -105,15 +110,12 @@ export function table(
       width,
     );
     const under = fit(columns, natural, all.slice(1), width - GAP.length);
-    return rows.flatMap((row) =>
-      typeof row === "string" ? across(row) : [line(columns, row, first), GAP + line(columns, row, under)],
-    );
+    return lay((cells, paintAll) => [
+      line(columns, cells, first, paintAll),
+      (GAP + line(columns, cells, under, paintAll)).trimEnd(),
+    ]);
   }
-  const titles = columns.map(({ title }) => title);
-  return [
-    ...(titles.some((title) => title !== "") ? [line(columns, titles, layout, paintTitle)] : []),
-    ...rows.flatMap((row) => (typeof row === "string" ? across(row) : [line(columns, row, layout)])),
-  ];
+  return lay((cells, paintAll) => [line(columns, cells, layout, paintAll)]);
 }
 
 /** Which columns are shown, how wide each of all columns is, and by how much a line is too wide. */
@@ -201,6 +203,28 @@ export function wrap(text: string, width: number): string[] {
     line = truncate(line === "" ? word : `${line} ${word}`, width);
   }
   return [...lines, line];
+}
+
+/** Text in lines of `width` columns, broken at spaces, and within words that are longer; nothing is cut off. */
+export function wrapWhole(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  let used = 0;
+  for (const word of text.split(/(?<= )/)) {
+    if (used > 0 && used + textWidth(word.trimEnd()) > width) {
+      lines.push(line.trimEnd());
+      [line, used] = ["", 0];
+    }
+    for (const char of word) {
+      if (used + charWidth(char) > width && char !== " ") {
+        lines.push(line);
+        [line, used] = ["", 0];
+      }
+      line += char;
+      used += charWidth(char);
+    }
+  }
+  return [...lines, line.trimEnd()];
 }
 
 /** 1536 as "1.5 KiB". */

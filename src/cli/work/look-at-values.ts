@@ -64,13 +64,14 @@ export async function lookAtValues<Item, Result>(
         continue;
       }
       let reported = 0;
-      const report = (share: number): void => {
-        progress.advance((share - reported) * cost);
-        reported = share;
+      // In whole bytes, so that they add up to all of them.
+      const report = (bytes: number): void => {
+        progress.advance(bytes - reported);
+        reported = bytes;
       };
-      const onProgress = (done: number, total: number): void => report(done / total);
+      const onProgress = (done: number, total: number): void => report(Math.floor((done / total) * cost));
       results[index] = await work.later(item, { signal, onProgress });
-      report(1);
+      report(cost);
     }
     if (turn.length > 1) await eventLoopTurn();
   });
