@@ -99,6 +99,12 @@ function pnpmAdd(tarball) {
 /** What must not be said while the package is installed. */
 const complaint = /\bwarn|\berror|ERR_|ignored|blocked|deprecated|scripts\b|gyp\b|builds\b/i;
 
+/** Without the settings of the npm that runs this script, about which others complain; those of the network stay. */
+function withoutSettings(env) {
+  const setting = /^npm_(?!config_(registry|cafile|https?_proxy|proxy|noproxy)$)/i;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !setting.test(name)));
+}
+
 /** Installs the tarball in a project of its own; returns what the smoke program prints there. */
 function installAndRun(name, manager, tarball, registry) {
   const project = join(folder, name.replace(/\W+/g, "-"));
@@ -113,7 +119,7 @@ function installAndRun(name, manager, tarball, registry) {
   copyFileSync(join(root, "build", "test", "support", "smoke.mjs"), join(project, "smoke.mjs"));
 
   const env = {
-    ...{ ...withoutCompilers(), HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home, CI: "1" },
+    ...{ ...withoutSettings(withoutCompilers()), HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home, CI: "1" },
     ...(manager === managers.Deno && { NPM_CONFIG_REGISTRY: registry, NO_COLOR: "1" }),
   };
   const [command, ...first] = manager.command();
