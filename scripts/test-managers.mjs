@@ -119,7 +119,13 @@ function installAndRun(name, manager, tarball, registry) {
   copyFileSync(join(root, "build", "test", "support", "smoke.mjs"), join(project, "smoke.mjs"));
 
   const env = {
-    ...{ ...withoutSettings(withoutCompilers()), HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home, CI: "1" },
+    ...{
+      ...withoutSettings(withoutCompilers()),
+      HOME: home,
+      XDG_DATA_HOME: home,
+      XDG_CACHE_HOME: home,
+      CI: "1",
+    },
     ...(manager === managers.Deno && { NPM_CONFIG_REGISTRY: registry, NO_COLOR: "1" }),
   };
   const [command, ...first] = manager.command();
