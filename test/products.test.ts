@@ -13,6 +13,7 @@ import { str, u16, u32, writeGguf } from "./support/gguf-writer";
 import { ALL_TYPES } from "./support/golden";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
+import { tooLongCode } from "./support/too-long";
 
 const random = new Random(12);
 const COLUMNS = 512;
@@ -234,7 +235,7 @@ describe("wrong arguments", () => {
   test("a result that no array holds", () => {
     const tensors = [{ name: "m", type: 24, shape: [1, 2 ** 20], bytes: new Uint8Array(2 ** 20) }];
     const tall = parse(writeGguf({ tensors })).tensor("m");
-    const error = { code: "ERR_GGUF_RANGE", message: /start and end/ };
+    const error = { code: tooLongCode(2 ** 45), message: /start and end/ };
     assert.throws(() => tall.matmulSync(new Float32Array(2 ** 22 * 8)), error);
   });
 });
