@@ -165,7 +165,8 @@ describe("terminals", { skip: noTerminal }, () => {
   test("progress is shown while a command runs, and removed at the end", { skip: wait }, async () => {
     const { status, shown } = runInTerminal(["verify", "long.gguf"]);
     assert.equal(status, 0);
-    assert.match(shown, /\rESC\[Klong\.gguf {2}[█░]+ +\d+ % +[\d,]+ MB\/s +\d+ s left/);
+    // How long it takes depends on the machine: the time that is left is tested below.
+    assert.match(shown, /\rESC\[Klong\.gguf {2}[█░]+ +\d+ % +[\d,]+ MB\/s/);
     const percents = Array.from(shown.matchAll(/(\d+) %/g), ([, percent]) => Number(percent));
     assert.deepEqual(
       percents,
