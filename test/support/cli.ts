@@ -117,17 +117,23 @@ export function leftovers(): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tmp"));
 }
 
+/** A terminal with colours, whatever terminal or CI service the tests run in: Node looks at all of these. */
+const TERMINAL = {
+  ...{ TERM: "xterm", NO_COLOR: "" },
+  ...{ CI: undefined, TF_BUILD: undefined, TEAMCITY_VERSION: undefined, TMUX: undefined, COLORTERM: undefined },
+  ...{ FORCE_COLOR: undefined, NODE_DISABLE_COLORS: undefined },
+};
+
 /** Runs a command in a terminal of its own; returns what it shows, standard error included, with ESC for the escape character. */
 export function runInTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
 ): { status: number | null; shown: string } {
   const quoted = [process.execPath, bin, ...args].map((arg) => `'${arg}'`).join(" ");
-  const environment = { ...process.env, TERM: "xterm", NO_COLOR: "", ...env };
   const { status, stdout } = spawnSync("script", ["-qec", quoted, "/dev/null"], {
     cwd: folder,
     encoding: "utf8",
-    env: environment,
+    env: { ...process.env, ...TERMINAL, ...env },
     input: "",
   });
   return { status, shown: stdout.replaceAll("\x1b", "ESC") };
