@@ -120,7 +120,13 @@ export function leftovers(): string[] {
 /** A terminal with colours, whatever terminal or CI service the tests run in: Node looks at all of these. */
 const TERMINAL = {
   ...{ TERM: "xterm", NO_COLOR: "" },
-  ...{ CI: undefined, TF_BUILD: undefined, TEAMCITY_VERSION: undefined, TMUX: undefined, COLORTERM: undefined },
+  ...{
+    CI: undefined,
+    TF_BUILD: undefined,
+    TEAMCITY_VERSION: undefined,
+    TMUX: undefined,
+    COLORTERM: undefined,
+  },
   ...{ FORCE_COLOR: undefined, NODE_DISABLE_COLORS: undefined },
 };
 
