@@ -454,7 +454,7 @@ describe("splitModel and mergeModel", () => {
     });
   }
 
-  test("splitting anew, over the files that are split", async () => {
+  test("splitting again, over the files that are split", async () => {
     const dir = folder();
     await splitModel(model, join(dir, "m"), { maxTensors: 10 });
     const paths = await splitModel(join(dir, "m-00001-of-00002.gguf"), join(dir, "m"), { maxTensors: 12 });

@@ -47,7 +47,7 @@ export interface TextChange {
 
 /** What {@link setMetadata} did. */
 export interface SetMetadataResult {
-  /** Whether the header was changed where it was; the file was written anew otherwise. */
+  /** Whether the header was changed where it was; otherwise, the file was replaced by a changed copy. */
   inPlace: boolean;
 }
 
@@ -230,7 +230,7 @@ function refuseNewAlignment(
 ): void {
   const byDefault = encodeEntry(header.format, ALIGNMENT_KEY, DEFAULT_ALIGNMENT, undefined);
   if (Buffer.compare(before ?? byDefault, after ?? byDefault) === 0) return;
-  const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write the file anew with GgufWriter`;
+  const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write a new file with GgufWriter`;
   throw new GgufError("ERR_GGUF_INVALID", detail, { path });
 }
 

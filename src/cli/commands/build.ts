@@ -62,7 +62,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** Makes the folder of the addon, before minutes go by in vain. */
+/** Makes the folder of the addon before the compiler runs, which takes minutes. */
 function makeFolder(folder: string, isChosen: boolean): void {
   try {
     mkdirSync(folder, { recursive: true });
