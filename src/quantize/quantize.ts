@@ -28,12 +28,7 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   values: Float32Array,
   options?: QuantizeOptions<A>,
-): A;
-export function quantizeSync(
-  type: QuantizableType,
-  values: Float32Array,
-  options?: QuantizeOptions,
-): Uint8Array {
+): A {
   const { info, out } = checkQuantize(type, values, options);
-  return native.quantize(info.id, values, out);
+  return native.quantize(info.id, values, out) as A;
 }
