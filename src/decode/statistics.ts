@@ -1,5 +1,5 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
-import { checkOptions, type OptionNames } from "../arguments";
+import type { OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { ProgressCallback } from "../native";
 import type { AsyncOptions, ThreadOptions } from "./options";
@@ -80,13 +80,13 @@ const MAX_BINS = 65_536;
 const FINITE_FIELDS = 4;
 const FIELDS = 9;
 
+/** @param given what `checkOptions` returned for {@link STATS_OPTIONS} */
 export function checkStats(
-  options: StatsOptions | undefined,
+  given: StatsOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
 ): StatsRequest {
-  const given = checkOptions(options, STATS_OPTIONS);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
   return { start, end, bins: checkBins(given.bins, subject), range: checkRange(given.range, subject) };
 }
