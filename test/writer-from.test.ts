@@ -24,16 +24,11 @@ import { arr, type GgufSpec, i32, str, u8, u32, u64, writeGguf } from "./support
 import { ALL_TYPES } from "./support/golden";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
+import { bytesOf } from "./support/written-bytes";
 
 const folder = temporaryFolder();
 let counter = 0;
 const newPath = (): string => join(folder, `${counter++}.gguf`);
-
-async function bytesOf(writer: GgufWriter): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of writer.chunks()) chunks.push(Uint8Array.from(chunk));
-  return Buffer.concat(chunks);
-}
 
 const notUtf8 = Uint8Array.of(0x66, 0x80, 0xff);
 const random = new Random(3);
