@@ -59,7 +59,10 @@ export interface TensorStats {
   histogram?: {
     /** The given range, or from the minimum to the maximum. */
     range: [low: number, high: number];
-    /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
+    /**
+     * How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or
+     * in the last one.
+     */
     counts: Float64Array;
     /** Finite values below the range. */
     below: number;

@@ -82,10 +82,10 @@ const SET_METADATA_OPTIONS: OptionNames<SetMetadataOptions> = {
  * A key that is there keeps its place and, unless another is given, its type; a new one comes last, declared as by
  * `GgufWriter.set`. Everything else stays as it is, byte for byte.
  *
- * Another program that opens the file finds the old content or the new, even if the process is killed: the header is changed in
- * place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written beside the
- * file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the tensor data
- * need not move, the copy is made at once. Other hard links to the file keep the old one.
+ * Another program that opens the file finds the old content or the new, even if the process is killed: the header is
+ * changed in place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written
+ * beside the file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the
+ * tensor data need not move, the copy is made at once. Other hard links to the file keep the old one.
  *
  * Changes to one file that this process asks for at the same time are made one after the other. Of two processes, the
  * later one fails with ERR_GGUF_CHANGED unless it read the file after the first had changed it.

@@ -110,8 +110,8 @@ export async function openModel(
 }
 
 /**
- * Calls `use` with a model, which is closed afterwards. It is opened even where its tensor data is cut off: `cutOff` is then
- * the error that says so.
+ * Calls `use` with a model, which is closed afterwards. It is opened even where its tensor data is cut off: `cutOff` is
+ * then the error that says so.
  * @param values of {@link MODEL_OPTIONS}
  */
 export async function withPartialModel<T>(
