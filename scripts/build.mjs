@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
 import { makeVendorFolder } from "./vendor.mjs";
@@ -25,6 +25,7 @@ export function buildSources(...options) {
  * tsc takes seconds even if it finds nothing to do.
  */
 function compile({ sources, config, output, options = [] }) {
+  removeOrphans(config);
   const configurations = readdirSync(root).filter((name) =>
     /^tsconfig.*\.json$|^package.*\.json$/.test(name),
   );
@@ -38,24 +39,22 @@ function compile({ sources, config, output, options = [] }) {
   const stamp = join(root, "build", `${config}.inputs`);
   if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
   console.error(`Compiling ${sources}/ ...`);
-  removeOrphans(sources, config);
   runNode(require.resolve("typescript/bin/tsc"), "-p", config, ...options);
   mkdirSync(join(root, "build"), { recursive: true });
   writeFileSync(stamp, inputs);
 }
 
 /** Removes what tsc has made of sources that are gone: it would still be loaded, and tests among it would run. */
-function removeOrphans(sources, config) {
-  const json = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
-  const { outDir, tsBuildInfoFile } = json(config).compilerOptions;
-  if (!existsSync(join(root, tsBuildInfoFile))) return;
-  for (const name of json(tsBuildInfoFile).fileNames) {
-    const source = resolve(root, dirname(tsBuildInfoFile), name);
-    const [, stem, kind] = /^(.*)\.([cm]?)ts$/.exec(relative(join(root, sources), source)) ?? [];
-    if (stem === undefined || stem.startsWith("..") || existsSync(source)) continue;
-    for (const ending of [`${kind}js`, `${kind}js.map`, `d.${kind}ts`]) {
-      rmSync(join(root, outDir, `${stem}.${ending}`), { force: true });
-    }
+function removeOrphans(config) {
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, config), "utf8"));
+  const [sources, outputs] = [compilerOptions.rootDir, compilerOptions.outDir].map((name) =>
+    join(root, name),
+  );
+  if (!existsSync(outputs)) return;
+  for (const name of readdirSync(outputs, { recursive: true })) {
+    const [, stem, kind] = /^(.*?)(?:\.d)?\.([cm]?)[jt]s(?:\.map)?$/.exec(name) ?? [];
+    if (stem === undefined || existsSync(join(sources, `${stem}.${kind}ts`))) continue;
+    rmSync(join(outputs, name));
   }
 }
 
