@@ -100,7 +100,7 @@ describe("models of many shards", () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
     const count = 200;
-    // Behind each header come data, which the first request brings along.
+    // Behind each header come data, which come with the first request.
     const rest = new Uint8Array(600 << 10);
     const { url } = await serve((request, response) => {
       const no = noOf(request);

@@ -15,7 +15,7 @@ export interface StatsOptions {
   bins?: number | undefined;
   /**
    * The range that the bins divide into equal parts: two finite numbers, the smaller one first. Default: from the minimum
-   * to the maximum, for which the values are gone through twice.
+   * to the maximum, for which the values are read twice.
    */
   range?: readonly [low: number, high: number] | undefined;
 }

@@ -10,7 +10,7 @@ import { escapeText, float32Text, grouped, shapeText } from "../output/text";
 const HELP = `Usage: gguf-native show FILE|URL TENSOR [--rows A:B] [--columns C:D] [options]
 
 Shows values of a tensor as they lie in its rows. A row is as long as the first
-dimension of the shape; the rows of all other dimensions are counted through.
+dimension of the shape; all rows of the tensor are numbered in their order.
 Only these values are read, of a URL only they are fetched.
 
   --rows A:B          from row A up to, but not with, row B; A alone is one row,

@@ -78,7 +78,7 @@ export async function lookAtValues<Item, Result>(
   return results;
 }
 
-/** The numbers of the items, each alone but for small ones, of which those that follow each other are one turn. */
+/** The numbers of the items, each alone, except that small ones that follow each other share a turn. */
 function* turns<Item>(
   items: readonly Item[],
   { tensor, now }: ValueWork<Item, unknown>,
