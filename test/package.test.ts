@@ -75,6 +75,7 @@ describe("the tarball", () => {
     const expected = [
       ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
       ...filesUnder("src").flatMap(compiled),
+      ...["dist/wasm/kernels.wasm"].filter((name) => existsSync(join(projectRoot, name))),
       ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
