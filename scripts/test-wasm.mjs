@@ -27,6 +27,7 @@ const flags = [
   ...["PTHREAD", "DEATH_TEST", "STREAM_REDIRECTION"].map((part) => `-DGTEST_HAS_${part}=0`),
   ...["SIGNAL", "PROCESS_CLOCKS", "GETPID"].map((part) => `-D_WASI_EMULATED_${part}`),
   `-DGGUF_NATIVE_REPOSITORY="${root}"`,
+  "-Wno-shorten-64-to-32", // the tests' own lengths are small
 ];
 const program = join(variantFolder("wasm"), "dequant_tests.wasm");
 mkdirSync(variantFolder("wasm"), { recursive: true });
