@@ -4,7 +4,9 @@
  * Copies of this module, in several realms, may share one addon. So arrays and errors get their classes here: the addon
  * throws plain objects, {@link Failure}, of which {@link errorOf} makes a `GgufError` or a `TypeError`.
  */
+import { constants } from "node:buffer";
 import { findAddon, loadAddon } from "./addon";
+import { limitArrays } from "./decode/request";
 import { GgufError } from "./errors";
 import type { Failure, NativeAddon } from "./native-surface";
 import { errorInThisRealm, inThisRealm } from "./realm";
@@ -71,3 +73,4 @@ function warnOfInstructionSet({ isa, available, requested }: ReturnType<NativeAd
 
 export const native: NativeAddon = load();
 warnOfInstructionSet(native.cpu());
+limitArrays(constants.MAX_LENGTH);

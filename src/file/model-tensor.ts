@@ -1,5 +1,4 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
-import { inspect } from "node:util";
 import { checkOptions, checkSignal, type OptionNames } from "../arguments";
 import { checkSupported } from "../decode/kernels";
 import type {
@@ -29,6 +28,7 @@ import {
   type TensorStats,
 } from "../decode/statistics";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { type Inspect, inspectCustom } from "../inspect";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
@@ -218,9 +218,9 @@ export abstract class GgufModelTensor {
   }
 
   /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+  [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     const { name } = this.constructor;
-    return depth < 0 ? `[${name}]` : `${name} ${inspectValue(this.toJSON(), options)}`;
+    return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;
   }
 
   /** The subject of errors about this tensor. @internal */

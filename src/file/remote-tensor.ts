@@ -197,7 +197,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 }
 
-/** Shared memory cannot be taken away, so the decoding threads need no copy of it. */
+/** Shared memory cannot be taken away, so the decoding threads need no copy of it. Not every page of a browser has it. */
 function sharedBytes(length: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(length));
+  return typeof SharedArrayBuffer === "undefined"
+    ? new Uint8Array(length)
+    : new Uint8Array(new SharedArrayBuffer(length));
 }

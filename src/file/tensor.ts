@@ -1,5 +1,4 @@
 /** One tensor of a local file. */
-import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { checkProgress } from "../arguments";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
@@ -27,6 +26,7 @@ import {
   statsPasses,
   type TensorStats,
 } from "../decode/statistics";
+import { nextTurn } from "../event-loop";
 import { native } from "../native";
 import { handleOf, type OpenFile, type TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
@@ -86,7 +86,7 @@ export class GgufTensor extends GgufModelTensor {
     if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
     for (let at = 0; at < byteLength; at += READ_BYTES) {
-      if (at > 0) await eventLoopTurn();
+      if (at > 0) await nextTurn();
       signal?.throwIfAborted();
       copy(at, bytes.subarray(at, at + READ_BYTES));
     }
