@@ -15,7 +15,7 @@ import type {
   RowsOptions,
   ThreadOptions,
 } from "../decode/options";
-import { checkProduct, checkThreads, type ProductRequest } from "../decode/product-request";
+import { checkThreads } from "../decode/product-request";
 import { type ElementRange, explainFailure } from "../decode/request";
 import {
   type NotFinite,
@@ -204,7 +204,7 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out } = this.#product(x, options);
+    const { start, end, length, out } = this.productRequest(x, options);
     const threads = checkThreads(options?.threads, this.subject());
     const handle = handleOf(this.#file);
     return attempt(
@@ -223,7 +223,7 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out } = this.#product(x, options);
+    const { start, end, length, out } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
@@ -303,12 +303,5 @@ export class GgufTensor extends GgufModelTensor {
   /** @internal */
   protected isInFile(): boolean {
     return this.#file.path !== undefined;
-  }
-
-  /** Checks what is asked for; throws ERR_GGUF_CLOSED too. */
-  #product(x: unknown, options: ProductOptions | undefined): ProductRequest {
-    handleOf(this.#file);
-    this.known();
-    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 }
