@@ -43,7 +43,8 @@ function compile({ sources, config, output, options = [] }) {
   }
   const inputs = hash.digest("hex");
   const stamp = join(root, "build", `${config}.inputs`);
-  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return false;
+  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs)
+    return false;
   console.error(`Compiling ${sources}/ ...`);
   runNode(require.resolve("typescript/bin/tsc"), "-p", config, ...options);
   mkdirSync(join(root, "build"), { recursive: true });

@@ -21,7 +21,15 @@ export function bundleWasm(log = () => undefined) {
     buildSync({
       absWorkingDir: root,
       entryPoints: [join("src", "wasm", `${name}ts`)],
-      ...{ outfile, format, bundle: true, platform: "neutral", target: "es2022", legalComments: "none" },
+      ...{
+        outfile,
+        format,
+        bundle: true,
+        platform: "neutral",
+        target: "es2022",
+        keepNames: true,
+        legalComments: "none",
+      },
       ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"], allowOverwrite: true },
       define: { KERNELS: JSON.stringify(embedded) },
     });

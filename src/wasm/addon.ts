@@ -147,8 +147,7 @@ function newArray(dtype: NativeDType, length: number): NativeOut {
 /** Whether nobody can take the memory of an array away. */
 function stays({ buffer }: ArrayBufferView): boolean {
   return (
-    allocated.has(buffer) ||
-    (typeof SharedArrayBuffer !== "undefined" && buffer instanceof SharedArrayBuffer)
+    allocated.has(buffer) || (typeof SharedArrayBuffer !== "undefined" && buffer instanceof SharedArrayBuffer)
   );
 }
 
@@ -617,11 +616,5 @@ function startComparison(
   const a = blocksOfTensor(fileA, indexA);
   const b = blocksOfTensor(fileB, indexB);
   for (const blocks of [a, b]) about(blocks.path, () => blocks.check(first, end - first));
-  return startTotals(
-    [a, b],
-    end - first,
-    totals,
-    (joined) => work(a, b, first, end, joined),
-    onProgress,
-  );
+  return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
 }

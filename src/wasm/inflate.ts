@@ -15,7 +15,12 @@ const END = 256;
 const FIRST_LENGTH = 257;
 
 /** Extra bits rise by one every `1 << step` codes; the last code may stand for one value alone. */
-function codesOf(count: number, first: number, step: number, last?: number): { base: number; bits: number }[] {
+function codesOf(
+  count: number,
+  first: number,
+  step: number,
+  last?: number,
+): { base: number; bits: number }[] {
   const codes: { base: number; bits: number }[] = [];
   for (let i = 0, base = first; i < count; i++) {
     const bits = Math.max(0, (i >> step) - 1);
@@ -109,14 +114,14 @@ export function inflate(deflated: Uint8Array, byteLength: number): Uint8Array {
         out[end++] = symbol;
         continue;
       }
-      const length = valueOf(LENGTHS[symbol - FIRST_LENGTH]!);
-      const distance = valueOf(DISTANCES[symbolOf(distances)]!);
+      const length = valueAt(LENGTHS[symbol - FIRST_LENGTH]!);
+      const distance = valueAt(DISTANCES[symbolOf(distances)]!);
       // Byte by byte: what is copied may be copied again.
       for (const last = end + length; end < last; end++) out[end] = out[end - distance]!;
     }
   }
 
-  function valueOf({ base, bits: extra }: { base: number; bits: number }): number {
+  function valueAt({ base, bits: extra }: { base: number; bits: number }): number {
     return base + bits(extra);
   }
 
