@@ -10,6 +10,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { arr, f32, str, writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { type Deed, OtherThread } from "./support/other-thread";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
@@ -284,7 +285,7 @@ for (const access of accesses) {
   });
 }
 
-describe("views of a mapped file that was truncated", { skip: keptAsTheyAre }, () => {
+describe("views of a mapped file that was truncated", { skip: keptAsTheyAre || needsAddon.skip }, () => {
   /** The number of zeros in a view, some of which come and go while it is read. */
   const countZeros = (view: Uint8Array) => {
     let zeros = 0;
@@ -346,7 +347,9 @@ describe("views of a mapped file that was truncated", { skip: keptAsTheyAre }, (
   });
 });
 
-describe("SIGBUS that does not come from our files", { skip: process.platform === "win32" }, () => {
+describe("SIGBUS that does not come from our files", {
+  skip: process.platform === "win32" || needsAddon.skip,
+}, () => {
   const run = (code: string) => {
     const program = `const fs = require("node:fs"); const path = process.argv[1];
       const lose = (file) => { const view = file.tensor("big").bytes(); fs.truncateSync(path, 8192); return view[view.length - 1]; };
