@@ -28,6 +28,7 @@ export function bundleWasm(log = () => undefined) {
         platform: "neutral",
         target: "es2022",
         keepNames: true,
+        minifyWhitespace: true,
         legalComments: "none",
       },
       ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"], allowOverwrite: true },
