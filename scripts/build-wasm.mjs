@@ -1,6 +1,7 @@
 // `npm run build:wasm`: parser and kernels as a WebAssembly module, dist/wasm/kernels.wasm, which imports nothing.
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { bundleWasm } from "./bundle-wasm.mjs";
 import { root } from "./paths.mjs";
 import { compileAll, linkModule, sourcesFor } from "./wasm.mjs";
 
@@ -20,3 +21,4 @@ const sources = [
 ].map((source) => join("native", source));
 linkModule(file, compileAll(sources));
 console.log(`dist/wasm/kernels.wasm: ${statSync(file).size} bytes`);
+bundleWasm(console.log);

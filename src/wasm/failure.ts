@@ -1,12 +1,9 @@
-/** What this folder throws: the records of which the facade makes errors, as it does of the addon's. */
-import type { Failure } from "../native-surface";
+/** The errors of this folder, without the path of a file, which its callers know. */
+import { GgufError, type GgufErrorCode } from "../errors";
 
-/** Marks each record: {@link NativeAddon.failureMark}. */
-export const failureMark: object = Object.freeze({});
-
-export function failure(code: Failure["code"], detail: string, offset?: number): Failure {
-  return { mark: failureMark, code, detail, ...(offset !== undefined && { offset }) };
+export function failure(code: GgufErrorCode, detail: string, offset?: number): GgufError {
+  return new GgufError(code, detail, { offset });
 }
 
 /** As the addon says it. */
-export const outOfMemory = (): Failure => failure("ERR_GGUF_OUT_OF_MEMORY", "out of memory");
+export const outOfMemory = (): GgufError => failure("ERR_GGUF_OUT_OF_MEMORY", "out of memory");

@@ -67,8 +67,10 @@ export interface ModuleExports {
   swap(type: number, blocks: number, count: number, swapped: number): void;
 }
 
-const { WebAssembly, crypto } = globalThis as unknown as {
+/** What is used of the global object, whose types come with those of browsers. */
+export const { WebAssembly, crypto } = globalThis as unknown as {
   WebAssembly: {
+    Module: new (bytes: Uint8Array) => CompiledModule;
     Instance: new (module: CompiledModule) => { readonly exports: unknown };
     RuntimeError: new () => Error;
   };
@@ -81,12 +83,16 @@ const LARGEST_KEPT = 64 * 2 ** 20;
 /** Bytes of the keys of the hash of names. */
 const HASH_KEY_BYTES = 24;
 
+let compile = (): CompiledModule => {
+  throw new Error("the WebAssembly module is not set");
+};
 let compiled: CompiledModule | undefined;
 let instance: Instance | undefined;
 
-/** Says which module it is; before anything else here is called. */
-export function setModule(module: CompiledModule): void {
-  compiled = module;
+/** Says where the module comes from when it is first needed; before anything else here is called. */
+export function setModule(make: () => CompiledModule): void {
+  compile = make;
+  compiled = undefined;
   instance = undefined;
 }
 
@@ -141,7 +147,7 @@ export class Instance {
 
 /** Does work, which must not call this again, in the instance of this thread. Frees what it allocated there. A trap becomes an error. */
 export function inModule<T>(work: (instance: Instance) => T): T {
-  if (compiled === undefined) throw new Error("the WebAssembly module is not set");
+  compiled ??= compile();
   try {
     instance ??= new Instance(compiled);
     const used = instance;

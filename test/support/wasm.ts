@@ -21,4 +21,4 @@ export const needsModule = {
 
 /** The module, in use by `#wasm`; undefined where it is not built. */
 export const compiledModule = needsModule.skip ? undefined : new Module(readFileSync(path));
-if (compiledModule !== undefined) setModule(compiledModule);
+if (compiledModule !== undefined) setModule(() => compiledModule);
