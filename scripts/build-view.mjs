@@ -1,0 +1,66 @@
+// `npm run build:view`: the page to look at models, dist/view/index.html. It is one file: the program of the page, that of
+// its worker with the WebAssembly module, and the styles are in it, and its policy allows these by their hashes and no others.
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { buildSources } from "./build.mjs";
+import { root } from "./paths.mjs";
+
+buildSources();
+
+const view = join(root, "view");
+const options = {
+  absWorkingDir: root,
+  tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
+  bundle: true,
+  minify: true,
+  format: "iife",
+  platform: "browser",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  write: false,
+};
+
+/** The text that a bundle is. */
+async function bundle(entry, plugins = []) {
+  const { outputFiles } = await build({ ...options, entryPoints: [join(view, entry)], plugins });
+  return outputFiles[0].text.trim();
+}
+
+/** `virtual:worker`, which is the program of the worker as text. */
+const workerText = {
+  name: "worker-text",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^virtual:worker$/ }, ({ path }) => ({ path, namespace: "worker" }));
+    onLoad({ filter: /./, namespace: "worker" }, async () => ({
+      contents: await bundle("worker.ts"),
+      loader: "text",
+    }));
+  },
+};
+
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+const script = await bundle("main.tsx", [workerText]);
+if (/<\/script|<!--/i.test(script)) throw new Error("the program has text that would end its element");
+const style = await bundle("style.css");
+
+const policy = [
+  "default-src 'none'",
+  `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+  `style-src ${hash(style)}`,
+  "worker-src blob:",
+  "connect-src 'self' https: http://127.0.0.1:* http://localhost:*",
+  "img-src data: blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+const parts = { POLICY: policy, STYLE: style, SCRIPT: script };
+const html = readFileSync(join(view, "index.html"), "utf8").replace(/@(POLICY|STYLE|SCRIPT)@/g, (_, name) => parts[name]);
+mkdirSync(join(root, "dist", "view"), { recursive: true });
+const file = join(root, "dist", "view", "index.html");
+writeFileSync(file, html);
+console.log(`dist/view/index.html: ${statSync(file).size} bytes`);

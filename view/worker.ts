@@ -1,0 +1,7 @@
+/** The program of the worker: the library, and the session that answers the page. */
+import { library } from "./library";
+import type { FromWorker, ToWorker } from "./lib/protocol";
+import { serve } from "./lib/session";
+
+const answer = serve(library, (message: FromWorker) => postMessage(message));
+addEventListener("message", ({ data }: MessageEvent<ToWorker>) => answer(data));
