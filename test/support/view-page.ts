@@ -30,7 +30,7 @@ const FLAGS = [
 ];
 
 /** More than anything takes, on a busy machine. */
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 20_000;
 
 export function launch(): Promise<Browser> {
   return playwright.launch({ executablePath: chromium as string, args: FLAGS, timeout: TIMEOUT_MS });
@@ -131,7 +131,7 @@ export class ViewPage {
 
   /** Waits until no work is under way. */
   async idle(): Promise<void> {
-    await this.page.getByRole("progressbar").waitFor({ state: "detached" });
+    await this.page.getByRole("progressbar").first().waitFor({ state: "detached" });
   }
 }
 
