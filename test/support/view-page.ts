@@ -30,7 +30,7 @@ const FLAGS = [
 ];
 
 /** More than anything takes, on a busy machine. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 export function launch(): Promise<Browser> {
   return playwright.launch({ executablePath: chromium as string, args: FLAGS, timeout: TIMEOUT_MS });
