@@ -1,12 +1,24 @@
-// `npm run build:wasm`: the kernels as a WebAssembly module, dist/wasm/kernels.wasm, which imports nothing.
-import { mkdirSync, statSync } from "node:fs";
+// `npm run build:wasm`: parser and kernels as a WebAssembly module, dist/wasm/kernels.wasm, which imports nothing.
+import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { bundleWasm } from "./bundle-wasm.mjs";
 import { root } from "./paths.mjs";
 import { compileAll, linkModule, sourcesFor } from "./wasm.mjs";
 
 const folder = join(root, "dist", "wasm");
 mkdirSync(folder, { recursive: true });
 const file = join(folder, "kernels.wasm");
-const sources = [...sourcesFor("dequant/"), "wasm/module.cc"].map((source) => join("native", source));
+
+/** Of native/core, left out is what asks the system or catches exceptions; wasm/memory.cc has what takes its place. */
+const ofSystems = /^core\/(fault_guard|file|hash_keys|out_of_memory|pages|system_codes)/;
+
+const sources = [
+  ...sourcesFor("core/").filter((source) => !ofSystems.test(source)),
+  ...["dequant/", "quant/", "decode/totals.cc"].flatMap(sourcesFor),
+  ...readdirSync(join(root, "native", "wasm"))
+    .filter((name) => name.endsWith(".cc"))
+    .map((name) => `wasm/${name}`),
+].map((source) => join("native", source));
 linkModule(file, compileAll(sources));
 console.log(`dist/wasm/kernels.wasm: ${statSync(file).size} bytes`);
+bundleWasm(console.log);

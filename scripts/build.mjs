@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
+import { bundleWasm, kernels } from "./bundle-wasm.mjs";
 import { run } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
 import { makeVendorFolder } from "./vendor.mjs";
@@ -15,14 +16,20 @@ export function runNode(...args) {
   run(process.execPath, args);
 }
 
-/** Compiles the TypeScript sources; `options` are further ones of tsc. */
+/** Compiles the TypeScript sources; `options` are further ones of tsc. Where the WebAssembly module is, bundles it. */
 export function buildSources(...options) {
-  compile({ sources: "src", config: "tsconfig.build.json", output: join("dist", "index.js"), options });
+  const hasCompiled = compile({
+    sources: "src",
+    config: "tsconfig.build.json",
+    output: join("dist", "index.js"),
+    options,
+  });
+  if (hasCompiled && existsSync(kernels)) bundleWasm();
 }
 
 /**
  * Runs tsc if there is no `output`, or if sources, configurations or options are not those of the last time. Starting
- * tsc takes seconds even if it finds nothing to do.
+ * tsc takes seconds even if it finds nothing to do. Returns whether it ran.
  */
 function compile({ sources, config, output, options = [] }) {
   const configurations = readdirSync(root).filter((name) =>
@@ -36,11 +43,13 @@ function compile({ sources, config, output, options = [] }) {
   }
   const inputs = hash.digest("hex");
   const stamp = join(root, "build", `${config}.inputs`);
-  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
+  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs)
+    return false;
   console.error(`Compiling ${sources}/ ...`);
   runNode(require.resolve("typescript/bin/tsc"), "-p", config, ...options);
   mkdirSync(join(root, "build"), { recursive: true });
   writeFileSync(stamp, inputs);
+  return true;
 }
 
 /** Compiles the addon if there is none, and the TypeScript sources. */

@@ -43,7 +43,8 @@ export type {
 } from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
-export { GgufFile, type OpenOptions, open, openSync, type ParseOptions, parse } from "./file/open";
+export { type OpenOptions, open, openSync } from "./file/open";
+export { GgufFile, type ParseOptions, parse } from "./file/parse";
 export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-file";
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/splits";

@@ -1,4 +1,4 @@
-// What the addon exports: src/native.ts types it.
+// What the addon exports: src/native-surface.ts types it.
 #include <napi.h>
 
 #include "binding/call.h"

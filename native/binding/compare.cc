@@ -8,6 +8,7 @@
 #include "binding/job.h"
 #include "binding/statistics_request.h"
 #include "decode/chunked_comparison.h"
+#include "decode/totals.h"
 
 namespace gguf::binding {
 
@@ -47,18 +48,6 @@ class ComparedRequest : public BlockRequest {
   uint64_t n_numbers_ = 0;
 };
 
-Comparison comparison_of(const Call& call, const Totals& totals) {
-  Comparison before;
-  before.count = totals.count(call, 0);
-  before.different = totals.count(call, 1);
-  before.incomparable = totals.count(call, 2);
-  before.max_error = totals.number(3);
-  before.sum_errors = totals.number(4);
-  before.sum_squares = totals.number(5);
-  before.signal = totals.number(6);
-  return before;
-}
-
 /** Starts Work, which writes as many numbers as `totals` has. */
 template <class Work>
 napi_value start(const Call& call, const ComparedRequest& a, const ComparedRequest& b, const Totals& totals,
@@ -86,23 +75,24 @@ napi_value start(const Call& call, const ComparedRequest& a, const ComparedReque
 }  // namespace
 
 napi_value compare_async(const Call& call) {
-  const Totals totals(call, 6, ChunkedComparison::kResultFields);
+  const Totals totals(call, 6);
   return start<ChunkedComparison>(call, ComparedRequest::of_tensor(call, 0),
-                                  ComparedRequest::of_tensor(call, 2), totals, comparison_of(call, totals),
-                                  progress_argument(call, 7));
+                                  ComparedRequest::of_tensor(call, 2), totals,
+                                  totals.read<ComparisonTotals>(call).comparison, progress_argument(call, 7));
 }
 
 napi_value compare_blocks_async(const Call& call) {
   const uint32_t big_endian = call.uint32(4, "bigEndian");
-  const Totals totals(call, 5, ChunkedComparison::kResultFields);
+  const Totals totals(call, 5);
   return start<ChunkedComparison>(call, ComparedRequest::of_bytes(call, 0, (big_endian & 1) != 0),
                                   ComparedRequest::of_bytes(call, 2, (big_endian & 2) != 0), totals,
-                                  comparison_of(call, totals), {});
+                                  totals.read<ComparisonTotals>(call).comparison, {});
 }
 
 napi_value compare_bytes_async(const Call& call) {
   const ComparedRequest a = ComparedRequest::of_tensor(call, 0), b = ComparedRequest::of_tensor(call, 2);
-  const Totals totals(call, 6, 1);
+  const Totals totals(call, 6);
+  if (totals.size() != 1) throw_range(call.environment(), "totals must have one element");
   if (a.format().id != b.format().id) throw_range(call.environment(), "the two tensors have different types");
   return start<ChunkedByteComparison>(call, a, b, totals, {}, progress_argument(call, 7));
 }

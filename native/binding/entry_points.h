@@ -1,4 +1,4 @@
-// The functions that JavaScript calls, by the file that has them. addon.cc exports them; src/native.ts types
+// The functions that JavaScript calls, by the file that has them. addon.cc exports them; src/native-surface.ts types
 // them.
 #pragma once
 

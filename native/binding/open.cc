@@ -16,6 +16,7 @@
 #include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/parse.h"
+#include "decode/type_size.h"
 
 namespace gguf::binding {
 
@@ -33,11 +34,6 @@ struct OpenArguments {
   Access access;
   ParseOptions options;
 };
-
-TypeSize type_size(uint32_t type) {
-  const Format* const format = find_format(type);
-  return format == nullptr ? TypeSize{} : TypeSize{format->block_elements, format->block_bytes};
-}
 
 void forget_passed(const void* file, uint64_t begin, uint64_t end) {
   static_cast<const File*>(file)->forget(begin, end);

@@ -3,26 +3,32 @@
 
 #include <napi.h>
 
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "binding/block_request.h"
 #include "binding/call.h"
+#include "binding/errors.h"
 #include "binding/outputs.h"
 #include "decode/chunked_statistics.h"
+#include "decode/totals.h"
 
 namespace gguf::binding {
 
 /** Totals that results are added to: copied from the Float64Array of an argument. */
 class Totals {
  public:
-  /** With `n_fields` numbers or, where `or_more`, more. Argument `index`. */
-  Totals(const Call& call, size_t index, size_t n_fields, bool or_more = false);
+  /** Argument `index`. */
+  Totals(const Call& call, size_t index);
 
   size_t size() const { return fields_.size(); }
-  double number(size_t field) const { return fields_[field]; }
-  /** Throws ERR_GGUF_RANGE for anything but a whole number from 0 to 2^53. */
-  uint64_t count(const Call& call, size_t field) const;
+  /** As StatisticsTotals or ComparisonTotals. Throws ERR_GGUF_RANGE for what cannot be such. */
+  template <class T>
+  T read(const Call& call) const {
+    Result<T> totals = T::read(fields_.data(), fields_.size());
+    if (!totals.ok()) throw_error(call.environment(), totals.error());
+    return std::move(totals.value());
+  }
   /** A new array of the same length: may not run JavaScript, since it is small. */
   Output new_output(const Call& call) const;
 
@@ -48,7 +54,6 @@ class StatisticsRequest : public BlockRequest {
 
  private:
   StatisticsRequest(const Call& call, size_t totals_argument);
-  void take_totals(const Call& call);
 
   Totals totals_;
 };

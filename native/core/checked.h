@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
+
+#include "core/out_of_memory.h"
 
 namespace gguf {
 
@@ -29,13 +30,13 @@ namespace gguf {
 }
 
 /**
- * A number of bytes or elements of 64 bits as a size in memory. Throws bad_alloc where memory cannot have so
+ * A number of bytes or elements of 64 bits as a size in memory. Out of memory where memory cannot have so
  * many: on a 32-bit system, from 4 GiB on. A cast would cut the number short there, and what follows would
  * read or write past a buffer that is too small.
  */
 [[nodiscard]] inline size_t to_size(uint64_t n) {
   if constexpr (sizeof(size_t) < sizeof(uint64_t)) {
-    if (n > SIZE_MAX) throw std::bad_alloc();
+    if (n > SIZE_MAX) out_of_memory();
   }
   return static_cast<size_t>(n);
 }

@@ -19,7 +19,7 @@
 #include "core/fault_guard.h"
 #include "core/file.h"
 #include "core/limits.h"
-#include "core/text.h"
+#include "core/system_codes.h"
 
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0

@@ -5,7 +5,7 @@
 
 #include "core/file.h"
 #include "core/limits.h"
-#include "core/text.h"
+#include "core/system_codes.h"
 #include "core/windows_api.h"
 
 #ifndef ERROR_DIRECTORY_NOT_SUPPORTED

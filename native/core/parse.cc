@@ -7,10 +7,9 @@
 #include "core/parse.h"
 
 #include <algorithm>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/parse_steps.h"
@@ -119,21 +118,16 @@ bool parse(Scan& scan, TypeSizeOf type_size, ParseOptions options, Header& heade
 
 }  // namespace
 
-ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size, TypeSizeOf type_size,
-                          ParseOptions options) noexcept {
+ParseOutcome parse_header_or_throw(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size,
+                                   TypeSizeOf type_size, ParseOptions options) {
   n_bytes = std::min(n_bytes, file_size);
-  try {
-    Header header;
-    header.file_size = file_size;
-    Scan scan(Cursor(bytes, 0, n_bytes, file_size));
-    scan.passed = options.passed;
-    scan.passed_context = options.passed_context;
-    if (parse(scan, type_size, options, header)) return {std::move(header), false};
-    return {std::move(scan.error), scan.need_more, scan.need_more ? scan.in.needed() : 0};
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {  // a vector that cannot be so long
-  }
-  return {Error{ErrorCode::kOutOfMemory, "out of memory"}, false};  // short enough to need no allocation
+  Header header;
+  header.file_size = file_size;
+  Scan scan(Cursor(bytes, 0, n_bytes, file_size));
+  scan.passed = options.passed;
+  scan.passed_context = options.passed_context;
+  if (parse(scan, type_size, options, header)) return {std::move(header), false};
+  return {std::move(scan.error), scan.need_more, scan.need_more ? scan.in.needed() : 0};
 }
 
 }  // namespace gguf

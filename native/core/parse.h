@@ -38,5 +38,8 @@ struct ParseOutcome {
  */
 ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size, TypeSizeOf type_size,
                           ParseOptions options) noexcept;
+/** The same, but where memory ends it does as out_of_memory. */
+ParseOutcome parse_header_or_throw(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_size,
+                                   TypeSizeOf type_size, ParseOptions options);
 
 }  // namespace gguf

@@ -1,5 +1,7 @@
 #include "core/system_codes.h"
 
+#include <system_error>
+
 #ifdef _WIN32
 #include "core/windows_api.h"
 #else
@@ -92,6 +94,15 @@ const char* system_code_name(int system_error) {
   }
 #undef GGUF_CODE
 #endif
+}
+
+std::string system_message(int system_error) {
+  std::string message = std::system_category().message(system_error);
+  while (!message.empty() && (message.back() == '.' || message.back() == '\n' || message.back() == '\r' ||
+                              message.back() == ' ')) {
+    message.pop_back();
+  }
+  return message;
 }
 
 }  // namespace gguf

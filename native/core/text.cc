@@ -2,22 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <system_error>
 
 namespace gguf {
 
-namespace {
-
-/** Names longer than this are cut. */
-constexpr size_t kMaxShownBytes = 96;
-
-struct CodePoint {
-  uint32_t value;
-  size_t n_bytes;  // 0: the bytes are not UTF-8
-};
-
-/** The code point that `bytes`, not empty, starts with. */
 CodePoint first_code_point(std::string_view bytes) {
   const auto byte_at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t lead = byte_at(0);
@@ -36,16 +23,21 @@ CodePoint first_code_point(std::string_view bytes) {
   return {value, n_bytes};
 }
 
+namespace {
+
+/** Names longer than this are cut. */
+constexpr size_t kMaxShownBytes = 96;
+
 /** Line separators, marks that turn the direction of text, and characters that are invisible. */
 bool controls_layout(uint32_t code_point) {
   return (code_point >= 0x200B && code_point <= 0x200F) || (code_point >= 0x2028 && code_point <= 0x202E) ||
          (code_point >= 0x2060 && code_point <= 0x206F) || code_point == 0x061C || code_point == 0xFEFF;
 }
 
-void append_hex(std::string& text, const char* format, uint32_t value) {
-  char hex[16];
-  std::snprintf(hex, sizeof hex, format, static_cast<unsigned>(value));
-  text += hex;
+/** Appends `prefix`, and `value` as `n_digits` hexadecimal digits. */
+void append_hex(std::string& text, const char* prefix, int n_digits, uint32_t value) {
+  text += prefix;
+  while (n_digits-- > 0) text += "0123456789ABCDEF"[value >> (4 * n_digits) & 0xF];
 }
 
 }  // namespace
@@ -57,7 +49,7 @@ std::string quote_name(std::string_view name) {
     const CodePoint next = first_code_point(rest);
     const uint32_t value = next.value;
     if (next.n_bytes == 0) {
-      append_hex(text, "\\x%02X", static_cast<uint8_t>(rest[0]));
+      append_hex(text, "\\x", 2, static_cast<uint8_t>(rest[0]));
       rest.remove_prefix(1);
       continue;
     }
@@ -67,9 +59,9 @@ std::string quote_name(std::string_view name) {
     } else if (value == '\n') {
       text += "\\n";
     } else if (value < 0x20 || (value >= 0x7F && value < 0xA0)) {
-      append_hex(text, "\\x%02X", value);
+      append_hex(text, "\\x", 2, value);
     } else if (controls_layout(value)) {
-      append_hex(text, "\\u%04X", value);
+      append_hex(text, "\\u", 4, value);
     } else {
       text += rest.substr(0, next.n_bytes);
     }
@@ -77,15 +69,6 @@ std::string quote_name(std::string_view name) {
   }
   if (rest.empty()) return text + '\'';
   return text + "...' (" + std::to_string(name.size()) + " bytes)";
-}
-
-std::string system_message(int system_error) {
-  std::string message = std::system_category().message(system_error);
-  while (!message.empty() && (message.back() == '.' || message.back() == '\n' || message.back() == '\r' ||
-                              message.back() == ' ')) {
-    message.pop_back();
-  }
-  return message;
 }
 
 }  // namespace gguf

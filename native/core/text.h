@@ -1,6 +1,8 @@
 // Text for error details. Names come from the file and may hold anything.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,7 +15,12 @@ namespace gguf {
  */
 std::string quote_name(std::string_view name);
 
-/** What the system says about an error number, without a full stop. */
-std::string system_message(int system_error);
+struct CodePoint {
+  uint32_t value;
+  size_t n_bytes;  // 0: the bytes are not UTF-8
+};
+
+/** The code point that `bytes`, not empty, starts with. */
+CodePoint first_code_point(std::string_view bytes);
 
 }  // namespace gguf

@@ -6,6 +6,7 @@
 
 #include "core/fault_guard.h"
 #include "decode/chunk_blocks.h"
+#include "decode/totals.h"
 #include "dequant/statistics.h"
 
 namespace gguf {
@@ -78,17 +79,7 @@ Status ChunkedComparison::do_units(uint64_t first, uint64_t count, std::vector<u
 }
 
 void ChunkedComparison::write_result() const {
-  const Comparison& total = joined_.total();
-  const double fields[kResultFields] = {
-      static_cast<double>(total.count),
-      static_cast<double>(total.different),
-      static_cast<double>(total.incomparable),
-      total.max_error,
-      total.sum_errors,
-      total.sum_squares,
-      total.signal,
-  };
-  std::copy(std::begin(fields), std::end(fields), result_);
+  ComparisonTotals{joined_.total()}.write(result_);
 }
 
 ChunkedByteComparison::ChunkedByteComparison(const ComparisonTask& task, double* result)

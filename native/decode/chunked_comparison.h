@@ -32,11 +32,8 @@ struct ComparisonTask {
  */
 class ChunkedComparison : public ChunkedWork {
  public:
-  /** `result`: where to write kResultFields numbers once all is compared. */
+  /** `result`: where to write the ComparisonTotals once all is compared. */
   ChunkedComparison(const ComparisonTask& task, double* result);
-
-  /** Count, different, incomparable, largest error, sum of errors, of their squares, of the squares of a. */
-  static constexpr size_t kResultFields = 7;
 
  private:
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;

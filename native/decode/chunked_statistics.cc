@@ -5,6 +5,7 @@
 
 #include "core/fault_guard.h"
 #include "decode/chunk_blocks.h"
+#include "decode/totals.h"
 
 namespace gguf {
 
@@ -49,25 +50,7 @@ Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<u
 }
 
 void ChunkedStatistics::write_result() const {
-  const Statistics& total = joined_.total();
-  const double fields[kResultFields] = {
-      static_cast<double>(total.count),
-      static_cast<double>(total.nan),
-      static_cast<double>(total.positive_infinity),
-      static_cast<double>(total.negative_infinity),
-      static_cast<double>(total.zeros),
-      total.min,
-      total.max,
-      total.mean,
-      total.m2,
-  };
-  const size_t n_fields = task_.measure == Measure::kFinite ? kFiniteFields : kResultFields;
-  double* to = std::copy_n(fields, n_fields, result_);
-  if (task_.bins.n == 0) return;
-  *to++ = task_.bins.low;
-  *to++ = task_.bins.high;
-  std::transform(histogram_.counts.begin(), histogram_.counts.end(), to,
-                 [](uint64_t n) { return static_cast<double>(n); });
+  StatisticsTotals{task_.measure, joined_.total(), task_.bins, histogram_.counts}.write(result_);
 }
 
 int useful_statistics_threads(uint64_t n_numbers, uint64_t most) {

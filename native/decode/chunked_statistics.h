@@ -27,13 +27,8 @@ struct StatisticsTask {
 /** Measures chunks of kChunkNumbers. Its units are blocks. */
 class ChunkedStatistics : public ChunkedWork {
  public:
-  /** `result`: where to write the result, once it is complete: kResultFields numbers, kFiniteFields where
-   * only these are measured; with bins, then their
-   * range and the counts. */
+  /** `result`: where to write the StatisticsTotals, once they are complete. */
   ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result);
-
-  /** Count, NaN, +infinity, -infinity; then zeros, min, max, mean, m2. */
-  static constexpr size_t kResultFields = 9, kFiniteFields = 4;
 
  private:
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;

@@ -1,17 +1,14 @@
-/** What the addon can do: the types that it has kernels for, its numbers for output types, the longest array. */
-import { constants } from "node:buffer";
+/** What the addon can do: the types that it has kernels for, its numbers for output types. */
 import { GgufError, type GgufErrorSubject } from "../errors";
 import { type NativeDType, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 import type { DType } from "./options";
-import { limitArrays, unsupportedType } from "./request";
+import { unsupportedType } from "./request";
 
 const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
 
-limitArrays(constants.MAX_LENGTH);
-
-/** The numbers of the types that the addon has kernels for. */
-const supported = new Set(native.formats().map(({ id }) => id));
+/** The numbers of the types that there are kernels for. */
+let supported: ReadonlySet<number> | undefined;
 
 /** The row of a tensor's type; throws ERR_GGUF_UNSUPPORTED_TYPE if it is unknown or has no kernel. */
 export function checkSupported(
@@ -23,6 +20,7 @@ export function checkSupported(
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);
   }
   const info = ggmlTypes[type];
+  supported ??= new Set(native.formats().map(({ id }) => id));
   if (!supported.has(info.id)) throw unsupportedType(type, subject);
   return info;
 }

@@ -1,5 +1,6 @@
 /** How far the values of two tensors are apart. */
 import { checkProgress, checkSignal } from "../arguments";
+import { haveSameBytes } from "../bytes";
 import { attempt, runJob } from "../decode/jobs";
 import type { AsyncOptions, ReadOptions } from "../decode/options";
 import { explainFailure } from "../decode/request";
@@ -96,17 +97,17 @@ async function compareInFiles(
         compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, onProgress),
       explain,
     );
-  if (haveSameEncoding(a, b) && (await haveSameBytes())) {
+  if (haveSameEncoding(a, b) && (await areSame())) {
     return comparison(new Float64Array(FIELDS).fill(count, 0, 1), true);
   }
   return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
 
-  async function haveSameBytes(): Promise<boolean> {
+  async function areSame(): Promise<boolean> {
     if (count <= SMALL_ELEMENTS) {
       const [ofA, ofB] = [a, b].map(({ file, position }) =>
         attempt(() => native.bytes(handleOf(file), position), explain),
       );
-      return Buffer.compare(ofA as Uint8Array, ofB as Uint8Array) === 0;
+      return haveSameBytes(ofA as Uint8Array, ofB as Uint8Array);
     }
     const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
     return differ === 0;
@@ -127,7 +128,7 @@ async function compareParts(
     Promise.all([a, b].map((tensor) => tensor.read({ start, end, signal })));
   for await (const { part, bytes } of fetchedAhead(0, count, fetch)) {
     const [ofA, ofB] = bytes as [Uint8Array, Uint8Array];
-    sameBytes &&= Buffer.compare(ofA, ofB) === 0;
+    sameBytes &&= haveSameBytes(ofA, ofB);
     totals = await runJob(
       { signal },
       () => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals),

@@ -139,6 +139,11 @@ function placeIn(memory: SharedArrayBuffer, dtype: DType, offset: number, length
 }
 
 function sharedMemory(byteLength: number): SharedArrayBuffer {
+  if (typeof SharedArrayBuffer === "undefined") {
+    const detail =
+      "there is no shared memory in a page that is not isolated (crossOriginIsolated): leave it out";
+    throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", `options.shared: ${detail}`);
+  }
   try {
     return new SharedArrayBuffer(byteLength);
   } catch (error) {

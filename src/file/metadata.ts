@@ -1,7 +1,8 @@
 /** The metadata of a GGUF file: a read-only map that decodes a value when it is asked for. */
-import { inspect } from "node:util";
+import { joinBytes, textOf } from "../bytes";
 import type { OwnBytes } from "../decode/options";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
+import { type Inspect, inspectCustom } from "../inspect";
 import { type NativeKeys, native } from "../native";
 import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
 import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
@@ -215,9 +216,9 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+  [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     if (depth < 0 || this.#file.closed) return `[${GgufMetadata.name}]`;
-    return `${GgufMetadata.name}(${this.size}) ${inspectValue(this.toJSON(), options)}`;
+    return `${GgufMetadata.name}(${this.size}) ${inspect(this.toJSON(), options)}`;
   }
 
   #keys(): NativeKeys {
@@ -307,7 +308,7 @@ function plainArray(parts: Iterable<ValuePart>): unknown {
   const root: unknown[] = [];
   /** The arrays that have begun; undefined for one that is summarised, and for what is inside it. */
   const arrays: (unknown[] | undefined)[] = [root];
-  let pieces: Buffer[] = [];
+  let pieces: Uint8Array[] = [];
   for (const part of parts) {
     const array = arrays.at(-1);
     if (part.kind === "end") arrays.pop();
@@ -322,11 +323,11 @@ function plainArray(parts: Iterable<ValuePart>): unknown {
       array.push(...numbers.map((value) => (part.type === "bool" ? value !== 0 : toPlain(value))));
     } else if (part.kind === "strings") {
       for (let i = 0; i < part.count; i++)
-        array.push(part.bytes.toString("utf8", part.starts[i], part.ends[i]));
+        array.push(textOf(part.bytes.subarray(part.starts[i], part.ends[i])));
     } else {
-      pieces.push(Buffer.from(part.bytes));
+      pieces.push(part.bytes.slice());
       if (part.at + part.bytes.length < part.length) continue;
-      array.push(Buffer.concat(pieces).toString());
+      array.push(textOf(joinBytes(pieces)));
       pieces = [];
     }
   }

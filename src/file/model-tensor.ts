@@ -1,5 +1,4 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
-import { inspect } from "node:util";
 import { checkOptions, checkSignal, type OptionNames } from "../arguments";
 import { checkSupported } from "../decode/kernels";
 import type {
@@ -9,10 +8,12 @@ import type {
   DType,
   OutArray,
   OwnBytes,
+  ProductOptions,
   ReadOptions,
   Returned,
   RowsOptions,
 } from "../decode/options";
+import { checkProduct, type ProductRequest } from "../decode/product-request";
 import {
   checkElements,
   checkRequest,
@@ -29,6 +30,7 @@ import {
   type TensorStats,
 } from "../decode/statistics";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { type Inspect, inspectCustom } from "../inspect";
 import { type NativeTensors, native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
@@ -169,6 +171,20 @@ export abstract class GgufModelTensor {
   ): Promise<Returned<A>>;
 
   /**
+   * Multiplies the rows of this matrix with vectors: y[v][r] is the sum over all columns c of w[r][c] * x[v][c], where w
+   * are the numbers that {@link dequantize} gives; the bits are those of `matmulSync`. `x` may change once this has
+   * returned.
+   * @param x n vectors of `shape[0]` numbers, one after the other
+   * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
+   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of `shape[0]`, `start` or `end` are wrong, or
+   *   `out` has another length than the result; otherwise as {@link read}
+   */
+  abstract matmul<A extends Float32Array = Dequantized<"f32">>(
+    x: Float32Array,
+    options?: ProductOptions<A> & AsyncOptions,
+  ): Promise<Returned<A>>;
+
+  /**
    * What the values are like, or those from `start` to `end`: how many there are of each kind, range, mean and standard
    * deviation of the finite ones and, where `bins` is given, a histogram.
    * @throws GgufError ERR_GGUF_RANGE also if `bins` or `range` are wrong; otherwise as {@link read}
@@ -218,9 +234,9 @@ export abstract class GgufModelTensor {
   }
 
   /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+  [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     const { name } = this.constructor;
-    return depth < 0 ? `[${name}]` : `${name} ${inspectValue(this.toJSON(), options)}`;
+    return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;
   }
 
   /** The subject of errors about this tensor. @internal */
@@ -238,6 +254,13 @@ export abstract class GgufModelTensor {
     checkOptions(options, DECODE_OPTIONS);
     handleOf(this.#place.file);
     return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
+  }
+
+  /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
+  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest {
+    handleOf(this.#place.file);
+    this.known();
+    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */

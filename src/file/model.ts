@@ -1,8 +1,8 @@
 // For users without this TypeScript library and without @types/node, which includes it.
 /// <reference lib="esnext.disposable" preserve="true" />
 /** An open model, in one or several files, on this machine or on a server. */
-import { inspect } from "node:util";
 import { GgufError, invalidArgType } from "../errors";
+import { type Inspect, inspectCustom } from "../inspect";
 import { didYouMean } from "../suggest";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
@@ -116,7 +116,7 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /** @internal */
-  [inspect.custom](depth: number, options: object, inspectValue: typeof inspect): string {
+  [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     const { name } = this.constructor;
     if (depth < 0) return `[${name}]`;
     const { version, byteOrder, byteLength, alignment, closed } = this;
@@ -124,7 +124,7 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     const { path } = this.#first;
     const shards = this.#files.length > 1 ? { shards: this.#files.length } : {};
     const shown = { path, ...shards, version, byteOrder, byteLength, alignment, closed, tensors };
-    return `${name} ${inspectValue(shown, options)}`;
+    return `${name} ${inspect(shown, options)}`;
   }
 
   get #first(): OpenFile {

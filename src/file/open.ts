@@ -1,24 +1,13 @@
-/** Opening GGUF files: {@link openSync}, {@link open}, {@link parse} and {@link GgufFile}. */
+/** Opening GGUF files by their paths: {@link openSync} and {@link open}. */
 import { fileURLToPath } from "node:url";
-import { types } from "node:util";
 import { abortable } from "../abortable";
 import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../arguments";
 import { invalidArgType, invalidArgValue } from "../errors";
 import { native, resultOf } from "../native";
 import { checkReadable } from "../permission-model";
 import { OpenFile } from "./handle";
-import { GgufModel } from "./model";
-import { joinTensors, openEach, openEachSync, shardsOf, siblingPath } from "./splits";
-import { GgufTensor } from "./tensor";
-
-/** Options of {@link parse}. */
-export interface ParseOptions {
-  /**
-   * Accept a file whose tensor data is missing or truncated: all tensors are listed, and reading missing data
-   * fails with ERR_GGUF_TRUNCATED. Default false.
-   */
-  partial?: boolean | undefined;
-}
+import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
+import { openEach, openEachSync, shardsOf, siblingPath } from "./splits";
 
 /** Options of {@link open} and {@link openSync}. */
 export interface OpenOptions extends ParseOptions {
@@ -31,33 +20,12 @@ export interface OpenOptions extends ParseOptions {
   splits?: boolean | undefined;
 }
 
-const PARSE_OPTIONS: OptionNames<ParseOptions> = { partial: true };
-
 const OPEN_OPTIONS: OptionNames<OpenOptions & { signal?: AbortSignal }> = {
   ...PARSE_OPTIONS,
   access: true,
   splits: true,
   signal: true,
 };
-
-/**
- * An open GGUF file, or all files of a split model as one: metadata and tensors. Call `close()` when you are
- * done, or declare it with `using`. The garbage collector closes a file when nothing refers to it, its
- * tensors or its views.
- *
- * Metadata, tensors and views share the mapping of the file. After `close()`, methods that read data fail
- * with `ERR_GGUF_CLOSED` and views have length 0. Asynchronous work that has started still completes.
- */
-export class GgufFile extends GgufModel<GgufTensor> {
-  private constructor(files: [OpenFile, ...OpenFile[]]) {
-    super(files, () => joinTensors(files, GgufTensor.list));
-  }
-
-  /** @internal */
-  static of(files: [OpenFile, ...OpenFile[]]): GgufFile {
-    return new GgufFile(files);
-  }
-}
 
 /**
  * Opens a GGUF file and reads its header; tensor data is not touched.
@@ -98,20 +66,6 @@ export async function open(
     return new OpenFile(await abortable(opening, signal, native.close), file);
   };
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
-}
-
-/**
- * Reads a GGUF file that is already in memory. The bytes are not copied: do not change them while the file is
- * in use.
- *
- * @throws TypeError ERR_INVALID_ARG_TYPE; GgufError as {@link openSync}
- */
-export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): GgufFile {
-  const view = types.isAnyArrayBuffer(bytes) ? new Uint8Array(bytes) : bytes;
-  if (!types.isUint8Array(view))
-    throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
-  const partial = checkBoolean("options.partial", checkOptions(options, PARSE_OPTIONS).partial, false);
-  return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
 }
 
 /** The path that was passed as a string or as a `file:` URL. */

@@ -5,8 +5,8 @@ import type { ElementRange } from "../decode/request";
 export const PART_ELEMENTS = 2 ** 22;
 
 /** `start` to `end` in parts. */
-export function* partsOf(start: number, end: number): Generator<ElementRange> {
-  for (; start < end; start += PART_ELEMENTS) yield { start, end: Math.min(end, start + PART_ELEMENTS) };
+export function* partsOf(start: number, end: number, size = PART_ELEMENTS): Generator<ElementRange> {
+  for (; start < end; start += size) yield { start, end: Math.min(end, start + size) };
 }
 
 /** Yields what `fetch` gets for each part from `start` to `end`; it gets the next while one is used. */
@@ -14,8 +14,9 @@ export async function* fetchedAhead<T>(
   start: number,
   end: number,
   fetch: (part: ElementRange) => Promise<T>,
+  size = PART_ELEMENTS,
 ): AsyncGenerator<{ part: ElementRange; bytes: T }> {
-  const todo = partsOf(start, end);
+  const todo = partsOf(start, end, size);
   const begin = (): { part: ElementRange; bytes: Promise<T> } | undefined => {
     const { value: part } = todo.next();
     if (part === undefined) return undefined;

@@ -5,6 +5,7 @@ import { invalidArgType, invalidArgValue } from "../errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
 import { hubAuthorization, resolveHubUrl } from "../source/hub";
+import type { Source } from "../source/source";
 import { closeFile, OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
@@ -39,8 +40,8 @@ const REMOTE_OPTIONS: OptionNames<RemoteOptions> = {
 const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20 };
 
 /**
- * A GGUF file on a server, or all files of a split model as one: like a `GgufFile`, but the data of a tensor
- * is fetched when it is requested. It keeps no connection open; `close()` frees the header.
+ * A GGUF file on a server, or a `Blob` in a browser, or all files of a split model as one: like a `GgufFile`, but the data
+ * of a tensor is fetched when it is requested. It keeps no connection open; `close()` frees the header.
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
   private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
@@ -51,6 +52,16 @@ export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
   static of(files: [RemoteOpenFile, ...RemoteOpenFile[]]): RemoteGgufFile {
     return new RemoteGgufFile(files);
   }
+}
+
+/** Reads the header of a source. @internal */
+export async function openSource(
+  source: Source,
+  partial: boolean,
+  signal: AbortSignal | undefined,
+): Promise<RemoteOpenFile> {
+  const { handle } = await readHeader(source, HEADER_LIMITS, partial, signal);
+  return Object.assign(new OpenFile(handle, source.path), { source });
 }
 
 /**
@@ -87,8 +98,7 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   const open = async (shard: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
     const place = new URL(shard);
     const source = new HttpSource(place, given ?? fetch, withHubToken(place, sentHeaders));
-    const { handle } = await readHeader(source, HEADER_LIMITS, isPartial, stop);
-    return Object.assign(new OpenFile(handle, source.path), { source });
+    return openSource(source, isPartial, stop);
   };
   const early = new EarlyOpenings(isSplit ? expectedFiles(place) : [place], open, checkedSignal);
   try {

@@ -10,11 +10,12 @@ import type {
   DType,
   OutArray,
   OwnBytes,
+  ProductOptions,
   ReadOptions,
   Returned,
   RowsOptions,
 } from "../decode/options";
-import { type ElementRange, explainFailure } from "../decode/request";
+import { type ElementRange, explainFailure, newOut } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -24,13 +25,18 @@ import {
   type TensorStats,
 } from "../decode/statistics";
 import { GgufError } from "../errors";
+import { nextTurn } from "../event-loop";
 import { type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
 import type { OpenFile, TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
-import { fetchedAhead } from "./parts";
+import { fetchedAhead, PART_ELEMENTS, partsOf } from "./parts";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
+
+/** How much is multiplied between two turns of the event loop; but no fewer rows, which share the work on the vectors. */
+const MULTIPLICATIONS = 2 ** 22;
+const MIN_ROWS = 48;
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
@@ -110,6 +116,71 @@ export class RemoteGgufTensor extends GgufModelTensor {
     await fetchRows(asked, rowBytes, bytes, signal, read, arrived);
     const result = await this.#decode(bytes, length, dtype, out, signal);
     return given ?? result;
+  }
+
+  /**
+   * Fetches the rows from `start` to `end` a part at a time, and multiplies them. The numbers of a part are multiplied on
+   * the calling thread, some rows at a time. `onProgress` counts the numbers of the result.
+   */
+  matmul<A extends Float32Array = Dequantized<"f32">>(
+    x: Float32Array,
+    options?: ProductOptions<A> & AsyncOptions,
+  ): Promise<Returned<A>>;
+  async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
+    const { start, end, length, out } = this.productRequest(x, options);
+    const signal = checkSignal(options?.signal);
+    const onProgress = checkProgress(options?.onProgress);
+    signal?.throwIfAborted();
+    const columns = this.shape[0] ?? 1;
+    const vectors = x.slice();
+    const result = newOut("f32", length, this.subject()) as Float32Array;
+    const rowsOfPart = Math.max(1, Math.floor(PART_ELEMENTS / columns));
+    const fetchRows = async (part: ElementRange): Promise<Uint8Array> => {
+      const { first, byteLength } = this.extentOf(part.start * columns, part.end * columns);
+      const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
+      await this.#fetch(first, bytes, signal);
+      return bytes;
+    };
+    if (length > 0) {
+      for await (const { bytes, part } of fetchedAhead(start, end, fetchRows, rowsOfPart)) {
+        await this.#multiply(bytes, vectors, result, part.start - start, end - start, signal);
+        onProgress?.((part.end - start) * (length / (end - start)), length);
+        signal?.throwIfAborted();
+      }
+    }
+    if (out === undefined) return result;
+    if (out.length !== length) {
+      const detail = "out was detached, moved or resized while the work was going on";
+      throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
+    }
+    out.set(result);
+    return out;
+  }
+
+  /** Multiplies rows, of which the first is row `first` of `count` in the result. */
+  async #multiply(
+    rows: Uint8Array,
+    x: Float32Array,
+    result: Float32Array,
+    first: number,
+    count: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { id } = this.known();
+    const columns = this.shape[0] ?? 1;
+    const rowBytes = this.extentOf(0, columns).byteLength;
+    const littleEndian = this.#file.info.bigEndian ? native.swapBytes(id, rows) : rows;
+    const size = Math.max(MIN_ROWS, Math.floor(MULTIPLICATIONS / x.length));
+    for (const part of partsOf(0, rows.length / rowBytes, size)) {
+      const blocks = littleEndian.subarray(part.start * rowBytes, part.end * rowBytes);
+      const y = native.matmulBlocks(id, blocks, columns, x, undefined, undefined);
+      const rowCount = part.end - part.start;
+      for (let v = 0; v < x.length / columns; v++) {
+        result.set(y.subarray(v * rowCount, (v + 1) * rowCount), v * count + first + part.start);
+      }
+      await nextTurn();
+      signal?.throwIfAborted();
+    }
   }
 
   /**
@@ -197,7 +268,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 }
 
-/** Shared memory cannot be taken away, so the decoding threads need no copy of it. */
+/** Shared memory cannot be taken away, so the decoding threads need no copy of it. Not every page of a browser has it. */
 function sharedBytes(length: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(length));
+  return typeof SharedArrayBuffer === "undefined"
+    ? new Uint8Array(length)
+    : new Uint8Array(new SharedArrayBuffer(length));
 }

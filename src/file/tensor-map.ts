@@ -1,5 +1,5 @@
 /** A read-only map. */
-import { inspect } from "node:util";
+import { type Inspect, inspectCustom } from "../inspect";
 
 /** What the methods of a map return: TypeScript has had a name for it, `MapIterator`, only since version 5.6. */
 export type Iterators<T> = {
@@ -47,7 +47,7 @@ export class TensorMap<T> implements ReadonlyMap<string, T> {
   }
 
   /** @internal */
-  [inspect.custom](_depth: number, options: object, inspectValue: typeof inspect): string {
-    return inspectValue(this.#map, options).replace(/^Map/, TensorMap.name);
+  [inspectCustom](_depth: number, options: object, inspect: Inspect): string {
+    return inspect(this.#map, options).replace(/^Map/, TensorMap.name);
   }
 }

@@ -1,5 +1,4 @@
 /** One tensor of a local file. */
-import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { checkProgress } from "../arguments";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
@@ -16,7 +15,7 @@ import type {
   RowsOptions,
   ThreadOptions,
 } from "../decode/options";
-import { checkProduct, checkThreads, type ProductRequest } from "../decode/product-request";
+import { checkThreads } from "../decode/product-request";
 import { type ElementRange, explainFailure } from "../decode/request";
 import {
   type NotFinite,
@@ -27,6 +26,7 @@ import {
   statsPasses,
   type TensorStats,
 } from "../decode/statistics";
+import { nextTurn } from "../event-loop";
 import { native } from "../native";
 import { handleOf, type OpenFile, type TakenNames } from "./handle";
 import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
@@ -86,7 +86,7 @@ export class GgufTensor extends GgufModelTensor {
     if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
     for (let at = 0; at < byteLength; at += READ_BYTES) {
-      if (at > 0) await eventLoopTurn();
+      if (at > 0) await nextTurn();
       signal?.throwIfAborted();
       copy(at, bytes.subarray(at, at + READ_BYTES));
     }
@@ -204,7 +204,7 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out } = this.#product(x, options);
+    const { start, end, length, out } = this.productRequest(x, options);
     const threads = checkThreads(options?.threads, this.subject());
     const handle = handleOf(this.#file);
     return attempt(
@@ -223,7 +223,7 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out } = this.#product(x, options);
+    const { start, end, length, out } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
@@ -303,12 +303,5 @@ export class GgufTensor extends GgufModelTensor {
   /** @internal */
   protected isInFile(): boolean {
     return this.#file.path !== undefined;
-  }
-
-  /** Checks what is asked for; throws ERR_GGUF_CLOSED too. */
-  #product(x: unknown, options: ProductOptions | undefined): ProductRequest {
-    handleOf(this.#file);
-    this.known();
-    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 }

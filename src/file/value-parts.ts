@@ -2,6 +2,7 @@
  * Metadata values in parts, straight from the file and in constant memory, however large a value is. Whoever needs only
  * the first elements of an array takes only the first parts, and no more is read than these.
  */
+import { haveSameBytes, swapBytes } from "../bytes";
 import { GgufError } from "../errors";
 import { native } from "../native";
 import { handleOf, type OpenFile } from "./handle";
@@ -13,17 +14,17 @@ export type ValuePart =
   | { readonly kind: "array"; readonly elementType: GgufTypeName; readonly length: number }
   | { readonly kind: "end" }
   /** Numbers or bools, one or several elements of an array: little-endian, back to back. */
-  | { readonly kind: "numbers"; readonly type: GgufTypeName; readonly bytes: Buffer }
+  | { readonly kind: "numbers"; readonly type: GgufTypeName; readonly bytes: Uint8Array }
   /** Whole strings: number i is `bytes` from `starts[i]` to `ends[i]`, and before it comes its length, little-endian. */
   | {
       readonly kind: "strings";
-      readonly bytes: Buffer;
+      readonly bytes: Uint8Array;
       readonly starts: Uint32Array;
       readonly ends: Uint32Array;
       readonly count: number;
     }
   /** A piece of a long string of `length` bytes, which begins `at` so many; they come in order. */
-  | { readonly kind: "text"; readonly bytes: Buffer; readonly at: number; readonly length: number };
+  | { readonly kind: "text"; readonly bytes: Uint8Array; readonly at: number; readonly length: number };
 
 /** The most bytes that are in memory at a time, and those that are read at first. */
 const WINDOW_BYTES = 1 << 20;
@@ -137,7 +138,7 @@ export function* canonicalBytes(place: ValuePlace): Generator<Uint8Array, void, 
     }
     return;
   }
-  let strings = Buffer.alloc(0);
+  let strings = new Uint8Array();
   for (const part of valueParts(place)) {
     if (part.kind === "array") yield arrayHead(part.elementType, part.length);
     else if (part.kind === "numbers") yield part.bytes;
@@ -151,7 +152,7 @@ export function* canonicalBytes(place: ValuePlace): Generator<Uint8Array, void, 
         continue;
       }
       const room = bytes.length + 8 * count;
-      if (strings.length < room) strings = Buffer.alloc(room);
+      if (strings.length < room) strings = new Uint8Array(room);
       const view = new DataView(strings.buffer, strings.byteOffset);
       let end = 0;
       for (let i = 0; i < count; i++) {
@@ -160,7 +161,8 @@ export function* canonicalBytes(place: ValuePlace): Generator<Uint8Array, void, 
         view.setUint32(end, length, true);
         view.setUint32(end + 4, 0, true);
         end += 8;
-        if (length > 0) end += bytes.copy(strings, end, start, start + length);
+        strings.set(bytes.subarray(start, start + length), end);
+        end += length;
       }
       yield strings.subarray(0, end);
     }
@@ -180,7 +182,7 @@ export function sameValues(a: ValuePlace, b: ValuePlace): boolean {
         other = next.value;
       }
       const length = Math.min(piece.length, other.length);
-      if (Buffer.compare(piece.subarray(0, length), other.subarray(0, length)) !== 0) return false;
+      if (!haveSameBytes(piece.subarray(0, length), other.subarray(0, length))) return false;
       piece = piece.subarray(length);
       other = other.subarray(length);
     }
@@ -217,18 +219,21 @@ export function numbersOf(type: GgufTypeName, bytes: Uint8Array): NumericArray {
 }
 
 function arrayHead(elementType: GgufTypeName, length: number): Uint8Array {
-  return Buffer.concat([uint32(TYPE_NAMES.indexOf(elementType)), uint64(length)]);
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
+  const bytes = new Uint8Array(12);
+  bytes.set(uint32(TYPE_NAMES.indexOf(elementType)));
+  bytes.set(uint64(length), 4);
   return bytes;
 }
 
-function uint64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
+function uint32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}
+
+function uint64(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value), true);
   return bytes;
 }
 
@@ -242,14 +247,14 @@ class Window {
   /** What was taken of `bytes`. */
   #at = 0;
   #view: DataView;
-  bytes: Buffer;
+  bytes: Uint8Array;
 
   constructor(place: ValuePlace) {
     const { version, bigEndian } = place.file.info;
     this.#place = place;
     this.#lengthBytes = version === 1 ? 4 : 8;
     this.#bigEndian = bigEndian;
-    this.bytes = Buffer.alloc(0);
+    this.bytes = new Uint8Array();
     this.#view = new DataView(this.bytes.buffer, 0, 0);
   }
 
@@ -267,18 +272,16 @@ class Window {
   }
 
   /** Some of the next `count` numbers, at least one, in little-endian order. */
-  takeNumbers(count: number, size: number): Buffer {
+  takeNumbers(count: number, size: number): Uint8Array {
     this.#need(size);
     const here = Math.floor((this.bytes.length - this.#at) / size);
     const bytes = this.#take(Math.min(count, here) * size);
-    if (this.#bigEndian && size === 2) bytes.swap16();
-    if (this.#bigEndian && size === 4) bytes.swap32();
-    if (this.#bigEndian && size === 8) bytes.swap64();
+    if (this.#bigEndian) swapBytes(bytes, size);
     return bytes;
   }
 
   /** Some of the next `count` bytes, at least one. */
-  takeSome(count: number): Buffer {
+  takeSome(count: number): Uint8Array {
     this.#need(1);
     return this.#take(Math.min(count, this.bytes.length - this.#at));
   }
@@ -326,7 +329,7 @@ class Window {
     return value + 2 ** 32 * this.#view.getUint32(this.#bigEndian ? at : at + 4, !this.#bigEndian);
   }
 
-  #take(count: number): Buffer {
+  #take(count: number): Uint8Array {
     this.#at += count;
     return this.bytes.subarray(this.#at - count, this.#at);
   }
@@ -353,7 +356,7 @@ class Window {
       this.#passed + kept.length,
       target.subarray(kept.length, wanted),
     );
-    this.bytes = Buffer.from(target.buffer, 0, wanted);
+    this.bytes = target.subarray(0, wanted);
     this.#view = new DataView(target.buffer);
     this.#at = 0;
   }

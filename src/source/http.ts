@@ -2,9 +2,9 @@
  * A file behind a URL, read by HTTP ranges. A server is not trusted: its answer is the bytes that were asked for, of the
  * file that was opened, or it is an error. No more than these bytes is kept.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import { abortable } from "../abortable";
 import { GgufError } from "../errors";
+import { delay } from "../event-loop";
 import { isOfHub } from "./hub";
 import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
@@ -72,9 +72,7 @@ export class HttpSource implements Source {
         if (failures === MAX_FAILURES) {
           throw this.#failed(`${error.detail}, ${failures} times in a row`, error.cause);
         }
-        // An abort makes it reject; what is thrown then is the signal's reason.
-        const pause = delay(pauseMs(failures, error.delayMs), undefined, signal && { signal });
-        await pause.catch(() => signal?.throwIfAborted());
+        await delay(pauseMs(failures, error.delayMs), signal);
       }
     }
     return done;

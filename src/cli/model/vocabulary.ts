@@ -48,7 +48,9 @@ function* stringsAt(place: ValuePlace): Generator<Buffer, void, undefined> {
     if (part.kind === "text")
       throw new Error(`${TOKENS_KEY} has a text of ${part.length} bytes, which is no token`);
     if (part.kind !== "strings") continue;
-    for (let i = 0; i < part.count; i++) yield part.bytes.subarray(part.starts[i], part.ends[i]);
+    const { buffer, byteOffset, length } = part.bytes;
+    const bytes = Buffer.from(buffer, byteOffset, length);
+    for (let i = 0; i < part.count; i++) yield bytes.subarray(part.starts[i], part.ends[i]);
   }
 }
 

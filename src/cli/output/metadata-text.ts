@@ -1,4 +1,5 @@
 /** Metadata values for people to read: no more is read of a value than is shown. */
+import { textOf } from "../../bytes";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "../../file/value-parts";
 import type { GgufMetadata, GgufTypeName, GgufValueType } from "../../index";
 import { escapeText, float32Text } from "./text";
@@ -65,7 +66,7 @@ export function* elementTexts(
   for (const [i, start] of starts.entries()) {
     const end = part.kind === "strings" ? (part.ends[i] as number) : part.bytes.length;
     const bytes = part.bytes.subarray(start, Math.min(end, start + PREVIEW_BYTES));
-    yield mark + escapeText(bytes.toString().slice(0, PREVIEW)) + mark;
+    yield mark + escapeText(textOf(bytes).slice(0, PREVIEW)) + mark;
   }
 }
 

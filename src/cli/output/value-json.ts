@@ -58,8 +58,9 @@ function* valueJson(parts: Iterable<ValuePart>, found: BrokenStrings): Generator
       }
     } else if (part.kind === "strings") {
       const items: string[] = [];
+      const bytes = bufferOf(part.bytes);
       for (let i = 0; i < part.count; i++) {
-        const item = part.bytes.toString("utf8", part.starts[i], part.ends[i]);
+        const item = bytes.toString("utf8", part.starts[i], part.ends[i]);
         if (!found.some && item.includes("\ufffd")) found.some = !isUtf8(stringOf(part, i));
         items.push(JSON.stringify(item));
       }
@@ -80,7 +81,7 @@ function* valueJson(parts: Iterable<ValuePart>, found: BrokenStrings): Generator
   }
 }
 
-function numbersJson(type: GgufTypeName, bytes: Buffer): string {
+function numbersJson(type: GgufTypeName, bytes: Uint8Array): string {
   const numbers = numbersOf(type, bytes);
   if (type === "bool") return Array.from(bytes, (byte) => byte !== 0).join(",");
   if (type === "float32" || type === "float64") {
@@ -123,7 +124,7 @@ function* brokenJson(
       const isLast = part.at + part.bytes.length === part.length;
       if (found.long.has(longCount)) {
         if (part.at === 0) yield `${label(0)}"`;
-        yield `${part.bytes.toString("hex")}${isLast ? '"' : ""}`;
+        yield `${bufferOf(part.bytes).toString("hex")}${isLast ? '"' : ""}`;
       }
       if (!isLast) continue;
       longCount++;
@@ -134,7 +135,12 @@ function* brokenJson(
 }
 
 function stringOf({ bytes, starts, ends }: ValuePart & { kind: "strings" }, i: number): Buffer {
-  return bytes.subarray(starts[i], ends[i]);
+  return bufferOf(bytes.subarray(starts[i], ends[i]));
+}
+
+/** The same memory as a Buffer, which turns many short texts into strings faster than anything else. */
+function bufferOf({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 /** Decodes a string that comes in pieces, and notices where it is not UTF-8. */

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/result.h"
+#include "core/system_codes.h"
 
 namespace gguf::test {
 namespace {

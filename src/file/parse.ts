@@ -1,0 +1,53 @@
+/** GGUF files in memory, and open files of any kind: {@link parse} and {@link GgufFile}. */
+import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
+import { invalidArgType } from "../errors";
+import { native } from "../native";
+import { isAnyArrayBuffer, isUint8Array } from "../typed-arrays";
+import { OpenFile } from "./handle";
+import { GgufModel } from "./model";
+import { joinTensors } from "./splits";
+import { GgufTensor } from "./tensor";
+
+/** Options of {@link parse}. */
+export interface ParseOptions {
+  /**
+   * Accept a file whose tensor data is missing or truncated: all tensors are listed, and reading missing data
+   * fails with ERR_GGUF_TRUNCATED. Default false.
+   */
+  partial?: boolean | undefined;
+}
+
+/** Names of options that every way to open a file has. */
+export const PARSE_OPTIONS: OptionNames<ParseOptions> = { partial: true };
+
+/**
+ * An open GGUF file, or all files of a split model as one: metadata and tensors. Call `close()` when you are
+ * done, or declare it with `using`. The garbage collector closes a file when nothing refers to it, its
+ * tensors or its views.
+ *
+ * Metadata, tensors and views share the mapping of the file. After `close()`, methods that read data fail
+ * with `ERR_GGUF_CLOSED` and views have length 0. Asynchronous work that has started still completes.
+ */
+export class GgufFile extends GgufModel<GgufTensor> {
+  private constructor(files: [OpenFile, ...OpenFile[]]) {
+    super(files, () => joinTensors(files, GgufTensor.list));
+  }
+
+  /** @internal */
+  static of(files: [OpenFile, ...OpenFile[]]): GgufFile {
+    return new GgufFile(files);
+  }
+}
+
+/**
+ * Reads a GGUF file that is already in memory. The bytes are not copied: do not change them while the file is
+ * in use.
+ *
+ * @throws TypeError ERR_INVALID_ARG_TYPE; GgufError as {@link openSync}
+ */
+export function parse(bytes: Uint8Array | ArrayBuffer, options?: ParseOptions): GgufFile {
+  const view = isAnyArrayBuffer(bytes) ? new Uint8Array(bytes) : bytes;
+  if (!isUint8Array(view)) throw invalidArgType("bytes", "an instance of Uint8Array or ArrayBuffer", bytes);
+  const partial = checkBoolean("options.partial", checkOptions(options, PARSE_OPTIONS).partial, false);
+  return GgufFile.of([new OpenFile(native.parse(view, partial), undefined)]);
+}

@@ -1,0 +1,620 @@
+/**
+ * The native surface over the WebAssembly module: what the addon does on many threads is done here on the calling one, a
+ * piece at a time, so that memory stays bounded. Nothing of an open file is in the module; its bytes are brought there
+ * when they are needed.
+ */
+import { haveSameBytes } from "../bytes";
+import type { OwnBytes } from "../decode/options";
+import { errorAbout, GgufError, invalidArgType } from "../errors";
+import type {
+  NativeAddon,
+  NativeDType,
+  NativeFile,
+  NativeFormat,
+  NativeJob,
+  NativeOut,
+  ProgressCallback,
+} from "../native-surface";
+import { type FileBytes, MemoryBytes } from "./bytes-of-file";
+import { failure } from "./failure";
+import { type ParsedHeader, parseHeader } from "./header";
+import { cancelJob, startJob } from "./jobs";
+import * as kernels from "./kernels";
+
+/** Numbers of a step: about a millisecond of work, and whole chunks of statistics. */
+const STEP_NUMBERS = 2 ** 18;
+
+/** Multiplications of a step, and the fewest rows, which share the work of bringing the vectors. */
+const STEP_MULTIPLICATIONS = 2 ** 21;
+const STEP_ROWS = 48;
+
+/** What is copied to `out` in a step. */
+const COPY_NUMBERS = 2 ** 20;
+
+/** Jobs of so many numbers, or multiplications, are done at once. */
+const SMALL_NUMBERS = 2 ** 16;
+const SMALL_MULTIPLICATIONS = 2 ** 18;
+
+/** Opens a file by its path. */
+export type OpenBytes = (path: string) => { bytes: FileBytes; header: (partial: boolean) => ParsedHeader };
+
+type Started<T> = { job: NativeJob; promise: Promise<T> };
+
+/** The buffers of {@link NativeAddon.allocate}. */
+const allocated = new WeakSet<ArrayBufferLike>();
+
+/** Closes files that were forgotten. */
+const forgotten = new FinalizationRegistry<FileBytes>((bytes) => bytes.release());
+
+/** An open file. */
+class WasmFile {
+  readonly bytes: FileBytes;
+  #header: ParsedHeader | undefined;
+
+  constructor(bytes: FileBytes, header: ParsedHeader) {
+    this.bytes = bytes;
+    this.#header = header;
+    forgotten.register(this, bytes, this);
+  }
+
+  static of(file: unknown): WasmFile {
+    if (file instanceof WasmFile) return file;
+    throw invalidArgType("file", "an open GGUF file", file);
+  }
+
+  get header(): ParsedHeader {
+    if (this.#header !== undefined) return this.#header;
+    throw new GgufError("ERR_GGUF_CLOSED", "the file is closed", { path: this.bytes.path });
+  }
+
+  close(): void {
+    if (this.#header === undefined) return;
+    this.#header = undefined;
+    forgotten.unregister(this);
+    this.bytes.release();
+  }
+}
+
+/** Blocks of a tensor or of an array: what is read of them, and what is known about them. */
+interface Blocks {
+  readonly format: NativeFormat;
+  readonly bigEndian: boolean;
+  readonly path: string | undefined;
+  /** Whether the blocks are memory that can go away while a job runs. */
+  readonly isMemory: boolean;
+  /** The blocks of `count` elements from `first` on. */
+  take(first: number, count: number): Uint8Array;
+  /** Throws unless the blocks of all these elements are there. */
+  check(first: number, count: number): void;
+  retain(): void;
+  release(): void;
+}
+
+function blocksOfTensor(file: NativeFile, index: number): Blocks {
+  const { bytes, header } = WasmFile.of(file);
+  const { types, offsets } = header.tensors();
+  const { path } = bytes;
+  const offset = offsets[index] as number;
+  const format = about(path, () => kernels.formatOf(types[index] as number));
+  const { blockSize, typeSize } = format;
+  const place = (elements: number): number => (elements / blockSize) * typeSize;
+  return {
+    format,
+    bigEndian: header.info().bigEndian,
+    path,
+    isMemory: bytes instanceof MemoryBytes,
+    take: (first, count) => bytes.take(offset + place(first), place(count)),
+    // An empty tensor may lie past the end of the file.
+    check: (first, count) => bytes.check(count === 0 ? 0 : offset + place(first), place(count)),
+    retain: () => bytes.retain(),
+    release: () => bytes.release(),
+  };
+}
+
+function blocksOfArray(type: number, array: Uint8Array, bigEndian: boolean): Blocks {
+  const format = kernels.formatOf(type);
+  const { blockSize, typeSize } = format;
+  const place = (elements: number): number => (elements / blockSize) * typeSize;
+  const { length } = array;
+  const check = (): void => {
+    if (array.length === length) return;
+    throw failure("ERR_GGUF_RANGE", "the blocks were detached, moved or cut off while they were read");
+  };
+  const take = (first: number, count: number): Uint8Array => {
+    check();
+    return array.subarray(place(first), place(first + count));
+  };
+  const nothing = (): void => undefined;
+  return {
+    ...{ format, bigEndian, path: undefined, isMemory: true },
+    ...{ take, check, retain: nothing, release: nothing },
+  };
+}
+
+/** Runs `work`; errors get the path of the file that they are about. */
+function about<T>(path: string | undefined, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw path !== undefined && error instanceof GgufError ? errorAbout(error, { path }) : error;
+  }
+}
+
+function newArray(dtype: NativeDType, length: number): NativeOut {
+  return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);
+}
+
+/** Whether nobody can take the memory of an array away. */
+function stays({ buffer }: ArrayBufferView): boolean {
+  return (
+    allocated.has(buffer) || (typeof SharedArrayBuffer !== "undefined" && buffer instanceof SharedArrayBuffer)
+  );
+}
+
+/** `start` to `end` in parts. */
+function* parts(start: number, end: number, size: number): Generator<[first: number, count: number]> {
+  for (let first = start; first < end; first += size) yield [first, Math.min(size, end - first)];
+}
+
+/** Fills arrays that JavaScript cannot take away, or copies to `out` in the end. */
+class Output<A extends NativeOut> {
+  /** Where results are written. */
+  readonly array: A;
+  readonly #given: A | undefined;
+
+  constructor(given: A | undefined, make: () => A) {
+    this.array = given !== undefined && stays(given) ? given : make();
+    this.#given = given;
+  }
+
+  *copy(): Generator<void, void, undefined> {
+    const [to, from] = [this.#given, this.array];
+    if (to === undefined || to === from) return;
+    for (const [first, count] of parts(0, from.length, COPY_NUMBERS)) {
+      this.#check();
+      to.set(from.subarray(first, first + count), first);
+      yield;
+    }
+  }
+
+  result(): A {
+    this.#check();
+    return this.#given ?? this.array;
+  }
+
+  #check(): void {
+    if (this.#given === undefined || this.#given.length === this.array.length) return;
+    const detail = "out was detached, moved or resized while the work was going on";
+    throw failure("ERR_GGUF_RANGE", detail);
+  }
+}
+
+/** Starts work on blocks that writes to `out`. `work` yields how many of `total` numbers are done. */
+function start<A extends NativeOut>(
+  blocks: Blocks,
+  output: Output<A>,
+  work: (array: A) => Iterable<number>,
+  onProgress: ProgressCallback | undefined,
+  isSmall: boolean,
+): Started<A> {
+  const total = output.array.length;
+  function* steps(): Generator<number, void, undefined> {
+    yield* work(output.array);
+    for (const _ of output.copy()) yield total;
+  }
+  return startOn([blocks], { steps: steps(), total, finish: () => output.result() }, onProgress, isSmall);
+}
+
+/** Starts work on blocks, which stay there until it is over. */
+function startOn<Result>(
+  sources: readonly Blocks[],
+  { steps, total, finish }: { steps: Iterator<number, void, undefined>; total: number; finish: () => Result },
+  onProgress: ProgressCallback | undefined,
+  isSmall: boolean,
+): Started<Result> {
+  for (const source of sources) source.retain();
+  const release = (): void => {
+    for (const source of sources) source.release();
+  };
+  const { path } = sources[0] as Blocks;
+  const next = (): IteratorResult<number, void> => about(path, () => steps.next());
+  const inMemory = sources.every(({ isMemory }) => isMemory);
+  return startJob({ steps: { next }, total, finish, release }, onProgress, isSmall && inMemory);
+}
+
+/** Dequantizes elements `first` to `end`, a step at a time. */
+function* dequantize(
+  blocks: Blocks,
+  dtype: NativeDType,
+  first: number,
+  end: number,
+  out: NativeOut,
+): Generator<number, void, undefined> {
+  const { format, bigEndian } = blocks;
+  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
+    const to = out.subarray(from - first, from - first + count);
+    kernels.dequantize(format.id, blocks.take(from, count), bigEndian, dtype, to);
+    yield from - first + count;
+  }
+}
+
+/** Dequantizes rows in their order, as many at a time as make a step. */
+function* dequantizeRows(
+  blocks: Blocks,
+  rows: Float64Array,
+  columns: number,
+  dtype: NativeDType,
+  out: NativeOut,
+): Generator<number, void, undefined> {
+  const { format, bigEndian } = blocks;
+  const rowBytes = (columns / format.blockSize) * format.typeSize;
+  const rowsOfStep = Math.max(1, Math.floor(STEP_NUMBERS / Math.max(1, columns)));
+  const together = new Uint8Array(Math.min(rowsOfStep, rows.length) * rowBytes);
+  for (const [first, count] of parts(0, rows.length, rowsOfStep)) {
+    for (let i = 0; i < count; i++) {
+      together.set(blocks.take((rows[first + i] as number) * columns, columns), i * rowBytes);
+    }
+    const to = out.subarray(first * columns, (first + count) * columns);
+    kernels.dequantize(format.id, together.subarray(0, count * rowBytes), bigEndian, dtype, to);
+    yield (first + count) * columns;
+  }
+}
+
+/** Multiplies rows `first` to `end`, as many at a time as make a step. */
+function* multiply(
+  blocks: Blocks,
+  columns: number,
+  first: number,
+  end: number,
+  x: Float32Array,
+  out: Float32Array,
+): Generator<number, void, undefined> {
+  if (x.length === 0) return;
+  const { format, bigEndian } = blocks;
+  const vectors = x.length / columns;
+  const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_MULTIPLICATIONS / Math.max(1, x.length)));
+  for (const [row, count] of parts(first, end, rowsOfStep)) {
+    const rows = blocks.take(row * columns, count * columns);
+    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), end - first);
+    yield (row - first + count) * vectors;
+  }
+}
+
+/** Joins the statistics of elements `first` to `end` to totals. */
+function* measure(
+  blocks: Blocks,
+  first: number,
+  end: number,
+  totals: { of: Float64Array },
+): Generator<number, void, undefined> {
+  const { format, bigEndian } = blocks;
+  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
+    totals.of = kernels.stats(format.id, blocks.take(from, count), bigEndian, totals.of);
+    yield from - first + count;
+  }
+}
+
+function* compare(
+  a: Blocks,
+  b: Blocks,
+  first: number,
+  end: number,
+  totals: { of: Float64Array },
+): Generator<number, void, undefined> {
+  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
+    const [blocksA, blocksB] = [a, b].map((blocks) => ({
+      type: blocks.format.id,
+      blocks: about(blocks.path, () => blocks.take(from, count)),
+      bigEndian: blocks.bigEndian,
+    })) as [kernels.ComparedBlocks, kernels.ComparedBlocks];
+    totals.of = kernels.compare(blocksA, blocksB, totals.of);
+    yield from - first + count;
+  }
+}
+
+/** Stops at the first difference. */
+function* compareBytes(
+  a: Blocks,
+  b: Blocks,
+  first: number,
+  end: number,
+  totals: { of: Float64Array },
+): Generator<number, void, undefined> {
+  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
+    const [bytesA, bytesB] = [a, b].map((blocks) => about(blocks.path, () => blocks.take(from, count)));
+    if (!haveSameBytes(bytesA as Uint8Array, bytesB as Uint8Array)) {
+      totals.of = Float64Array.of(1);
+      return;
+    }
+    yield from - first + count;
+  }
+}
+
+/** Does all steps at once. */
+function run({ path }: Blocks, steps: Iterable<number>): void {
+  about(path, () => {
+    for (const _ of steps);
+  });
+}
+
+function shapeOf(file: NativeFile, index: number): { columns: number; elements: number } {
+  const { shapes, elementCounts } = WasmFile.of(file).header.tensors();
+  return { columns: shapes[4 * index] as number, elements: elementCounts[index] as number };
+}
+
+/** The bytes of a metadata value in its file. */
+function valueBytes({ bytes, header }: WasmFile, index: number, first = 0, byteLength?: number): Uint8Array {
+  const { begins, ends } = header.keys();
+  const begin = begins[index] as number;
+  return bytes.take(begin + first, byteLength ?? (ends[index] as number) - begin);
+}
+
+/** Statistics and comparisons as jobs. */
+function startTotals(
+  sources: readonly Blocks[],
+  count: number,
+  before: Float64Array,
+  work: (totals: { of: Float64Array }) => Iterator<number, void, undefined>,
+  onProgress: ProgressCallback | undefined,
+): Started<Float64Array> {
+  const totals = { of: before.slice() };
+  const steps = work(totals);
+  return startOn(
+    sources,
+    { steps, total: count, finish: () => totals.of },
+    onProgress,
+    count <= SMALL_NUMBERS,
+  );
+}
+
+/** Makes the surface; `openBytes` opens files. */
+export function wasmAddon(openBytes: OpenBytes): NativeAddon {
+  const open = (path: string, partial: boolean): NativeFile =>
+    about(path, () => {
+      const { bytes, header } = openBytes(path);
+      try {
+        return asNative(new WasmFile(bytes, header(partial)));
+      } catch (error) {
+        bytes.release();
+        throw error;
+      }
+    });
+
+  return {
+    failureMark: Object.freeze({}),
+
+    open: (path, _read, partial) => open(path, partial),
+    openAsync: async (path, _read, partial) => open(path, partial),
+    parse: ((bytes: Uint8Array, partial: boolean, fileSize?: number) => {
+      const header = parseHeader(bytes, partial, fileSize);
+      return header && asNative(new WasmFile(new MemoryBytes(bytes), header));
+    }) as NativeAddon["parse"],
+    close: (file) => WasmFile.of(file).close(),
+
+    info: (file) => WasmFile.of(file).header.info(),
+    keys: (file) => WasmFile.of(file).header.keys(),
+    value: (file, index) => {
+      const opened = WasmFile.of(file);
+      return about(opened.bytes.path, () => opened.header.value(index, valueBytes(opened, index)));
+    },
+    valueBytes: (file, index) => {
+      const opened = WasmFile.of(file);
+      return about(opened.bytes.path, () => opened.header.valueBytes(index, valueBytes(opened, index)));
+    },
+    readValue: (file, index, first, out) => {
+      const opened = WasmFile.of(file);
+      about(opened.bytes.path, () => out.set(valueBytes(opened, index, first, out.length)));
+    },
+    keyBytes: (file, index) => WasmFile.of(file).header.keyBytes(index),
+    tensors: (file) => WasmFile.of(file).header.tensors(),
+    tensorNameBytes: (file, index) => WasmFile.of(file).header.tensorNameBytes(index),
+
+    bytes: (file, index) => {
+      const blocks = blocksOfTensor(file, index);
+      const { elements } = shapeOf(file, index);
+      return about(blocks.path, () => {
+        blocks.check(0, elements);
+        return (elements === 0 ? new Uint8Array() : blocks.take(0, elements)) as OwnBytes;
+      });
+    },
+    readBytes: (file, index, first, out) => {
+      const { bytes, header } = WasmFile.of(file);
+      if (out.length === 0) return;
+      const offset = header.tensors().offsets[index] as number;
+      about(bytes.path, () => out.set(bytes.take(offset + first, out.length)));
+    },
+
+    dequantize: (file, index, dtype, first, end, out) => {
+      const blocks = blocksOfTensor(file, index);
+      about(blocks.path, () => blocks.check(first, end - first));
+      const array = out ?? newArray(dtype, end - first);
+      run(blocks, dequantize(blocks, dtype, first, end, array));
+      return array;
+    },
+    dequantizeAsync: (file, index, dtype, first, end, out, onProgress) => {
+      const blocks = blocksOfTensor(file, index);
+      return startDequantize(blocks, dtype, first, end, out, onProgress);
+    },
+    rows: (file, index, rows, count, dtype, out) => {
+      const blocks = blocksOfTensor(file, index);
+      const { columns } = shapeOf(file, index);
+      const asked = rows.subarray(0, count);
+      about(blocks.path, () => checkRows(blocks, asked, columns));
+      const array = out ?? newArray(dtype, count * columns);
+      run(blocks, dequantizeRows(blocks, asked, columns, dtype, array));
+      return array;
+    },
+    rowsAsync: (file, index, rows, count, dtype, out, onProgress) => {
+      const blocks = blocksOfTensor(file, index);
+      const { columns } = shapeOf(file, index);
+      const asked = rows.slice(0, count);
+      about(blocks.path, () => checkRows(blocks, asked, columns));
+      const length = count * columns;
+      const output = new Output(out, () => newArray(dtype, length));
+      const work = (array: NativeOut) => dequantizeRows(blocks, asked, columns, dtype, array);
+      return start(blocks, output, work, onProgress, length <= SMALL_NUMBERS);
+    },
+    dequantizeBlocks: (type, array, dtype, first, end, out) => {
+      const blocks = blocksOfArray(type, array, false);
+      const result = out ?? newArray(dtype, end - first);
+      run(blocks, dequantize(blocks, dtype, first, end, result));
+      return result;
+    },
+    dequantizeBlocksAsync: (type, array, dtype, first, end, out, onProgress, bigEndian) => {
+      const blocks = blocksOfArray(type, array, bigEndian);
+      return startDequantize(blocks, dtype, first, end, out, onProgress);
+    },
+
+    matmul: (file, index, x, first, end, out) => {
+      const blocks = blocksOfTensor(file, index);
+      const { columns } = shapeOf(file, index);
+      about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
+      return multiplyNow(blocks, columns, first, end, x, out);
+    },
+    matmulAsync: (file, index, x, first, end, out, onProgress) => {
+      const blocks = blocksOfTensor(file, index);
+      const { columns } = shapeOf(file, index);
+      about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
+      const length = productLength(columns, first, end, x);
+      const output = new Output(out, () => new Float32Array(length));
+      const copy = x.slice();
+      const isSmall = length * columns <= SMALL_MULTIPLICATIONS;
+      const work = (y: Float32Array) => multiply(blocks, columns, first, end, copy, y);
+      return start(blocks, output, work, onProgress, isSmall);
+    },
+    matmulBlocks: (type, array, columns, x, out) => {
+      const blocks = blocksOfArray(type, array, false);
+      const { blockSize, typeSize } = blocks.format;
+      const rowCount = array.length / ((columns / blockSize) * typeSize);
+      return multiplyNow(blocks, columns, 0, rowCount, x, out);
+    },
+
+    stats: (file, index, first, end, totals) => {
+      const blocks = blocksOfTensor(file, index);
+      about(blocks.path, () => blocks.check(first, end - first));
+      const joined = { of: totals.slice() };
+      run(blocks, measure(blocks, first, end, joined));
+      return joined.of;
+    },
+    statsAsync: (file, index, first, end, totals, onProgress) => {
+      const blocks = blocksOfTensor(file, index);
+      about(blocks.path, () => blocks.check(first, end - first));
+      return startTotals(
+        [blocks],
+        end - first,
+        totals,
+        (joined) => measure(blocks, first, end, joined),
+        onProgress,
+      );
+    },
+    statsBlocksAsync: (type, array, bigEndian, totals, onProgress) => {
+      const blocks = blocksOfArray(type, array, bigEndian);
+      const count = elementsOf(blocks, array);
+      return startTotals([blocks], count, totals, (joined) => measure(blocks, 0, count, joined), onProgress);
+    },
+
+    compareAsync: (fileA, indexA, fileB, indexB, first, end, totals, onProgress) =>
+      startComparison(compare, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
+    compareBytesAsync: (fileA, indexA, fileB, indexB, first, end, totals, onProgress) =>
+      startComparison(compareBytes, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
+    compareBlocksAsync: (typeA, arrayA, typeB, arrayB, bigEndian, totals) => {
+      const a = blocksOfArray(typeA, arrayA, (bigEndian & 1) !== 0);
+      const b = blocksOfArray(typeB, arrayB, (bigEndian & 2) !== 0);
+      const count = elementsOf(a, arrayA);
+      return startTotals([a, b], count, totals, (joined) => compare(a, b, 0, count, joined), undefined);
+    },
+
+    quantize: (type, values, out) => {
+      kernels.quantize(type, values, out);
+      return out;
+    },
+    swapBytes: kernels.swapBytes,
+
+    cancel: cancelJob,
+
+    allocate: (length, dtype) => {
+      if (!Number.isSafeInteger(length) || length < 0) {
+        throw failure("ERR_GGUF_RANGE", `length must be a whole number, found ${length}`);
+      }
+      let array: NativeOut;
+      try {
+        array = newArray(dtype, length);
+      } catch (cause) {
+        const detail = `there is no memory for ${length} elements`;
+        throw new GgufError("ERR_GGUF_RANGE", detail, { cause });
+      }
+      allocated.add(array.buffer);
+      return array;
+    },
+    // What was collected is the system's again.
+    trim: () => undefined,
+
+    formats: kernels.formats,
+    cpu: () => ({ isa: "wasm", available: ["wasm"], threads: 1 }),
+  };
+}
+
+function asNative(file: WasmFile): NativeFile {
+  return file as unknown as NativeFile;
+}
+
+function elementsOf({ format: { blockSize, typeSize } }: Blocks, array: Uint8Array): number {
+  return (array.length / typeSize) * blockSize;
+}
+
+/** Throws unless the bytes up to the last of these rows are there. */
+function checkRows(blocks: Blocks, rows: Float64Array, columns: number): void {
+  const count = rows.reduce((most, row) => Math.max(most, row + 1), 0);
+  blocks.check(0, count * columns);
+}
+
+function startDequantize(
+  blocks: Blocks,
+  dtype: NativeDType,
+  first: number,
+  end: number,
+  out: NativeOut | undefined,
+  onProgress: ProgressCallback | undefined,
+): Started<NativeOut> {
+  const count = end - first;
+  about(blocks.path, () => blocks.check(first, count));
+  const output = new Output(out, () => newArray(dtype, count));
+  const work = (array: NativeOut) => dequantize(blocks, dtype, first, end, array);
+  return start(blocks, output, work, onProgress, count <= SMALL_NUMBERS);
+}
+
+function productLength(columns: number, first: number, end: number, x: Float32Array): number {
+  return x.length === 0 ? 0 : (x.length / columns) * (end - first);
+}
+
+function multiplyNow(
+  blocks: Blocks,
+  columns: number,
+  first: number,
+  end: number,
+  x: Float32Array,
+  out: Float32Array | undefined,
+): Float32Array {
+  const y = out ?? new Float32Array(productLength(columns, first, end, x));
+  // `out` may overlap `x`.
+  const vectors = x.buffer === y.buffer ? x.slice() : x;
+  run(blocks, multiply(blocks, columns, first, end, vectors, y));
+  return y;
+}
+
+function startComparison(
+  work: typeof compare,
+  fileA: NativeFile,
+  indexA: number,
+  fileB: NativeFile,
+  indexB: number,
+  first: number,
+  end: number,
+  totals: Float64Array,
+  onProgress: ProgressCallback | undefined,
+): Started<Float64Array> {
+  const a = blocksOfTensor(fileA, indexA);
+  const b = blocksOfTensor(fileB, indexB);
+  for (const blocks of [a, b]) about(blocks.path, () => blocks.check(first, end - first));
+  return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
+}

@@ -1,0 +1,3 @@
+import "./embedded.js";
+
+export * from "./public.js";
