@@ -17,7 +17,14 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folders = ["native", "test/native", "test/fuzz"];
-const nodeFree = ["native/core/", "native/dequant/", "native/quant/", "native/decode/", "native/portable/"];
+const nodeFree = [
+  "native/core/",
+  "native/dequant/",
+  "native/quant/",
+  "native/decode/",
+  "native/wasm/",
+  "native/portable/",
+];
 // Releases of clang-format differ in what they make of the same source; CI has this one.
 const clangFormatVersion = 16;
 

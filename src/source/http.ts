@@ -116,7 +116,9 @@ export class HttpSource implements Source {
   }
 
   async #send(headers: Headers, signal: AbortSignal | undefined): Promise<Response> {
-    const sent = this.#fetch(this.#url, { headers, redirect: "follow", signal: signal ?? null });
+    // Not as a method of this object, which the fetch of a browser refuses.
+    const send = this.#fetch;
+    const sent = send(this.#url, { headers, redirect: "follow", signal: signal ?? null });
     try {
       // The caller's own fetch may ignore signals.
       return await abortable(sent, signal, (response) => response.body?.cancel());

@@ -9,6 +9,7 @@ import { delimiter, join } from "node:path";
 import { json } from "node:stream/consumers";
 import { type BuildResult, buildSync } from "esbuild";
 import { projectRoot } from "./paths";
+import type { Handler } from "./range-server";
 
 /** Starting takes seconds, more on a busy machine. */
 const TIMEOUT_MS = 120_000;
@@ -45,8 +46,18 @@ const HTML = `<!doctype html><meta charset="utf-8"><title>test</title>
 </script>
 <script type="module" src="/page.js"></script>`;
 
-/** Runs `script` in a page; resolves with what it posts. */
-export async function runInChromium(script: Uint8Array, input: unknown): Promise<unknown> {
+/** The strictest policy that the kernels can be compiled under. */
+const POLICY = {
+  "content-security-policy":
+    "default-src 'none'; connect-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",
+};
+
+/** Runs `script` in a page; resolves with what it posts. `otherwise` answers requests for other files. */
+export async function runInChromium(
+  script: Uint8Array,
+  input: unknown,
+  otherwise: Handler = (_request, response) => response.writeHead(404).end(),
+): Promise<unknown> {
   const answers: Record<string, [type: string, body: string | Uint8Array]> = {
     "/": ["text/html", HTML],
     "/page.js": ["text/javascript", script],
@@ -59,8 +70,8 @@ export async function runInChromium(script: Uint8Array, input: unknown): Promise
   const server = createServer((request, response) => {
     const answer = answers[request.url ?? ""];
     if (request.method === "POST") settle(request);
-    else if (answer === undefined) response.writeHead(404).end();
-    else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+    else if (answer === undefined) otherwise(request, response);
+    else response.writeHead(200, { "content-type": answer[0], ...POLICY }).end(answer[1]);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

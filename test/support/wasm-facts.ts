@@ -1,0 +1,47 @@
+/** What test/wasm-entry.test.ts compares, in a form that JSON has. */
+
+/** What the addon finds in a tensor. */
+export interface TensorFacts {
+  /** Its statistics as JSON, with numbers that JSON lacks as strings. */
+  stats: string;
+  /** The bits of products of all its rows with {@link vectors}; absent where it has no rows of whole numbers. */
+  products: number[];
+}
+
+export interface WasmInput {
+  /** Where the file is. */
+  url: string;
+  facts: Record<string, TensorFacts>;
+  metadata: string;
+}
+
+export interface WasmResult {
+  /** Names of Node's globals that are there. */
+  globals: string[];
+  isa: string;
+  types: string[];
+  /** How many tensors were compared, in each way to open a file. */
+  compared: Record<string, number>;
+  /** What was different; empty where nothing was. */
+  differences: string[];
+  errors: Record<string, string>;
+}
+
+/** Two vectors for a matrix of so many columns. */
+export function vectors(columns: number): Float32Array {
+  return Float32Array.from({ length: 2 * columns }, (_, i) => Math.fround(Math.sin(i + 1)));
+}
+
+/** Statistics, or other values, as text. */
+export function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, item) =>
+    typeof item === "number" && !Number.isFinite(item)
+      ? String(item)
+      : ArrayBuffer.isView(item)
+        ? Array.from(item as Uint8Array)
+        : item,
+  );
+}
+
+export const bitsOf = ({ buffer, byteOffset, length }: Float32Array): number[] =>
+  Array.from(new Uint32Array(buffer, byteOffset, length));
