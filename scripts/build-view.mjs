@@ -68,7 +68,10 @@ const policy = [
 ].join("; ");
 
 const parts = { POLICY: policy, STYLE: style, SCRIPT: script };
-const html = readFileSync(join(view, "index.html"), "utf8").replace(/@(POLICY|STYLE|SCRIPT)@/g, (_, name) => parts[name]);
+const html = readFileSync(join(view, "index.html"), "utf8").replace(
+  /@(POLICY|STYLE|SCRIPT)@/g,
+  (_, name) => parts[name],
+);
 mkdirSync(join(root, "dist", "view"), { recursive: true });
 const file = join(root, "dist", "view", "index.html");
 writeFileSync(file, html);
