@@ -13,6 +13,7 @@ export const SUITES = [
   "products",
   "load",
   "stats",
+  "wasm",
 ] as const;
 export type Suite = (typeof SUITES)[number];
 

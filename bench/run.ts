@@ -12,6 +12,7 @@ import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runScaling } from "./suites/scaling";
 import { runStats } from "./suites/stats";
+import { runWasm } from "./suites/wasm";
 import { size } from "./table";
 
 async function main(): Promise<void> {
@@ -52,6 +53,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("products")) await runProducts(context);
   if (suites.has("load")) await runLoad(context);
   if (suites.has("stats")) await runStats(context);
+  if (suites.has("wasm")) await runWasm(context);
 }
 
 function printMachine({ results }: Context): void {

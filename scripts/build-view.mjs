@@ -1,31 +1,40 @@
 // `npm run build:view`: the page to look at models, dist/view/index.html. It is one file: the program of the page, that of
 // its worker with the WebAssembly module, and the styles are in it, and its policy allows these by their hashes and no others.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { buildSources } from "./build.mjs";
+import { bundleOptions, kernels } from "./bundle-wasm.mjs";
+import { fail } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
-buildSources();
+if (!existsSync(kernels)) fail("the page has the WebAssembly module in it: run npm run build:wasm first");
 
 const view = join(root, "view");
-const options = {
-  absWorkingDir: root,
-  tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
-  bundle: true,
-  minify: true,
-  format: "iife",
-  platform: "browser",
-  target: "es2022",
-  charset: "utf8",
-  legalComments: "none",
-  write: false,
+
+/** What the page calls the package's modules, and where these are. */
+const packageSources = {
+  name: "package-sources",
+  setup({ onResolve, resolve }) {
+    const inSources = (path, { kind }) => resolve(`./src/${path}`, { kind, resolveDir: root });
+    onResolve({ filter: /^gguf-native\/wasm$/ }, (from) => inSources("wasm/index.mts", from));
+    onResolve({ filter: /^#(dist|wasm)\// }, (from) =>
+      inSources(from.path.replace(/^#dist\//, "").replace(/^#/, ""), from),
+    );
+  },
 };
 
 /** The text that a bundle is. */
 async function bundle(entry, plugins = []) {
-  const { outputFiles } = await build({ ...options, entryPoints: [join(view, entry)], plugins });
+  const { outputFiles, warnings } = await build({
+    ...bundleOptions(),
+    tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
+    resolveExtensions: [".browser.ts", ".ts", ".tsx", ".mjs", ".js"],
+    entryPoints: [join(view, entry)],
+    plugins: [packageSources, ...plugins],
+    ...{ format: "iife", minify: true, charset: "utf8", write: false },
+  });
+  if (warnings.length > 0) fail(`${entry} has warnings`);
   return outputFiles[0].text.trim();
 }
 
@@ -44,7 +53,7 @@ const workerText = {
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 const script = await bundle("main.tsx", [workerText]);
-if (/<\/script|<!--/i.test(script)) throw new Error("the program has text that would end its element");
+if (/<\/script|<!--/i.test(script)) fail("the program has text that would end its element");
 const style = await bundle("style.css");
 
 const policy = [
@@ -59,7 +68,10 @@ const policy = [
 ].join("; ");
 
 const parts = { POLICY: policy, STYLE: style, SCRIPT: script };
-const html = readFileSync(join(view, "index.html"), "utf8").replace(/@(POLICY|STYLE|SCRIPT)@/g, (_, name) => parts[name]);
+const html = readFileSync(join(view, "index.html"), "utf8").replace(
+  /@(POLICY|STYLE|SCRIPT)@/g,
+  (_, name) => parts[name],
+);
 mkdirSync(join(root, "dist", "view"), { recursive: true });
 const file = join(root, "dist", "view", "index.html");
 writeFileSync(file, html);

@@ -48,6 +48,10 @@ const sameOnEveryProcessor = [
     names: ["huge", "limits", "reentrancy"],
   },
   {
+    reason: "test the WebAssembly module, whose instructions are the same everywhere",
+    names: ["wasm", "wasm-"],
+  },
+  {
     reason: "test the package and how it is linked",
     names: ["addon", "consumers", "external-buffers", "package"],
   },

@@ -8,4 +8,4 @@ need(["chromium", "chromium"]);
 buildPackage();
 runNode("scripts/build-view.mjs");
 buildTests();
-runNode(...testArguments(testFiles(["view-page"])));
+runNode(...testArguments(testFiles(["view-"])));

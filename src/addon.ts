@@ -48,6 +48,11 @@ function prebuilt(): string | undefined {
   return undefined;
 }
 
+/** Where the kernels in WebAssembly are. */
+function wasm(): string {
+  return path.join(__dirname, "wasm/kernels.wasm");
+}
+
 /** The folder that this file is in, or the bundle that it became a part of; not in a bundle that is an ES module. */
 const here = typeof __filename === "string" ? path.dirname(__filename) : undefined;
 
@@ -70,18 +75,29 @@ export function packageFolder(): string | undefined {
 export function findAddon(): AddonChoice {
   const named = process.env.GGUF_NATIVE_ADDON;
   if (named) return { path: checkNamed(path.resolve(named)), reason: "named by GGUF_NATIVE_ADDON" };
-  const isInPackage = packageFolder() !== undefined;
-  const isUsable = (file: string): boolean => (isInPackage || isBesideBundle(file)) && fs.existsSync(file);
   for (const [locate, reason] of [
     [compiled, "compiled on this machine"],
     [prebuilt, `prebuilt for ${system}`],
   ] as const) {
-    const file = orUndefined(locate);
-    if (file !== undefined && isUsable(file)) return { path: file, reason };
+    const file = usable(locate);
+    if (file !== undefined) return { path: file, reason };
   }
+  const isInPackage = packageFolder() !== undefined;
   throw new Error(
     isInPackage ? `gguf-native has no prebuilt addon for this system (${system}): ${buildAdvice()}` : BUNDLED,
   );
+}
+
+/** The WebAssembly module that takes the addon's place; undefined where there is none, or nothing to run it. */
+export function findModule(): string | undefined {
+  return "WebAssembly" in globalThis ? usable(wasm) : undefined;
+}
+
+/** The path of a file of this package, if it is there. */
+function usable(locate: () => string | undefined): string | undefined {
+  const file = orUndefined(locate);
+  if (file === undefined || !fs.existsSync(file)) return undefined;
+  return packageFolder() !== undefined || isBesideBundle(file) ? file : undefined;
 }
 
 /** The path, if there is a `__dirname`: a bundle that is an ES module has none. */

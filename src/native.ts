@@ -1,11 +1,13 @@
 /**
- * The addon, with errors and values of this realm. Only this file uses it. `native-surface.ts` types it.
+ * The addon, with errors and values of this realm; or the WebAssembly module in its place. Only this file uses them.
+ * `native-surface.ts` types both.
  *
  * Copies of this module, in several realms, may share one addon. So arrays and errors get their classes here: the addon
  * throws plain objects, {@link Failure}, of which {@link errorOf} makes a `GgufError` or a `TypeError`.
  */
 import { constants } from "node:buffer";
-import { findAddon, loadAddon } from "./addon";
+import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
+import { findAddon, findModule, loadAddon } from "./addon";
 import { limitArrays } from "./decode/request";
 import { GgufError } from "./errors";
 import type { Failure, NativeAddon } from "./native-surface";
@@ -16,7 +18,47 @@ export type * from "./native-surface";
 
 type NativeFunction = (...args: unknown[]) => unknown;
 
-const addon = loadAddon(findAddon()) as NativeAddon;
+/** The WebAssembly module, if that is in use. */
+export let wasm: { readonly path: string; readonly reason: string } | undefined;
+
+const addon = loadEither();
+
+/**
+ * The addon; or, where none can be loaded and none was asked for by name, the module, with a warning. GGUF_NATIVE_WASM=1 asks
+ * for the module.
+ */
+function loadEither(): NativeAddon {
+  if (process.env.GGUF_NATIVE_WASM === "1") return loadWasm("GGUF_NATIVE_WASM is 1");
+  try {
+    return loadAddon(findAddon()) as NativeAddon;
+  } catch (error) {
+    if (process.env.GGUF_NATIVE_ADDON || findModule() === undefined) throw error;
+    const reason = (error as Error).message;
+    warnOfWasm(reason);
+    return loadWasm(reason);
+  }
+}
+
+/** Once: threads that are started later know that it was said. */
+function warnOfWasm(reason: string): void {
+  const code = "GGUF_NATIVE_WASM";
+  if (getEnvironmentData(code) !== undefined) return;
+  setEnvironmentData(code, true);
+  const warning = `kernels in WebAssembly take the place of the addon, several times slower: ${reason}`;
+  process.emitWarning(warning, { code });
+}
+
+function loadWasm(reason: string): NativeAddon {
+  const path = findModule();
+  if (path === undefined) {
+    throw new Error(
+      `gguf-native cannot load its WebAssembly module: dist/wasm/kernels.wasm is not there (${reason})`,
+    );
+  }
+  wasm = { path, reason };
+  const { loadModule } = require("./wasm/files") as typeof import("./wasm/files");
+  return loadModule(path);
+}
 
 /** Whether the addon's arrays are not of the classes of this realm. */
 const isForeign = Object.getPrototypeOf(addon.formats()) !== Array.prototype;

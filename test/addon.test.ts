@@ -6,8 +6,9 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { buildSync } from "esbuild";
 import { goldenPath } from "./support/golden";
-import { addonPlaces, installPackage, plainEnv, testedAddon } from "./support/installed";
+import { addonPlaces, installPackage, modulePlace, plainEnv, testedAddon } from "./support/installed";
 import { temporaryFolder } from "./support/paths";
+import { needsModule } from "./support/wasm";
 
 const empty = installPackage();
 const compiled = installPackage("compiled");
@@ -145,6 +146,111 @@ describe("where the system forbids addons, the error says how to allow them", ()
   });
 });
 
+describe("where no addon can be loaded, the WebAssembly module takes its place", needsModule, () => {
+  const installed = installPackage("prebuilt", "module");
+  const alone = installPackage("module");
+  const { application } = installed;
+  const USE = [
+    "-p",
+    `const { cpu, openSync } = require("gguf-native");
+     cpu().isa + " " + openSync(${JSON.stringify(goldenPath)}).tensor("Q4_0.gaussian").dequantizeSync().length`,
+  ];
+
+  /** It works, and says once why it is slow. */
+  function expectModule(
+    where: string,
+    reason: RegExp | undefined,
+    options: readonly string[] = [],
+    env: NodeJS.ProcessEnv = {},
+  ): void {
+    const { stdout, stderr } = node(where, [...options, ...USE], env);
+    assert.equal(stdout, "wasm 2048\n", stderr);
+    const warnings = stderr.match(/\[GGUF_NATIVE_WASM\] Warning: [^\n]*/g) ?? [];
+    assert.equal(warnings.length, reason === undefined ? 0 : 1, stderr);
+    if (reason !== undefined) assert.match(warnings[0] as string, reason);
+  }
+
+  test("a system without an addon", () => {
+    expectModule(alone.application, /no prebuilt addon for this system \(.*\): 'npx gguf-native build'/);
+  });
+  test("--no-addons", () => {
+    expectModule(application, /started with --no-addons: leave that out/, ["--no-addons"]);
+    expectModule(application, /--no-addons/, [], { NODE_OPTIONS: "--no-addons" });
+  });
+  test("the permission model", () => {
+    const major = Number(process.versions.node.split(".")[0]);
+    const flag = major < 22 ? "--experimental-permission" : "--permission";
+    expectModule(application, /start it with --allow-addons/, [flag, "--allow-fs-read=*"]);
+  });
+  test("an addon that does not load", () => {
+    const broken = installPackage("prebuilt", "module");
+    writeFileSync(join(broken.folder, addonPlaces.prebuilt), "no addon\n".repeat(1000));
+    expectModule(broken.application, /cannot load its addon: .*gguf-native\.node/);
+  });
+  test("worker threads do not say it again", () => {
+    const program = `const { Worker } = require("node:worker_threads");
+      require("gguf-native");
+      for (let i = 0; i < 3; i++) new Worker("console.log(require('gguf-native').cpu().isa)", { eval: true });`;
+    const { stdout, stderr } = node(alone.application, ["-e", program]);
+    assert.equal(stdout, "wasm\n".repeat(3), stderr);
+    assert.equal(stderr.match(/GGUF_NATIVE_WASM/g)?.length, 1, stderr);
+  });
+  test("GGUF_NATIVE_WASM=1 asks for it, without a warning", () => {
+    expectModule(application, undefined, [], { GGUF_NATIVE_WASM: "1" });
+    const message = /dist\/wasm\/kernels\.wasm is not there \(GGUF_NATIVE_WASM is 1\)/;
+    expectError(prebuilt.application, message, { GGUF_NATIVE_WASM: "1" });
+    expectLoads(prebuilt.application, { GGUF_NATIVE_WASM: "0" });
+  });
+  test("an addon that was asked for by name is an error", () => {
+    const env = { GGUF_NATIVE_ADDON: "none.node" };
+    expectError(application, /GGUF_NATIVE_ADDON names '.*none\.node', which does not exist/, env);
+    expectError(application, /Node\.js was started with --no-addons/, { GGUF_NATIVE_ADDON: testedAddon }, [
+      "--no-addons",
+    ]);
+  });
+  test("doctor says which is in use, and why", () => {
+    const { status, stdout } = node(alone.application, [alone.bin, "doctor", "--json"]);
+    const { addon, wasm, kernels } = JSON.parse(stdout);
+    assert.equal(status, 0);
+    assert.match(addon.error, /no prebuilt addon/);
+    assert.equal(wasm.path, join(alone.folder, modulePlace));
+    assert.deepEqual(kernels, { isa: "wasm", available: ["wasm"], threads: 1 });
+    const asked = node(application, [installed.bin, "doctor"], { GGUF_NATIVE_WASM: "1" });
+    assert.match(asked.stdout, /^wasm .*kernels\.wasm\n +GGUF_NATIVE_WASM is 1$/m);
+    assert.equal(asked.stderr, "");
+  });
+  test("the command line works", () => {
+    const { status, stdout, stderr } = node(alone.application, [
+      alone.bin,
+      "stats",
+      goldenPath,
+      "Q4_0.gaussian",
+    ]);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /Q4_0\.gaussian/);
+  });
+  test("a bundle finds it in the folder wasm beside itself", () => {
+    const folder = temporaryFolder();
+    const bundle = join(folder, "app.cjs");
+    buildSync({
+      ...{ stdin: { contents: `console.log(require("gguf-native").cpu().isa)`, resolveDir: application } },
+      ...{ outfile: bundle, bundle: true, platform: "node", logLevel: "silent" },
+    });
+    expectBundled(folder, bundle);
+    mkdirSync(join(folder, "wasm"));
+    copyFileSync(join(installed.folder, modulePlace), join(folder, "wasm", "kernels.wasm"));
+    const { stdout, stderr } = node(folder, [bundle]);
+    assert.equal(stdout, "wasm\n", stderr);
+    assert.match(stderr, /gguf-native was bundled/);
+  });
+});
+
+function expectBundled(folder: string, bundle: string): void {
+  const { status, stderr } = node(folder, [bundle, goldenPath]);
+  assert.equal(status, 1);
+  assert.match(stderr, /Error: gguf-native was bundled.*"external".*GGUF_NATIVE_ADDON/);
+}
+
 describe("a bundle that the package is in", () => {
   const { application } = prebuilt;
   const folder = temporaryFolder();
@@ -167,9 +273,7 @@ describe("a bundle that the package is in", () => {
         ...{ format, banner: { js: banner }, logLevel: "silent" },
       });
       assert.deepEqual(warnings, []);
-      const { status, stderr } = node(folder, [bundle, goldenPath]);
-      assert.equal(status, 1);
-      assert.match(stderr, /Error: gguf-native was bundled.*"external".*GGUF_NATIVE_ADDON/);
+      expectBundled(folder, bundle);
     });
     test(`${name}: takes no addon of the application`, () => {
       for (const place of [...Object.values(addonPlaces), "build/Release/other.node"]) {

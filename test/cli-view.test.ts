@@ -1,4 +1,4 @@
-/** `gguf-native view`: the command. cli-view-server.test.ts tests its server, view-page.test.ts what the page does. */
+/** `gguf-native view`: the command. cli-view-server.test.ts tests its server, view-browser.test.ts what the page does. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

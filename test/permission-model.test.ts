@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { goldenPath } from "./support/golden";
 import { projectRoot, temporaryFolder } from "./support/paths";
+import { needsModule } from "./support/wasm";
 
 const folder = temporaryFolder();
 const model = join(folder, "model.gguf");
@@ -26,9 +27,9 @@ const package_ = ["dist", "build", "node_modules", "prebuilds", "package.json"].
 const addon = [process.env.GGUF_NATIVE_PREBUILD, process.env.GGUF_NATIVE_ADDON, "/etc/alpine-release"];
 const readable = [...package_, ...addon.filter((path) => path !== undefined), script, model];
 
-function node(args: string[], more: string[] = []) {
+function node(args: string[], more: string[] = [], addons = ["--allow-addons"]) {
   const allowed = readable.map((path) => `--allow-fs-read=${path}`);
-  const flags = [flag, "--no-warnings", "--allow-addons", ...allowed, ...more];
+  const flags = [flag, "--no-warnings", ...addons, ...allowed, ...more];
   const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, ...args], {
     encoding: "utf8",
     cwd: outputs,
@@ -37,7 +38,7 @@ function node(args: string[], more: string[] = []) {
 }
 
 /** What a script prints as JSON; `gguf` is the package, `fails` the error of a function. */
-function evaluate(source: string, more: string[] = []): unknown {
+function evaluate(source: string, more?: string[], addons?: string[]): unknown {
   writeFileSync(
     script,
     `const gguf = require(${JSON.stringify(projectRoot)});
@@ -50,7 +51,7 @@ function evaluate(source: string, more: string[] = []): unknown {
      };
      (async () => { ${source} })().then((value) => console.log(JSON.stringify(value)));`,
   );
-  const { status, stdout, stderr } = node([script], more);
+  const { status, stdout, stderr } = node([script], more, addons);
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout);
 }
@@ -65,6 +66,17 @@ describe("reading", () => {
       const parts = [file, opened].map((each) => each.tensor("Q4_K.gaussian").dequantize({ end: 256 }));
       return (await Promise.all(parts)).map((part) => Array.from(part));`);
     assert.deepEqual(found, [expected, expected]);
+  });
+
+  test("without addons, WebAssembly reads the model, and no other file", needsModule, () => {
+    const found = evaluate(
+      `const tensor = gguf.openSync(model).tensor("Q4_K.gaussian");
+       const { code, message } = await fails(() => gguf.openSync(secret));
+       return [gguf.cpu().isa, (await tensor.dequantize()).length, code, /--allow-fs-read=/.test(message)];`,
+      [],
+      [],
+    );
+    assert.deepEqual(found, ["wasm", 2048, "ERR_GGUF_OPEN", true]);
   });
 
   const refused = {

@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads";
 import { cpu, type GgmlType, type GgufTensor, ggmlTypes, openRemote, openSync, parse } from "gguf-native";
 import { at, blocks, floats, writeModel } from "./support/cli";
 import { writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { projectRoot } from "./support/paths";
 import { rangesOf, serve } from "./support/range-server";
 
@@ -244,7 +245,7 @@ describe("arguments", () => {
     await assert.rejects(tensor.stats({ signal: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
     await assert.rejects(tensor.stats({ onProgress: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
   });
-  test("the addon checks totals itself", () => {
+  test("the addon checks totals itself", needsAddon, () => {
     const { native } = require(join(projectRoot, "dist", "native.js"));
     const bytes = new Uint8Array(1024);
     const run = (totals: unknown) => native.statsBlocksAsync(0, bytes, false, totals, undefined);

@@ -81,6 +81,11 @@ void module_dequantize(uint32_t type, uint32_t out, bool big_endian, const uint8
   dequantize(format_of(type), static_cast<Out>(out), Store::kPlain, big_endian, blocks, n_blocks, numbers);
 }
 
+/** Whether the kernels without SIMD are used: for tests and benchmarks. */
+GGUF_EXPORT("use_scalar") void module_use_scalar(bool scalar) {
+  use_isa(scalar ? available_isas().back() : available_isas().front());
+}
+
 /** `Products` with n vectors of `columns` numbers, and their memory. */
 GGUF_EXPORT("new_products")
 PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n) {

@@ -15,7 +15,7 @@ import type {
   NativeOut,
   ProgressCallback,
 } from "../native-surface";
-import { type FileBytes, MemoryBytes } from "./bytes-of-file";
+import { type FileBytes, goneBlocks, MemoryBytes } from "./bytes-of-file";
 import { failure } from "./failure";
 import { type ParsedHeader, parseHeader } from "./header";
 import { cancelJob, startJob } from "./jobs";
@@ -117,8 +117,7 @@ function blocksOfArray(type: number, array: Uint8Array, bigEndian: boolean): Blo
   const place = (elements: number): number => (elements / blockSize) * typeSize;
   const { length } = array;
   const check = (): void => {
-    if (array.length === length) return;
-    throw failure("ERR_GGUF_RANGE", "the blocks were detached, moved or cut off while they were read");
+    if (array.length !== length) throw goneBlocks();
   };
   const take = (first: number, count: number): Uint8Array => {
     check();
@@ -246,18 +245,20 @@ function* dequantizeRows(
   dtype: NativeDType,
   out: NativeOut,
 ): Generator<number, void, undefined> {
-  const { format, bigEndian } = blocks;
-  const rowBytes = (columns / format.blockSize) * format.typeSize;
   const rowsOfStep = Math.max(1, Math.floor(STEP_NUMBERS / Math.max(1, columns)));
-  const together = new Uint8Array(Math.min(rowsOfStep, rows.length) * rowBytes);
   for (const [first, count] of parts(0, rows.length, rowsOfStep)) {
-    for (let i = 0; i < count; i++) {
-      together.set(blocks.take((rows[first + i] as number) * columns, columns), i * rowBytes);
-    }
+    const copied = copyRows(blocks, rows.subarray(first, first + count), columns);
     const to = out.subarray(first * columns, (first + count) * columns);
-    kernels.dequantize(format.id, together.subarray(0, count * rowBytes), bigEndian, dtype, to);
-    yield (first + count) * columns;
+    for (const done of dequantize(copied, dtype, 0, count * columns, to)) yield first * columns + done;
   }
+}
+
+/** The blocks of rows, one after the other. */
+function copyRows({ format, bigEndian, take }: Blocks, rows: Float64Array, columns: number): Blocks {
+  const rowBytes = (columns / format.blockSize) * format.typeSize;
+  const copy = new Uint8Array(rows.length * rowBytes);
+  for (const [i, row] of rows.entries()) copy.set(take(row * columns, columns), i * rowBytes);
+  return blocksOfArray(format.id, copy, bigEndian);
 }
 
 /** Multiplies rows `first` to `end`, as many at a time as make a step. */
@@ -345,8 +346,10 @@ function shapeOf(file: NativeFile, index: number): { columns: number; elements: 
 /** The bytes of a metadata value in its file. */
 function valueBytes({ bytes, header }: WasmFile, index: number, first = 0, byteLength?: number): Uint8Array {
   const { begins, ends } = header.keys();
-  const begin = begins[index] as number;
-  return bytes.take(begin + first, byteLength ?? (ends[index] as number) - begin);
+  const begin = (begins[index] as number) + first;
+  const count = byteLength ?? (ends[index] as number) - begin;
+  bytes.check(begin, count);
+  return bytes.take(begin, count);
 }
 
 /** Statistics and comparisons as jobs. */
@@ -420,8 +423,11 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     readBytes: (file, index, first, out) => {
       const { bytes, header } = WasmFile.of(file);
       if (out.length === 0) return;
-      const offset = header.tensors().offsets[index] as number;
-      about(bytes.path, () => out.set(bytes.take(offset + first, out.length)));
+      const begin = (header.tensors().offsets[index] as number) + first;
+      about(bytes.path, () => {
+        bytes.check(begin, out.length);
+        out.set(bytes.take(begin, out.length));
+      });
     },
 
     dequantize: (file, index, dtype, first, end, out) => {
@@ -450,6 +456,11 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       const asked = rows.slice(0, count);
       about(blocks.path, () => checkRows(blocks, asked, columns));
       const length = count * columns;
+      if (blocks.isMemory) {
+        // Memory may change after the call.
+        const copied = copyRows(blocks, asked, columns);
+        return startDequantize(copied, dtype, 0, length, out, onProgress);
+      }
       const output = new Output(out, () => newArray(dtype, length));
       const work = (array: NativeOut) => dequantizeRows(blocks, asked, columns, dtype, array);
       return start(blocks, output, work, onProgress, length <= SMALL_NUMBERS);

@@ -1,16 +1,21 @@
 /** Where the bytes of an open file are: in memory, or in a file that is read by position. */
+import type { GgufError } from "../errors";
 import { failure } from "./failure";
 
 export interface FileBytes {
   /** As it was opened; undefined for bytes in memory. */
   readonly path: string | undefined;
   /**
-   * Bytes of the file from `begin` on. Those in memory are the caller's own, others a copy.
-   * @throws GgufError ERR_GGUF_TRUNCATED where the file ends before; ERR_GGUF_OPEN where it cannot be read
+   * Checks that `byteLength` bytes from `begin` on were there when the file was opened, and those in memory still are.
+   * @throws GgufError ERR_GGUF_TRUNCATED, ERR_GGUF_CLOSED
+   */
+  check(begin: number, byteLength: number): void;
+  /**
+   * Such bytes, which were checked. Those in memory are the caller's own, others a copy.
+   * @throws GgufError ERR_GGUF_TRUNCATED or ERR_GGUF_RANGE where they are no longer there; ERR_GGUF_OPEN where the file
+   *   cannot be read
    */
   take(begin: number, byteLength: number): Uint8Array;
-  /** Whether `byteLength` bytes from `begin` on were there when the file was opened. @throws as {@link take} */
-  check(begin: number, byteLength: number): void;
   /** Keeps the file open until {@link release} was called as often, and once more. */
   retain(): void;
   release(): void;
@@ -29,7 +34,7 @@ export class MemoryBytes implements FileBytes {
   }
 
   take(begin: number, byteLength: number): Uint8Array {
-    this.check(begin, byteLength);
+    if (begin + byteLength > this.#array.length) throw goneBlocks();
     return this.#array.subarray(begin, begin + byteLength);
   }
 
@@ -42,6 +47,11 @@ export class MemoryBytes implements FileBytes {
 
   retain(): void {}
   release(): void {}
+}
+
+/** For memory that was there when the work on it began. */
+export function goneBlocks(): GgufError {
+  return failure("ERR_GGUF_RANGE", "the blocks were detached, moved or cut off while they were read");
 }
 
 /** @throws GgufError ERR_GGUF_TRUNCATED unless the bytes are in a file of `size` bytes */

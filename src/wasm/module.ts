@@ -39,6 +39,7 @@ export interface ModuleExports {
   ): number;
 
   formats(): number;
+  use_scalar(scalar: number): void;
   dequantize(
     type: number,
     dtype: number,

@@ -26,11 +26,18 @@ const FLAGS = [
   ...["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 ];
 
+type Bundle = BuildResult<{ write: false; metafile: true }>;
+
 /** Bundles `test/support/NAME.ts` for browsers, with the package as it is published. */
-export function bundleForBrowser(name: string): BuildResult<{ write: false; metafile: true }> {
+export function bundleForBrowser(name: string): Bundle {
+  return bundleFile(join(projectRoot, "test", "support", `${name}.ts`), projectRoot);
+}
+
+/** Bundles a file of the project at `root`. */
+export function bundleFile(path: string, root: string): Bundle {
   return buildSync({
-    entryPoints: [join(projectRoot, "test", "support", `${name}.ts`)],
-    absWorkingDir: projectRoot,
+    entryPoints: [path],
+    absWorkingDir: root,
     tsconfigRaw: {}, // imports find what package.json exports, not the sources
     ...{ bundle: true, platform: "browser", format: "esm", target: "es2022", write: false, metafile: true },
   } as const);

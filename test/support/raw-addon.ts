@@ -39,7 +39,7 @@ export interface RawAddon {
 
 export const rawAddon = createRequire(__filename)(testedAddon) as RawAddon;
 
-/** What the addon and the module throw. */
+/** What the addon throws; the module throws a GgufError, whose message ends with the offset. */
 export interface Thrown {
   mark: object;
   code: string;
@@ -52,8 +52,9 @@ export function outcomeOf<T>(work: () => T): { value: T } | { error: Omit<Thrown
   try {
     return { value: work() };
   } catch (error) {
-    if (typeof (error as Partial<Thrown>).mark !== "object") throw error;
-    const { code, detail, offset } = error as Thrown;
+    const { mark, code, offset, ...thrown } = error as Partial<Thrown> & { code: string };
+    if (mark === undefined && (error as Error).name !== "GgufError") throw error;
+    const detail = thrown.detail ?? (error as Error).message.replace(/ \(at byte \d+\)$/, "");
     return { error: { code, detail, ...(offset !== undefined && { offset }) } };
   }
 }

@@ -11,6 +11,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import {
   allocate,
@@ -235,6 +236,8 @@ function startWorker(path: string, type: GgmlType, endless: boolean) {
 }
 
 async function workers(path: string): Promise<void> {
+  // Node 20 sometimes aborts when a worker ends whose code another thread is just optimizing.
+  if (process.versions.node.startsWith("20.")) setFlagsFromString("--no-concurrent-recompilation");
   const types = Array.from({ length: WORKERS }, (_, i) => MATRICES[i % MATRICES.length] as GgmlType);
   const started = types.map((type) => startWorker(path, type, false));
   step("workers", ...(await Promise.all(started.map(({ message }) => message))));

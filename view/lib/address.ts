@@ -4,7 +4,8 @@
 export function modelUrl(text: string, base: string): string {
   const trimmed = text.trim();
   if (/^hf:/i.test(trimmed)) return trimmed;
-  if (trimmed === "" || !URL.canParse(trimmed, base)) throw new Error(`this is no URL: ${trimmed || "empty"}`);
+  if (trimmed === "" || !URL.canParse(trimmed, base))
+    throw new Error(`this is no URL: ${trimmed || "empty"}`);
   const url = new URL(trimmed, base);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new Error("a URL must begin with https://, http:// or hf://; a file is chosen or dropped");

@@ -49,11 +49,13 @@ export class Averages {
   /** The next values. */
   add(values: Float32Array): void {
     for (let at = 0; at < values.length; ) {
-      const end = Math.min(
-        (this.#edges[this.#cell + 1] as number) - this.#column,
-        values.length - at,
+      const end = Math.min((this.#edges[this.#cell + 1] as number) - this.#column, values.length - at);
+      this.#addTo(
+        Math.floor((this.#row * this.height) / this.#rows) * this.width + this.#cell,
+        values,
+        at,
+        at + end,
       );
-      this.#addTo(Math.floor((this.#row * this.height) / this.#rows) * this.width + this.#cell, values, at, at + end);
       at += end;
       this.#column += end;
       if (this.#column === this.#edges[this.#cell + 1]) this.#cell++;

@@ -1,7 +1,8 @@
 /** What the page asks its worker, and what that answers. Text in it comes from files, and is escaped and cut already. */
+
+import type { TensorComparison, TensorStats } from "gguf-native";
 import type { MemoryUse } from "#dist/cli/model/memory";
 import type { TypeTotal } from "#dist/cli/model/type-totals";
-import type { TensorComparison, TensorStats } from "gguf-native";
 import type { Picture } from "./averages";
 import type { BlockScale } from "./block-scales";
 
@@ -110,9 +111,7 @@ export interface Calls {
   memory(request: { model: number; context: number | undefined }): MemoryUse;
   stats(request: TensorAddress & { bins: number }): TensorStats;
   picture(request: TensorAddress & { width: number; height: number }): Picture;
-  values(
-    request: TensorAddress & { row: number; column: number; rows: number; columns: number },
-  ): ValuesView;
+  values(request: TensorAddress & { row: number; column: number; rows: number; columns: number }): ValuesView;
   scales(request: TensorAddress & { first: number; count: number }): ScalesView | null;
   compare(request: { a: TensorAddress; b: TensorAddress }): TensorComparison;
   difference(request: { a: TensorAddress; b: TensorAddress; width: number; height: number }): Picture;

@@ -3,8 +3,11 @@
  * messages travel. Work on values goes piece by piece, with a breath between pieces in which a cancellation arrives.
  */
 
+import type { GgufModel, GgufModelTensor } from "gguf-native";
+import { LAYOUT_KEYS } from "#dist/cli/layout-keys";
 import { blockParts } from "#dist/cli/model/blocks";
 import { memoryUse } from "#dist/cli/model/memory";
+import { sameValue } from "#dist/cli/model/same-value";
 import { countOf } from "#dist/cli/model/scalars";
 import { summaryFacts } from "#dist/cli/model/summary";
 import { typeTotals } from "#dist/cli/model/type-totals";
@@ -13,9 +16,7 @@ import { TOKENS_KEY, vocabularyTokens } from "#dist/cli/model/vocabulary";
 import { metadataText, stringText } from "#dist/cli/output/metadata-text";
 import { escapeText, shapeText, truncate } from "#dist/cli/output/text";
 import { arrayTexts, linesOf } from "#dist/cli/output/value-pages";
-import { sameValues, type ValuePlace } from "#dist/file/value-parts";
 import { ggmlTypes } from "#dist/types";
-import type { GgufModel, GgufModelTensor } from "gguf-native";
 import { Averages, type Picture } from "./averages";
 import { blockScales, type Decode, hasScales } from "./block-scales";
 import type {
@@ -36,6 +37,8 @@ export type Model = GgufModel<GgufModelTensor>;
 export interface Library {
   open(source: ModelSource, options: { partial: boolean; signal: AbortSignal }): Promise<Model>;
   readonly decode: Decode;
+  /** Lets messages arrive. */
+  breath(): Promise<void>;
 }
 
 /** How an answer to a call goes on. */
@@ -45,7 +48,10 @@ interface Work {
 }
 
 type Answers = {
-  [N in CallName]: (argument: Parameters<Calls[N]>[0], work: Work) => ReturnType<Calls[N]> | Promise<ReturnType<Calls[N]>>;
+  [N in CallName]: (
+    argument: Parameters<Calls[N]>[0],
+    work: Work,
+  ) => ReturnType<Calls[N]> | Promise<ReturnType<Calls[N]>>;
 };
 
 interface OpenModel {
@@ -97,6 +103,7 @@ function nameText(name: string): string {
 }
 
 function answersOf(library: Library): Answers {
+  const { breath } = library;
   const models = new Map<number, OpenModel>();
   let lastId = 0;
   const modelOf = (id: number): OpenModel => {
@@ -143,7 +150,7 @@ function answersOf(library: Library): Answers {
       tensorOf({ model, tensor }).stats({ bins, signal, onProgress }),
     async picture({ model, tensor, width, height }, work) {
       const from = tensorOf({ model, tensor });
-      return averaged(from, width, height, work, (start, end) =>
+      return averaged(from, { width, height, breath }, work, (start, end) =>
         from.dequantize({ start, end, signal: work.signal }),
       );
     },
@@ -173,7 +180,7 @@ function answersOf(library: Library): Answers {
     async difference({ a, b, width, height }, work) {
       const [one, other] = [tensorOf(a), tensorOf(b)];
       const { signal } = work;
-      return averaged(one, width, height, work, async (start, end) => {
+      return averaged(one, { width, height, breath }, work, async (start, end) => {
         const [values, others] = await Promise.all([
           one.dequantize({ start, end, signal }),
           other.dequantize({ start, end, signal }),
@@ -186,10 +193,8 @@ function answersOf(library: Library): Answers {
       const [one, other] = [modelOf(a), modelOf(b)];
       const text = ({ model: { metadata } }: OpenModel, key: string): string | undefined =>
         metadata.has(key) ? metadataText(metadata, key)[1] : undefined;
-      const place = ({ model }: OpenModel, key: string): ValuePlace | undefined => model.metadata.place(key);
       return [...new Set([...one.keys, ...other.keys])].flatMap((key) => {
-        const [inOne, inOther] = [place(one, key), place(other, key)];
-        if (inOne !== undefined && inOther !== undefined && sameValues(inOne, inOther)) return [];
+        if (LAYOUT_KEYS.has(key) || sameValue(one.model.metadata, other.model.metadata, key)) return [];
         return [{ key: nameText(key), a: text(one, key), b: text(other, key) }];
       });
     },
@@ -294,8 +299,7 @@ function matrixOf({ shape, elementCount }: GgufModelTensor): { columnCount: numb
 /** Averages values down to a picture, which are read in their order. */
 async function averaged(
   tensor: GgufModelTensor,
-  width: number,
-  height: number,
+  { width, height, breath }: { width: number; height: number; breath: () => Promise<void> },
   { signal, onProgress }: Work,
   read: (start: number, end: number) => Promise<Float32Array>,
 ): Promise<Picture> {
@@ -309,16 +313,4 @@ async function averaged(
     signal.throwIfAborted();
   }
   return averages.picture();
-}
-
-/** Lets messages arrive. */
-function breath(): Promise<void> {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
-  });
 }

@@ -58,7 +58,11 @@ function numberAt(text: string, begin: number): number | undefined {
 }
 
 /** Tensors in file order with a title before those of each block; those of a closed block are left out. */
-export function blockLines(table: TensorTable, tensors: readonly number[], closed: ReadonlySet<number>): Line[] {
+export function blockLines(
+  table: TensorTable,
+  tensors: readonly number[],
+  closed: ReadonlySet<number>,
+): Line[] {
   const members = new Map<number, number[]>();
   for (const tensor of tensors) {
     const block = table.blockOf[tensor] as number;

@@ -52,7 +52,6 @@ function useModels(): Record<Side, Slot> & { choose: (side: Side, source: ModelS
     );
   };
   // What the URL of the page names.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once
   useEffect(() => {
     const sides: readonly Side[] = ["a", "b"];
     for (const [i, text] of namedModels(location.search).entries()) {
@@ -121,40 +120,46 @@ export function App() {
   const { a, b, choose } = useModels();
   const [place, setPlace] = usePlace();
   const tab = TABS.find((name) => slug(name) === place.tab) ?? "Summary";
-  const isOver = useDrop((files) => choose(tab === "Compare" && a.model !== undefined ? "b" : "a", { files }));
+  const isOver = useDrop((files) =>
+    choose(tab === "Compare" && a.model !== undefined ? "b" : "a", { files }),
+  );
   const { model } = a;
   useEffect(() => {
     document.title = model === undefined ? "gguf-native view" : `${model.name} - gguf-native view`;
   }, [model]);
   return (
     <>
-      <header class="top">
-        <span class="brand" translate={false}>
-          gguf<b>-native</b>
-        </span>
+      <header>
+        <div class="top">
+          <span class="brand" translate={false}>
+            gguf<b>-native</b>
+          </span>
+          {model === undefined ? null : (
+            <>
+              <h1 class="name" data-testid="model-name">
+                {model.name}
+              </h1>
+              <label class="quiet button" for="another">
+                Open another
+              </label>
+              <input
+                class="file"
+                id="another"
+                type="file"
+                multiple
+                onChange={(event) => {
+                  const files = [...(event.currentTarget.files ?? [])];
+                  event.currentTarget.value = "";
+                  if (files.length > 0) choose("a", { files });
+                }}
+              />
+            </>
+          )}
+        </div>
         {model === undefined ? null : (
-          <>
-            <h1 class="name" data-testid="model-name">
-              {model.name}
-            </h1>
-            <label class="quiet button" for="another">
-              Open another
-            </label>
-            <input
-              class="file"
-              id="another"
-              type="file"
-              multiple
-              onChange={(event) => {
-                const files = [...(event.currentTarget.files ?? [])];
-                event.currentTarget.value = "";
-                if (files.length > 0) choose("a", { files });
-              }}
-            />
-          </>
+          <Tabs tab={tab} onTab={(next) => setPlace({ tab: slug(next), rest: "" })} />
         )}
       </header>
-      {model === undefined ? null : <Tabs tab={tab} onTab={(next) => setPlace({ tab: slug(next), rest: "" })} />}
       <main class={model === undefined ? "is-start" : ""}>
         {a.opening === undefined ? null : <Progress label={a.opening} />}
         {a.error === undefined ? null : <Failure message={a.error} />}
@@ -182,13 +187,21 @@ export function App() {
           </div>
         )}
       </main>
-      {isOver ? <div class="drop" aria-hidden="true">Drop it anywhere</div> : null}
+      {isOver ? (
+        <div class="drop" aria-hidden="true">
+          Drop it anywhere
+        </div>
+      ) : null}
     </>
   );
 }
 
 function Tabs({ tab, onTab }: { tab: Tab; onTab: (tab: Tab) => void }) {
   const box = useRef<HTMLDivElement>(null);
+  // On a phone not all are in sight.
+  useEffect(() => {
+    box.current?.children[TABS.indexOf(tab)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab]);
   const onKeyDown = (event: KeyboardEvent): void => {
     const at = TABS.indexOf(tab);
     const targets: Record<string, number> = {
@@ -201,7 +214,7 @@ function Tabs({ tab, onTab }: { tab: Tab; onTab: (tab: Tab) => void }) {
     if (next === undefined) return;
     event.preventDefault();
     onTab(TABS[next] as Tab);
-    (box.current?.children[next] as HTMLElement).focus();
+    (box.current?.children[next] as HTMLElement | undefined)?.focus();
   };
   return (
     <div class="tabs" role="tablist" aria-label="Views" ref={box} onKeyDown={onKeyDown}>

@@ -1,6 +1,7 @@
 /** The side of the page: asks the worker. Leaving what a question was for cancels it. */
-import { useEffect, useState } from "preact/hooks";
+
 import source from "virtual:worker";
+import { useEffect, useState } from "preact/hooks";
 import type { CallName, Calls, FromWorker, ToWorker } from "../lib/protocol";
 
 /** Options of a question. */
@@ -75,7 +76,6 @@ const BUSY = { state: "busy", done: 0, total: 0 } as const;
 /** The answer to a question, which is asked anew when `key` changes, and cancelled when nothing shows it any more. */
 export function useAnswer<T>(key: string, question: (options: CallOptions) => Promise<T>): Answer<T> {
   const [answer, setAnswer] = useState<{ key: string; answer: Answer<T> }>({ key, answer: BUSY });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for all that the question depends on
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;

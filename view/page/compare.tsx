@@ -1,7 +1,8 @@
 /** Two tensors or two files side by side, and in what they differ. */
+
+import type { TensorComparison } from "gguf-native";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { counted, grouped } from "#dist/cli/output/text";
-import type { TensorComparison } from "gguf-native";
 import { type Pair, tensorPairs } from "../lib/pairs";
 import type { ModelSource, ModelView, TensorAddress } from "../lib/protocol";
 import { wordsOf } from "../lib/tensor-list";
@@ -44,11 +45,21 @@ export function Compare({
         />
       </Section>
       {b.model === undefined ? null : (
-        <Differences key={`${a.id} ${b.model.id}`} a={a} b={b.model} onOpen={(name) => setNames([name, name])} />
+        <Differences
+          key={`${a.id} ${b.model.id}`}
+          a={a}
+          b={b.model}
+          onOpen={(name) => setNames([name, name])}
+        />
       )}
       <Section title="Two tensors">
         <div class="fields">
-          <TensorField label="Tensor A" model={a} value={names[0]} onChange={(name) => setNames([name, names[1]])} />
+          <TensorField
+            label="Tensor A"
+            model={a}
+            value={names[0]}
+            onChange={(name) => setNames([name, names[1]])}
+          />
           <TensorField
             label="Tensor B"
             model={other}
@@ -159,7 +170,9 @@ function Differences({ a, b, onOpen }: { a: ModelView; b: ModelView; onOpen: (na
     const cells = [pair.name, pair.what || "the same type and shape", "", ""];
     if (found !== undefined && "failure" in found) cells[1] = found.failure;
     else if (found !== undefined) {
-      if (pair.what === "") cells[1] = found.different > 0 ? "values differ" : found.sameBytes ? "the same" : "stored differently";
+      if (pair.what === "")
+        cells[1] =
+          found.different > 0 ? "values differ" : found.sameBytes ? "the same" : "stored differently";
       cells[2] = decibels(found.snr);
       cells[3] = short(found.maxError);
     }
@@ -270,7 +283,9 @@ function Difference({ a, b, measure }: { a: TensorAddress; b: TensorAddress; mea
     <div>
       <h3>A - B</h3>
       <Answered answer={answer} label="Subtracting">
-        {(picture) => <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} />}
+        {(picture) => (
+          <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} />
+        )}
       </Answered>
     </div>
   );
@@ -284,7 +299,10 @@ function Errors({ a, b }: { a: TensorAddress; b: TensorAddress }) {
         <Facts
           testId="comparison"
           facts={[
-            ["values that differ", `${grouped(different)} of ${grouped(count)}${sameBytes ? ", and the same bytes" : ""}`],
+            [
+              "values that differ",
+              `${grouped(different)} of ${grouped(count)}${sameBytes ? ", and the same bytes" : ""}`,
+            ],
             ["largest error", short(maxError)],
             ["mean error", short(meanError)],
             ["root mean square", short(rmsError)],

@@ -47,7 +47,6 @@ export function Grid({
   }, [rowHeight]);
 
   // A list that became shorter scrolls by itself, without an event in some browsers.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: count is what it is about
   useEffect(() => {
     if (box.current !== null) setScrollTop(box.current.scrollTop);
   }, [count]);

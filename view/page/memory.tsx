@@ -36,7 +36,12 @@ export function Memory({ model }: { model: ModelView }) {
           {offered
             .sort((a, b) => a - b)
             .map((tokens) => (
-              <button key={tokens} type="button" aria-pressed={tokens === context} onClick={() => setContext(tokens)}>
+              <button
+                key={tokens}
+                type="button"
+                aria-pressed={tokens === context}
+                onClick={() => setContext(tokens)}
+              >
                 {grouped(tokens)}
               </button>
             ))}
@@ -80,10 +85,18 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
       <Section title="Cache of keys and values">
         <Table
           label="Cache of keys and values"
-          columns={["Cache", ...["Per token", "Whole", "With weights"].map((title) => ({ title, isNumber: true as const }))]}
+          columns={[
+            "Cache",
+            ...["Per token", "Whole", "With weights"].map((title) => ({ title, isNumber: true as const })),
+          ]}
           rows={(Object.keys(bytes) as (keyof CacheBytes)[]).map((type) => {
             const whole = bytes[type];
-            return [type, amount(perToken[type]), amount(whole), amount(whole === null ? null : whole + weights.bytes)];
+            return [
+              type,
+              amount(perToken[type]),
+              amount(whole),
+              amount(whole === null ? null : whole + weights.bytes),
+            ];
           })}
         />
         <ul class="note">
@@ -96,7 +109,11 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
         <Table
           label="Weights"
           columns={["Type", { title: "Tensors", isNumber: true }, { title: "Bytes", isNumber: true }]}
-          rows={Array.from(weights.types, ([type, { tensors, bytes: size }]) => [type, grouped(tensors), humanBytes(size)])}
+          rows={Array.from(weights.types, ([type, { tensors, bytes: size }]) => [
+            type,
+            grouped(tensors),
+            humanBytes(size),
+          ])}
         />
       </Section>
     </>

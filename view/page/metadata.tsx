@@ -28,8 +28,7 @@ export function Metadata({ model }: { model: ModelView }) {
       return words.every((word) => all.includes(word)) ? [i] : [];
     });
   }, [metadata, search]);
-  const detail =
-    open === undefined ? undefined : <Value key={open} model={model} index={open} />;
+  const detail = open === undefined ? undefined : <Value key={open} model={model} index={open} />;
   return (
     <Split
       detail={detail}
@@ -113,13 +112,14 @@ function Elements({
           Next
         </button>
         <span class="note" role="status">
-          {length === 0 ? "no elements" : `${grouped(first)} to ${grouped(end - 1)} of ${counted(length, "element")}`}
+          {length === 0
+            ? "no elements"
+            : `${grouped(first)} to ${grouped(end - 1)} of ${counted(length, "element")}`}
         </span>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long list is scrolled by keys */}
       <ol class="elements" data-testid="value" start={first} tabIndex={0}>
         {elements.map((text, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: elements have no other name
           <li key={i}>
             <span class="note number" aria-hidden="true">
               {grouped(first + i)}

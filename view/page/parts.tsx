@@ -109,6 +109,7 @@ export function Table({
 }) {
   const classOf = (i: number): string | undefined => (typeof columns[i] === "object" ? "number" : undefined);
   return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled by keys
     <section class="table" aria-label={`Table: ${label}`} tabIndex={0} data-testid={testId}>
       <table aria-label={label}>
         <thead>
@@ -125,16 +126,13 @@ export function Table({
         </thead>
         <tbody>
           {rows.map((row, r) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other name, and do not move
             <tr key={r}>
               {row.map((cell, i) =>
                 i === 0 ? (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: neither do cells
                   <th key={i} scope="row" class={classOf(i)}>
                     {cell}
                   </th>
                 ) : (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: neither do cells
                   <td key={i} class={classOf(i)}>
                     {cell}
                   </td>

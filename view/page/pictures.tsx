@@ -1,8 +1,9 @@
 /** Pictures: bars of shares, layers, a histogram, a heatmap. Each says in words what it shows. */
+
+import type { TensorStats } from "gguf-native";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { edgeText } from "#dist/cli/output/bar-chart";
 import { counted, float32Text, grouped, humanBytes } from "#dist/cli/output/text";
-import type { TensorStats } from "gguf-native";
 import { colorLimit, type Picture } from "../lib/averages";
 import type { Layer } from "../lib/layers";
 
@@ -119,7 +120,6 @@ export function Histogram({ histogram }: { histogram: Required<TensorStats>["his
           const height = count === 0 ? 0 : Math.max(1.5, (count / most) * HISTOGRAM_HEIGHT);
           return (
             <rect
-              // biome-ignore lint/suspicious/noArrayIndexKey: a bin is its number
               key={i}
               class="bar"
               x={i * step + step * 0.06}
@@ -151,7 +151,12 @@ interface Palette {
   readonly high: Color;
 }
 
-const LIGHT: Palette = { none: [214, 40, 40], low: [184, 92, 20], zero: [246, 246, 244], high: [31, 79, 168] };
+const LIGHT: Palette = {
+  none: [214, 40, 40],
+  low: [184, 92, 20],
+  zero: [246, 246, 244],
+  high: [31, 79, 168],
+};
 const DARK: Palette = { none: [255, 90, 90], low: [240, 160, 90], zero: [28, 30, 35], high: [122, 168, 255] };
 
 function usePalette(): Palette {
@@ -203,7 +208,10 @@ export function Heatmap({
   const onMove = (event: PointerEvent): void => {
     const box = (event.currentTarget as HTMLCanvasElement).getBoundingClientRect();
     const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
-    const y = Math.min(height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)));
+    const y = Math.min(
+      height - 1,
+      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
+    );
     const [row, column] = [Math.ceil(y * cellRows), Math.ceil(x * cellColumns)];
     setPointed(`row ${grouped(row)}, column ${grouped(column)}: ${short(cells[y * width + x] as number)}`);
   };
@@ -226,7 +234,9 @@ export function Heatmap({
           <span class={measure === "means" ? "ramp is-diverging" : "ramp"} />
           <span>{short(limit)}</span>
         </span>
-        <span class="note">{pointed || `${grouped(rowCount)} rows x ${grouped(columnCount)} columns${finite}`}</span>
+        <span class="note">
+          {pointed || `${grouped(rowCount)} rows x ${grouped(columnCount)} columns${finite}`}
+        </span>
       </figcaption>
     </figure>
   );
@@ -257,7 +267,13 @@ function paint(
 }
 
 /** What pictures show of their cells. */
-export function MeasureChoice({ measure, onChange }: { measure: Measure; onChange: (measure: Measure) => void }) {
+export function MeasureChoice({
+  measure,
+  onChange,
+}: {
+  measure: Measure;
+  onChange: (measure: Measure) => void;
+}) {
   const id = useId();
   return (
     <span class="choice">

@@ -30,7 +30,14 @@ export function Summary({ model }: { model: ModelView }) {
           />
           <Table
             label="Types"
-            columns={["Type", number("Tensors"), number("Weights"), number("Bytes"), number("Bits/weight"), number("Share")]}
+            columns={[
+              "Type",
+              number("Tensors"),
+              number("Weights"),
+              number("Bytes"),
+              number("Bits/weight"),
+              number("Share"),
+            ]}
             rows={types.map(([type, { tensors: count, elements, bytes }], i) => [
               <span key={type} class="type">
                 <i class={`swatch shade-${shadeOf(i)}`} />

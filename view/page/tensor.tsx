@@ -167,7 +167,9 @@ function ScaleTable({ view, onFirst }: { view: ScalesView; onFirst: (first: numb
           Next blocks
         </button>
         <span class="note">
-          {blockCount === 0 ? "no blocks" : `${grouped(first)} to ${grouped(end - 1)} of ${grouped(blockCount)}, ${blockSize} weights each`}
+          {blockCount === 0
+            ? "no blocks"
+            : `${grouped(first)} to ${grouped(end - 1)} of ${grouped(blockCount)}, ${blockSize} weights each`}
         </span>
       </div>
       <Table

@@ -11,13 +11,13 @@ import { counted, escapeText, humanBytes } from "../output/text";
 const HELP = `Usage: gguf-native doctor [--json]
 
 Shows what the package finds on this machine: system, C library, runtime, which
-addon is loaded and why, or why none is, instruction sets, threads, memory, huge
-pages, and the environment variables that change what it does. Please put this
-into reports of problems.
+addon is loaded and why, or why none is and whether WebAssembly takes its place,
+instruction sets, threads, memory, huge pages, and the environment variables
+that change what it does. Please put this into reports of problems.
 
   --json   as JSON
 
-Exits with 1 where no addon can be loaded.
+Exits with 1 where neither can be loaded.
 
 Examples:
   gguf-native doctor
@@ -30,6 +30,7 @@ const SETTINGS = [
   "GGUF_NATIVE_ISA",
   "GGUF_NATIVE_POOL_MB",
   "GGUF_NATIVE_STREAM_MB",
+  "GGUF_NATIVE_WASM",
   "UV_THREADPOOL_SIZE",
   "NODE_OPTIONS",
 ];
@@ -59,7 +60,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const report = await examine();
   if (values.json) terminal.printJson(report);
   else terminal.print(rows(report).flatMap(([label, text]) => wrapped(label, text, terminal.width)));
-  return report.addon.error === null ? 0 : 1;
+  return report.kernels === null ? 1 : 0;
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
@@ -67,7 +68,7 @@ export const command: Command = { help: HELP, options: OPTIONS, run };
 type Report = Awaited<ReturnType<typeof examine>>;
 
 async function examine() {
-  const { addon, kernels } = await tryAddon();
+  const { addon, wasm, kernels } = await tryAddon();
   const folder = packageFolder() ?? null;
   const cpus = os.cpus();
   return {
@@ -86,21 +87,32 @@ async function examine() {
       hugePages: hugePages(),
     },
     addon,
+    wasm,
     kernels,
     settings: Object.fromEntries(SETTINGS.map((name) => [name, process.env[name] ?? null])),
   };
 }
 
-async function tryAddon(): Promise<{ addon: Addon; kernels: Kernels | null }> {
+/** `wasm`: the WebAssembly module, where that is in use. */
+async function tryAddon(): Promise<{ addon: Addon; wasm: Addon | null; kernels: Kernels | null }> {
   const addon: Addon = { path: null, reason: null, error: null };
   try {
     Object.assign(addon, findAddon());
-    const { cpu } = await import("../../decode/cpu.js"); // loads it
-    return { addon, kernels: cpu() };
   } catch (error) {
-    addon.error = error instanceof Error ? error.message : String(error);
-    return { addon, kernels: null };
+    addon.error = messageOf(error);
   }
+  try {
+    const { wasm } = await import("../../native.js"); // loads one of them
+    const { cpu } = await import("../../decode/cpu.js");
+    return { addon, wasm: wasm === undefined ? null : { ...wasm, error: null }, kernels: cpu() };
+  } catch (error) {
+    addon.error = messageOf(error);
+    return { addon, wasm: null, kernels: null };
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function versionOf(folder: string | null): string | null {
@@ -151,7 +163,7 @@ function hugePages(): string | null {
 
 /** The report in lines of a label and a text. */
 function rows(report: Report): [string, string][] {
-  const { addon, kernels, memory, processor, settings } = report;
+  const { addon, wasm, kernels, memory, processor, settings } = report;
   const { name, release, kernel, libc: library } = report.system;
   const options = report.runtime.options.map((option) => ` ${option}`).join("");
   return [
@@ -171,9 +183,8 @@ function rows(report: Report): [string, string][] {
       }`,
     ],
     ["huge pages", memory.hugePages ?? "unknown"],
-    ["addon", addon.path ?? "none"],
-    ...(addon.reason === null ? [] : ([["", addon.reason]] as [string, string][])),
-    ...(addon.error === null ? [] : ([["error", addon.error]] as [string, string][])),
+    ...rowsOf("addon", addon),
+    ...(wasm === null ? [] : rowsOf("wasm", wasm)),
     ...(kernels === null
       ? []
       : ([
@@ -181,6 +192,14 @@ function rows(report: Report): [string, string][] {
           ["threads", `${kernels.threads} for asynchronous calls`],
         ] as [string, string][])),
     ...Object.entries(settings).map(([key, value]): [string, string] => [key, value ?? "not set"]),
+  ];
+}
+
+function rowsOf(label: string, { path, reason, error }: Addon): [string, string][] {
+  return [
+    [label, path ?? "none"],
+    ...(reason === null ? [] : ([["", reason]] as [string, string][])),
+    ...(error === null ? [] : ([["error", error]] as [string, string][])),
   ];
 }
 

@@ -1,0 +1,97 @@
+/**
+ * The WebAssembly module, in Node and in Chromium, compared with its kernels without SIMD, with the TypeScript reference,
+ * and in Node with the addon. One thread; bringing blocks to the module and numbers back included.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { dequantizeSync, type GgmlType } from "gguf-native";
+import { setModule } from "#wasm/module";
+import { bundleFile, chromium, runInChromium } from "../../test/support/browser";
+import { type Context, chosenTypes } from "../context";
+import type { Patience, Timing } from "../measure";
+import { buildFolder, projectRoot } from "../paths";
+import { digits, gigabytes, printTable, progress, times } from "../table";
+import type { PageInput, PageResult } from "../wasm-page";
+import { raceModule, WEIGHTS } from "../wasm-race";
+
+const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
+
+export async function runWasm(context: Context): Promise<void> {
+  const { results, options } = context;
+  if (!existsSync(path)) {
+    results.miss("WebAssembly: dist/wasm/kernels.wasm is not there (npm run build:wasm)");
+    return;
+  }
+  const bytes = readFileSync(path);
+  const types = chosenTypes(context);
+  const patience = { budget: options.quick ? 0.2 : 1, minRounds: 5 };
+  setModule(new (globalThis as unknown as WithModules).WebAssembly.Module(bytes));
+  const inNode: PageResult = {};
+  for (const type of types) {
+    progress(`WebAssembly in Node: ${type}`);
+    const native = (blocks: Uint8Array, out: Float32Array) => [
+      { name: "native", run: () => void dequantizeSync(type, blocks, { out }) },
+    ];
+    inNode[type] = Object.fromEntries(await raceModule(type, patience, native));
+  }
+  report(context, "Node", inNode);
+  if (chromium === undefined) {
+    results.miss("WebAssembly in Chromium: chromium is not installed");
+    return;
+  }
+  report(context, "Chromium", await inChromium(bytes, types, patience));
+}
+
+interface WithModules {
+  WebAssembly: { Module: new (bytes: Uint8Array) => object };
+}
+
+/** Long enough for the clock of a browser, which is coarse on purpose. */
+const BROWSER_BATCH_SECONDS = 0.02;
+
+/** A few types at a time: a page that takes long is given up. */
+async function inChromium(bytes: Buffer, types: GgmlType[], patience: Patience): Promise<PageResult> {
+  const { outputFiles } = bundleFile(join(buildFolder, "bench", "wasm-page.js"), projectRoot);
+  const found: PageResult = {};
+  for (let i = 0; i < types.length; i += 8) {
+    const some = types.slice(i, i + 8);
+    progress(`WebAssembly in Chromium: ${some.join(", ")}`);
+    const input: PageInput = {
+      module: bytes.toString("base64"),
+      types: some,
+      patience: { ...patience, batch: BROWSER_BATCH_SECONDS },
+    };
+    Object.assign(found, await runInChromium(outputFiles[0]!.contents, input));
+  }
+  return found;
+}
+
+/** Adds the timings to the results, and prints them. */
+function report({ results }: Context, runtime: string, found: PageResult): void {
+  progress("");
+  const bytes = 4 * WEIGHTS;
+  const faster: number[] = [];
+  const rows = Object.entries(found).map(([type, timings]) => {
+    for (const [side, timing] of Object.entries(timings)) {
+      results.add({ task: "wasm", subject: type, side, runtime, bytes }, timing);
+    }
+    const best = (side: string): number | undefined => (timings[side] as Timing | undefined)?.best;
+    faster.push(best("scalar")! / best("wasm")!);
+    return [
+      type,
+      gigabytes(bytes, best("native")),
+      gigabytes(bytes, best("wasm")),
+      gigabytes(bytes, best("scalar")),
+      times(best("scalar"), best("wasm")),
+      gigabytes(bytes, best("typescript")),
+      times(best("typescript"), best("wasm")),
+    ];
+  });
+  printTable(
+    `WebAssembly in ${runtime}: 1 MiB of output, GB/s, one thread`,
+    ["type", "native", "module", "without SIMD", "ratio", "TypeScript", "ratio"],
+    rows,
+  );
+  const mean = Math.exp(faster.reduce((sum, ratio) => sum + Math.log(ratio), 0) / faster.length);
+  console.log(`\n  with SIMD ${digits(mean)} times as fast as without (geometric mean)`);
+}
