@@ -1,7 +1,7 @@
 /** The page's lists, addresses and layers: the parts of it that know no browser. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { hashOf, modelUrl, namedModels, placeOf } from "../view/lib/address";
+import { hashOf, modelsOf, modelUrl, namedModels, placeOf } from "../view/lib/address";
 import { layersOf } from "../view/lib/layers";
 import { tensorPairs } from "../view/lib/pairs";
 import type { TensorTable } from "../view/lib/protocol";
@@ -185,6 +185,14 @@ describe("addresses", () => {
   test("are named by the page's URL, two at most", () => {
     assert.deepEqual(namedModels("?url=a.gguf&x=1&url=b.gguf&url=c.gguf"), ["a.gguf", "b.gguf"]);
     assert.deepEqual(namedModels(""), []);
+  });
+  test("files that are chosen together are a model, or two to compare", () => {
+    const files = (...names: string[]) => names.map((name) => ({ name }));
+    const shards = files("m-00001-of-00002.gguf", "m-00002-of-00002.gguf");
+    assert.deepEqual(modelsOf(shards), [shards, []]);
+    const [a, b] = files("a.gguf", "b.gguf") as [{ name: string }, { name: string }];
+    assert.deepEqual(modelsOf([a, b]), [[a], [b]]);
+    assert.deepEqual(modelsOf([a]), [[a], []]);
   });
   test("places survive the way through the URL", () => {
     for (const rest of ["", "blk.0.attn_q.weight", "a/b %25#?<script>\u00e9"]) {

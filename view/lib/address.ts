@@ -40,3 +40,11 @@ export function placeOf(hash: string): Place {
 export function hashOf({ tab, rest }: Place): string {
   return rest === "" ? `#${tab}` : `#${tab}/${encodeURIComponent(rest)}`;
 }
+
+/** The names of files that are chosen together: those of one model, and where it is another one, that to compare it with. */
+export function modelsOf<F extends { readonly name: string }>(files: readonly F[]): [a: F[], b: F[]] {
+  const isShard = ({ name }: F): boolean => /-\d{5}-of-\d{5}\.gguf$/.test(name);
+  const [a, b] = files;
+  if (files.length === 2 && a !== undefined && b !== undefined && !files.every(isShard)) return [[a], [b]];
+  return [[...files], []];
+}

@@ -1,6 +1,6 @@
 /** The whole page: opening models, tabs, what is dropped, and where one is. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { hashOf, modelUrl, namedModels, type Place, placeOf } from "../lib/address";
+import { hashOf, modelsOf, modelUrl, namedModels, type Place, placeOf } from "../lib/address";
 import type { ModelSource, ModelView } from "../lib/protocol";
 import { ask, messageOf } from "./client";
 import { Compare } from "./compare";
@@ -120,10 +120,16 @@ export function App() {
   const { a, b, choose } = useModels();
   const [place, setPlace] = usePlace();
   const tab = TABS.find((name) => slug(name) === place.tab) ?? "Summary";
-  const isOver = useDrop((files) =>
-    choose(tab === "Compare" && a.model !== undefined ? "b" : "a", { files }),
-  );
   const { model } = a;
+  /** Two files of two models are compared. */
+  const chooseFiles = (all: readonly File[]): void => {
+    const [files, others] = modelsOf(all);
+    choose("a", { files });
+    if (others.length > 0) choose("b", { files: others });
+  };
+  const isOver = useDrop((files) =>
+    tab === "Compare" && model !== undefined ? choose("b", { files }) : chooseFiles(files),
+  );
   useEffect(() => {
     document.title = model === undefined ? "gguf-native view" : `${model.name} - gguf-native view`;
   }, [model]);
@@ -150,7 +156,7 @@ export function App() {
                 onChange={(event) => {
                   const files = [...(event.currentTarget.files ?? [])];
                   event.currentTarget.value = "";
-                  if (files.length > 0) choose("a", { files });
+                  if (files.length > 0) chooseFiles(files);
                 }}
               />
             </>
@@ -166,7 +172,9 @@ export function App() {
         {model?.warning === undefined ? null : <Failure message={model.warning} />}
         {model === undefined ? (
           a.opening === undefined ? (
-            <Start onChoose={(source) => choose("a", source)} />
+            <Start
+              onChoose={(source) => ("files" in source ? chooseFiles(source.files) : choose("a", source))}
+            />
           ) : null
         ) : (
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${slug(tab)}`} key={model.id}>

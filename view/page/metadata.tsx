@@ -32,6 +32,7 @@ export function Metadata({ model }: { model: ModelView }) {
   return (
     <Split
       detail={detail}
+      detailKey={open}
       detailLabel="Value"
       onClose={() => setOpen(undefined)}
       list={

@@ -5,28 +5,51 @@ import { useEffect, useRef } from "preact/hooks";
 export function Split({
   list,
   detail,
+  detailKey,
   detailLabel,
   testId,
   onClose,
 }: {
   list: ComponentChildren;
   detail: ComponentChildren | undefined;
+  /** Of the row that it stands for. */
+  detailKey: number | undefined;
   detailLabel: string;
   testId?: string;
   onClose: () => void;
 }) {
   const isOpen = detail !== undefined;
-  const box = useRef<HTMLElement>(null);
+  const listBox = useRef<HTMLDivElement>(null);
+  const detailBox = useRef<HTMLElement>(null);
   useEffect(() => {
-    if (box.current !== null) box.current.scrollTop = 0;
-  }, [detail]);
+    if (detailKey === undefined || detailBox.current === null) return;
+    detailBox.current.scrollTop = 0;
+    // Where it took the place of the list, it takes the focus, too.
+    if (listBox.current?.offsetParent === null) detailBox.current.focus({ preventScroll: true });
+  }, [detailKey]);
+  const close = (): void => {
+    onClose();
+    requestAnimationFrame(() => listBox.current?.querySelector<HTMLElement>("[role=grid]")?.focus());
+  };
   return (
     <div class={isOpen ? "split is-open" : "split"}>
-      <div class="split-list">{list}</div>
+      <div class="split-list" ref={listBox}>
+        {list}
+      </div>
       {isOpen ? (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by keys
-        <section class="split-detail" aria-label={detailLabel} data-testid={testId} ref={box} tabIndex={0}>
-          <button type="button" class="quiet close" onClick={onClose}>
+        // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the key does what the button does
+        <section
+          class="split-detail"
+          aria-label={detailLabel}
+          data-testid={testId}
+          ref={detailBox}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by keys
+          tabIndex={0}
+          onKeyDown={(event) => {
+            if (event.key === "Escape") close();
+          }}
+        >
+          <button type="button" class="quiet close" onClick={close}>
             Close
           </button>
           {detail}

@@ -19,7 +19,6 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
   const key = `${model.id} ${index}`;
   const [measure, setMeasure] = useState<Measure>("means");
   const picture = useAnswer(key, (options) => ask("picture", { ...address, ...PICTURE }, options));
-  const stats = useAnswer(key, (options) => ask("stats", { ...address, bins: BINS }, options));
   const elementCount = tensors.elementCounts[index] as number;
   const facts: [string, string][] = [
     ["type", tensors.types[tensors.typeOf[index] as number] as string],
@@ -43,16 +42,8 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
           }
         </Answered>
       </Section>
-      <Section title="Statistics">
-        <Answered answer={stats} label="Measuring">
-          {(result) => (
-            <>
-              {result.histogram === undefined ? null : <Histogram histogram={result.histogram} />}
-              <Facts facts={statsRows(result, { withStd: true })} testId="stats" />
-            </>
-          )}
-        </Answered>
-      </Section>
+      {/* One pass after the other: the picture is what one sees first. */}
+      {picture.state === "busy" ? null : <Statistics id={key} address={address} />}
       <FirstValues id={key} address={address} />
       <Scales id={key} address={address} />
     </>
@@ -63,6 +54,22 @@ interface PartProps {
   /** Of the tensor. */
   id: string;
   address: { model: number; tensor: number };
+}
+
+function Statistics({ id, address }: PartProps) {
+  const answer = useAnswer(id, (options) => ask("stats", { ...address, bins: BINS }, options));
+  return (
+    <Section title="Statistics">
+      <Answered answer={answer} label="Measuring">
+        {(stats) => (
+          <>
+            {stats.histogram === undefined ? null : <Histogram histogram={stats.histogram} />}
+            <Facts facts={statsRows(stats, { withStd: true })} testId="stats" />
+          </>
+        )}
+      </Answered>
+    </Section>
+  );
 }
 
 function FirstValues({ id, address }: PartProps) {

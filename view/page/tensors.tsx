@@ -1,7 +1,7 @@
 /** The tensors by block, with search and sort, and one of them in full. */
 import { useMemo, useState } from "preact/hooks";
 import { counted, humanBytes } from "#dist/cli/output/text";
-import type { ModelView } from "../lib/protocol";
+import type { ModelView, TensorTable } from "../lib/protocol";
 import { blockLines, type Line, ORDERS, type Order, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";
@@ -38,11 +38,11 @@ export function Tensors({
   const [search, setSearch] = useState("");
   const [order, setOrder] = useState<Order>("file");
   const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
+  const isByBlock = order === "file";
   const found = useMemo(() => selectTensors(tensors, search, order), [tensors, search, order]);
   const lines = useMemo(
-    (): Line[] =>
-      order === "file" ? blockLines(tensors, found, closed) : found.map((tensor) => ({ tensor })),
-    [tensors, found, closed, order],
+    (): Line[] => (isByBlock ? blockLines(tensors, found, closed) : found.map((tensor) => ({ tensor }))),
+    [tensors, found, closed, isByBlock],
   );
   const open = name === "" ? -1 : tensors.names.indexOf(name);
   const selected = useMemo(
@@ -72,7 +72,7 @@ export function Tensors({
     const { tensor } = line;
     return {
       cells: [
-        tensors.names[tensor],
+        isByBlock ? <MemberName table={tensors} tensor={tensor} /> : tensors.names[tensor],
         tensors.types[tensors.typeOf[tensor] as number],
         tensors.shapes[tensor],
         humanBytes(tensors.byteLengths[tensor] as number),
@@ -82,6 +82,7 @@ export function Tensors({
   return (
     <Split
       detail={open < 0 ? undefined : <TensorDetail key={open} model={model} index={open} />}
+      detailKey={open < 0 ? undefined : open}
       detailLabel="Tensor"
       testId="tensor"
       onClose={() => onOpen("")}
@@ -121,5 +122,18 @@ export function Tensors({
         </>
       }
     />
+  );
+}
+
+/** The name of a tensor under the title of its block, which a phone has no room to repeat. */
+function MemberName({ table, tensor }: { table: TensorTable; tensor: number }) {
+  const name = table.names[tensor] as string;
+  const prefix = `${table.blocks[table.blockOf[tensor] as number]}.`;
+  if (!name.startsWith(prefix)) return <>{name}</>;
+  return (
+    <>
+      <span class="prefix">{prefix}</span>
+      {name.slice(prefix.length)}
+    </>
   );
 }
