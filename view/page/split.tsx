@@ -37,7 +37,6 @@ export function Split({
         {list}
       </div>
       {isOpen ? (
-        // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the key does what the button does
         <section
           class="split-detail"
           aria-label={detailLabel}
