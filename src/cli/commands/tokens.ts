@@ -3,13 +3,7 @@ import { basename } from "node:path";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { globMatcher } from "../arguments/glob";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  openPartialModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
@@ -62,6 +56,9 @@ const OPTIONS = {
 /** The most tokens of a vocabulary that texts are read with: it is in memory then. */
 const MOST_TOKENS = 2 ** 22;
 
+/** Tokens that are listed where nothing else is said. */
+const DEFAULT_LISTED = 20;
+
 /** The most tokens that are listed for people: all lines are in memory before the first is printed. */
 const MOST_LISTED = 2 ** 20;
 
@@ -87,13 +84,11 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (Buffer.byteLength(text) > MOST_BYTES)
     throw new UsageError(`TEXT must have at most ${MOST_BYTES} bytes`);
 
-  const { model } = await openPartialModel(path, modelOptions(values, [path]));
-  try {
+  await withPartialModel(path, values, async (model) => {
     const { metadata } = model.file;
     if (isList) {
-      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : 20);
-      await list(model, most, values.filter, !!json, terminal);
-      return 0;
+      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : DEFAULT_LISTED);
+      return list(model, most, values.filter, !!json, terminal);
     }
     const count = tokenCount(metadata);
     if (count > MOST_TOKENS) throw new Error(`${model.path}: ${grouped(count)} tokens are no vocabulary`);
@@ -118,9 +113,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         ...(rows.length > 0 ? terminal.table(PIECE_COLUMNS, rows) : []),
       ]);
     }
-  } finally {
-    model.file.close();
-  }
+  });
   return 0;
 }
 
