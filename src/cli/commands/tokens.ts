@@ -1,5 +1,7 @@
 /** `gguf-native tokens`: the vocabulary of a model, and texts in it. */
+
 import { basename } from "node:path";
+import { textOf as decoded } from "../../bytes";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { globMatcher } from "../arguments/glob";
@@ -173,7 +175,7 @@ async function list(
   const rows: string[][] = [];
   let found = 0;
   for (const token of vocabularyTokens(metadata)) {
-    const text = token.bytes.toString();
+    const text = decoded(token.bytes);
     if (wanted.has(token.id)) texts.set(token.id, escapeText(text));
     if (token.type !== undefined) types.set(token.type, (types.get(token.type) ?? 0) + 1);
     if (!matches(text)) continue;
@@ -240,7 +242,7 @@ function* listJson(
   yield '  "tokens": [';
   let shown = 0;
   for (const token of vocabularyTokens(metadata)) {
-    const text = token.bytes.toString();
+    const text = decoded(token.bytes);
     if (shown >= most) break;
     if (!matches(text)) continue;
     yield `${shown++ === 0 ? "" : ","}\n    ${tokenJson(token, text)}`;
