@@ -2,7 +2,7 @@
  * Block bytes as models have them: weights of a normal distribution, quantized.
  *
  * Repeated or constant blocks flatter code that branches on weights, because processors learn the branches; so every
- * byte here is drawn anew and no block appears twice. Each kind of field is drawn from a table of 65,536 entries, made
+ * byte here is drawn separately and no block appears twice. Each kind of field is drawn from a table of 65,536 entries, made
  * by quantizing normal weights, at random:
  *
  * - codes that stand for levels (Q4_0, Q6_K's upper bits, IQ4_NL, MXFP4 ...): normal weights rounded to the nearest

@@ -115,7 +115,7 @@ runExample(USAGE, async (args) => {
     ? measureAlone(parts, onDone)
     : measureTogether(parts, workers, shared, onDone);
   const { statistics, losses } = await measuring.finally(() => bar.stop());
-  if (losses > 0) console.error(`parts that were measured anew, since a worker had died: ${losses}`);
+  if (losses > 0) console.error(`parts that were measured again, since a worker had died: ${losses}`);
 
   const tensors = byTensor(parts, statistics);
   const shown = [...tensors].filter(([, found]) => !options.verify || isBad(found));

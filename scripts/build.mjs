@@ -1,11 +1,11 @@
 // What the other scripts share: building what they need.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { bundleWasm, kernels } from "./bundle-wasm.mjs";
-import { run } from "./commands.mjs";
+import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
 import { makeVendorFolder } from "./vendor.mjs";
 
@@ -32,6 +32,7 @@ export function buildSources(...options) {
  * tsc takes seconds even if it finds nothing to do. Returns whether it ran.
  */
 function compile({ sources, config, output, options = [] }) {
+  removeOrphans(config);
   const configurations = readdirSync(root).filter((name) =>
     /^tsconfig.*\.json$|^package.*\.json$/.test(name),
   );
@@ -52,12 +53,68 @@ function compile({ sources, config, output, options = [] }) {
   return true;
 }
 
+/** Removes what tsc has made of sources that are gone: it would still be loaded, and tests among it would run. */
+function removeOrphans(config) {
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, config), "utf8"));
+  const [sources, outputs] = [compilerOptions.rootDir, compilerOptions.outDir].map((name) =>
+    join(root, name),
+  );
+  if (!existsSync(outputs)) return;
+  for (const name of readdirSync(outputs, { recursive: true })) {
+    const [, stem, kind] = /^(.*?)(?:\.d)?\.([cm]?)[jt]s(?:\.map)?$/.exec(name) ?? [];
+    if (stem === undefined || existsSync(join(sources, `${stem}.${kind}ts`))) continue;
+    rmSync(join(outputs, name));
+  }
+}
+
+/** Beside the addon: what it was compiled from. */
+const addonRecord = `${addons[0]}.json`;
+
+/** The sources of the addon, and the addon itself, each as a text that changes with it. */
+function addonState() {
+  const hash = createHash("sha256");
+  const files = readdirSync(join(root, "native"), { recursive: true }).map((name) => join("native", name));
+  // What is for WebAssembly is not in the addon.
+  const isSource = (file) =>
+    /(\.(cc|h|def|map)|[/\\]sources\.txt)$/.test(file) && !/[/\\]wasm[./\\]/.test(file);
+  for (const file of ["binding.gyp", ...files.filter(isSource)].sort()) {
+    hash.update(`${file}\n`).update(readFileSync(join(root, file)));
+  }
+  const { mtimeMs, size } = statSync(addons[0]);
+  return { sources: hash.digest("hex"), addon: `${mtimeMs} ${size}` };
+}
+
+/** Compiles the addon; `options` are further ones of node-gyp. */
+export function buildAddon(...options) {
+  makeVendorFolder();
+  runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild", ...options);
+  if (existsSync(addons[0])) writeFileSync(addonRecord, JSON.stringify(addonState()));
+}
+
+/**
+ * Ends this process if tests would fail only because of the addon: it was compiled from other sources, or does not load. Of
+ * an addon that {@link buildAddon} did not make, nothing is known.
+ */
+export function checkAddon() {
+  if (process.env.GGUF_NATIVE_ADDON) return;
+  if (existsSync(addonRecord) && existsSync(addons[0])) {
+    const [then, now] = [JSON.parse(readFileSync(addonRecord, "utf8")), addonState()];
+    if (then.addon === now.addon && then.sources !== now.sources) {
+      fail("The addon was compiled from other sources than those in native/: run 'npm run build:native'");
+    }
+  }
+  const { status, stderr } = tryRun(process.execPath, ["-e", `require(${JSON.stringify(root)})`]);
+  if (status === 0) return;
+  const [reason] = /^\w*Error: .*$/m.exec(stderr) ?? [stderr];
+  fail(`The addon does not load: run 'npm run build:native' (${reason})`);
+}
+
 /** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
   makeVendorFolder();
   if (!addons.some(existsSync)) {
     console.log("Compiling the addon ...");
-    runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild");
+    buildAddon();
   }
   buildSources();
 }

@@ -48,11 +48,12 @@ function runTypeScriptTests() {
   ];
   buildTests();
   buildSources("--inlineSourceMap"); // after the tests, which are compiled with the sources as they are released
-  const { status } = tryRun(
-    process.execPath,
-    [...c8, process.execPath, ...testArguments(testFiles(process.argv.slice(2)))],
-    { stdio: "inherit", env: { ...env, GGUF_NATIVE_ADDON: variantAddon(variant) } },
-  );
+  // The package has no source maps, which its own tests check.
+  const files = testFiles(process.argv.slice(2)).filter((file) => !file.endsWith("package.test.js"));
+  const { status } = tryRun(process.execPath, [...c8, process.execPath, ...testArguments(files)], {
+    stdio: "inherit",
+    env: { ...env, GGUF_NATIVE_ADDON: variantAddon(variant) },
+  });
   buildSources(); // as they were
   return status === 0;
 }

@@ -30,7 +30,7 @@ function symbolsOf(file) {
 function isTooNew(name) {
   const [, library, version] = /@(\w+?)_([\d.]+)$/.exec(name) ?? [];
   if (library === undefined) return false;
-  if (library !== "GLIBC") return true; // GLIBCXX, CXXABI, GCC: of the C++ runtime, which the addon brings along
+  if (library !== "GLIBC") return true; // GLIBCXX, CXXABI, GCC: of the C++ runtime, which is linked into the addon
   const [major, minor] = version.split(".").map(Number);
   return major > newestGlibc[0] || (major === newestGlibc[0] && minor > newestGlibc[1]);
 }

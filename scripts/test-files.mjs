@@ -31,7 +31,7 @@ const sameOnEveryProcessor = [
       "cli-",
       "docs",
       "examples",
-      "edit",
+      "edit-",
       "permission-model",
       "splits",
       "writer",

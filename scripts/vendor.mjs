@@ -6,7 +6,6 @@
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { root } from "./paths.mjs";
 
 const headers = ["napi.h", "napi-inl.h", "LICENSE.md"];
@@ -21,5 +20,3 @@ export function makeVendorFolder() {
   }
   cpSync(join(root, "binding.gyp"), join(vendor, "binding.gyp"));
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) makeVendorFolder();

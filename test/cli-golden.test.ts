@@ -1,6 +1,6 @@
 /**
  * What commands print at several widths, compared with files in test/fixtures/terminal. Where a change of them is meant,
- * `GGUF_NATIVE_UPDATE_GOLDEN=1 npm test -- cli-golden` writes them anew; look at the difference.
+ * `GGUF_NATIVE_UPDATE_GOLDEN=1 npm test -- cli-golden` writes them again; look at the difference.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -96,7 +96,7 @@ describe("many-machines with a queue", { skip }, () => {
       stderr.includes(`worker ${killed} was killed (SIGKILL); another one takes its place\n`),
       stderr,
     );
-    assert.match(stderr, /^parts that were measured anew, since a worker had died: [1-9]\d*$/m);
+    assert.match(stderr, /^parts that were measured again, since a worker had died: [1-9]\d*$/m);
     const shown = percentages(stderr);
     assert.deepEqual(
       shown,

@@ -1,12 +1,11 @@
 /** loadAll: many tensors, one progress, a budget, and one SharedArrayBuffer. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { type GgmlType, ggmlTypes, type LoadOptions, loadAll, openRemote, parse } from "gguf-native";
 import { gaussianBlocks } from "./support/blocks";
 import { writeGguf } from "./support/gguf-writer";
 import { Random } from "./support/random";
+import { rangesOf, serve } from "./support/range-server";
 
 const random = new Random(11);
 const specs: [name: string, type: GgmlType, shape: number[]][] = [
@@ -114,23 +113,11 @@ describe("loadAll", () => {
   });
 
   test("of a file on a server", async () => {
-    const server = createServer((request, response) => {
-      const [, begin, end] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
-      const last = Math.min(Number(end), bytes.length - 1);
-      const headers = { "content-range": `bytes ${begin}-${last}/${bytes.length}`, etag: '"1"' };
-      response.writeHead(206, headers).end(bytes.subarray(Number(begin), last + 1));
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    try {
-      const { port } = server.address() as AddressInfo;
-      const remote = await openRemote(`http://127.0.0.1:${port}/model.gguf`);
-      const weights = await loadAll(remote.tensors.values(), { shared: true });
-      for (const [name, numbers] of weights) {
-        assert.deepEqual(Array.from(numbers), Array.from(file.tensor(name).dequantizeSync()), name);
-      }
-    } finally {
-      server.closeAllConnections();
-      server.close();
+    const { url } = await serve(rangesOf(bytes));
+    const remote = await openRemote(url);
+    const weights = await loadAll(remote.tensors.values(), { shared: true });
+    for (const [name, numbers] of weights) {
+      assert.deepEqual(Array.from(numbers), Array.from(file.tensor(name).dequantizeSync()), name);
     }
   });
 });

@@ -24,7 +24,7 @@ const flag = (major as number) >= 24 ? "--permission" : "--experimental-permissi
 const package_ = ["dist", "build", "node_modules", "prebuilds", "package.json"].map((name) =>
   join(projectRoot, name),
 );
-const addon = [process.env.GGUF_NATIVE_PREBUILD, process.env.GGUF_NATIVE_ADDON, "/etc/alpine-release"];
+const addon = [process.env.GGUF_NATIVE_PREBUILD, process.env.GGUF_NATIVE_ADDON];
 const readable = [...package_, ...addon.filter((path) => path !== undefined), script, model];
 
 function node(args: string[], more: string[] = [], addons = ["--allow-addons"]) {

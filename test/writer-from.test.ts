@@ -1,8 +1,6 @@
 /** GgufWriter.from: everything of a model is copied, and can be changed; and numbers as data of tensors. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import {
@@ -24,16 +22,12 @@ import { arr, type GgufSpec, i32, str, u8, u32, u64, writeGguf } from "./support
 import { ALL_TYPES } from "./support/golden";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
+import { rangesOf, serve } from "./support/range-server";
+import { bytesOf } from "./support/written-bytes";
 
 const folder = temporaryFolder();
 let counter = 0;
 const newPath = (): string => join(folder, `${counter++}.gguf`);
-
-async function bytesOf(writer: GgufWriter): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of writer.chunks()) chunks.push(Uint8Array.from(chunk));
-  return Buffer.concat(chunks);
-}
 
 const notUtf8 = Uint8Array.of(0x66, 0x80, 0xff);
 const random = new Random(3);
@@ -132,21 +126,9 @@ describe("GgufWriter.from", () => {
   });
 
   test("a file on a server", async () => {
-    const server = createServer((request, response) => {
-      const [, begin, end] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
-      const last = Math.min(Number(end), original.length - 1);
-      const headers = { "content-range": `bytes ${begin}-${last}/${original.length}`, etag: '"1"' };
-      response.writeHead(206, headers).end(original.subarray(Number(begin), last + 1));
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    try {
-      const { port } = server.address() as AddressInfo;
-      using file = await openRemote(`http://127.0.0.1:${port}/model.gguf`);
-      assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(file))), Buffer.from(original));
-    } finally {
-      server.closeAllConnections();
-      server.close();
-    }
+    const { url } = await serve(rangesOf(original));
+    using file = await openRemote(url);
+    assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(file))), Buffer.from(original));
   });
 
   test("over the file itself", async () => {

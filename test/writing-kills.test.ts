@@ -1,6 +1,6 @@
 /**
  * Processes that are killed while they write: whatever is there under a name is an old file or a new one, and recover()
- * leaves a model that is wholly one or the other. GGUF_NATIVE_KILLS is the number of kills at random moments.
+ * leaves a model that is either the old one or the new one. GGUF_NATIVE_KILLS is the number of kills at random moments.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

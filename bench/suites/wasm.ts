@@ -25,7 +25,8 @@ export async function runWasm(context: Context): Promise<void> {
   const bytes = readFileSync(path);
   const types = chosenTypes(context);
   const patience = { budget: options.quick ? 0.2 : 1, minRounds: 5 };
-  setModule(new (globalThis as unknown as WithModules).WebAssembly.Module(bytes));
+  const module = new (globalThis as unknown as WithModules).WebAssembly.Module(bytes);
+  setModule(() => module);
   const inNode: PageResult = {};
   for (const type of types) {
     progress(`WebAssembly in Node: ${type}`);

@@ -94,7 +94,7 @@ export class LocalWorkers {
 export interface Outcome {
   /** In the order of the parts. */
   statistics: Statistics[];
-  /** How often a part was measured anew because its worker had died. */
+  /** How often a part was measured again because its worker had died. */
   losses: number;
 }
 

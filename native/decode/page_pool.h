@@ -1,5 +1,5 @@
-// Large blocks of pages, used again: results are written to pages that are present three to six times faster
-// than to fresh ones. One pool for the process; any thread.
+// Large blocks of pages, for the arrays of allocate() and for copies. They are used again: pages that are
+// present are written to three to six times faster than fresh ones. One pool for the process; any thread.
 #pragma once
 
 #include <cstddef>

@@ -124,6 +124,7 @@ struct Bfloat16Levels {
     }
   }
 };
+
 namespace {
 template <class Levels>
 constexpr LevelTable<Levels> kLevelTable{};

@@ -41,19 +41,25 @@ inline void put_half(uint8_t* dst, float x) {
   std::memcpy(dst, &half, sizeof half);
 }
 
-/** Of the numbers of a block that are no NaN, the first with the greatest magnitude; 0 if all are 0 or NaN.
- */
-float greatest(const float* x) {
+/** The bits of the greatest magnitude in a block, in which a NaN is beyond infinity, or is skipped. */
+template <bool kSkipsNans>
+int32_t most_magnitude_bits(const float* x) {
   int32_t lanes[kLanes] = {};
   for (int i = 0; i < kCount; i += kLanes) {
     for (int lane = 0; lane < kLanes; ++lane) {
       int32_t bits = magnitude_bits(x[i + lane]);
-      bits = bits > kInfinityBits ? 0 : bits;
+      if constexpr (kSkipsNans) bits = bits > kInfinityBits ? 0 : bits;
       lanes[lane] = bits > lanes[lane] ? bits : lanes[lane];
     }
   }
   int32_t most = 0;
   for (int lane = 0; lane < kLanes; ++lane) most = lanes[lane] > most ? lanes[lane] : most;
+  return most;
+}
+
+/** The first number of a block with the greatest magnitude, NaNs aside; 0 if all are 0 or NaN. */
+float greatest(const float* x) {
+  const int32_t most = most_magnitude_bits<true>(x);
   if (most == 0) return 0.0f;
   int i = 0;
   while (magnitude_bits(x[i]) != most) ++i;
@@ -96,15 +102,7 @@ Range range_of(const float* x) {
 /** What ggml's reference takes for the greatest magnitude of a block: a NaN makes it forget what came before.
  */
 float greatest_magnitude(const float* x) {
-  int32_t lanes[kLanes] = {};
-  for (int i = 0; i < kCount; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int32_t bits = magnitude_bits(x[i + lane]);
-      lanes[lane] = bits > lanes[lane] ? bits : lanes[lane];
-    }
-  }
-  int32_t most = 0;
-  for (int lane = 0; lane < kLanes; ++lane) most = lanes[lane] > most ? lanes[lane] : most;
+  const int32_t most = most_magnitude_bits<false>(x);
   if (most <= kInfinityBits) return float_of_bits(static_cast<uint32_t>(most));
   float amax = 0.0f;
   for (int i = 0; i < kCount; ++i) {
@@ -128,58 +126,52 @@ inline void put_fifth_bits(uint8_t* dst, const uint8_t* codes) {
   std::memcpy(dst, &bits, sizeof bits);
 }
 
-/** Codes around zero, of which the extreme number gets the lowest: x * id + middle, no more than `most`. */
-inline void centered_codes(const float* x, float id, float middle, int32_t most, uint8_t* codes) {
+/** Puts code(x[j]), but no more than kBits hold, for each number of the block. */
+template <int kBits, class Block, class Code>
+inline void put_codes(const float* x, Block* y, Code code) {
+  constexpr int32_t kMost = (1 << kBits) - 1;
+  uint8_t codes[kCount];
   for (int j = 0; j < kCount; ++j) {
-    const int32_t code = whole(x[j] * id + middle);
-    codes[j] = static_cast<uint8_t>(code < most ? code : most);
+    const int32_t c = whole(code(x[j]));
+    codes[j] = static_cast<uint8_t>(c < kMost ? c : kMost);
   }
+  put_nibbles(y->q, codes);
+  if constexpr (kBits == 5) put_fifth_bits(y->qh, codes);
+}
+
+/** Codes around zero, of which the number of greatest magnitude gets the lowest. */
+template <int kBits, class Block>
+inline void quantize_centered(const float* x, Block* y) {
+  constexpr int kMiddle = 1 << (kBits - 1);
+  constexpr float kOffset = kMiddle + 0.5f;
+  const float d = greatest(x) / -kMiddle;
+  const float id = inverse(d);
+  put_half(y->d, d);
+  put_codes<kBits>(x, y, [id](float v) { return v * id + kOffset; });
 }
 
 /** Codes from the minimum up. */
-inline void codes_from(const float* x, float min, float id, int32_t most, uint8_t* codes) {
-  for (int j = 0; j < kCount; ++j) {
-    const int32_t code = whole((x[j] - min) * id + 0.5f);
-    codes[j] = static_cast<uint8_t>(code < most ? code : most);
-  }
-}
-
-void quantize_block(const float* x, BlockQ4_0* y) {
-  uint8_t codes[kCount];
-  const float d = greatest(x) / -8;
-  put_half(y->d, d);
-  centered_codes(x, inverse(d), 8.5f, 15, codes);
-  put_nibbles(y->q, codes);
-}
-
-void quantize_block(const float* x, BlockQ5_0* y) {
-  uint8_t codes[kCount];
-  const float d = greatest(x) / -16;
-  put_half(y->d, d);
-  centered_codes(x, inverse(d), 16.5f, 31, codes);
-  put_nibbles(y->q, codes);
-  put_fifth_bits(y->qh, codes);
-}
-
-void quantize_block(const float* x, BlockQ4_1* y) {
-  uint8_t codes[kCount];
+template <int kBits, class Block>
+inline void quantize_from_minimum(const float* x, Block* y) {
   const Range range = range_of(x);
-  const float d = (range.max - range.min) / 15;
+  const float d = (range.max - range.min) / ((1 << kBits) - 1);
+  const float id = inverse(d);
   put_half(y->d, d);
   put_half(y->m, range.min);
-  codes_from(x, range.min, inverse(d), 15, codes);
-  put_nibbles(y->q, codes);
+  put_codes<kBits>(x, y, [id, min = range.min](float v) { return (v - min) * id + 0.5f; });
 }
 
-void quantize_block(const float* x, BlockQ5_1* y) {
-  uint8_t codes[kCount];
-  const Range range = range_of(x);
-  const float d = (range.max - range.min) / 31;
-  put_half(y->d, d);
-  put_half(y->m, range.min);
-  codes_from(x, range.min, inverse(d), 31, codes);
-  put_nibbles(y->q, codes);
-  put_fifth_bits(y->qh, codes);
+inline void quantize_block(const float* x, BlockQ4_0* y) {
+  quantize_centered<4>(x, y);
+}
+inline void quantize_block(const float* x, BlockQ5_0* y) {
+  quantize_centered<5>(x, y);
+}
+inline void quantize_block(const float* x, BlockQ4_1* y) {
+  quantize_from_minimum<4>(x, y);
+}
+inline void quantize_block(const float* x, BlockQ5_1* y) {
+  quantize_from_minimum<5>(x, y);
 }
 
 void quantize_block(const float* x, BlockQ8_0* y) {

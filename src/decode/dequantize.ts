@@ -1,10 +1,11 @@
 /** Dequantization of blocks in memory. */
+import { checkOptions } from "../arguments";
 import { native } from "../native";
 import type { GgmlType } from "../types";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "./options";
-import { checkBlocks, checkRequest, explainFailure } from "./request";
+import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure } from "./request";
 
 /**
  * Turns blocks of `type` into numbers.
@@ -24,7 +25,8 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
 ): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);
+  const checked = checkOptions(options, DECODE_OPTIONS);
+  const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   const result = attempt(
     () => native.dequantizeBlocks(info.id, blocks, dtypeNumber(dtype), start, end, out),
@@ -52,7 +54,8 @@ export async function dequantize(
   options?: DequantizeOptions & AsyncOptions,
 ): Promise<OutArray> {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);
+  const checked = checkOptions(options, DECODE_OPTIONS);
+  const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   const result = await runJob(
     options,

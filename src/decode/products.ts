@@ -11,7 +11,7 @@ import { explainFailure } from "./request";
  * Multiplies a matrix with vectors: y[v][r] is the sum over all columns c of w[r][c] * x[v][c], where w are the numbers
  * that {@link dequantizeSync} gives. Nothing is dequantized to memory: blocks are read once, whatever the number of
  * vectors. The sums have binary32 numbers and the order that docs/design.md defines under "Products": the same bits on
- * every instruction set, for any number of vectors at a time, of rows and of threads, but for the sign and payload of a
+ * every instruction set, for any number of vectors at a time, of rows and of threads, except for the sign and payload of a
  * NaN.
  *
  * @param type a tensor type

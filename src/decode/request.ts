@@ -2,7 +2,7 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import { checkOptions, type OptionNames } from "../arguments";
+import type { OptionNames } from "../arguments";
 import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
 import { isUint8Array, typedArrayName } from "../typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
@@ -129,15 +129,15 @@ export function checkElements(
 
 /**
  * Checks dtype, start, end and out for `elementCount` elements in blocks of `blockSize`.
+ * @param given what {@link checkOptions} returned
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkRequest(
-  options: DequantizeOptions | undefined,
+  given: DequantizeOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
 ): DecodeRequest {
-  const given = checkOptions(options, DECODE_OPTIONS);
   const dtype = checkDType(given.dtype);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
   return { dtype, start, end, ...checkOut(given.out, dtype, end - start, subject) };

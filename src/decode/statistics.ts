@@ -1,5 +1,5 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
-import { checkOptions, type OptionNames } from "../arguments";
+import type { OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { ProgressCallback } from "../native";
 import type { AsyncOptions, ThreadOptions } from "./options";
@@ -15,7 +15,7 @@ export interface StatsOptions {
   bins?: number | undefined;
   /**
    * The range that the bins divide into equal parts: two finite numbers, the smaller one first. Default: from the minimum
-   * to the maximum, for which the values are gone through twice.
+   * to the maximum, for which the values are read twice.
    */
   range?: readonly [low: number, high: number] | undefined;
 }
@@ -59,7 +59,10 @@ export interface TensorStats {
   histogram?: {
     /** The given range, or from the minimum to the maximum. */
     range: [low: number, high: number];
-    /** How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or in the last one. */
+    /**
+     * How many values are in each bin. A value in the range is in bin floor((value - low) * (bins / (high - low))), or
+     * in the last one.
+     */
     counts: Float64Array;
     /** Finite values below the range. */
     below: number;
@@ -80,13 +83,13 @@ const MAX_BINS = 65_536;
 const FINITE_FIELDS = 4;
 const FIELDS = 9;
 
+/** @param given what `checkOptions` returned for {@link STATS_OPTIONS} */
 export function checkStats(
-  options: StatsOptions | undefined,
+  given: StatsOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
 ): StatsRequest {
-  const given = checkOptions(options, STATS_OPTIONS);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
   return { start, end, bins: checkBins(given.bins, subject), range: checkRange(given.range, subject) };
 }

@@ -26,7 +26,10 @@ export interface TensorComparison {
   meanError: number;
   /** The root of the mean squared error. */
   rmsError: number;
-  /** The root of the sum of the squared errors, over that of the squares of a: 0 where there is no error, else Infinity where a is 0. */
+  /**
+   * The root of the sum of the squared errors, over that of the squares of a: 0 where there is no error, else Infinity
+   * where a is 0.
+   */
   relativeError: number;
   /** The signal-to-noise ratio in decibels: 10 log10(sum of a^2 / sum of (a - b)^2); Infinity where there is no error. */
   snr: number;

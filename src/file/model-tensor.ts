@@ -251,9 +251,9 @@ export abstract class GgufModelTensor {
 
   /** Checks the options of `dequantize`; also throws ERR_GGUF_CLOSED. @internal */
   protected range(options: DequantizeOptions | undefined): DecodeRequest {
-    checkOptions(options, DECODE_OPTIONS);
+    const given = checkOptions(options, DECODE_OPTIONS);
     handleOf(this.#place.file);
-    return checkRequest(options, this.elementCount, this.known().blockSize, this.subject());
+    return checkRequest(given, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
@@ -265,9 +265,9 @@ export abstract class GgufModelTensor {
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
   protected statsRequest(options: StatsOptions | undefined): StatsRequest {
-    checkOptions(options, STATS_OPTIONS);
+    const given = checkOptions(options, STATS_OPTIONS);
     handleOf(this.#place.file);
-    return checkStats(options, this.elementCount, this.known().blockSize, this.subject());
+    return checkStats(given, this.elementCount, this.known().blockSize, this.subject());
   }
 
   /** Checks the options of `read`; also throws ERR_GGUF_CLOSED. @internal */

@@ -267,7 +267,7 @@ function checkTensors(files: readonly OpenFile[], split: Split): void {
   for (const file of files) {
     for (const [i, name] of native.tensors(file.handle).names.entries()) {
       count++;
-      // Names that are not UTF-8 may look alike, but for their bytes. No other name has this character.
+      // Names that are not UTF-8 may look alike, though their bytes differ. No other name has this character.
       const id = name.includes("\ufffd") ? `\ufffd${native.tensorNameBytes(file.handle, i).join()}` : name;
       const owner = owners.get(id);
       if (owner !== undefined && owner !== file) {

@@ -18,7 +18,7 @@ import { checkQuantize, type QuantizableType, type QuantizeOptions } from "./req
  * small that the inverse of its scale is infinite gets these codes as well.
  *
  * @param type one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1
- * @param values whole blocks of numbers: a multiple of 32, but for F32, F16 and BF16
+ * @param values whole blocks of numbers: a multiple of 32, except for F32, F16 and BF16
  * @returns the blocks, little-endian
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
@@ -28,12 +28,7 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   values: Float32Array,
   options?: QuantizeOptions<A>,
-): A;
-export function quantizeSync(
-  type: QuantizableType,
-  values: Float32Array,
-  options?: QuantizeOptions,
-): Uint8Array {
+): A {
   const { info, out } = checkQuantize(type, values, options);
-  return native.quantize(info.id, values, out);
+  return native.quantize(info.id, values, out) as A;
 }

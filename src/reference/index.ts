@@ -8,8 +8,9 @@
  *
  * @module gguf-native/reference
  */
+import { checkOptions } from "../arguments";
 import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../decode/options";
-import { checkBlocks, checkRequest, newOut } from "../decode/request";
+import { checkBlocks, checkRequest, DECODE_OPTIONS, newOut } from "../decode/request";
 import type { GgmlType, GgmlTypeInfo } from "../types";
 import type { Decoder } from "./decoder";
 import { decoders } from "./decoders";
@@ -54,7 +55,8 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
 ): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const { dtype, start, end, given, out } = checkRequest(options, elementCount, info.blockSize);
+  const checked = checkOptions(options, DECODE_OPTIONS);
+  const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;
   const result = out ?? newOut(dtype, end - start);

@@ -4,7 +4,7 @@
  * A product has one definition, whatever computes it (see "Products" in docs/design.md):
  *
  *   1. The numbers of a row are those that dequantization gives, taken in the order in which the kernel of their type
- *      hands them over: ascending, but for the types of {@link INTERLEAVED}.
+ *      hands them over: ascending, except for the types of {@link INTERLEAVED}.
  *   2. There are 64 partial sums, +0 at first. The i-th number w, with the number x of the vector at the same column,
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.

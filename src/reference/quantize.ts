@@ -52,21 +52,6 @@ function rangeOf(x: Float32Array, at: number): { min: number; max: number } {
   return { min, max };
 }
 
-/** Sets {@link codes}: x * id + middle, no more than `most`. */
-function centeredCodes(x: Float32Array, at: number, id: number, middle: number, most: number): void {
-  for (let j = 0; j < COUNT; j++) {
-    codes[j] = Math.min(whole(Math.fround(Math.fround(x[at + j]! * id) + middle)), most);
-  }
-}
-
-/** Sets {@link codes}: (x - min) * id, to the nearest, no more than `most`. */
-function codesFrom(x: Float32Array, at: number, min: number, id: number, most: number): void {
-  for (let j = 0; j < COUNT; j++) {
-    const scaled = Math.fround(Math.fround(x[at + j]! - min) * id);
-    codes[j] = Math.min(whole(Math.fround(scaled + 0.5)), most);
-  }
-}
-
 function putNibbles(out: DataView, to: number): void {
   for (let j = 0; j < 16; j++) out.setUint8(to + j, (codes[j]! & 15) | ((codes[j + 16]! & 15) << 4));
 }
@@ -77,44 +62,51 @@ function putFifthBits(out: DataView, to: number): void {
   out.setUint32(to, word, true);
 }
 
+/** Writes {@link codes}: first the fifth bits, where they have five, then the low four. */
+function putCodes(out: DataView, to: number, bits: CodeBits): void {
+  if (bits === 5) putFifthBits(out, to);
+  putNibbles(out, bits === 5 ? to + 4 : to);
+}
+
+type CodeBits = 4 | 5;
+
+/** d = the number of greatest magnitude / -middle; q = x / d + middle, to the nearest. */
+const centered =
+  (bits: CodeBits): Encoder =>
+  (x, at, out, to) => {
+    const middle = 2 ** (bits - 1);
+    const d = Math.fround(greatest(x, at) / -middle);
+    const id = inverse(d);
+    putHalf(out, to, d);
+    for (let j = 0; j < COUNT; j++) {
+      const scaled = Math.fround(x[at + j]! * id);
+      codes[j] = Math.min(whole(Math.fround(scaled + (middle + 0.5))), 2 ** bits - 1);
+    }
+    putCodes(out, to + 2, bits);
+  };
+
+/** m = min, d = (max - min) / the highest code; q = (x - m) / d, to the nearest. */
+const fromMinimum =
+  (bits: CodeBits): Encoder =>
+  (x, at, out, to) => {
+    const highest = 2 ** bits - 1;
+    const { min, max } = rangeOf(x, at);
+    const d = Math.fround(Math.fround(max - min) / highest);
+    const id = inverse(d);
+    putHalf(out, to, d);
+    putHalf(out, to + 2, min);
+    for (let j = 0; j < COUNT; j++) {
+      const scaled = Math.fround(Math.fround(x[at + j]! - min) * id);
+      codes[j] = Math.min(whole(Math.fround(scaled + 0.5)), highest);
+    }
+    putCodes(out, to + 4, bits);
+  };
+
 const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">, Encoder>> = {
-  // d = the number of greatest magnitude / -8; q = x / d + 8, to the nearest
-  Q4_0(x, at, out, to) {
-    const d = Math.fround(greatest(x, at) / -8);
-    putHalf(out, to, d);
-    centeredCodes(x, at, inverse(d), 8.5, 15);
-    putNibbles(out, to + 2);
-  },
-
-  // m = min, d = (max - min) / 15; q = (x - m) / d, to the nearest
-  Q4_1(x, at, out, to) {
-    const { min, max } = rangeOf(x, at);
-    const d = Math.fround(Math.fround(max - min) / 15);
-    putHalf(out, to, d);
-    putHalf(out, to + 2, min);
-    codesFrom(x, at, min, inverse(d), 15);
-    putNibbles(out, to + 4);
-  },
-
-  // As Q4_0, with 16 for 8
-  Q5_0(x, at, out, to) {
-    const d = Math.fround(greatest(x, at) / -16);
-    putHalf(out, to, d);
-    centeredCodes(x, at, inverse(d), 16.5, 31);
-    putFifthBits(out, to + 2);
-    putNibbles(out, to + 6);
-  },
-
-  // As Q4_1, with 31 for 15
-  Q5_1(x, at, out, to) {
-    const { min, max } = rangeOf(x, at);
-    const d = Math.fround(Math.fround(max - min) / 31);
-    putHalf(out, to, d);
-    putHalf(out, to + 2, min);
-    codesFrom(x, at, min, inverse(d), 31);
-    putFifthBits(out, to + 4);
-    putNibbles(out, to + 8);
-  },
+  Q4_0: centered(4),
+  Q4_1: fromMinimum(4),
+  Q5_0: centered(5),
+  Q5_1: fromMinimum(5),
 
   // d = the greatest magnitude / 127; q = x / d, to the nearest, halves away from zero
   Q8_0(x, at, out, to) {
@@ -138,7 +130,7 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
  * Turns numbers into blocks of `type`; arguments, result, bits and errors are those of `quantizeSync` of `gguf-native`.
  *
  * @param type one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1
- * @param values whole blocks of numbers: a multiple of 32, but for F32, F16 and BF16
+ * @param values whole blocks of numbers: a multiple of 32, except for F32, F16 and BF16
  * @returns the blocks, little-endian
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
@@ -148,12 +140,7 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   values: Float32Array,
   options?: QuantizeOptions<A>,
-): A;
-export function quantizeSync(
-  type: QuantizableType,
-  values: Float32Array,
-  options?: QuantizeOptions,
-): Uint8Array {
+): A {
   const request = checkQuantize(type, values, options);
   const { info, out } = request;
   const view = new DataView(out.buffer, out.byteOffset, out.byteLength);
@@ -170,5 +157,5 @@ export function quantizeSync(
     for (let at = 0, to = 0; at < values.length; at += COUNT, to += info.typeSize)
       encode(values, at, view, to);
   }
-  return out;
+  return out as A;
 }

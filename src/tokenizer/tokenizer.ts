@@ -1,7 +1,8 @@
 /**
  * Converts text to tokens and back, with the vocabulary of the model's file: for the command line and the examples, and
- * not part of the package's interface, as it supports few of the vocabularies that there are. It knows two kinds of vocabulary, which
- * `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores) and `gpt2` (byte-level BPE).
+ * not part of the package's interface, as it supports few of the vocabularies that there are. It knows two kinds of
+ * vocabulary, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores) and `gpt2` (byte-level
+ * BPE).
  *
  * It does not know control tokens in texts: `<|im_start|>` is read as ordinary text.
  */

@@ -39,7 +39,7 @@ export async function destinationOf(path: string): Promise<Destination> {
   }
 }
 
-/** The path without links but for the last part. */
+/** The path without links, except in its last part. */
 async function withRealFolder(path: string): Promise<string> {
   const absolute = resolve(path);
   if (DESCRIPTOR.test(absolute)) return absolute;

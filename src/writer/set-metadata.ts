@@ -47,7 +47,7 @@ export interface TextChange {
 
 /** What {@link setMetadata} did. */
 export interface SetMetadataResult {
-  /** Whether the header was changed where it was; the file was written anew otherwise. */
+  /** Whether the header was changed where it was; otherwise, the file was replaced by a changed copy. */
   inPlace: boolean;
 }
 
@@ -82,10 +82,10 @@ const SET_METADATA_OPTIONS: OptionNames<SetMetadataOptions> = {
  * A key that is there keeps its place and, unless another is given, its type; a new one comes last, declared as by
  * `GgufWriter.set`. Everything else stays as it is, byte for byte.
  *
- * Another program that opens the file finds the old content or the new, even if the process is killed: the header is changed in
- * place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written beside the
- * file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the tensor data
- * need not move, the copy is made at once. Other hard links to the file keep the old one.
+ * Another program that opens the file finds the old content or the new, even if the process is killed: the header is
+ * changed in place where one write does that ({@link SetMetadataOptions.inPlace}). Otherwise a changed copy is written
+ * beside the file, and then renamed over it. Where the file system can share data between files (Btrfs, XFS), and the
+ * tensor data need not move, the copy is made at once. Other hard links to the file keep the old one.
  *
  * Changes to one file that this process asks for at the same time are made one after the other. Of two processes, the
  * later one fails with ERR_GGUF_CHANGED unless it read the file after the first had changed it.
@@ -230,7 +230,7 @@ function refuseNewAlignment(
 ): void {
   const byDefault = encodeEntry(header.format, ALIGNMENT_KEY, DEFAULT_ALIGNMENT, undefined);
   if (Buffer.compare(before ?? byDefault, after ?? byDefault) === 0) return;
-  const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write the file anew with GgufWriter`;
+  const detail = `${ALIGNMENT_KEY} is ${info.alignment} and cannot be changed, since tensor data would have to move: write a new file with GgufWriter`;
   throw new GgufError("ERR_GGUF_INVALID", detail, { path });
 }
 

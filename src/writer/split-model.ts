@@ -38,7 +38,7 @@ const SPLIT_OPTIONS: OptionNames<SplitOptions> = { ...WRITE_OPTIONS, maxTensors:
  * Splits a model into several files, `OUTPUT-00001-of-00003.gguf` and so on. The first holds the metadata; tensors keep
  * their order and their bytes. All files appear at the end, together.
  *
- * @param source a model; one that is split already is split anew
+ * @param source a model; one that is split already is split again
  * @param output the path of the files up to the number; an ending `.gguf` is left out
  * @returns the paths of the files, in order
  * @throws TypeError for an `output` that ends in a folder: `dir/`

@@ -139,11 +139,11 @@ export class GgufWriter {
   /**
    * Adds a metadata entry, in the order of the calls; or changes one that was copied.
    *
-   * @param type what it is declared as. Where it is absent, a key that was copied keeps its type, one of the specification is declared as that says, and
-   *   any other as fits the value: whole numbers as uint32 or int32 if they fit, else as uint64 or int64, and beyond
-   *   2^53, where a number may not be what was meant to the last digit (a bigint is), as float64; other numbers as
-   *   float32, bigints as uint64 or int64, typed arrays as what they hold. `GgufMetadata.typeOf` of another file is
-   *   welcome
+   * @param type what it is declared as. Where it is absent, a key that was copied keeps its type, one of the
+   *   specification is declared as that says, and any other as fits the value: whole numbers as uint32 or int32 if they
+   *   fit, else as uint64 or int64, and beyond 2^53, where a number may not be what was meant to the last digit (a
+   *   bigint is), as float64; other numbers as float32, bigints as uint64 or int64, typed arrays as what they hold.
+   *   `GgufMetadata.typeOf` of another file is welcome
    * @throws TypeError for what is no metadata value
    * @throws GgufError ERR_GGUF_METADATA_TYPE for a value of another type than the declared one; ERR_GGUF_METADATA_RANGE
    *   for a number that does not fit in it; ERR_GGUF_INVALID for an empty or too long key, one that is set already, or an

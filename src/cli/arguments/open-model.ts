@@ -23,6 +23,12 @@ A URL is https://..., or hf://OWNER/NAME/FILE for a file of the hub of Hugging
 Face. Its results are the same as those of the file.
 `;
 
+/** The values of {@link MODEL_OPTIONS}. */
+interface ModelOptionValues {
+  "no-splits"?: boolean | undefined;
+  header?: readonly string[] | undefined;
+}
+
 /** How to open models. */
 export interface OpenModelOptions {
   /** Whether all files of a split model are opened, or the named one alone. */
@@ -50,10 +56,7 @@ export interface LocalModel {
  * What the values of {@link MODEL_OPTIONS} say.
  * @param paths the files and URLs that the command reads
  */
-export function modelOptions(
-  values: { "no-splits"?: boolean | undefined; header?: readonly string[] | undefined },
-  paths: readonly string[],
-): OpenModelOptions {
+export function modelOptions(values: ModelOptionValues, paths: readonly string[]): OpenModelOptions {
   const headers = (values.header ?? []).map(checkHeader);
   for (const path of paths) checkUrl(path);
   if (headers.length > 0 && !paths.some(isUrl)) throw new UsageError("--header is for URLs");
@@ -106,16 +109,27 @@ export async function openModel(
   }
 }
 
-/** Opens a model even where its tensor data is cut off: `cutOff` is the error that says so. */
-export async function openPartialModel(
+/**
+ * Calls `use` with a model, which is closed afterwards. It is opened even where its tensor data is cut off: `cutOff` is
+ * then the error that says so.
+ * @param values of {@link MODEL_OPTIONS}
+ */
+export async function withPartialModel<T>(
   path: string,
-  options: OpenModelOptions,
-): Promise<{ model: OpenedModel; cutOff?: GgufError }> {
-  try {
-    return { model: await openModel(path, options) };
-  } catch (error) {
+  values: ModelOptionValues,
+  use: (model: OpenedModel, cutOff: GgufError | undefined) => Promise<T>,
+): Promise<T> {
+  const options = modelOptions(values, [path]);
+  let cutOff: GgufError | undefined;
+  const model = await openModel(path, options).catch((error: unknown) => {
     if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
-    return { model: await openModel(path, options, true), cutOff: error };
+    cutOff = error;
+    return openModel(path, options, true);
+  });
+  try {
+    return await use(model, cutOff);
+  } finally {
+    model.file.close();
   }
 }
 

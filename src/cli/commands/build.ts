@@ -14,7 +14,7 @@ const HELP = `Usage: gguf-native build [-o FILE] [--verbose]
 
 Compiles the addon for this machine, from the sources in the package: for
 systems without a prebuilt one. The result is put into the package, and used
-from then on. Needs node-gyp, which npm brings along, Python 3, make and a C++17
+from then on. Needs node-gyp, which comes with npm, Python 3, make and a C++17
 compiler. Takes a minute or two.
 
   -o, --output FILE   put it here, not into the package. It is used where the
@@ -62,7 +62,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** Makes the folder of the addon, before minutes go by in vain. */
+/** Makes the folder of the addon before the compiler runs, which takes minutes. */
 function makeFolder(folder: string, isChosen: boolean): void {
   try {
     mkdirSync(folder, { recursive: true });

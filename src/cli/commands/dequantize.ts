@@ -5,13 +5,7 @@ import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
 import type { Output } from "../../writer/write-outputs";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  openPartialModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError } from "../arguments/parse";
 import { canDequantize, selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
@@ -83,8 +77,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (output === undefined && values.dtype !== undefined) throw new UsageError("--dtype needs -o");
   if (values.all && patterns.length > 0) throw new UsageError("either --all or the names of tensors");
 
-  const { model, cutOff } = await openPartialModel(path, modelOptions(values, [path]));
-  try {
+  await withPartialModel(path, values, async (model, cutOff) => {
     const tensors = selectTensors(model.file, model.path, values.all ? undefined : patterns, exclude);
     if (target !== undefined) {
       await checkReadable(tensors, cutOff !== undefined);
@@ -94,9 +87,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     } else {
       throw new UsageError(`${tensors.length} tensors are more than a summary shows: add -o`);
     }
-  } finally {
-    model.file.close();
-  }
+  });
   return 0;
 }
 

@@ -182,7 +182,7 @@ async function forEachModel(
         };
         await each(hash, i);
         model?.file.close();
-        // What could not be read is not to come either.
+        // What could not be read will not be read later either.
         end += bytes[i] as number;
         progress.advanceTo(end);
       }

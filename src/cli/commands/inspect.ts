@@ -1,6 +1,6 @@
 /** `gguf-native inspect`: what a file holds. */
 import { globMatcher } from "../arguments/glob";
-import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import { memoryUse } from "../model/memory";
@@ -63,24 +63,20 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = globMatcher(values.filter ?? "*");
-  const { model, cutOff } = await openPartialModel(path, modelOptions(values, [path]));
-  const { file } = model;
-  try {
+  return withPartialModel(path, values, async ({ file, path: shown }, cutOff) => {
     const tensors = Array.from(file.tensors.values()).filter(({ name }) => matches(name));
     const keys = Array.from(file.metadata.keys()).filter(matches);
     const memory = values.memory ? memoryUse(file, context) : undefined;
     // Whoever asks for certain tensors wants to see them.
     const isGrouped = !values.tensors && values.filter === undefined;
-    const view = { path: model.path, file, sections, memory, tensors, keys, isGrouped };
+    const view = { path: shown, file, sections, memory, tensors, keys, isGrouped };
     if (values.json) await terminal.printJsonPieces(inspectJson(view));
     else if (values.markdown) terminal.print(markdownLines(inspectReport(view, terminal)));
     else terminal.print(reportLines(inspectReport(view, terminal), terminal));
-  } finally {
-    file.close();
-  }
-  if (cutOff === undefined) return 0;
-  terminal.complain(cutOff.message);
-  return 1;
+    if (cutOff === undefined) return 0;
+    terminal.complain(cutOff.message);
+    return 1;
+  });
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };

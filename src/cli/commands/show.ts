@@ -1,5 +1,5 @@
 /** `gguf-native show`: values of a tensor at a glance. */
-import { MODEL_HELP, MODEL_OPTIONS, modelOptions, openPartialModel } from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
 import { valuesOf } from "../model/values";
@@ -9,7 +9,7 @@ import { escapeText, float32Text, grouped, shapeText } from "../output/text";
 const HELP = `Usage: gguf-native show FILE|URL TENSOR [--rows A:B] [--columns C:D] [options]
 
 Shows values of a tensor as they lie in its rows. A row is as long as the first
-dimension of the shape; the rows of all other dimensions are counted through.
+dimension of the shape; all rows of the tensor are numbered in their order.
 Only these values are read, of a URL only they are fetched.
 
   --rows A:B          from row A up to, but not with, row B; A alone is one row,
@@ -59,8 +59,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     checkRange("--rows", values.rows),
     checkRange("--columns", values.columns),
   ];
-  const { model } = await openPartialModel(path, modelOptions(values, [path]));
-  try {
+  await withPartialModel(path, values, async (model) => {
     const tensor = model.file.tensor(name);
     const rowLength = tensor.shape[0] ?? 1;
     const rowCount = rowLength === 0 ? 0 : tensor.elementCount / rowLength;
@@ -97,9 +96,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         ...matrixLines(matrix, rows.start, columns, terminal),
       ]);
     }
-  } finally {
-    model.file.close();
-  }
+  });
   return 0;
 }
 

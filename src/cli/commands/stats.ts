@@ -1,13 +1,7 @@
 /** `gguf-native stats`: what the values of tensors look like. */
 import { basename } from "node:path";
 import type { GgufModelTensor, TensorStats } from "../../index";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  openPartialModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import { canDequantize, selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
@@ -75,8 +69,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const names = values.svg === undefined ? "TENSOR..." : "[TENSOR...]";
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", names);
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
-  const { model } = await openPartialModel(path, modelOptions(values, [path]));
-  try {
+  await withPartialModel(path, values, async (model) => {
     const tensors =
       patterns.length > 0 ? selectTensors(model.file, model.path, patterns) : knownTensors(model, terminal);
     // No histogram that nobody sees.
@@ -88,9 +81,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
     else terminal.print(overview(all, terminal));
-  } finally {
-    model.file.close();
-  }
+  });
   return 0;
 }
 

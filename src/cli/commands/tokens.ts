@@ -1,17 +1,9 @@
 /** `gguf-native tokens`: the vocabulary of a model, and texts in it. */
-
 import { basename } from "node:path";
-import { textOf as decoded } from "../../bytes";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { globMatcher } from "../arguments/glob";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  openPartialModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
@@ -64,6 +56,9 @@ const OPTIONS = {
 /** The most tokens of a vocabulary that texts are read with: it is in memory then. */
 const MOST_TOKENS = 2 ** 22;
 
+/** Tokens that are listed where nothing else is said. */
+const DEFAULT_LISTED = 20;
+
 /** The most tokens that are listed for people: all lines are in memory before the first is printed. */
 const MOST_LISTED = 2 ** 20;
 
@@ -89,13 +84,11 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (Buffer.byteLength(text) > MOST_BYTES)
     throw new UsageError(`TEXT must have at most ${MOST_BYTES} bytes`);
 
-  const { model } = await openPartialModel(path, modelOptions(values, [path]));
-  try {
+  await withPartialModel(path, values, async (model) => {
     const { metadata } = model.file;
     if (isList) {
-      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : 20);
-      await list(model, most, values.filter, !!json, terminal);
-      return 0;
+      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : DEFAULT_LISTED);
+      return list(model, most, values.filter, !!json, terminal);
     }
     const count = tokenCount(metadata);
     if (count > MOST_TOKENS) throw new Error(`${model.path}: ${grouped(count)} tokens are no vocabulary`);
@@ -120,9 +113,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         ...(rows.length > 0 ? terminal.table(PIECE_COLUMNS, rows) : []),
       ]);
     }
-  } finally {
-    model.file.close();
-  }
+  });
   return 0;
 }
 
@@ -175,7 +166,7 @@ async function list(
   const rows: string[][] = [];
   let found = 0;
   for (const token of vocabularyTokens(metadata)) {
-    const text = decoded(token.bytes);
+    const text = tokenText(token);
     if (wanted.has(token.id)) texts.set(token.id, escapeText(text));
     if (token.type !== undefined) types.set(token.type, (types.get(token.type) ?? 0) + 1);
     if (!matches(text)) continue;
@@ -242,12 +233,17 @@ function* listJson(
   yield '  "tokens": [';
   let shown = 0;
   for (const token of vocabularyTokens(metadata)) {
-    const text = decoded(token.bytes);
+    const text = tokenText(token);
     if (shown >= most) break;
     if (!matches(text)) continue;
     yield `${shown++ === 0 ? "" : ","}\n    ${tokenJson(token, text)}`;
   }
   yield `${shown > 0 ? "\n  " : ""}]\n}\n`;
+}
+
+/** The text of a token; what is no UTF-8 in it is U+FFFD. A Buffer turns many short texts into strings the fastest. */
+function tokenText({ bytes: { buffer, byteOffset, length } }: VocabularyToken): string {
+  return Buffer.from(buffer, byteOffset, length).toString();
 }
 
 function tokenJson({ id, bytes, type, score }: VocabularyToken, text: string): string {

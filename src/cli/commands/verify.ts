@@ -78,7 +78,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
       let end = 0;
       for (const file of opened) {
         await findNotFinite(file, progress);
-        // What a file that turned out to be broken has left out is not to come either.
+        // A file that turned out to be broken has left something out, which will not be done later either.
         end += totalCost(file.scanned, work);
         progress.advanceTo(end);
         verdicts.push(file.verdict);

@@ -41,7 +41,7 @@ const CELLS = 256;
 /** The tokens that it takes in at a time: a layer with a window keeps so many more. */
 const BATCH = 512;
 
-/** Architectures whose layers see only a window, but for the last of each so many, where their files do not say that. */
+/** Architectures whose layers see only a window, except for the last of each so many, where their files do not say so. */
 const WINDOW_PERIODS: Readonly<Record<string, number>> = { cohere2: 4, gemma2: 2, gemma3: 6, "gpt-oss": 2 };
 
 /** What a model takes to run with a context of so many tokens; by default as many as it was made for. */

@@ -1,4 +1,7 @@
-/** What `gguf-native inspect` shows to people, before it is laid out: in a terminal by report-text.ts, as Markdown by report-markdown.ts. */
+/**
+ * What `gguf-native inspect` shows to people, before it is laid out: in a terminal by report-text.ts, as Markdown by
+ * report-markdown.ts.
+ */
 import { basename } from "node:path";
 import type { GgufModel, GgufModelTensor } from "../../index";
 import { groupTensors, groupTitle, isBlockGroup, typesText } from "../model/blocks";

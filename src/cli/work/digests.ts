@@ -10,12 +10,10 @@ import { cpu, type GgmlType, type GgufModelTensor, type GgufTensor, ggmlTypes } 
 import { forEachConcurrently } from "../../source/concurrent";
 import type { LocalModel, OpenedModel } from "../arguments/open-model";
 import type { Progress } from "../output/progress";
+import { FETCHED_TENSORS } from "./look-at-values";
 
 /** Fewer bytes than these are hashed in this thread: starting others would take longer. */
 const WORTH_THREADS = 2 ** 26;
-
-/** How many tensors of models on servers are fetched at a time. */
-const FETCHED_TENSORS = 4;
 
 /** What a worker thread says about the tensor whose name it was sent: bytes that were hashed; then the digest, or an error. */
 export type Answer =

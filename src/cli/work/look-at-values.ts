@@ -12,8 +12,8 @@ const SMALL_ELEMENTS = 2 ** 16;
 const TURN_ELEMENTS = 2 ** 20;
 const TURN_TENSORS = 256;
 
-/** How many parts of models on servers are fetched at a time. */
-const FETCHED_TENSORS = 4;
+/** How many tensors of models on servers are fetched at a time. */
+export const FETCHED_TENSORS = 4;
 
 /** What is done with a tensor. */
 export interface ValueWork<Item, Result> {
@@ -78,7 +78,7 @@ export async function lookAtValues<Item, Result>(
   return results;
 }
 
-/** The numbers of the items, each alone but for small ones, of which those that follow each other are one turn. */
+/** The numbers of the items, each alone, except that small ones that follow each other share a turn. */
 function* turns<Item>(
   items: readonly Item[],
   { tensor, now }: ValueWork<Item, unknown>,
