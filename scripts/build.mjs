@@ -104,8 +104,8 @@ export function checkAddon() {
     }
   }
   const { status, stderr } = tryRun(process.execPath, ["-e", `require(${JSON.stringify(root)})`]);
-  if (status === 0) return;
-  const [reason] = /^\w*Error: .*$/m.exec(stderr) ?? [stderr];
+  if (status === 0 && !stderr.includes("[GGUF_NATIVE_WASM]")) return;
+  const [reason] = /^\w*Error: .*$|\[GGUF_NATIVE_WASM\].*$/m.exec(stderr) ?? [stderr];
   fail(`The addon does not load: run 'npm run build:native' (${reason})`);
 }
 

@@ -21,7 +21,7 @@ export const canCompile = () => findCompiler() !== undefined;
 /** The flags of every file: those of the addon, SIMD, and no exceptions, which Debian's libc++ lacks here. */
 const FLAGS = [
   ...["--target=wasm32-wasi", "-O3", "-msimd128", "-std=c++17", "-fno-exceptions", "-fno-rtti"],
-  ...["-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"],
+  ...["-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshorten-64-to-32", "-Werror"],
 ];
 
 const LIBRARIES = "-L/usr/lib/wasm32-wasi";

@@ -1,14 +1,18 @@
 /** Waiting, in any runtime. */
 
-type Immediate = ((callback: () => void) => unknown) | undefined;
+type Deferring = (callback: () => void) => unknown;
 
-/** What browsers lack. Timers do not take its place: they wait for at least some milliseconds. */
-const immediate = (globalThis as { setImmediate?: Immediate }).setImmediate;
+/** Calls back in another turn of the event loop; chosen when it is first needed. */
+let inNextTurn: Deferring | undefined;
 
-/** Calls back in another turn of the event loop. */
-const inNextTurn: (callback: () => void) => unknown = immediate ?? byMessage();
+/** Browsers have no `setImmediate`, and some realms of test runners neither; timers wait for some milliseconds. */
+function fastest(): Deferring {
+  const { setImmediate } = globalThis as { setImmediate?: Deferring };
+  if (setImmediate !== undefined) return setImmediate;
+  return typeof MessageChannel === "undefined" ? (callback) => setTimeout(callback, 0) : byMessage();
+}
 
-function byMessage(): (callback: () => void) => void {
+function byMessage(): Deferring {
   const waiting: (() => void)[] = [];
   const { port1, port2 } = new MessageChannel();
   port1.addEventListener("message", () => waiting.shift()?.());
@@ -21,9 +25,9 @@ function byMessage(): (callback: () => void) => void {
 
 /** Resolves in another turn of the event loop: what is waiting gets its turn before. */
 export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    inNextTurn(resolve);
-  });
+  inNextTurn ??= fastest();
+  const defer = inNextTurn;
+  return new Promise((resolve) => void defer(resolve));
 }
 
 /** Resolves after so many milliseconds, or as soon as `signal` is aborted. */

@@ -56,7 +56,7 @@ function loadWasm(reason: string): NativeAddon {
     );
   }
   wasm = { path, reason };
-  const { loadModule } = require("./wasm/files") as typeof import("./wasm/files");
+  const { loadModule } = require("./wasm-in-node") as typeof import("./wasm-in-node");
   return loadModule(path);
 }
 

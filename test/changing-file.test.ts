@@ -10,6 +10,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { arr, f32, str, writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { type Deed, OtherThread } from "./support/other-thread";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
@@ -284,7 +285,7 @@ for (const access of accesses) {
   });
 }
 
-describe("views of a mapped file that was truncated", { skip: keptAsTheyAre }, () => {
+describe("views of a mapped file that was truncated", { skip: keptAsTheyAre || needsAddon.skip }, () => {
   /** The number of zeros in a view, some of which come and go while it is read. */
   const countZeros = (view: Uint8Array) => {
     let zeros = 0;
@@ -347,7 +348,7 @@ describe("views of a mapped file that was truncated", { skip: keptAsTheyAre }, (
 });
 
 describe("SIGBUS that does not come from our files", {
-  skip: process.platform === "win32" && "Windows has no signals",
+  skip: process.platform === "win32" ? "Windows has no signals" : needsAddon.skip,
 }, () => {
   const run = (code: string) => {
     const program = `const fs = require("node:fs"); const path = process.argv[1];

@@ -8,6 +8,7 @@ import * as reference from "gguf-native/reference";
 import { randomBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 import { writeSparseGguf } from "./support/sparse-file";
@@ -111,7 +112,9 @@ describe(`${SOME} rows of ${ROWS}`, () => {
     }
   });
 
-  test("a mapped file: the pages of these rows are touched, and few others", { skip: maps }, async () => {
+  test("a mapped file: the pages of these rows are touched, and few others", {
+    skip: maps || needsAddon.skip,
+  }, async () => {
     for (const asynchronous of [false, true]) {
       using file = openSync(path);
       const tensor = file.tensor(embedding);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
 import { ALL_TYPES, readGolden } from "./support/golden";
+import { needsAddon } from "./support/needs-addon";
 
 const child = join(__dirname, "support", "golden-child.js");
 const run = (isa: string | undefined, args: string[]) =>
@@ -29,7 +30,7 @@ describe("the golden file and random blocks", () => {
   }
 });
 
-test("cpu", () => {
+test("cpu", needsAddon, () => {
   const { isa, available, threads, ...rest } = cpu();
   assert.deepEqual(rest, {});
   assert.ok(available.includes(isa));
@@ -37,7 +38,7 @@ test("cpu", () => {
   assert.ok(Number.isInteger(threads) && threads >= 1);
 });
 
-describe("GGUF_NATIVE_ISA", () => {
+describe("GGUF_NATIVE_ISA", needsAddon, () => {
   const print = ["-p", "require('gguf-native').cpu().isa"];
   test("an unavailable set gives one warning, which names the available ones", () => {
     const { stdout, stderr, status } = run("mmx", print);

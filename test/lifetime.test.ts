@@ -194,7 +194,7 @@ test("10,000 files opened and closed leave descriptors, mappings and memory as t
   assert.ok(grown < (sanitized ? 300 : 30) * 2 ** 20, `${grown} bytes more`);
 });
 
-test("a setter on Array.prototype that closes the file while arrays are filled", () => {
+test("a setter on Array.prototype that closes the file while arrays are filled", needsAddon, () => {
   // In a process of its own: what it does to Array.prototype would break everybody else.
   const many = join(temporaryFolder(), "many.gguf");
   const strings = Array.from({ length: 2000 }, (_, i) => `token ${i}`);

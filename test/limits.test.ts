@@ -18,6 +18,7 @@ import { type GgufError, type GgufFile, type OpenOptions, open, openSync, parse 
 import { ByteWriter } from "./support/byte-writer";
 import { emulated } from "./support/emulated";
 import { writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { temporaryFolder } from "./support/paths";
 
 const folder = temporaryFolder();
@@ -125,7 +126,7 @@ describe("a sparse file of a tebibyte", () => {
     });
   }
 
-  test("with an array of half a tebibyte, which is only passed over", (t) => {
+  test("with an array of half a tebibyte, which is only passed over", needsAddon, (t) => {
     if (emulated) return t.skip("the emulator keeps a record of every page that is mapped");
     const w = counts(0, 1)
       .string("numbers")

@@ -21,6 +21,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { writeGguf } from "./support/gguf-writer";
+import { isWasm } from "./support/needs-addon";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 
@@ -136,7 +137,9 @@ for (const [how, take] of Object.entries(takes)) {
         const tensor = parse(bytes).tensor("t");
         const running = during ? tensor.dequantize() : undefined;
         take(bytes.buffer);
-        if (running !== undefined) assert.equal(firstDifference(await running, expected), -1);
+        // WebAssembly does not copy memory before it works on it.
+        if (running !== undefined && isWasm) await assert.rejects(running, { code: "ERR_GGUF_RANGE" });
+        else if (running !== undefined) assert.equal(firstDifference(await running, expected), -1);
         assert.throws(() => tensor.dequantizeSync(), { code: "ERR_GGUF_CLOSED" });
         assert.throws(() => tensor.bytes(), { code: "ERR_GGUF_CLOSED" });
         await assert.rejects(tensor.rows([1]), { code: "ERR_GGUF_CLOSED" });
@@ -181,7 +184,8 @@ describe("resizable memory", () => {
     const tensor: GgufTensor = parse(bytes).tensor("t");
     const running = tensor.dequantize();
     buffer.resize(2000);
-    assert.equal(firstDifference(await running, expected), -1);
+    if (isWasm) await assert.rejects(running, { code: "ERR_GGUF_RANGE" });
+    else assert.equal(firstDifference(await running, expected), -1);
     assert.throws(() => tensor.dequantizeSync(), { code: "ERR_GGUF_TRUNCATED" });
     assert.throws(() => tensor.bytes(), { code: "ERR_GGUF_TRUNCATED" });
     await assert.rejects(tensor.dequantize(), { code: "ERR_GGUF_TRUNCATED" });

@@ -8,6 +8,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { arr, writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { projectRoot, temporaryFolder } from "./support/paths";
 
 const ROWS = 2 ** 12;
@@ -49,7 +50,7 @@ function run(program: string, env: Record<string, string> = {}, beforeLoading = 
   assert.deepEqual([status, signal, stdout, stderr], [0, null, "done\n", ""]);
 }
 
-describe("async_hooks: a job that starts when a task of another is queued", () => {
+describe("async_hooks: a job that starts when a task of another is queued", needsAddon, () => {
   // 16 MiB of blocks are copied in parts while one thread works on the first; they go away before that is over, and the
   // task that settles the job is queued by the loop that looks for work.
   test("while the scheduler looks for the next job", () => {
@@ -105,7 +106,7 @@ describe("async_hooks: a job that starts when a task of another is queued", () =
 });
 
 // The addon makes the buffers of large results by JavaScript's constructor, as it was when the addon was loaded.
-describe("a constructor of buffers", () => {
+describe("a constructor of buffers", needsAddon, () => {
   const Patched = `
     let hook;
     const OwnArrayBuffer = ArrayBuffer;
@@ -160,7 +161,7 @@ describe("a constructor of buffers", () => {
   });
 });
 
-describe("setters of prototypes", () => {
+describe("setters of prototypes", needsAddon, () => {
   test("that close the file while its metadata is listed", () => {
     run(`
       const file = openSync(path);

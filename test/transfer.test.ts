@@ -18,6 +18,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { emulated } from "./support/emulated";
 import { writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 import { rangesOf, serve } from "./support/range-server";
@@ -169,7 +170,7 @@ test("a worker ends, and the results that it made stay with the thread that got 
   }
 });
 
-describe("memory of the addon stays in its thread, at every size", () => {
+describe("memory of the addon stays in its thread, at every size", needsAddon, () => {
   /** Whether it was refused; Node 20 clones it without a word. */
   const isRefused = (array: Float32Array | Uint8Array): boolean => {
     const { length } = array;

@@ -242,6 +242,33 @@ describe("headers in WebAssembly", needsModule, () => {
       assert.equal(sizeAfter(1000), once);
     });
 
+    test("and where it ends, at any step, that is an error, and the next file works", () => {
+      const names = Array.from({ length: 20_000 }, (_, i) => `blk.${i}.weight`);
+      const bytes = writeGguf({
+        metadata: [["texts", arr("string", names)]],
+        tensors: names.map((name) => ({ name, type: 0, shape: [0], bytes: new Uint8Array(0) })),
+      });
+      /** How many tables come out with so many free pages of 64 KiB. */
+      const columnsWith = (pages: number): number =>
+        inModule((module) => {
+          const { exports } = module;
+          const place = module.put(bytes);
+          const free = Array.from({ length: pages }, () => module.allocate(2 ** 16));
+          // All of the four GiB but these. Memory that nobody writes to is not really taken.
+          for (let size = 2 ** 28; size >= 16; size /= 2) while (exports.allocate(size) !== 0);
+          for (const at of free) exports.free(at);
+          return exports.reply_columns(exports.parse(place, bytes.length, bytes.length, 0));
+        });
+      let pages = 0;
+      for (; pages < 1000; pages += 4) {
+        const outcome = outcomeOf(() => columnsWith(pages));
+        if ("value" in outcome) break;
+        assert.deepEqual(outcome.error, { code: "ERR_GGUF_OUT_OF_MEMORY", detail: "out of memory" });
+      }
+      assert.ok(pages > 20 && pages < 1000, `with ${pages} pages there is enough`);
+      assertSame(bytes);
+    });
+
     test("a header that is too long for it is an error, and the next one works", () => {
       const bytes = new Uint8Array(2 ** 30 + 2 ** 20);
       const w = new ByteWriter();

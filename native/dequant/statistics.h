@@ -22,6 +22,7 @@
 // finite needs no instructions of its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -61,7 +62,7 @@ struct Bins {
 struct Histogram {
   std::vector<uint64_t> counts;  // of the bins, then below, then above
 
-  explicit Histogram(uint32_t n_bins) : counts(uint64_t{n_bins} + 2) {}
+  explicit Histogram(uint32_t n_bins) : counts(size_t{n_bins} + 2) {}
 };
 
 /** Most bins of a histogram. */

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
+#include "core/checked.h"
 #include "core/hash_keys.h"
 #include "core/out_of_memory.h"
 #include "wasm/module.h"
@@ -23,6 +25,28 @@ extern "C" int vfprintf(FILE*, const char*, va_list) {
 }
 extern "C" char* getenv(const char*) {
   return nullptr;
+}
+
+// Without exceptions, the library's return a null pointer where memory ends. Address 0 is memory like any
+// other here.
+void* operator new(size_t n_bytes) {
+  void* const memory = std::malloc(std::max<size_t>(n_bytes, 1));
+  if (memory == nullptr) gguf::out_of_memory();
+  return memory;
+}
+void* operator new[](size_t n_bytes) {
+  return operator new(n_bytes);
+}
+void* operator new(size_t n_bytes, std::align_val_t alignment) {
+  const size_t power = static_cast<size_t>(alignment);
+  uint64_t rounded;
+  if (!gguf::round_up(std::max<size_t>(n_bytes, 1), power, rounded)) gguf::out_of_memory();
+  void* const memory = std::aligned_alloc(power, gguf::to_size(rounded));
+  if (memory == nullptr) gguf::out_of_memory();
+  return memory;
+}
+void* operator new[](size_t n_bytes, std::align_val_t alignment) {
+  return operator new(n_bytes, alignment);
 }
 
 namespace gguf {

@@ -28,9 +28,6 @@ const STEP_NUMBERS = 2 ** 18;
 const STEP_MULTIPLICATIONS = 2 ** 21;
 const STEP_ROWS = 48;
 
-/** What is copied to `out` in a step. */
-const COPY_NUMBERS = 2 ** 20;
-
 /** Jobs of so many numbers, or multiplications, are done at once. */
 const SMALL_NUMBERS = 2 ** 16;
 const SMALL_MULTIPLICATIONS = 2 ** 18;
@@ -39,9 +36,6 @@ const SMALL_MULTIPLICATIONS = 2 ** 18;
 export type OpenBytes = (path: string) => { bytes: FileBytes; header: (partial: boolean) => ParsedHeader };
 
 type Started<T> = { job: NativeJob; promise: Promise<T> };
-
-/** The buffers of {@link NativeAddon.allocate}. */
-const allocated = new WeakSet<ArrayBufferLike>();
 
 /** Closes files that were forgotten. */
 const forgotten = new FinalizationRegistry<FileBytes>((bytes) => bytes.release());
@@ -143,65 +137,36 @@ function newArray(dtype: NativeDType, length: number): NativeOut {
   return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);
 }
 
-/** Whether nobody can take the memory of an array away. */
-function stays({ buffer }: ArrayBufferView): boolean {
-  return (
-    allocated.has(buffer) || (typeof SharedArrayBuffer !== "undefined" && buffer instanceof SharedArrayBuffer)
-  );
-}
-
 /** `start` to `end` in parts. */
 function* parts(start: number, end: number, size: number): Generator<[first: number, count: number]> {
   for (let first = start; first < end; first += size) yield [first, Math.min(size, end - first)];
 }
 
-/** Fills arrays that JavaScript cannot take away, or copies to `out` in the end. */
-class Output<A extends NativeOut> {
-  /** Where results are written. */
-  readonly array: A;
-  readonly #given: A | undefined;
-
-  constructor(given: A | undefined, make: () => A) {
-    this.array = given !== undefined && stays(given) ? given : make();
-    this.#given = given;
-  }
-
-  *copy(): Generator<void, void, undefined> {
-    const [to, from] = [this.#given, this.array];
-    if (to === undefined || to === from) return;
-    for (const [first, count] of parts(0, from.length, COPY_NUMBERS)) {
-      this.#check();
-      to.set(from.subarray(first, first + count), first);
-      yield;
-    }
-  }
-
-  result(): A {
-    this.#check();
-    return this.#given ?? this.array;
-  }
-
-  #check(): void {
-    if (this.#given === undefined || this.#given.length === this.array.length) return;
-    const detail = "out was detached, moved or resized while the work was going on";
-    throw failure("ERR_GGUF_RANGE", detail);
-  }
-}
-
-/** Starts work on blocks that writes to `out`. `work` yields how many of `total` numbers are done. */
+/**
+ * Starts work on blocks that fills `out`, and is over when all its numbers are done. Nothing else runs during a step: it
+ * writes where the array is then.
+ */
 function start<A extends NativeOut>(
   blocks: Blocks,
-  output: Output<A>,
-  work: (array: A) => Iterable<number>,
+  out: A,
+  work: Iterator<number, void, undefined>,
   onProgress: ProgressCallback | undefined,
   isSmall: boolean,
 ): Started<A> {
-  const total = output.array.length;
-  function* steps(): Generator<number, void, undefined> {
-    yield* work(output.array);
-    for (const _ of output.copy()) yield total;
+  const total = out.length;
+  const check = (): void => {
+    if (out.length === total) return;
+    throw failure("ERR_GGUF_RANGE", "out was detached, moved or resized while the work was going on");
+  };
+  function next(): IteratorResult<number, void> {
+    check();
+    return work.next();
   }
-  return startOn([blocks], { steps: steps(), total, finish: () => output.result() }, onProgress, isSmall);
+  function finish(): A {
+    check();
+    return out;
+  }
+  return startOn([blocks], { steps: { next }, total, finish }, onProgress, isSmall);
 }
 
 /** Starts work on blocks, which stay there until it is over. */
@@ -461,9 +426,9 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
         const copied = copyRows(blocks, asked, columns);
         return startDequantize(copied, dtype, 0, length, out, onProgress);
       }
-      const output = new Output(out, () => newArray(dtype, length));
-      const work = (array: NativeOut) => dequantizeRows(blocks, asked, columns, dtype, array);
-      return start(blocks, output, work, onProgress, length <= SMALL_NUMBERS);
+      const array = out ?? newArray(dtype, length);
+      const work = dequantizeRows(blocks, asked, columns, dtype, array);
+      return start(blocks, array, work, onProgress, length <= SMALL_NUMBERS);
     },
     dequantizeBlocks: (type, array, dtype, first, end, out) => {
       const blocks = blocksOfArray(type, array, false);
@@ -472,7 +437,9 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       return result;
     },
     dequantizeBlocksAsync: (type, array, dtype, first, end, out, onProgress, bigEndian) => {
-      const blocks = blocksOfArray(type, array, bigEndian);
+      // `out` may overlap the blocks.
+      const source = array.buffer === out?.buffer ? array.slice() : array;
+      const blocks = blocksOfArray(type, source, bigEndian);
       return startDequantize(blocks, dtype, first, end, out, onProgress);
     },
 
@@ -486,12 +453,10 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       const blocks = blocksOfTensor(file, index);
       const { columns } = shapeOf(file, index);
       about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-      const length = productLength(columns, first, end, x);
-      const output = new Output(out, () => new Float32Array(length));
-      const copy = x.slice();
-      const isSmall = length * columns <= SMALL_MULTIPLICATIONS;
-      const work = (y: Float32Array) => multiply(blocks, columns, first, end, copy, y);
-      return start(blocks, output, work, onProgress, isSmall);
+      const y = out ?? new Float32Array(productLength(columns, first, end, x));
+      const work = multiply(blocks, columns, first, end, x.slice(), y);
+      const isSmall = y.length * columns <= SMALL_MULTIPLICATIONS;
+      return start(blocks, y, work, onProgress, isSmall);
     },
     matmulBlocks: (type, array, columns, x, out) => {
       const blocks = blocksOfArray(type, array, false);
@@ -547,15 +512,12 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       if (!Number.isSafeInteger(length) || length < 0) {
         throw failure("ERR_GGUF_RANGE", `length must be a whole number, found ${length}`);
       }
-      let array: NativeOut;
       try {
-        array = newArray(dtype, length);
+        return newArray(dtype, length);
       } catch (cause) {
         const detail = `there is no memory for ${length} elements`;
         throw new GgufError("ERR_GGUF_RANGE", detail, { cause });
       }
-      allocated.add(array.buffer);
-      return array;
     },
     // What was collected is the system's again.
     trim: () => undefined,
@@ -589,9 +551,9 @@ function startDequantize(
 ): Started<NativeOut> {
   const count = end - first;
   about(blocks.path, () => blocks.check(first, count));
-  const output = new Output(out, () => newArray(dtype, count));
-  const work = (array: NativeOut) => dequantize(blocks, dtype, first, end, array);
-  return start(blocks, output, work, onProgress, count <= SMALL_NUMBERS);
+  const array = out ?? newArray(dtype, count);
+  const work = dequantize(blocks, dtype, first, end, array);
+  return start(blocks, array, work, onProgress, count <= SMALL_NUMBERS);
 }
 
 function productLength(columns: number, first: number, end: number, x: Float32Array): number {

@@ -145,7 +145,7 @@ export class Instance {
   }
 }
 
-/** Does work in the instance of this thread. Frees what it allocated there. A trap becomes an error. */
+/** Does work, which must not call this again, in the instance of this thread. Frees what it allocated there. A trap becomes an error. */
 export function inModule<T>(work: (instance: Instance) => T): T {
   compiled ??= compile();
   try {

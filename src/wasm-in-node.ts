@@ -1,13 +1,13 @@
-/** Files of this machine, read by position: they are not mapped where there is no addon. Only Node.js loads this file. */
+/** Files of this machine, read by position: they are not mapped where there is no addon. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs";
 import { getSystemErrorMap } from "node:util";
-import { GgufError } from "../errors";
-import { systemError } from "../system-error";
-import { wasmAddon } from "./addon";
-import { checkExtent, type FileBytes } from "./bytes-of-file";
-import { failure } from "./failure";
-import { type ParsedHeader, parseHeader } from "./header";
-import { setModule, WebAssembly } from "./module";
+import { GgufError } from "./errors";
+import { systemError } from "./system-error";
+import { wasmAddon } from "./wasm/addon";
+import { checkExtent, type FileBytes } from "./wasm/bytes-of-file";
+import { failure } from "./wasm/failure";
+import { type ParsedHeader, parseHeader } from "./wasm/header";
+import { setModule, WebAssembly } from "./wasm/module";
 
 /** Read at first, and the longest header: as the addon has them for files that are not mapped. */
 const FIRST_BYTES = 256 << 10;
