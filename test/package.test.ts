@@ -75,14 +75,11 @@ describe("the tarball", () => {
     const expected = [
       ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
       ...filesUnder("src").flatMap(compiled),
-      // Made by build:wasm and build:view, as the addons are by prebuildify.
-      ...["dist/wasm/kernels.wasm", "dist/view/index.html"].filter((name) =>
-        existsSync(join(projectRoot, name)),
-      ),
       ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
+      ...["dist/view/index.html"].filter((name) => existsSync(join(projectRoot, name))),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
   });
