@@ -46,6 +46,10 @@ describe("the page", { skip }, () => {
     assert.doesNotMatch(policy, /unsafe-(inline|eval)(?<!wasm-unsafe-eval)/);
   });
 
+  test("uses nothing of Node", () => {
+    assert.doesNotMatch(html, /\bBuffer\.|\brequire\(|"node:/);
+  });
+
   test("loads nothing", () => {
     const head = html.replace(/<(script|style)>.*?<\/\1>/gs, "");
     for (const [, url] of head.matchAll(/(?:src|href)="([^"]*)"/g)) assert.match(url as string, /^data:/);
