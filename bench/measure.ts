@@ -27,8 +27,8 @@ export interface Patience {
   budget: number;
   /** The minimum number of rounds, even if they exceed the budget. */
   minRounds: number;
-  /** Seconds that a batch takes, if one call takes less; default {@link BATCH_SECONDS}. */
-  batch?: number;
+  /** The fewest calls of a batch, where the clock is coarse; default 1. */
+  minCalls?: number;
 }
 
 /** Long enough for the clock's resolution, and short enough that many batches are not disturbed. */
@@ -39,11 +39,12 @@ const WARM_UP_CALLS = 20_000;
 /** Runs the contenders in turns until the budget is used up. Returns the timings by name. */
 export async function race(
   contenders: readonly Contender[],
-  { budget, minRounds, batch = BATCH_SECONDS }: Patience,
+  { budget, minRounds, minCalls = 1 }: Patience,
 ): Promise<Map<string, Timing>> {
   const entrants = [];
   for (const contender of contenders) {
-    entrants.push({ contender, calls: await warmUp(contender, batch), samples: [] as number[] });
+    const calls = Math.max(minCalls, await warmUp(contender));
+    entrants.push({ contender, calls, samples: [] as number[] });
   }
   const end = seconds() + budget;
   for (let round = 0; round < minRounds || seconds() < end; round++) {
@@ -59,10 +60,8 @@ export async function race(
 }
 
 /** Runs the function until the compiler has optimized it. Returns the number of calls per batch. */
-async function warmUp(contender: Contender, batch: number): Promise<number> {
-  let first = await timed(contender, 1);
-  // Again, since the first call may have been disturbed.
-  if (first >= WARM_UP_SECONDS) first = await timed(contender, 1);
+async function warmUp(contender: Contender): Promise<number> {
+  const first = await timed(contender, 1);
   if (first >= WARM_UP_SECONDS) return 1;
   let calls = 1;
   let spent = first;
@@ -73,7 +72,7 @@ async function warmUp(contender: Contender, batch: number): Promise<number> {
     spent += took;
     rate = took / chunk;
   }
-  return Math.max(1, Math.round(batch / rate));
+  return Math.max(1, Math.round(BATCH_SECONDS / rate));
 }
 
 async function timed({ run }: Contender, calls: number): Promise<number> {

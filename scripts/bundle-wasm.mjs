@@ -30,7 +30,8 @@ export function bundleWasm(log = () => undefined) {
   ]) {
     const outfile = join("dist", "wasm", `${name}js`);
     const entryPoints = [join("src", "wasm", `${name}ts`)];
-    buildSync({ ...options, entryPoints, outfile, format, keepNames: true, allowOverwrite: true });
+    const form = { format, keepNames: true, minifyWhitespace: true };
+    buildSync({ ...options, ...form, entryPoints, outfile, allowOverwrite: true });
     log(`${outfile}: ${statSync(join(root, outfile)).size} bytes`);
   }
 }

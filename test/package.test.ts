@@ -52,7 +52,7 @@ function filesUnder(path: string): string[] {
 
 /** The files that a source is compiled to. */
 function compiled(source: string): string[] {
-  const [, name, m] = /^src\/(.*)\.(m?)ts$/.exec(source) ?? [];
+  const [, name, m] = /^src\/(.*)\.([mc]?)ts$/.exec(source) ?? [];
   const isTyped = !source.startsWith("src/cli/"); // nobody imports the command line
   return [`dist/${name}.${m}js`, ...(isTyped ? [`dist/${name}.d.${m}ts`] : [])];
 }
@@ -75,6 +75,7 @@ describe("the tarball", () => {
     const expected = [
       ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
       ...filesUnder("src").flatMap(compiled),
+      ...["dist/wasm/kernels.wasm"].filter((name) => existsSync(join(projectRoot, name))),
       ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),

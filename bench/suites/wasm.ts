@@ -47,12 +47,8 @@ interface WithModules {
   WebAssembly: { Module: new (bytes: Uint8Array) => object };
 }
 
-/** Batches are long enough for the clock of a browser, which is coarse on purpose; so there is more time for all. */
-const inBrowser = ({ budget, minRounds }: Patience): Patience => ({
-  budget: 4 * budget,
-  minRounds: 2 * minRounds,
-  batch: 0.01,
-});
+/** Calls of a batch: many, because the clock of a browser is coarse on purpose. */
+const BROWSER_CALLS = 40;
 
 /** A page that takes long is given up. */
 const TYPES_AT_ONCE = 5;
@@ -66,7 +62,7 @@ async function inChromium(bytes: Buffer, types: GgmlType[], patience: Patience):
     const input: PageInput = {
       module: bytes.toString("base64"),
       types: some,
-      patience: inBrowser(patience),
+      patience: { budget: 4 * patience.budget, minRounds: 10, minCalls: BROWSER_CALLS },
     };
     Object.assign(found, await runInChromium(outputFiles[0]!.contents, input));
   }
