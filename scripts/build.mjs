@@ -148,9 +148,19 @@ export function buildExamples() {
   });
 }
 
-/** Compiles the tests and their support code to build/test, and the examples, which some tests import. */
+/** Compiles the part of the page that knows no browser to build/view. */
+function buildViewParts() {
+  compile({
+    sources: join("view", "lib"),
+    config: "tsconfig.view.json",
+    output: join("build", "view", "lib", "session.js"),
+  });
+}
+
+/** Compiles the tests and their support code to build/test, and the examples and parts of the page, which some tests import. */
 export function buildTests() {
   buildExamples();
+  buildViewParts();
   compile({
     sources: "test",
     config: "tsconfig.test.json",

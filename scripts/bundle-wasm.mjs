@@ -9,31 +9,29 @@ import { root } from "./paths.mjs";
 /** The module, which `npm run build:wasm` makes. */
 export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 
-/** Bundles; `log` gets a line about each file. */
-export function bundleWasm(log = () => undefined) {
+/** How the sources are bundled without Node, with the WebAssembly module in them. */
+export function bundleOptions() {
   const module = readFileSync(kernels);
   const embedded = [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
+  return {
+    absWorkingDir: root,
+    ...{ bundle: true, platform: "neutral", target: "es2022", legalComments: "none" },
+    ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"] },
+    define: { KERNELS: JSON.stringify(embedded) },
+  };
+}
+
+/** Bundles; `log` gets a line about each file. */
+export function bundleWasm(log = () => undefined) {
+  const options = bundleOptions();
   for (const [format, name] of [
     ["esm", "index.m"],
     ["cjs", "index.c"],
   ]) {
     const outfile = join("dist", "wasm", `${name}js`);
-    buildSync({
-      absWorkingDir: root,
-      entryPoints: [join("src", "wasm", `${name}ts`)],
-      ...{
-        outfile,
-        format,
-        bundle: true,
-        platform: "neutral",
-        target: "es2022",
-        keepNames: true,
-        minifyWhitespace: true,
-        legalComments: "none",
-      },
-      ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"], allowOverwrite: true },
-      define: { KERNELS: JSON.stringify(embedded) },
-    });
+    const entryPoints = [join("src", "wasm", `${name}ts`)];
+    const form = { format, keepNames: true, minifyWhitespace: true };
+    buildSync({ ...options, ...form, entryPoints, outfile, allowOverwrite: true });
     log(`${outfile}: ${statSync(join(root, outfile)).size} bytes`);
   }
 }

@@ -48,8 +48,9 @@ const sameOnEveryProcessor = [
     names: ["huge", "limits", "reentrancy"],
   },
   {
-    reason: "test the WebAssembly module, whose instructions are the same everywhere",
-    names: ["wasm", "wasm-"],
+    reason:
+      "test the WebAssembly module, whose instructions are the same everywhere, and the page that has it",
+    names: ["view-", "wasm", "wasm-"],
   },
   {
     reason: "test the package and how it is linked",

@@ -26,7 +26,7 @@ import { projectRoot } from "./support/paths";
 import { writeSparseGguf } from "./support/sparse-file";
 
 const COMMANDS =
-  "inspect dequantize stats verify hash diff show tokens bench set split merge recover completion doctor build".split(
+  "inspect dequantize stats verify hash diff show tokens view bench set split merge recover completion doctor build".split(
     " ",
   );
 

@@ -80,6 +80,7 @@ describe("the tarball", () => {
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
+      ...["dist/view/index.html"].filter((name) => existsSync(join(projectRoot, name))),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
   });

@@ -17,6 +17,7 @@ const HELP = `Usage: gguf-native COMMAND ...
   diff A B                  in what two models differ, and by how much
   show FILE TENSOR          values of a tensor at a glance
   tokens FILE [TEXT]        the vocabulary, and texts in it
+  view FILE [FILE]          look at a model, or at two, in the browser
   bench [FILE]              how fast this machine dequantizes
   set FILE KEY VALUE...     change, add or remove metadata
   split FILE [PREFIX]       one model in several files
@@ -44,6 +45,7 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   diff: () => import("./commands/diff.js"),
   show: () => import("./commands/show.js"),
   tokens: () => import("./commands/tokens.js"),
+  view: () => import("./commands/view.js"),
   bench: () => import("./commands/bench.js"),
   set: () => import("./commands/set.js"),
   split: () => import("./commands/split.js"),

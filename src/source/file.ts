@@ -18,6 +18,33 @@ export type FileAccess = "r" | "r+";
 /** A FIFO is refused, rather than waited for until somebody writes to it. Windows has no such flag. */
 const NO_WAITING = constants.O_NONBLOCK ?? 0;
 
+/**
+ * Opens a regular file.
+ * @throws GgufError ERR_GGUF_OPEN; ERR_GGUF_WRITE for a file that can be read, but not written
+ */
+export async function openRegularFile(
+  path: string,
+  access: FileAccess = "r",
+): Promise<{ handle: FileHandle; opened: BigIntStats }> {
+  const mode = access === "r" ? constants.O_RDONLY : constants.O_RDWR;
+  const handle = await open(path, mode | NO_WAITING).catch(async (cause) => {
+    if (access === "r") throw systemFailure("ERR_GGUF_OPEN", "cannot open the file", path, cause);
+    // A file that cannot even be read is ERR_GGUF_OPEN.
+    await (await openRegularFile(path)).handle.close();
+    throw systemFailure("ERR_GGUF_WRITE", "cannot be written", path, cause);
+  });
+  try {
+    const opened = await handle.stat({ bigint: true });
+    if (opened.isFile()) return { handle, opened };
+    throw opened.isDirectory()
+      ? refusal(path, "it is a directory, not a file", "EISDIR")
+      : refusal(path, "it is not a regular file", "EINVAL");
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
 export class FileSource implements Source {
   readonly path: string;
   readonly byteLength: number;
@@ -32,28 +59,10 @@ export class FileSource implements Source {
     this.#opened = opened;
   }
 
-  /**
-   * Opens a regular file.
-   * @throws GgufError ERR_GGUF_OPEN; ERR_GGUF_WRITE for a file that can be read, but not written
-   */
+  /** @throws as {@link openRegularFile} */
   static async open(path: string, access: FileAccess = "r"): Promise<FileSource> {
-    const mode = access === "r" ? constants.O_RDONLY : constants.O_RDWR;
-    const handle = await open(path, mode | NO_WAITING).catch(async (cause) => {
-      if (access === "r") throw systemFailure("ERR_GGUF_OPEN", "cannot open the file", path, cause);
-      // A file that cannot even be read is ERR_GGUF_OPEN.
-      await (await FileSource.open(path)).close();
-      throw systemFailure("ERR_GGUF_WRITE", "cannot be written", path, cause);
-    });
-    try {
-      const opened = await handle.stat({ bigint: true });
-      if (opened.isFile()) return new FileSource(path, handle, opened);
-      throw opened.isDirectory()
-        ? refusal(path, "it is a directory, not a file", "EISDIR")
-        : refusal(path, "it is not a regular file", "EINVAL");
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
+    const { handle, opened } = await openRegularFile(path, access);
+    return new FileSource(path, handle, opened);
   }
 
   /** The number of its descriptor. */

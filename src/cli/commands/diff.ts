@@ -1,6 +1,5 @@
 /** `gguf-native diff`: in what two models differ. */
-import { sameValues, type ValuePlace } from "../../file/value-parts";
-import type { GgufMetadata, GgufModel, GgufModelTensor, TensorComparison } from "../../index";
+import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -12,6 +11,7 @@ import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
+import { sameValue } from "../model/same-value";
 import { exactJson } from "../output/json";
 import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";
@@ -182,11 +182,8 @@ function compareMetadata(a: Model, b: Model): KeyDifference[] {
   const [inA, inB] = [keysOf(a), keysOf(b)];
   const shared = Array.from(inA, ([id, key]) => ({ a: key, b: inB.get(id) }));
   const onlyB = Array.from(inB).filter(([id]) => !inA.has(id));
-  const place = (metadata: GgufMetadata, key: string): ValuePlace => metadata.place(key) as ValuePlace;
   return [
-    ...shared.filter(
-      (key) => key.b === undefined || !sameValues(place(a.metadata, key.a), place(b.metadata, key.b)),
-    ),
+    ...shared.filter((key) => key.b === undefined || !sameValue(a.metadata, b.metadata, key.a, key.b)),
     ...onlyB.map(([, key]) => ({ a: undefined, b: key })),
   ];
 }

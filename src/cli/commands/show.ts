@@ -1,9 +1,8 @@
 /** `gguf-native show`: values of a tensor at a glance. */
-import type { GgmlType, GgufModelTensor } from "../../index";
-import { ggmlTypes } from "../../types";
 import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
+import { valuesOf } from "../model/values";
 import type { Terminal } from "../output/terminal";
 import { escapeText, float32Text, grouped, shapeText } from "../output/text";
 
@@ -132,17 +131,6 @@ function rangeOf(what: string, wanted: ReturnType<typeof checkRange>, count: num
 function rangeText({ start, end }: Range, count: number): string {
   if (end <= start) return `none of ${grouped(count)}`;
   return end - start === 1 ? `${start} of ${grouped(count)}` : `${start} to ${end - 1} of ${grouped(count)}`;
-}
-
-/** `count` values from number `start` on. */
-async function valuesOf(tensor: GgufModelTensor, start: number, count: number): Promise<Float32Array> {
-  const info = Object.hasOwn(ggmlTypes, tensor.type) ? ggmlTypes[tensor.type as GgmlType] : undefined;
-  // Only whole blocks are decoded. A tensor of an unknown type fails below, with its name.
-  const blockSize = info?.blockSize ?? 1;
-  const first = Math.floor(start / blockSize) * blockSize;
-  const end = Math.min(Math.ceil((start + count) / blockSize) * blockSize, tensor.elementCount);
-  const values = await tensor.dequantize({ start: first, end });
-  return values.subarray(start - first, start - first + count);
 }
 
 /** The values under the numbers of their columns, as many columns at a time as fit beside each other. */

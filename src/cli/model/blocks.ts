@@ -22,7 +22,7 @@ export function isBlockGroup(group: TensorGroup): group is BlockGroup {
 const NUMBER = /^(0|[1-9]\d{0,8})$/;
 
 /** The parts of a name that is in a block: what stands before the first number, the number, what follows. */
-function blockParts(name: string): [prefix: string, number: number, member: string] | undefined {
+export function blockParts(name: string): [prefix: string, number: number, member: string] | undefined {
   const parts = name.split(".");
   const at = parts.findIndex((part, i) => i > 0 && i < parts.length - 1 && NUMBER.test(part));
   if (at < 0) return undefined;

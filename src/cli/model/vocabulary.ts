@@ -5,7 +5,7 @@ import type { GgufMetadata } from "../../index";
 /** A token as the file has it. */
 export interface VocabularyToken {
   id: number;
-  bytes: Buffer;
+  bytes: Uint8Array;
   /** What `tokenizer.ggml.token_type` says; undefined where the file has no types. */
   type: string | undefined;
   score: number | undefined;
@@ -43,14 +43,12 @@ export function* vocabularyTokens(metadata: GgufMetadata): Generator<VocabularyT
 }
 
 /** The strings of an array; each is good until the next one is asked for. */
-function* stringsAt(place: ValuePlace): Generator<Buffer, void, undefined> {
+function* stringsAt(place: ValuePlace): Generator<Uint8Array, void, undefined> {
   for (const part of valueParts(place)) {
     if (part.kind === "text")
       throw new Error(`${TOKENS_KEY} has a text of ${part.length} bytes, which is no token`);
     if (part.kind !== "strings") continue;
-    const { buffer, byteOffset, length } = part.bytes;
-    const bytes = Buffer.from(buffer, byteOffset, length);
-    for (let i = 0; i < part.count; i++) yield bytes.subarray(part.starts[i], part.ends[i]);
+    for (let i = 0; i < part.count; i++) yield part.bytes.subarray(part.starts[i], part.ends[i]);
   }
 }
 

@@ -5,9 +5,8 @@
 import { basename } from "node:path";
 import type { GgufModel, GgufModelTensor } from "../../index";
 import { groupTensors, groupTitle, isBlockGroup, typesText } from "../model/blocks";
-import { fileTypeName } from "../model/file-types";
 import { CACHE_TYPES, type MemoryUse } from "../model/memory";
-import { numberOf } from "../model/scalars";
+import { summaryFacts } from "../model/summary";
 import { typeTotals } from "../model/type-totals";
 import type { InspectView } from "./inspect-view";
 import { metadataText, stringText } from "./metadata-text";
@@ -51,26 +50,7 @@ export function inspectReport(view: InspectView, terminal: Terminal): Section[] 
 }
 
 function summary({ file, path }: InspectView): Section {
-  const { metadata, tensors } = file;
-  const facts: [string, string][] = [];
-  const architecture = stringText(metadata, "general.architecture");
-  if (architecture !== undefined) facts.push(["architecture", architecture]);
-  const name = stringText(metadata, "general.name");
-  if (name !== undefined) facts.push(["name", name]);
-  const fileType = numberOf(metadata, "general.file_type");
-  if (fileType !== undefined) {
-    facts.push(["file type", fileTypeName(fileType) ?? `${fileType}, which this version does not know`]);
-  }
-  let parameters = 0;
-  for (const tensor of tensors.values()) parameters += tensor.elementCount;
-  facts.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
-  const endianness = file.byteOrder === "big" ? ", big-endian" : "";
-  const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
-  facts.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
-  if (file.paths.length > 1) facts.push(["files", grouped(file.paths.length)]);
-  const context = numberOf(metadata, `${architecture}.context_length`);
-  if (context !== undefined) facts.push(["context length", grouped(context)]);
-  return { title: escapeText(basename(path)), facts };
+  return { title: escapeText(basename(path)), facts: summaryFacts(file) };
 }
 
 function typeMix({ file }: InspectView, terminal: Terminal): Section[] {

@@ -25,7 +25,8 @@ const PREVIEW = 400;
 /** Bytes that hold as many characters, whatever they are. */
 const PREVIEW_BYTES = 4 * PREVIEW;
 
-function valueText(parts: Iterable<ValuePart>): string {
+/** The start of a value, in one line. */
+export function valueText(parts: Iterable<ValuePart>): string {
   let text = "";
   let separator = "";
   let depth = 0;
@@ -51,7 +52,8 @@ function valueText(parts: Iterable<ValuePart>): string {
   return text;
 }
 
-function* elementTexts(
+/** Each element of a part, cut where it is long. */
+export function* elementTexts(
   part: Exclude<ValuePart, { kind: "array" | "end" }>,
   quoted: boolean,
 ): Generator<string, void, undefined> {

@@ -8,7 +8,8 @@ import { checkWriteOptions, type WriteOptions } from "../../writer/write-options
 import { type Output, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
 
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** What ends a command. */
+export const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end

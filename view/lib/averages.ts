@@ -1,0 +1,120 @@
+/** A matrix averaged down to the size of a picture, in one pass over its values. */
+
+/** The averages of the cells of a picture, row by row. */
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  /** Of the matrix. */
+  readonly columnCount: number;
+  readonly rowCount: number;
+  /** The mean of the finite values of a cell; NaN where it has none. */
+  readonly means: Float32Array;
+  /** The mean of their magnitudes. */
+  readonly magnitudes: Float32Array;
+  /** How many values were not finite. */
+  readonly notFinite: number;
+}
+
+/** Adds up values, which come in the order of the matrix, in pieces of any length. */
+export class Averages {
+  readonly width: number;
+  readonly height: number;
+  readonly #columns: number;
+  readonly #rows: number;
+  readonly #sums: Float64Array;
+  readonly #sizes: Float64Array;
+  readonly #counts: Float64Array;
+  /** The column at which each cell of a row begins, and the number of columns at the end. */
+  readonly #edges: Float64Array;
+  #row = 0;
+  #column = 0;
+  #cell = 0;
+  #notFinite = 0;
+
+  /** A picture of at most `width` by `height` cells, no more than there are values. */
+  constructor(columns: number, rows: number, width: number, height: number) {
+    this.#columns = columns;
+    this.#rows = rows;
+    this.width = Math.min(width, columns);
+    this.height = Math.min(height, rows);
+    const cells = this.width * this.height;
+    this.#sums = new Float64Array(cells);
+    this.#sizes = new Float64Array(cells);
+    this.#counts = new Float64Array(cells);
+    this.#edges = Float64Array.from({ length: this.width + 1 }, (_, x) =>
+      Math.ceil((x * columns) / this.width),
+    );
+  }
+
+  /** The next values. */
+  add(values: Float32Array): void {
+    for (let at = 0; at < values.length; ) {
+      const end = Math.min((this.#edges[this.#cell + 1] as number) - this.#column, values.length - at);
+      this.#addTo(
+        Math.floor((this.#row * this.height) / this.#rows) * this.width + this.#cell,
+        values,
+        at,
+        at + end,
+      );
+      at += end;
+      this.#column += end;
+      if (this.#column === this.#edges[this.#cell + 1]) this.#cell++;
+      if (this.#column === this.#columns) {
+        this.#row++;
+        this.#column = 0;
+        this.#cell = 0;
+      }
+    }
+  }
+
+  #addTo(cell: number, values: Float32Array, begin: number, end: number): void {
+    let sum = 0;
+    let size = 0;
+    for (let i = begin; i < end; i++) {
+      const value = values[i] as number;
+      sum += value;
+      size += Math.abs(value);
+    }
+    let count = end - begin;
+    // What is not finite shows in the sums, and is left out then.
+    if (!Number.isFinite(size)) {
+      sum = 0;
+      size = 0;
+      for (let i = begin; i < end; i++) {
+        const value = values[i] as number;
+        if (Number.isFinite(value)) {
+          sum += value;
+          size += Math.abs(value);
+        } else {
+          count--;
+          this.#notFinite++;
+        }
+      }
+    }
+    this.#sums[cell] = (this.#sums[cell] as number) + sum;
+    this.#sizes[cell] = (this.#sizes[cell] as number) + size;
+    this.#counts[cell] = (this.#counts[cell] as number) + count;
+  }
+
+  /** What has come so far. */
+  picture(): Picture {
+    const mean = (sums: Float64Array): Float32Array =>
+      Float32Array.from(sums, (sum, cell) => sum / (this.#counts[cell] as number));
+    return {
+      width: this.width,
+      height: this.height,
+      columnCount: this.#columns,
+      rowCount: this.#rows,
+      means: mean(this.#sums),
+      magnitudes: mean(this.#sizes),
+      notFinite: this.#notFinite,
+    };
+  }
+}
+
+/** The magnitude that all but a few cells keep below: where a scale of colours ends, so that single cells do not pale the rest. */
+export function colorLimit(cells: Float32Array): number {
+  const sizes = cells.filter(Number.isFinite).map(Math.abs).sort();
+  const limit = sizes[Math.floor((sizes.length - 1) * 0.995)] ?? 0;
+  return limit > 0 ? limit : (sizes.at(-1) ?? 0);
+}

@@ -1,0 +1,132 @@
+/** What the page asks its worker, and what that answers. Text in it comes from files, and is escaped and cut already. */
+
+import type { TensorComparison, TensorStats } from "gguf-native";
+import type { MemoryUse } from "#dist/cli/model/memory";
+import type { TypeTotal } from "#dist/cli/model/type-totals";
+import type { Picture } from "./averages";
+import type { BlockScale } from "./block-scales";
+
+/** Where a model is: a URL, or the files that were chosen. */
+export type ModelSource = { readonly url: string } | { readonly files: readonly File[] };
+
+/** The tensors of a model, in columns: there may be hundreds of thousands. */
+export interface TensorTable {
+  /** As they are shown. */
+  readonly names: readonly string[];
+  readonly types: readonly string[];
+  /** Which of `types` each has. */
+  readonly typeOf: Uint32Array;
+  /** Dimensions as stored, "4096 x 32000". */
+  readonly shapes: readonly string[];
+  readonly elementCounts: Float64Array;
+  /** NaN for an unknown type. */
+  readonly byteLengths: Float64Array;
+  readonly offsets: Float64Array;
+  /** "blk.0" and so on, in file order. */
+  readonly blocks: readonly string[];
+  /** Which of `blocks` each is in; -1 outside of blocks. */
+  readonly blockOf: Int32Array;
+}
+
+/** A metadata key: its declared type, and the start of its value. */
+export interface MetadataRow {
+  readonly key: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+/** An open model. */
+export interface ModelView {
+  readonly id: number;
+  /** The name of the file. */
+  readonly name: string;
+  readonly facts: readonly (readonly [name: string, value: string])[];
+  readonly types: readonly (readonly [type: string, total: TypeTotal])[];
+  readonly metadata: readonly MetadataRow[];
+  readonly tensors: TensorTable;
+  /** How many tokens the vocabulary has; 0 without one. */
+  readonly tokenCount: number;
+  /** How many tokens it was made for; null where the file does not say. */
+  readonly contextLength: number | null;
+  /** That the file is cut off, in a sentence. */
+  readonly warning?: string;
+}
+
+/** A metadata value, or a page of it. */
+export type ValueView =
+  | { readonly kind: "text"; readonly text: string; readonly byteLength: number; readonly isCut: boolean }
+  | {
+      readonly kind: "array";
+      readonly first: number;
+      readonly elements: readonly string[];
+      readonly length: number;
+    };
+
+/** The tokens of a vocabulary, in columns. */
+export interface Vocabulary {
+  readonly tokens: readonly string[];
+  readonly types: readonly (string | undefined)[];
+  readonly scores: readonly (number | undefined)[];
+  /** How many there are, shown or not. */
+  readonly count: number;
+}
+
+/** A tensor of an open model. */
+export interface TensorAddress {
+  readonly model: number;
+  /** Its number in the order of the file. */
+  readonly tensor: number;
+}
+
+/** Some rows and columns of a tensor. */
+export interface ValuesView {
+  readonly rowCount: number;
+  readonly columnCount: number;
+  readonly row: number;
+  readonly column: number;
+  readonly values: readonly Float32Array[];
+}
+
+/** Scales of successive blocks. */
+export interface ScalesView {
+  readonly blockCount: number;
+  readonly blockSize: number;
+  readonly first: number;
+  readonly scales: readonly BlockScale[];
+}
+
+/** Keys whose values differ, or that one model alone has. */
+export interface KeyDifference {
+  readonly key: string;
+  readonly a: string | undefined;
+  readonly b: string | undefined;
+}
+
+/** What can be asked. */
+export interface Calls {
+  open(source: ModelSource): ModelView;
+  close(model: number): void;
+  value(request: { model: number; key: number; first: number; count: number }): ValueView;
+  vocabulary(model: number): Vocabulary;
+  memory(request: { model: number; context: number | undefined }): MemoryUse;
+  stats(request: TensorAddress & { bins: number }): TensorStats;
+  picture(request: TensorAddress & { width: number; height: number }): Picture;
+  values(request: TensorAddress & { row: number; column: number; rows: number; columns: number }): ValuesView;
+  scales(request: TensorAddress & { first: number; count: number }): ScalesView | null;
+  compare(request: { a: TensorAddress; b: TensorAddress }): TensorComparison;
+  difference(request: { a: TensorAddress; b: TensorAddress; width: number; height: number }): Picture;
+  differentKeys(request: { a: number; b: number }): KeyDifference[];
+}
+
+export type CallName = keyof Calls;
+
+/** What the page sends. */
+export type ToWorker =
+  | { readonly id: number; readonly call: CallName; readonly argument: unknown }
+  | { readonly id: number; readonly cancel: true };
+
+/** What the worker sends. */
+export type FromWorker =
+  | { readonly id: number; readonly done: number; readonly total: number }
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: string };

@@ -1,0 +1,90 @@
+/** The list of tensors: by block, searched and sorted. */
+import type { TensorTable } from "./protocol";
+
+/** What tensors can be sorted by. */
+export const ORDERS = ["file", "name", "type", "size", "weights"] as const;
+export type Order = (typeof ORDERS)[number];
+
+/** A line of the list: a tensor, or the title of a block. */
+export type Line =
+  | { readonly tensor: number }
+  | { readonly block: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean };
+
+/** The numbers of the tensors whose names, types or shapes have every word of a search, in an order. */
+export function selectTensors(table: TensorTable, search: string, order: Order): number[] {
+  const words = wordsOf(search);
+  const found: number[] = [];
+  for (const [i, name] of table.names.entries()) {
+    if (words.length > 0) {
+      const text = `${name} ${table.types[table.typeOf[i] as number]} ${table.shapes[i]}`.toLowerCase();
+      if (!words.every((word) => text.includes(word))) continue;
+    }
+    found.push(i);
+  }
+  const at = (column: Float64Array, i: number): number => column[i] || 0;
+  const type = (i: number): string => table.types[table.typeOf[i] as number] as string;
+  const compare: Record<Exclude<Order, "file">, (a: number, b: number) => number> = {
+    name: (a, b) => compareNames(table.names[a] as string, table.names[b] as string),
+    type: (a, b) => compareNames(type(a), type(b)),
+    size: (a, b) => at(table.byteLengths, b) - at(table.byteLengths, a),
+    weights: (a, b) => at(table.elementCounts, b) - at(table.elementCounts, a),
+  };
+  return order === "file" ? found : found.sort((a, b) => compare[order](a, b) || a - b);
+}
+
+/** The words of a search, in small letters. */
+export function wordsOf(search: string): string[] {
+  return search.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+/** By code units, which is fast and the same everywhere; but numbers by what they are: blk.2 comes before blk.10. */
+export function compareNames(a: string, b: string): number {
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i++;
+  while (i > 0 && isDigit(a.charCodeAt(i - 1))) i--;
+  const [x, y] = [numberAt(a, i), numberAt(b, i)];
+  if (x !== undefined && y !== undefined && x !== y) return x - y;
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+function numberAt(text: string, begin: number): number | undefined {
+  let end = begin;
+  while (isDigit(text.charCodeAt(end))) end++;
+  return end === begin ? undefined : Number(text.slice(begin, end));
+}
+
+/** Tensors in file order with a title before those of each block; those of a closed block are left out. */
+export function blockLines(
+  table: TensorTable,
+  tensors: readonly number[],
+  closed: ReadonlySet<number>,
+): Line[] {
+  const members = new Map<number, number[]>();
+  for (const tensor of tensors) {
+    const block = table.blockOf[tensor] as number;
+    const others = members.get(block);
+    if (others === undefined) members.set(block, [tensor]);
+    else others.push(tensor);
+  }
+  const lines: Line[] = [];
+  const begun = new Set<number>();
+  for (const tensor of tensors) {
+    const block = table.blockOf[tensor] as number;
+    if (block < 0) {
+      lines.push({ tensor });
+      continue;
+    }
+    if (begun.has(block)) continue;
+    begun.add(block);
+    const isOpen = !closed.has(block);
+    const inBlock = members.get(block) as number[];
+    const bytes = inBlock.reduce((sum, member) => sum + (table.byteLengths[member] || 0), 0);
+    lines.push({ block, count: inBlock.length, bytes, isOpen });
+    if (isOpen) for (const member of inBlock) lines.push({ tensor: member });
+  }
+  return lines;
+}

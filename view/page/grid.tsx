@@ -1,0 +1,163 @@
+/** A list of any length, of which only the rows in sight are elements. Arrow keys go through it, Enter opens a row. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { listHeight, rowsInSight, scrollTopFor } from "../lib/rows";
+
+export interface GridColumn {
+  readonly title: string;
+  readonly className: string;
+}
+
+/** What a row shows: a cell for each column, or a title over all of them. */
+export type GridRow =
+  | { readonly cells: readonly ComponentChildren[] }
+  | { readonly title: ComponentChildren; readonly isOpen: boolean };
+
+export function Grid({
+  label,
+  columns,
+  count,
+  rowHeight = 40,
+  row,
+  selected,
+  onOpen,
+}: {
+  label: string;
+  columns: readonly GridColumn[];
+  count: number;
+  rowHeight?: number;
+  row: (index: number) => GridRow;
+  /** The row that is shown elsewhere. */
+  selected?: number | undefined;
+  onOpen?: (index: number) => void;
+}) {
+  const id = useId();
+  const box = useRef<HTMLDivElement>(null);
+  const [scrollTop, setScrollTop] = useState(0);
+  const [viewHeight, setViewHeight] = useState(600);
+  const [active, setActive] = useState(0);
+  const current = Math.min(active, Math.max(0, count - 1));
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => setViewHeight(element.clientHeight - rowHeight));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [rowHeight]);
+
+  // A list that became shorter scrolls by itself, without an event in some browsers.
+  useEffect(() => {
+    if (box.current !== null) setScrollTop(box.current.scrollTop);
+  }, [count]);
+
+  useEffect(() => {
+    if (selected !== undefined && selected >= 0) goTo(selected);
+  }, [selected]);
+
+  const goTo = (index: number): void => {
+    const next = Math.max(0, Math.min(index, count - 1));
+    setActive(next);
+    const element = box.current;
+    if (element === null) return;
+    const height = element.clientHeight - rowHeight;
+    element.scrollTop = scrollTopFor(next, count, rowHeight, element.scrollTop, height);
+  };
+
+  const page = Math.max(1, Math.floor(viewHeight / rowHeight) - 1);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const targets: Record<string, () => number> = {
+      ArrowDown: () => current + 1,
+      ArrowUp: () => current - 1,
+      PageDown: () => current + page,
+      PageUp: () => current - page,
+      Home: () => 0,
+      End: () => count - 1,
+    };
+    const target = targets[event.key];
+    if (target !== undefined) {
+      event.preventDefault();
+      goTo(target());
+    } else if ((event.key === "Enter" || event.key === " ") && count > 0) {
+      event.preventDefault();
+      onOpen?.(current);
+    }
+  };
+
+  const { first, end, top } = rowsInSight(count, rowHeight, scrollTop, viewHeight);
+  const isActiveInSight = current >= first && current < end;
+  const indexes = Array.from({ length: end - first }, (_, i) => first + i);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a table cannot leave out the rows that are not in sight
+    <div
+      class="grid"
+      role="grid"
+      aria-label={label}
+      aria-rowcount={count + 1}
+      aria-colcount={columns.length}
+      tabIndex={0}
+      aria-activedescendant={isActiveInSight ? `${id}-${current}` : undefined}
+      ref={box}
+      onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}
+      onKeyDown={onKeyDown}
+    >
+      {/* biome-ignore lint/a11y/useSemanticElements: as above */}
+      {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names the active row */}
+      <div class="grid-row grid-head" role="row" aria-rowindex={1} style={{ height: `${rowHeight}px` }}>
+        {columns.map(({ title, className }) => (
+          // biome-ignore lint/a11y/useSemanticElements: as above
+          // biome-ignore lint/a11y/useFocusableInteractive: as above
+          <div key={title} role="columnheader" class={className}>
+            {title}
+          </div>
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: as above */}
+      <div class="grid-body" role="rowgroup" style={{ height: `${listHeight(count, rowHeight)}px` }}>
+        {indexes.map((index) => {
+          const shown = row(index);
+          const classes = [
+            "grid-row",
+            "title" in shown ? "is-title" : "",
+            index === current ? "is-active" : "",
+            index === selected ? "is-selected" : "",
+          ];
+          return (
+            // biome-ignore lint/a11y/useSemanticElements: as above
+            // biome-ignore lint/a11y/useFocusableInteractive: as above
+            // biome-ignore lint/a11y/useKeyWithClickEvents: keys are those of the grid
+            <div
+              key={index}
+              id={`${id}-${index}`}
+              class={classes.filter(Boolean).join(" ")}
+              role="row"
+              aria-rowindex={index + 2}
+              aria-selected={index === selected}
+              style={{ height: `${rowHeight}px`, top: `${top + (index - first) * rowHeight}px` }}
+              onClick={() => {
+                setActive(index);
+                onOpen?.(index);
+              }}
+            >
+              {"title" in shown ? (
+                // biome-ignore lint/a11y/useSemanticElements: as above
+                // biome-ignore lint/a11y/useFocusableInteractive: as above
+                <div role="gridcell" aria-colspan={columns.length} aria-expanded={shown.isOpen}>
+                  {shown.title}
+                </div>
+              ) : (
+                columns.map(({ title, className }, i) => (
+                  // biome-ignore lint/a11y/useSemanticElements: as above
+                  // biome-ignore lint/a11y/useFocusableInteractive: as above
+                  <div key={title} role="gridcell" class={className}>
+                    {shown.cells[i]}
+                  </div>
+                ))
+              )}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}

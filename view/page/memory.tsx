@@ -1,0 +1,121 @@
+/** What a model takes to run with a context of so many tokens. */
+import { useState } from "preact/hooks";
+import type { CacheBytes, MemoryUse } from "#dist/cli/model/memory";
+import { counted, grouped, humanBytes } from "#dist/cli/output/text";
+import type { ModelView } from "../lib/protocol";
+import { ask, useAnswer } from "./client";
+import { Answered, Section, Table } from "./parts";
+import { ShareBar } from "./pictures";
+
+const CONTEXTS = [2048, 8192, 32_768, 131_072];
+const MOST = 2 ** 31;
+
+export function Memory({ model }: { model: ModelView }) {
+  const [context, setContext] = useState(model.contextLength ?? 4096);
+  const answer = useAnswer(`${model.id} ${context}`, (options) =>
+    ask("memory", { model: model.id, context }, options),
+  );
+  const offered = [...new Set([...CONTEXTS, ...(model.contextLength ? [model.contextLength] : [])])];
+  return (
+    <div class="page">
+      <Section title="Context">
+        <div class="fields">
+          <label class="field">
+            Tokens of context
+            <input
+              type="number"
+              min={1}
+              max={MOST}
+              value={context}
+              onInput={(event) => {
+                const wanted = Math.floor(event.currentTarget.valueAsNumber);
+                if (wanted >= 1 && wanted <= MOST) setContext(wanted);
+              }}
+            />
+          </label>
+          {offered
+            .sort((a, b) => a - b)
+            .map((tokens) => (
+              <button
+                key={tokens}
+                type="button"
+                aria-pressed={tokens === context}
+                onClick={() => setContext(tokens)}
+              >
+                {grouped(tokens)}
+              </button>
+            ))}
+        </div>
+        {model.contextLength === null ? null : (
+          <p class="note">The model was made for {counted(model.contextLength, "token")}.</p>
+        )}
+      </Section>
+      <Answered answer={answer} label="Counting">
+        {(use) => <Use use={use} />}
+      </Answered>
+    </div>
+  );
+}
+
+function Use({ use: { weights, cache } }: { use: MemoryUse }) {
+  const { context, cells, perToken, bytes, isAtMost, remarks } = cache;
+  const amount = (value: number | null): string =>
+    value === null ? "?" : `${isAtMost && value > 0 ? "≤ " : ""}${humanBytes(value)}`;
+  const all = [
+    ...(cells !== context && cells !== null ? [`room for ${grouped(cells)} tokens, a multiple of 256`] : []),
+    ...remarks,
+    "besides, programs take memory to compute in, by how they work",
+  ];
+  const total = bytes.f16 === null ? null : bytes.f16 + weights.bytes;
+  return (
+    <>
+      <Section title="Together" note={total === null ? undefined : `${amount(total)} with a cache of f16`}>
+        <ShareBar
+          label="Memory"
+          parts={[
+            { name: "weights", bytes: weights.bytes, shade: 0 },
+            { name: "cache", bytes: bytes.f16 ?? 0, shade: 4 },
+          ]}
+        />
+        <p class="note legend-text">
+          <i class="swatch shade-0" /> weights {humanBytes(weights.bytes)} <i class="swatch shade-4" /> cache{" "}
+          {amount(bytes.f16)}
+        </p>
+      </Section>
+      <Section title="Cache of keys and values">
+        <Table
+          label="Cache of keys and values"
+          columns={[
+            "Cache",
+            ...["Per token", "Whole", "With weights"].map((title) => ({ title, isNumber: true as const })),
+          ]}
+          rows={(Object.keys(bytes) as (keyof CacheBytes)[]).map((type) => {
+            const whole = bytes[type];
+            return [
+              type,
+              amount(perToken[type]),
+              amount(whole),
+              amount(whole === null ? null : whole + weights.bytes),
+            ];
+          })}
+        />
+        <ul class="note">
+          {all.map((remark) => (
+            <li key={remark}>{remark}</li>
+          ))}
+        </ul>
+      </Section>
+      <Section title="Weights" note={humanBytes(weights.bytes)}>
+        <Table
+          label="Weights"
+          columns={["Type", { title: "Tensors", isNumber: true }, { title: "Bytes", isNumber: true }]}
+          rows={Array.from(weights.types, ([type, { tensors, bytes: size }]) => [
+            type,
+            grouped(tensors),
+            humanBytes(size),
+          ])}
+        />
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,291 @@
+/** Pictures: bars of shares, layers, a histogram, a heatmap. Each says in words what it shows. */
+
+import type { TensorStats } from "gguf-native";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { edgeText } from "#dist/cli/output/bar-chart";
+import { counted, float32Text, grouped, humanBytes } from "#dist/cli/output/text";
+import { colorLimit, type Picture } from "../lib/averages";
+import type { Layer } from "../lib/layers";
+
+/** A number in few digits. */
+export function short(value: number): string {
+  return float32Text(Number(value.toPrecision(4)));
+}
+
+/** Parts of a whole, beside each other. `shade` tells them apart, here and in the table beneath. */
+export function ShareBar({
+  label,
+  parts,
+}: {
+  label: string;
+  parts: readonly { readonly name: string; readonly bytes: number; readonly shade: number }[];
+}) {
+  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  const text = parts.map(({ name, bytes }) => `${name} ${humanBytes(bytes)}`).join(", ");
+  return (
+    <div class="share-bar" role="img" aria-label={`${label}: ${text}`}>
+      {parts.map(({ name, bytes, shade }) => (
+        <span
+          key={name}
+          class={`shade-${shade}`}
+          title={`${name}: ${humanBytes(bytes)}`}
+          style={{ flexGrow: total > 0 ? bytes / total : 0 }}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** One of a few shades for each of many types. */
+export function shadeOf(index: number): number {
+  return index % 8;
+}
+
+const LAYERS_WIDTH = 1000;
+const LAYERS_HEIGHT = 220;
+
+/** A few layers do not fill the width. */
+const FEWEST_LAYERS = 8;
+
+/** The part of the width that layers take. */
+export function layersShare(layers: readonly Layer[]): number {
+  return Math.min(1, layers.length / FEWEST_LAYERS);
+}
+
+export function LayersPicture({ layers, shades }: { layers: readonly Layer[]; shades: readonly number[] }) {
+  const most = layers.reduce((max, { bytes }) => Math.max(max, bytes), 1);
+  const step = (LAYERS_WIDTH * layersShare(layers)) / layers.length;
+  const gap = Math.min(6, step * 0.2);
+  const largest = layers.reduce((a, b) => (b.bytes > a.bytes ? b : a), layers[0] as Layer);
+  const label = `Sizes of ${counted(layers.length, "layer")}; the largest is ${largest.title} with ${humanBytes(largest.bytes)}`;
+  return (
+    <svg
+      class="layers"
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${LAYERS_WIDTH} ${LAYERS_HEIGHT}`}
+      preserveAspectRatio="none"
+    >
+      {layers.map(({ title, bytes, byType }, i) => {
+        let base = LAYERS_HEIGHT;
+        return (
+          <g key={title}>
+            <title>{`${title}: ${humanBytes(bytes)}`}</title>
+            {byType.map((part, type) => {
+              if (part === 0) return null;
+              const height = (part / most) * LAYERS_HEIGHT;
+              base -= height;
+              return (
+                <rect
+                  key={shades[type]}
+                  class={`shade-${shades[type]}`}
+                  x={i * step + gap / 2}
+                  y={base}
+                  width={step - gap}
+                  height={height}
+                />
+              );
+            })}
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+const HISTOGRAM_WIDTH = 640;
+const HISTOGRAM_HEIGHT = 180;
+
+export function Histogram({ histogram }: { histogram: Required<TensorStats>["histogram"] }) {
+  const {
+    range: [low, high],
+    counts,
+  } = histogram;
+  const most = counts.reduce((a, b) => Math.max(a, b), 1);
+  const step = HISTOGRAM_WIDTH / counts.length;
+  const fullest = counts.indexOf(most);
+  const edge = (share: number): string => edgeText(low, high, share);
+  const label = `Histogram of ${counts.length} bins from ${edge(0)} to ${edge(1)}; the fullest begins at ${edge(fullest / counts.length)} and has ${counted(most, "value")}`;
+  return (
+    <figure class="histogram">
+      <svg
+        role="img"
+        data-testid="histogram"
+        aria-label={label}
+        viewBox={`0 0 ${HISTOGRAM_WIDTH} ${HISTOGRAM_HEIGHT}`}
+        preserveAspectRatio="none"
+      >
+        {Array.from(counts, (count, i) => {
+          // A bin with few values can be seen, too.
+          const height = count === 0 ? 0 : Math.max(1.5, (count / most) * HISTOGRAM_HEIGHT);
+          return (
+            <rect
+              key={i}
+              class="bar"
+              x={i * step + step * 0.06}
+              y={HISTOGRAM_HEIGHT - height}
+              width={step * 0.88}
+              height={height}
+            >
+              <title>{`from ${edge(i / counts.length)}: ${grouped(count)}`}</title>
+            </rect>
+          );
+        })}
+      </svg>
+      <figcaption class="axis" aria-hidden="true">
+        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+          <span key={share}>{edge(share)}</span>
+        ))}
+      </figcaption>
+    </figure>
+  );
+}
+
+type Color = readonly [red: number, green: number, blue: number];
+
+/** Colours of no value, and of the largest negative, zero and positive ones. */
+interface Palette {
+  readonly none: Color;
+  readonly low: Color;
+  readonly zero: Color;
+  readonly high: Color;
+}
+
+const LIGHT: Palette = {
+  none: [214, 40, 40],
+  low: [184, 92, 20],
+  zero: [246, 246, 244],
+  high: [31, 79, 168],
+};
+const DARK: Palette = { none: [255, 90, 90], low: [240, 160, 90], zero: [28, 30, 35], high: [122, 168, 255] };
+
+function usePalette(): Palette {
+  const query = "(prefers-color-scheme: dark)";
+  const [isDark, setIsDark] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const list = matchMedia(query);
+    const onChange = (): void => setIsDark(list.matches);
+    list.addEventListener("change", onChange);
+    return () => list.removeEventListener("change", onChange);
+  }, []);
+  return isDark ? DARK : LIGHT;
+}
+
+/** What of the values of a cell is shown. */
+export type Measure = "means" | "magnitudes";
+
+export function Heatmap({
+  picture,
+  title,
+  testId,
+  measure,
+}: {
+  picture: Picture;
+  title: string;
+  testId: string;
+  measure: Measure;
+}) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const palette = usePalette();
+  const [pointed, setPointed] = useState("");
+  const { width, height, columnCount, rowCount, notFinite } = picture;
+  const cells = picture[measure];
+  const limit = colorLimit(cells);
+  useEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (context) paint(context, cells, width, height, limit, palette);
+  }, [cells, width, height, limit, palette]);
+
+  const cellRows = rowCount / height;
+  const cellColumns = columnCount / width;
+  const perCell =
+    cellRows > 1 || cellColumns > 1
+      ? `; each of ${width} x ${height} cells is the ${measure === "means" ? "mean" : "mean magnitude"} of about ${grouped(Math.round(cellRows * cellColumns))} values`
+      : "";
+  const finite = notFinite > 0 ? `; ${counted(notFinite, "value")} not finite` : "";
+  const low = measure === "means" ? `-${short(limit)}` : "0";
+  const label = `${title}: ${counted(rowCount, "row")} of ${counted(columnCount, "column")}${perCell}; colours from ${low} to ${short(limit)}${finite}`;
+  const onMove = (event: PointerEvent): void => {
+    const box = (event.currentTarget as HTMLCanvasElement).getBoundingClientRect();
+    const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
+    const y = Math.min(
+      height - 1,
+      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
+    );
+    const [row, column] = [Math.ceil(y * cellRows), Math.ceil(x * cellColumns)];
+    setPointed(`row ${grouped(row)}, column ${grouped(column)}: ${short(cells[y * width + x] as number)}`);
+  };
+  return (
+    <figure class="heatmap">
+      <canvas
+        ref={canvas}
+        width={width}
+        height={height}
+        role="img"
+        aria-label={label}
+        data-testid={testId}
+        style={{ aspectRatio: `${width} / ${Math.max(height, width / 16)}` }}
+        onPointerMove={onMove}
+        onPointerLeave={() => setPointed("")}
+      />
+      <figcaption aria-hidden="true">
+        <span class="legend">
+          <span>{low}</span>
+          <span class={measure === "means" ? "ramp is-diverging" : "ramp"} />
+          <span>{short(limit)}</span>
+        </span>
+        <span class="note">
+          {pointed || `${grouped(rowCount)} rows x ${grouped(columnCount)} columns${finite}`}
+        </span>
+      </figcaption>
+    </figure>
+  );
+}
+
+function paint(
+  context: CanvasRenderingContext2D,
+  cells: Float32Array,
+  width: number,
+  height: number,
+  limit: number,
+  { none, low, zero, high }: Palette,
+): void {
+  const image = context.createImageData(width, height);
+  const pixels = image.data;
+  for (const [i, value] of cells.entries()) {
+    const share = limit > 0 ? Math.max(-1, Math.min(1, value / limit)) : 0;
+    const end = share < 0 ? low : high;
+    // The root makes small values visible.
+    const amount = Math.sqrt(Math.abs(share));
+    for (let c = 0; c < 3; c++) {
+      const [from, to] = [zero[c] as number, end[c] as number];
+      pixels[4 * i + c] = Number.isNaN(value) ? (none[c] as number) : from + (to - from) * amount;
+    }
+    pixels[4 * i + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+}
+
+/** What pictures show of their cells. */
+export function MeasureChoice({
+  measure,
+  onChange,
+}: {
+  measure: Measure;
+  onChange: (measure: Measure) => void;
+}) {
+  const id = useId();
+  return (
+    <span class="choice">
+      <label for={id}>Colours show</label>
+      <select
+        id={id}
+        value={measure}
+        onChange={(event) => onChange(event.currentTarget.value === "means" ? "means" : "magnitudes")}
+      >
+        <option value="means">the mean</option>
+        <option value="magnitudes">the magnitude</option>
+      </select>
+    </span>
+  );
+}

@@ -1,0 +1,205 @@
+/** One tensor: what its values are like, pictures of them, the first ones, and the scales of its blocks. */
+import { useState } from "preact/hooks";
+import { statsRows } from "#dist/cli/output/stats-text";
+import { counted, float32Text, grouped, humanBytes } from "#dist/cli/output/text";
+import type { ModelView, ScalesView, ValuesView } from "../lib/protocol";
+import { ask, useAnswer } from "./client";
+import { Answered, Facts, Section, Table } from "./parts";
+import { Heatmap, Histogram, type Measure, MeasureChoice } from "./pictures";
+
+const BINS = 64;
+/** Cells of the picture at most. */
+export const PICTURE = { width: 512, height: 512 };
+const FEW = 8;
+const SCALES = 32;
+
+export function TensorDetail({ model, index }: { model: ModelView; index: number }) {
+  const { tensors } = model;
+  const address = { model: model.id, tensor: index };
+  const key = `${model.id} ${index}`;
+  const [measure, setMeasure] = useState<Measure>("means");
+  const picture = useAnswer(key, (options) => ask("picture", { ...address, ...PICTURE }, options));
+  const elementCount = tensors.elementCounts[index] as number;
+  const facts: [string, string][] = [
+    ["type", tensors.types[tensors.typeOf[index] as number] as string],
+    ["shape", tensors.shapes[index] as string],
+    ["weights", grouped(elementCount)],
+    ["bytes", humanBytes(tensors.byteLengths[index] as number)],
+    ["offset", grouped(tensors.offsets[index] as number)],
+  ];
+  return (
+    <>
+      <h2 class="name">{tensors.names[index]}</h2>
+      <Facts facts={facts} />
+      <Section title="Values" note={<MeasureChoice measure={measure} onChange={setMeasure} />}>
+        <Answered answer={picture} label="Averaging">
+          {(result) =>
+            result.width * result.height === 0 ? (
+              <p class="note">No values.</p>
+            ) : (
+              <Heatmap picture={result} title="Values" testId="heatmap" measure={measure} />
+            )
+          }
+        </Answered>
+      </Section>
+      {/* One pass after the other: the picture is what one sees first. */}
+      {picture.state === "busy" ? null : <Statistics id={key} address={address} />}
+      <FirstValues id={key} address={address} />
+      <Scales id={key} address={address} />
+    </>
+  );
+}
+
+interface PartProps {
+  /** Of the tensor. */
+  id: string;
+  address: { model: number; tensor: number };
+}
+
+function Statistics({ id, address }: PartProps) {
+  const answer = useAnswer(id, (options) => ask("stats", { ...address, bins: BINS }, options));
+  return (
+    <Section title="Statistics">
+      <Answered answer={answer} label="Measuring">
+        {(stats) => (
+          <>
+            {stats.histogram === undefined ? null : <Histogram histogram={stats.histogram} />}
+            <Facts facts={statsRows(stats, { withStd: true })} testId="stats" />
+          </>
+        )}
+      </Answered>
+    </Section>
+  );
+}
+
+function FirstValues({ id, address }: PartProps) {
+  const [row, setRow] = useState(0);
+  const [column, setColumn] = useState(0);
+  const answer = useAnswer(`${id} ${row} ${column}`, (options) =>
+    ask("values", { ...address, row, column, rows: FEW, columns: FEW }, options),
+  );
+  return (
+    <Section title="First values" note="each in the digits that tell it from its neighbours">
+      <Answered answer={answer} label="Reading values">
+        {(view) => (
+          <>
+            <Steps view={view} onRow={setRow} onColumn={setColumn} />
+            <Table
+              label="First values"
+              testId="values"
+              columns={[
+                "Row",
+                ...Array.from({ length: view.values[0]?.length ?? 0 }, (_, i) => ({
+                  title: grouped(column + i),
+                  isNumber: true as const,
+                })),
+              ]}
+              rows={view.values.map((values, i) => [
+                grouped(row + i),
+                ...Array.from(values, (value) => float32Text(value)),
+              ])}
+            />
+          </>
+        )}
+      </Answered>
+    </Section>
+  );
+}
+
+/** Other rows and columns. */
+function Steps({
+  view,
+  onRow,
+  onColumn,
+}: {
+  view: ValuesView;
+  onRow: (row: number) => void;
+  onColumn: (column: number) => void;
+}) {
+  const field = (label: string, value: number, count: number, onChange: (value: number) => void) => (
+    <label class="field">
+      {label}
+      <input
+        type="number"
+        min={0}
+        max={Math.max(0, count - 1)}
+        step={FEW}
+        value={value}
+        onChange={(event) => {
+          const wanted = Math.floor(event.currentTarget.valueAsNumber);
+          if (wanted >= 0 && wanted < count) onChange(wanted);
+          else event.currentTarget.value = String(value);
+        }}
+      />
+    </label>
+  );
+  return (
+    <div class="fields">
+      {field("From row", view.row, view.rowCount, onRow)}
+      {field("From column", view.column, view.columnCount, onColumn)}
+      <span class="note">
+        of {counted(view.rowCount, "row")} and {counted(view.columnCount, "column")}
+      </span>
+    </div>
+  );
+}
+
+function Scales({ id, address }: PartProps) {
+  const [first, setFirst] = useState(0);
+  const answer = useAnswer(`${id} ${first}`, (options) =>
+    ask("scales", { ...address, first, count: SCALES }, options),
+  );
+  if (answer.state === "done" && answer.result === null) return null;
+  return (
+    <Section title="Scales of blocks" note="what the codes of a block are multiplied with">
+      <Answered answer={answer} label="Reading scales">
+        {(view) => (view === null ? null : <ScaleTable view={view} onFirst={setFirst} />)}
+      </Answered>
+    </Section>
+  );
+}
+
+function ScaleTable({ view, onFirst }: { view: ScalesView; onFirst: (first: number) => void }) {
+  const { first, scales, blockCount, blockSize } = view;
+  const end = first + scales.length;
+  const hasMinimum = scales.some(({ minimum }) => minimum !== undefined);
+  const most = Math.max(0, ...scales.flatMap(({ scales: all }) => all.map(Math.abs)).filter(Number.isFinite));
+  return (
+    <>
+      <div class="pager">
+        <button type="button" disabled={first === 0} onClick={() => onFirst(Math.max(0, first - SCALES))}>
+          Previous blocks
+        </button>
+        <button type="button" disabled={end >= blockCount} onClick={() => onFirst(end)}>
+          Next blocks
+        </button>
+        <span class="note">
+          {blockCount === 0
+            ? "no blocks"
+            : `${grouped(first)} to ${grouped(end - 1)} of ${grouped(blockCount)}, ${blockSize} weights each`}
+        </span>
+      </div>
+      <Table
+        label="Scales of blocks"
+        testId="scales"
+        columns={[
+          "Block",
+          { title: "Scale", isNumber: true },
+          ...(hasMinimum ? [{ title: "Minimum", isNumber: true as const }] : []),
+          "Size",
+        ]}
+        rows={scales.map(({ scales: all, minimum }, i) => [
+          grouped(first + i),
+          all.map(float32Text).join(", "),
+          ...(hasMinimum ? [minimum === undefined ? "" : float32Text(minimum)] : []),
+          <span
+            key="bar"
+            class="mini-bar"
+            aria-hidden="true"
+            style={{ width: `${most > 0 ? (Math.abs(all[0] as number) / most) * 100 : 0}%` }}
+          />,
+        ])}
+      />
+    </>
+  );
+}
