@@ -12,7 +12,8 @@ const HUB_URL =
 
 /** Environment variables, where there are any. */
 function environment(): Readonly<Record<string, string | undefined>> {
-  return typeof process === "undefined" ? {} : process.env;
+  const { process } = globalThis as { process?: { env: Readonly<Record<string, string | undefined>> } };
+  return process?.env ?? {};
 }
 
 /** The hub: HF_ENDPOINT where that is set, such as a mirror; undefined where that is no URL. */
