@@ -10,7 +10,17 @@ const emulated = join(root, "test", "native", "emulated");
 const build = join(root, "build", "native-tests-avx512");
 
 // The features that native/dequant/cpu.cc looks for.
-const cpuFlags = ["f16c", "fma", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512vbmi"];
+const cpuFlags = [
+  "popcnt",
+  "f16c",
+  "fma",
+  "avx2",
+  "avx512f",
+  "avx512dq",
+  "avx512bw",
+  "avx512vl",
+  "avx512vbmi",
+];
 const commands = ["cmake", "g++"]; // also names of packages
 const packages = [
   ...["libgtest-dev", "bochs", "bochs-term", "bochsbios", "vgabios"],

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
 #include "dequant/pieces.h"
 
@@ -38,13 +39,15 @@ void Comparison::join(const Comparison& next) {
 
 void compare_blocks(const Blocks& a, const Blocks& b, uint64_t n_numbers, Comparison& total) {
   const PairMeasurer measure = active_kernels().measure_pair;
+  alignas(64) float x[kPieceNumbers], y[kPieceNumbers];
   const uint8_t* of_b = b.data;
-  for_each_piece(a.format, a.big_endian, a.data, n_numbers / a.format.block_elements,
-                 [&](float* x, size_t n) {
-                   alignas(64) float y[kPieceNumbers];
-                   const uint64_t n_blocks = n / b.format.block_elements;
-                   dequantize(b.format, Out::kFloat32, Store::kPlain, b.big_endian, of_b, n_blocks, y);
-                   of_b += n_blocks * b.format.block_bytes;
+  for_each_piece(a.format, a.data, n_numbers / a.format.block_elements,
+                 [&](const uint8_t* of_a, uint64_t n_of_a) {
+                   auto n = static_cast<size_t>(n_of_a * a.format.block_elements);
+                   const uint64_t n_of_b = n / b.format.block_elements;
+                   dequantize(a.format, Out::kFloat32, Store::kPlain, a.big_endian, of_a, n_of_a, x);
+                   dequantize(b.format, Out::kFloat32, Store::kPlain, b.big_endian, of_b, n_of_b, y);
+                   of_b += n_of_b * b.format.block_bytes;
 
                    Comparison piece;
                    piece.count = n;

@@ -49,6 +49,7 @@ constexpr bool has_all(uint64_t set, uint64_t bits) {
 
 // CPUID leaf 1, ecx
 constexpr uint32_t kFma = 1u << 12;
+constexpr uint32_t kPopcnt = 1u << 23;
 constexpr uint32_t kOsxsave = 1u << 27;  // xgetbv may be used
 constexpr uint32_t kAvx = 1u << 28;
 constexpr uint32_t kF16c = 1u << 29;
@@ -72,7 +73,7 @@ bool cpu_has_avx2() {
 
 bool cpu_has_avx512() {
   const Registers leaf7 = cpuid(7, 0);
-  return cpu_has_avx2() && has_all(saved_state(), kZmmState) &&
+  return cpu_has_avx2() && has_all(cpuid(1, 0).ecx, kPopcnt) && has_all(saved_state(), kZmmState) &&
          has_all(leaf7.ebx, kAvx512f | kAvx512dq | kAvx512bw | kAvx512vl) && has_all(leaf7.ecx, kAvx512vbmi);
 }
 

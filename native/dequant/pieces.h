@@ -1,4 +1,4 @@
-// Blocks as numbers, a piece at a time, for work that looks at numbers once: a piece stays in the first-level
+// Blocks, a piece at a time, for work that looks at numbers once: those of a piece stay in the first-level
 // cache.
 #pragma once
 
@@ -6,23 +6,21 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dequant/dequant.h"
+#include "dequant/formats.h"
 
 namespace gguf {
 
 /** Numbers of a piece: whole blocks of every format. */
 constexpr uint64_t kPieceNumbers = 4096;
 
-/** Calls `use(numbers, n)` for the numbers of `n_blocks` blocks at `src`, in their order, kPieceNumbers at a
- * time; the last piece may be shorter. What is at `numbers` may be overwritten. */
+/** Calls `use(blocks, n_blocks)` for the blocks at `src`, in their order, kPieceNumbers numbers at a time;
+ * the last piece may be shorter. */
 template <class Use>
-void for_each_piece(const Format& format, bool big_endian, const uint8_t* src, uint64_t n_blocks, Use use) {
-  alignas(64) float numbers[kPieceNumbers];
+void for_each_piece(const Format& format, const uint8_t* src, uint64_t n_blocks, Use use) {
   const uint64_t piece_blocks = kPieceNumbers / format.block_elements;
   while (n_blocks > 0) {
     const uint64_t n = std::min(n_blocks, piece_blocks);
-    dequantize(format, Out::kFloat32, Store::kPlain, big_endian, src, n, numbers);
-    use(numbers, static_cast<size_t>(n * format.block_elements));
+    use(src, n);
     src += n * format.block_bytes;
     n_blocks -= n;
   }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dequant/block_fields.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/partial_sums.h"
 #include "dequant/pieces.h"
 
 namespace gguf {
@@ -31,20 +33,14 @@ size_t take_finite(float* x, size_t n, Statistics& total) {
 
 /** The sum of the squared distances from `mean` of finite numbers: step 3 of the rule. */
 double squared_distances(const float* x, size_t n, double mean) {
-  constexpr size_t kSums = 32;
-  double sums[kSums] = {}, squares[kSums] = {};
+  PartialSums sums, squares;
   for (size_t i = 0; i < n; ++i) {
     const double distance = static_cast<double>(x[i]) - mean;
-    sums[i % kSums] += distance;
-    squares[i % kSums] += distance * distance;
+    sums.x[i % kSums] += distance;
+    squares.x[i % kSums] += distance * distance;
   }
-  for (size_t h = kSums / 2; h >= 1; h /= 2) {
-    for (size_t i = 0; i < h; ++i) {
-      sums[i] += sums[i + h];
-      squares[i] += squares[i + h];
-    }
-  }
-  return std::max(0.0, squares[0] - sums[0] * sums[0] / static_cast<double>(n));
+  const double sum = sums.total();
+  return std::max(0.0, squares.total() - sum * sum / static_cast<double>(n));
 }
 
 /** What is known of n finite numbers, one at least: steps 2 and 3 of the rule. */
@@ -113,13 +109,26 @@ void BinCounter::add_to(Histogram& histogram) {
 void measure_blocks(const Format& format, bool big_endian, const uint8_t* src, uint64_t n_blocks,
                     Measure measure, Statistics& total, BinCounter* counter) {
   const KernelTable& table = active_kernels();
-  for_each_piece(format, big_endian, src, n_blocks, [&](float* x, size_t n) {
+  const bool swaps = big_endian && has_byte_order(format);
+  alignas(64) float x[kPieceNumbers];
+  const auto dequantized = [&](const uint8_t* blocks, uint64_t n) {
+    dequantize(format, Out::kFloat32, Store::kPlain, big_endian, blocks, n, x);
+  };
+  for_each_piece(format, src, n_blocks, [&](const uint8_t* blocks, uint64_t n_of_piece) {
+    auto n = static_cast<size_t>(n_of_piece * format.block_elements);
     Statistics piece;
     piece.count = n;
     if (measure == Measure::kFinite) {
+      dequantized(blocks, n_of_piece);
       if (!table.all_finite(x, n)) take_finite(x, n, piece);
     } else {
-      Moments moments = table.measure(x, n);
+      Moments moments;
+      if (swaps) {
+        dequantized(blocks, n_of_piece);
+        moments = table.measure(x, n);
+      } else {
+        moments = table.store_and_measure[format.index](blocks, n_of_piece, x);
+      }
       if (!std::isfinite(moments.squares)) {
         n = take_finite(x, n, piece);
         if (n > 0) moments = table.measure(x, n);

@@ -51,6 +51,8 @@ struct Moments {
   uint32_t zeros;
 };
 using Measurer = Moments (*)(const float* x, size_t n);
+/** The same of the numbers of n_blocks blocks, which are written to `numbers`. */
+using StoringMeasurer = Moments (*)(const uint8_t* src, uint64_t n_blocks, float* numbers);
 /** Whether all numbers are finite. */
 using FiniteTest = bool (*)(const float* x, size_t n);
 
@@ -73,6 +75,7 @@ struct KernelTable {
   TileMultiplier tiles[kTileVectors];  // for one vector, two, and so on
   int lanes;                           // of the 64 partial sums that a tile works on at a time
   Measurer measure;
+  StoringMeasurer store_and_measure[kFormatCount];
   FiniteTest all_finite;
   PairMeasurer measure_pair;
 };

@@ -64,6 +64,11 @@ constexpr KernelTable kThisIsa = {
      multiply_tile<6>},
     simd::kLanes,
     measure,
+    {
+#define FORMAT(name, id, fields) store_and_measure<Block##name>,
+#include "dequant/formats.def"
+#undef FORMAT
+    },
     all_finite,
     measure_pair,
 };

@@ -17,6 +17,7 @@ namespace simd {
 constexpr const char* kName = "avx2";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
+constexpr bool kMeasuresInKernels = false;
 
 struct Floats16 {
   __m256 low, high;
@@ -411,10 +412,6 @@ GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
   _mm256_storeu_pd(p + 4, a.high);
 }
 
-GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.x);
-}
-
 /** By a multiplication with 1, which is exact: many processors convert and add in the same units, and
  * multiply in others. */
 GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
@@ -455,6 +452,12 @@ GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
 /** What a comparison gives is -1 as an integer. */
 GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
   return {_mm256_sub_epi32(c.x, _mm256_castps_si256(_mm256_cmp_ps(a.x, b.x, _CMP_EQ_OQ)))};
+}
+
+GGUF_INLINE uint32_t total(const Counts& c) {
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(c.x), _mm256_extracti128_si256(c.x, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

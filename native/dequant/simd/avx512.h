@@ -14,7 +14,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
-#define GGUF_ISA_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,f16c"
+#define GGUF_ISA_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,f16c,popcnt"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 namespace gguf {
@@ -24,6 +24,7 @@ namespace simd {
 constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
+constexpr bool kMeasuresInKernels = true;
 
 struct Floats16 {
   __m512 x;
@@ -441,8 +442,9 @@ struct Doubles {
   __m512d low, high;
 };
 
+/** In a general register: vector units have enough to do. */
 struct Counts {
-  __m512i x;
+  uint32_t n;
 };
 
 GGUF_INLINE Doubles load_doubles(const float* p) {
@@ -454,16 +456,8 @@ GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
   _mm512_storeu_pd(p + 8, a.high);
 }
 
-GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
-  _mm512_storeu_si512(p, a.x);
-}
-
-/** By a multiplication with 1, which is exact: many processors convert and add in the same units, and
- * multiply in others. */
 GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
-  __m512d one = _mm512_set1_pd(1);
-  GGUF_KEEP_IN_REGISTER("v", one);
-  return {_mm512_fmadd_pd(a.low, one, b.low), _mm512_fmadd_pd(a.high, one, b.high)};
+  return {_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)};
 }
 
 GGUF_INLINE Doubles sub(const Doubles& a, const Doubles& b) {
@@ -496,7 +490,11 @@ GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
 
 GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
   const __mmask16 equal = _mm512_cmp_ps_mask(a.x, b.x, _CMP_EQ_OQ);
-  return {_mm512_mask_add_epi32(c.x, equal, c.x, _mm512_set1_epi32(1))};
+  return {c.n + static_cast<uint32_t>(_mm_popcnt_u32(_cvtmask16_u32(equal)))};
+}
+
+GGUF_INLINE uint32_t total(const Counts& c) {
+  return c.n;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

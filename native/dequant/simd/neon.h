@@ -14,6 +14,7 @@ namespace simd {
 constexpr const char* kName = "neon";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = true;
+constexpr bool kMeasuresInKernels = false;
 
 struct Floats16 {
   float32x4_t x[4];
@@ -366,10 +367,6 @@ GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
   vst1q_f64(p + 2, a.high);
 }
 
-GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
-  vst1q_u32(p, a.x);
-}
-
 GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
   return {vaddq_f64(a.low, b.low), vaddq_f64(a.high, b.high)};
 }
@@ -407,6 +404,10 @@ GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
 /** What a comparison gives is -1 as an integer. */
 GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
   return {vsubq_u32(c.x, vceqq_f32(a.x, b.x))};
+}
+
+GGUF_INLINE uint32_t total(const Counts& c) {
+  return vaddvq_u32(c.x);
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ namespace simd {
 constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
+constexpr bool kMeasuresInKernels = false;
 
 struct Floats16 {
   float x[16];
@@ -341,10 +342,6 @@ GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
   std::memcpy(p, a.x, sizeof a.x);
 }
 
-GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
-  std::memcpy(p, a.x, sizeof a.x);
-}
-
 GGUF_INLINE Doubles add(Doubles a, const Doubles& b) {
   for (int i = 0; i < kLanes; ++i) a.x[i] += b.x[i];
   return a;
@@ -392,6 +389,12 @@ GGUF_INLINE Lanes max_unsigned(const Lanes& a, Lanes b) {
 GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, Counts c) {
   for (int i = 0; i < kLanes; ++i) c.x[i] += a.x[i] == b.x[i];
   return c;
+}
+
+GGUF_INLINE uint32_t total(const Counts& c) {
+  uint32_t n = 0;
+  for (const uint32_t count : c.x) n += count;
+  return n;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

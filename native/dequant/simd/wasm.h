@@ -14,6 +14,7 @@ namespace simd {
 constexpr const char* kName = "wasm";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
+constexpr bool kMeasuresInKernels = false;
 
 struct Floats16 {
   v128_t x[4];
@@ -435,10 +436,6 @@ GGUF_INLINE void store_doubles(double* p, const Doubles& a) {
   wasm_v128_store(p + 2, a.high);
 }
 
-GGUF_INLINE void store_counts(uint32_t* p, const Counts& a) {
-  wasm_v128_store(p, a.x);
-}
-
 GGUF_INLINE Doubles add(const Doubles& a, const Doubles& b) {
   return {wasm_f64x2_add(a.low, b.low), wasm_f64x2_add(a.high, b.high)};
 }
@@ -475,6 +472,11 @@ GGUF_INLINE Lanes max_unsigned(const Lanes& a, const Lanes& b) {
 /** What a comparison gives is -1 as an integer. */
 GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) {
   return {wasm_i32x4_sub(c.x, wasm_f32x4_eq(a.x, b.x))};
+}
+
+GGUF_INLINE uint32_t total(const Counts& c) {
+  return wasm_u32x4_extract_lane(c.x, 0) + wasm_u32x4_extract_lane(c.x, 1) + wasm_u32x4_extract_lane(c.x, 2) +
+         wasm_u32x4_extract_lane(c.x, 3);
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -1,31 +1,78 @@
 // What numbers in the first-level cache add up to: the rules of statistics.h and comparison.h, in the
 // registers of an instruction set.
 //
-// There are kSums partial sums; a register of numbers is kLanes of them. A pass takes from every kSums
-// numbers those that belong to its partial sums, as in a tile (tile.h): so that they stay in registers.
+// A register of numbers is kLanes of the kSums partial sums. A pass takes from every kSums numbers those that
+// belong to its partial sums, as in a tile (tile.h): so that they stay in registers.
 #pragma once
-
-#include <cstdint>
 
 #include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/kernel.h"
+#include "dequant/partial_sums.h"
+#include "dequant/sinks/store_sink.h"
 
 namespace gguf {
 namespace {
 
-/** Partial sums of each kind. Number i of a piece goes to number i % kSums of them. */
-constexpr int kSums = 32;
+/** Registers of numbers that belong to all partial sums. */
+constexpr int kSumRegisters = static_cast<int>(kSums) / simd::kLanes;
 
-/** Adds up partial sums: the upper half to the lower half, until there is one. */
-inline double add_up_sums(double (&sums)[kSums]) {
-  for (int h = kSums / 2; h >= 1; h /= 2) {
-    for (int i = 0; i < h; ++i) sums[i] += sums[i + h];
-  }
-  return sums[0];
+inline PartialSums stored(const simd::Doubles (&sums)[kSumRegisters]) {
+  PartialSums stored;
+  for (int r = 0; r < kSumRegisters; ++r) simd::store_doubles(stored.x + r * simd::kLanes, sums[r]);
+  return stored;
 }
 
+/** As an integer, less than all others. */
+inline simd::Lanes lowest_lanes() {
+  alignas(64) float lowest[simd::kLanes];
+  for (float& number : lowest) number = -0.0f;
+  return simd::load_lanes(lowest);
+}
+
+/**
+ * What numbers add up to so far. Their range is found among their bits: as signed integers, the largest are
+ * those of the largest number, unless all numbers have a sign; as unsigned ones, those of the smallest, if
+ * any has a sign.
+ */
+struct MomentSums {
+  simd::Doubles sums[kSumRegisters] = {}, squares[kSumRegisters] = {};
+  simd::Lanes largest = lowest_lanes(), most_bits{};
+  simd::Counts zeros{};
+
+  /** Adds the numbers from `x` to `end`: a multiple of kSums. */
+  GGUF_INLINE void add(const float* x, const float* end) {
+    // Two registers of numbers in a pass, with four of sums each. What has no order, the range and the zeros,
+    // has one register for both: with AVX2 there are no more.
+    simd::Lanes high = largest, most = most_bits;
+    simd::Counts n_zeros = zeros;
+    for (int r = 0; r < kSumRegisters; r += 2) {
+      simd::Doubles sum[2] = {sums[r], sums[r + 1]}, square[2] = {squares[r], squares[r + 1]};
+      for (const float* p = x + r * simd::kLanes; p < end; p += kSums) {
+        const simd::Lanes a = simd::load_lanes(p), b = simd::load_lanes(p + simd::kLanes), zero{};
+        high = simd::max_signed(simd::max_signed(a, b), high);
+        most = simd::max_unsigned(simd::max_unsigned(a, b), most);
+        n_zeros = simd::count_equal(b, zero, simd::count_equal(a, zero, n_zeros));
+        GGUF_UNROLL
+        for (int g = 0; g < 2; ++g) {
+          const simd::Doubles wide = simd::load_doubles(p + g * simd::kLanes);
+          sum[g] = simd::add(wide, sum[g]);
+          square[g] = simd::add_square(wide, square[g]);
+        }
+      }
+      GGUF_UNROLL
+      for (int g = 0; g < 2; ++g) {
+        sums[r + g] = sum[g];
+        squares[r + g] = square[g];
+      }
+    }
+    largest = high;
+    most_bits = most;
+    zeros = n_zeros;
+  }
+};
+
 /** The smallest of numbers without a sign, or the largest of numbers that all have one: the smallest bits. */
-inline float least_bits(const float* x, size_t n) {
+GGUF_NOINLINE inline float least_bits(const float* x, size_t n) {
   uint32_t least = UINT32_MAX;
   for (size_t i = 0; i < n; ++i) {
     const uint32_t bits = bits_of_float(x[i]);
@@ -34,73 +81,81 @@ inline float least_bits(const float* x, size_t n) {
   return float_of_bits(least);
 }
 
-/**
- * A Measurer of kernel_table.h. The range is found among the bits of numbers: as signed integers, the largest
- * are those of the largest number, unless all numbers have a sign; as unsigned ones, those of the smallest,
- * if any has a sign.
- */
-inline Moments measure(const float* x, size_t n) {
-  // Two registers of numbers in a pass, with four of sums each. What has no order, the range and the zeros,
-  // has one register for both: with AVX2 there are no more.
-  constexpr int kLanes = simd::kLanes, kPassLanes = 2 * kLanes;
-  const size_t n_whole = n / kSums * kSums;
-  alignas(64) double sums[kSums] = {}, squares[kSums] = {};
-  alignas(64) float largest[kLanes], most_bits[kLanes];
-  alignas(64) uint32_t counts[kLanes] = {};
-  for (int i = 0; i < kLanes; ++i) largest[i] = most_bits[i] = x[0];
-  if (n_whole > 0) {
-    simd::Lanes high = simd::load_lanes(largest), most = simd::load_lanes(most_bits);
-    simd::Counts zeros{};
-    for (int first = 0; first < kSums; first += kPassLanes) {
-      simd::Doubles sum[2] = {}, square[2] = {};
-      for (size_t at = static_cast<size_t>(first); at < n_whole; at += kSums) {
-        const float* const p = x + at;
-        const simd::Lanes a = simd::load_lanes(p), b = simd::load_lanes(p + kLanes), zero{};
-        high = simd::max_signed(simd::max_signed(a, b), high);
-        most = simd::max_unsigned(simd::max_unsigned(a, b), most);
-        zeros = simd::count_equal(b, zero, simd::count_equal(a, zero, zeros));
-        GGUF_UNROLL
-        for (int g = 0; g < 2; ++g) {
-          const simd::Doubles wide = simd::load_doubles(p + g * kLanes);
-          sum[g] = simd::add(wide, sum[g]);
-          square[g] = simd::add_square(wide, square[g]);
-        }
-      }
-      GGUF_UNROLL
-      for (int g = 0; g < 2; ++g) {
-        simd::store_doubles(sums + first + g * kLanes, sum[g]);
-        simd::store_doubles(squares + first + g * kLanes, square[g]);
-      }
-    }
-    simd::store_lanes(largest, high);
-    simd::store_lanes(most_bits, most);
-    simd::store_counts(counts, zeros);
-  }
+/** What the n numbers at `x` add up to. `sums` has all but the last n_last, which are fewer than kSums. */
+GGUF_INLINE Moments moments_of(const MomentSums& sums, const float* x, size_t n, size_t n_last) {
+  PartialSums sum = stored(sums.sums), square = stored(sums.squares);
+  alignas(64) float largest[simd::kLanes], most_bits[simd::kLanes];
+  simd::store_lanes(largest, sums.largest);
+  simd::store_lanes(most_bits, sums.most_bits);
   int32_t high = INT32_MIN;
   uint32_t most = 0;
-  Moments m{};
-  const auto look_at = [&](float number) {
+  const auto take_high = [&](float number) {
+    const auto bits = static_cast<int32_t>(bits_of_float(number));
+    high = bits > high ? bits : high;
+  };
+  const auto take_most = [&](float number) {
     const uint32_t bits = bits_of_float(number);
-    high = static_cast<int32_t>(bits) > high ? static_cast<int32_t>(bits) : high;
     most = bits > most ? bits : most;
   };
-  for (int i = 0; i < kLanes; ++i) {
-    look_at(largest[i]);
-    look_at(most_bits[i]);
-    m.zeros += counts[i];
+  for (const float number : largest) take_high(number);
+  for (const float number : most_bits) take_most(number);
+  Moments m{};
+  m.zeros = simd::total(sums.zeros);
+  for (size_t i = 0; i < n_last; ++i) {
+    const float number = x[n - n_last + i];
+    const double wide = static_cast<double>(number);
+    sum.x[i] += wide;
+    square.x[i] += wide * wide;
+    take_high(number);
+    take_most(number);
+    m.zeros += number == 0;
   }
-  for (size_t i = n_whole; i < n; ++i) {
-    const double wide = static_cast<double>(x[i]);
-    sums[i - n_whole] += wide;
-    squares[i - n_whole] += wide * wide;
-    look_at(x[i]);
-    m.zeros += x[i] == 0;
-  }
-  m.sum = add_up_sums(sums);
-  m.squares = add_up_sums(squares);
+  m.sum = sum.total();
+  m.squares = square.total();
   m.max = high >= 0 ? float_of_bits(static_cast<uint32_t>(high)) : least_bits(x, n);
   m.min = most > INT32_MAX ? float_of_bits(most) : least_bits(x, n);
   return m;
+}
+
+/** A Measurer of kernel_table.h. */
+inline Moments measure(const float* x, size_t n) {
+  const size_t n_last = n % kSums;
+  MomentSums sums;
+  sums.add(x, x + n - n_last);
+  return moments_of(sums, x, n, n_last);
+}
+
+/**
+ * Stores numbers, and adds up each group when the next one is stored. The processor then does both at the
+ * same time: what stores waits for other units than what adds up, which reads from the cache. To hand over
+ * numbers in registers would take more instructions, since they would have to be taken apart.
+ */
+struct MeasureSink : StoreSink<Store::kPlain> {
+  MomentSums sums;
+  const float* rest;  // what has not been added up
+
+  GGUF_INLINE explicit MeasureSink(float* numbers)
+      : StoreSink<Store::kPlain>{numbers, nullptr}, rest(numbers) {}
+
+  GGUF_INLINE void next_group(int n_numbers) {
+    sums.add(rest, y);
+    rest = y;
+    y += n_numbers;
+  }
+};
+
+/** Dequantizes blocks to `numbers`, and measures these: a StoringMeasurer of kernel_table.h. */
+template <class Block>
+Moments store_and_measure(const uint8_t* src, uint64_t n_blocks, float* numbers) {
+  const auto n = static_cast<size_t>(n_blocks * Block::kElements);
+  if (!simd::kMeasuresInKernels || n % kSums != 0) {
+    store_blocks<Block, Store::kPlain>(src, n_blocks, numbers);
+    return measure(numbers, n);
+  }
+  MeasureSink sink(numbers);
+  put_stored<Block>(src, n_blocks, sink);
+  sink.sums.add(sink.rest, numbers + n);
+  return moments_of(sink.sums, numbers, n, 0);
 }
 
 /** A FiniteTest of kernel_table.h: a number times 0 is 0, or NaN where it is not finite, and so is a sum of
@@ -123,46 +178,43 @@ inline bool all_finite(const float* x, size_t n) {
 
 /** A PairMeasurer of kernel_table.h. */
 inline Distances measure_pair(const float* a, const float* b, size_t n) {
-  constexpr int kLanes = simd::kLanes;
-  const size_t n_whole = n / kSums * kSums;
-  alignas(64) double sums[kSums] = {}, squares[kSums] = {}, signals[kSums] = {}, largest[kSums] = {};
-  alignas(64) uint32_t counts[kLanes] = {};
-  if (n_whole > 0) {
-    simd::Counts equal{};
-    for (int first = 0; first < kSums; first += kLanes) {
-      simd::Doubles sum{}, square{}, signal{}, most{};
-      for (size_t at = static_cast<size_t>(first); at < n_whole; at += kSums) {
-        equal = simd::count_equal(simd::load_lanes(a + at), simd::load_lanes(b + at), equal);
-        const simd::Doubles number = simd::load_doubles(a + at);
-        const simd::Doubles distance = simd::magnitude(simd::sub(number, simd::load_doubles(b + at)));
-        sum = simd::add(distance, sum);
-        square = simd::add_rounded_square(distance, square);
-        most = simd::max(distance, most);
-        signal = simd::add_square(number, signal);
-      }
-      simd::store_doubles(sums + first, sum);
-      simd::store_doubles(squares + first, square);
-      simd::store_doubles(signals + first, signal);
-      simd::store_doubles(largest + first, most);
+  const size_t n_last = n % kSums, n_whole = n - n_last;
+  simd::Doubles sums[kSumRegisters] = {}, squares[kSumRegisters] = {}, signals[kSumRegisters] = {},
+                largest[kSumRegisters] = {};
+  simd::Counts equal{};
+  for (int r = 0; r < kSumRegisters; ++r) {
+    simd::Doubles sum{}, square{}, signal{}, most{};
+    for (size_t at = static_cast<size_t>(r) * simd::kLanes; at < n_whole; at += kSums) {
+      equal = simd::count_equal(simd::load_lanes(a + at), simd::load_lanes(b + at), equal);
+      const simd::Doubles number = simd::load_doubles(a + at);
+      const simd::Doubles distance = simd::magnitude(simd::sub(number, simd::load_doubles(b + at)));
+      sum = simd::add(distance, sum);
+      square = simd::add_rounded_square(distance, square);
+      most = simd::max(distance, most);
+      signal = simd::add_square(number, signal);
     }
-    simd::store_counts(counts, equal);
+    sums[r] = sum;
+    squares[r] = square;
+    signals[r] = signal;
+    largest[r] = most;
   }
+  PartialSums sum = stored(sums), square = stored(squares), signal = stored(signals);
   Distances d{};
-  d.different = static_cast<uint32_t>(n_whole);
-  for (int i = 0; i < kLanes; ++i) d.different -= counts[i];
-  for (int i = 0; i < kSums; ++i) d.max = largest[i] > d.max ? largest[i] : d.max;
-  for (size_t i = n_whole; i < n; ++i) {
-    const double number = static_cast<double>(a[i]);
-    const double distance = std::fabs(number - static_cast<double>(b[i]));
-    sums[i - n_whole] += distance;
-    squares[i - n_whole] += distance * distance;
-    signals[i - n_whole] += number * number;
+  for (const double distance : stored(largest).x) d.max = distance > d.max ? distance : d.max;
+  d.different = static_cast<uint32_t>(n_whole) - simd::total(equal);
+  for (size_t i = 0; i < n_last; ++i) {
+    const float of_a = a[n_whole + i], of_b = b[n_whole + i];
+    const double number = static_cast<double>(of_a);
+    const double distance = std::fabs(number - static_cast<double>(of_b));
+    sum.x[i] += distance;
+    square.x[i] += distance * distance;
+    signal.x[i] += number * number;
     d.max = distance > d.max ? distance : d.max;
-    d.different += a[i] != b[i];
+    d.different += of_a != of_b;
   }
-  d.sum = add_up_sums(sums);
-  d.squares = add_up_sums(squares);
-  d.signal = add_up_sums(signals);
+  d.sum = sum.total();
+  d.squares = square.total();
+  d.signal = signal.total();
   return d;
 }
 

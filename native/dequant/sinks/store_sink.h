@@ -19,6 +19,22 @@ struct StoreSink {
   GGUF_INLINE void short_group() { y = aside; }
 };
 
+/** Passes blocks to a StoreSink, which stores the numbers of n_blocks, whether or not they are whole groups.
+ */
+template <class Block, class Sink>
+GGUF_INLINE void put_stored(const uint8_t* src, uint64_t n_blocks, Sink& sink) {
+  constexpr uint64_t kBlocks = kGroup<Block>;
+  alignas(64) float aside[kBlocks * Block::kElements];
+  float* const dst = sink.y;
+  sink.aside = aside;
+  put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
+  const uint64_t n_last = n_blocks % kBlocks;
+  if (n_last > 0) {
+    std::memcpy(dst + (n_blocks - n_last) * Block::kElements, aside,
+                static_cast<size_t>(n_last) * Block::kElements * sizeof(float));
+  }
+}
+
 /** Dequantizes blocks to binary32: a Kernel of kernel_table.h. */
 template <class Block, Store kStore>
 void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
@@ -27,15 +43,8 @@ void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
     if (n_blocks > 0) std::memcpy(dst, src, static_cast<size_t>(n_blocks) * sizeof(Block));
     return;
   }
-  constexpr uint64_t kBlocks = kGroup<Block>;
-  alignas(64) float aside[kBlocks * Block::kElements];
-  StoreSink<kStore> sink{dst, aside};
-  put_blocks(reinterpret_cast<const Block*>(src), n_blocks, sink);
-  const uint64_t n_last = n_blocks % kBlocks;
-  if (n_last > 0) {
-    std::memcpy(dst + (n_blocks - n_last) * Block::kElements, aside,
-                static_cast<size_t>(n_last) * Block::kElements * sizeof(float));
-  }
+  StoreSink<kStore> sink{dst, nullptr};
+  put_stored<Block>(src, n_blocks, sink);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct PrimitiveTable {
   const char* isa;
   bool streams;
   bool multiplies_in_kernels;
+  bool measures_in_kernels;
   int tile_sums;
   const PrimitiveCase* cases;
   size_t n_cases;

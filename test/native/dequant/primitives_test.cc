@@ -202,6 +202,13 @@ TEST(Primitives, OnlyX86Streams) {
   }
 }
 
+TEST(Primitives, SetsOfFewRegistersMeasureWhatIsStored) {
+  for (const PrimitiveTable* table : {kScalarPrimitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
+    if (table != nullptr) EXPECT_FALSE(table->measures_in_kernels) << table->isa;
+  }
+  if (kAvx512Primitives != nullptr) EXPECT_TRUE(kAvx512Primitives->measures_in_kernels);
+}
+
 TEST(Primitives, SetsWithoutFusedInstructionsMultiplyWhatIsStored) {
   for (const PrimitiveTable* table : {kScalarPrimitives, kWasmPrimitives}) {
     if (table != nullptr) EXPECT_FALSE(table->multiplies_in_kernels) << table->isa;
