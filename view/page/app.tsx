@@ -78,6 +78,7 @@ function usePlace(): [Place, (place: Place) => void] {
     place,
     (next) => {
       location.hash = hashOf(next);
+      setPlace(next);
     },
   ];
 }
@@ -211,7 +212,8 @@ function Tabs({ tab, onTab }: { tab: Tab; onTab: (tab: Tab) => void }) {
     box.current?.children[TABS.indexOf(tab)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [tab]);
   const onKeyDown = (event: KeyboardEvent): void => {
-    const at = TABS.indexOf(tab);
+    // Keys may come faster than what they show.
+    const at = [...(box.current?.children ?? [])].indexOf(event.target as Element);
     const targets: Record<string, number> = {
       ArrowRight: (at + 1) % TABS.length,
       ArrowLeft: (at + TABS.length - 1) % TABS.length,
