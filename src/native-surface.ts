@@ -191,7 +191,8 @@ export interface NativeAddon {
 
   /**
    * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
-   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
+   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work. The
+   * addon's products are exact, whatever `exact` is.
    */
   matmul(
     file: NativeFile,
@@ -201,6 +202,7 @@ export interface NativeAddon {
     end: number,
     out: Float32Array | undefined,
     threads: number | undefined,
+    exact: boolean,
   ): Float32Array;
   /** As matmul, off the main thread; `x` is copied. */
   matmulAsync(
@@ -211,6 +213,7 @@ export interface NativeAddon {
     end: number,
     out: Float32Array | undefined,
     onProgress: ProgressCallback | undefined,
+    exact: boolean,
   ): { job: NativeJob; promise: Promise<NativeOut> };
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
   matmulBlocks(
@@ -220,6 +223,7 @@ export interface NativeAddon {
     x: Float32Array,
     out: Float32Array | undefined,
     threads: number | undefined,
+    exact: boolean,
   ): Float32Array;
 
   /**

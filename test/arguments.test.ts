@@ -302,6 +302,7 @@ describe("an option of another name is a TypeError that lists the known ones", (
         (options) => reference.dequantizeSync("F32", four, options),
       ],
       ["matmulSync", "thread", "threads", (options) => matmulSync("F32", four, 4, x, options)],
+      ["matmulSync", "exakt", "exact", (options) => matmulSync("F32", four, 4, x, options)],
       ["reference.matmulSync", "ouput", "out", (options) => reference.matmulSync("F32", four, 4, x, options)],
       ["quantizeSync", "ot", "out", (options) => quantizeSync("F32", x, options)],
       ["tensor.dequantizeSync", "strat", "start", (options) => tensor.dequantizeSync(options)],

@@ -69,6 +69,24 @@ test("the reference agrees, and both are close to the exact products", () => {
   }
 });
 
+test("products that need not be exact are the same, but in WebAssembly", async () => {
+  using file = openSync(path);
+  const tensor = file.tensor("m");
+  const options = { exact: false };
+  const [first, ...others] = [
+    matmulSync("Q4_K", blocks, COLUMNS, x, options),
+    tensor.matmulSync(x, options),
+    await tensor.matmul(x, options),
+  ];
+  assert.equal(firstDifference(first!, expected) === -1, cpu().isa !== "wasm");
+  for (const other of others) assertSame(other, first);
+  const row = blocks.subarray(0, (COLUMNS * 144) / 256);
+  assertSame(
+    reference.matmulSync("Q4_K", row, COLUMNS, x, options),
+    Float32Array.of(expected[0]!, expected[ROWS]!),
+  );
+});
+
 describe("a matrix that several threads multiply", () => {
   test("the bits do not depend on the threads", () => {
     for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
@@ -191,6 +209,7 @@ describe("wrong arguments", () => {
     ["x that is no whole vector", "ERR_GGUF_RANGE", new Float32Array(COLUMNS + 1)],
     ["out of another length", "ERR_GGUF_RANGE", x, { out: new Float32Array(5) }],
     ["out of another type", "ERR_INVALID_ARG_TYPE", x, { out: new Uint16Array(expected.length) }],
+    ["exact that is no boolean", "ERR_INVALID_ARG_TYPE", x, { exact: 0 }],
     ["options that are none", "ERR_INVALID_ARG_TYPE", x, 5 as never],
   ];
   const wrongOfTensor: typeof wrong = [

@@ -97,13 +97,14 @@ bool is_interleaved(const Format& format) {
   return kInterleaved[format.index];
 }
 
-Products::Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
+Products::Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n, bool exact) noexcept
     : format_(format),
       kernels_(active_kernels()),
       swaps_(big_endian && has_byte_order(format)),
+      tiles_(exact ? kernels_.tiles : kernels_.fast_tiles),
       columns_(columns),
       n_(n),
-      uses_tiles_(swaps_ || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
+      uses_tiles_(swaps_ || !exact || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
       padded_(round_up(std::max<uint64_t>(columns, 1), kPartialSums)),
       row_stride_(columns > kShortRow ? std::min(padded_, kSegment) + kLineFloats : padded_),
       n_rows_(std::max<uint64_t>(kSegment / row_stride_, 1) * kTileRows) {}
@@ -215,7 +216,7 @@ void Products::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float*
           tile.w = numbers + r * row_stride_;
           tile.n_rows = std::min<uint64_t>(kTileRows, n_filled - r);
           tile.y = y + v * y_stride + r;
-          kernels_.tiles[n_vectors - 1](tile);
+          tiles_[n_vectors - 1](tile);
         }
       }
     }

@@ -10,6 +10,10 @@
 //      i % 64 of them, by one fused multiply-add: p = w * x + p, rounded once.
 //   3. For h = 32, 16, 8, 4, 2, 1: p[i] = p[i] + p[i + h] for all i < h. The product is p[0] + 0, never -0.
 //
+// Products that need not be exact may round w * x as well before they add it to p (step 2): where one
+// rounding is slow, which is in WebAssembly only. All else is the same, so their bits are the same on every
+// machine, too.
+//
 // So zeros added to the end of a row and of its vector change nothing: not a partial sum but from -0 to +0,
 // which makes no difference to what is added up.
 #pragma once
@@ -22,6 +26,8 @@
 namespace gguf {
 
 struct KernelTable;
+struct Tile;
+using TileMultiplier = void (*)(const Tile& tile);
 
 /** Whether the kernel of a format puts in the order kInterleavedOrder of put_order.h: Q2_K, Q3_K and TQ2_0.
  */
@@ -35,7 +41,7 @@ bool is_interleaved(const Format& format);
 class Products {
  public:
   /** `columns` is a multiple of the numbers of a block: 0 only if there will be no rows. */
-  Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
+  Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n, bool exact = true) noexcept;
 
   /** How many floats `pack` writes: about n * columns. */
   uint64_t packed_floats() const noexcept;
@@ -65,8 +71,9 @@ class Products {
   Format format_;
   const KernelTable& kernels_;
   bool swaps_;
+  const TileMultiplier* tiles_;
   uint64_t columns_, n_;
-  bool uses_tiles_;      // several vectors, or blocks to be swapped: rows are dequantized first
+  bool uses_tiles_;      // several vectors, blocks to be swapped, or not exact: rows are dequantized first
   uint64_t padded_;      // columns, completed to a multiple of 64
   uint64_t row_stride_;  // from row to row of dequantized numbers
   uint64_t n_rows_;      // that are dequantized at a time: a multiple of kRowsAtOnce

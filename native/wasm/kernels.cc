@@ -88,8 +88,8 @@ GGUF_EXPORT("use_scalar") void module_use_scalar(bool scalar) {
 
 /** `Products` with n vectors of `columns` numbers, and their memory. */
 GGUF_EXPORT("new_products")
-PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n) {
-  return new PackedProducts(Products(format_of(type), big_endian, static_cast<uint64_t>(columns), n));
+PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n, bool exact) {
+  return new PackedProducts(Products(format_of(type), big_endian, static_cast<uint64_t>(columns), n, exact));
 }
 
 GGUF_EXPORT("products_pack") void module_products_pack(PackedProducts* products, const float* x) {

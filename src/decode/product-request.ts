@@ -1,17 +1,18 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { checkOptions, type OptionNames } from "../arguments";
+import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { isFloat32Array } from "../typed-arrays";
 import type { GgmlTypeInfo } from "../types";
 import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "./options";
 import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
 
-const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions> = { out: true, threads: true };
+const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions> = { out: true, exact: true, threads: true };
 
 const PRODUCT_OPTIONS: OptionNames<ProductOptions & ThreadOptions & AsyncOptions> = {
   start: true,
   end: true,
   out: true,
+  exact: true,
   threads: true,
   signal: true,
   onProgress: true,
@@ -21,10 +22,11 @@ const PRODUCT_OPTIONS: OptionNames<ProductOptions & ThreadOptions & AsyncOptions
 export interface ProductRequest extends ElementRange {
   length: number;
   out: Float32Array | undefined;
+  exact: boolean;
 }
 
 /**
- * Checks `x`, start, end and out against a matrix of `rowCount` rows of `columns` numbers.
+ * Checks `x`, start, end, out and exact against a matrix of `rowCount` rows of `columns` numbers.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkProduct(
@@ -36,6 +38,7 @@ export function checkProduct(
 ): ProductRequest {
   if (!isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
   const given = checkOptions(options, PRODUCT_OPTIONS);
+  const exact = checkBoolean("options.exact", given.exact, true);
   const vectorCount = x.length === 0 ? 0 : x.length / columns;
   if (!Number.isInteger(vectorCount)) {
     const detail = `x has ${x.length} elements, not a whole number of vectors of ${columns}`;
@@ -44,7 +47,7 @@ export function checkProduct(
   const { start, end } = checkElements(given, rowCount, 1, subject);
   const length = vectorCount * (end - start);
   const { out } = checkOut(given.out, "f32", length, subject);
-  return { start, end, length, out: out as Float32Array | undefined };
+  return { start, end, length, out: out as Float32Array | undefined, exact };
 }
 
 /** How many threads may work; undefined where the addon chooses. */
@@ -76,6 +79,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const { out } = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
-  return { info, ...checkProduct(x, { out }, columns, elementCount / columns) };
+  const { out, exact } = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
+  return { info, ...checkProduct(x, { out, exact }, columns, elementCount / columns) };
 }

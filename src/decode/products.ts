@@ -37,11 +37,11 @@ export function matmulSync(
   x: Float32Array,
   options?: BlockProductOptions,
 ): Float32Array {
-  const { info, length, out } = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, length, out, exact } = checkBlockProduct(type, blocks, columns, x, options);
   const threads = checkThreads(options?.threads);
   checkSupported(type);
   return attempt(
-    () => native.matmulBlocks(info.id, blocks, columns, x, out, threads),
+    () => native.matmulBlocks(info.id, blocks, columns, x, out, threads, exact),
     (error) => explainFailure(error, length),
   );
 }

@@ -127,7 +127,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out } = this.productRequest(x, options);
+    const { start, end, length, out, exact } = this.productRequest(x, options);
     const signal = checkSignal(options?.signal);
     const onProgress = checkProgress(options?.onProgress);
     signal?.throwIfAborted();
@@ -143,7 +143,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     };
     if (length > 0) {
       for await (const { bytes, part } of fetchedAhead(start, end, fetchRows, rowsOfPart)) {
-        await this.#multiply(bytes, vectors, result, part.start - start, end - start, signal);
+        await this.#multiply(bytes, vectors, result, part.start - start, end - start, exact, signal);
         onProgress?.((part.end - start) * (length / (end - start)), length);
         signal?.throwIfAborted();
       }
@@ -164,6 +164,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     result: Float32Array,
     first: number,
     count: number,
+    exact: boolean,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { id } = this.known();
@@ -173,7 +174,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const size = Math.max(MIN_ROWS, Math.floor(MULTIPLICATIONS / x.length));
     for (const part of partsOf(0, rows.length / rowBytes, size)) {
       const blocks = littleEndian.subarray(part.start * rowBytes, part.end * rowBytes);
-      const y = native.matmulBlocks(id, blocks, columns, x, undefined, undefined);
+      const y = native.matmulBlocks(id, blocks, columns, x, undefined, undefined, exact);
       const rowCount = part.end - part.start;
       for (let v = 0; v < x.length / columns; v++) {
         result.set(y.subarray(v * rowCount, (v + 1) * rowCount), v * count + first + part.start);

@@ -204,11 +204,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out } = this.productRequest(x, options);
+    const { start, end, length, out, exact } = this.productRequest(x, options);
     const threads = checkThreads(options?.threads, this.subject());
     const handle = handleOf(this.#file);
     return attempt(
-      () => native.matmul(handle, this.#position, x, start, end, out, threads),
+      () => native.matmul(handle, this.#position, x, start, end, out, threads, exact),
       (error) => explainFailure(error, length, this.subject()),
     );
   }
@@ -223,11 +223,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out } = this.productRequest(x, options);
+    const { start, end, length, out, exact } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress),
+      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress, exact),
       (error) => explainFailure(error, length, this.subject()),
     );
     return result as Float32Array;

@@ -234,6 +234,7 @@ function* multiply(
   end: number,
   x: Float32Array,
   out: Float32Array,
+  exact: boolean,
 ): Generator<number, void, undefined> {
   if (x.length === 0) return;
   const { format, bigEndian } = blocks;
@@ -241,7 +242,7 @@ function* multiply(
   const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_MULTIPLICATIONS / Math.max(1, x.length)));
   for (const [row, count] of parts(first, end, rowsOfStep)) {
     const rows = blocks.take(row * columns, count * columns);
-    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), end - first);
+    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), exact, end - first);
     yield (row - first + count) * vectors;
   }
 }
@@ -443,26 +444,26 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       return startDequantize(blocks, dtype, first, end, out, onProgress);
     },
 
-    matmul: (file, index, x, first, end, out) => {
+    matmul: (file, index, x, first, end, out, _threads, exact) => {
       const blocks = blocksOfTensor(file, index);
       const { columns } = shapeOf(file, index);
       about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-      return multiplyNow(blocks, columns, first, end, x, out);
+      return multiplyNow(blocks, columns, first, end, x, out, exact);
     },
-    matmulAsync: (file, index, x, first, end, out, onProgress) => {
+    matmulAsync: (file, index, x, first, end, out, onProgress, exact) => {
       const blocks = blocksOfTensor(file, index);
       const { columns } = shapeOf(file, index);
       about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
       const y = out ?? new Float32Array(productLength(columns, first, end, x));
-      const work = multiply(blocks, columns, first, end, x.slice(), y);
+      const work = multiply(blocks, columns, first, end, x.slice(), y, exact);
       const isSmall = y.length * columns <= SMALL_MULTIPLICATIONS;
       return start(blocks, y, work, onProgress, isSmall);
     },
-    matmulBlocks: (type, array, columns, x, out) => {
+    matmulBlocks: (type, array, columns, x, out, _threads, exact) => {
       const blocks = blocksOfArray(type, array, false);
       const { blockSize, typeSize } = blocks.format;
       const rowCount = array.length / ((columns / blockSize) * typeSize);
-      return multiplyNow(blocks, columns, 0, rowCount, x, out);
+      return multiplyNow(blocks, columns, 0, rowCount, x, out, exact);
     },
 
     stats: (file, index, first, end, totals) => {
@@ -567,11 +568,12 @@ function multiplyNow(
   end: number,
   x: Float32Array,
   out: Float32Array | undefined,
+  exact: boolean,
 ): Float32Array {
   const y = out ?? new Float32Array(productLength(columns, first, end, x));
   // `out` may overlap `x`.
   const vectors = x.buffer === y.buffer ? x.slice() : x;
-  run(blocks, multiply(blocks, columns, first, end, vectors, y));
+  run(blocks, multiply(blocks, columns, first, end, vectors, y, exact));
   return y;
 }
 

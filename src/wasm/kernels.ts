@@ -74,7 +74,7 @@ export function dequantize(
 
 /**
  * The products of all rows of `columns` numbers with the vectors of as many in `x`: product v of row r goes to
- * out[v * stride + r].
+ * out[v * stride + r]. What is not exact has two roundings for each multiplication.
  */
 export function multiply(
   type: number,
@@ -83,6 +83,7 @@ export function multiply(
   columns: number,
   x: Float32Array,
   out: Float32Array,
+  exact: boolean,
   stride: number = out.length / (x.length / columns),
 ): void {
   const { blockSize, typeSize } = formatOf(type);
@@ -96,7 +97,7 @@ export function multiply(
     const n = Math.min(vectorsInPiece, vectors - first);
     inModule((module) => {
       const { exports } = module;
-      const products = exports.new_products(type, Number(bigEndian), columns, n);
+      const products = exports.new_products(type, Number(bigEndian), columns, n, Number(exact));
       exports.products_pack(
         products,
         module.put(bytesOf(x.subarray(first * columns, (first + n) * columns))),

@@ -20,8 +20,11 @@ export interface WasmResult {
   globals: string[];
   isa: string;
   types: string[];
-  /** How many tensors were compared, in each way to open a file. */
-  compared: Record<string, number>;
+  /**
+   * How many tensors were compared, in each way to open a file, and how many of them have other products where these
+   * need not be exact.
+   */
+  compared: Record<string, { compared: number; rounded: number }>;
   /** What was different; empty where nothing was. */
   differences: string[];
   errors: Record<string, string>;

@@ -44,6 +44,16 @@ struct Tile {
 };
 using TileMultiplier = void (*)(const Tile& tile);
 
+/** How often a multiplication and its addition to a sum are rounded. */
+enum class Rounding : uint8_t { kOnce, kTwice };
+
+/** The faster one: WebAssembly alone has no instruction that rounds once and does so everywhere. */
+#if defined(__wasm__)
+constexpr Rounding kFastRounding = Rounding::kTwice;
+#else
+constexpr Rounding kFastRounding = Rounding::kOnce;
+#endif
+
 /** What a piece of numbers adds up to, by the rule of statistics.h; of use only where `squares` is finite. */
 struct Moments {
   double sum, squares;
@@ -72,8 +82,9 @@ struct KernelTable {
   Converter to_bfloat16[2];
   void (*store_fence)();  // ends a series of streaming stores
   Multiplier multipliers[kFormatCount];
-  TileMultiplier tiles[kTileVectors];  // for one vector, two, and so on
-  int lanes;                           // of the 64 partial sums that a tile works on at a time
+  TileMultiplier tiles[kTileVectors];       // for one vector, two, and so on
+  TileMultiplier fast_tiles[kTileVectors];  // with kFastRounding
+  int lanes;                                // of the 64 partial sums that a tile works on at a time
   Measurer measure;
   StoringMeasurer store_and_measure[kFormatCount];
   FiniteTest all_finite;

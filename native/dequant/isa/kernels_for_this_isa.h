@@ -60,8 +60,10 @@ constexpr KernelTable kThisIsa = {
 #include "dequant/formats.def"
 #undef FORMAT
     },
-    {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>, multiply_tile<4>, multiply_tile<5>,
-     multiply_tile<6>},
+    {multiply_tile<1, Rounding::kOnce>, multiply_tile<2, Rounding::kOnce>, multiply_tile<3, Rounding::kOnce>,
+     multiply_tile<4, Rounding::kOnce>, multiply_tile<5, Rounding::kOnce>, multiply_tile<6, Rounding::kOnce>},
+    {multiply_tile<1, kFastRounding>, multiply_tile<2, kFastRounding>, multiply_tile<3, kFastRounding>,
+     multiply_tile<4, kFastRounding>, multiply_tile<5, kFastRounding>, multiply_tile<6, kFastRounding>},
     simd::kLanes,
     measure,
     {

@@ -393,6 +393,10 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm256_fmadd_ps(a.x, b.x, c.x)};
 }
 
+GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {_mm256_add_ps(_mm256_mul_ps(a.x, b.x), c.x)};
+}
+
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {

@@ -436,6 +436,10 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm512_fmadd_ps(a.x, b.x, c.x)};
 }
 
+GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {_mm512_add_ps(_mm512_mul_ps(a.x, b.x), c.x)};
+}
+
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {

@@ -347,6 +347,10 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {vfmaq_f32(c.x, a.x, b.x)};
 }
 
+GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {vaddq_f32(vmulq_f32(a.x, b.x), c.x)};
+}
+
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {

@@ -322,6 +322,11 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
   return c;
 }
 
+GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, Lanes c) {
+  for (int i = 0; i < kLanes; ++i) c.x[i] += a.x[i] * b.x[i];
+  return c;
+}
+
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {

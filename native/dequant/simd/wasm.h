@@ -416,6 +416,10 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {fused_lanes(a.x, b.x, c.x)};
 }
 
+GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {wasm_f32x4_add(wasm_f32x4_mul(a.x, b.x), c.x)};
+}
+
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {

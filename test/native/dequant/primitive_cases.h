@@ -286,6 +286,15 @@ void lanes(const Input& in, Output& out) {
   }
 }
 
+void add_product(const Input& in, Output& out) {
+  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 16 + i);
+    simd::store_lanes(reinterpret_cast<float*>(out.bytes) + i,
+                      simd::add_product(a, b, simd::load_lanes(numbers + 32 + i)));
+  }
+}
+
 // ---- statistics: of sixteen numbers, however many registers they are
 
 /** Calls `use(numbers, others, first)` for each register, and stores the Doubles that it gives. */
@@ -467,6 +476,7 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, fma_of_close_numbers),
     CASE(kFloat32, sum),
     CASE(kFloat32, lanes),
+    CASE(kFloat32, add_product),
     CASE(Kind::kFloat64, double_sums),
     CASE(Kind::kFloat64, double_differences),
     CASE(Kind::kFloat64, double_maxima),
