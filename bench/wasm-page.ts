@@ -1,8 +1,8 @@
 /** The page that measures the WebAssembly module in a browser. */
 import type { GgmlType } from "gguf-native/reference";
 import { setModule } from "#wasm/module";
-import type { Patience, Timing } from "./measure";
-import { raceModule } from "./wasm-race";
+import type { Patience } from "./measure";
+import { raceModule, type TypeTimings } from "./wasm-race";
 
 export interface PageInput {
   /** The bytes of the module, in base64. */
@@ -11,8 +11,7 @@ export interface PageInput {
   patience: Patience;
 }
 
-/** For each type, the timing of each contender. */
-export type PageResult = Record<string, Record<string, Timing>>;
+export type PageResult = Record<string, TypeTimings>;
 
 interface Page {
   WebAssembly: { compile(bytes: Uint8Array): Promise<object> };
@@ -25,7 +24,7 @@ async function main(): Promise<void> {
   const compiled = await WebAssembly.compile(Uint8Array.from(atob(module), (char) => char.charCodeAt(0)));
   setModule(() => compiled);
   const result: PageResult = {};
-  for (const type of types) result[type] = Object.fromEntries(await raceModule(type, patience));
+  for (const type of types) result[type] = await raceModule(type, patience);
   await fetch("/result", { method: "POST", body: JSON.stringify(result) });
 }
 

@@ -2,21 +2,50 @@
 
 import * as reference from "gguf-native/reference";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
-import { dequantize } from "#wasm/kernels";
+import { dequantize, multiply } from "#wasm/kernels";
 import { inModule } from "#wasm/module";
+import { Random } from "../test/support/random";
 import { type Contender, type Patience, race, type Timing } from "./measure";
 import { gaussianBlocks } from "./weights";
 
 /** One MiB of output, of weights that do not repeat. */
 export const WEIGHTS = 2 ** 18;
 
-/** Seconds to dequantize {@link WEIGHTS} weights of a type, by contender. `others` are further ones. */
+/** Numbers of a row of these weights that are multiplied, and with how many vectors at a time. */
+const COLUMNS = 4096;
+export const VECTORS = [1, 8] as const;
+
+/** Seconds by contender. */
+export type Timings = Record<string, Timing>;
+
+/** What takes so long with {@link WEIGHTS} weights of a type. */
+export interface TypeTimings {
+  /** Dequantizing. */
+  numbers: Timings;
+  /** Multiplying with as many vectors as {@link VECTORS} says. */
+  products: Timings[];
+}
+
+/** `others` are further contenders that dequantize. */
 export async function raceModule(
   type: GgmlType,
   patience: Patience,
   others: (blocks: Uint8Array, out: Float32Array) => Contender[] = () => [],
-): Promise<Map<string, Timing>> {
+): Promise<TypeTimings> {
   const blocks = gaussianBlocks(type, WEIGHTS);
+  const numbers = await race(dequantizers(type, blocks, others), patience);
+  const products: Timings[] = [];
+  for (const vectors of VECTORS) {
+    products.push(Object.fromEntries(await race(multipliers(type, blocks, vectors), patience)));
+  }
+  return { numbers: Object.fromEntries(numbers), products };
+}
+
+function dequantizers(
+  type: GgmlType,
+  blocks: Uint8Array,
+  others: (blocks: Uint8Array, out: Float32Array) => Contender[],
+): Contender[] {
   const out = new Float32Array(WEIGHTS);
   const { id } = ggmlTypes[type];
   const wasm = (): void => dequantize(id, blocks, false, 0, out);
@@ -26,11 +55,21 @@ export async function raceModule(
     inModule(({ exports }) => exports.use_scalar(0));
   };
   const typescript = (): void => void reference.dequantizeSync(type, blocks, { out });
-  const contenders: Contender[] = [
+  return [
     ...others(blocks, out),
     { name: "wasm", run: wasm },
     { name: "scalar", run: scalar },
     { name: "typescript", run: typescript },
   ];
-  return race(contenders, patience);
+}
+
+function multipliers(type: GgmlType, blocks: Uint8Array, vectors: number): Contender[] {
+  const { id } = ggmlTypes[type];
+  const random = new Random(4);
+  const x = Float32Array.from({ length: vectors * COLUMNS }, () => random.gaussian());
+  const out = new Float32Array(vectors * (WEIGHTS / COLUMNS));
+  return [true, false].map((exact) => ({
+    name: exact ? "exact" : "rounded twice",
+    run: () => multiply(id, blocks, false, COLUMNS, x, out, exact),
+  }));
 }

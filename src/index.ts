@@ -18,6 +18,7 @@ export type {
   Dequantized,
   DequantizeOptions,
   DType,
+  ExactOptions,
   OutArray,
   OwnBytes,
   ProductOptions,

@@ -1,6 +1,7 @@
 /**
  * The WebAssembly module, in Node and in Chromium, compared with its kernels without SIMD, with the TypeScript reference,
- * and in Node with the addon. One thread; bringing blocks to the module and numbers back included.
+ * and in Node with the addon. And its products, exact and rounded twice. One thread; bringing blocks to the module and
+ * numbers back included.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,11 +9,11 @@ import { dequantizeSync, type GgmlType } from "gguf-native";
 import { setModule } from "#wasm/module";
 import { bundleFile, chromium, runInChromium } from "../../test/support/browser";
 import { type Context, chosenTypes } from "../context";
-import type { Patience, Timing } from "../measure";
+import type { Patience } from "../measure";
 import { buildFolder, projectRoot } from "../paths";
 import { digits, gigabytes, printTable, progress, times } from "../table";
 import type { PageInput, PageResult } from "../wasm-page";
-import { raceModule, WEIGHTS } from "../wasm-race";
+import { raceModule, VECTORS, WEIGHTS } from "../wasm-race";
 
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
 
@@ -33,14 +34,17 @@ export async function runWasm(context: Context): Promise<void> {
     const native = (blocks: Uint8Array, out: Float32Array) => [
       { name: "native", run: () => void dequantizeSync(type, blocks, { out }) },
     ];
-    inNode[type] = Object.fromEntries(await raceModule(type, patience, native));
+    inNode[type] = await raceModule(type, patience, native);
   }
   report(context, "Node", inNode);
+  reportProducts(context, "Node", inNode);
   if (chromium === undefined) {
     results.miss("WebAssembly in Chromium: chromium is not installed");
     return;
   }
-  report(context, "Chromium", await inChromium(bytes, types, patience));
+  const inBrowser = await inChromium(bytes, types, patience);
+  report(context, "Chromium", inBrowser);
+  reportProducts(context, "Chromium", inBrowser);
 }
 
 interface WithModules {
@@ -74,11 +78,11 @@ function report({ results }: Context, runtime: string, found: PageResult): void 
   progress("");
   const bytes = 4 * WEIGHTS;
   const faster: number[] = [];
-  const rows = Object.entries(found).map(([type, timings]) => {
-    for (const [side, timing] of Object.entries(timings)) {
+  const rows = Object.entries(found).map(([type, { numbers }]) => {
+    for (const [side, timing] of Object.entries(numbers)) {
       results.add({ task: "wasm", subject: type, side, runtime, bytes }, timing);
     }
-    const best = (side: string): number | undefined => (timings[side] as Timing | undefined)?.best;
+    const best = (side: string): number | undefined => numbers[side]?.best;
     faster.push(best("scalar")! / best("wasm")!);
     return [
       type,
@@ -97,4 +101,26 @@ function report({ results }: Context, runtime: string, found: PageResult): void 
   );
   const mean = Math.exp(faster.reduce((sum, ratio) => sum + Math.log(ratio), 0) / faster.length);
   console.log(`\n  with SIMD ${digits(mean)} times as fast as without (geometric mean)`);
+}
+
+/** The same of products. */
+function reportProducts({ results }: Context, runtime: string, found: PageResult): void {
+  const rows = Object.entries(found).map(([type, { products }]) => {
+    const cells = products.flatMap((timings, i) => {
+      const vectors = VECTORS[i]!;
+      for (const [side, timing] of Object.entries(timings)) {
+        const key = { task: "wasm product", subject: type, side, runtime, weights: WEIGHTS, vectors };
+        results.add(key, timing);
+      }
+      const [exact, fast] = [timings.exact!.best, timings["rounded twice"]!.best];
+      const speed = (seconds: number) => digits((vectors * WEIGHTS) / seconds / 1e9);
+      return [speed(exact), speed(fast), times(exact, fast)];
+    });
+    return [type, ...cells];
+  });
+  printTable(
+    `Products in ${runtime}: G multiplications/s with ${VECTORS.join(" and ")} vectors, one thread`,
+    ["type", ...VECTORS.flatMap(() => ["exact", "fast", "ratio"])],
+    rows,
+  );
 }

@@ -12,7 +12,7 @@ import { explainFailure } from "./request";
  * that {@link dequantizeSync} gives. Nothing is dequantized to memory: blocks are read once, whatever the number of
  * vectors. The sums have binary32 numbers and the order that docs/design.md defines under "Products": the same bits on
  * every instruction set, for any number of vectors at a time, of rows and of threads, except for the sign and payload of a
- * NaN.
+ * NaN. In WebAssembly, `exact: false` gives other bits, and is faster.
  *
  * @param type a tensor type
  * @param blocks whole rows of blocks of that type, one after the other, little-endian; any alignment

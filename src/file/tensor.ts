@@ -191,7 +191,8 @@ export class GgufTensor extends GgufModelTensor {
    *
    * The sums have binary32 numbers and the order that docs/design.md defines under "Products". So the bits are the same
    * on every instruction set, for any number of vectors at a time, any split of the rows and any number of threads, but
-   * for the sign and payload of a NaN; `gguf-native/reference` gives them too.
+   * for the sign and payload of a NaN; `gguf-native/reference` gives them too. In WebAssembly, `exact: false` gives other
+   * bits, and is faster.
    * @param x n vectors of `shape[0]` numbers, one after the other; it is copied first, so that `out` may overlap it
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type

@@ -21,6 +21,7 @@ export type {
   Dequantized,
   DequantizeOptions,
   DType,
+  ExactOptions,
   OutArray,
   Returned,
   ThreadOptions,

@@ -86,7 +86,7 @@ export function dotProduct(row: Float32Array, vector: Float32Array): number {
 
 /**
  * Multiplies a matrix with vectors; arguments, result, bits and errors are those of `matmulSync` of `gguf-native`.
- * `threads` makes no difference here.
+ * `threads` and `exact` make no difference here.
  *
  * @param type a tensor type
  * @param blocks whole rows of blocks of that type, one after the other, little-endian

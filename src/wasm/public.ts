@@ -16,6 +16,7 @@ export type {
   Dequantized,
   DequantizeOptions,
   DType,
+  ExactOptions,
   OutArray,
   OwnBytes,
   ProductOptions,
