@@ -43,11 +43,13 @@ function tool(name: string, program = name): string {
   return join(projectRoot, "node_modules", name, typeof bin === "string" ? bin : bin[program]);
 }
 
+/** All files of a folder but those that npm has installed there. */
 function filesUnder(path: string): string[] {
   return readdirSync(join(projectRoot, path), { recursive: true, encoding: "utf8" })
     .map((name) => join(path, name))
     .filter((name) => statSync(join(projectRoot, name)).isFile())
-    .map((name) => name.split(sep).join("/"));
+    .map((name) => name.split(sep).join("/"))
+    .filter((name) => !name.includes("/node_modules/"));
 }
 
 /** The files that a source is compiled to. */
