@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { bundleOptions, kernels } from "./bundle-wasm.mjs";
+import { bundleOptions, kernels, licensesOf } from "./bundle-wasm.mjs";
 import { fail } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
@@ -67,9 +67,10 @@ const policy = [
   "form-action 'none'",
 ].join("; ");
 
-const parts = { POLICY: policy, STYLE: style, SCRIPT: script };
+const licenses = licensesOf("preact", "fflate");
+const parts = { POLICY: policy, STYLE: style, SCRIPT: script, LICENSES: licenses };
 const html = readFileSync(join(view, "index.html"), "utf8").replace(
-  /@(POLICY|STYLE|SCRIPT)@/g,
+  /@(POLICY|STYLE|SCRIPT|LICENSES)@/g,
   (_, name) => parts[name],
 );
 mkdirSync(join(root, "dist", "view"), { recursive: true });

@@ -9,6 +9,13 @@ import { root } from "./paths.mjs";
 /** The module, which `npm run build:wasm` makes. */
 export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 
+/** The licenses of packages whose code a bundle contains: each demands to be there, too. */
+export function licensesOf(...packages) {
+  return packages
+    .map((name) => `${name}\n\n${readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8").trim()}`)
+    .join("\n\n");
+}
+
 /** How the sources are bundled without Node, with the WebAssembly module in them. */
 export function bundleOptions() {
   const module = readFileSync(kernels);
@@ -30,7 +37,8 @@ export function bundleWasm(log = () => undefined) {
   ]) {
     const outfile = join("dist", "wasm", `${name}js`);
     const entryPoints = [join("src", "wasm", `${name}ts`)];
-    const form = { format, keepNames: true, minifyWhitespace: true };
+    const footer = { js: `/*! ${licensesOf("fflate")} */` };
+    const form = { format, keepNames: true, minifyWhitespace: true, footer };
     buildSync({ ...options, ...form, entryPoints, outfile, allowOverwrite: true });
     log(`${outfile}: ${statSync(join(root, outfile)).size} bytes`);
   }

@@ -40,6 +40,12 @@ function makeApplication(unpacked) {
     "package.json": '{ "name": "application", "private": true }',
     "app.cjs": `const { openSync } = require("gguf-native");\n${use}`,
     "app.mjs": `import { openSync } from "gguf-native";\n${use}`,
+    "page.mjs": `import { parse } from "gguf-native";
+      import { ggmlTypes } from "gguf-native/wasm";
+      globalThis.lengthOf = (bytes, name) => "Q4_0" in ggmlTypes && parse(bytes).tensor(name).dequantizeSync().length;`,
+    "run-page.mjs": `import { readFileSync } from "node:fs";
+      await import(process.argv[3]);
+      console.log(lengthOf(readFileSync(process.argv[2]), "Q4_0.gaussian"));`,
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(application, name), text);
 }
@@ -97,6 +103,43 @@ function bundle(out, externals, check) {
   }
 }
 
+/** Bundles for browsers: `gguf-native` is the WebAssembly there. They use nothing of a browser, so Node can run them. */
+function bundleForBrowsers() {
+  if (!existsSync(join(application, "node_modules/gguf-native/dist/wasm/kernels.wasm"))) {
+    console.log(
+      "bundles for browsers: skipped, the package has no WebAssembly module: npm run build:wasm makes it",
+    );
+    return;
+  }
+  const files = {
+    "rollup.page.mjs": `
+      import { nodeResolve } from "${tools}/node_modules/@rollup/plugin-node-resolve/dist/es/index.js";
+      export default {
+        ...{ input: "page.mjs", plugins: [nodeResolve({ browser: true })] },
+        output: { format: "es", file: "page/rollup.mjs" },
+      };`,
+    "vite.page.mjs": `
+      const lib = { entry: "page.mjs", formats: ["es"], fileName: () => "vite.mjs" };
+      export default { build: { lib, outDir: "page", emptyOutDir: false } };`,
+    "webpack.page.mjs": `
+      const output = { path: "${application}/page", filename: "webpack.mjs" };
+      export default { entry: "./page.mjs", target: ["web", "es2022"], mode: "production", performance: false, output };`,
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(application, name), text);
+  runTool("rollup", "--config", "rollup.page.mjs", "--silent");
+  runTool("webpack", "--config", "webpack.page.mjs");
+  runTool("vite", "build", "--config", "vite.page.mjs", "--logLevel", "error");
+  for (const bundler of ["rollup", "webpack", "vite"]) {
+    const page = join(application, "page", `${bundler}.mjs`);
+    const { status, stdout, stderr } = tryRun(process.execPath, ["run-page.mjs", golden, page], {
+      cwd: application,
+    });
+    if (status !== 0 || stdout !== "2048\n")
+      fail(`page.mjs, bundled by ${bundler}, does not work:\n${stdout}${stderr}`);
+    console.log(`page.mjs, bundled for browsers by ${bundler}: works`);
+  }
+}
+
 const runTool = (name, ...args) => output(tool(name), args, { cwd: application });
 const node = (file, env = {}) =>
   tryRun(process.execPath, [file, golden], {
@@ -104,9 +147,11 @@ const node = (file, env = {}) =>
     env: { ...process.env, GGUF_NATIVE_ADDON: "", ...env },
   });
 
+/** Works, with the addon: without it there would be a warning. */
 function expectWorks(what, file, env) {
   const { status, stdout, stderr } = node(file, env);
-  if (status !== 0 || stdout !== "2048\n") fail(`${what} does not work:\n${stdout}${stderr}`);
+  if (status !== 0 || stdout !== "2048\n" || stderr.includes("GGUF_NATIVE_WASM"))
+    fail(`${what} does not work:\n${stdout}${stderr}`);
   console.log(`${what}: works`);
 }
 
@@ -153,4 +198,5 @@ export function traceAndBundle(unpacked) {
   }
   bundle("whole", [], expectBundled);
   bundle("external", ["gguf-native"], (what, file) => expectWorks(`${what} without the package`, file));
+  bundleForBrowsers();
 }

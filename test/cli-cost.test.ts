@@ -12,6 +12,7 @@ import { ByteWriter } from "./support/byte-writer";
 import { at, bin, floats, folder, json, output, run } from "./support/cli";
 import { emulated } from "./support/emulated";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32, writeGguf } from "./support/gguf-writer";
+import { needsAddon } from "./support/needs-addon";
 import { sanitized } from "./support/sanitized";
 
 const MiB = 2 ** 20;
@@ -77,7 +78,7 @@ const arrays: readonly [name: string, skip: string | false, value: RegExp][] = [
   ["bools", writeZeros("bools", 7, 2 ** 26, 1), /bool\[67108864\] +\[false, false, /],
 ];
 for (const [name, skip, value] of arrays) {
-  describe(`a sparse array of ${name}`, { skip }, () => {
+  describe(`a sparse array of ${name}`, { skip: skip || needsAddon.skip }, () => {
     test("inspect reads no more than it shows", () => assertCheap(["inspect", name], value));
     test("hash goes through it in pieces", () => assertCheap(["hash", name], /^[0-9a-f]{64} /));
     test("diff does", () => assertCheap(["diff", name, name], /^no differences\n$/));

@@ -1,5 +1,5 @@
 /** The module as it is in the bundles of this folder: part of the script, so that nothing else has to be fetched. */
-import { inflate } from "./inflate";
+import { inflateSync } from "fflate";
 import { setModule, WebAssembly } from "./module";
 
 /** What `scripts/bundle-wasm.mjs` puts in place of this name: the deflated module in base64, and its size. */
@@ -9,5 +9,5 @@ const [deflated, byteLength] = KERNELS;
 
 setModule(() => {
   const bytes = Uint8Array.from(atob(deflated), (character) => character.charCodeAt(0));
-  return new WebAssembly.Module(inflate(bytes, byteLength));
+  return new WebAssembly.Module(inflateSync(bytes, { out: new Uint8Array(byteLength) }));
 });

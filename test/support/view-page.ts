@@ -140,8 +140,9 @@ export async function servePage(...models: (readonly string[])[]): Promise<strin
   return (await serveSite(readFileSync(pagePath, "utf8"), models)).url;
 }
 
-/** The facts of a `<dl>` by their names. */
+/** The facts of a `<dl>` by their names, once it is there. */
 export async function factsOf(list: Locator): Promise<Record<string, string>> {
+  await list.waitFor();
   const [names, values] = await Promise.all([
     list.locator("dt").allTextContents(),
     list.locator("dd").allTextContents(),
