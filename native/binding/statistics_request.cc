@@ -16,7 +16,7 @@ Totals::Totals(const Call& call, size_t index) {
   }
   // What is longer is refused by whoever reads it; the first numbers too many are enough for that.
   fields_.resize(std::min(array.length, StatisticsTotals::kMaxFields + 1));
-  std::memcpy(fields_.data(), array.data, fields_.size() * sizeof(double));
+  if (!fields_.empty()) std::memcpy(fields_.data(), array.data, fields_.size() * sizeof(double));
 }
 
 Output Totals::new_output(const Call& call) const {
