@@ -1,6 +1,6 @@
 // Installs the package in an empty project where no compiler is found, and uses it there:
 // `node scripts/test-package.mjs [FILE.tgz]`. Without a tarball, packs the package first. The addon must be prebuilt.
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildTests } from "./build.mjs";
@@ -62,7 +62,10 @@ export function installAndUse(tarball) {
   console.log(`${tarball} was installed and used without a compiler`);
 }
 
-/** Without a prebuilt addon: the error names a command, which says what it needs, and compiles the addon where that is there. */
+/**
+ * Without a prebuilt addon: the warning (or the error, if the package has no WebAssembly module either) names a command, which
+ * says what it needs, and compiles the addon where that is there.
+ */
 export function installAndCompile(tarball) {
   const project = makeProject("project-without-prebuild");
   const bare = withoutCompilers();
@@ -70,15 +73,22 @@ export function installAndCompile(tarball) {
   const installed = join(project, "node_modules", "gguf-native");
   rmSync(join(installed, "prebuilds"), { recursive: true });
   const program = join(installed, "dist", "cli", "main.js");
-  const expect = (what, { status, stderr }, message) => {
-    if (status !== 1 || !message.test(stderr)) fail(`${what} says:\n${stderr}`);
+  const expect = (what, wanted, { status, stderr }, message) => {
+    if (status !== wanted || !message.test(stderr)) fail(`${what} says:\n${stderr}`);
   };
   const load = ["-p", "require('gguf-native').cpu().isa"];
   const run = (args, env) => tryRun(process.execPath, args, { cwd: project, env });
-  expect("the package", run(load, bare), /'npx gguf-native build' compiles it/);
-  expect("build", run([program, "build"], bare), /^gguf-native: compiling the addon needs .*Python 3.*\n$/);
+  const works = existsSync(join(installed, "dist", "wasm", "kernels.wasm")) ? 0 : 1;
+  expect("the package", works, run(load, bare), /'npx gguf-native build' compiles it/);
+  expect(
+    "build",
+    1,
+    run([program, "build"], bare),
+    /^gguf-native: compiling the addon needs .*Python 3.*\n$/,
+  );
   output(process.execPath, [program, "build"], { cwd: project });
-  output(process.execPath, load, { cwd: project, env: bare });
+  if (output(process.execPath, load, { cwd: project, env: bare }) === "wasm\n")
+    fail("the compiled addon is not used");
   console.log("without a prebuilt addon, npx gguf-native build says what it needs, and compiles one");
 }
 
