@@ -33,6 +33,8 @@ function node(args: string[], more: string[] = [], addons = ["--allow-addons"]) 
   const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, ...args], {
     encoding: "utf8",
     cwd: outputs,
+    // An addon that is named is not replaced by WebAssembly.
+    env: { ...process.env, ...(addons.length === 0 && { GGUF_NATIVE_ADDON: "" }) },
   });
   return { status, stdout, stderr };
 }
