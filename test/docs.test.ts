@@ -12,6 +12,7 @@ import { describe, test } from "node:test";
 import { type DocBlock, docBlocks, promisedLines } from "./support/doc-blocks";
 import { projectRoot, temporaryFolder } from "./support/paths";
 import { sampleModel } from "./support/sample-model";
+import { needsModule } from "./support/wasm";
 
 const PAGES = [
   "README.md",
@@ -76,7 +77,12 @@ const NOT_PROGRAMS = new Set(["", "cpp", "json", "yaml", "dockerfile"]);
 /** Why a block cannot be run; false if it can. */
 function skipReason({ language, code, notRun }: DocBlock): string | false {
   const program = missing.find((name) => new RegExp(`\\b${name}\\b`).test(code));
-  return notRun ?? (RUNNERS[language]?.skip || (program !== undefined && `there is no ${program}`));
+  return (
+    notRun ??
+    (RUNNERS[language]?.skip ||
+      (program !== undefined && `there is no ${program}`) ||
+      (code.includes("gguf-native/wasm") && needsModule.skip))
+  );
 }
 
 function runBlock(

@@ -1,6 +1,7 @@
 /** What a model takes to run with a context of so many tokens. */
 import { useState } from "preact/hooks";
 import type { CacheBytes, MemoryUse } from "#dist/cli/model/memory";
+import { memoryRemarks } from "#dist/cli/output/memory-remarks";
 import { counted, grouped, humanBytes } from "#dist/cli/output/text";
 import type { ModelView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
@@ -58,14 +59,9 @@ export function Memory({ model }: { model: ModelView }) {
 }
 
 function Use({ use: { weights, cache } }: { use: MemoryUse }) {
-  const { context, cells, perToken, bytes, isAtMost, remarks } = cache;
+  const { perToken, bytes, isAtMost } = cache;
   const amount = (value: number | null): string =>
     value === null ? "?" : `${isAtMost && value > 0 ? "≤ " : ""}${humanBytes(value)}`;
-  const all = [
-    ...(cells !== context && cells !== null ? [`room for ${grouped(cells)} tokens, a multiple of 256`] : []),
-    ...remarks,
-    "besides, programs take memory to compute in, by how they work",
-  ];
   const total = bytes.f16 === null ? null : bytes.f16 + weights.bytes;
   return (
     <>
@@ -100,7 +96,7 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
           })}
         />
         <ul class="note">
-          {all.map((remark) => (
+          {memoryRemarks(cache).map((remark) => (
             <li key={remark}>{remark}</li>
           ))}
         </ul>

@@ -9,6 +9,7 @@ import { CACHE_TYPES, type MemoryUse } from "../model/memory";
 import { summaryFacts } from "../model/summary";
 import { typeTotals } from "../model/type-totals";
 import type { InspectView } from "./inspect-view";
+import { memoryRemarks } from "./memory-remarks";
 import { metadataText, stringText } from "./metadata-text";
 import type { Terminal } from "./terminal";
 import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "./text";
@@ -89,7 +90,7 @@ function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Sect
     humanBytes(bytes),
   ]);
   const typeColumns = [{ title: "type", paint: terminal.type }, number("tensors"), number("bytes")];
-  const { context, cells, perToken, bytes, isAtMost } = cache;
+  const { context, perToken, bytes, isAtMost } = cache;
   const amount = (value: number | null): string =>
     value === null ? "?" : `${isAtMost && value > 0 ? "≤ " : ""}${humanBytes(value)}`;
   const rows = CACHE_TYPES.map((type) => {
@@ -102,9 +103,6 @@ function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Sect
     number(context === null ? "whole" : `at ${grouped(context)}`),
     number("total"),
   ];
-  const room =
-    cells !== context && cells !== null ? [`room for ${grouped(cells)} tokens, a multiple of 256`] : [];
-  const rest = "besides, programs take memory to compute in, by how they work";
   return [
     {
       title: `Weights (${humanBytes(weights.bytes)})`,
@@ -116,7 +114,7 @@ function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Sect
     {
       title: `Cache of keys and values${context === null ? "" : ` for ${counted(context, "token")}`}`,
       table: { columns, groups: [{ rows }] },
-      remarks: [...room, ...cache.remarks.map(escapeText), rest],
+      remarks: memoryRemarks(cache),
     },
   ];
 }
