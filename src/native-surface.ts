@@ -306,7 +306,7 @@ export interface NativeAddon {
 
   /** A zeroed array in memory that the addon owns, for use as `out`. */
   allocate(length: number, dtype: NativeDType): NativeOut;
-  /** Returns the memory of collected results to the system. */
+  /** Returns the memory of collected arrays of `allocate` to the system. */
   trim(): void;
 
   /** Every format of formats.def. */

@@ -10,7 +10,7 @@ import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
 
-/** A transfer that breaks after so many bytes made progress: failures are counted anew. */
+/** A transfer that breaks after so many bytes made progress: failures are counted from zero again. */
 const PROGRESS_BYTES = 1 << 20;
 
 /** A part that is shorter than what was asked for, but not the end of it, has at least so many bytes. */

@@ -6,6 +6,7 @@
 import { haveSameBytes } from "../bytes";
 import type { OwnBytes } from "../decode/options";
 import { errorAbout, GgufError, invalidArgType } from "../errors";
+import { partsOf } from "../file/parts";
 import type {
   NativeAddon,
   NativeDType,
@@ -137,11 +138,6 @@ function newArray(dtype: NativeDType, length: number): NativeOut {
   return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);
 }
 
-/** `start` to `end` in parts. */
-function* parts(start: number, end: number, size: number): Generator<[first: number, count: number]> {
-  for (let first = start; first < end; first += size) yield [first, Math.min(size, end - first)];
-}
-
 /**
  * Starts work on blocks that fills `out`, and is over when all its numbers are done. Nothing else runs during a step: it
  * writes where the array is then.
@@ -195,10 +191,10 @@ function* dequantize(
   out: NativeOut,
 ): Generator<number, void, undefined> {
   const { format, bigEndian } = blocks;
-  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
-    const to = out.subarray(from - first, from - first + count);
-    kernels.dequantize(format.id, blocks.take(from, count), bigEndian, dtype, to);
-    yield from - first + count;
+  for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
+    const part = out.subarray(from - first, to - first);
+    kernels.dequantize(format.id, blocks.take(from, to - from), bigEndian, dtype, part);
+    yield to - first;
   }
 }
 
@@ -211,10 +207,10 @@ function* dequantizeRows(
   out: NativeOut,
 ): Generator<number, void, undefined> {
   const rowsOfStep = Math.max(1, Math.floor(STEP_NUMBERS / Math.max(1, columns)));
-  for (const [first, count] of parts(0, rows.length, rowsOfStep)) {
-    const copied = copyRows(blocks, rows.subarray(first, first + count), columns);
-    const to = out.subarray(first * columns, (first + count) * columns);
-    for (const done of dequantize(copied, dtype, 0, count * columns, to)) yield first * columns + done;
+  for (const { start, end } of partsOf(0, rows.length, rowsOfStep)) {
+    const copied = copyRows(blocks, rows.subarray(start, end), columns);
+    const part = out.subarray(start * columns, end * columns);
+    for (const done of dequantize(copied, dtype, 0, part.length, part)) yield start * columns + done;
   }
 }
 
@@ -240,10 +236,10 @@ function* multiply(
   const { format, bigEndian } = blocks;
   const vectors = x.length / columns;
   const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_MULTIPLICATIONS / Math.max(1, x.length)));
-  for (const [row, count] of parts(first, end, rowsOfStep)) {
-    const rows = blocks.take(row * columns, count * columns);
+  for (const { start: row, end: next } of partsOf(first, end, rowsOfStep)) {
+    const rows = blocks.take(row * columns, (next - row) * columns);
     kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), exact, end - first);
-    yield (row - first + count) * vectors;
+    yield (next - first) * vectors;
   }
 }
 
@@ -255,9 +251,9 @@ function* measure(
   totals: { of: Float64Array },
 ): Generator<number, void, undefined> {
   const { format, bigEndian } = blocks;
-  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
-    totals.of = kernels.stats(format.id, blocks.take(from, count), bigEndian, totals.of);
-    yield from - first + count;
+  for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
+    totals.of = kernels.stats(format.id, blocks.take(from, to - from), bigEndian, totals.of);
+    yield to - first;
   }
 }
 
@@ -268,14 +264,14 @@ function* compare(
   end: number,
   totals: { of: Float64Array },
 ): Generator<number, void, undefined> {
-  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
+  for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
     const [blocksA, blocksB] = [a, b].map((blocks) => ({
       type: blocks.format.id,
-      blocks: about(blocks.path, () => blocks.take(from, count)),
+      blocks: about(blocks.path, () => blocks.take(from, to - from)),
       bigEndian: blocks.bigEndian,
     })) as [kernels.ComparedBlocks, kernels.ComparedBlocks];
     totals.of = kernels.compare(blocksA, blocksB, totals.of);
-    yield from - first + count;
+    yield to - first;
   }
 }
 
@@ -287,13 +283,13 @@ function* compareBytes(
   end: number,
   totals: { of: Float64Array },
 ): Generator<number, void, undefined> {
-  for (const [from, count] of parts(first, end, STEP_NUMBERS)) {
-    const [bytesA, bytesB] = [a, b].map((blocks) => about(blocks.path, () => blocks.take(from, count)));
+  for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
+    const [bytesA, bytesB] = [a, b].map((blocks) => about(blocks.path, () => blocks.take(from, to - from)));
     if (!haveSameBytes(bytesA as Uint8Array, bytesB as Uint8Array)) {
       totals.of = Float64Array.of(1);
       return;
     }
-    yield from - first + count;
+    yield to - first;
   }
 }
 

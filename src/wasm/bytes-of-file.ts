@@ -21,7 +21,7 @@ export interface FileBytes {
   release(): void;
 }
 
-/** Bytes that the caller gave. They can go away: their array is looked at anew each time. */
+/** Bytes that the caller gave. They can go away: their array is looked at again each time. */
 export class MemoryBytes implements FileBytes {
   readonly path = undefined;
   readonly #array: Uint8Array;

@@ -3,6 +3,7 @@
  * sizes: blocks are whole, and outputs as long as their results. Arrays may lie in shared memory.
  */
 import type { OwnBytes } from "../decode/options";
+import { partsOf } from "../file/parts";
 import type { NativeDType, NativeFormat, NativeOut } from "../native-surface";
 import { failure } from "./failure";
 import { type Instance, inModule } from "./module";
@@ -61,14 +62,11 @@ export function dequantize(
   const bytes = bytesOf(out);
   const numberBytes = blockSize * out.BYTES_PER_ELEMENT;
   inModule((module) => {
-    const from = module.allocate(piece * typeSize);
     const to = module.allocate(piece * numberBytes);
-    for (let first = 0; first < count; first += piece) {
-      const n = Math.min(piece, count - first);
-      module.bytes(from, n * typeSize).set(blocks.subarray(first * typeSize, (first + n) * typeSize));
+    bringEach(module, blocks, typeSize, piece, (from, first, n) => {
       module.exports.dequantize(type, dtype, Number(bigEndian), from, n, to);
       bytes.set(module.bytes(to, n * numberBytes), first * numberBytes);
-    }
+    });
   });
 }
 
@@ -93,26 +91,20 @@ export function multiply(
   const wholeRows = Math.floor(ROW_BYTES / rowBytes / ROWS_AT_ONCE) * ROWS_AT_ONCE;
   const rowsInPiece = Math.min(rowCount, Math.max(wholeRows, ROWS_AT_ONCE));
   const vectorsInPiece = Math.min(vectors, Math.max(Math.floor(VECTOR_BYTES / (4 * columns)), 1));
-  for (let first = 0; first < vectors; first += vectorsInPiece) {
-    const n = Math.min(vectorsInPiece, vectors - first);
+  for (const { start, end } of partsOf(0, vectors, vectorsInPiece)) {
+    const n = end - start;
     inModule((module) => {
       const { exports } = module;
       const products = exports.new_products(type, Number(bigEndian), columns, n, Number(exact));
-      exports.products_pack(
-        products,
-        module.put(bytesOf(x.subarray(first * columns, (first + n) * columns))),
-      );
-      const from = module.allocate(rowsInPiece * rowBytes);
+      exports.products_pack(products, module.put(bytesOf(x.subarray(start * columns, end * columns))));
       const to = module.allocate(4 * rowsInPiece * n);
-      for (let row = 0; row < rowCount; row += rowsInPiece) {
-        const count = Math.min(rowsInPiece, rowCount - row);
-        module.bytes(from, count * rowBytes).set(rows.subarray(row * rowBytes, (row + count) * rowBytes));
+      bringEach(module, rows, rowBytes, rowsInPiece, (from, row, count) => {
         exports.products_multiply(products, from, count, to, count);
         const y = new Float32Array(exports.memory.buffer, to, count * n);
         for (let v = 0; v < n; v++) {
-          out.set(y.subarray(v * count, (v + 1) * count), (first + v) * stride + row);
+          out.set(y.subarray(v * count, (v + 1) * count), (start + v) * stride + row);
         }
-      }
+      });
       exports.free_products(products);
     });
   }
@@ -126,17 +118,12 @@ export function stats(
   totals: Float64Array,
 ): Float64Array {
   const { blockSize, typeSize } = formatOf(type);
-  const count = blocks.length / typeSize;
-  const piece = Math.min(count, CHUNK_NUMBERS / blockSize);
   return inModule((module) => {
     const fields = module.put(bytesOf(totals));
-    const from = module.allocate(piece * typeSize);
-    for (let first = 0; first < count; first += piece) {
-      const n = Math.min(piece, count - first);
-      module.bytes(from, n * typeSize).set(blocks.subarray(first * typeSize, (first + n) * typeSize));
+    bringEach(module, blocks, typeSize, CHUNK_NUMBERS / blockSize, (from, _, n) => {
       const reply = module.exports.measure(type, Number(bigEndian), from, n, fields, totals.length);
       taking(module, reply, () => undefined);
-    }
+    });
     return new Float64Array(module.copy(fields, totals.byteLength));
   });
 }
@@ -157,10 +144,10 @@ export function compare(a: ComparedBlocks, b: ComparedBlocks, totals: Float64Arr
     const fields = module.put(bytesOf(totals));
     const fromA = module.allocate((piece / sizeA.blockSize) * sizeA.typeSize);
     const fromB = module.allocate((piece / sizeB.blockSize) * sizeB.typeSize);
-    for (let first = 0; first < count; first += piece) {
-      const n = Math.min(piece, count - first);
-      bring(module, fromA, a.blocks, sizeA, first, n);
-      bring(module, fromB, b.blocks, sizeB, first, n);
+    for (const { start, end } of partsOf(0, count, piece)) {
+      const n = end - start;
+      bring(module, fromA, a.blocks, sizeA, start, n);
+      bring(module, fromB, b.blocks, sizeB, start, n);
       const [bigA, bigB] = [Number(a.bigEndian), Number(b.bigEndian)];
       taking(
         module,
@@ -181,15 +168,11 @@ export function quantize(type: number, values: Float32Array, out: Uint8Array): v
     if (module.exports.can_quantize(type) === 0) {
       throw failure("ERR_GGUF_UNSUPPORTED_TYPE", `cannot make blocks of the tensor type ${name}`);
     }
-    const from = module.allocate(4 * piece * blockSize);
     const to = module.allocate(piece * typeSize);
-    for (let first = 0; first < count; first += piece) {
-      const n = Math.min(piece, count - first);
-      const numbers = values.subarray(first * blockSize, (first + n) * blockSize);
-      module.bytes(from, numbers.byteLength).set(bytesOf(numbers));
+    bringEach(module, bytesOf(values), 4 * blockSize, piece, (from, first, n) => {
       module.exports.quantize(type, from, n, to);
       out.set(module.bytes(to, n * typeSize), first * typeSize);
-    }
+    });
   });
 }
 
@@ -200,16 +183,32 @@ export function swapBytes(type: number, blocks: Uint8Array): OwnBytes {
   const piece = Math.min(count, PIECE_NUMBERS / blockSize);
   const out = new Uint8Array(blocks.length);
   inModule((module) => {
-    const from = module.allocate(piece * typeSize);
     const to = module.allocate(piece * typeSize);
-    for (let first = 0; first < count; first += piece) {
-      const n = Math.min(piece, count - first);
-      module.bytes(from, n * typeSize).set(blocks.subarray(first * typeSize, (first + n) * typeSize));
+    bringEach(module, blocks, typeSize, piece, (from, first, n) => {
       module.exports.swap(type, from, n, to);
       out.set(module.bytes(to, n * typeSize), first * typeSize);
-    }
+    });
   });
   return out;
+}
+
+/**
+ * Brings units of `unitBytes` to one place in the module, at most `most` of them at a time; `use` gets the place, the number
+ * of the first unit there, and how many there are.
+ */
+function bringEach(
+  module: Instance,
+  bytes: Uint8Array,
+  unitBytes: number,
+  most: number,
+  use: (from: number, first: number, count: number) => void,
+): void {
+  const count = bytes.length / unitBytes;
+  const from = module.allocate(Math.min(most, count) * unitBytes);
+  for (const { start, end } of partsOf(0, count, most)) {
+    module.bytes(from, (end - start) * unitBytes).set(bytes.subarray(start * unitBytes, end * unitBytes));
+    use(from, start, end - start);
+  }
 }
 
 function bring(

@@ -73,7 +73,7 @@ export type Answer<T> =
 
 const BUSY = { state: "busy", done: 0, total: 0 } as const;
 
-/** The answer to a question, which is asked anew when `key` changes, and cancelled when nothing shows it any more. */
+/** The answer to a question, which is asked again when `key` changes, and cancelled when nothing shows it any more. */
 export function useAnswer<T>(key: string, question: (options: CallOptions) => Promise<T>): Answer<T> {
   const [answer, setAnswer] = useState<{ key: string; answer: Answer<T> }>({ key, answer: BUSY });
   useEffect(() => {
