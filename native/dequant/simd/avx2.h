@@ -18,6 +18,7 @@ constexpr const char* kName = "avx2";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
 constexpr bool kMeasuresInKernels = false;
+constexpr int kPairRegisters = 1;
 
 struct Floats16 {
   __m256 low, high;

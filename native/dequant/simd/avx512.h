@@ -25,6 +25,7 @@ constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
 constexpr bool kMeasuresInKernels = true;
+constexpr int kPairRegisters = 2;
 
 struct Floats16 {
   __m512 x;

@@ -15,6 +15,7 @@ constexpr const char* kName = "neon";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = true;
 constexpr bool kMeasuresInKernels = false;
+constexpr int kPairRegisters = 1;
 
 struct Floats16 {
   float32x4_t x[4];

@@ -61,6 +61,7 @@ constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
 constexpr bool kMeasuresInKernels = false;
+constexpr int kPairRegisters = 1;
 
 struct Floats16 {
   float x[16];

@@ -15,6 +15,7 @@ constexpr const char* kName = "wasm";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
 constexpr bool kMeasuresInKernels = false;
+constexpr int kPairRegisters = 1;
 
 struct Floats16 {
   v128_t x[4];

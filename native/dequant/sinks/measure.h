@@ -179,24 +179,32 @@ inline bool all_finite(const float* x, size_t n) {
 /** A PairMeasurer of kernel_table.h. */
 inline Distances measure_pair(const float* a, const float* b, size_t n) {
   const size_t n_last = n % kSums, n_whole = n - n_last;
+  constexpr int kAtOnce = simd::kPairRegisters;  // of pairs in a pass, with four of sums each
   simd::Doubles sums[kSumRegisters] = {}, squares[kSumRegisters] = {}, signals[kSumRegisters] = {},
                 largest[kSumRegisters] = {};
   simd::Counts equal{};
-  for (int r = 0; r < kSumRegisters; ++r) {
-    simd::Doubles sum{}, square{}, signal{}, most{};
+  for (int r = 0; r < kSumRegisters; r += kAtOnce) {
+    simd::Doubles sum[kAtOnce] = {}, square[kAtOnce] = {}, signal[kAtOnce] = {}, most[kAtOnce] = {};
     for (size_t at = static_cast<size_t>(r) * simd::kLanes; at < n_whole; at += kSums) {
-      equal = simd::count_equal(simd::load_lanes(a + at), simd::load_lanes(b + at), equal);
-      const simd::Doubles number = simd::load_doubles(a + at);
-      const simd::Doubles distance = simd::magnitude(simd::sub(number, simd::load_doubles(b + at)));
-      sum = simd::add(distance, sum);
-      square = simd::add_rounded_square(distance, square);
-      most = simd::max(distance, most);
-      signal = simd::add_square(number, signal);
+      GGUF_UNROLL
+      for (int g = 0; g < kAtOnce; ++g) {
+        const float *of_a = a + at + g * simd::kLanes, *of_b = b + at + g * simd::kLanes;
+        equal = simd::count_equal(simd::load_lanes(of_a), simd::load_lanes(of_b), equal);
+        const simd::Doubles number = simd::load_doubles(of_a);
+        const simd::Doubles distance = simd::magnitude(simd::sub(number, simd::load_doubles(of_b)));
+        sum[g] = simd::add(distance, sum[g]);
+        square[g] = simd::add_rounded_square(distance, square[g]);
+        most[g] = simd::max(distance, most[g]);
+        signal[g] = simd::add_square(number, signal[g]);
+      }
     }
-    sums[r] = sum;
-    squares[r] = square;
-    signals[r] = signal;
-    largest[r] = most;
+    GGUF_UNROLL
+    for (int g = 0; g < kAtOnce; ++g) {
+      sums[r + g] = sum[g];
+      squares[r + g] = square[g];
+      signals[r + g] = signal[g];
+      largest[r + g] = most[g];
+    }
   }
   PartialSums sum = stored(sums), square = stored(squares), signal = stored(signals);
   Distances d{};
