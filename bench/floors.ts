@@ -10,6 +10,7 @@ import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
 import { GENERATED, REAL, runOpen } from "./suites/open";
 import { memoryLimit, productSpeed, runProductTypes } from "./suites/products";
+import { runStatsTypes, type StatsSide, statsShare } from "./suites/stats";
 import { digits, printTable, size } from "./table";
 
 /** By type, or by file; "default" is for all that are not named. */
@@ -23,6 +24,8 @@ interface FloorsFile {
   kernels: Record<string, Partial<Record<Output, Partial<Record<Against, Floors>>>>>;
   /** Products of one vector, by instruction set. "cached" and "memory" say where the blocks are. */
   products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against, Floors>>>>>;
+  /** What looking at values leaves of the speed of dequantizing, by instruction set. */
+  stats: Record<string, Partial<Record<StatsSide, Floors>>>;
   /** By reader. */
   open: Record<string, Floors>;
 }
@@ -48,13 +51,16 @@ export async function checkFloors(context: Context): Promise<boolean> {
   const { isa } = context.results.machine;
   const kernels = floors.kernels[isa];
   const products = floors.products[isa];
-  if (kernels === undefined || products === undefined) console.log(`floors.json has no floors for ${isa}`);
+  const stats = floors.stats[isa];
+  if (kernels === undefined || products === undefined || stats === undefined)
+    console.log(`floors.json has no floors for ${isa}`);
   const { suites } = context.options;
   const ratios: Ratio[] = [];
   if (kernels && KERNEL_SUITES.some((suite) => suites.has(suite))) {
     ratios.push(...(await kernelRatios(context, kernels)));
   }
   if (products && suites.has("products")) ratios.push(...(await productRatios(context, products)));
+  if (stats && suites.has("stats")) ratios.push(...(await statsRatios(context, stats)));
   if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
 
   for (const ratio of ratios) {
@@ -132,6 +138,22 @@ async function productRatios(context: Context, floors: FloorsFile["products"][st
         const what = `product of ${type}, ${size(bytes)}: ${compared}`;
         ratios.push({ what, floor, measured, current, again: () => runProductTypes(context, [type]) });
       }
+    }
+  }
+  return ratios;
+}
+
+async function statsRatios(context: Context, floors: FloorsFile["stats"][string]): Promise<Ratio[]> {
+  await runStatsTypes(context);
+  const ratios: Ratio[] = [];
+  for (const type of chosenTypes(context)) {
+    for (const [side, byType] of Object.entries(floors)) {
+      const floor = byType[type] ?? byType.default;
+      const current = () => statsShare(context.results, type, side as StatsSide);
+      const measured = current();
+      if (floor === undefined || measured === undefined) continue;
+      const what = `${side} of ${type}: share of dequantizing`;
+      ratios.push({ what, floor, measured, current, again: () => runStatsTypes(context, [type]) });
     }
   }
   return ratios;

@@ -7,19 +7,28 @@ import { cpu, type GgufTensor, ggmlTypes, openSync } from "gguf-native";
 import { writeGguf } from "../../test/support/gguf-writer";
 import { type Context, chosenTypes, compete, KIB, MIB, makeOut } from "../context";
 import { temporaryFile } from "../paths";
+import type { Results } from "../results";
 import { digits, printTable, progress } from "../table";
 import { gaussianBlocks } from "../weights";
 
 /** Not public: what the command `verify` uses. */
 type Countable = GgufTensor & { countNotFiniteSync(): unknown };
 
+export const STATS_SIDES = ["stats", "finite", "compare"] as const;
+export type StatsSide = (typeof STATS_SIDES)[number];
+
 export async function runStats(context: Context): Promise<void> {
+  await runStatsTypes(context);
+  printStats(context);
+}
+
+/** Measures `types` and prints nothing. */
+export async function runStatsTypes(context: Context, types = chosenTypes(context)): Promise<void> {
   const { results, options } = context;
   const { threads } = cpu();
-  const weights = options.quick ? 8 * MIB : 64 * MIB;
+  const weights = options.quick ? 32 * MIB : 64 * MIB; // less, and waking threads counts
   const out = await makeOut(256 * KIB);
-  const rows = [];
-  for (const type of chosenTypes(context)) {
+  for (const type of types) {
     progress(`statistics of ${type}`);
     const shape = [4096, weights / 4096];
     const bytes = gaussianBlocks(type, weights);
@@ -40,7 +49,7 @@ export async function runStats(context: Context): Promise<void> {
         a.dequantizeSync({ start, end: start + out.length, out });
       }
     };
-    const timings = await compete(
+    await compete(
       results,
       (side) => ({ task: "stats", subject: type, side, weights, threads: side === "compare" ? threads : 1 }),
       [
@@ -52,21 +61,34 @@ export async function runStats(context: Context): Promise<void> {
       ],
       { budget: options.quick ? 0.6 : 4, minRounds: options.quick ? 3 : 5 },
     );
-    const best = (side: string): number => timings.get(side)?.best ?? Number.NaN;
-    const speed = (side: string): string => digits(weights / best(side) / 1e9);
-    const share = (side: string, by = 1): string => digits(best("dequantize") / best(side) / by);
-    rows.push([
-      type,
-      speed("dequantize"),
-      ...[speed("stats"), share("stats")],
-      ...[speed("finite"), share("finite")],
-      ...[speed("compare"), share("compare", threads)],
-    ]);
   }
   progress("");
+}
+
+/** The speed of a thread as a share of dequantizing. */
+export function statsShare(results: Results, subject: string, side: StatsSide): number | undefined {
+  const dequantize = results.best({ task: "stats", subject, side: "dequantize" });
+  const looking = results.best({ task: "stats", subject, side });
+  if (dequantize === undefined || looking === undefined) return undefined;
+  return dequantize / looking / (side === "compare" ? cpu().threads : 1);
+}
+
+function printStats(context: Context): void {
+  const { results } = context;
+  const rows = results.all({ task: "stats", side: "dequantize" }).map(({ subject, weights, best }) => {
+    const speed = (seconds: number | undefined): string => digits((weights as number) / seconds! / 1e9);
+    return [
+      subject,
+      speed(best),
+      ...STATS_SIDES.flatMap((side) => [
+        speed(results.best({ task: "stats", subject, side })),
+        digits(statsShare(results, subject, side)!),
+      ]),
+    ];
+  });
   printTable(
-    `A file in the page cache, Gweights/s; shares of dequantizing into 256 KiB. One thread; compare: ${threads}, weights of both`,
-    ["type", "dequantize", "stats", "share", "finite", "share", "compare", "share"],
+    `A file in the page cache, Gweights/s; shares of dequantizing into 256 KiB. One thread; compare: ${cpu().threads}, weights of both`,
+    ["type", "dequantize", ...STATS_SIDES.flatMap((side) => [side, "share"])],
     rows,
   );
 }

@@ -2,10 +2,14 @@
 import { checkOptions } from "../arguments";
 import { native } from "../native";
 import type { GgmlType } from "../types";
+import { copyF32 } from "./copy";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "./options";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure } from "./request";
+
+/** Up to so many bytes, JavaScript has copied them before a call of the addon is over. */
+const COPIED_BYTES = 2 ** 20;
 
 /**
  * Turns blocks of `type` into numbers.
@@ -28,6 +32,10 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
   const checked = checkOptions(options, DECODE_OPTIONS);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
+  if (type === "F32" && out instanceof Float32Array && out.byteLength <= COPIED_BYTES) {
+    copyF32(blocks, 4 * start, out.length, out, 0);
+    return out;
+  }
   const result = attempt(
     () => native.dequantizeBlocks(info.id, blocks, dtypeNumber(dtype), start, end, out),
     (error) => explainFailure(error, end - start),

@@ -1,4 +1,5 @@
 /** Types that store one plain number per weight: F32, F16, BF16, F64. */
+import { copyF32 } from "../decode/copy";
 import { type DecoderTable, halves, littleEndianHost } from "./decoder";
 
 export const floats = {
@@ -6,8 +7,7 @@ export const floats = {
   //          f32          y = f32
   F32(bytes, from, count, out, to) {
     if (littleEndianHost) {
-      const target = new Uint8Array(out.buffer, out.byteOffset + to * 4, count * 4);
-      target.set(bytes.subarray(from, from + count * 4));
+      copyF32(bytes, from, count, out, to);
       return;
     }
     const view = new DataView(bytes.buffer, bytes.byteOffset + from, count * 4);

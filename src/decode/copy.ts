@@ -1,0 +1,13 @@
+/** F32 blocks are numbers already: they are copied. */
+
+/** Copies `count` numbers, from byte `from` of `blocks` to number `to` of `out`. Only where numbers are little-endian. */
+export function copyF32(
+  blocks: Uint8Array,
+  from: number,
+  count: number,
+  out: Float32Array,
+  to: number,
+): void {
+  const target = new Uint8Array(out.buffer, out.byteOffset + 4 * to, 4 * count);
+  target.set(count * 4 === blocks.length ? blocks : blocks.subarray(from, from + 4 * count));
+}
