@@ -180,6 +180,7 @@ inline bool all_finite(const float* x, size_t n) {
 inline Distances measure_pair(const float* a, const float* b, size_t n) {
   const size_t n_last = n % kSums, n_whole = n - n_last;
   constexpr int kAtOnce = simd::kPairRegisters;  // of pairs in a pass, with four of sums each
+  static_assert(kSumRegisters % kAtOnce == 0, "each pass has as many");
   simd::Doubles sums[kSumRegisters] = {}, squares[kSumRegisters] = {}, signals[kSumRegisters] = {},
                 largest[kSumRegisters] = {};
   simd::Counts equal{};

@@ -494,9 +494,14 @@ constexpr test::PrimitiveCase kCases[] = {
 };
 #undef CASE
 
-constexpr test::PrimitiveTable kPrimitives = {
-    simd::kName,     simd::kStreams, simd::kMultipliesInKernels,    simd::kMeasuresInKernels,
-    simd::kTileSums, kCases,         sizeof kCases / sizeof *kCases};
+constexpr test::PrimitiveTable kPrimitives = {simd::kName,
+                                              simd::kStreams,
+                                              simd::kMultipliesInKernels,
+                                              simd::kMeasuresInKernels,
+                                              simd::kPairRegisters,
+                                              simd::kTileSums,
+                                              kCases,
+                                              sizeof kCases / sizeof *kCases};
 
 }  // namespace cases
 }  // namespace

@@ -41,6 +41,7 @@ struct PrimitiveTable {
   bool streams;
   bool multiplies_in_kernels;
   bool measures_in_kernels;
+  int pair_registers;
   int tile_sums;
   const PrimitiveCase* cases;
   size_t n_cases;

@@ -204,9 +204,13 @@ TEST(Primitives, OnlyX86Streams) {
 
 TEST(Primitives, SetsOfFewRegistersMeasureWhatIsStored) {
   for (const PrimitiveTable* table : {kScalarPrimitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
-    if (table != nullptr) EXPECT_FALSE(table->measures_in_kernels) << table->isa;
+    if (table == nullptr) continue;
+    EXPECT_FALSE(table->measures_in_kernels) << table->isa;
+    EXPECT_EQ(table->pair_registers, 1) << table->isa;
   }
-  if (kAvx512Primitives != nullptr) EXPECT_TRUE(kAvx512Primitives->measures_in_kernels);
+  if (kAvx512Primitives == nullptr) return;
+  EXPECT_TRUE(kAvx512Primitives->measures_in_kernels);
+  EXPECT_GT(kAvx512Primitives->pair_registers, 1);
 }
 
 TEST(Primitives, SetsWithoutFusedInstructionsMultiplyWhatIsStored) {
