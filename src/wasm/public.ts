@@ -7,47 +7,5 @@
  *
  * @module gguf-native/wasm
  */
-export { type CpuInfo, cpu } from "../decode/cpu";
-export { dequantize, dequantizeSync } from "../decode/dequantize";
-export { allocate, trim } from "../decode/memory";
-export type {
-  AsyncOptions,
-  BlockProductOptions,
-  Dequantized,
-  DequantizeOptions,
-  DType,
-  ExactOptions,
-  OutArray,
-  OwnBytes,
-  ProductOptions,
-  ReadOptions,
-  Returned,
-  RowsOptions,
-  ThreadOptions,
-} from "../decode/options";
-export { matmulSync } from "../decode/products";
-export type { StatsOptions, TensorStats } from "../decode/statistics";
-export { GgufError, type GgufErrorCode } from "../errors";
 export { type BlobOptions, openBlob } from "../file/blob-file";
-export type { TensorComparison } from "../file/comparison";
-export { type GgufFileName, parseFileName } from "../file/file-name";
-export { type Loaded, type LoadOptions, loadAll } from "../file/load-all";
-export { GgufMetadata } from "../file/metadata";
-export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "../file/metadata-keys";
-export type {
-  GgufTypeName,
-  GgufValue,
-  GgufValueType,
-  NumericArray,
-  OwnNumericArray,
-} from "../file/metadata-values";
-export type { GgufModel } from "../file/model";
-export type { GgufModelTensor } from "../file/model-tensor";
-export { GgufFile, type ParseOptions, parse } from "../file/parse";
-export { openRemote, RemoteGgufFile, type RemoteOptions } from "../file/remote-file";
-export { RemoteGgufTensor } from "../file/remote-tensor";
-export type { ShardNumber } from "../file/splits";
-export { GgufTensor } from "../file/tensor";
-export { quantizeSync } from "../quantize/quantize";
-export type { QuantizableType, QuantizeOptions } from "../quantize/request";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
+export * from "../portable";
