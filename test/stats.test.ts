@@ -206,6 +206,21 @@ describe("comparisons", () => {
       }
     }
   });
+  test("of tensors that differ in one value, wherever it is", async () => {
+    for (const count of [1000, 2 ** 16, 2 ** 16 + 1, 2 ** 20 + 7]) {
+      const base = new Float32Array(count).fill(0.5);
+      const places = [0, 1, 1023, 1024, 2 ** 18, count - 1].filter((place) => place < count);
+      const others = places.map((place) => floats(`${place}`, base.with(place, 1.5), [count]));
+      writeModel("one.gguf", { tensors: [floats("base", base, [count]), ...others] });
+      using file = openSync(at("one.gguf"));
+      for (const place of places) {
+        const { sameBytes, different, maxError, meanError } = await file
+          .tensor("base")
+          .compare(file.tensor(`${place}`));
+        assert.deepEqual([sameBytes, different, maxError, meanError], [false, 1, 1, 1 / count], `${place}`);
+      }
+    }
+  });
   test("of other shapes, and with what is no tensor, are errors", async () => {
     using file = openSync(at("numbers.gguf"));
     await assert.rejects(file.tensor("special").compare(file.tensor("none")), { code: "ERR_GGUF_RANGE" });

@@ -156,7 +156,7 @@ export function writeModel(name: string, spec: GgufSpec): void {
 }
 
 /** A tensor of float32s. */
-export function floats(name: string, values: readonly number[], shape: number[] = [values.length]) {
+export function floats(name: string, values: ArrayLike<number>, shape: number[] = [values.length]) {
   return { name, type: 0, shape, bytes: new Uint8Array(Float32Array.from(values).buffer) };
 }
 
