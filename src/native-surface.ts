@@ -311,6 +311,5 @@ export interface NativeAddon {
 
   /** Every format of formats.def. */
   formats(): NativeFormat[];
-  /** `requested` is the value of GGUF_NATIVE_ISA, if that instruction set is not available. */
-  cpu(): { isa: string; available: string[]; threads: number; requested?: string };
+  cpu(): { isa: string; available: string[]; threads: number };
 }

@@ -105,8 +105,9 @@ function load(): NativeAddon {
   return { failureMark: addon.failureMark, ...native } as unknown as NativeAddon;
 }
 
-function warnOfInstructionSet({ isa, available, requested }: ReturnType<NativeAddon["cpu"]>): void {
-  if (requested === undefined) return;
+function warnOfInstructionSet({ isa, available }: ReturnType<NativeAddon["cpu"]>): void {
+  const requested = process.env.GGUF_NATIVE_ISA;
+  if (!requested || available.includes(requested)) return;
   process.emitWarning(
     `GGUF_NATIVE_ISA=${requested} is not available here (available: ${available.join(", ")}); using ${isa}`,
     { code: "GGUF_NATIVE_ISA" },

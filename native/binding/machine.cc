@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cstdlib>
-#include <string>
-
 #include "binding/entry_points.h"
 #include "decode/thread_slots.h"
 #include "dequant/dequant.h"
@@ -28,12 +24,6 @@ napi_value describe_cpu(const Call& call) {
   cpu.Set("isa", active_isa());
   cpu.Set("available", available);
   cpu.Set("threads", static_cast<double>(thread_slots::limit()));
-  const char* const text = std::getenv("GGUF_NATIVE_ISA");
-  const std::string requested = text == nullptr ? "" : text;
-  const auto& isas = available_isas();
-  if (!requested.empty() && std::find(isas.begin(), isas.end(), requested) == isas.end()) {
-    cpu.Set("requested", requested);
-  }
   return cpu;
 }
 

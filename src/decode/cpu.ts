@@ -3,9 +3,9 @@ import { native } from "../native";
 
 /** The result of {@link cpu}. */
 export interface CpuInfo {
-  /** The instruction set in use: `"avx512"`, `"avx2"`, `"neon"` or `"scalar"`. */
+  /** The instruction set in use: `"avx512"`, `"avx2"`, `"neon"` or `"scalar"`; `"wasm"` for the WebAssembly module. */
   isa: string;
-  /** The instruction sets that this machine can run, best first; `"scalar"` is always the last. */
+  /** The instruction sets that this machine can run, best first: `"scalar"` is always the last. Or only `"wasm"`. */
   available: string[];
   /** The number of threads that asynchronous work uses. */
   threads: number;
