@@ -109,18 +109,16 @@ async function compareInFiles(
   return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
 
   async function areSame(): Promise<boolean> {
-    if (count <= SMALL_ELEMENTS) {
-      const [ofA, ofB] = [a, b].map(({ file, position }) =>
-        attempt(() => native.bytes(handleOf(file), position), explain),
-      );
-      return haveSameBytes(ofA as Uint8Array, ofB as Uint8Array);
-    }
+    const isSmall = count <= SMALL_ELEMENTS;
+    const length = isSmall ? (count / a.info.blockSize) * a.info.typeSize : FIRST_BYTES;
+    // Copied: views would keep a file mapped after it is closed.
     const [startOfA, startOfB] = [a, b].map(({ file, position }) => {
-      const start = new Uint8Array(FIRST_BYTES);
+      const start = new Uint8Array(length);
       attempt(() => native.readBytes(handleOf(file), position, 0, start), explain);
       return start;
     });
-    if (!haveSameBytes(startOfA as Uint8Array, startOfB as Uint8Array)) return false;
+    const haveSameStart = haveSameBytes(startOfA as Uint8Array, startOfB as Uint8Array);
+    if (isSmall || !haveSameStart) return haveSameStart;
     const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
     return differ === 0;
   }
