@@ -1,4 +1,4 @@
-// Loaded into every Node under Wine: Wine does not know how long a connection may be idle, which `fetch` asks for, and
+// Loaded before tests under Wine: Wine does not know how long a connection may be idle, which `fetch` asks for, and
 // refuses to connect then.
 require("node:net").Socket.prototype.setKeepAlive = function setKeepAlive() {
   return this;

@@ -11,18 +11,21 @@ import { testFiles } from "./test-files.mjs";
 
 const folder = variantFolder("win32-x64");
 const wine = "/usr/lib/wine/wine64"; // /usr/bin/wine asks for the 32-bit half, which is not needed
-// Tests that start shells and Unix programs, compare types, measure this machine's memory, or use fetch, which connects to
-// nothing there.
+// Tests that start shells and Unix programs, kill processes, link folders, compare types, bundle, start browsers, or measure
+// this machine's memory.
 const leftOut = [
   "addon",
+  "browser",
   "cli",
-  "cli-remote",
   "consumers",
+  "docs",
   "external-buffers",
   "huge",
   "memory",
   "package",
-  "remote",
+  "view-browser",
+  "wasm-entry",
+  "writing-kills",
 ];
 
 /** The path in Wine. */
@@ -44,7 +47,13 @@ function buildAddon() {
 function runTest(node, file) {
   const log = join(folder, `${basename(file)}.log`);
   const report = openSync(log, "w"); // Node for Windows cannot write to a Unix pipe
-  const { status, error } = spawnSync(wine, [node, "--expose-gc", "--test-reporter=spec", file], {
+  const options = [
+    "--require",
+    windowsPath(join(root, "scripts/wine-sockets.cjs")),
+    "--expose-gc",
+    "--test-reporter=spec",
+  ];
+  const { status, error } = spawnSync(wine, [node, ...options, file], {
     cwd: root,
     stdio: ["ignore", report, report],
     timeout: 10 * 60_000,
@@ -52,7 +61,6 @@ function runTest(node, file) {
       ...process.env,
       ...{ WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", NODE_SKIP_PLATFORM_CHECK: "1" },
       LC_ALL: "C.UTF-8", // the encoding of names of files
-      NODE_OPTIONS: `--require "Z:${join(root, "scripts/wine-sockets.cjs")}"`,
       GGUF_NATIVE_ADDON: windowsPath(variantAddon("win32-x64")),
       GGUF_NATIVE_TEST_EMULATED: "1",
     },

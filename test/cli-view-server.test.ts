@@ -482,7 +482,8 @@ describe("a file that changes", () => {
     await expectChanged("shorter.gguf", (path) => truncateSync(path, content.length - 1), "ERR_GGUF_CHANGED");
     await expectChanged("emptied.gguf", (path) => truncateSync(path, 0), "ERR_GGUF_CHANGED");
   });
-  test("replaced or removed", async () => {
+  const kept = process.platform === "win32" && "Windows refuses it for files that are open";
+  test("replaced or removed", { skip: kept }, async () => {
     const replace = (path: string) => {
       writeFileSync(`${path}.new`, content);
       renameSync(`${path}.new`, path);

@@ -44,6 +44,11 @@ describe("a file that changes while it is copied", () => {
     ["cut off", (path) => truncateSync(path, 100), /its size was|it ends at/],
     ["removed", (path) => rmSync(path), /it was removed/],
   ];
+  /** Changes that the system refuses. */
+  const refused = process.platform === "win32" ? ["replaced by another of the same size", "removed"] : [];
+  const skipOf = (changeName: string) => ({
+    skip: refused.includes(changeName) && "Windows refuses it for files that are open",
+  });
   type Work = (path: string, output: string, onProgress: () => void) => Promise<unknown>;
   const works: [name: string, work: Work][] = [
     [
@@ -59,7 +64,7 @@ describe("a file that changes while it is copied", () => {
   ];
   for (const [workName, work] of works) {
     for (const [changeName, change, message] of changes) {
-      test(`${workName}: ${changeName}`, async () => {
+      test(`${workName}: ${changeName}`, skipOf(changeName), async () => {
         const path = join(folder(), "model.gguf");
         writeFileSync(path, content);
         const output = join(folder(), "output");
@@ -79,7 +84,7 @@ describe("a file that changes while it is copied", () => {
   }
 
   for (const [changeName, change, message] of changes) {
-    test(`setMetadata in place: ${changeName}`, async () => {
+    test(`setMetadata in place: ${changeName}`, skipOf(changeName), async () => {
       const path = join(folder(), "model.gguf");
       writeFileSync(path, content);
       function* onTheWay(): Generator<[string, MetadataChange]> {

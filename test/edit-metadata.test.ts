@@ -157,8 +157,9 @@ describe("setMetadata", () => {
       // One more key takes the padding, where there is any.
       assert.deepEqual(await setMetadata(path, { b: true }), { inPlace: length === 64 });
       assert.equal(statSync(path).size, 64);
+      using file = openSync(path);
       assert.deepEqual(
-        [...openSync(path).metadata],
+        [...file.metadata],
         [
           ["a", 2n],
           ["b", true],

@@ -270,7 +270,8 @@ test("a closed file", async () => {
 });
 
 test("a truncated file", async () => {
-  for (const access of ["mmap", "read"] as const) {
+  // Windows refuses to change files that are mapped.
+  for (const access of process.platform === "win32" ? (["read"] as const) : (["mmap", "read"] as const)) {
     const short = join(folder, `short-${access}.gguf`);
     writeFileSync(short, writeGguf({ tensors: [matrix] }));
     using file = openSync(short, { access });

@@ -230,7 +230,9 @@ describe("aborting", () => {
   });
 });
 
-const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((path) => existsSync(path));
+const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find(
+  (path) => process.platform !== "win32" && existsSync(path),
+);
 describe("nginx", {
   skip: nginx === undefined && "nginx is not installed (apt-get install nginx-light)",
 }, () => {

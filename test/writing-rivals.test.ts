@@ -82,6 +82,7 @@ describe("changes of one file at once", () => {
   });
 
   test("between processes: each one is applied, or fails with ERR_GGUF_CHANGED", async () => {
+    // On Windows also with EPERM: a file cannot be replaced while another process waits with it for its turn.
     const path = await written();
     const script = `
       const { setMetadata } = require("gguf-native");
@@ -94,7 +95,8 @@ describe("changes of one file at once", () => {
                 { inPlace: inPlace === "in place" ? true : undefined });
               break;
             } catch (error) {
-              if (error.code !== "ERR_GGUF_CHANGED") throw error;
+              const isOpen = process.platform === "win32" && error.cause?.code === "EPERM";
+              if (error.code !== "ERR_GGUF_CHANGED" && !isOpen) throw error;
             }
           }
         }
@@ -107,7 +109,8 @@ describe("changes of one file at once", () => {
     assert.deepEqual(names(join(path, "..")), ["model.gguf"]);
   });
 
-  test("a header that changed within one tick of the clock is noticed", async () => {
+  const noTouch = process.platform === "win32" && "no 'touch', which sets times to the nanosecond";
+  test("a header that changed within one tick of the clock is noticed", { skip: noTouch }, async () => {
     const path = await written();
     const content = readFileSync(path);
     function* onTheWay(): Generator<[string, number]> {

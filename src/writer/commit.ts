@@ -1,12 +1,12 @@
 /** Complete files get their names: all of them, or none. */
-import { link, rename } from "node:fs/promises";
+import { link } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { GgufError } from "../errors";
 import { Journal } from "./journal";
 import { folderJournalPath, journalPath, type PlannedRename, type RenamePlan } from "./journal-file";
 import type { OutputFile } from "./output-file";
 import { undoRenames } from "./settle";
-import { lookAt, orWriteError, removeQuietly, syncFolder, temporaryPath } from "./system-calls";
+import { lookAt, orWriteError, removeQuietly, replace, syncFolder, temporaryPath } from "./system-calls";
 
 /** The files of one folder, which one journal is about. */
 interface Group {
@@ -106,7 +106,7 @@ async function makeBackups({ folder, plan }: Group): Promise<void> {
     // Not every file system has hard links, and not every file may get one.
     await orWriteError(
       from,
-      link(from, to).catch(() => rename(from, to)),
+      link(from, to).catch(() => replace(from, to)),
     );
   }
 }

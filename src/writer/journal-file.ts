@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
-import { link, open, rename } from "node:fs/promises";
+import { link, open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { shardNumber, shardSuffix } from "../file/splits";
 import { flush } from "../source/file";
@@ -14,7 +14,9 @@ import { type ProcessIdentity, thisProcess } from "./process-identity";
 import {
   createPrivate,
   lookAt,
+  patiently,
   removeQuietly,
+  replace,
   syncFolder,
   temporaryPath,
   undefinedIfMissing,
@@ -88,7 +90,7 @@ export async function createJournal(path: string): Promise<bigint | undefined> {
   const temporary = temporaryPath(dirname(path));
   const { ino } = await write(temporary, { owner: thisProcess() }, false);
   try {
-    await link(temporary, path);
+    await patiently(() => link(temporary, path));
     return ino;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -115,7 +117,7 @@ export async function replaceJournal(path: string, content: JournalContent): Pro
   const temporary = temporaryPath(dirname(path));
   try {
     const { ino } = await write(temporary, content, true);
-    await rename(temporary, path);
+    await replace(temporary, path);
     await syncFolder(dirname(path));
     return ino;
   } catch (error) {
@@ -132,7 +134,8 @@ export async function removeJournal(path: string, inode: bigint): Promise<void> 
 /** Undefined where there is no journal. */
 export async function readJournal(path: string): Promise<FoundJournal | undefined> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(undefinedIfMissing);
+  const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+  const handle = await patiently(() => open(path, flags)).catch(undefinedIfMissing);
   if (handle === undefined) return undefined;
   try {
     const stats = await handle.stat({ bigint: true });

@@ -2,7 +2,7 @@
  * Files that appear under their name only once they are complete: written beside it, flushed to the disk, renamed.
  */
 import { type BigIntStats, constants, type Stats } from "node:fs";
-import { access, copyFile, type FileHandle, rename } from "node:fs/promises";
+import { access, copyFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { GgufError, invalidArgValue } from "../errors";
 import { type FileSource, flush } from "../source/file";
@@ -13,6 +13,7 @@ import {
   lookAt,
   orWriteError,
   removeQuietly,
+  replace,
   shrunkError,
   temporaryPath,
   writeAll,
@@ -158,7 +159,7 @@ export class OutputFile {
   /** Puts the file under its name. */
   async rename(): Promise<void> {
     await this.check();
-    await orWriteError(this.path, rename(this.temporary, this.target));
+    await orWriteError(this.path, replace(this.temporary, this.target));
   }
 
   /** {@link discard} then leaves the temporary file: a journal refers to it. */

@@ -1,6 +1,6 @@
 /** Finishing or undoing what a process left behind that ended while it changed a model. */
 import { constants } from "node:fs";
-import { open, readdir, rename } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { GgufError } from "../errors";
 import { flush } from "../source/file";
@@ -20,6 +20,7 @@ import { isRunning } from "./process-identity";
 import {
   lookAt,
   removeQuietly,
+  replace,
   syncFolder,
   TEMPORARY_NAME,
   undefinedIfMissing,
@@ -131,7 +132,7 @@ async function finishRenames(
     else if (await isThere(each.target, each.inode)) done.push(each);
   }
   const canFinish = waiting.length + done.length === outputs.length;
-  if (canFinish) for (const { temporary, target } of waiting) await rename(at(temporary), at(target));
+  if (canFinish) for (const { temporary, target } of waiting) await replace(at(temporary), at(target));
   else await undoRenames(folder, outputs, done);
   await syncFolder(folder);
   for (const { temporary, backup } of outputs) {
@@ -150,7 +151,7 @@ export async function undoRenames(
   for (const { target, backup } of outputs) {
     if (backup === null) continue;
     // Two names of one file stay two names: the second one is removed afterwards.
-    await rename(join(folder, backup), join(folder, target)).catch(undefinedIfMissing);
+    await replace(join(folder, backup), join(folder, target)).catch(undefinedIfMissing);
   }
   for (const { target, backup } of done) {
     if (backup === null) await removeQuietly(join(folder, target));

@@ -1,8 +1,9 @@
 /** Calls of the file system that writing needs in several places. */
 import { randomBytes } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
-import { type FileHandle, lstat, open, rm } from "node:fs/promises";
+import { type FileHandle, lstat, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { GgufError } from "../errors";
 import { flush } from "../source/file";
 
@@ -52,9 +53,37 @@ export function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
   return undefined;
 }
 
+/** How often, and after how many milliseconds, {@link patiently} tries again. */
+const TRIES = 50;
+const PAUSE_MS = 20;
+
+/**
+ * What a call gives that changes a name. Windows refuses it while somebody has the file open, a process that looks at the
+ * journal among others: there, it is tried again for a second.
+ */
+export async function patiently<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call();
+    } catch (error) {
+      const { code = "", message } = error as NodeJS.ErrnoException;
+      if (process.platform !== "win32" || !["EPERM", "EACCES", "EBUSY"].includes(code)) throw error;
+      if (tries === TRIES) {
+        throw Object.assign(error as Error, { message: `${message} (does a program have the file open?)` });
+      }
+      await delay(PAUSE_MS);
+    }
+  }
+}
+
+/** Gives a file another name, which may be that of another file. */
+export function replace(from: string, to: string): Promise<void> {
+  return patiently(() => rename(from, to));
+}
+
 /** Removes a file if it is there. */
 export async function removeQuietly(path: string): Promise<void> {
-  await rm(path, { force: true }).catch(() => undefined);
+  await patiently(() => rm(path, { force: true })).catch(() => undefined);
 }
 
 /** Makes changed names survive a power cut, on systems where a folder can be flushed. */

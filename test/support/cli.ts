@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
 import { type GgufSpec, writeGguf } from "./gguf-writer";
@@ -58,6 +59,11 @@ export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}):
   });
   const terminal = new Terminal({ stdout: stream("stdout"), stderr: stream("stderr"), env });
   const status = await runCommand(args, terminal);
+  // Windows refuses to write files of which a view is left; a process would end here.
+  if (process.platform === "win32") {
+    gc?.();
+    await eventLoopTurn();
+  }
   return { status, ...text, lines: text.stdout.split("\n") };
 }
 

@@ -71,7 +71,7 @@ export async function askRaw({ port }: { port: number }, text: string): Promise<
 /** How many descriptors of a process lead to a path; undefined where the system does not tell. */
 export function descriptorsOf(path: string, pid: number | "self" = "self"): number | undefined {
   const folder = `/proc/${pid}/fd`;
-  if (!existsSync(folder)) return undefined;
+  if (process.platform === "win32" || !existsSync(folder)) return undefined;
   const leadsThere = (name: string) => {
     try {
       return readlinkSync(join(folder, name)).startsWith(path);
