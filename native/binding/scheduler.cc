@@ -1,7 +1,9 @@
 #include "binding/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "binding/async_tasks.h"
@@ -21,41 +23,60 @@ constexpr std::chrono::milliseconds kShortSlice{4};
 /** A slice otherwise: a busy event loop then delays the work less, and the end of an environment still waits
  * only briefly. */
 constexpr std::chrono::milliseconds kLongSlice{50};
+/** A slice in which the work on a job was completed: its promise waits to be settled. */
+constexpr std::chrono::milliseconds kSliceOfDoneJob{1};
+
+/** About as many as a thread works on in a short slice. */
+constexpr uint64_t kChunksOfSlice = 64;
 
 }  // namespace
 
-/** One stay in the pool. */
+/** One stay in the pool: a slice of work on some jobs, one after the other. The thread of the pool has
+ * helpers, which it wakes itself: threads that the event loop wakes at once, one after the other, often share
+ * a core. */
 class Scheduler::Task : public AsyncTask {
  public:
-  Task(Scheduler& its_scheduler, std::shared_ptr<Job> its_job, bool its_works)
-      : scheduler(its_scheduler),
-        job(std::move(its_job)),
-        works(its_works),
-        returns_often_(job->reports_progress() || job->copies_source()) {}
+  Task(Scheduler& its_scheduler, std::vector<std::shared_ptr<Job>> its_jobs, int its_threads)
+      : scheduler(its_scheduler), jobs(std::move(its_jobs)), n_threads(its_threads) {
+    for (const auto& job : jobs) returns_often_ |= job->reports_progress() || job->copies_source();
+  }
 
   void execute() noexcept override {
-    if (!works) return;
+    if (n_threads == 0) return;
     const Clock::time_point start = Clock::now();
-    job->work().work(scratch, [&] {
-      const Clock::duration worked = Clock::now() - start;
-      const bool hurry = returns_often_ || thread_slots::is_contended() || thread_slots::is_pool_of_one();
-      return worked >= (hurry ? kShortSlice : kLongSlice);
-    });
+    std::atomic<bool> has_done_job{false};
+    const auto is_over = [&] { return Clock::now() - start >= slice(has_done_job); };
+    const auto work = [&](std::vector<uint8_t>& its_scratch) {
+      for (const auto& job : jobs) {
+        job->work().work(its_scratch, is_over);
+        has_done_job = has_done_job || job->work().is_exhausted();
+        if (is_over()) return;
+      }
+    };
+    scheduler.environment_.helper_threads->run(n_threads - 1, scratch, work);
   }
-  void stop() noexcept override { job->work().stop(); }
+  void stop() noexcept override {
+    for (const auto& job : jobs) job->work().stop();
+  }
   void complete() override { scheduler.task_done(*this); }
 
   Scheduler& scheduler;
-  const std::shared_ptr<Job> job;
-  const bool works;
+  const std::vector<std::shared_ptr<Job>> jobs;
+  const int n_threads;
   std::vector<uint8_t> scratch;
 
  private:
-  const bool returns_often_;  // to report progress, or to copy more of the source
+  std::chrono::milliseconds slice(bool has_done_job) const {
+    if (has_done_job) return kSliceOfDoneJob;
+    const bool hurry = returns_often_ || thread_slots::is_contended() || thread_slots::is_pool_of_one();
+    return hurry ? kShortSlice : kLongSlice;
+  }
+
+  bool returns_often_ = false;  // to report progress, or to copy more of a source
 };
 
 Scheduler::~Scheduler() {
-  while (in_flight_ > 0) give_back_slot();
+  while (in_flight_ > 0) give_back_slots(1);
   while (!jobs_.empty()) remove(std::shared_ptr<Job>(jobs_.back()));
 }
 
@@ -73,67 +94,86 @@ void Scheduler::cancel(std::shared_ptr<Job> job) {
 }
 
 void Scheduler::start_tasks() {
-  // The slot first: a job that is chosen and then finds no slot would lose its turn.
+  // The slot first: jobs that are chosen and then find no slot would lose their turn.
   while (thread_slots::take(in_flight_)) {
+    int n_threads = 1;
     ++in_flight_;
     try {
-      std::shared_ptr<Job> job = next_job();
-      if (job == nullptr) return give_back_slot();
-      queue(std::move(job), true);
+      uint64_t n_chunks = 0;
+      std::vector<std::shared_ptr<Job>> jobs = next_jobs(&n_chunks);
+      if (jobs.empty()) return give_back_slots(n_threads);
+      while (static_cast<uint64_t>(n_threads) < n_chunks && thread_slots::take(in_flight_)) {
+        ++n_threads;
+        ++in_flight_;
+      }
+      queue(std::move(jobs), n_threads);
     } catch (...) {
-      give_back_slot();
+      give_back_slots(n_threads);
       throw;
     }
   }
 }
 
-void Scheduler::give_back_slot() {
-  --in_flight_;
-  thread_slots::give_back();
+void Scheduler::give_back_slots(int n) {
+  in_flight_ -= n;
+  while (n-- > 0) thread_slots::give_back();
 }
 
-std::shared_ptr<Job> Scheduler::next_job() {
-  for (size_t tried = 0; tried < jobs_.size(); ++tried) {
-    next_ = next_ + 1 < jobs_.size() ? next_ + 1 : 0;
-    std::shared_ptr<Job> job = jobs_[next_];
+std::vector<std::shared_ptr<Job>> Scheduler::next_jobs(uint64_t* n_chunks) {
+  const uint64_t enough = kChunksOfSlice * static_cast<uint64_t>(thread_slots::limit());
+  std::vector<std::shared_ptr<Job>> jobs;
+  ++next_;
+  for (size_t tried = 0; tried < jobs_.size() && *n_chunks < enough; ++tried) {
+    std::shared_ptr<Job> job = jobs_[(next_ + tried) % jobs_.size()];
     // A job that has failed and has no task gets one, which settles it.
-    if (!job->feed() && job->in_flight == 0) queue(job, false);
-    if (job->has_work()) return job;
+    if (!job->feed() && job->in_flight == 0) queue({job}, 0);
+    if (job->has_work()) {
+      *n_chunks += job->work().unclaimed();
+      jobs.push_back(std::move(job));
+    } else if (!jobs.empty()) {
+      break;
+    }
   }
-  return nullptr;
+  return jobs;
 }
 
-void Scheduler::queue(std::shared_ptr<Job> job, bool works) {
-  auto task = std::make_unique<Task>(*this, job, works);
-  if (works && !spare_scratch_.empty()) {
+void Scheduler::queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads) {
+  auto task = std::make_unique<Task>(*this, jobs, n_threads);
+  if (n_threads > 0 && !spare_scratch_.empty()) {
     task->scratch = std::move(spare_scratch_.back());
     spare_scratch_.pop_back();
   }
-  // Counted before JavaScript can run, which then finds the job at work.
-  ++job->in_flight;
+  // Counted before JavaScript can run, which then finds the jobs at work.
+  for (const auto& job : jobs) ++job->in_flight;
   try {
     environment_.async_tasks.queue(std::move(task), "gguf-native dequantize");
   } catch (...) {
-    --job->in_flight;
+    for (const auto& job : jobs) --job->in_flight;
     throw;
   }
 }
 
 void Scheduler::task_done(Task& task) {
-  --task.job->in_flight;
-  if (task.works) {
-    give_back_slot();
-    spare_scratch_.push_back(std::move(task.scratch));
-  }
+  for (const auto& job : task.jobs) --job->in_flight;
+  give_back_slots(task.n_threads);
+  if (task.n_threads > 0) spare_scratch_.push_back(std::move(task.scratch));
   if (!can_run_javascript()) {
     // The environment is ending and waits for tasks: no more are started.
-    task.job->work().stop();
-    remove(task.job);
+    task.stop();
+    for (const auto& job : task.jobs) remove(job);
     return;
   }
-  task.job->report();
-  settle_if_done(task.job);
+  std::exception_ptr failure;  // which the other jobs do not share
+  for (const auto& job : task.jobs) {
+    try {
+      job->report();
+      settle_if_done(job);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
   start_tasks();
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
@@ -141,7 +181,7 @@ void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
   if (job->finish()) {
     remove(job);
   } else {
-    queue(std::move(job), false);
+    queue({std::move(job)}, 0);
   }
 }
 

@@ -13,9 +13,9 @@ class Environment;
 class Job;
 
 /**
- * Runs jobs as tasks on Node's pool. A task works for a slice of time and comes back to the event loop, where
- * progress is reported, cancellation and the end of the environment are noticed, and the next task is chosen:
- * jobs take turns.
+ * Runs jobs as tasks on Node's pool, each with helper threads. A task works for a slice of time and comes
+ * back to the event loop, where progress is reported, cancellation and the end of the environment are
+ * noticed, and the next task is chosen: jobs take turns.
  *
  * Queueing a task (async_hooks), reporting progress and settling a job run JavaScript, which may start and
  * cancel jobs. So no reference into `jobs_` is kept across these, and counts are right before they begin.
@@ -36,11 +36,11 @@ class Scheduler {
 
   void start_tasks();
   /** Of a task that worked, or was not queued after all. */
-  void give_back_slot();
-  /** A job that has work for another task, taking turns; nullptr where none has. */
-  std::shared_ptr<Job> next_job();
-  /** Queues a task: a slice of work, or (`works` false) only a turn of the event loop. */
-  void queue(std::shared_ptr<Job> job, bool works);
+  void give_back_slots(int n);
+  /** The next jobs that have work, taking turns, and how many chunks they have. */
+  std::vector<std::shared_ptr<Job>> next_jobs(uint64_t* n_chunks);
+  /** Queues a task: a slice of work on `jobs` by `n_threads`, or (0) only a turn of the event loop. */
+  void queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads);
   void task_done(Task& task);
   void settle_if_done(std::shared_ptr<Job> job);
   void remove(const std::shared_ptr<Job>& job);
@@ -48,8 +48,8 @@ class Scheduler {
 
   Environment& environment_;
   std::vector<std::shared_ptr<Job>> jobs_;
-  size_t next_ = 0;    // position of the job whose turn it is
-  int in_flight_ = 0;  // tasks that work; each has a thread slot
+  size_t next_ = 0;    // position of the job whose turn it is, modulo their number
+  int in_flight_ = 0;  // threads that tasks have; each has a slot
   std::vector<std::vector<uint8_t>> spare_scratch_;
 };
 

@@ -129,6 +129,8 @@ void HelperThreads::open(Call& call) noexcept {
 
 void HelperThreads::start_threads(int n) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
+  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
+  n = std::max(n, std::min(n_in_calls_ + n, hardware));
   try {
     while (static_cast<int>(threads_.size()) < n) threads_.emplace_back([this] { help(); });
   } catch (const std::bad_alloc&) {
@@ -181,12 +183,14 @@ void HelperThreads::help() noexcept {
     --call->wanted;
     n_wanted_.fetch_sub(1, std::memory_order_relaxed);
     call->active.fetch_add(1, std::memory_order_relaxed);
+    ++n_in_calls_;
     lock.unlock();
 
     call->work(call->argument, scratch);
     drop_large_scratch(scratch);
 
     lock.lock();
+    --n_in_calls_;
     // From here on the call may be gone.
     const bool is_last = call->active.fetch_sub(1, std::memory_order_release) == 1;
     lock.unlock();

@@ -1,4 +1,4 @@
-// Threads that help with synchronous work.
+// Threads that help another with its work.
 #pragma once
 
 #include <atomic>
@@ -60,6 +60,7 @@ class HelperThreads {
 
   void open(Call& call) noexcept;
   void close(Call& call) noexcept;
+  /** Of those that are not in calls, at least `n`, unless that were more than the machine runs at once. */
   void start_threads(int n) noexcept;
   void help() noexcept;
   /** The call that a helper joins next; nullptr where none wants one. */
@@ -71,6 +72,7 @@ class HelperThreads {
   std::vector<std::thread> threads_;
   std::vector<Call*> calls_;
   int n_sleeping_ = 0;
+  int n_in_calls_ = 0;
   std::atomic<int> n_wanted_{0};  // over all calls
   std::atomic<bool> stopping_{false};
 };

@@ -1,12 +1,12 @@
-// How many threads of Node's pool work on decoding, over all environments of the process.
+// How many threads do asynchronous work, over all environments of the process.
 #pragma once
 
 namespace gguf::thread_slots {
 
 /**
- * Most tasks in flight: one per hardware thread, but one thread of Node's pool (UV_THREADPOOL_SIZE, 4 if
- * unset) always stays free for the file system and DNS work of the application, as long as the pool has more
- * than one.
+ * Most threads at work: one per hardware thread, but fewer than Node's pool has (UV_THREADPOOL_SIZE, 4 if
+ * unset), as long as that has more than one. Each may be a thread of the pool, of which one always stays free
+ * for the file system and DNS work of the application.
  */
 int limit();
 

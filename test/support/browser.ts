@@ -14,6 +14,9 @@ import type { Handler } from "./range-server";
 /** Starting takes seconds, more on a busy machine. */
 const TIMEOUT_MS = 120_000;
 
+/** What Chromium gets of the environment: no libraries that a test run loads first, such as those of sanitizers. */
+export const browserEnvironment = { ...process.env, LD_PRELOAD: "" };
+
 /** Where Chromium is; undefined if it is not installed. */
 export const chromium = (process.env.PATH ?? "")
   .split(delimiter)
@@ -84,7 +87,11 @@ export async function runInChromium(
   const { port } = server.address() as AddressInfo;
   const profile = mkdtempSync(join(tmpdir(), "gguf-native-chromium-"));
   const args = [...FLAGS, `--user-data-dir=${profile}`, `http://127.0.0.1:${port}/`];
-  const browser = spawn(chromium as string, args, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const browser = spawn(chromium as string, args, {
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+    env: browserEnvironment,
+  });
   const ended = once(browser, "close");
   let log = "";
   browser.stderr.on("data", (text) => {

@@ -10,7 +10,7 @@ import {
   type Page,
   chromium as playwright,
 } from "playwright-core";
-import { chromium } from "./browser";
+import { browserEnvironment, chromium } from "./browser";
 import { projectRoot } from "./paths";
 import { serveSite } from "./view-site";
 
@@ -33,7 +33,12 @@ const FLAGS = [
 const TIMEOUT_MS = 60_000;
 
 export function launch(): Promise<Browser> {
-  return playwright.launch({ executablePath: chromium as string, args: FLAGS, timeout: TIMEOUT_MS });
+  return playwright.launch({
+    executablePath: chromium as string,
+    args: FLAGS,
+    timeout: TIMEOUT_MS,
+    env: browserEnvironment,
+  });
 }
 
 /** The widths at which people look. */

@@ -74,6 +74,31 @@ TEST(HelperThreads, ServeSeveralCallersAtTheSameTime) {
   EXPECT_EQ(n_left, 0);
 }
 
+TEST(HelperThreads, HelpAnotherCallWhileSomeAreBusy) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the machine has one core";
+  HelperThreads pool;
+  const auto run_with_helper = [&pool](const auto& meanwhile) {
+    Scratch scratch;
+    std::atomic<int> n_arrived{0}, n_done{0};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto wait_for_both = [&deadline](const std::atomic<int>& n) {
+      while (n < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    };
+    const std::thread::id caller = std::this_thread::get_id();
+    pool.run(1, scratch, [&](Scratch&) {
+      ++n_arrived;
+      wait_for_both(n_arrived);
+      if (n_arrived == 2 && std::this_thread::get_id() == caller) meanwhile();
+      ++n_done;
+      wait_for_both(n_done);
+    });
+    EXPECT_EQ(n_done, 2);
+  };
+  bool was_helped_inside = false;
+  run_with_helper([&] { run_with_helper([&] { was_helped_inside = true; }); });
+  EXPECT_TRUE(was_helped_inside);
+}
+
 TEST(HelperThreads, AreOnePoolAsLongAsAnyoneKeepsIt) {
   std::weak_ptr<HelperThreads> watched;
   {
