@@ -1,6 +1,7 @@
 /** Every instruction set of this machine, each in a process of its own, against ggml's own results. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
@@ -36,6 +37,31 @@ test("cpu", needsAddon, () => {
   assert.ok(available.includes(isa));
   assert.equal(available.at(-1), "scalar");
   assert.ok(Number.isInteger(threads) && threads >= 1);
+});
+
+describe("threads", needsAddon, () => {
+  const print = [process.execPath, "-p", "require('gguf-native').cpu().threads"];
+  const threads = (command: string[], poolSize?: string) => {
+    const { UV_THREADPOOL_SIZE: _size, ...env } = process.env;
+    if (poolSize !== undefined) env.UV_THREADPOOL_SIZE = poolSize;
+    const { stdout, stderr } = spawnSync(command[0]!, command.slice(1), { env, encoding: "utf8" });
+    assert.match(stdout, /^\d+\n$/, stderr);
+    return Number(stdout);
+  };
+  test("as many as can run at once", () => {
+    const all = threads(print);
+    assert.ok(all >= 1 && all <= cpus().length, `${all}`);
+  });
+  test("one less than UV_THREADPOOL_SIZE, but at least one", () => {
+    const all = threads(print);
+    for (const size of [1, 2, 3, 4, 1024]) {
+      assert.equal(threads(print, `${size}`), Math.min(all, Math.max(1, size - 1)));
+    }
+  });
+  const noTaskset = spawnSync("taskset", ["-c", "0", "true"]).status !== 0 && "no taskset";
+  test("one on one processor", { skip: noTaskset }, () => {
+    assert.equal(threads(["taskset", "-c", "0", ...print]), 1);
+  });
 });
 
 describe("GGUF_NATIVE_ISA", () => {

@@ -48,7 +48,7 @@ async function runSizes({ options, results, libggml, limits }: Context, type: Gg
   );
 }
 
-/** Starts a process for each number of threads, because the size of the thread pool is fixed after its start. */
+/** Starts a process for each number of threads, because it is fixed when a process starts. */
 async function runThreads({ options, results }: Context, type: GgmlType): Promise<void> {
   const bytes = Math.min(
     options.quick ? 64 * MIB : 256 * MIB,
@@ -77,7 +77,7 @@ async function runThreads({ options, results }: Context, type: GgmlType): Promis
 }
 
 function inChild(request: ThreadsRequest): Promise<Measurement[]> {
-  // The library always leaves one thread of the pool free.
+  // The library uses one thread less.
   const env = { ...process.env, UV_THREADPOOL_SIZE: String(request.threads + 1) };
   const child = fork(join(__dirname, "threads-child.js"), [JSON.stringify(request)], { env });
   return new Promise((resolve, reject) => {

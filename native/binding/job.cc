@@ -141,7 +141,8 @@ bool Job::copy_part(uint8_t* to) {
   const uint8_t* const from = staging_->data() + copied_bytes_;
   // JavaScript cannot take the memory away before this returns, and most of the time goes into making pages.
   const uint64_t n_pieces = (n_bytes + kCopyPieceBytes - 1) / kCopyPieceBytes;
-  const auto n_helpers = static_cast<int>(std::min<uint64_t>(thread_slots::limit(), n_pieces)) - 1;
+  const auto n_helpers =
+      static_cast<int>(std::min<uint64_t>(ThreadSlots::of_process().limit(), n_pieces)) - 1;
   std::atomic<uint64_t> next{0};
   environment_.helper_threads->run(n_helpers, environment_.scratch, [&](std::vector<uint8_t>&) {
     for (;;) {

@@ -23,7 +23,7 @@ napi_value describe_cpu(const Call& call) {
   for (const char* isa : available_isas()) available.Set(available.Length(), isa);
   cpu.Set("isa", active_isa());
   cpu.Set("available", available);
-  cpu.Set("threads", static_cast<double>(thread_slots::limit()));
+  cpu.Set("threads", static_cast<double>(ThreadSlots::of_process().limit()));
   return cpu;
 }
 

@@ -47,7 +47,7 @@ napi_value multiply_async(const Call& call) {
   const bool is_small = request.shape.n_multiplications() <= kMaxInlineMultiplications;
   const float* const x = request.vectors(call);
   input.make_work = [&](void* dst) {
-    return std::make_unique<ChunkedProduct>(source, request.shape, x, thread_slots::limit(),
+    return std::make_unique<ChunkedProduct>(source, request.shape, x, ThreadSlots::of_process().limit(),
                                             static_cast<float*>(dst));
   };
   return start_job(call, std::move(input), is_small);

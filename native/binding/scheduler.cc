@@ -10,7 +10,6 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/job.h"
-#include "decode/thread_slots.h"
 
 namespace gguf::binding {
 
@@ -68,7 +67,7 @@ class Scheduler::Task : public AsyncTask {
  private:
   std::chrono::milliseconds slice(bool has_done_job) const {
     if (has_done_job) return kSliceOfDoneJob;
-    const bool hurry = returns_often_ || thread_slots::is_contended() || thread_slots::is_pool_of_one();
+    const bool hurry = returns_often_ || scheduler.slots_.is_contended() || scheduler.slots_.is_pool_of_one();
     return hurry ? kShortSlice : kLongSlice;
   }
 
@@ -76,13 +75,13 @@ class Scheduler::Task : public AsyncTask {
 };
 
 Scheduler::~Scheduler() {
-  while (in_flight_ > 0) give_back_slots(1);
+  give_back_slots(n_tasks_, n_threads_);
   while (!jobs_.empty()) remove(std::shared_ptr<Job>(jobs_.back()));
 }
 
 void Scheduler::start(std::shared_ptr<Job> job) {
   jobs_.push_back(job);
-  thread_slots::job_started(jobs_.size() == 1);
+  slots_.job_started(jobs_.size() == 1);
   start_tasks();
   settle_if_done(std::move(job));
 }
@@ -95,32 +94,34 @@ void Scheduler::cancel(std::shared_ptr<Job> job) {
 
 void Scheduler::start_tasks() {
   // The slot first: jobs that are chosen and then find no slot would lose their turn.
-  while (thread_slots::take(in_flight_)) {
+  while (slots_.take_task(n_threads_)) {
     int n_threads = 1;
-    ++in_flight_;
+    ++n_tasks_;
+    ++n_threads_;
     try {
       uint64_t n_chunks = 0;
       std::vector<std::shared_ptr<Job>> jobs = next_jobs(&n_chunks);
-      if (jobs.empty()) return give_back_slots(n_threads);
-      while (static_cast<uint64_t>(n_threads) < n_chunks && thread_slots::take(in_flight_)) {
+      if (jobs.empty()) return give_back_slots(1, n_threads);
+      while (static_cast<uint64_t>(n_threads) < n_chunks && slots_.take_helper(n_threads_)) {
         ++n_threads;
-        ++in_flight_;
+        ++n_threads_;
       }
       queue(std::move(jobs), n_threads);
     } catch (...) {
-      give_back_slots(n_threads);
+      give_back_slots(1, n_threads);
       throw;
     }
   }
 }
 
-void Scheduler::give_back_slots(int n) {
-  in_flight_ -= n;
-  while (n-- > 0) thread_slots::give_back();
+void Scheduler::give_back_slots(int n_tasks, int n_threads) {
+  n_tasks_ -= n_tasks;
+  n_threads_ -= n_threads;
+  slots_.give_back(n_tasks, n_threads);
 }
 
 std::vector<std::shared_ptr<Job>> Scheduler::next_jobs(uint64_t* n_chunks) {
-  const uint64_t enough = kChunksOfSlice * static_cast<uint64_t>(thread_slots::limit());
+  const uint64_t enough = kChunksOfSlice * static_cast<uint64_t>(slots_.limit());
   std::vector<std::shared_ptr<Job>> jobs;
   ++next_;
   for (size_t tried = 0; tried < jobs_.size() && *n_chunks < enough; ++tried) {
@@ -155,8 +156,10 @@ void Scheduler::queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads) {
 
 void Scheduler::task_done(Task& task) {
   for (const auto& job : task.jobs) --job->in_flight;
-  give_back_slots(task.n_threads);
-  if (task.n_threads > 0) spare_scratch_.push_back(std::move(task.scratch));
+  if (task.n_threads > 0) {
+    give_back_slots(1, task.n_threads);
+    spare_scratch_.push_back(std::move(task.scratch));
+  }
   if (!can_run_javascript()) {
     // The environment is ending and waits for tasks: no more are started.
     task.stop();
@@ -190,7 +193,7 @@ void Scheduler::remove(const std::shared_ptr<Job>& job) {
   if (found == jobs_.end()) return;
   jobs_.erase(found);
   if (jobs_.empty()) spare_scratch_.clear();
-  thread_slots::job_ended(jobs_.empty());
+  slots_.job_ended(jobs_.empty());
 }
 
 bool Scheduler::can_run_javascript() const {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "decode/thread_slots.h"
+
 namespace gguf::binding {
 
 class Environment;
@@ -35,8 +37,8 @@ class Scheduler {
   class Task;
 
   void start_tasks();
-  /** Of a task that worked, or was not queued after all. */
-  void give_back_slots(int n);
+  /** Of tasks that worked, or were not queued after all, and of their threads. */
+  void give_back_slots(int n_tasks, int n_threads);
   /** The next jobs that have work, taking turns, and how many chunks they have. */
   std::vector<std::shared_ptr<Job>> next_jobs(uint64_t* n_chunks);
   /** Queues a task: a slice of work on `jobs` by `n_threads`, or (0) only a turn of the event loop. */
@@ -47,9 +49,11 @@ class Scheduler {
   bool can_run_javascript() const;
 
   Environment& environment_;
+  ThreadSlots& slots_ = ThreadSlots::of_process();
   std::vector<std::shared_ptr<Job>> jobs_;
   size_t next_ = 0;    // position of the job whose turn it is, modulo their number
-  int in_flight_ = 0;  // threads that tasks have; each has a slot
+  int n_tasks_ = 0;    // that work; each has a slot,
+  int n_threads_ = 0;  // and so has each of their threads
   std::vector<std::vector<uint8_t>> spare_scratch_;
 };
 

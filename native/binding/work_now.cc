@@ -1,29 +1,21 @@
 #include "binding/work_now.h"
 
 #include <algorithm>
-#include <thread>
 #include <vector>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "decode/helper_threads.h"
+#include "decode/processors.h"
 
 namespace gguf::binding {
 
-namespace {
-
-uint64_t hardware_threads() {
-  static const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  return threads;
-}
-
-}  // namespace
-
 uint64_t threads_argument(const Call& call, size_t index) {
-  if (call.is_undefined(index)) return hardware_threads();
+  const auto most = static_cast<uint64_t>(processors());
+  if (call.is_undefined(index)) return most;
   const uint64_t threads = call.whole(index, "threads");
   if (threads == 0) throw_range(call.environment(), "threads must be at least 1, found 0");
-  return std::min(threads, hardware_threads());
+  return std::min(threads, most);
 }
 
 void work_now(const Call& call, ChunkedWork& work, int threads, const std::string* path) {

@@ -10,7 +10,7 @@
 
 namespace gguf::binding {
 
-/** The most threads that may work: argument `index`, or as many as the machine has. */
+/** The most threads that may work: argument `index`, or as many as run at the same time. */
 uint64_t threads_argument(const Call& call, size_t index);
 
 /** Does all of `work` on this thread and up to `threads` - 1 others. `path`: the file that an error is about,

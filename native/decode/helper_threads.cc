@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "decode/chunked_work.h"
+#include "decode/processors.h"
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -129,9 +130,8 @@ void HelperThreads::open(Call& call) noexcept {
 
 void HelperThreads::start_threads(int n) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
-  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());
-  n = std::max(n, std::min(n_in_calls_ + n, hardware));
   try {
+    n = std::max(n, std::min(n_in_calls_ + n, processors()));
     while (static_cast<int>(threads_.size()) < n) threads_.emplace_back([this] { help(); });
   } catch (const std::bad_alloc&) {
   } catch (const std::system_error&) {

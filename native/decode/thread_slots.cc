@@ -1,79 +1,75 @@
 #include "decode/thread_slots.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <mutex>
-#include <thread>
 
-namespace gguf::thread_slots {
+#include "decode/processors.h"
+
+namespace gguf {
 
 namespace {
 
-// Constant-initialised and trivially destroyed: tasks may still run while the process exits.
-std::mutex mutex;
-int in_flight = 0;
-int environments = 0;
-std::atomic<int> jobs{0};
+constexpr int kDefaultPoolSize = 4;
 
 /** As libuv reads it. */
-int pool_size() {
-  constexpr int kDefault = 4;
+std::optional<int> pool_size_of_process() {
   constexpr int kMax = 1024;
   const char* const text = std::getenv("UV_THREADPOOL_SIZE");
-  if (text == nullptr) return kDefault;
+  if (text == nullptr) return std::nullopt;
   return std::clamp(std::atoi(text), 1, kMax);
-}
-
-/** Read once: the pool keeps the size that it had when it was first used. */
-int known_pool_size() {
-  static const int size = pool_size();
-  return size;
 }
 
 }  // namespace
 
-int limit() {
-  static const int tasks = [] {
-    const int hardware = static_cast<int>(std::thread::hardware_concurrency());
-    return std::max(1, std::min(hardware, known_pool_size() - 1));
-  }();
-  return tasks;
+ThreadSlots& ThreadSlots::of_process() {
+  // Read once: the pool keeps the size that it had when it was first used.
+  static ThreadSlots* const instance = new ThreadSlots(processors(), pool_size_of_process());
+  return *instance;
 }
 
-bool is_pool_of_one() {
-  return known_pool_size() == 1;
-}
+ThreadSlots::ThreadSlots(int processors, std::optional<int> pool_size)
+    : pool_size_(pool_size.value_or(kDefaultPoolSize)),
+      tasks_limit_(std::max(1, pool_size_ - 1)),
+      limit_(pool_size ? std::min(processors, tasks_limit_) : processors) {}
 
-bool take(int held) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const int share = std::max(1, limit() / std::max(1, environments));
-  if (held > 0 && (held >= share || in_flight >= limit())) return false;
-  ++in_flight;
+bool ThreadSlots::take_task(int held) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (held > 0 && (n_tasks_ >= tasks_limit_ || !has_room_for_thread(held))) return false;
+  ++n_tasks_;
+  ++n_threads_;
   return true;
 }
 
-void give_back() {
-  const std::lock_guard<std::mutex> lock(mutex);
-  --in_flight;
+bool ThreadSlots::take_helper(int held) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!has_room_for_thread(held)) return false;
+  ++n_threads_;
+  return true;
 }
 
-void job_started(bool first_of_environment) {
-  jobs.fetch_add(1, std::memory_order_relaxed);
+bool ThreadSlots::has_room_for_thread(int held) const {
+  const int share = std::max(1, limit_ / std::max(1, n_environments_));
+  return held < share && n_threads_ < limit_;
+}
+
+void ThreadSlots::give_back(int n_tasks, int n_threads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  n_tasks_ -= n_tasks;
+  n_threads_ -= n_threads;
+}
+
+void ThreadSlots::job_started(bool first_of_environment) {
+  n_jobs_.fetch_add(1, std::memory_order_relaxed);
   if (!first_of_environment) return;
-  const std::lock_guard<std::mutex> lock(mutex);
-  ++environments;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++n_environments_;
 }
 
-void job_ended(bool last_of_environment) {
-  jobs.fetch_sub(1, std::memory_order_relaxed);
+void ThreadSlots::job_ended(bool last_of_environment) {
+  n_jobs_.fetch_sub(1, std::memory_order_relaxed);
   if (!last_of_environment) return;
-  const std::lock_guard<std::mutex> lock(mutex);
-  --environments;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --n_environments_;
 }
 
-bool is_contended() {
-  return jobs.load(std::memory_order_relaxed) > 1;
-}
-
-}  // namespace gguf::thread_slots
+}  // namespace gguf

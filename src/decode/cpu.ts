@@ -7,7 +7,7 @@ export interface CpuInfo {
   isa: string;
   /** The instruction sets that this machine can run, best first: `"scalar"` is always the last. Or only `"wasm"`. */
   available: string[];
-  /** The number of threads that asynchronous work uses. */
+  /** The most threads that asynchronous work uses: those that can run at once, or fewer by UV_THREADPOOL_SIZE. */
   threads: number;
 }
 

@@ -90,8 +90,8 @@ export interface ProductOptions<A extends Float32Array = Float32Array> extends E
 /** How many threads work on a synchronous product. */
 export interface ThreadOptions {
   /**
-   * The most threads that work, the calling one included: 1 or more. Default: as many as help, up to those of the
-   * machine. Small products stay on the calling thread.
+   * The most threads that work, the calling one included: 1 or more. Default: as many as help, up to those that
+   * can run at once. Small products stay on the calling thread.
    */
   threads?: number | undefined;
 }
