@@ -25,14 +25,13 @@ namespace {
  */
 template <Out kOut, Store kStore>
 void convert_numbers(const float* x, uint64_t n, uint16_t* y) {
-  for (; n >= 32; n -= 32, x += 32, y += 32) {
-    simd::store<kOut, kStore>(y, simd::load_f32(x), simd::load_f32(x + 16));
-  }
+  constexpr uint64_t kCount = simd::kConverted;
+  for (; n >= kCount; n -= kCount, x += kCount, y += kCount) simd::convert<kOut, kStore>(y, x);
   if (n > 0) {
-    alignas(64) float last[32] = {};
-    alignas(64) uint16_t converted[32];
+    alignas(64) float last[kCount] = {};
+    alignas(64) uint16_t converted[kCount];
     std::memcpy(last, x, static_cast<size_t>(n) * sizeof *x);
-    simd::store<kOut, Store::kPlain>(converted, simd::load_f32(last), simd::load_f32(last + 16));
+    simd::convert<kOut, Store::kPlain>(converted, last);
     std::memcpy(y, converted, static_cast<size_t>(n) * sizeof *y);
   }
 }

@@ -797,16 +797,22 @@ GGUF_INLINE __m256i to_bfloat16(const Floats16& a) {
   return _mm256_permute4x64_epi64(words, _MM_SHUFFLE(3, 1, 2, 0));
 }
 
-template <Out kOut, Store kStore, class Element>
-GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
-  if constexpr (kOut == Out::kFloat32) {
-    store512<kStore>(y, _mm256_castps_si256(a.low), _mm256_castps_si256(a.high));
-    store512<kStore>(y + 16, _mm256_castps_si256(b.low), _mm256_castps_si256(b.high));
-  } else if constexpr (kOut == Out::kFloat16) {
+constexpr int kConverted = 32;
+
+template <Out kOut, Store kStore>
+GGUF_INLINE void convert(uint16_t* y, const float* x) {
+  const Floats16 a = load_f32(x), b = load_f32(x + 16);
+  if constexpr (kOut == Out::kFloat16) {
     store512<kStore>(y, to_halves(a), to_halves(b));
   } else {
     store512<kStore>(y, to_bfloat16(a), to_bfloat16(b));
   }
+}
+
+template <Store kStore>
+GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
+  store512<kStore>(y, _mm256_castps_si256(a.low), _mm256_castps_si256(a.high));
+  store512<kStore>(y + 16, _mm256_castps_si256(b.low), _mm256_castps_si256(b.high));
 }
 
 /** Stores 16 numbers in memory that is aligned to 64 bytes. */

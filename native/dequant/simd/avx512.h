@@ -635,33 +635,69 @@ constexpr Bytes64 words_of_lanes() {
 }
 constexpr Bytes64 kLowerWords = words_of_lanes<0>(), kUpperWords = words_of_lanes<1>();
 
-/** 32 bfloat16: rounded to nearest even, NaNs quiet. */
-GGUF_INLINE __m512i to_bfloat16(__m512 a, __m512 b) {
-  const __m512i first = _mm512_castps_si512(a), second = _mm512_castps_si512(b);
+/**
+ * 32 bfloat16, rounded to nearest even, of numbers that are not NaN. 2^15 is added: the upper half is then
+ * rounded up from the middle on. A lower half that is 0 now was the middle, of which the even neighbour is
+ * wanted: the last bit of the upper half is cleared. As a mask, the lower half is min(lower, 1) | 0xfffe.
+ */
+GGUF_INLINE __m512i round_to_bfloat16(__m512 a, __m512 b) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  const __m512i first = _mm512_add_epi32(_mm512_castps_si512(a), half);
+  const __m512i second = _mm512_add_epi32(_mm512_castps_si512(b), half);
   const __m512i upper = _mm512_permutex2var_epi16(first, load512(kUpperWords), second);
   const __m512i lower = _mm512_permutex2var_epi16(first, load512(kLowerWords), second);
-  const __m512i one = _mm512_set1_epi16(1);
-  const __m512i most = _mm512_sub_epi16(_mm512_set1_epi16(static_cast<short>(0x8000)),
-                                        _mm512_and_si512(upper, one));  // that is rounded down
-  const __mmask32 goes_up = _mm512_cmpgt_epu16_mask(lower, most);
-  const __m512i rounded = _mm512_mask_add_epi16(upper, goes_up, upper, one);
-  if (_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) == 0) return rounded;
-  const __mmask32 is_nan =
-      _mm512_kunpackw(_mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
-  return _mm512_mask_mov_epi16(rounded, is_nan, _mm512_or_si512(upper, _mm512_set1_epi16(0x40)));
+  constexpr int kUpperAndEither = 0xe0;  // upper & (the second | the third)
+  return _mm512_ternarylogic_epi32(upper, _mm512_min_epu16(lower, _mm512_set1_epi16(1)),
+                                   _mm512_set1_epi16(static_cast<short>(0xfffe)), kUpperAndEither);
 }
 
-template <Out kOut, Store kStore, class Element>
-GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
-  if constexpr (kOut == Out::kFloat32) {
-    store512<kStore>(y, _mm512_castps_si512(a.x));
-    store512<kStore>(y + 16, _mm512_castps_si512(b.x));
-  } else if constexpr (kOut == Out::kFloat16) {
-    store512<kStore>(y, join(_mm512_cvtps_ph(a.x, _MM_FROUND_TO_NEAREST_INT),
-                             _mm512_cvtps_ph(b.x, _MM_FROUND_TO_NEAREST_INT)));
-  } else {
-    store512<kStore>(y, to_bfloat16(a.x, b.x));
+/** 32 bfloat16: rounded to nearest even, NaNs quiet. */
+GGUF_INLINE __m512i to_bfloat16(__m512 a, __m512 b) {
+  const __m512i upper =
+      _mm512_permutex2var_epi16(_mm512_castps_si512(a), load512(kUpperWords), _mm512_castps_si512(b));
+  const __mmask32 is_nan =
+      _mm512_kunpackw(_mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q));
+  return _mm512_mask_mov_epi16(round_to_bfloat16(a, b), is_nan,
+                               _mm512_or_si512(upper, _mm512_set1_epi16(0x40)));
+}
+
+/** Looking for NaNs takes as long as rounding, unless it is done for many numbers at once. */
+constexpr int kConverted = 128;
+
+GGUF_INLINE bool has_nan(const float* x) {
+  __mmask16 found = 0;
+  for (int i = 0; i < kConverted; i += 32) {
+    found |= _mm512_cmp_ps_mask(_mm512_loadu_ps(x + i), _mm512_loadu_ps(x + i + 16), _CMP_UNORD_Q);
   }
+  return found != 0;
+}
+
+template <Out kOut, Store kStore, bool kMayBeNan>
+GGUF_INLINE void convert_known(uint16_t* y, const float* x) {
+  for (int i = 0; i < kConverted; i += 32) {
+    const __m512 a = _mm512_loadu_ps(x + i), b = _mm512_loadu_ps(x + i + 16);
+    if constexpr (kOut == Out::kFloat16) {
+      store512<kStore>(y + i, join(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT),
+                                   _mm512_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT)));
+    } else {
+      store512<kStore>(y + i, kMayBeNan ? to_bfloat16(a, b) : round_to_bfloat16(a, b));
+    }
+  }
+}
+
+template <Out kOut, Store kStore>
+GGUF_INLINE void convert(uint16_t* y, const float* x) {
+  if (kOut == Out::kBFloat16 && has_nan(x)) {
+    convert_known<kOut, kStore, true>(y, x);
+  } else {
+    convert_known<kOut, kStore, false>(y, x);
+  }
+}
+
+template <Store kStore>
+GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
+  store512<kStore>(y, _mm512_castps_si512(a.x));
+  store512<kStore>(y + 16, _mm512_castps_si512(b.x));
 }
 
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {

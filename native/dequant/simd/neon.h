@@ -490,27 +490,28 @@ GGUF_INLINE uint32x4_t to_bfloat16(float32x4_t x) {
   return vbslq_u32(is_number, rounded, vorrq_u32(bits, vdupq_n_u32(0x400000)));
 }
 
-GGUF_INLINE uint16x8_t to_bfloat16s(float32x4_t low, float32x4_t high) {
+template <Out kOut>
+GGUF_INLINE uint16x8_t to_words(float32x4_t low, float32x4_t high) {
+  if constexpr (kOut == Out::kFloat16) return to_halves(low, high);
   return vuzp2q_u16(vreinterpretq_u16_u32(to_bfloat16(low)), vreinterpretq_u16_u32(to_bfloat16(high)));
 }
 
+constexpr int kConverted = 32;
+
 // Streaming is left to the hardware: ARM cores detect writes of whole lines and stop allocating them in the
 // cache. The only hint, stnp, guarantees nothing more.
-template <Out kOut, Store kStore, class Element>
-GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; i += 2) {
-    if constexpr (kOut == Out::kFloat32) {
-      vst1q_f32(y + 4 * i, a.x[i]);
-      vst1q_f32(y + 4 * i + 4, a.x[i + 1]);
-      vst1q_f32(y + 16 + 4 * i, b.x[i]);
-      vst1q_f32(y + 16 + 4 * i + 4, b.x[i + 1]);
-    } else if constexpr (kOut == Out::kFloat16) {
-      vst1q_u16(y + 4 * i, to_halves(a.x[i], a.x[i + 1]));
-      vst1q_u16(y + 16 + 4 * i, to_halves(b.x[i], b.x[i + 1]));
-    } else {
-      vst1q_u16(y + 4 * i, to_bfloat16s(a.x[i], a.x[i + 1]));
-      vst1q_u16(y + 16 + 4 * i, to_bfloat16s(b.x[i], b.x[i + 1]));
-    }
+template <Out kOut, Store kStore>
+GGUF_INLINE void convert(uint16_t* y, const float* x) {
+  for (int i = 0; i < kConverted; i += 8) {
+    vst1q_u16(y + i, to_words<kOut>(vld1q_f32(x + i), vld1q_f32(x + i + 4)));
+  }
+}
+
+template <Store kStore>
+GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
+  for (int i = 0; i < 4; ++i) {
+    vst1q_f32(y + 4 * i, a.x[i]);
+    vst1q_f32(y + 16 + 4 * i, b.x[i]);
   }
 }
 

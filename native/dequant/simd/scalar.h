@@ -439,17 +439,19 @@ struct Affine {
 
 // ---- storing ---------------------------------------------------------------------------------------------
 
-template <Out kOut, Store kStore, class Element>
-GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
-  if constexpr (kOut == Out::kFloat32) {
-    std::memcpy(y, a.x, sizeof a.x);
-    std::memcpy(y + 16, b.x, sizeof b.x);
-  } else {
-    for (int i = 0; i < 32; ++i) {
-      const float x = i < 16 ? a.x[i] : b.x[i - 16];
-      y[i] = kOut == Out::kFloat16 ? float_to_half(x) : float_to_bfloat16(x);
-    }
+constexpr int kConverted = 32;
+
+template <Out kOut, Store kStore>
+GGUF_INLINE void convert(uint16_t* y, const float* x) {
+  for (int i = 0; i < kConverted; ++i) {
+    y[i] = kOut == Out::kFloat16 ? float_to_half(x[i]) : float_to_bfloat16(x[i]);
   }
+}
+
+template <Store kStore>
+GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
+  std::memcpy(y, a.x, sizeof a.x);
+  std::memcpy(y + 16, b.x, sizeof b.x);
 }
 
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {

@@ -569,23 +569,25 @@ GGUF_INLINE v128_t to_bfloat16s(v128_t x) {
 }
 
 template <Out kOut>
-GGUF_INLINE v128_t to_16_bits(v128_t low, v128_t high) {
+GGUF_INLINE v128_t to_words(v128_t low, v128_t high) {
   if constexpr (kOut == Out::kFloat16) return wasm_u16x8_narrow_i32x4(to_halves(low), to_halves(high));
   return wasm_u16x8_narrow_i32x4(to_bfloat16s(low), to_bfloat16s(high));
 }
 
-template <Out kOut, Store kStore, class Element>
-GGUF_INLINE void store(Element* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; i += 2) {
-    if constexpr (kOut == Out::kFloat32) {
-      wasm_v128_store(y + 4 * i, a.x[i]);
-      wasm_v128_store(y + 4 * i + 4, a.x[i + 1]);
-      wasm_v128_store(y + 16 + 4 * i, b.x[i]);
-      wasm_v128_store(y + 16 + 4 * i + 4, b.x[i + 1]);
-    } else {
-      wasm_v128_store(y + 4 * i, to_16_bits<kOut>(a.x[i], a.x[i + 1]));
-      wasm_v128_store(y + 16 + 4 * i, to_16_bits<kOut>(b.x[i], b.x[i + 1]));
-    }
+constexpr int kConverted = 32;
+
+template <Out kOut, Store kStore>
+GGUF_INLINE void convert(uint16_t* y, const float* x) {
+  for (int i = 0; i < kConverted; i += 8) {
+    wasm_v128_store(y + i, to_words<kOut>(wasm_v128_load(x + i), wasm_v128_load(x + i + 4)));
+  }
+}
+
+template <Store kStore>
+GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
+  for (int i = 0; i < 4; ++i) {
+    wasm_v128_store(y + 4 * i, a.x[i]);
+    wasm_v128_store(y + 16 + 4 * i, b.x[i]);
   }
 }
 

@@ -13,7 +13,7 @@ struct StoreSink {
   float* aside;
 
   GGUF_INLINE void put(int at, const simd::Floats16& a, const simd::Floats16& b) {
-    simd::store<Out::kFloat32, kStore>(y + at, a, b);
+    simd::store<kStore>(y + at, a, b);
   }
   GGUF_INLINE void next_group(int n_numbers) { y += n_numbers; }
   GGUF_INLINE void short_group() { y = aside; }

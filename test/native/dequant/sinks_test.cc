@@ -27,7 +27,7 @@ struct Recorder {
     order.push_back(at);
     const size_t start = group_start() + static_cast<size_t>(at);
     if (numbers.size() < start + 32) numbers.resize(start + 32);
-    simd::store<Out::kFloat32, Store::kPlain>(&numbers[start], a, b);
+    simd::store<Store::kPlain>(&numbers[start], a, b);
   }
   void next_group(int n) {
     groups.push_back(order);
