@@ -41,6 +41,7 @@ const steps = {
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
   win32: { run: () => runTestsInWine() },
+  "bench-neon": { run: () => runNode("scripts/estimate-neon.mjs") },
 };
 
 const { values: options, positionals } = parseArgs({

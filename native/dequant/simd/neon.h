@@ -509,10 +509,8 @@ GGUF_INLINE void convert(uint16_t* y, const float* x) {
 
 template <Store kStore>
 GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; ++i) {
-    vst1q_f32(y + 4 * i, a.x[i]);
-    vst1q_f32(y + 16 + 4 * i, b.x[i]);
-  }
+  for (int i = 0; i < 4; ++i) vst1q_f32(y + 4 * i, a.x[i]);
+  for (int i = 0; i < 4; ++i) vst1q_f32(y + 16 + 4 * i, b.x[i]);
 }
 
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {

@@ -585,10 +585,8 @@ GGUF_INLINE void convert(uint16_t* y, const float* x) {
 
 template <Store kStore>
 GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; ++i) {
-    wasm_v128_store(y + 4 * i, a.x[i]);
-    wasm_v128_store(y + 16 + 4 * i, b.x[i]);
-  }
+  for (int i = 0; i < 4; ++i) wasm_v128_store(y + 4 * i, a.x[i]);
+  for (int i = 0; i < 4; ++i) wasm_v128_store(y + 16 + 4 * i, b.x[i]);
 }
 
 GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
