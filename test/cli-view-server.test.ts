@@ -573,10 +573,13 @@ describe("many requests", () => {
     }
     await until(() => sockets() <= idle);
     assert.ok([1, undefined].includes(descriptorsOf(path)));
-    globalThis.gc?.();
-    await delay(20);
-    globalThis.gc?.();
-    const kept = process.memoryUsage().arrayBuffers - before;
+    // Collections free memory some time after they end.
+    let kept = Number.POSITIVE_INFINITY;
+    for (let tries = 0; tries < 100 && kept >= 32 << 20; tries++) {
+      globalThis.gc?.();
+      await delay(20);
+      kept = process.memoryUsage().arrayBuffers - before;
+    }
     assert.ok(kept < 32 << 20, `${kept} bytes are kept`);
     assert.equal((await ask(site, `${site.base}model/0/aborted.gguf`, { range: "bytes=0-9" })).status, 206);
   });
