@@ -8,9 +8,9 @@
 namespace gguf {
 
 /**
- * As many as the machine, but no more than the processors that the process may run on (taskset, cpusets of
- * containers) and, on Linux, than it has time of (cpu.max of control groups v2, which is what a limit of a
- * container sets). At least 1. Determined once.
+ * As many as the machine. On Linux no more than the processors that the process may run on (taskset, cpusets
+ * of containers) and than it has time of (cpu.max of control groups v2, which is what a limit of a container
+ * sets). At least 1. Determined once.
  */
 int processors();
 
