@@ -26,7 +26,13 @@ export async function libggmlQuantizer(): Promise<Quantizer | string> {
   };
   const { default: koffi } = await load("koffi");
   const parameters = ["int", "void *", "void *", "int64_t", "int64_t", "int64_t", "void *"];
-  const quantizeChunk = koffi.load(library).func("ggml_quantize_chunk", "size_t", parameters);
+  let ggml: ReturnType<Koffi["load"]>;
+  try {
+    ggml = koffi.load(library);
+  } catch (error) {
+    return `libggml cannot be loaded: ${(error as Error).message}`; // an old C++ library, say
+  }
+  const quantizeChunk = ggml.func("ggml_quantize_chunk", "size_t", parameters);
   return (type, values) => {
     const { id, blockSize, typeSize } = ggmlTypes[type];
     const blocks = new Uint8Array((values.length / blockSize) * typeSize);
