@@ -58,7 +58,7 @@ describe("threads", needsAddon, () => {
       assert.equal(threads(print, `${size}`), Math.min(all, Math.max(1, size - 1)));
     }
   });
-  const noTaskset = spawnSync("taskset", ["-c", "0", "true"]).status !== 0 && "no taskset";
+  const noTaskset = spawnSync("taskset", ["-c", "0", "true"]).status !== 0 && "no taskset, or no processor 0";
   test("one on one processor", { skip: noTaskset }, () => {
     assert.equal(threads(["taskset", "-c", "0", ...print]), 1);
   });

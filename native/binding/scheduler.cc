@@ -132,7 +132,7 @@ std::vector<std::shared_ptr<Job>> Scheduler::next_jobs(uint64_t* n_chunks) {
       *n_chunks += job->work().unclaimed();
       jobs.push_back(std::move(job));
     } else if (!jobs.empty()) {
-      break;
+      break;  // it waits for memory, as do most of those behind it
     }
   }
   return jobs;

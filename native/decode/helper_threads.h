@@ -60,7 +60,7 @@ class HelperThreads {
 
   void open(Call& call) noexcept;
   void close(Call& call) noexcept;
-  /** Of those that are not in calls, at least `n`, unless that were more than run at the same time. */
+  /** So that there are `n`, and `n` that are in no call as far as so many threads run at the same time. */
   void start_threads(int n) noexcept;
   void help() noexcept;
   /** The call that a helper joins next; nullptr where none wants one. */

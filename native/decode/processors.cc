@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdio>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #ifdef __linux__
