@@ -1,17 +1,21 @@
-/** Continues a text with a model of the architecture llama, qwen2 or qwen3. `npm run example -- llama --help` */
+/** Continues a text with a model of the architecture llama, qwen2, qwen3 or gemma3. `npm run example -- llama --help` */
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
 // The tokenizers of the command line, in src/tokenizer: not part of the package's interface.
 import { Tokenizer } from "#tokenizer";
 import { Llama } from "./llama/model";
+import { perplexity } from "./llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "./llama/sampling";
 import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
+       llama MODEL.gguf --perplexity FILE [options]
 
-Continues TEXT. The model must have the architecture llama, qwen2 or qwen3. Its
-tensors can have any types. They are multiplied where they are in the file, so
-the weights need no memory of their own.
+Continues TEXT, or says how well the model predicts the text in FILE. The model
+must have the architecture llama, qwen2, qwen3 or gemma3. Its tensors can have
+any types. They are multiplied where they are in the file, so the weights need
+no memory of their own.
 
   --tokens N    number of tokens to add (default 32)
   --top-k K     choose at random among the K most probable tokens (default:
@@ -19,6 +23,9 @@ the weights need no memory of their own.
   --seed N      seed of the random choices (default 0)
   --threads N   number of threads that multiply (default: as many as help)
   --next N      do not continue the text; list the N most probable next tokens
+  --context N   for --perplexity: cut the text into pieces of N tokens and
+                predict the second half of each, like llama-perplexity -c N
+                (default: predict every token from all before it)
 `;
 
 runExample(USAGE, async (args) => {
@@ -32,10 +39,14 @@ runExample(USAGE, async (args) => {
       seed: { type: "string", default: "0" },
       threads: { type: "string" },
       next: { type: "string" },
+      perplexity: { type: "string" },
+      context: { type: "string" },
     },
   });
   const path = onlyModel(positionals);
-  if (options.prompt === undefined) throw new UsageError("give a text to continue with --prompt");
+  const { prompt: begun = "", perplexity: measured } = options;
+  if ((options.prompt === undefined) === (measured === undefined))
+    throw new UsageError("give a text to continue with --prompt, or a file with --perplexity");
   const wanted = wholeNumber("--tokens", options.tokens, 0);
   const seed = wholeNumber("--seed", options.seed, 0);
   const topK = options["top-k"];
@@ -43,12 +54,20 @@ runExample(USAGE, async (args) => {
   const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
   const next = options.next === undefined ? 0 : wholeNumber("--next", options.next, 1);
 
+  const context = options.context === undefined ? undefined : wholeNumber("--context", options.context, 2);
+  if (context !== undefined && measured === undefined)
+    throw new UsageError("--context is for --perplexity alone");
+
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
-  const prompt = tokenizer.encode(options.prompt);
-  if (prompt.length === 0) throw new Error("the prompt is empty");
   const llama = Llama.load(file, { threads });
   const { contextLength } = llama.config;
+  if (measured !== undefined) {
+    measure(llama, tokenizer, readFileSync(measured, "utf8"), context);
+    return;
+  }
+  const prompt = tokenizer.encode(begun);
+  if (prompt.length === 0) throw new Error("the prompt is empty");
   if (prompt.length + wanted > contextLength) {
     throw new Error(
       `the prompt has ${prompt.length} tokens; with ${wanted} more it does not fit in the model's context of ${contextLength} tokens`,
@@ -68,7 +87,7 @@ runExample(USAGE, async (args) => {
   }
 
   const decode = tokenizer.decoder();
-  process.stdout.write(options.prompt);
+  process.stdout.write(begun);
   let added = 0;
   let processed = 0; // not the last one
   while (added < wanted) {
@@ -81,9 +100,29 @@ runExample(USAGE, async (args) => {
     processed++;
   }
   process.stdout.write("\n");
-  const rate = (tokens: number, ms: number): string => `${((tokens / ms) * 1000).toFixed(1)} tokens/s`;
   console.error(
     `${prompt.length} tokens read at ${rate(prompt.length, read - begin)}, ` +
       `${added} written at ${rate(processed, performance.now() - read)}`,
   );
 });
+
+/** Prints the perplexity of a text. */
+function measure(llama: Llama, tokenizer: Tokenizer, text: string, context: number | undefined): void {
+  const { contextLength } = llama.config;
+  const tokens = tokenizer.encode(text);
+  const length = context ?? tokens.length;
+  if (length > contextLength) {
+    throw new Error(
+      `${length} tokens at once are more than the model's context of ${contextLength}: choose a --context`,
+    );
+  }
+  const begin = performance.now();
+  const [beginning] = tokenizer.encode("");
+  const { perplexity: result, count } = perplexity(llama, tokens, { context, begin: beginning });
+  console.log(`perplexity ${result.toFixed(4)} of ${count} tokens`);
+  console.error(`${tokens.length} tokens read at ${rate(tokens.length, performance.now() - begin)}`);
+}
+
+function rate(tokens: number, ms: number): string {
+  return `${((tokens / ms) * 1000).toFixed(1)} tokens/s`;
+}

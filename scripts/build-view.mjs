@@ -4,8 +4,9 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { bundleOptions, kernels, licensesOf } from "./bundle-wasm.mjs";
+import { bundleOptions, kernels } from "./bundle-wasm.mjs";
 import { fail } from "./commands.mjs";
+import { licensesOf } from "./licenses.mjs";
 import { root } from "./paths.mjs";
 
 if (!existsSync(kernels)) fail("the page has the WebAssembly module in it: run npm run build:wasm first");

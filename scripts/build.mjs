@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
+import { bundleJson } from "./bundle-json.mjs";
 import { bundleWasm, kernels } from "./bundle-wasm.mjs";
 import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
@@ -16,7 +17,10 @@ export function runNode(...args) {
   run(process.execPath, args);
 }
 
-/** Compiles the TypeScript sources; `options` are further ones of tsc. Where the WebAssembly module is, bundles it. */
+/**
+ * Compiles the TypeScript sources; `options` are further ones of tsc. Bundles what is bundled: the WebAssembly module where
+ * it is.
+ */
 export function buildSources(...options) {
   const hasCompiled = compile({
     sources: "src",
@@ -24,7 +28,9 @@ export function buildSources(...options) {
     output: join("dist", "index.js"),
     options,
   });
-  if (hasCompiled && existsSync(kernels)) bundleWasm();
+  if (!hasCompiled) return;
+  bundleJson();
+  if (existsSync(kernels)) bundleWasm();
 }
 
 /**
@@ -84,10 +90,18 @@ function addonState() {
   return { sources: hash.digest("hex"), addon: `${mtimeMs} ${size}` };
 }
 
+/** The folder of headers that node-gyp is to take, which otherwise may download some; as `gguf-native build` finds it. */
+export function findHeaders() {
+  makeVendorFolder();
+  buildSources();
+  return require(join(root, "dist", "cli", "work", "node-headers.js")).headersFolder(root);
+}
+
 /** Compiles the addon; `options` are further ones of node-gyp. */
 export function buildAddon(...options) {
-  makeVendorFolder();
-  runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild", ...options);
+  const headers = findHeaders();
+  const given = headers === undefined ? [] : [`--nodedir=${headers}`];
+  runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild", ...given, ...options);
   if (existsSync(addons[0])) writeFileSync(addonRecord, JSON.stringify(addonState()));
 }
 
@@ -112,11 +126,10 @@ export function checkAddon() {
 /** Compiles the addon if there is none, and the TypeScript sources. */
 export function buildPackage() {
   makeVendorFolder();
-  if (!addons.some(existsSync)) {
-    console.log("Compiling the addon ...");
-    buildAddon();
-  }
   buildSources();
+  if (addons.some(existsSync)) return;
+  console.log("Compiling the addon ...");
+  buildAddon();
 }
 
 /** CMake's setting for cross-compiling, with a file of native/cmake. */

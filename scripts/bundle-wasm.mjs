@@ -4,17 +4,11 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { buildSync } from "esbuild";
+import { licensesOf } from "./licenses.mjs";
 import { root } from "./paths.mjs";
 
 /** The module, which `npm run build:wasm` makes. */
 export const kernels = join(root, "dist", "wasm", "kernels.wasm");
-
-/** The licenses of packages whose code a bundle contains: each demands to be there, too. */
-export function licensesOf(...packages) {
-  return packages
-    .map((name) => `${name}\n\n${readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8").trim()}`)
-    .join("\n\n");
-}
 
 /** How the sources are bundled without Node, with the WebAssembly module in them. */
 export function bundleOptions() {

@@ -1,9 +1,5 @@
-// The prebuilt addons of a release, one for each system on which nothing must be compiled: files in prebuilds/, as
-// src/addon.ts names them. Those for Linux run with glibc and with musl.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { root } from "./paths.mjs";
+// The prebuilt addons of a release, one for each system on which nothing must be compiled: files in prebuilds/, as prebuildify
+// names them and node-gyp-build finds them. Those for Linux run with glibc and with musl.
+const systems = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-arm64", "win32-x64"];
 
-const source = readFileSync(join(root, "src", "addon.ts"), "utf8");
-
-export const prebuilds = Array.from(source.matchAll(/"\.\.\/prebuilds\/(.+?)"/g), ([, name]) => name);
+export const prebuilds = systems.map((system) => `${system}/gguf-native.node`);

@@ -1,5 +1,5 @@
 // The package in a project of its own, used by another runtime: everything that it prints must be what Node prints.
-import { copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail, output } from "./commands.mjs";
 import { fetchRuntime, runtimes } from "./other-runtime.mjs";
@@ -28,7 +28,12 @@ const programs = [
 function makeProject(unpacked) {
   rmSync(project, { recursive: true, force: true });
   mkdirSync(join(project, "node_modules"), { recursive: true });
-  symlinkSync(unpacked, join(project, "node_modules", "gguf-native"), "junction");
+  for (const [name, folder] of [
+    ["gguf-native", unpacked],
+    ["node-gyp-build", join(root, "node_modules", "node-gyp-build")],
+  ]) {
+    symlinkSync(folder, join(project, "node_modules", name), "junction");
+  }
   writeFileSync(join(project, "package.json"), '{ "private": true }\n');
   copyFileSync(join(root, "build", "test", "support", "smoke.mjs"), join(project, "smoke.mjs"));
 }
@@ -54,4 +59,23 @@ export function smokeIn(name, unpacked) {
       `${name} ${[...first, ...args].join(" ")}: ${expected.trim().split("\n").length} lines, as in Node`,
     );
   }
+}
+
+/** An executable of `bun build --compile`, as docs/runtimes.md describes it, where its node_modules is no longer there. */
+export function runBunExecutable(unpacked) {
+  makeProject(unpacked);
+  const docs = readFileSync(join(root, "docs", "runtimes.md"), "utf8");
+  const [, program] = /```ts\n(import [^`]*process\.execPath[^`]*)```/.exec(docs) ?? fail("docs/runtimes.md");
+  const use = `console.log(openSync(process.argv[2]).tensor("Q4_0.gaussian").dequantizeSync().length);\n`;
+  writeFileSync(join(project, "app.ts"), program + use);
+  const place = join(project, "elsewhere");
+  output(fetchRuntime("bun"), ["build", "--compile", "app.ts", "--outfile", join(place, "app")], {
+    cwd: project,
+  });
+  rmSync(join(project, "node_modules"), { recursive: true });
+  const addon = join("prebuilds", `${process.platform}-${process.arch}`, "gguf-native.node");
+  copyFileSync(join(unpacked, addon), join(place, "gguf-native.node"));
+  const printed = output(join(place, "app"), [golden], { cwd: place });
+  if (printed !== "2048\n") fail(`the executable of Bun prints ${printed}`);
+  console.log("an executable of bun build --compile works with a copy of the addon beside it");
 }

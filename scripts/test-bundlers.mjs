@@ -35,6 +35,8 @@ function makeApplication(unpacked) {
   rmSync(application, { recursive: true, force: true });
   mkdirSync(join(application, "node_modules"), { recursive: true });
   cpSync(unpacked, join(application, "node_modules", "gguf-native"), { recursive: true });
+  const dependency = join("node_modules", "node-gyp-build");
+  cpSync(join(root, dependency), join(application, dependency), { recursive: true });
   const use = `console.log(openSync(process.argv[2]).tensor("Q4_0.gaussian").dequantizeSync().length);\n`;
   const files = {
     "package.json": '{ "name": "application", "private": true }',
@@ -175,7 +177,9 @@ function trace(name) {
   const files = JSON.parse(
     output(process.execPath, ["--input-type=module", "-e", script], { cwd: application }),
   );
-  const surplus = files.filter((file) => !/^app\.|package\.json$|\/dist\/|\/prebuilds\//.test(file));
+  const surplus = files.filter(
+    (file) => !/^app\.|package\.json$|\/dist\/|\/prebuilds\/|\/node-gyp-build\/[\w-]+\.js$/.test(file),
+  );
   if (surplus.length > 0) fail(`nft finds files that are not needed: ${surplus.join(", ")}`);
   const traced = join(folder, "traced", name);
   for (const file of files) cpSync(join(application, file), join(traced, file));

@@ -54,7 +54,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "test the package and how it is linked",
-    names: ["addon", "consumers", "external-buffers", "package"],
+    names: ["addon", "consumers", "external-buffers", "fences", "out-of-memory", "package"],
   },
 ];
 

@@ -19,7 +19,7 @@ import { withoutCompilers } from "./test-package.mjs";
 
 const folder = join(root, "build", "managers");
 
-/** The files of an npm package, unpacked and kept in build/managers/tools. */
+/** The files of an npm package, unpacked, beside its tarball; kept in build/managers/tools. */
 function fetchTool(name, version) {
   const place = join(folder, "tools", `${name.replace(/\W+/g, "-")}-${version}`);
   const unpacked = join(place, "package");
@@ -29,7 +29,6 @@ function fetchTool(name, version) {
     npm("pack", `${name}@${version}`, "--silent", "--pack-destination", place);
     const [archive] = readdirSync(place);
     run("tar", ["-xzf", archive], { cwd: place });
-    rmSync(join(place, archive));
   }
   return unpacked;
 }
@@ -143,10 +142,20 @@ function installAndRun(name, manager, tarball, registry) {
   return ran.stdout;
 }
 
+const manifestIn = (place) => JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+
+/** What the package depends on, as it is in this project. */
+function dependencies() {
+  return Object.keys(manifestIn(root).dependencies).map((name) => {
+    const { version } = manifestIn(join(root, "node_modules", name));
+    const unpacked = fetchTool(name, version);
+    return { tarball: join(unpacked, "..", `${name}-${version}.tgz`), manifest: manifestIn(unpacked) };
+  });
+}
+
 /** Installs the tarball with each package manager. */
 export async function installWithManagers(tarball) {
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const registry = await serveRegistry(tarball, manifest);
+  const registry = await serveRegistry([{ tarball, manifest: manifestIn(root) }, ...dependencies()]);
   let expected;
   for (const [name, manager] of Object.entries(managers)) {
     const printed = installAndRun(name, manager, tarball, registry.address);

@@ -64,9 +64,9 @@ export function installAndUse(tarball) {
 
 /**
  * Without a prebuilt addon: the warning (or the error, if the package has no WebAssembly module either) names a command, which
- * says what it needs, and compiles the addon where that is there.
+ * says what it needs, and compiles the addon where that is there: without the network, and with a Node without headers.
  */
-export function installAndCompile(tarball) {
+export function installAndCompile(tarball, offline) {
   const project = makeProject("project-without-prebuild");
   const bare = withoutCompilers();
   install(tarball, project, bare);
@@ -86,7 +86,8 @@ export function installAndCompile(tarball) {
     run([program, "build"], bare),
     /^gguf-native: compiling the addon needs .*Python 3.*\n$/,
   );
-  output(process.execPath, [program, "build"], { cwd: project });
+  const [command, ...first] = offline.command;
+  output(command, [...first, program, "build"], { cwd: project, env: offline.env });
   if (output(process.execPath, load, { cwd: project, env: bare }) === "wasm\n")
     fail("the compiled addon is not used");
   console.log("without a prebuilt addon, npx gguf-native build says what it needs, and compiles one");

@@ -11,10 +11,11 @@ import { fetchNode, nodeVersions, runTestsIn, runTestsOnArm64 } from "./other-no
 import { terminateWorkersIn } from "./other-runtime.mjs";
 import { pack } from "./pack.mjs";
 import { root } from "./paths.mjs";
-import { smokeIn } from "./smoke.mjs";
+import { runBunExecutable, smokeIn } from "./smoke.mjs";
 import { traceAndBundle } from "./test-bundlers.mjs";
 import { testFiles } from "./test-files.mjs";
 import { installWithManagers } from "./test-managers.mjs";
+import { compileOffline, offline } from "./test-offline.mjs";
 import { installAndCompile, installAndUse } from "./test-package.mjs";
 import { testRealms } from "./test-realms.mjs";
 import { compileWithVersions } from "./test-typescript.mjs";
@@ -24,14 +25,15 @@ const steps = {
   prebuild: { quick: true, run: () => runNode("scripts/prebuild.mjs") },
   "prebuild-arm64": { run: prebuildArm64 },
   install: { quick: true, needs: "prebuild", run: () => installAndUse(packed().tarball) },
-  compile: { quick: true, needs: "prebuild", run: () => installAndCompile(packed().tarball) },
+  compile: { quick: true, needs: "prebuild", run: () => installAndCompile(packed().tarball, offline()) },
+  offline: { quick: true, run: compileOffline },
   managers: { quick: true, needs: "prebuild", run: () => installWithManagers(packed().tarball) },
   bundlers: { quick: true, needs: "prebuild", run: () => traceAndBundle(packed().unpacked) },
   node20: { needs: "prebuild", run: () => testVersion(20) },
   node22: { quick: true, needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
   node26: { quick: true, needs: "prebuild", run: () => testVersion(26) },
-  bun: { quick: true, needs: "prebuild", run: () => smokeIn("bun", packed().unpacked) },
+  bun: { quick: true, needs: "prebuild", run: smokeInBun },
   deno: { quick: true, needs: "prebuild", run: () => smokeIn("deno", packed().unpacked) },
   "bun-workers": { needs: "prebuild", run: () => terminateWorkersIn("bun", packed().addon("linux-x64")) },
   "deno-workers": { needs: "prebuild", run: () => terminateWorkersIn("deno", packed().addon("linux-x64")) },
@@ -74,6 +76,11 @@ let isPacked;
 function packed() {
   isPacked ??= pack(join(root, "build", "package"));
   return isPacked;
+}
+
+function smokeInBun() {
+  smokeIn("bun", packed().unpacked);
+  runBunExecutable(packed().unpacked);
 }
 
 function prebuildArm64() {

@@ -1,9 +1,4 @@
-/**
- * Finds and loads the addon. Everything that can go wrong is an Error whose message says what to do.
- *
- * The paths of addons stand here in plain sight, as `path.join(__dirname, "...")`: that is what programs recognise
- * which collect the files of an application (@vercel/nft, ncc, pkg). Bundlers take no notice of them.
- */
+/** Finds and loads the addon. Everything that can go wrong is an Error whose message says what to do. */
 import fs = require("node:fs");
 import path = require("node:path");
 
@@ -24,28 +19,12 @@ export function buildAdvice(): string {
 /** The system that an addon is for, as Node names it. */
 export const system = `${process.platform}-${process.arch}`;
 
-/** Where the addon is that was compiled here. */
-function compiled(): string {
-  return path.join(__dirname, "../build/Release/gguf_native.node");
-}
-
-/** Where the addon of a release is for this system. */
-function prebuilt(): string | undefined {
-  switch (system) {
-    case "darwin-arm64":
-      return path.join(__dirname, "../prebuilds/darwin-arm64/gguf-native.node");
-    case "darwin-x64":
-      return path.join(__dirname, "../prebuilds/darwin-x64/gguf-native.node");
-    case "linux-arm64":
-      return path.join(__dirname, "../prebuilds/linux-arm64/gguf-native.node");
-    case "linux-x64":
-      return path.join(__dirname, "../prebuilds/linux-x64/gguf-native.node");
-    case "win32-arm64":
-      return path.join(__dirname, "../prebuilds/win32-arm64/gguf-native.node");
-    case "win32-x64":
-      return path.join(__dirname, "../prebuilds/win32-x64/gguf-native.node");
-  }
-  return undefined;
+/**
+ * Where bundlers put the addon that know addons (ncc), and what is seen by programs that collect the files of an application
+ * (@vercel/nft, ncc): a path in plain sight, of which they take whatever stands for the system. Other bundlers take no notice.
+ */
+function relocated(): string {
+  return path.join(__dirname, `../prebuilds/${system}/gguf-native.node`);
 }
 
 /** Where the kernels in WebAssembly are. */
@@ -69,23 +48,53 @@ export function packageFolder(): string | undefined {
 }
 
 /**
- * Chooses the addon: what GGUF_NATIVE_ADDON names, else what was compiled here, else the prebuilt one of this system.
+ * Chooses the addon: what GGUF_NATIVE_ADDON names, else what node-gyp-build finds in the package: what was compiled here, else
+ * the prebuilt one of this system.
  * @throws Error where there is none
  */
 export function findAddon(): AddonChoice {
   const named = process.env.GGUF_NATIVE_ADDON;
   if (named) return { path: checkNamed(path.resolve(named)), reason: "named by GGUF_NATIVE_ADDON" };
-  for (const [locate, reason] of [
-    [compiled, "compiled on this machine"],
-    [prebuilt, `prebuilt for ${system}`],
-  ] as const) {
-    const file = usable(locate);
-    if (file !== undefined) return { path: file, reason };
+  const folder = packageFolder();
+  const file = folder === undefined ? usable(relocated) : addonIn(folder);
+  if (file === undefined) {
+    throw new Error(
+      folder === undefined
+        ? BUNDLED
+        : `gguf-native has no prebuilt addon for this system (${system}): ${buildAdvice()}`,
+    );
   }
-  const isInPackage = packageFolder() !== undefined;
-  throw new Error(
-    isInPackage ? `gguf-native has no prebuilt addon for this system (${system}): ${buildAdvice()}` : BUNDLED,
-  );
+  const isCompiled = folder !== undefined && isInside(path.join(folder, "build"), file);
+  return { path: file, reason: isCompiled ? "compiled on this machine" : `prebuilt for ${system}` };
+}
+
+/** The addon in the folder of the package, by the names that prebuildify and node-gyp give. */
+function addonIn(folder: string): string | undefined {
+  try {
+    const file = nodeGypBuild().path(folder);
+    // It also looks beside Node's executable, where the addons of other packages may be.
+    return isInside(folder, file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * When it is loaded, node-gyp-build looks for a file of Alpine's, unless it is told the C library. Node's permission model may
+ * forbid that. An addon that is not for one of the C libraries alone is found then, too.
+ */
+function nodeGypBuild(): { path(folder: string): string } {
+  try {
+    return require("node-gyp-build");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_ACCESS_DENIED") throw error;
+    process.env.LIBC = "glibc";
+    try {
+      return require("node-gyp-build");
+    } finally {
+      delete process.env.LIBC;
+    }
+  }
 }
 
 /** The WebAssembly module that takes the addon's place; undefined where there is none, or nothing to run it. */
@@ -94,14 +103,14 @@ export function findModule(): string | undefined {
 }
 
 /** The path of a file of this package, if it is there. */
-function usable(locate: () => string | undefined): string | undefined {
+function usable(locate: () => string): string | undefined {
   const file = orUndefined(locate);
   if (file === undefined || !fs.existsSync(file)) return undefined;
   return packageFolder() !== undefined || isBesideBundle(file) ? file : undefined;
 }
 
 /** The path, if there is a `__dirname`: a bundle that is an ES module has none. */
-function orUndefined(locate: () => string | undefined): string | undefined {
+function orUndefined(locate: () => string): string | undefined {
   try {
     return locate();
   } catch {
@@ -114,7 +123,12 @@ function orUndefined(locate: () => string | undefined): string | undefined {
  * the bundle, and changed the paths accordingly.
  */
 function isBesideBundle(file: string): boolean {
-  return here === undefined || !path.relative(here, file).startsWith("..");
+  return here === undefined || isInside(here, file);
+}
+
+function isInside(folder: string, file: string): boolean {
+  const way = path.relative(folder, file);
+  return !way.startsWith("..") && !path.isAbsolute(way); // absolute: on another drive
 }
 
 function checkNamed(file: string): string {

@@ -1,8 +1,11 @@
 /** Checks of arguments that several functions take. */
 
 import type { AsyncOptions } from "./decode/options";
-import { invalidArgType } from "./errors";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
 import { didYouMean } from "./suggest";
+
+/** Which form of a function was called. */
+export type Form = "sync" | "async";
 
 /** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
@@ -56,6 +59,17 @@ export function checkProgress(onProgress: unknown): AsyncOptions["onProgress"] {
   if (typeof onProgress !== "function")
     throw invalidArgType("options.onProgress", "of type function", onProgress);
   return onProgress as AsyncOptions["onProgress"];
+}
+
+/** How many threads may work; undefined where the addon chooses. */
+export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {
+  if (threads === undefined) return undefined;
+  if (typeof threads !== "number") throw invalidArgType("options.threads", "of type number", threads);
+  if (!Number.isSafeInteger(threads) || threads < 1) {
+    const detail = `options.threads must be a positive whole number, found ${threads}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return threads;
 }
 
 /** A URL of any realm; another object with `href` fails later, as no URL. */

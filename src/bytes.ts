@@ -1,6 +1,8 @@
 /** Bytes in any runtime: comparing them, swapping their order, the text in them. */
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+import { Decoder } from "./text-decoder";
+
+const decoder = new Decoder("utf-8", { ignoreBOM: true });
 
 /** The text of UTF-8; what is not UTF-8 becomes U+FFFD. */
 export function textOf(bytes: Uint8Array): string {

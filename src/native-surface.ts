@@ -31,9 +31,11 @@ export interface NativeFileInfo {
   dataOffset: number;
   /** Whether the metadata has the key `split.count`. */
   isSplit: boolean;
+  keyCount: number;
+  tensorCount: number;
 }
 
-/** The metadata keys in file order, one entry of each array per key. */
+/** Some metadata keys in file order, one entry of each array per key. */
 export interface NativeKeys {
   names: string[];
   /** Value type numbers of the format: 0 uint8 ... 9 array ... 12 float64. */
@@ -50,7 +52,7 @@ export interface NativeKeys {
   ends: Float64Array;
 }
 
-/** The tensors in file order, one entry of each array per tensor; four of `shapes`. */
+/** Some tensors in file order, one entry of each array per tensor; four of `shapes`. */
 export interface NativeTensors {
   names: string[];
   types: Uint32Array;
@@ -106,7 +108,12 @@ export interface NativeAddon {
   close(file: NativeFile): void;
 
   info(file: NativeFile): NativeFileInfo;
-  keys(file: NativeFile): NativeKeys;
+  /** `count` keys from number `first` on. */
+  keys(file: NativeFile, first: number, count: number): NativeKeys;
+  /** The number of the key with this name, in UTF-8; -1 where there is none. */
+  findKey(file: NativeFile, name: string): number;
+  /** The numbers of the keys whose names, decoded, hold U+FFFD, ascending: only two of these can look the same. */
+  replacedKeys(file: NativeFile): Uint32Array;
   /** Decodes the value of key `index`. */
   value(file: NativeFile, index: number): GgufValue;
   /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
@@ -115,7 +122,10 @@ export interface NativeAddon {
   readValue(file: NativeFile, index: number, first: number, out: Uint8Array): void;
   /** The name of key `index` as it is in the file. */
   keyBytes(file: NativeFile, index: number): OwnBytes;
-  tensors(file: NativeFile): NativeTensors;
+  /** The same of tensors. */
+  tensors(file: NativeFile, first: number, count: number): NativeTensors;
+  findTensor(file: NativeFile, name: string): number;
+  replacedTensors(file: NativeFile): Uint32Array;
   /** The name of tensor `index` as it is in the file. */
   tensorNameBytes(file: NativeFile, index: number): OwnBytes;
 
@@ -191,8 +201,8 @@ export interface NativeAddon {
 
   /**
    * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
-   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work. The
-   * addon's products are exact, whatever `exact` is.
+   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
+   * With `int8`, the vectors are rounded to 8 bits.
    */
   matmul(
     file: NativeFile,
@@ -202,7 +212,7 @@ export interface NativeAddon {
     end: number,
     out: Float32Array | undefined,
     threads: number | undefined,
-    exact: boolean,
+    int8: boolean,
   ): Float32Array;
   /** As matmul, off the main thread; `x` is copied. */
   matmulAsync(
@@ -213,8 +223,8 @@ export interface NativeAddon {
     end: number,
     out: Float32Array | undefined,
     onProgress: ProgressCallback | undefined,
-    exact: boolean,
-  ): { job: NativeJob; promise: Promise<NativeOut> };
+    int8: boolean,
+  ): { job: NativeJob; promise: Promise<Float32Array> };
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
   matmulBlocks(
     type: number,
@@ -223,8 +233,19 @@ export interface NativeAddon {
     x: Float32Array,
     out: Float32Array | undefined,
     threads: number | undefined,
-    exact: boolean,
+    int8: boolean,
   ): Float32Array;
+  /** As matmulBlocks, off the main thread; `x` is copied. */
+  matmulBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    columns: number,
+    x: Float32Array,
+    out: Float32Array | undefined,
+    onProgress: ProgressCallback | undefined,
+    int8: boolean,
+    bigEndian: boolean,
+  ): { job: NativeJob; promise: Promise<Float32Array> };
 
   /**
    * The statistics of elements `start` to `end` of tensor `index`, joined to `totals`, which are those of what comes

@@ -60,15 +60,19 @@ function loadWasm(reason: string): NativeAddon {
   return loadModule(path);
 }
 
-/** Whether the addon's arrays are not of the classes of this realm. */
-const isForeign = Object.getPrototypeOf(addon.formats()) !== Array.prototype;
+/**
+ * Whether the addon's arrays are not of the classes of this realm. Vitest with jsdom has jsdom's typed arrays alone in place of
+ * those of Node, whose class is the one that Buffer extends.
+ */
+const isForeign =
+  Object.getPrototypeOf(addon.formats()) !== Array.prototype ||
+  Object.getPrototypeOf(Buffer.prototype) !== Uint8Array.prototype;
 
 /** A function of the addon with errors, and values, of this realm. */
 function adapted(call: NativeFunction): NativeFunction {
-  // Written out: to collect the arguments would cost more than all that is done here.
-  return (a, b, c, d, e, f, g, h) => {
+  return (...args) => {
     try {
-      const result = call(a, b, c, d, e, f, g, h);
+      const result = call(...args);
       return isForeign ? inThisRealm(result) : result;
     } catch (error) {
       throw errorOf(error);

@@ -3,12 +3,13 @@ export { type CpuInfo, cpu } from "./decode/cpu";
 export { dequantize, dequantizeSync } from "./decode/dequantize";
 export { allocate, trim } from "./decode/memory";
 export type {
+  ActivationOptions,
+  Activations,
   AsyncOptions,
   BlockProductOptions,
   Dequantized,
   DequantizeOptions,
   DType,
-  ExactOptions,
   OutArray,
   OwnBytes,
   ProductOptions,
@@ -17,7 +18,7 @@ export type {
   RowsOptions,
   ThreadOptions,
 } from "./decode/options";
-export { matmulSync } from "./decode/products";
+export { matmul, matmulSync } from "./decode/products";
 export type { StatsOptions, TensorStats } from "./decode/statistics";
 export { GgufError, type GgufErrorCode } from "./errors";
 export type { TensorComparison } from "./file/comparison";

@@ -4,6 +4,40 @@ const typedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype);
 const tag = Object.getOwnPropertyDescriptor(typedArrayPrototype, Symbol.toStringTag);
 const tagOf = tag?.get as (this: unknown) => string | undefined;
 
+type Getter<T> = (this: ArrayBufferView) => T;
+const getterOf = <T>(name: string): Getter<T> =>
+  Object.getOwnPropertyDescriptor(typedArrayPrototype, name)?.get as Getter<T>;
+const bufferOf = getterOf<ArrayBufferLike>("buffer");
+const byteOffsetOf = getterOf<number>("byteOffset");
+const elementsOf = getterOf<number>("length");
+
+/** What an array may hide by a property of its own. */
+const members = Reflect.ownKeys(typedArrayPrototype);
+
+/** How many elements a typed array has, whatever a `length` that a subclass or its owner gave it says. */
+export function lengthOf(array: ArrayBufferView): number {
+  return elementsOf.call(array);
+}
+
+type Plain = Uint8Array | Uint16Array | Float32Array | Float64Array;
+type PlainClass<A> = new (buffer?: ArrayBufferLike, byteOffset?: number, length?: number) => A;
+const plainClasses: Readonly<Record<string, PlainClass<Plain>>> = {
+  ...{ Uint8Array, Uint16Array, Float32Array, Float64Array },
+};
+
+/**
+ * The memory of a caller's array as an array of the language's own class: its length and its methods are what they seem,
+ * which those of a subclass, such as `Buffer`, need not be. An array that is so already stays itself. Empty where the memory
+ * was taken away.
+ */
+export function plain<A extends Plain>(array: A): A {
+  const length = elementsOf.call(array);
+  const Class = plainClasses[typedArrayName(array) as string] as PlainClass<A>;
+  const isPlain = Object.getPrototypeOf(array) === Class.prototype;
+  if (isPlain && !members.some((name) => Object.hasOwn(array, name))) return array;
+  return length === 0 ? new Class() : new Class(bufferOf.call(array), byteOffsetOf.call(array), length);
+}
+
 /** Such as `"Float32Array"`; undefined for a value that is not a typed array. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);

@@ -63,7 +63,7 @@ class OpenedFile implements FileBytes {
     throw failure("ERR_GGUF_TRUNCATED", detail, end);
   }
 
-  check(begin: number, byteLength: number): void {
+  check(begin: bigint, byteLength: bigint): void {
     checkExtent(begin, byteLength, this.size);
   }
 

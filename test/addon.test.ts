@@ -7,7 +7,8 @@ import { describe, test } from "node:test";
 import { buildSync } from "esbuild";
 import { goldenPath } from "./support/golden";
 import { addonPlaces, installPackage, modulePlace, plainEnv, testedAddon } from "./support/installed";
-import { temporaryFolder } from "./support/paths";
+import { needsAddon } from "./support/needs-addon";
+import { projectRoot, temporaryFolder } from "./support/paths";
 import { needsModule } from "./support/wasm";
 
 const empty = installPackage();
@@ -25,6 +26,15 @@ function node(application: string, args: readonly string[], env: NodeJS.ProcessE
 }
 
 const LOAD = ["-p", "require('gguf-native').cpu().available.includes('scalar')"];
+
+test("no argument of a native function is dropped without a word", needsAddon, () => {
+  const { native } = require(join(projectRoot, "dist", "native.js")) as {
+    native: { formats(...args: number[]): unknown };
+  };
+  const many = (count: number): number[] => Array.from({ length: count }, () => 0);
+  native.formats(...many(10));
+  assert.throws(() => native.formats(...many(11)), { code: "ERR_GGUF_RANGE", message: /11 arguments/ });
+});
 
 /** The package must load. */
 function expectLoads(
@@ -65,6 +75,27 @@ describe("which addon is loaded", () => {
     const path = join(prebuilt.folder, addonPlaces.prebuilt);
     const reason = `prebuilt for ${process.platform}-${process.arch}`;
     assert.deepEqual(addonOf(prebuilt), { path, reason, error: null });
+  });
+  test("the one that prebuildify has tagged for the C library", (t) => {
+    if (process.platform !== "linux") return t.skip("one C library");
+    const installed = installPackage("prebuilt");
+    const file = join(installed.folder, addonPlaces.prebuilt);
+    for (const libc of ["glibc", "musl"]) copyFileSync(file, file.replace(/node$/, `${libc}.node`));
+    for (const libc of ["glibc", "musl"]) {
+      assert.match(
+        addonOf(installed, { LIBC: libc }).path ?? "",
+        new RegExp(`gguf-native\\.${libc}\\.node$`),
+      );
+    }
+  });
+  test("none beside Node's executable, where other packages may have put theirs", () => {
+    const elsewhere = join(empty.application, "bin");
+    const place = join(elsewhere, addonPlaces.prebuilt);
+    mkdirSync(dirname(place), { recursive: true });
+    copyFileSync(testedAddon, place);
+    const preload = join(elsewhere, "executable.cjs");
+    writeFileSync(preload, `process.execPath = ${JSON.stringify(join(elsewhere, "node"))};`);
+    expectError(empty.application, /no prebuilt addon for this system/, {}, ["--require", preload]);
   });
   test("where there is none, the error names the command that compiles it", () => {
     const message =

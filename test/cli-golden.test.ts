@@ -99,7 +99,8 @@ const CASES: Readonly<Record<string, readonly string[]>> = {
 };
 /** Of those that do not exit with 0: their complaints. */
 const COMPLAINTS: Readonly<Record<string, RegExp>> = {
-  verify: /^(gguf-native: [^\n]*\n){3}$/,
+  // Three findings, and what the specification asks.
+  verify: /^(gguf-native: (warning: )?[^\n]*\n){7}$/,
   diff: /^$/,
 };
 const WIDTHS = [40, 60, 80, 140];

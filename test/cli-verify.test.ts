@@ -4,6 +4,7 @@ import { truncateSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type GgmlType, ggmlTypes } from "gguf-native";
 import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "./support/cli";
+import { type GgufSpec, str, type TypedValue, u32 } from "./support/gguf-writer";
 import { sampleModel } from "./support/sample-model";
 import { needsShared, sharedPath, tinyLlama, vocabularies } from "./support/shared-data";
 import { writeSparseGguf } from "./support/sparse-file";
@@ -19,7 +20,15 @@ describe("good files", () => {
     assert.equal(await output("verify", "sample.gguf", "empty.gguf"), expected);
     const [file] = (await json(["verify", "sample.gguf"])).files;
     assert.deepEqual(file, {
-      ...{ path: "sample.gguf", ok: true, tensors: 20, values: 7_080_448, notScanned: [], findings: [] },
+      ...{
+        path: "sample.gguf",
+        ok: true,
+        tensors: 20,
+        values: 7_080_448,
+        notScanned: [],
+        findings: [],
+        warnings: [],
+      },
     });
   });
   test("with tensors of every type", async () => {
@@ -27,13 +36,59 @@ describe("good files", () => {
     writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [256, 2], i)) });
     const thousands = ((types.length * 512) / 1000).toFixed(1);
     const expected = `ok   types.gguf  ${types.length} tensors, ${thousands} K values\n`;
-    assert.equal(await output("verify", "types.gguf"), expected);
+    const { status, stdout, stderr } = await run(["verify", "types.gguf"]);
+    assert.deepEqual([status, stdout], [0, expected]);
+    const missing = "tensors are quantized, and general.quantization_version is missing";
+    assert.equal(stderr, `gguf-native: warning: types.gguf: ${missing}\n`);
   });
   for (const name of [tinyLlama, ...vocabularies]) {
     test(name, needsShared(name), async () => {
       assert.match(await output("verify", sharedPath(name)), /^ok {3}/);
     });
   }
+});
+
+describe("warnings, which change no verdict", () => {
+  const warningsOf = async (spec: GgufSpec) => {
+    writeModel("odd.gguf", spec);
+    const { status, stdout, stderr } = await run(["verify", "odd.gguf"]);
+    assert.equal(status, 0);
+    assert.match(stdout, /^ok {3}odd\.gguf/);
+    const [file] = (await json(["verify", "odd.gguf"])).files;
+    const lines = file.warnings.map((each: string) => `gguf-native: warning: ${each}\n`).join("");
+    assert.equal(stderr, lines);
+    return (file.warnings as string[]).map((each) => each.replace(/^odd\.gguf: /, ""));
+  };
+  const one = u32(1);
+  test("keys", async () => {
+    const good = ["a.b_c", "general.x2", "my-arch.block_count", "gpt_2.0.name"];
+    const architecture = ["general.architecture", str("my-arch")] as [string, TypedValue];
+    const metadata = good.map((key): [string, TypedValue] => [key, one]);
+    assert.deepEqual(await warningsOf({ metadata: [architecture, ...metadata] }), []);
+    for (const bad of ["General.name", "a.b c", "a..b", ".a", "a.", "other-arch.b", "a.\u00fc", "name"]) {
+      const what = "not lower-case ASCII words with dots between them, such as a.b_c";
+      assert.deepEqual(await warningsOf({ metadata: [architecture, [bad, one]] }), [
+        `1 key is ${what}: '${bad}'`,
+      ]);
+    }
+    const many = Array.from({ length: 5 }, (_, i): [string, TypedValue] => [`A${i}`, one]);
+    const [line] = await warningsOf({ metadata: many });
+    assert.match(line as string, /^5 keys are .*: 'A0', 'A1', 'A2', 2 others$/);
+  });
+  test("names of tensors", async () => {
+    const names = [64, 65].map((length) => "n".repeat(length));
+    const found = await warningsOf({ tensors: names.map((name) => floats(name, [1])) });
+    assert.deepEqual(found, [`1 tensor name has more than 64 bytes: '${names[1]}'`]);
+    const wide = "\u00fc".repeat(33);
+    assert.equal((await warningsOf({ tensors: [floats(wide, [1])] })).length, 1);
+  });
+  test("the version of quantized tensors", async () => {
+    const tensors = [blocks("q", "Q8_0", [32], 1)];
+    const missing = ["tensors are quantized, and general.quantization_version is missing"];
+    assert.deepEqual(await warningsOf({ tensors }), missing);
+    assert.deepEqual(await warningsOf({ tensors, metadata: [["general.quantization_version", u32(2)]] }), []);
+    assert.deepEqual(await warningsOf({ tensors: [blocks("f", "F16", [32], 1)] }), []);
+  });
 });
 
 test("a path that is too long for the line is shown whole", async () => {

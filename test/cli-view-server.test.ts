@@ -1,5 +1,6 @@
 /** The server of `gguf-native view`: what it hands out, to whom, and what it makes of files that change. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -18,15 +19,23 @@ import {
   writeSync,
 } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, describe, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufError, openRemote, parse, splitModel } from "gguf-native";
 import { emulated } from "./support/emulated";
 import { temporaryFolder } from "./support/paths";
 import { sampleModel } from "./support/sample-model";
-import { type Answer, ask, askRaw, descriptorsOf, type Site, serveSite } from "./support/view-site";
+import {
+  type Answer,
+  ask,
+  askRaw,
+  descriptorsOf,
+  type Site,
+  serveSite,
+  viewServer,
+} from "./support/view-site";
 
 const SCRIPT = "\n  document.title = 'é';\n";
 const OTHER_SCRIPT = "1 // <style> no style </style>";
@@ -446,6 +455,7 @@ describe("a file that changes", () => {
   /** Opens over the server, changes the file, and reads: an error, and no numbers. */
   async function expectChanged(name: string, change: (path: string) => void, code: string): Promise<void> {
     const path = write(name);
+    utimesSync(path, 1e9, 1e9); // a whole second: times in milliseconds put it back as it was
     const site = await serve([path]);
     const url = new URL(`model/0/${name}`, site.url);
     const remote = await openRemote(url);
@@ -472,6 +482,7 @@ describe("a file that changes", () => {
       "restored.gguf",
       (path) => {
         const { atime, mtime } = statSync(path);
+        assert.equal(mtime.getTime() % 1000, 0); // so that it is put back to the nanosecond
         patch(path, Buffer.alloc(1000), 2_000_000);
         utimesSync(path, atime, mtime);
       },
@@ -605,6 +616,102 @@ describe("many requests", () => {
     const site = await serve([modelPath]);
     const text = `GET ${site.base} HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\nX: ${"x".repeat(20_000)}\r\n\r\n`;
     assert.match(await askRaw(site, text), /^HTTP\/1\.1 431 /);
+  });
+});
+
+describe("clients that take more than they should", { skip: emulated && "too slow" }, () => {
+  /** A server in a process of its own, whose memory is only the server's. */
+  async function serveApart(path: string): Promise<Site & { pid: number }> {
+    const program = `const { serveView } = require(${JSON.stringify(viewServer)});
+      serveView(${JSON.stringify(PAGE)}, [[${JSON.stringify(path)}]], 0).then(({ url }) => console.log(url));`;
+    const child = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    const close = async () => void child.kill();
+    after(close);
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    const { href: url, port, pathname: base } = new URL(String(line).trim());
+    return { url, port: Number(port), base, pid: child.pid as number, close };
+  }
+  /** Connections that send a text and read nothing, until the test ends. */
+  async function attack(t: TestContext, { port }: Site, count: number, text: string): Promise<Socket[]> {
+    const sockets = Array.from({ length: count }, () => {
+      const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+      socket.pause().write(text);
+      return socket;
+    });
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await Promise.all(sockets.map((socket) => once(socket, "connect").catch(() => undefined)));
+    return sockets;
+  }
+  const getPage = async (site: Site) => (await ask(site, site.base)).body.toString();
+
+  for (const [what, text] of [
+    ["silent", ""],
+    ["half a request", "GET / HTTP/1.1\r\nHost: x\r\n"],
+  ] as const) {
+    test(`3,000 connections without the token, ${what}: the page comes all the same`, async (t) => {
+      const site = await serveApart(modelPath);
+      const sockets = await attack(t, site, 3000, text);
+      assert.ok(sockets.length === 3000);
+      for (let i = 0; i < 20; i++) assert.equal(await getPage(site), PAGE);
+    });
+  }
+  test("a connection that has shown the token gives way to none without", async (t) => {
+    const site = await serveApart(modelPath);
+    const own = connect(site.port, "127.0.0.1");
+    t.after(() => own.destroy());
+    own.write(`HEAD ${site.base} HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\n\r\n`);
+    await once(own, "data");
+    await attack(t, site, 1500, "");
+    own.write(`HEAD ${site.base} HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\n\r\n`);
+    assert.match(String(await once(own, "data")), /^HTTP\/1\.1 200 /);
+  });
+  test("what follows a request without the token is not read", async () => {
+    const site = await serve([modelPath]);
+    const host = `Host: 127.0.0.1:${site.port}\r\n\r\n`;
+    const answers = await askRaw(site, `GET /x/ HTTP/1.1\r\n${host}GET ${site.base} HTTP/1.1\r\n${host}`);
+    assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 404"]);
+  });
+  test("requests that are sent at once are answered in their order", async () => {
+    const site = await serve([modelPath]);
+    const host = `Host: 127.0.0.1:${site.port}\r\n`;
+    const requests = Array.from(
+      { length: 20 },
+      (_, i) => `GET ${model(site)} HTTP/1.1\r\n${host}Range: bytes=${i}-${i}\r\n`,
+    );
+    const answers = await askRaw(site, `${requests.join("\r\n")}Connection: close\r\n\r\n`);
+    const ranges = Array.from(answers.matchAll(/content-range: bytes (\d+)-/gi), ([, first]) =>
+      Number(first),
+    );
+    assert.deepEqual(
+      ranges,
+      Array.from({ length: 20 }, (_, i) => i),
+    );
+  });
+  test("thousands of requests with the token whose answers nobody reads: under 200 MB", {
+    skip: process.platform !== "linux" && "no /proc",
+  }, async (t) => {
+    const path = write("unread.gguf", Buffer.alloc(64 << 20));
+    const site = await serveApart(path);
+    const request = `GET ${model(site).replace("model.gguf", "unread.gguf")} HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\n\r\n`;
+    await attack(t, site, 4, request.repeat(20_000));
+    await attack(t, site, 900, request.repeat(3));
+    for (let i = 0; i < 5; i++) {
+      await delay(500);
+      assert.equal(await getPage(site), PAGE);
+    }
+    const [, peak] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${site.pid}/status`, "utf8")) ?? [];
+    assert.ok(Number(peak) < 200 << 10, `${peak} kB`);
+  });
+  test("half a request is given up after ten seconds", async (t) => {
+    const site = await serveApart(modelPath);
+    const [half] = await attack(t, site, 1, "GET / HTTP/1.1\r\n");
+    const begin = performance.now();
+    const closed = once(half as Socket, "close");
+    (half as Socket).resume();
+    await closed;
+    assert.ok(performance.now() - begin < 25_000); // Node's own check comes every 30 seconds
   });
 });
 

@@ -173,11 +173,14 @@ describe("terminals", { skip: noTerminal }, () => {
       [...percents].sort((a, b) => a - b),
     );
     assert.equal(percents.at(-1), 100);
-    assert.match(shown, /\rESC\[KESC\[32mok ESC\[39m {2}long\.gguf {2}1 tensor, 1\.07 B values\r\n$/);
+    assert.match(
+      shown,
+      /\rESC\[KESC\[32mok ESC\[39m {2}long\.gguf {2}1 tensor, 1\.07 B values\r\ngguf-native: warning: [^\n]*\r\n$/,
+    );
   });
   test("no progress is shown elsewhere", { skip: wait }, async () => {
     const { stdout, stderr } = await run(["verify", "long.gguf"]);
-    assert.equal(stderr, "");
+    assert.match(stderr, /^gguf-native: warning: [^\n]*\n$/);
     assert.equal(stdout, "ok   long.gguf  1 tensor, 1.07 B values\n");
     assert.doesNotMatch(runInTerminal(["verify", "long.gguf"], { TERM: "dumb" }).shown, / % /);
   });
@@ -319,8 +322,55 @@ describe("columns", () => {
   });
 });
 
+/** What turns text, or is seen by nobody, as ranges of code points. */
+function hiddenRanges(): number[][] {
+  const hidden = /[\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/u;
+  const ranges: [number, number][] = [];
+  for (let code = 0x80; code <= 0x10ffff; code++) {
+    if (!hidden.test(String.fromCodePoint(code))) continue;
+    const last = ranges.at(-1);
+    if (last?.[1] === code - 1) last[1] = code;
+    else ranges.push([code, code]);
+  }
+  return ranges;
+}
+
+describe("what is invisible is escaped: names that differ look different", () => {
+  const hidden = [
+    0xad, 0x34f, 0x115f, 0x180e, 0x200b, 0x2060, 0x2064, 0x3164, 0xfe0f, 0x1d173, 0xe0041, 0xe007f,
+  ];
+  const names = hidden.map((code) => `a${String.fromCodePoint(code)}`);
+  const shown = hidden.map((code) => {
+    const digits = code.toString(16);
+    return code < 0x100
+      ? `a\\x${digits}`
+      : code < 0x10000
+        ? `a\\u${digits.padStart(4, "0")}`
+        : `a\\u{${digits}}`;
+  });
+  writeModel("hidden.gguf", {
+    metadata: names.map((name) => [`key.${name}`, str(`value ${name}`)]),
+    tensors: names.map((name) => floats(name, [1])),
+  });
+  test("on a terminal", async () => {
+    const { stdout } = await run(["inspect", "hidden.gguf"]);
+    assert.doesNotMatch(stdout, /\p{Default_Ignorable_Code_Point}/u);
+    for (const text of shown) {
+      for (const start of ["  ", "key.", "value "]) assert.ok(stdout.includes(start + text), start + text);
+    }
+    const { stderr } = await run(["show", "hidden.gguf", "b\u200b"]);
+    assert.match(stderr, /b\\u200b/i);
+  });
+  test("by the addon, with a list that is Unicode's", () => {
+    const source = readFileSync(join(projectRoot, "native", "core", "text.cc"), "utf8");
+    const [list = ""] = /kRanges\[\] = \{[\s\S]*?\};/.exec(source) ?? [];
+    const ranges = Array.from(list.matchAll(/\{(0x\w+), (0x\w+)\}/g), ([, a, b]) => [Number(a), Number(b)]);
+    assert.deepEqual(ranges, hiddenRanges());
+  });
+});
+
 test("JSON holds nothing that moves a terminal, and loses nothing", async () => {
-  const name = "a\x7f\x9b31m\u061c\u200e\u2028\u202e\u2066\ufeffz";
+  const name = "a\x7f\x9b31m\u061c\u200e\u2028\u202e\u2066\ufeff\u200b\u{e0041}z";
   writeModel("name.gguf", { metadata: [[name, str(name)]], tensors: [floats(name, [Number.NaN])] });
   for (const args of [
     ["inspect", "name.gguf"],
@@ -331,7 +381,7 @@ test("JSON holds nothing that moves a terminal, and loses nothing", async () => 
   ]) {
     const { stdout } = await run([...args, "--json"]);
     expectTidy(stdout, Number.POSITIVE_INFINITY);
-    assert.doesNotMatch(stdout, /[\u2028\u2029]/);
+    assert.doesNotMatch(stdout, /[\u2028\u2029]|\p{Default_Ignorable_Code_Point}/u);
     assert.ok(JSON.stringify(JSON.parse(stdout)).includes(name), args[0]);
   }
 });

@@ -26,6 +26,7 @@ const NAMES = [
     "ggmlTypes",
     "isGgmlType",
     "loadAll",
+    "matmul",
     "matmulSync",
     "mergeModel",
     "open",
@@ -135,8 +136,8 @@ describe("a project that installed the package", () => {
     assert.equal(node("-e", program).trim(), "0");
   });
   test("the types need no other types", () => {
-    const source = `import { openSync, GgufFile, type GgufValue } from "gguf-native";
-      import { dequantizeSync } from "gguf-native/reference";
+    const source = `import { openSync, GgufFile, matmul, matmulSync, quantizeSync, type GgufValue } from "gguf-native";
+      import { dequantizeSync, quantizeSync as quantizeInTypeScript } from "gguf-native/reference";
       const file: GgufFile = openSync(new URL("file:///x"), { access: "read" });
       const value: GgufValue | undefined = file.metadata.get("x");
       const map: ReadonlyMap<string, GgufValue> = file.metadata;
@@ -146,13 +147,24 @@ describe("a project that installed the package", () => {
       const rows: Float32Array = file.tensor("x").rowsSync([1]);
       const laterRows: Promise<Uint16Array> = file.tensor("x").rows([1], { dtype: "f16" });
       const plain: Float32Array = dequantizeSync("Q4_K", new Uint8Array(144), { start: 0 });
+      const blocks: Uint8Array = quantizeSync("Q8_0", plain);
+      interface Mine extends Uint8Array { mine: true }
+      const mine: Mine = quantizeSync("Q8_0", plain, { out: {} as Mine });
+      // @ts-expect-error: without an out of that class, none comes back
+      const notMine: Mine = quantizeSync("Q8_0", plain);
+      // @ts-expect-error: nor here
+      const notMineEither: Mine = quantizeInTypeScript("Q8_0", plain);
+      const product: Promise<Float32Array> = matmul("Q8_0", blocks, 32, plain, { onProgress: () => 1 });
+      matmulSync("Q8_0", blocks, 32, plain, { threads: 1 });
+      // @ts-expect-error: only synchronous products have threads
+      matmul("Q8_0", blocks, 32, plain, { threads: 1 });
       // @ts-expect-error: not a tensor type
       dequantizeSync("Q9_9", new Uint8Array(1));
       // @ts-expect-error: bits do not go into floats
       file.tensor("x").dequantizeSync({ dtype: "f16", out: new Float32Array(1) });
       // @ts-expect-error: not for callers
       new GgufFile();
-      export { value, map, floats, bits, later, rows, laterRows, plain };`;
+      export { value, map, floats, bits, later, rows, laterRows, plain, mine, notMine, notMineEither, product };`;
     writeFileSync(join(project, "consumer.mts"), source);
     writeFileSync(join(project, "consumer.cts"), source);
     checkDeclarations(compile("node16", NODE_TYPES, "consumer.mts", "consumer.cts"));

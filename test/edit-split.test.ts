@@ -126,11 +126,17 @@ describe("splitModel and mergeModel", () => {
     assert.equal(first.tensors.size, 12);
   });
 
-  test("merging over one of the shards", async () => {
+  test("merging over one of the shards, which the others need", async () => {
     const dir = folder();
     const paths = await splitModel(model, join(dir, "m"), { maxTensors: 10 });
-    await mergeModel(paths[0]!, paths[0]!);
-    assert.deepEqual(contentsOf(await open(paths[0]!)), whole);
+    const message = /is a file of the model that is read, whose other files are worth nothing alone/;
+    for (const path of paths) {
+      await assert.rejects(mergeModel(paths[0]!, path), { code: "ERR_GGUF_WRITE", message, path });
+    }
+    assert.deepEqual(read(paths[0]!, SPLIT), whole);
+    const [only] = await splitModel(model, join(dir, "one"), { maxTensors: 1000 });
+    await mergeModel(only!, only!);
+    assert.deepEqual(contentsOf(await open(only!)), whole);
   });
 
   test("a real model, there and back", needsShared(tinyLlama), async () => {

@@ -148,15 +148,10 @@ function rotateByExample(
   base: number,
   ropePairs: RopePairs,
 ): Float32Array {
-  const config = {
-    keyLength: KEY_LENGTH,
-    ropeLength: KEY_LENGTH,
-    ropePairs,
-    ropeBase: base,
-    ropeScale: 1,
-  } as LlamaConfig;
+  const config = { keyLength: KEY_LENGTH, ropeLength: KEY_LENGTH, ropePairs } as LlamaConfig;
+  const frequencies = ropeFrequencies(config, { window: 1, ropeBase: base, ropeScale: 1 }, undefined);
   const result = x.slice();
-  rope(result, x.length / KEY_LENGTH, config, rotationsOf(ropeFrequencies(config, undefined), position, 1));
+  rope(result, x.length / KEY_LENGTH, config, rotationsOf(frequencies, position, 1));
   return result;
 }
 

@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
 import { Llama } from "../examples/llama/model";
 import { exp } from "../examples/llama/operations";
+import { perplexity } from "../examples/llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "../examples/llama/sampling";
 import { f32, str, type TensorSpec, u32, writeGguf } from "./support/gguf-writer";
 import { Random } from "./support/random";
@@ -142,6 +143,8 @@ interface SmallModel {
   architecture?: string;
   /** Length of a head; default 4. */
   keyLength?: number;
+  /** Default 1. */
+  layers?: number;
   metadata?: [string, ReturnType<typeof str>][];
   tensors?: TensorSpec[];
 }
@@ -152,9 +155,9 @@ function floatTensor(name: string, shape: number[], values: Float32Array): Tenso
   return { name, type: 0, shape, bytes: new Uint8Array(values.buffer) };
 }
 
-/** A model of one layer in float32, two query heads and one of keys, with changes. */
+/** A model of few layers in float32, two query heads and one of keys, with changes. */
 function smallModel(change: SmallModel = {}): GgufFile {
-  const { architecture = "llama", keyLength = 4 } = change;
+  const { architecture = "llama", keyLength = 4, layers = 1 } = change;
   const { width, hidden, heads } = SMALL;
   const random = new Random(9);
   const tensor = (name: string, ...shape: number[]): TensorSpec => {
@@ -167,15 +170,17 @@ function smallModel(change: SmallModel = {}): GgufFile {
   };
   const tensors = [
     tensor("token_embd.weight", width, SMALL.tokens),
-    tensor("blk.0.attn_norm.weight", width),
-    tensor("blk.0.attn_q.weight", width, heads * keyLength),
-    tensor("blk.0.attn_k.weight", width, keyLength),
-    tensor("blk.0.attn_v.weight", width, 4),
-    tensor("blk.0.attn_output.weight", heads * 4, width),
-    tensor("blk.0.ffn_norm.weight", width),
-    tensor("blk.0.ffn_gate.weight", width, hidden),
-    tensor("blk.0.ffn_up.weight", width, hidden),
-    tensor("blk.0.ffn_down.weight", hidden, width),
+    ...Array.from({ length: layers }, (_, layer) => `blk.${layer}.`).flatMap((block) => [
+      tensor(`${block}attn_norm.weight`, width),
+      tensor(`${block}attn_q.weight`, width, heads * keyLength),
+      tensor(`${block}attn_k.weight`, width, keyLength),
+      tensor(`${block}attn_v.weight`, width, 4),
+      tensor(`${block}attn_output.weight`, heads * 4, width),
+      tensor(`${block}ffn_norm.weight`, width),
+      tensor(`${block}ffn_gate.weight`, width, hidden),
+      tensor(`${block}ffn_up.weight`, width, hidden),
+      tensor(`${block}ffn_down.weight`, hidden, width),
+    ]),
     tensor("output_norm.weight", width),
     ...(change.tensors ?? []),
   ];
@@ -183,7 +188,7 @@ function smallModel(change: SmallModel = {}): GgufFile {
     ["general.architecture", str(architecture)],
     [`${architecture}.context_length`, u32(16)],
     [`${architecture}.embedding_length`, u32(width)],
-    [`${architecture}.block_count`, u32(1)],
+    [`${architecture}.block_count`, u32(layers)],
     [`${architecture}.attention.head_count`, u32(heads)],
     [`${architecture}.attention.head_count_kv`, u32(1)],
     [`${architecture}.attention.key_length`, u32(keyLength)],
@@ -193,16 +198,26 @@ function smallModel(change: SmallModel = {}): GgufFile {
   return parse(writeGguf({ metadata, tensors }));
 }
 
-/**
- * The logits after `prompt`, computed in the plainest way, in float64: all positions, head by head, without a cache.
- * `pairOf` gives the two elements of a head that are rotated together.
- */
-function plainLogits(
-  file: GgufFile,
-  prompt: number[],
-  keyLength: number,
-  pairOf: (pair: number) => [number, number],
-): number[] {
+/** What a plain forward pass must know of an architecture. */
+interface PlainArchitecture {
+  /** The two elements of a head that are rotated together. */
+  pairOf: (pair: number) => [number, number];
+  keyLength?: number;
+  /** How many tokens each layer sees, and the base of its rotations. Default: one layer that sees all, 10000. */
+  layers?: { window: number; base: number }[];
+  activation?: (x: number) => number;
+  embeddingScale?: number;
+  logitCap?: number;
+}
+
+const silu = (x: number): number => x / (1 + Math.exp(-x));
+const gelu = (x: number): number =>
+  0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+
+/** The logits after `prompt`, computed in the plainest way, in float64: all positions, head by head, without a cache. */
+function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchitecture): number[] {
+  const { pairOf, keyLength = 4, activation = silu, embeddingScale = 1, logitCap } = architecture;
+  const { layers = [{ window: prompt.length, base: 10000 }] } = architecture;
   const { width, heads, epsilon } = SMALL;
   const numbers = (name: string): number[] | undefined =>
     file.tensors.has(name) ? [...file.tensor(name).dequantizeSync()] : undefined;
@@ -216,51 +231,63 @@ function plainLogits(
     );
   };
   const norm = (name: string, x: number[]): number[] => {
-    const weights = numbers(name);
+    const weights = numbers(`${name}.weight`);
     if (weights === undefined) return x;
     const scale = 1 / Math.sqrt(dotOf(x, x) / x.length + epsilon);
     return x.map((value, i) => value * scale * weights[i]!);
   };
-  const rotate = (x: number[], position: number): number[] => {
+  const rotate = (x: number[], position: number, base: number): number[] => {
     const result = [...x];
     for (let pair = 0; pair < keyLength / 2; pair++) {
       const [i, j] = pairOf(pair);
-      const angle = position * 10000 ** ((-2 * pair) / keyLength);
+      const angle = position * base ** ((-2 * pair) / keyLength);
       result[i] = x[i]! * Math.cos(angle) - x[j]! * Math.sin(angle);
       result[j] = x[i]! * Math.sin(angle) + x[j]! * Math.cos(angle);
     }
     return result;
   };
-  const embeddings = numbers("token_embd.weight")!;
-  const inputs = prompt.map((token) => embeddings.slice(token * width, (token + 1) * width));
-  const normed = inputs.map((x) => norm("blk.0.attn_norm.weight", x));
   // The cache stores binary16.
   const rounded = (x: number[]): number[] => {
     const bits = dequantizeSync("F32", new Uint8Array(Float32Array.from(x).buffer), { dtype: "f16" });
     return [...dequantizeSync("F16", new Uint8Array(bits.buffer, bits.byteOffset, bits.byteLength))];
   };
-  const keys = normed.map((x, at) =>
-    rounded(rotate(norm("blk.0.attn_k_norm.weight", linear("blk.0.attn_k", x)), at)),
+  const plus = (a: number[], b: number[]): number[] => a.map((x, i) => x + b[i]!);
+
+  const embeddings = numbers("token_embd.weight")!;
+  let inputs = prompt.map((token) =>
+    embeddings.slice(token * width, (token + 1) * width).map((x) => x * embeddingScale),
   );
-  const values = normed.map((x) => rounded(linear("blk.0.attn_v", x)));
-  const last = prompt.length - 1;
-  const queries = linear("blk.0.attn_q", normed[last]!);
-  const heard: number[] = [];
-  for (let head = 0; head < heads; head++) {
-    const own = queries.slice(head * keyLength, (head + 1) * keyLength);
-    const query = rotate(norm("blk.0.attn_q_norm.weight", own), last);
-    const powers = keys.map((key) => Math.exp(dotOf(key, query) / Math.sqrt(keyLength)));
-    const total = powers.reduce((a, b) => a + b);
-    for (let i = 0; i < values[0]!.length; i++) {
-      heard.push(values.reduce((sum, value, at) => sum + (value[i]! * powers[at]!) / total, 0));
-    }
+  for (const [layer, { window, base }] of layers.entries()) {
+    const block = `blk.${layer}.`;
+    const normed = inputs.map((x) => norm(`${block}attn_norm`, x));
+    const keys = normed.map((x, at) =>
+      rounded(rotate(norm(`${block}attn_k_norm`, linear(`${block}attn_k`, x)), at, base)),
+    );
+    const values = normed.map((x) => rounded(linear(`${block}attn_v`, x)));
+    inputs = inputs.map((input, at) => {
+      const first = Math.max(0, at + 1 - window);
+      const queries = linear(`${block}attn_q`, normed[at]!);
+      const heard: number[] = [];
+      for (let head = 0; head < heads; head++) {
+        const own = queries.slice(head * keyLength, (head + 1) * keyLength);
+        const query = rotate(norm(`${block}attn_q_norm`, own), at, base);
+        const powers = keys
+          .slice(first, at + 1)
+          .map((key) => Math.exp(dotOf(key, query) / Math.sqrt(keyLength)));
+        const total = powers.reduce((a, b) => a + b);
+        for (let i = 0; i < values[0]!.length; i++) {
+          heard.push(powers.reduce((sum, power, j) => sum + (values[first + j]![i]! * power) / total, 0));
+        }
+      }
+      const attended = plus(input, norm(`${block}post_attention_norm`, linear(`${block}attn_output`, heard)));
+      const ffnInput = norm(`${block}ffn_norm`, attended);
+      const up = linear(`${block}ffn_up`, ffnInput);
+      const hidden = linear(`${block}ffn_gate`, ffnInput).map((gate, i) => activation(gate) * up[i]!);
+      return plus(attended, norm(`${block}post_ffw_norm`, linear(`${block}ffn_down`, hidden)));
+    });
   }
-  const attended = linear("blk.0.attn_output", heard).map((y, i) => y + inputs[last]![i]!);
-  const ffnInput = norm("blk.0.ffn_norm.weight", attended);
-  const up = linear("blk.0.ffn_up", ffnInput);
-  const hidden = linear("blk.0.ffn_gate", ffnInput).map((gate, i) => (gate / (1 + Math.exp(-gate))) * up[i]!);
-  const output = linear("blk.0.ffn_down", hidden).map((y, i) => y + attended[i]!);
-  return linear("token_embd", norm("output_norm.weight", output));
+  const logits = linear("token_embd", norm("output_norm", inputs.at(-1)!));
+  return logitCap === undefined ? logits : logits.map((x) => logitCap * Math.tanh(x / logitCap));
 }
 
 describe("architectures agree with a plain forward pass", () => {
@@ -275,8 +302,25 @@ describe("architectures agree with a plain forward pass", () => {
   const halves =
     (length: number) =>
     (pair: number): [number, number] => [pair, pair + length / 2];
-  const cases: { model: SmallModel; pairOf: (pair: number) => [number, number] }[] = [
-    { model: { architecture: "llama" }, pairOf: adjacent },
+  /** Gemma 3 with a window of 2 tokens in the first of two layers. */
+  const gemma3 = (layers: number): SmallModel => ({
+    architecture: "gemma3",
+    layers,
+    tensors: Array.from({ length: layers }, (_, layer) => `blk.${layer}.`).flatMap((block) => [
+      vector(`${block}attn_q_norm.weight`, 4),
+      vector(`${block}attn_k_norm.weight`, 4),
+      vector(`${block}post_attention_norm.weight`, 8),
+      vector(`${block}post_ffw_norm.weight`, 8),
+    ]),
+    metadata: [
+      ["gemma3.attention.sliding_window", u32(2)],
+      ["gemma3.rope.freq_base", f32(1e6)],
+    ],
+  });
+  const local = { window: 2, base: 10000 };
+  const plainGemma3 = { pairOf: halves(4), activation: gelu, embeddingScale: Math.sqrt(SMALL.width) };
+  const cases: { name?: string; model: SmallModel; plain: PlainArchitecture }[] = [
+    { model: { architecture: "llama" }, plain: { pairOf: adjacent } },
     {
       model: {
         architecture: "qwen2",
@@ -286,7 +330,7 @@ describe("architectures agree with a plain forward pass", () => {
           vector("blk.0.attn_v.bias", 4),
         ],
       },
-      pairOf: halves(4),
+      plain: { pairOf: halves(4) },
     },
     {
       model: {
@@ -295,14 +339,40 @@ describe("architectures agree with a plain forward pass", () => {
         tensors: [vector("blk.0.attn_q_norm.weight", 6), vector("blk.0.attn_k_norm.weight", 6)],
         metadata: [["qwen3.attention.value_length", u32(4)]],
       },
-      pairOf: halves(6),
+      plain: { pairOf: halves(6), keyLength: 6 },
+    },
+    {
+      // The sixth layer sees all.
+      model: gemma3(6),
+      plain: { ...plainGemma3, layers: [local, local, local, local, local, { window: 99, base: 1e6 }] },
+    },
+    {
+      name: "gemma3 with other layers, another base and a cap",
+      model: ((model) => ({
+        ...model,
+        metadata: [
+          ...model.metadata!,
+          ["gemma3.attention.sliding_window_pattern", u32(2)],
+          ["gemma3.rope.freq_base_swa", f32(500)],
+          ["gemma3.final_logit_softcapping", f32(1.5)],
+          ["gemma3.rope.scaling.type", str("none")],
+        ],
+      }))(gemma3(2)),
+      plain: {
+        ...plainGemma3,
+        layers: [
+          { window: 2, base: 500 },
+          { window: 99, base: 1e6 },
+        ],
+        logitCap: 1.5,
+      },
     },
   ];
-  for (const { model, pairOf } of cases) {
-    test(model.architecture!, () => {
+  for (const { name, model, plain } of cases) {
+    test(name ?? model.architecture!, () => {
       using file = smallModel(model);
       const prompt = [1, 4, 0, 3, 3];
-      const expected = plainLogits(file, prompt, model.keyLength ?? 4, pairOf);
+      const expected = plainLogits(file, prompt, plain);
       const logits = logitsAfter(Llama.load(file), prompt);
       for (const [i, logit] of logits.entries()) {
         assert.ok(Math.abs(logit - expected[i]!) < 1e-6, `${i}: ${logit}, expected ${expected[i]}`);
@@ -354,8 +424,8 @@ describe("optional parts of a model", () => {
   test("a model that the example cannot run is an error that says why", async () => {
     const cases: [GgufFile, RegExp][] = [
       [
-        parse(writeGguf({ metadata: [["general.architecture", str("gemma3")]] })),
-        /architectures llama, qwen2, qwen3, not gemma3/,
+        parse(writeGguf({ metadata: [["general.architecture", str("gemma2")]] })),
+        /architectures llama, qwen2, qwen3, gemma3, not gemma2/,
       ],
       [smallModel({ metadata: [["llama.expert_count", u32(8)]] }), /mixture of experts/],
       [smallModel({ metadata: [["llama.rope.scaling.type", str("yarn")]] }), /RoPE scaling of type yarn/],
@@ -372,6 +442,61 @@ describe("optional parts of a model", () => {
       assert.throws(() => Llama.load(file), message);
       file.close();
     }
+  });
+});
+
+describe("perplexity", () => {
+  const tokens = [1, 4, 0, 3, 3, 2, 1, 1, 0];
+  /** -ln of the probability of the last token after those before it, one by one. */
+  const surprise = (llama: Llama, ...text: number[]): number => {
+    const logits = logitsAfter(llama, text.slice(0, -1));
+    const total = logits.reduce((sum, logit) => sum + Math.exp(logit), 0);
+    return Math.log(total) - logits[text.at(-1)!]!;
+  };
+  const isNear = (actual: number, expected: number): void =>
+    assert.ok(Math.abs(actual / expected - 1) < 1e-5, `${actual}, expected ${expected}`);
+
+  test("of all tokens but the first", () => {
+    using file = smallModel();
+    const llama = Llama.load(file);
+    const all = tokens.slice(1).map((_, i) => surprise(llama, ...tokens.slice(0, i + 2)));
+    const { perplexity: found, count } = perplexity(llama, tokens);
+    assert.equal(count, 8);
+    isNear(found, Math.exp(all.reduce((a, b) => a + b) / 8));
+  });
+
+  test("of the second halves of pieces, which begin with a token of their own", () => {
+    using file = smallModel();
+    const llama = Llama.load(file);
+    // Of pieces of four tokens, the fourth is predicted, as by llama-perplexity; the ninth token is left.
+    const sum = surprise(llama, 2, 4, 0, 3) + surprise(llama, 2, 2, 1, 1);
+    const { perplexity: found, count } = perplexity(llama, tokens, { context: 4, begin: 2 });
+    assert.equal(count, 2);
+    isNear(found, Math.exp(sum / 2));
+  });
+
+  test("of many tokens, in several batches", () => {
+    using file = parse(sampleModel());
+    const llama = Llama.load(file);
+    const text = Array.from({ length: 200 }, (_, i) => (i * 37) % 2000);
+    const cache = llama.createCache(200);
+    let sum = 0;
+    for (const [i, token] of text.slice(0, -1).entries()) {
+      const logits = llama.forward([token], cache);
+      sum += Math.log(logits.reduce((a, b) => a + Math.exp(b), 0)) - logits[text[i + 1]!]!;
+    }
+    isNear(perplexity(llama, text).perplexity, Math.exp(sum / 199));
+  });
+
+  test("needs two tokens, or two pieces", () => {
+    using file = smallModel();
+    const llama = Llama.load(file);
+    assert.throws(() => perplexity(llama, [1]), /two tokens at least/);
+    assert.throws(() => perplexity(llama, []), /two tokens at least/);
+    assert.throws(
+      () => perplexity(llama, tokens, { context: 5 }),
+      /9 tokens, which is less than two pieces of 5/,
+    );
   });
 });
 

@@ -6,7 +6,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { splitModel } from "gguf-native";
+import { Redis } from "ioredis";
 import { goldenPath } from "./support/golden";
 import { projectRoot, temporaryFolder } from "./support/paths";
 import { answerRange, freePort, rangeOf, serve } from "./support/range-server";
@@ -105,6 +107,23 @@ describe("many-machines with a queue", { skip }, () => {
     assert.equal(shown.at(-1), 100);
   });
 
+  test("of a process that was killed, nothing stays in Redis", async () => {
+    const [, url] = queue as [string, string];
+    const redis = new Redis(url);
+    const args = [example, goldenPath, ...queue, "--lost", "1", "--queue", "killed", "--workers", "0"];
+    const driver = spawn(process.execPath, args, { stdio: "ignore" });
+    const ended = once(driver, "exit");
+    const keys = () => redis.keys("bull:killed:*");
+    const hasJobs = async () => (await keys()).some((key) => /-0$/.test(key));
+    while (!(await hasJobs())) await delay(20);
+    await delay(2000); // longer than the first of its renewals
+    driver.kill("SIGKILL");
+    await ended;
+    for (const key of await keys()) assert.notEqual(await redis.ttl(key), -1, `${key} stays`);
+    for (let tries = 0; tries < 300 && (await keys()).length > 0; tries++) await delay(100);
+    assert.deepEqual(await keys(), []);
+    redis.disconnect();
+  });
   test("finds what is not finite", async () => {
     const alone = await run(goldenPath, "--alone", "--verify");
     const { status, stdout, stderr } = await run(goldenPath, ...queue, "--verify", "--workers", "1");

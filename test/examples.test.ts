@@ -84,7 +84,18 @@ describe("llama", () => {
   });
 
   test("says what it is not given, and what it cannot do", quick, () => {
-    assert.match(run("llama", model).stderr, /^give a text to continue with --prompt\n/);
+    assert.match(
+      run("llama", model).stderr,
+      /^give a text to continue with --prompt, or a file with --perplexity\n/,
+    );
+    assert.match(
+      run("llama", model, ...prompt, "--perplexity", "text").stderr,
+      /^give a text to continue with --prompt, or/,
+    );
+    assert.match(
+      run("llama", model, ...prompt, "--context", "9").stderr,
+      /^--context is for --perplexity alone/,
+    );
     assert.match(
       run("llama", model, ...prompt, "--top-k", "0").stderr,
       /^--top-k must be a whole number of at least 1/,
@@ -100,6 +111,22 @@ describe("llama", () => {
       assert.equal(status, 1);
       assert.match(stderr, message);
     }
+  });
+
+  test("measures how well a text is predicted", quick, () => {
+    const text = join(folder, "text");
+    writeFileSync(text, "token7 token8 ".repeat(40));
+    const [, whole, count] = /^perplexity (\d+\.\d{4}) of (\d+) tokens\n$/.exec(
+      runWell("llama", model, "--perplexity", text),
+    )!;
+    assert.ok(Number(whole) > 1 && Number(count) >= 79, `${whole} of ${count}`);
+    assert.match(
+      runWell("llama", model, "--perplexity", text, "--context", "16"),
+      /^perplexity \d+\.\d{4} of \d+ tokens\n$/,
+    );
+    const { status, stderr } = run("llama", model, "--perplexity", text, "--context", "4096");
+    assert.equal(status, 1);
+    assert.match(stderr, /^4096 tokens at once are more than the model's context of 2048/);
   });
 
   test("continues a text with a model that llama.cpp runs", needsShared(tinyLlama), () => {

@@ -14,6 +14,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 import { type GgufError, type GgufFile, type OpenOptions, open, openSync, parse } from "gguf-native";
 import { ByteWriter } from "./support/byte-writer";
 import { emulated } from "./support/emulated";
@@ -48,6 +49,62 @@ describe("large headers", () => {
       for (const i of [0, 77_777, 199_999]) assert.equal(metadata.get(`key ${i}`), i);
       assert.equal(Object.keys(metadata.toJSON()).length, 200_000);
     });
+  });
+
+  test("100,000 tensors, found in any order, and the same objects while few are between", () => {
+    const count = 100_000;
+    const w = header(count, 0);
+    for (let i = 0; i < count; i++)
+      w.string(`t${i}`)
+        .u32(1)
+        .u64(i % 7)
+        .u32(0)
+        .u64(32 * i);
+    const file = within(10, () => parse(w.align(32).done(), { partial: true }));
+    const { tensors } = file;
+    within(10, () => {
+      assert.equal(tensors.size, count);
+      let i = 0;
+      for (const [name, tensor] of tensors) {
+        assert.equal(name, `t${i}`);
+        assert.equal(tensors.get(name), tensor);
+        assert.equal(tensor.elementCount, i++ % 7);
+      }
+      assert.equal(i, count);
+      for (i = count - 1; i >= 0; i -= 331) assert.equal(tensors.get(`t${i}`)?.name, `t${i}`);
+      for (const absent of ["", "t", `t${count}`, "\ud800", "\ufffd"])
+        assert.equal(tensors.get(absent), undefined);
+    });
+    assert.match(inspect(tensors), /^TensorMap\(100000\) \{.* 99900 more items\n\}$/s);
+    file.close();
+    for (const use of [() => tensors.get("t0"), () => tensors.has("t0"), () => [...tensors.keys()]]) {
+      assert.throws(use, { code: "ERR_GGUF_CLOSED" });
+    }
+  });
+
+  test("2^20 names that hold U+FFFD, but not one more", () => {
+    const named = (count: number) => {
+      const w = header(0, count);
+      for (let i = 0; i < count; i++) w.string(`\ufffd${i}`).u32(0).u8(1);
+      return w.done();
+    };
+    assert.throws(() => parse(named(2 ** 20 + 1)), {
+      code: "ERR_GGUF_INVALID",
+      message: /more than 1048576 names of its kind are not UTF-8 or hold U\+FFFD/,
+    });
+    const { metadata } = parse(named(2 ** 20));
+    assert.equal(
+      within(20, () => metadata.get(`\ufffd${2 ** 20 - 1}`)),
+      1,
+    );
+  });
+
+  test("2^20 keys fit in one object, but not one more", () => {
+    const w = header(0, 2 ** 20 + 1);
+    for (let i = 0; i <= 2 ** 20; i++) w.string(`k${i}`).u32(0).u8(1);
+    const { metadata } = parse(w.done());
+    assert.throws(() => metadata.toJSON(), { code: "ERR_GGUF_RANGE", message: /1048577 metadata keys/ });
+    assert.match(inspect(metadata), / and 1047577 more$/);
   });
 
   test("500,000 strings", () => {

@@ -244,6 +244,7 @@ test("toJSON", () => {
       metadata: [
         ...values.map(([key, value]) => [key, value] as const),
         ["long", arr("uint32", long)],
+        ["not long", arr("uint32", long.slice(1))],
         ["long inside", arr("array", [arr("string", long.map(String)), arr("int8", [1])])],
       ],
     }),
@@ -256,6 +257,7 @@ test("toJSON", () => {
   assert.deepEqual(json.u8s, [0, 255]);
   assert.deepEqual(json.nested, [[1, 2], [["x"]], []]);
   assert.deepEqual(json.long, { type: "array", elementType: "uint32", length: 65 });
+  assert.deepEqual(json["not long"], long.slice(1));
   assert.deepEqual(json["long inside"], [{ type: "array", elementType: "string", length: 65 }, [1]]);
   assert.ok(Object.hasOwn(json, "__proto__"));
   assert.equal(Object.getOwnPropertyDescriptor(json, "__proto__")!.value, "data");

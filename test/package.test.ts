@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -10,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import { before, describe, test } from "node:test";
 import { buildSync } from "esbuild";
 import { goldenPath } from "./support/golden";
@@ -59,6 +60,8 @@ function compiled(source: string): string[] {
   return [`dist/${name}.${m}js`, ...(isTyped ? [`dist/${name}.d.${m}ts`] : [])];
 }
 
+const nodeHeader = (name: string): string => `vendor/node-api-headers/include/node/${name}`;
+
 describe("the tarball", () => {
   let tarball: string;
   let facts: { filename: string; size: number; files: { path: string; mode: number }[] };
@@ -76,6 +79,7 @@ describe("the tarball", () => {
     );
     const expected = [
       ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "package.json"],
+      "THIRD-PARTY-NOTICES",
       // What is of use in the bundles only is there and nowhere else.
       ...filesUnder("src")
         .flatMap(compiled)
@@ -83,6 +87,9 @@ describe("the tarball", () => {
       ...["dist/wasm/kernels.wasm"].filter((name) => existsSync(join(projectRoot, name))),
       ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
+      ...["js_native_api.h", "js_native_api_types.h", "node_api.h", "node_api_types.h"].map(nodeHeader),
+      ...["common.gypi", "config.gypi"].map(nodeHeader),
+      "vendor/node-api-headers/LICENSE",
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
       ...["dist/view/index.html"].filter((name) => existsSync(join(projectRoot, name))),
@@ -115,6 +122,20 @@ describe("the tarball", () => {
     }
   });
 
+  test("needs nothing but Node, its dependency and what it holds", () => {
+    const names = facts.files.map(({ path }) => path).filter((path) => /^dist\/.*\.[cm]?js$/.test(path));
+    for (const name of names) {
+      const text = readFileSync(join(projectRoot, name), "utf8");
+      for (const [, from] of text.matchAll(
+        /(?:^|[^.\w])(?:require|import)\("([^"]+)"\)|^import .*from "([^"]+)"/gm,
+      )) {
+        if (from !== undefined) assert.match(from, /^(\.|node:|#|gguf-native|node-gyp-build$)/, name);
+      }
+    }
+    const bundled = readFileSync(join(projectRoot, "dist", "writer", "exact-json.js"), "utf8");
+    assert.match(bundled, /jsonc-parser\s+The MIT License/);
+  });
+
   test("is small", () => {
     assert.ok(facts.size < LARGEST_TARBALL_BYTES, `${facts.size} bytes`);
   });
@@ -137,6 +158,34 @@ describe("the tarball", () => {
   });
 });
 
+test("npm pack stops where something is not built, and says what to run", () => {
+  const place = join(folder, "unbuilt");
+  const made = ["dist/index.js", "vendor/binding.gyp", "dist/wasm/kernels.wasm", "dist/wasm/index.mjs"];
+  for (const name of ["package.json", "scripts"]) {
+    cpSync(join(projectRoot, name), join(place, name), { recursive: true });
+  }
+  const pack = () => {
+    const { stderr, status } = spawnSync("npm", ["pack", "--dry-run"], {
+      ...{ cwd: place, encoding: "utf8", shell: process.platform === "win32" },
+    });
+    return { stderr, status };
+  };
+  const first = pack();
+  assert.notEqual(first.status, 0);
+  assert.match(
+    first.stderr,
+    /run npm run build:ts && npm run build:native && npm run build:wasm && npm run build:view$/m,
+  );
+  for (const name of made) {
+    mkdirSync(dirname(join(place, name)), { recursive: true });
+    writeFileSync(join(place, name), "");
+  }
+  assert.match(pack().stderr, /^the package would lack dist\/view\/index\.html: run npm run build:view$/m);
+  mkdirSync(join(place, "dist", "view"));
+  writeFileSync(join(place, "dist", "view", "index.html"), "");
+  assert.equal(pack().status, 0);
+});
+
 test("the version is in the changelog", () => {
   assert.match(manifest.version, /^\d+\.\d+\.\d+(-[\w.]+)?$/);
   const changelog = readFileSync(join(projectRoot, "CHANGELOG.md"), "utf8");
@@ -155,13 +204,37 @@ test("repository, home page and place for reports come from one address", () => 
   });
 });
 
-test("nothing runs on installation, and nothing else is installed", () => {
+test("nothing runs on installation, and nothing is installed but what finds the addon", () => {
+  assert.deepEqual(Object.keys(manifest.dependencies), ["node-gyp-build"]);
+  const found = readFileSync(join(projectRoot, "node_modules", "node-gyp-build", "package.json"), "utf8");
   // Where it comes from a file or a repository, npm also counts "prepare".
   const scripts = ["preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare"];
-  for (const name of [...scripts, "prepublish"]) assert.equal(manifest.scripts[name], undefined, name);
+  for (const installed of [manifest, JSON.parse(found)]) {
+    for (const name of [...scripts, "prepublish"]) assert.equal(installed.scripts[name], undefined, name);
+  }
   assert.equal(manifest.gypfile, false); // otherwise npm would compile where there is a binding.gyp
-  for (const kind of ["dependencies", "optionalDependencies", "peerDependencies"]) {
+  for (const kind of ["optionalDependencies", "peerDependencies"]) {
     assert.equal(manifest[kind], undefined, kind);
+  }
+});
+
+test("the notices name every package whose code is in the bundles or in the addon", () => {
+  const notices = readFileSync(join(projectRoot, "THIRD-PARTY-NOTICES"), "utf8");
+  const imported = [...filesUnder("src"), ...filesUnder("view")]
+    .filter((name) => /\.[cm]?tsx?$/.test(name))
+    .flatMap((name) => [
+      ...readFileSync(join(projectRoot, name), "utf8").matchAll(/ from "([a-z][\w-]*|@[\w-]+\/[\w-]+)["/]/g),
+    ])
+    .map(([, name = ""]) => name)
+    .filter((name) => name !== manifest.name);
+  assert.ok(imported.includes("preact"));
+  for (const name of new Set([...imported, "node-addon-api", "node-api-headers"])) {
+    const folder = join(projectRoot, "node_modules", name);
+    const license = readdirSync(folder).find((file) => /^licen[cs]e/i.test(file)) ?? "";
+    const [copyright = ""] =
+      /Copyright \(c\) [^[\n]+/.exec(readFileSync(join(folder, license), "utf8")) ?? [];
+    // Links are left out there.
+    assert.ok(copyright !== "" && notices.includes(copyright.trim()), `${name}: ${copyright}`);
   }
 });
 

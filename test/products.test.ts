@@ -5,12 +5,22 @@ import { mkdtempSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { allocate, cpu, ggmlTypes, matmulSync, openSync, parse } from "gguf-native";
+import {
+  type AsyncOptions,
+  allocate,
+  cpu,
+  ggmlTypes,
+  matmul,
+  matmulSync,
+  openSync,
+  parse,
+} from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "./support/blocks";
 import { firstDifference } from "./support/compare";
 import { str, u16, u32, writeGguf } from "./support/gguf-writer";
 import { ALL_TYPES } from "./support/golden";
+import { hasCodes, productsByRule } from "./support/integer-rule";
 import { temporaryFolder } from "./support/paths";
 import { Random } from "./support/random";
 import { tooLongCode } from "./support/too-long";
@@ -26,6 +36,9 @@ const matrix = { name: "m", type: ggmlTypes.Q4_K.id, shape: [COLUMNS, ROWS], byt
 const folder = temporaryFolder();
 const path = join(folder, "matrix.gguf");
 writeFileSync(path, writeGguf({ tensors: [matrix] }));
+
+/** How large numbers are in one run of 32 after the other. */
+const RUN_SIZES = [1, 1e-3, 2 ** -121, 2 ** -124, 0, 2 ** 100, 20];
 
 function assertSame(actual: Float32Array, wanted: Float32Array = expected): void {
   assert.equal(firstDifference(actual, wanted), -1);
@@ -44,7 +57,7 @@ describe("every type against the reference", () => {
       const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
       assert.equal(result.isa, isa);
       assert.deepEqual(result.failures, []);
-      assert.equal(result.cases, ALL_TYPES.length * 2 * (5 + 3 + 4 * 5));
+      assert.equal(result.cases, ALL_TYPES.length * 2 * 2 * (5 + 3 + 4 * 5));
     });
   }
 });
@@ -69,22 +82,76 @@ test("the reference agrees, and both are close to the exact products", () => {
   }
 });
 
-test("products that need not be exact are the same, but in WebAssembly", async () => {
-  using file = openSync(path);
-  const tensor = file.tensor("m");
-  const options = { exact: false };
-  const [first, ...others] = [
-    matmulSync("Q4_K", blocks, COLUMNS, x, options),
-    tensor.matmulSync(x, options),
-    await tensor.matmul(x, options),
-  ];
-  assert.equal(firstDifference(first!, expected) === -1, cpu().isa !== "wasm");
-  for (const other of others) assertSame(other, first);
-  const row = blocks.subarray(0, (COLUMNS * 144) / 256);
-  assertSame(
-    reference.matmulSync("Q4_K", row, COLUMNS, x, options),
-    Float32Array.of(expected[0]!, expected[ROWS]!),
-  );
+describe("activations of 8 bits", () => {
+  const options = { activations: "int8" } as const;
+  const expectedInt8 = matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads: 1 });
+
+  for (const type of ALL_TYPES.filter(hasCodes)) {
+    test(`${type}: the rule, in integers`, () => {
+      const { blockSize } = ggmlTypes[type];
+      const random = new Random(ggmlTypes[type].id);
+      const rows = 3;
+      for (const columns of [blockSize, blockSize * Math.ceil(1100 / blockSize)]) {
+        const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
+        const x = Float32Array.from({ length: 2 * columns }, (_, i) =>
+          // Runs of ordinary numbers, of the smallest that count and of some that do not, of zeros, of huge ones.
+          i % 32 === 7 && Math.floor(i / 32) % 7 === 3
+            ? 2 ** -119
+            : random.gaussian() * RUN_SIZES[Math.floor(i / 32) % 7]!,
+        );
+        const wanted = productsByRule(type, blocks, columns, x);
+        assertSame(reference.matmulSync(type, blocks, columns, x, options), wanted);
+        assertSame(matmulSync(type, blocks, columns, x, options), wanted);
+        const one = x.subarray(0, columns);
+        assertSame(matmulSync(type, blocks, columns, one, options), wanted.subarray(0, rows));
+      }
+    });
+  }
+  test("a vector with a number that is not finite: all its products are NaN", () => {
+    for (const number of [Number.NaN, Infinity, -Infinity]) {
+      const bad = x.slice();
+      bad[COLUMNS + 100] = number;
+      const wanted = expectedInt8.slice();
+      wanted.fill(Number.NaN, ROWS);
+      assertSame(matmulSync("Q4_K", blocks, COLUMNS, bad, options), wanted);
+      const rows = blocks.subarray(0, (COLUMNS * 144) / 256);
+      const first = Float32Array.of(wanted[0]!, Number.NaN);
+      assertSame(reference.matmulSync("Q4_K", rows, COLUMNS, bad, options), first);
+    }
+  });
+  test("the bits do not depend on the threads, nor on what is asked for at a time", async () => {
+    for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
+      assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads }), expectedInt8);
+    }
+    using file = openSync(path);
+    const tensor = file.tensor("m");
+    assertSame(tensor.matmulSync(x, { ...options, threads: 2 }), expectedInt8);
+    assertSame(await tensor.matmul(x, options), expectedInt8);
+    const one = x.subarray(COLUMNS);
+    assertSame(tensor.matmulSync(one, options), expectedInt8.subarray(ROWS));
+    assertSame(await tensor.matmul(one, { ...options, start: 100 }), expectedInt8.subarray(ROWS + 100));
+    const out = new Float32Array(expectedInt8.length);
+    assert.equal(tensor.matmulSync(x, { ...options, out }), out);
+    assertSame(out, expectedInt8);
+  });
+  test("are close to those of binary32", () => {
+    let error = 0;
+    let size = 0;
+    for (const [i, y] of expected.entries()) {
+      error += (expectedInt8[i]! - y) ** 2;
+      size += y ** 2;
+    }
+    assert.ok(error > 0 && error < 0.02 ** 2 * size, `${Math.sqrt(error / size)}`);
+  });
+  test("change nothing for types that store numbers, and are f32 if they are not asked for", () => {
+    const numbers = gaussianBlocks("F16", 3 * 64, random);
+    const vector = x.subarray(0, 64);
+    for (const multiply of [matmulSync, reference.matmulSync]) {
+      assertSame(multiply("F16", numbers, 64, vector, options), multiply("F16", numbers, 64, vector));
+    }
+    assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { activations: "f32" }));
+    assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { activations: undefined }));
+  });
 });
 
 describe("a matrix that several threads multiply", () => {
@@ -110,6 +177,8 @@ describe("a matrix that several threads multiply", () => {
     using file = openSync(path, { access: "read" });
     const tensor = file.tensor("m");
     for (const y of await Promise.all(Array.from({ length: 12 }, () => tensor.matmul(x)))) assertSame(y);
+    const ofBlocks = Array.from({ length: 12 }, () => matmul("Q4_K", blocks, COLUMNS, x));
+    for (const y of await Promise.all(ofBlocks)) assertSame(y);
   });
   test("of a split model", () => {
     const split = mkdtempSync(join(folder, "split-"));
@@ -148,6 +217,9 @@ describe("x and out", () => {
       out.fill(0);
       assert.equal(matmulSync("Q4_K", blocks, COLUMNS, given, { out }), out);
       assertSame(out);
+      out.fill(0);
+      assert.equal(await matmul("Q4_K", blocks, COLUMNS, given, { out }), out);
+      assertSame(out);
     }
   });
   test("that overlap", async () => {
@@ -159,15 +231,22 @@ describe("x and out", () => {
       assertSame(file.tensor("m").matmulSync(memory.subarray(shift, shift + x.length), { out }));
       memory.set(x, shift);
       assertSame(await file.tensor("m").matmul(memory.subarray(shift, shift + x.length), { out }));
+      memory.set(x, shift);
+      assertSame(await matmul("Q4_K", blocks, COLUMNS, memory.subarray(shift, shift + x.length), { out }));
     }
   });
   test("x may change, and be detached, once matmul has returned", async () => {
     using file = openSync(path);
-    const given = x.slice();
-    const promise = file.tensor("m").matmul(given);
-    given.fill(Number.NaN);
-    structuredClone(given, { transfer: [given.buffer] });
-    assertSame(await promise);
+    for (const multiply of [
+      (x: Float32Array) => file.tensor("m").matmul(x),
+      (x: Float32Array) => matmul("Q4_K", blocks, COLUMNS, x),
+    ]) {
+      const given = x.slice();
+      const promise = multiply(given);
+      given.fill(Number.NaN);
+      structuredClone(given, { transfer: [given.buffer] });
+      assertSame(await promise);
+    }
   });
   test("an x without numbers, such as a detached one, gives none", async () => {
     using file = openSync(path);
@@ -176,6 +255,7 @@ describe("x and out", () => {
     assert.equal(file.tensor("m").matmulSync(detached).length, 0);
     assert.equal((await file.tensor("m").matmul(new Float32Array(0))).length, 0);
     assert.equal(matmulSync("Q4_K", blocks, COLUMNS, detached).length, 0);
+    assert.equal((await matmul("Q4_K", blocks, COLUMNS, detached)).length, 0);
     assert.equal(reference.matmulSync("Q4_K", blocks, COLUMNS, detached).length, 0);
     const out = new Float32Array(expected.length);
     assert.throws(() => file.tensor("m").matmulSync(detached, { out }), { code: "ERR_GGUF_RANGE" });
@@ -185,6 +265,19 @@ describe("x and out", () => {
     const out = new Float32Array(expected.length);
     const promise = file.tensor("m").matmul(x, { out });
     structuredClone(out, { transfer: [out.buffer] });
+    await assert.rejects(promise, { code: "ERR_GGUF_RANGE" });
+    const other = new Float32Array(expected.length);
+    const ofBlocks = matmul("Q4_K", blocks, COLUMNS, x, { out: other });
+    structuredClone(other, { transfer: [other.buffer] });
+    await assert.rejects(ofBlocks, { code: "ERR_GGUF_RANGE" });
+  });
+  test("blocks that are detached before all of them were copied reject", async () => {
+    const many = new Uint8Array(144 * 2 * 60_000); // more than is copied at once
+    const shared = new Uint8Array(new SharedArrayBuffer(blocks.length));
+    shared.set(blocks);
+    assertSame(await matmul("Q4_K", shared, COLUMNS, x));
+    const promise = matmul("Q4_K", many, COLUMNS, x);
+    structuredClone(many, { transfer: [many.buffer] });
     await assert.rejects(promise, { code: "ERR_GGUF_RANGE" });
   });
 });
@@ -209,7 +302,8 @@ describe("wrong arguments", () => {
     ["x that is no whole vector", "ERR_GGUF_RANGE", new Float32Array(COLUMNS + 1)],
     ["out of another length", "ERR_GGUF_RANGE", x, { out: new Float32Array(5) }],
     ["out of another type", "ERR_INVALID_ARG_TYPE", x, { out: new Uint16Array(expected.length) }],
-    ["exact that is no boolean", "ERR_INVALID_ARG_TYPE", x, { exact: 0 }],
+    ["activations of another name", "ERR_INVALID_ARG_VALUE", x, { activations: "int4" }],
+    ["activations that are no name", "ERR_INVALID_ARG_TYPE", x, { activations: 8 }],
     ["options that are none", "ERR_INVALID_ARG_TYPE", x, 5 as never],
   ];
   const wrongOfTensor: typeof wrong = [
@@ -230,25 +324,26 @@ describe("wrong arguments", () => {
     });
   }
   for (const [name, code, vector, options] of [...wrong, ...wrongThreads]) {
-    test(`${name}, for blocks`, () => {
+    test(`${name}, for blocks`, async () => {
+      const isThreads = wrongThreads.some(([known]) => known === name);
+      const laterCode = isThreads ? "ERR_INVALID_ARG_VALUE" : code; // there is no such option
+      await assert.rejects(matmul("Q4_K", blocks, COLUMNS, vector as never, options), { code: laterCode });
       assert.throws(() => matmulSync("Q4_K", blocks, COLUMNS, vector as never, options), { code });
       assert.throws(() => reference.matmulSync("Q4_K", blocks, COLUMNS, vector as never, options), { code });
-      if (wrongThreads.some(([known]) => known === name)) {
-        assert.throws(() => tensor.matmulSync(vector as never, options), { code });
-      }
+      if (isThreads) assert.throws(() => tensor.matmulSync(vector as never, options), { code });
     });
   }
-  test("columns, blocks and type", () => {
-    for (const multiply of [matmulSync, reference.matmulSync]) {
+  test("columns, blocks and type", async () => {
+    for (const multiply of [matmulSync, reference.matmulSync, matmul]) {
+      const rejects = (code: string, ...args: unknown[]): Promise<void> =>
+        assert.rejects(async () => (multiply as (...args: unknown[]) => unknown)(...args), { code });
       for (const columns of [0, 100, -256, 256.5, Number.NaN, 2 ** 60, 3 * 256]) {
-        assert.throws(() => multiply("Q4_K", blocks, columns, x), { code: "ERR_GGUF_RANGE" }, `${columns}`);
+        await rejects("ERR_GGUF_RANGE", "Q4_K", blocks, columns, x);
       }
-      assert.throws(() => multiply("Q4_K", blocks, "512" as never, x), { code: "ERR_INVALID_ARG_TYPE" });
-      assert.throws(() => multiply("Q4_K", blocks.subarray(1), COLUMNS, x), { code: "ERR_GGUF_RANGE" });
-      assert.throws(() => multiply("Q9_9" as never, blocks, COLUMNS, x), {
-        code: "ERR_GGUF_UNSUPPORTED_TYPE",
-      });
-      assert.throws(() => multiply("Q4_K", [] as never, COLUMNS, x), { code: "ERR_INVALID_ARG_TYPE" });
+      await rejects("ERR_INVALID_ARG_TYPE", "Q4_K", blocks, "512", x);
+      await rejects("ERR_GGUF_RANGE", "Q4_K", blocks.subarray(1), COLUMNS, x);
+      await rejects("ERR_GGUF_UNSUPPORTED_TYPE", "Q9_9", blocks, COLUMNS, x);
+      await rejects("ERR_INVALID_ARG_TYPE", "Q4_K", [], COLUMNS, x);
     }
   });
   test("a result that no array holds", () => {
@@ -288,12 +383,19 @@ describe("a job", () => {
   test("reports progress in numbers of the result", async () => {
     using file = openSync(path);
     const reports: [number, number][] = [];
-    const y = await file.tensor("m").matmul(many, { onProgress: (...report) => reports.push(report) });
-    assert.ok(reports.length > 0);
-    assert.deepEqual(reports.at(-1), [y.length, y.length]);
-    for (const [i, [done, total]] of reports.entries()) {
-      assert.equal(total, y.length);
-      assert.ok(done > (reports[i - 1]?.[0] ?? 0));
+    const onProgress = (...report: [number, number]): number => reports.push(report);
+    for (const work of [
+      () => file.tensor("m").matmul(many, { onProgress }),
+      () => matmul("Q4_K", blocks, COLUMNS, many, { onProgress }),
+    ]) {
+      const y = await work();
+      assert.ok(reports.length > 0);
+      assert.deepEqual(reports.at(-1), [y.length, y.length]);
+      for (const [i, [done, total]] of reports.entries()) {
+        assert.equal(total, y.length);
+        assert.ok(done > (reports[i - 1]?.[0] ?? 0));
+      }
+      reports.length = 0;
     }
   });
   test("is aborted before, at once and from progress", async () => {
@@ -301,14 +403,19 @@ describe("a job", () => {
     const reason = new Error("enough");
     const isReason = (error: unknown) => error === reason;
     const tensor = file.tensor("m");
-    await assert.rejects(tensor.matmul(many, { signal: AbortSignal.abort(reason) }), isReason);
-    const atOnce = new AbortController();
-    const promise = tensor.matmul(many, { signal: atOnce.signal });
-    atOnce.abort(reason);
-    await assert.rejects(promise, isReason);
-    const later = new AbortController();
-    const onProgress = () => later.abort(reason);
-    await assert.rejects(tensor.matmul(many, { signal: later.signal, onProgress }), isReason);
+    for (const multiply of [
+      (options: AsyncOptions) => tensor.matmul(many, options),
+      (options: AsyncOptions) => matmul("Q4_K", blocks, COLUMNS, many, options),
+    ]) {
+      await assert.rejects(multiply({ signal: AbortSignal.abort(reason) }), isReason);
+      const atOnce = new AbortController();
+      const promise = multiply({ signal: atOnce.signal });
+      atOnce.abort(reason);
+      await assert.rejects(promise, isReason);
+      const later = new AbortController();
+      const onProgress = () => later.abort(reason);
+      await assert.rejects(multiply({ signal: later.signal, onProgress }), isReason);
+    }
   });
 });
 

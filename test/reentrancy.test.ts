@@ -50,22 +50,27 @@ function run(program: string, env: Record<string, string> = {}, beforeLoading = 
   assert.deepEqual([status, signal, stdout, stderr], [0, null, "done\n", ""]);
 }
 
-describe("async_hooks: a job that starts when a task of another is queued", needsAddon, () => {
-  // 16 MiB of blocks are copied in parts while one thread works on the first; they go away before that is over, and the
-  // task that settles the job is queued by the loop that looks for work.
-  test("while the scheduler looks for the next job", () => {
-    run(
-      `
+describe(
+  "async_hooks: a job that starts when a task of another is queued, or its promise settled",
+  needsAddon,
+  () => {
+    // 16 MiB of blocks are copied in parts while one thread works on the first; they go away before that is over, and the
+    // loop that looks for work settles the job.
+    test("while the scheduler looks for the next job", () => {
+      run(
+        `
       const blocks = new Uint8Array(18 * 2 ** 20);
       const some = new Uint8Array(18 * 4096);
       const out = new Float32Array(new SharedArrayBuffer(4 * 32 * 2 ** 20)).fill(NaN);
       const started = [];
+      let isStarting = false;
       require("node:async_hooks").createHook({
-        init(_id, type) {
+        promiseResolve() {
           // Only near the end of what was copied, so that few jobs are enough.
-          const isNear = out[47 * 2 ** 18] === 0;
-          if (type !== "gguf-native dequantize" || !isNear || started.length > 200) return;
+          if (isStarting || out[47 * 2 ** 18] !== 0 || started.length > 200) return;
+          isStarting = true;
           for (let i = 0; i < 4; i++) started.push(dequantize("Q4_0", some));
+          isStarting = false;
         },
       }).enable();
       const failing = dequantize("Q4_0", blocks, { out });
@@ -75,12 +80,12 @@ describe("async_hooks: a job that starts when a task of another is queued", need
         for (const result of await Promise.all(started)) assert.equal(result.length, 32 * 4096);
         console.log("done");
       });`,
-      { UV_THREADPOOL_SIZE: "1" },
-    );
-  });
+        { UV_THREADPOOL_SIZE: "1" },
+      );
+    });
 
-  test("with every task of many jobs, some of them cancelled", () => {
-    run(`
+    test("with every task of many jobs, some of them cancelled", () => {
+      run(`
       const blocks = new Uint8Array(18 * 2 ** 15);
       const started = [];
       require("node:async_hooks").createHook({
@@ -102,8 +107,9 @@ describe("async_hooks: a job that starts when a task of another is queued", need
         assert.ok(outcomes.includes("AbortError"));
         console.log("done");
       });`);
-  });
-});
+    });
+  },
+);
 
 // The addon makes the buffers of large results by JavaScript's constructor, as it was when the addon was loaded.
 describe("a constructor of buffers", needsAddon, () => {
@@ -193,6 +199,71 @@ describe("setters of prototypes", needsAddon, () => {
         assert.ok(n > 10 && blocks.length === 0);
         for (const other of await Promise.all(more)) assert.equal(other.length, 32 * 4096);
         console.log("done");
+      });`);
+  });
+});
+
+// A result for an array that could go away is made in other memory, which waits while others have 64 MiB of it.
+describe("a job that waits for memory of another's result", needsAddon, () => {
+  const Waiting = `
+    const some = new Uint8Array(18 * 256);
+    const many = new Uint8Array(18 * 655360);
+    const waiting = () => dequantize("Q4_0", many, { out: new Float32Array(80 * 2 ** 18) });
+    const done = (result) => { assert.equal(result.length, 80 * 2 ** 18); console.log("done"); };`;
+
+  test("starts when that is small, and done while it starts", () => {
+    run(`${Waiting}
+      let second;
+      dequantize("Q4_0", some, {
+        out: new Float32Array(32 * 256),
+        onProgress: () => { second ??= waiting(); },
+      }).then(() => second).then(done);`);
+  });
+
+  test("starts when that is cancelled while it starts", () => {
+    run(`${Waiting}
+      let second;
+      const controller = new AbortController();
+      dequantize("Q4_0", some, {
+        out: new Float32Array(32 * 256),
+        signal: controller.signal,
+        onProgress: () => { second ??= waiting(); controller.abort(); },
+      }).catch((error) => { assert.equal(error.name, "AbortError"); return second; }).then(done);`);
+  });
+
+  test("starts when that is cancelled during its work", () => {
+    run(`${Waiting}
+      const controller = new AbortController();
+      const first = dequantize("Q4_0", many, { out: new Float32Array(80 * 2 ** 18), signal: controller.signal });
+      const second = waiting();
+      controller.abort();
+      first.catch((error) => { assert.equal(error.name, "AbortError"); return second; }).then(done);`);
+  });
+
+  test("starts when that fails, because its blocks went away", () => {
+    run(
+      `${Waiting}
+      const taken = many.slice();
+      const first = dequantize("Q4_0", taken, { out: new Float32Array(80 * 2 ** 18) });
+      const second = waiting();
+      structuredClone(taken.buffer, { transfer: [taken.buffer] });
+      first.catch((error) => { assert.equal(error.code, "ERR_GGUF_RANGE"); return second; }).then(done);`,
+      { UV_THREADPOOL_SIZE: "1" },
+    );
+  });
+
+  test("is dropped when the environment ends", () => {
+    run(`${Waiting}
+      const { Worker } = require("node:worker_threads");
+      const program = \`
+        const { dequantize } = require("gguf-native");
+        const many = new Uint8Array(18 * 655360);
+        for (let i = 0; i < 3; i++) dequantize("Q4_0", many, { out: new Float32Array(80 * 2 ** 18) }).catch(() => {});
+        require("node:worker_threads").parentPort.postMessage("begun");\`;
+      const worker = new Worker(program, { eval: true });
+      worker.once("message", async () => {
+        await worker.terminate();
+        done(await waiting());
       });`);
   });
 });

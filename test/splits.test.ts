@@ -363,3 +363,28 @@ test("names in another folder are not mixed up with a folder that is named like 
   file.close();
   rmSync(odd, { recursive: true });
 });
+
+test("names that are not UTF-8 are unique across shards", async () => {
+  const named = (bytes: number[], value: number) => ({
+    ...tensor("", value, value),
+    name: Uint8Array.from(bytes),
+  });
+  const tensors = [
+    [named([0xff], 1), named([0x41], 2)],
+    [named([0xfe], 3), named([0xfd], 4)],
+    [named([0xfc], 5)],
+  ];
+  const { paths } = model(Object.fromEntries(tensors.map((of, no) => [no, shard(no, { tensors: of })])));
+  for (const file of [openSync(paths[1]!), await open(paths[2]!)]) {
+    assert.deepEqual([...file.tensors.keys()], ["\ufffd", "A", "\ufffd (2)", "\ufffd (3)", "\ufffd (4)"]);
+    const found = [...file.tensors.values()].map((each) => [...each.nameBytes(), ...each.rowsSync([0])]);
+    assert.deepEqual(found, [
+      [0xff, 1, 1],
+      [0x41, 2, 2],
+      [0xfe, 3, 3],
+      [0xfd, 4, 4],
+      [0xfc, 5, 5],
+    ]);
+    file.close();
+  }
+});

@@ -283,6 +283,25 @@ describe("arguments", () => {
 });
 
 describe("later", () => {
+  // The bytes of both are compared first, up to the difference at the end, and then the values.
+  test("progress of a comparison does not go back where the values have to be compared, too", async () => {
+    const elements = 2 ** 21;
+    const bytes = new Uint8Array(4 * elements);
+    const other = bytes.slice();
+    other[4 * elements - 2] = 1;
+    const tensors = [bytes, other].map((bytes, i) => ({ name: `t${i}`, type: 0, shape: [elements], bytes }));
+    writeFileSync(at("differ-at-the-end.gguf"), writeGguf({ tensors }));
+    using file = openSync(at("differ-at-the-end.gguf"));
+    const seen: number[] = [];
+    const onProgress = (done: number): number => seen.push(done);
+    const { different } = await file.tensor("t0").compare(file.tensor("t1"), { onProgress });
+    assert.equal(different, 1);
+    assert.equal(seen.at(-1), elements);
+    assert.ok(
+      seen.every((done, i) => done > (seen[i - 1] ?? 0)),
+      String(seen),
+    );
+  });
   test("progress goes from nothing to everything, once", async () => {
     using file = openSync(at("large.gguf"));
     for (const run of [

@@ -105,6 +105,71 @@ describe("a vocabulary of the kind llama", () => {
   });
 });
 
+describe("tokens of their own", () => {
+  /** Types: 1 is normal, 3 control, 4 user-defined. */
+  const tokenizer = (tokens: [text: string, type: number][], prefix: boolean): Tokenizer =>
+    new Tokenizer(
+      parse(
+        writeGguf({
+          metadata: [
+            ["tokenizer.ggml.model", str("llama")],
+            [
+              "tokenizer.ggml.tokens",
+              arr(
+                "string",
+                tokens.map(([text]) => text),
+              ),
+            ],
+            [
+              "tokenizer.ggml.scores",
+              arr(
+                "float32",
+                tokens.map(() => -1),
+              ),
+            ],
+            [
+              "tokenizer.ggml.token_type",
+              arr(
+                "int32",
+                tokens.map(([, type]) => type),
+              ),
+            ],
+            ["tokenizer.ggml.add_bos_token", bool(false)],
+            ["tokenizer.ggml.add_space_prefix", bool(prefix)],
+          ],
+        }),
+      ).metadata,
+    );
+  const tokens: [string, number][] = [
+    ...["▁", "a", "b", "<", "i", ">", "\n"].map((text): [string, number] => [text, 1]),
+    ["<i>", 4],
+    ["\n\n", 4],
+    ["\n\n\n", 4],
+    ["<b>", 3],
+    ["<|im_end|>", 3],
+  ];
+
+  test("user-defined ones are found before anything is joined, the longest first; control tokens are not", () => {
+    const encode = (text: string): number[] => tokenizer(tokens, false).encode(text);
+    assert.deepEqual(encode("a<i>b"), [1, 7, 2]);
+    assert.deepEqual(encode("<i><i>"), [7, 7]);
+    assert.deepEqual(encode("a\n\n\n\n\n\nb"), [1, 9, 9, 2]);
+    assert.deepEqual(encode("\n\n\n\n"), [9, 6]);
+    assert.deepEqual(encode("\n\na\n"), [8, 1, 6]);
+    assert.deepEqual(encode("<b>"), [3, 2, 5]);
+    assert.deepEqual(encode(""), []);
+  });
+  test("the text after one begins with a space, as at the beginning, and it is text itself", () => {
+    const spaced = tokenizer(tokens, true);
+    assert.deepEqual(spaced.encode("a<i>b"), [0, 1, 7, 0, 2]);
+    assert.equal(decode(spaced, [1, 7, 10, 2]), "a<i>b");
+  });
+  test("control tokens of well-known names end a text without a key that says so", () => {
+    const ends = tokens.flatMap((_, id) => (tokenizer(tokens, false).isEnd(id) ? [id] : []));
+    assert.deepEqual(ends, [11]);
+  });
+});
+
 describe("a vocabulary of the kind gpt2", () => {
   /** With the characters of all bytes as tokens, and `more`; without merges. */
   const tokenizer = (pre: string, more: string[] = []): Tokenizer => {

@@ -28,9 +28,25 @@ function assertSame(bytes: Uint8Array, partial = false, what = ""): void {
   const header = module.value!;
   const file = addon.value;
   assert.deepEqual(header.info(), rawAddon.info(file), what);
+  const { keyCount, tensorCount } = header.info();
   const keys = header.keys();
-  assert.deepEqual(keys, rawAddon.keys(file), what);
-  assert.deepEqual(header.tensors(), rawAddon.tensors(file), what);
+  assert.deepEqual(keys, rawAddon.keys(file, 0, keyCount), what);
+  assert.deepEqual(header.tensors(), rawAddon.tensors(file, 0, tensorCount), what);
+  assert.deepEqual(
+    header.keys(keyCount >> 1, keyCount >> 2),
+    rawAddon.keys(file, keyCount >> 1, keyCount >> 2),
+  );
+  const middle = [tensorCount >> 1, tensorCount >> 2] as const;
+  assert.deepEqual(header.tensors(...middle), rawAddon.tensors(file, ...middle), what);
+  assert.deepEqual(header.replacedKeys(), rawAddon.replacedKeys(file), what);
+  assert.deepEqual(header.replacedTensors(), rawAddon.replacedTensors(file), what);
+  const asked = (names: string[]) =>
+    [...names.slice(0, 100), "absent"].filter((name) => !/[\ufffd\ud800-\udfff]/u.test(name));
+  for (const name of asked(keys.names))
+    assert.equal(header.findKey(name), rawAddon.findKey(file, name), name);
+  for (const name of asked(header.tensors().names)) {
+    assert.equal(header.findTensor(name), rawAddon.findTensor(file, name), name);
+  }
   for (const [i, name] of keys.names.entries()) {
     assert.deepEqual(header.keyBytes(i), rawAddon.keyBytes(file, i), name);
     const value = bytes.subarray(keys.begins[i], keys.ends[i]);
@@ -266,7 +282,7 @@ describe("headers in WebAssembly", needsModule, () => {
           `${pages} pages`,
         );
       }
-      assert.equal(columnsWith(1000), 16);
+      assert.equal(columnsWith(1000), 19);
       assertSame(bytes);
     });
 

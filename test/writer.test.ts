@@ -113,6 +113,27 @@ describe("tensors", () => {
     }
   });
 
+  test("that are quantized get the version of their blocks, unless one is set", async () => {
+    const key = "general.quantization_version";
+    const versionOf = async (writer: GgufWriter) => {
+      const file = parse(await bytesOf(writer));
+      assert.equal(file.byteLength, writer.byteLength);
+      return [file.metadata.get(key), file.metadata.typeOf(key)?.type];
+    };
+    const q8 = new Uint8Array(34);
+    assert.deepEqual(await versionOf(new GgufWriter().addTensor("q", "Q8_0", [32], q8)), [2, "uint32"]);
+    assert.deepEqual(await versionOf(new GgufWriter().addTensor("f", "F16", [1], new Uint8Array(2))), [
+      undefined,
+      undefined,
+    ]);
+    const given = new GgufWriter().addTensor("q", "Q8_0", [32], q8).set(key, 1);
+    assert.deepEqual(await versionOf(given), [1, "uint32"]);
+    // What is copied is of a version that nobody knows.
+    const old = parse(writeGguf({ tensors: [{ name: "q", type: 8, shape: [32], bytes: q8 }] }));
+    assert.deepEqual(await versionOf(GgufWriter.from(old)), [undefined, undefined]);
+    const both = GgufWriter.from(old).addTensor("r", "Q8_0", [32], q8);
+    assert.deepEqual(await versionOf(both), [2, "uint32"]);
+  });
   test("empty ones, and none at all", async () => {
     const writer = new GgufWriter().addTensor("a", "Q4_0", [32, 0], new Uint8Array(0));
     assert.equal(parse(await bytesOf(writer)).tensor("a").elementCount, 0);
@@ -136,6 +157,7 @@ describe("tensors", () => {
         ["general.architecture", str("llama")],
         ["llama.block_count", u32(1)],
         ["x", f32(0.5)],
+        ["general.quantization_version", u32(2)],
       ],
       tensors: [
         { name: "a", type: 0, shape: [3], bytes: new Uint8Array(Float32Array.of(1, 2, 3).buffer) },

@@ -2,19 +2,57 @@
 import type { GgufMetadata } from "gguf-native";
 
 /**
- * The architectures that this example runs, and which elements of a head their rotary position embedding rotates
- * together: `adjacent`, 2i and 2i + 1, or `halves`, i and i + half of the rotated elements. They differ in nothing else:
- * biases (Qwen2) and the norms of queries and keys (Qwen3) are used where the file has them.
+ * The architectures that this example runs, and all that is different in them. Biases (Qwen2), norms of queries and keys
+ * (Qwen3, Gemma 3), norms of what a layer adds (Gemma 3) and a cap of the logits are used where the file has them.
  */
-const ROPE_PAIRS = { llama: "adjacent", qwen2: "halves", qwen3: "halves" } as const;
+const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
+  llama: { ropePairs: "adjacent", activation: "silu" },
+  qwen2: { ropePairs: "halves", activation: "silu" },
+  qwen3: { ropePairs: "halves", activation: "silu" },
+  gemma3: {
+    ropePairs: "halves",
+    activation: "gelu",
+    scaledEmbeddings: true,
+    globalLayerEvery: 6,
+    wideScoresWithLayers: 62,
+  },
+};
+
+interface Architecture {
+  /**
+   * Which elements of a head the rotary position embedding rotates together: `adjacent`, 2i and 2i + 1, or `halves`, i
+   * and i + half of the rotated elements.
+   */
+  ropePairs: RopePairs;
+  /** The function of the gate in a feed-forward network. */
+  activation: Activation;
+  /** Whether embeddings are multiplied with the square root of their length. */
+  scaledEmbeddings?: boolean;
+  /** If the model has a sliding window: every so many layers, one sees all tokens. */
+  globalLayerEvery?: number;
+  /** Models with so many layers divide scores by the root of the embeddings' length over the number of heads. */
+  wideScoresWithLayers?: number;
+}
 
 export type RopePairs = "adjacent" | "halves";
+export type Activation = "silu" | "gelu";
+
+/** The attention of a layer: of all layers, unless the model has a sliding window. */
+export interface LayerAttention {
+  /** How many tokens it sees, the token itself included. */
+  window: number;
+  ropeBase: number;
+  /** Positions are divided by this. */
+  ropeScale: number;
+}
 
 export interface LlamaConfig {
   /** The maximum number of tokens that the network supports. */
   contextLength: number;
   /** Length of the vector that represents a token. */
   embeddingLength: number;
+  /** What embeddings are multiplied with. */
+  embeddingScale: number;
   layerCount: number;
   /** Number of query heads. */
   headCount: number;
@@ -24,46 +62,86 @@ export interface LlamaConfig {
   keyLength: number;
   /** Length of one head's value vector. */
   valueLength: number;
+  /** What the products of queries and keys are multiplied with. */
+  scoreScale: number;
   /** How many elements of a head are rotated by position, in pairs. */
   ropeLength: number;
   ropePairs: RopePairs;
-  ropeBase: number;
-  /** Positions are divided by this. */
-  ropeScale: number;
+  activation: Activation;
   normEpsilon: number;
+  /** Logits are `cap * tanh(logit / cap)`; undefined: as they are. */
+  logitCap: number | undefined;
+  /** What each layer's attention sees. Layers that see the same have the same object. */
+  attention: readonly LayerAttention[];
 }
+
+/** The base of the rotations in layers with a sliding window, unless the metadata has one. */
+const LOCAL_ROPE_BASE = 10000;
 
 /** @throws Error if the example does not support the network, or if the metadata lacks a required key */
 export function readConfig(metadata: GgufMetadata): LlamaConfig {
-  const { architecture = "(none)" } = metadata;
-  const ropePairs = new Map<string, RopePairs>(Object.entries(ROPE_PAIRS)).get(architecture);
-  if (ropePairs === undefined) {
-    const known = Object.keys(ROPE_PAIRS).join(", ");
-    throw new Error(`this example runs models of the architectures ${known}, not ${architecture}`);
+  const { architecture: name = "(none)" } = metadata;
+  const architecture = new Map(Object.entries(ARCHITECTURES)).get(name);
+  if (architecture === undefined) {
+    const known = Object.keys(ARCHITECTURES).join(", ");
+    throw new Error(`this example runs models of the architectures ${known}, not ${name}`);
   }
   if (metadata.arch("expert_count")) throw new Error("this example does not support a mixture of experts");
-  const scaling = metadata.string(`${architecture}.rope.scaling.type`) ?? "none";
-  if (scaling !== "none" && scaling !== "linear") {
-    throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
-  }
+  if (metadata.arch("attn_logit_softcapping"))
+    throw new Error("this example does not support a cap of attention scores");
 
   const embeddingLength = required(metadata, "embedding_length");
   const headCount = required(metadata, "attention.head_count");
-  const keyLength = metadata.arch("attention.key_length") ?? embeddingLength / headCount;
+  const headWidth = embeddingLength / headCount;
+  const keyLength = metadata.arch("attention.key_length") ?? headWidth;
+  const layerCount = required(metadata, "block_count");
   return {
     contextLength: required(metadata, "context_length"),
     embeddingLength,
-    layerCount: required(metadata, "block_count"),
+    embeddingScale: architecture.scaledEmbeddings ? Math.fround(Math.sqrt(embeddingLength)) : 1,
+    layerCount,
     headCount,
     kvHeadCount: metadata.arch("attention.head_count_kv") ?? headCount,
     keyLength,
-    valueLength: metadata.arch("attention.value_length") ?? embeddingLength / headCount,
+    valueLength: metadata.arch("attention.value_length") ?? headWidth,
+    scoreScale: 1 / Math.sqrt(layerCount === architecture.wideScoresWithLayers ? headWidth : keyLength),
     ropeLength: metadata.arch("rope.dimension_count") ?? keyLength,
-    ropePairs,
+    ropePairs: architecture.ropePairs,
+    activation: architecture.activation,
+    normEpsilon: required(metadata, "attention.layer_norm_rms_epsilon"),
+    logitCap: metadata.arch("final_logit_softcapping") || undefined,
+    attention: readAttention(metadata, architecture, layerCount),
+  };
+}
+
+/** Which layers see all tokens, and which a window. */
+function readAttention(
+  metadata: GgufMetadata,
+  { globalLayerEvery }: Architecture,
+  layerCount: number,
+): LayerAttention[] {
+  const name = metadata.architecture;
+  const scaling = metadata.string(`${name}.rope.scaling.type`) ?? "none";
+  if (scaling !== "none" && scaling !== "linear") {
+    throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
+  }
+  const global: LayerAttention = {
+    window: Number.POSITIVE_INFINITY,
     ropeBase: metadata.arch("rope.freq_base") ?? 10000,
     ropeScale: scaling === "linear" ? required(metadata, "rope.scaling.factor") : 1,
-    normEpsilon: required(metadata, "attention.layer_norm_rms_epsilon"),
   };
+  const window = globalLayerEvery === undefined ? undefined : metadata.arch("attention.sliding_window");
+  const local: LayerAttention | undefined = window
+    ? { window, ropeBase: metadata.number(`${name}.rope.freq_base_swa`) ?? LOCAL_ROPE_BASE, ropeScale: 1 }
+    : undefined;
+  // One number, or a bool for each layer.
+  const pattern = metadata.get(`${name}.attention.sliding_window_pattern`);
+  const every = typeof pattern === "number" ? pattern : globalLayerEvery!;
+  const isLocal = (layer: number): boolean =>
+    Array.isArray(pattern) ? pattern[layer] === true : (layer + 1) % every !== 0;
+  return Array.from({ length: layerCount }, (_, layer) =>
+    local !== undefined && isLocal(layer) ? local : global,
+  );
 }
 
 function required(metadata: GgufMetadata, key: string): number {

@@ -1,20 +1,25 @@
 /** The forward pass of a llama model, and of those that differ from it in little. */
 import type { GgufFile, GgufTensor } from "gguf-native";
 import { KvCache, type LayerCache } from "./cache";
-import { type LlamaConfig, readConfig } from "./config";
+import { type LayerAttention, type LlamaConfig, readConfig } from "./config";
 import {
   add,
+  addNormed,
   attention,
+  capLogits,
+  gated,
   type Rotations,
   rmsNorm,
   rope,
   ropeFrequencies,
   rotationsOf,
-  swiglu,
+  scale,
 } from "./operations";
 
 /** Tokens that are processed at a time: enough to use each weight often, few enough to need little memory. */
 const BATCH = 128;
+/** Tokens whose logits are computed at a time: with a vocabulary of 262,144 tokens, 32 MiB. */
+const OUTPUT_BATCH = 32;
 
 export interface LoadOptions {
   /** Threads that multiply. Default: as many as help. */
@@ -24,10 +29,13 @@ export interface LoadOptions {
 /** A matrix, still quantized and in its file, and what is added to its products. */
 interface Linear {
   weight: GgufTensor;
+  /** The second scale of NVFP4 weights; 1 for others. */
+  scale: number;
   bias: Float32Array | undefined;
 }
 
 interface Layer {
+  attention: LayerAttention;
   attnNorm: Float32Array;
   attnQ: Linear;
   attnK: Linear;
@@ -36,10 +44,14 @@ interface Layer {
   queryNorm: Float32Array | undefined;
   keyNorm: Float32Array | undefined;
   attnOutput: Linear;
+  /** Norm of what the attention adds. */
+  attnPostNorm: Float32Array | undefined;
   ffnNorm: Float32Array;
   ffnGate: Linear;
   ffnUp: Linear;
   ffnDown: Linear;
+  /** Norm of what the feed-forward network adds. */
+  ffnPostNorm: Float32Array | undefined;
 }
 
 /** A model whose weights stay in its file, which must stay open. */
@@ -50,7 +62,8 @@ export class Llama {
     private readonly layers: readonly Layer[],
     private readonly outputNorm: Float32Array,
     private readonly output: Linear,
-    private readonly frequencies: Float64Array,
+    /** By the attention of layers. */
+    private readonly frequencies: ReadonlyMap<LayerAttention, Float64Array>,
     private readonly threads: number | undefined,
   ) {}
 
@@ -65,14 +78,17 @@ export class Llama {
     const vector = (name: string): Float32Array => find(name).dequantizeSync();
     const optionalVector = (name: string): Float32Array | undefined =>
       file.tensors.has(name) ? vector(name) : undefined;
-    const linear = (name: string): Linear => ({
-      weight: find(`${name}.weight`),
-      bias: optionalVector(`${name}.bias`),
-    });
+    const linear = (name: string): Linear => {
+      const weight = find(`${name}.weight`);
+      unused.delete(`${name}.input_scale`); // for inputs in NVFP4, and these here are binary32
+      return { weight, scale: secondScale(weight), bias: optionalVector(`${name}.bias`) };
+    };
+    const secondScale = ({ scale }: GgufTensor): number => (scale === undefined ? 1 : vector(scale.name)[0]!);
 
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
       return {
+        attention: config.attention[i]!,
         attnNorm: vector(`${block}attn_norm.weight`),
         attnQ: linear(`${block}attn_q`),
         attnK: linear(`${block}attn_k`),
@@ -80,12 +96,15 @@ export class Llama {
         queryNorm: optionalVector(`${block}attn_q_norm.weight`),
         keyNorm: optionalVector(`${block}attn_k_norm.weight`),
         attnOutput: linear(`${block}attn_output`),
+        attnPostNorm: optionalVector(`${block}post_attention_norm.weight`),
         ffnNorm: vector(`${block}ffn_norm.weight`),
         ffnGate: linear(`${block}ffn_gate`),
         ffnUp: linear(`${block}ffn_up`),
         ffnDown: linear(`${block}ffn_down`),
+        ffnPostNorm: optionalVector(`${block}post_ffw_norm.weight`),
       };
     });
+    const ropeFactors = optionalVector("rope_freqs.weight");
     const llama = new Llama(
       config,
       find("token_embd.weight"),
@@ -93,7 +112,7 @@ export class Llama {
       vector("output_norm.weight"),
       // Many models use the same matrix for the embeddings and for the output.
       linear(file.tensors.has("output.weight") ? "output" : "token_embd"),
-      ropeFrequencies(config, optionalVector("rope_freqs.weight")),
+      new Map(config.attention.map((kind) => [kind, ropeFrequencies(config, kind, ropeFactors)])),
       options.threads,
     );
     for (const name of unused)
@@ -109,29 +128,67 @@ export class Llama {
   /** Processes `tokens`, which follow those in `cache`, and appends them. Returns the logits of the next token. */
   forward(tokens: readonly number[], cache: KvCache): Float32Array {
     if (tokens.length === 0) throw new RangeError("there are no tokens to process");
+    let x: Float32Array = new Float32Array();
+    for (const batch of this.#batches(tokens, cache)) x = batch;
+    return this.#logits(x.subarray(-this.config.embeddingLength));
+  }
+
+  /**
+   * Processes `tokens` like {@link forward}. For each of them from number `first` on, calls `visit` with its number and the
+   * logits of the token after it.
+   */
+  forwardEach(
+    tokens: readonly number[],
+    cache: KvCache,
+    first: number,
+    visit: (number: number, logits: Float32Array) => void,
+  ): void {
+    const { embeddingLength } = this.config;
+    let start = 0;
+    for (const x of this.#batches(tokens, cache)) {
+      const end = start + x.length / embeddingLength;
+      for (let i = Math.max(first, start); i < end; i += OUTPUT_BATCH) {
+        const count = Math.min(OUTPUT_BATCH, end - i);
+        const at = (i - start) * embeddingLength;
+        const logits = this.#logits(x.subarray(at, at + count * embeddingLength));
+        const width = logits.length / count;
+        for (let j = 0; j < count; j++) visit(i + j, logits.subarray(j * width, (j + 1) * width));
+      }
+      start = end;
+    }
+  }
+
+  /** Processes some tokens at a time. Gives their activations after all layers. */
+  *#batches(tokens: readonly number[], cache: KvCache): Generator<Float32Array> {
     const length = cache.length + tokens.length;
     if (length > cache.capacity) {
       throw new RangeError(`${length} tokens do not fit in a cache for ${cache.capacity}`);
     }
-    let x: Float32Array = new Float32Array();
     for (let start = 0; start < tokens.length; start += BATCH) {
-      x = this.#forwardBatch(tokens.slice(start, start + BATCH), cache);
+      yield this.#forwardBatch(tokens.slice(start, start + BATCH), cache);
     }
-    const last = x.subarray(-this.config.embeddingLength);
-    return this.#multiply(this.output, rmsNorm(last, this.outputNorm, this.config.normEpsilon));
   }
 
   /** The activations of some tokens after all layers. */
   #forwardBatch(tokens: readonly number[], cache: KvCache): Float32Array {
-    const { normEpsilon } = this.config;
-    const rotations = rotationsOf(this.frequencies, cache.length, tokens.length);
+    const { normEpsilon, activation, embeddingScale } = this.config;
+    const position = cache.length;
+    const rotations = new Map(
+      [...this.frequencies].map(([kind, frequencies]) => [
+        kind,
+        rotationsOf(frequencies, position, tokens.length),
+      ]),
+    );
     const x = this.embeddings.rowsSync(tokens);
+    if (embeddingScale !== 1) scale(x, embeddingScale);
     for (const [i, layer] of this.layers.entries()) {
       const attentionInput = rmsNorm(x, layer.attnNorm, normEpsilon);
-      add(x, this.#attend(layer, attentionInput, cache.layers[i]!, rotations));
+      const attended = this.#attend(layer, attentionInput, cache.layers[i]!, rotations.get(layer.attention)!);
+      addNormed(x, attended, layer.attnPostNorm, normEpsilon);
       const ffnInput = rmsNorm(x, layer.ffnNorm, normEpsilon);
-      const hidden = swiglu(this.#multiply(layer.ffnGate, ffnInput), this.#multiply(layer.ffnUp, ffnInput));
-      add(x, this.#multiply(layer.ffnDown, hidden));
+      const gate = this.#multiply(layer.ffnGate, ffnInput);
+      const hidden = gated(activation, gate, this.#multiply(layer.ffnUp, ffnInput));
+      addNormed(x, this.#multiply(layer.ffnDown, hidden), layer.ffnPostNorm, normEpsilon);
     }
     return x;
   }
@@ -145,12 +202,22 @@ export class Llama {
     rope(queries, config.headCount, config, rotations);
     rope(keys, config.kvHeadCount, config, rotations);
     cache.append(keys, this.#multiply(layer.attnV, x));
-    return this.#multiply(layer.attnOutput, attention(config, queries, cache, this.threads));
+    const heard = attention(config, layer.attention, queries, cache, this.threads);
+    return this.#multiply(layer.attnOutput, heard);
+  }
+
+  /** The logits after some tokens, from their activations after all layers. */
+  #logits(x: Float32Array): Float32Array {
+    const { normEpsilon, logitCap } = this.config;
+    const logits = this.#multiply(this.output, rmsNorm(x, this.outputNorm, normEpsilon));
+    if (logitCap !== undefined) capLogits(logits, logitCap);
+    return logits;
   }
 
   /** The products of a matrix with the vectors in `x`, in the same layout. */
-  #multiply({ weight, bias }: Linear, x: Float32Array): Float32Array {
+  #multiply({ weight, scale, bias }: Linear, x: Float32Array): Float32Array {
     const products = weight.matmulSync(x, { threads: this.threads });
+    if (scale !== 1) for (const [i, product] of products.entries()) products[i] = product * scale;
     if (bias !== undefined) add(products, bias);
     return products;
   }

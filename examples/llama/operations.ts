@@ -5,7 +5,7 @@
 import { matmulSync } from "gguf-native";
 import { dot } from "../vectors";
 import type { LayerCache } from "./cache";
-import type { LlamaConfig } from "./config";
+import type { Activation, LayerAttention, LlamaConfig } from "./config";
 
 /** Scales each vector to a root mean square of 1, then multiplies it with `weight`, element by element. */
 export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number): Float32Array {
@@ -19,8 +19,11 @@ export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number):
 }
 
 /** The angle by which each pair of a head is rotated from one position to the next, in radians. */
-export function ropeFrequencies(config: LlamaConfig, factors: Float32Array | undefined): Float64Array {
-  const { ropeLength, ropeBase, ropeScale } = config;
+export function ropeFrequencies(
+  { ropeLength }: LlamaConfig,
+  { ropeBase, ropeScale }: LayerAttention,
+  factors: Float32Array | undefined,
+): Float64Array {
   return Float64Array.from(
     { length: ropeLength / 2 },
     (_, pair) => ropeBase ** ((-2 * pair) / ropeLength) / ropeScale / (factors?.[pair] ?? 1),
@@ -65,21 +68,21 @@ export function rope(x: Float32Array, headCount: number, config: LlamaConfig, ro
 
 /**
  * Grouped-query attention, for each head of the tokens in `queries`, whose keys and values are the last in `cache`. The
- * result is the mean of all values up to the token, weighted by the softmax of the dot products of their keys with the
+ * result is the mean of the values in the window that ends with the token, weighted by the softmax of the dot products of their keys with the
  * token's query. For each head of keys, the products of all its queries are two matrix products.
  */
 export function attention(
   config: LlamaConfig,
+  { window }: LayerAttention,
   queries: Float32Array,
   cache: LayerCache,
   threads: number | undefined,
 ): Float32Array {
-  const { headCount, kvHeadCount, keyLength, valueLength } = config;
+  const { headCount, kvHeadCount, keyLength, valueLength, scoreScale } = config;
   const count = queries.length / (headCount * keyLength);
   const { columns } = cache;
   const groupSize = headCount / kvHeadCount;
   const first = cache.length - count;
-  const scale = 1 / Math.sqrt(keyLength);
   const groupQueries = new Float32Array(count * groupSize * keyLength);
   const scores = new Float32Array(count * groupSize * columns);
   const sums = new Float32Array(count * groupSize * valueLength);
@@ -88,15 +91,17 @@ export function attention(
     for (let token = 0; token < count; token++) {
       const from = (token * headCount + group * groupSize) * keyLength;
       const to = token * groupSize * keyLength;
-      for (let i = 0; i < groupSize * keyLength; i++) groupQueries[to + i] = queries[from + i]! * scale;
+      for (let i = 0; i < groupSize * keyLength; i++) groupQueries[to + i] = queries[from + i]! * scoreScale;
     }
     matmulSync("F16", cache.keys(group), keyLength, groupQueries, { out: scores, threads });
     for (let token = 0; token < count; token++) {
       for (let head = 0; head < groupSize; head++) {
         const start = (token * groupSize + head) * columns;
-        const visible = start + first + token + 1;
-        softmax(scores.subarray(start, visible));
-        scores.fill(0, visible, start + columns);
+        const end = start + first + token + 1;
+        const begin = Math.max(start, end - window);
+        softmax(scores.subarray(begin, end));
+        scores.fill(0, start, begin);
+        scores.fill(0, end, start + columns);
       }
     }
     matmulSync("F16", cache.values(group), columns, scores, { out: sums, threads });
@@ -123,10 +128,31 @@ export function softmax(scores: Float32Array): void {
   for (let i = 0; i < scores.length; i++) scores[i]! *= factor;
 }
 
-/** SwiGLU, into `gate`: `gate * sigmoid(gate) * up`. */
-export function swiglu(gate: Float32Array, up: Float32Array): Float32Array {
-  for (let i = 0; i < gate.length; i++) gate[i] = (gate[i]! / (1 + exp(-gate[i]!))) * up[i]!;
+/** ln of the sum of e to the power of each number: what a logit is lower by is its probability's -ln. */
+export function logSumExp(logits: Float32Array): number {
+  let greatest = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < logits.length; i++) if (logits[i]! > greatest) greatest = logits[i]!;
+  let sum = 0;
+  for (let i = 0; i < logits.length; i++) sum += exp(logits[i]! - greatest);
+  return greatest + Math.log(sum);
+}
+
+/** SwiGLU or GeGLU, into `gate`: `activation(gate) * up`. */
+export function gated(activation: Activation, gate: Float32Array, up: Float32Array): Float32Array {
+  const f = ACTIVATIONS[activation];
+  for (let i = 0; i < gate.length; i++) gate[i] = f(gate[i]!) * up[i]!;
   return gate;
+}
+
+const ACTIVATIONS: Readonly<Record<Activation, (x: number) => number>> = {
+  silu: (x) => x / (1 + exp(-x)),
+  // With tanh in place of the error function, as the models were trained. x * (1 + tanh(z)) / 2 is x / (1 + e^(-2z)).
+  gelu: (x) => x / (1 + exp(-2 * Math.sqrt(2 / Math.PI) * x * (1 + 0.044715 * x * x))),
+};
+
+/** Limits logits smoothly to numbers between -cap and cap, in place. */
+export function capLogits(logits: Float32Array, cap: number): void {
+  for (let i = 0; i < logits.length; i++) logits[i] = cap * Math.tanh(logits[i]! / cap);
 }
 
 /** 2^n for n from -1022 to 1023. */
@@ -145,6 +171,21 @@ export function exp(x: number): number {
   const power =
     1 + r + r2 * (1 / 2 + r * (1 / 6) + r2 * (1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))));
   return power * POWERS_OF_TWO[n + 1022]!;
+}
+
+/** Adds vectors to those of `x`, each scaled by {@link rmsNorm} first if there is a weight for that. */
+export function addNormed(
+  x: Float32Array,
+  y: Float32Array,
+  weight: Float32Array | undefined,
+  epsilon: number,
+): void {
+  add(x, weight === undefined ? y : rmsNorm(y, weight, epsilon));
+}
+
+/** Multiplies all numbers with `factor`, in place. */
+export function scale(x: Float32Array, factor: number): void {
+  for (let i = 0; i < x.length; i++) x[i]! *= factor;
 }
 
 /** Adds to each vector of `x` what `y` has for it: a vector of its own, or one for all. */

@@ -18,6 +18,26 @@ export interface QueueOptions {
 const MOST_ATTEMPTS = 3;
 const MOST_LOSSES = 5;
 
+/** Of a process that was killed, keys stay in Redis for so many times the time after which a worker counts as lost. */
+const KEPT_FOR = 10;
+
+/** Has Redis forget the keys of a queue, and these jobs, unless it is told so again in time. */
+async function forgetLater(
+  { redis, lostSeconds }: QueueOptions,
+  { keys, toKey }: Queue | Worker,
+  jobs: readonly string[] = [],
+): Promise<void> {
+  const client = new Redis(redis, { maxRetriesPerRequest: 1 });
+  client.on("error", () => undefined); // what is said fails
+  const commands = client.pipeline();
+  // BullMQ gives these two a time of their own: as long as the first is there, nobody looks for dead workers.
+  const { "stalled-check": _, limiter: __, ...lasting } = keys;
+  for (const key of [...Object.values(lasting), ...jobs.map(toKey)]) {
+    commands.expire(key, KEPT_FOR * lostSeconds);
+  }
+  await commands.exec().finally(() => client.disconnect());
+}
+
 const connection = (url: string) => ({ url, maxRetriesPerRequest: null });
 
 /** Without it, BullMQ would wait for a Redis that is not there. */
@@ -34,7 +54,8 @@ export async function checkRedis(url: string): Promise<void> {
 }
 
 /** Measures the parts that are in the queue, until the process is told to stop. */
-export async function work({ redis, queue, lostSeconds }: QueueOptions): Promise<void> {
+export async function work(options: QueueOptions): Promise<void> {
+  const { redis, queue, lostSeconds } = options;
   const measureJob = async ({ data }: Job<Part, string>) => encode(await measurePart(data));
   const worker = new Worker<Part, string>(queue, measureJob, {
     connection: connection(redis),
@@ -46,6 +67,8 @@ export async function work({ redis, queue, lostSeconds }: QueueOptions): Promise
   worker.on("failed", (job, error) =>
     console.error(`worker ${process.pid}: ${job?.data.tensor}: ${error.message}`),
   );
+  // What is made after the process that filled the queue was killed goes away, too.
+  worker.on("drained", () => void forgetLater(options, worker).catch(() => undefined));
   // An interrupt at the terminal goes to the workers, too; "disconnect": the process that started this one has ended.
   await Promise.race(["SIGTERM", "SIGINT", "disconnect"].map((event) => once(process, event)));
   await worker.close(); // completes what is being measured
@@ -101,9 +124,10 @@ export interface Outcome {
 /** Has the parts measured by whatever workers there are. `onDone` is called with each part that is done. */
 export async function measureByQueue(
   parts: readonly Part[],
-  { redis, queue: name }: QueueOptions,
+  options: QueueOptions,
   onDone: (part: Part) => void,
 ): Promise<Outcome> {
+  const { redis, queue: name, lostSeconds } = options;
   const queue = new Queue<Part, string>(name, { connection: connection(redis) });
   // All events that Redis still has: by default, those before the first read are lost, and a worker can be that quick.
   const events = new QueueEvents(name, { connection: connection(redis), lastEventId: "0-0" });
@@ -125,7 +149,11 @@ export async function measureByQueue(
       opts: { ...retries, jobId: `${run}-${i}` },
     });
     const jobs = await queue.addBulk(parts.map(describe));
-    for (const { id } of jobs) own.add(id);
+    const ids = jobs.flatMap(({ id }) => id ?? []);
+    for (const id of ids) own.add(id);
+    await forgetLater(options, queue, ids);
+    const renew = () => void forgetLater(options, queue, ids).catch(complain);
+    const renewal = setInterval(renew, 1000 * lostSeconds);
     try {
       const results = jobs.map(async (job) => {
         const result = await job.waitUntilFinished(events);
@@ -134,6 +162,7 @@ export async function measureByQueue(
       });
       return { statistics: await Promise.all(results), losses };
     } finally {
+      clearInterval(renewal);
       await Promise.allSettled(jobs.map((job) => job.remove())); // all but those that a worker has, after an error
     }
   } finally {

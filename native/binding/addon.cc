@@ -1,6 +1,8 @@
 // What the addon exports: src/native-surface.ts types it.
 #include <napi.h>
 
+#include <new>
+
 #include "binding/call.h"
 #include "binding/entry_points.h"
 #include "binding/environment.h"
@@ -25,11 +27,15 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 
   add("info", entry<file_info>);
   add("keys", entry<list_keys>);
+  add("findKey", entry<find_key>);
+  add("replacedKeys", entry<list_replaced_keys>);
   add("value", entry<metadata_value>);
   add("valueBytes", entry<metadata_bytes>);
   add("readValue", entry<read_metadata_bytes>);
   add("keyBytes", entry<key_bytes>);
   add("tensors", entry<list_tensors>);
+  add("findTensor", entry<find_tensor>);
+  add("replacedTensors", entry<list_replaced_tensors>);
   add("tensorNameBytes", entry<tensor_name_bytes>);
   add("bytes", entry<tensor_bytes>);
   add("readBytes", entry<read_tensor_bytes>);
@@ -44,6 +50,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("matmul", entry<multiply_sync>);
   add("matmulAsync", entry<multiply_async>);
   add("matmulBlocks", entry<multiply_blocks_sync>);
+  add("matmulBlocksAsync", entry<multiply_blocks_async>);
 
   add("stats", entry<statistics_sync>);
   add("statsAsync", entry<statistics_async>);
@@ -72,7 +79,11 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 namespace {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
-  return gguf::binding::initialize(env, exports);
+  try {
+    return gguf::binding::initialize(env, exports);
+  } catch (const std::bad_alloc&) {  // which node-addon-api lets through to Node, and that ends the process
+    throw Napi::Error::New(env, "out of memory");
+  }
 }
 
 NODE_API_MODULE(gguf_native, initialize)

@@ -3,16 +3,13 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
 
 namespace gguf::binding {
 
-namespace {
-
-struct Queued {
+struct AsyncTasks::Queued {
   AsyncTasks* owner;
   napi_async_work work = nullptr;
   std::mutex executing;             // locked while `task` executes
@@ -20,7 +17,7 @@ struct Queued {
 };
 
 /** The tasks of all environments. */
-class Registry {
+class AsyncTasks::Registry {
  public:
   uintptr_t add(std::shared_ptr<Queued> queued) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -55,18 +52,15 @@ class Registry {
 };
 
 /** Never destroyed: threads of the pool may still run while the process exits. */
-Registry& registry() {
+AsyncTasks::Registry& AsyncTasks::registry() {
   static Registry* const instance = new Registry;
   return *instance;
 }
 
-}  // namespace
-
 AsyncTasks::~AsyncTasks() {
-  std::vector<std::shared_ptr<Queued>> all;
-  for (const uintptr_t number : numbers_) all.push_back(registry().take(number));
-  for (const auto& queued : all) queued->task->stop();
-  for (const auto& queued : all) {
+  for (const auto& [number, queued] : queued_) registry().take(number);
+  for (const auto& [number, queued] : queued_) queued->task->stop();
+  for (const auto& [number, queued] : queued_) {
     std::unique_ptr<AsyncTask> task;
     const std::lock_guard<std::mutex> lock(queued->executing);
     task = std::move(queued->task);
@@ -78,19 +72,20 @@ void AsyncTasks::queue(std::unique_ptr<AsyncTask> task, const char* name) {
   const auto queued = std::make_shared<Queued>();
   queued->owner = this;
   queued->task = std::move(task);
-  const uintptr_t number = registry().add(queued);
   // Forgets the task again unless it is queued.
   struct Entry {
-    std::unordered_set<uintptr_t>& numbers;
+    AsyncTasks& tasks;
     const uintptr_t number;
     bool is_queued = false;
     ~Entry() {
       if (is_queued) return;
-      numbers.erase(number);
-      registry().take(number);
+      const std::shared_ptr<Queued> unqueued = registry().take(number);
+      if (unqueued->work != nullptr) napi_delete_async_work(tasks.environment_.env, unqueued->work);
+      tasks.queued_.erase(number);
     }
-  } entry{numbers_, number};
-  numbers_.insert(number);
+  } entry{*this, registry().add(queued)};
+  const uintptr_t number = entry.number;
+  queued_.emplace(number, queued);
 
   const Napi::HandleScope scope(env);
   napi_value resource_name;
@@ -112,7 +107,7 @@ void AsyncTasks::complete(napi_env env, napi_status, void* number) {
   const std::shared_ptr<Queued> queued = registry().take(reinterpret_cast<uintptr_t>(number));
   if (queued == nullptr) return;  // the environment has ended: not even `env` can be used
   AsyncTasks& tasks = *queued->owner;
-  tasks.numbers_.erase(reinterpret_cast<uintptr_t>(number));
+  tasks.queued_.erase(reinterpret_cast<uintptr_t>(number));
   napi_delete_async_work(env, queued->work);
   try {
     queued->task->complete();

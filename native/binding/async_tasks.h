@@ -11,7 +11,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace gguf::binding {
 
@@ -34,7 +34,7 @@ class AsyncTask {
 class AsyncTasks {
  public:
   explicit AsyncTasks(Environment& environment) : environment_(environment) {}
-  /** Stops the tasks, waits until none is executing, and destroys them. */
+  /** Stops the tasks, waits until none is executing, and destroys them. Needs no memory. */
   ~AsyncTasks();
   AsyncTasks(const AsyncTasks&) = delete;
   AsyncTasks& operator=(const AsyncTasks&) = delete;
@@ -43,11 +43,14 @@ class AsyncTasks {
   void queue(std::unique_ptr<AsyncTask> task, const char* name);
 
  private:
+  struct Queued;
+  class Registry;
+  static Registry& registry();
   static void execute(napi_env env, void* number);
   static void complete(napi_env env, napi_status status, void* number);
 
   Environment& environment_;
-  std::unordered_set<uintptr_t> numbers_;
+  std::unordered_map<uintptr_t, std::shared_ptr<Queued>> queued_;  // by number
 };
 
 }  // namespace gguf::binding

@@ -1,5 +1,7 @@
 #include "binding/buffers.h"
 
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -151,12 +153,15 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
   return view;
 }
 
-bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory) {
+bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory) noexcept {
   const auto drop = [](napi_env, void* held, void*) {
     delete static_cast<std::shared_ptr<PinnedMemory>*>(held);
   };
-  auto held = std::make_unique<std::shared_ptr<PinnedMemory>>(std::move(memory));
-  if (napi_add_finalizer(env, object, held.get(), drop, nullptr, nullptr) != napi_ok) return false;
+  std::unique_ptr<std::shared_ptr<PinnedMemory>> held(new (std::nothrow)
+                                                          std::shared_ptr<PinnedMemory>(std::move(memory)));
+  if (held == nullptr || napi_add_finalizer(env, object, held.get(), drop, nullptr, nullptr) != napi_ok) {
+    return false;
+  }
   held.release();
   return true;
 }

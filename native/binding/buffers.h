@@ -53,7 +53,7 @@ napi_value new_view(Environment& environment, napi_typedarray_type type, napi_va
                     uint64_t byte_offset, uint64_t length);
 
 /** Keeps `memory` at least as long as `object` is not collected. False if that cannot be. */
-bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory);
+bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> memory) noexcept;
 
 /**
  * An ArrayBuffer over the `n_bytes` (not 0) at `data`, without a copy; keeps `memory` until it is

@@ -31,12 +31,18 @@ double whole_up_to(const Call& call, size_t index, const char* name, double last
 
 }  // namespace
 
-Call::Call(napi_env env, napi_callback_info info) : env_(env) {
-  size_t count = kMaxArgs;
+Call::Call(napi_env env, napi_callback_info info) : env_(env), count_(kMaxArgs) {
   void* data = nullptr;
   // Cannot fail: both handles come from Node itself.
-  napi_get_cb_info(env, info, &count, args_, nullptr, &data);
+  napi_get_cb_info(env, info, &count_, args_, nullptr, &data);
   environment_ = static_cast<Environment*>(data);
+}
+
+void Call::check_count() const {
+  if (count_ <= kMaxArgs) return;
+  const std::string detail =
+      std::to_string(count_) + " arguments, of which only " + std::to_string(kMaxArgs) + " would be read";
+  throw_error(*environment_, Error{ErrorCode::kRange, detail});
 }
 
 bool Call::is_undefined(size_t index) const {

@@ -26,6 +26,8 @@ class Call {
   Environment& environment() const { return *environment_; }
   napi_value operator[](size_t index) const { return args_[index]; }
 
+  /** Throws where there are more arguments than a call holds. */
+  void check_count() const;
   bool is_undefined(size_t index) const;
   bool boolean(size_t index, const char* name) const;
   /** A whole number from 0 to 2^53; ERR_GGUF_RANGE for another number. */
@@ -38,10 +40,12 @@ class Call {
   Napi::Function function(size_t index, const char* name) const;
 
  private:
-  static constexpr size_t kMaxArgs = 8;
+  /** More than any function takes: a call with more is refused, so that none is ever dropped. */
+  static constexpr size_t kMaxArgs = 10;
 
   napi_env env_;
   Environment* environment_;
+  size_t count_;
   napi_value args_[kMaxArgs];
 };
 
@@ -53,6 +57,7 @@ template <Body body>
 napi_value entry(napi_env env, napi_callback_info info) noexcept {
   const Call call(env, info);
   try {
+    call.check_count();
     return body(call);
   } catch (...) {
     leave_pending(call.environment());

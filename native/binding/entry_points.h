@@ -12,11 +12,14 @@ napi_value open_async(const Call& call);
 napi_value parse_memory(const Call& call);
 napi_value close_file(const Call& call);
 
-// listing.cc: what a header says, as arrays: one per property instead of one object per entry, which is what
-// makes 200,000 entries fast
+// listing.cc: what a header says of some entries, as arrays: one per property instead of one object per entry
 napi_value file_info(const Call& call);
 napi_value list_keys(const Call& call);
 napi_value list_tensors(const Call& call);
+napi_value find_key(const Call& call);
+napi_value find_tensor(const Call& call);
+napi_value list_replaced_keys(const Call& call);
+napi_value list_replaced_tensors(const Call& call);
 napi_value key_bytes(const Call& call);
 napi_value tensor_name_bytes(const Call& call);
 
@@ -41,6 +44,7 @@ napi_value dequantize_blocks_async(const Call& call);
 napi_value multiply_sync(const Call& call);
 napi_value multiply_async(const Call& call);
 napi_value multiply_blocks_sync(const Call& call);
+napi_value multiply_blocks_async(const Call& call);
 
 // statistics.cc: what numbers are like, now or off the main thread
 napi_value statistics_sync(const Call& call);

@@ -4,7 +4,6 @@
 #include <new>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "binding/environment.h"
 #include "binding/strings.h"
@@ -14,7 +13,8 @@ namespace gguf::binding {
 
 namespace {
 
-/** What an addon's exception says, as JavaScript gets it. */
+/** What an addon's exception says, as JavaScript gets it. Needs no memory of the addon, which may have ended.
+ */
 class Record {
  public:
   /** `code` is that of the error. */
@@ -24,7 +24,8 @@ class Record {
   }
 
   void set(const char* name, napi_value value) {
-    properties_.push_back({name, nullptr, nullptr, nullptr, nullptr, value, napi_enumerable, nullptr});
+    properties_[n_properties_++] = {name,    nullptr, nullptr,         nullptr,
+                                    nullptr, value,   napi_enumerable, nullptr};
   }
 
   /** Defines properties rather than setting them: that runs no setters of prototypes. */
@@ -32,18 +33,15 @@ class Record {
     set("mark", environment.failure_mark.Value());
     napi_value object;
     check(env_, napi_create_object(env_, &object));
-    check(env_, napi_define_properties(env_, object, properties_.size(), properties_.data()));
+    check(env_, napi_define_properties(env_, object, n_properties_, properties_));
     return object;
   }
 
  private:
   napi_env env_;
-  std::vector<napi_property_descriptor> properties_;
+  napi_property_descriptor properties_[6];  // code, detail, path, offset, systemCode, mark
+  size_t n_properties_ = 0;
 };
-
-Error out_of_memory() {
-  return Error{ErrorCode::kOutOfMemory, "out of memory"};
-}
 
 }  // namespace
 
@@ -84,7 +82,7 @@ napi_value caught_value(Environment& environment) noexcept {
     } catch (const Napi::Error& error) {
       return error.Value();
     } catch (const std::bad_alloc&) {
-      return make_error(environment, out_of_memory());
+      return make_error(environment, no_memory());
     } catch (const std::exception& exception) {
       return Napi::Error::New(environment.env, exception.what()).Value();
     }

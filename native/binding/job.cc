@@ -61,8 +61,16 @@ void Job::announce_copied_bytes() {
   work_->set_ready_bytes(hold_.copy->copied_bytes());
 }
 
-bool Job::feed() {
-  if (!feed_source()) return false;
+bool Job::feed() noexcept {
+  try {
+    return feed_source() && feed_staging();
+  } catch (const std::bad_alloc&) {
+    work_->fail(no_memory());
+    return false;
+  }
+}
+
+bool Job::feed_staging() {
   if (!is_staged_ || staging_ != nullptr || work_->unclaimed() == 0) return true;
   const uint64_t in_use = environment_.staged_bytes;
   if (in_use > 0 && output_bytes_ > kMaxStagedBytes - std::min(kMaxStagedBytes, in_use)) return true;
@@ -94,8 +102,13 @@ void Job::cancel() {
   work_->stop();
 }
 
+void Job::fail(std::exception_ptr exception) {
+  exception_ = std::move(exception);
+  work_->stop();
+}
+
 void Job::report() {
-  if (on_progress_.IsEmpty() || cancelled_ || settled_ || callback_error_) return;
+  if (on_progress_.IsEmpty() || cancelled_ || settled_ || exception_) return;
   const uint64_t done = work_->done_elements();
   if (done == reported_elements_) return;
   reported_elements_ = done;
@@ -104,8 +117,7 @@ void Job::report() {
     on_progress_.Value().Call({Napi::Number::New(env, static_cast<double>(done)),
                                Napi::Number::New(env, static_cast<double>(work_->n_elements()))});
   } catch (...) {
-    callback_error_ = std::current_exception();
-    work_->stop();
+    fail(std::current_exception());
   }
 }
 
@@ -114,8 +126,8 @@ bool Job::finish() {
   uint8_t* to;
   if (cancelled_) {
     reject(Napi::Env(environment_.env).Undefined());
-  } else if (callback_error_) {
-    reject(callback_error_);
+  } else if (exception_) {
+    reject(exception_);
   } else if (work_->failure()) {
     reject(*work_->failure());
   } else if (!find_output(&to)) {
@@ -202,7 +214,7 @@ void Job::release() {
   hold_ = BlockHold{};
   other_hold_ = BlockHold{};
   output_.Reset();
-  callback_error_ = nullptr;
+  exception_ = nullptr;
   on_progress_.Reset();
   dst_hold_.reset();
   if (staging_ != nullptr) {

@@ -54,7 +54,7 @@ class Job {
    * of it. That only now, so that jobs which wait for their turn have none: one after the other, they use the
    * same. False if it failed: then no work is left.
    */
-  bool feed();
+  bool feed() noexcept;
   /** Whether there is work for one more task; after feed(). */
   bool has_work() const { return work_->unclaimed() > in_flight && (!is_staged_ || staging_ != nullptr); }
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
@@ -64,6 +64,8 @@ class Job {
 
   /** Makes the promise reject with undefined once no thread works on it any more. */
   void cancel();
+  /** The same, with what C++ or JavaScript has thrown. */
+  void fail(std::exception_ptr exception);
   /** Calls onProgress if there was progress. What the callback throws, the promise will reject with. */
   void report();
   /**
@@ -80,6 +82,8 @@ class Job {
   bool find_output(uint8_t** data);
   /** Copies a part of the source that is due; false if it is no longer there. */
   bool feed_source();
+  /** Takes memory for the result if it is due; false if there is none. */
+  bool feed_staging();
   /** Returns whether that was the last part. */
   bool copy_part(uint8_t* to);
   void resolve();
@@ -99,7 +103,7 @@ class Job {
   std::shared_ptr<PinnedMemory> staging_;   // from here
   uint64_t output_bytes_;
   std::unique_ptr<ChunkedWork> work_;
-  std::exception_ptr callback_error_;
+  std::exception_ptr exception_;
   Deferred deferred_;
   uint64_t reported_elements_ = 0;
   uint64_t copied_bytes_ = 0;

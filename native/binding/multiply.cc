@@ -26,20 +26,10 @@ napi_value multiply_now(const Call& call, const ProductRequest& request, uint64_
   return output.array;
 }
 
-}  // namespace
-
-napi_value multiply_sync(const Call& call) {
-  return multiply_now(call, ProductRequest::of_tensor(call), threads_argument(call, 6));
-}
-
-napi_value multiply_blocks_sync(const Call& call) {
-  return multiply_now(call, ProductRequest::of_bytes(call), threads_argument(call, 5));
-}
-
-napi_value multiply_async(const Call& call) {
-  const ProductRequest request = ProductRequest::of_tensor(call);
+napi_value multiply_later(const Call& call, const ProductRequest& request,
+                          Napi::FunctionReference on_progress) {
   JobInput input;
-  input.on_progress = progress_argument(call, 6);
+  input.on_progress = std::move(on_progress);
   input.output = request.find_or_make_output(call);
   input.output_bytes = request.shape.n_results() * sizeof(float);
   const BlockSource source = request.pin(call, &input.hold);
@@ -51,6 +41,25 @@ napi_value multiply_async(const Call& call) {
                                             static_cast<float*>(dst));
   };
   return start_job(call, std::move(input), is_small);
+}
+
+}  // namespace
+
+napi_value multiply_sync(const Call& call) {
+  return multiply_now(call, ProductRequest::of_tensor(call), threads_argument(call, 6));
+}
+
+napi_value multiply_async(const Call& call) {
+  return multiply_later(call, ProductRequest::of_tensor(call), progress_argument(call, 6));
+}
+
+napi_value multiply_blocks_sync(const Call& call) {
+  return multiply_now(call, ProductRequest::of_bytes(call, false), threads_argument(call, 5));
+}
+
+napi_value multiply_blocks_async(const Call& call) {
+  const bool big_endian = call.boolean(7, "bigEndian");
+  return multiply_later(call, ProductRequest::of_bytes(call, big_endian), progress_argument(call, 5));
 }
 
 }  // namespace gguf::binding

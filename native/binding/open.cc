@@ -75,7 +75,7 @@ Result<OpenedFile> open_file(const OpenArguments& arguments) noexcept {
     if (!header.ok()) return std::move(header.error());
     return OpenedFile{std::move(file.value()), std::move(header.value())};
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough to need no allocation
+    return no_memory();
   }
 }
 

@@ -8,6 +8,14 @@
 
 namespace gguf::binding {
 
+namespace {
+
+Activations activations(const Call& call, size_t index) {
+  return call.boolean(index, "int8") ? Activations::kInt8 : Activations::kFloat32;
+}
+
+}  // namespace
+
 ProductRequest ProductRequest::of_tensor(const Call& call) {
   ProductRequest request;
   const TensorInfo& tensor = request.take_tensor(call);
@@ -23,14 +31,15 @@ ProductRequest ProductRequest::of_tensor(const Call& call) {
   }
   shape.n_rows = end - start;
   request.take_bytes(start * shape.row_bytes(), shape.n_rows * shape.row_bytes());
+  shape.activations = activations(call, 7);
   request.out_argument_ = 5;
   request.take_vectors(call, 2);
   return request;
 }
 
-ProductRequest ProductRequest::of_bytes(const Call& call) {
+ProductRequest ProductRequest::of_bytes(const Call& call, bool big_endian) {
   ProductRequest request;
-  request.take_array(call, false);
+  request.take_array(call, big_endian);
   ProductShape& shape = request.shape;
   shape.format = request.format();
   shape.columns = call.whole(2, "columns");
@@ -48,6 +57,7 @@ ProductRequest ProductRequest::of_bytes(const Call& call) {
   }
   shape.n_rows = n_blocks / row_blocks;
   request.take_bytes(0, request.array_bytes());
+  shape.activations = activations(call, 6);
   request.out_argument_ = 4;
   request.take_vectors(call, 3);
   return request;

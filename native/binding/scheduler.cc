@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "binding/async_tasks.h"
@@ -80,16 +82,23 @@ Scheduler::~Scheduler() {
 }
 
 void Scheduler::start(std::shared_ptr<Job> job) {
-  jobs_.push_back(job);
-  slots_.job_started(jobs_.size() == 1);
-  start_tasks();
+  // Settled already where JavaScript got hold of it while it was being made, and cancelled it.
+  if (!job->is_settled()) {
+    try {
+      jobs_.push_back(job);
+      slots_.job_started(jobs_.size() == 1);
+    } catch (...) {
+      job->fail(std::current_exception());
+    }
+  }
   settle_if_done(std::move(job));
+  start_tasks();
 }
 
 void Scheduler::cancel(std::shared_ptr<Job> job) {
   job->cancel();
   settle_if_done(std::move(job));
-  start_tasks();  // of jobs that waited for the memory of this one
+  start_tasks();
 }
 
 void Scheduler::start_tasks() {
@@ -98,20 +107,37 @@ void Scheduler::start_tasks() {
     int n_threads = 1;
     ++n_tasks_;
     ++n_threads_;
+    std::vector<std::shared_ptr<Job>> jobs;
+    std::exception_ptr failure;
     try {
-      uint64_t n_chunks = 0;
-      std::vector<std::shared_ptr<Job>> jobs = next_jobs(&n_chunks);
+      const uint64_t n_chunks = next_jobs(jobs);
       if (jobs.empty()) return give_back_slots(1, n_threads);
       while (static_cast<uint64_t>(n_threads) < n_chunks && slots_.take_helper(n_threads_)) {
         ++n_threads;
         ++n_threads_;
       }
-      queue(std::move(jobs), n_threads);
+      queue(jobs, n_threads);
+      continue;
     } catch (...) {
-      give_back_slots(1, n_threads);
-      throw;
+      failure = std::current_exception();
     }
+    give_back_slots(1, n_threads);
+    // JavaScript may have cancelled them when it heard of the task.
+    for (const auto& job : jobs) settle_if_done(job);
+    // The end of another task is the time to try again.
+    if (n_tasks_ > 0 || !fail_next(failure)) return;
   }
+}
+
+bool Scheduler::fail_next(const std::exception_ptr& failure) {
+  for (size_t tried = 0; tried < jobs_.size(); ++tried) {
+    const std::shared_ptr<Job> job = jobs_[(next_ + tried) % jobs_.size()];
+    if (job->in_flight > 0 || job->is_settled()) continue;
+    job->fail(failure);
+    settle_if_done(job);
+    return true;
+  }
+  return false;
 }
 
 void Scheduler::give_back_slots(int n_tasks, int n_threads) {
@@ -120,22 +146,27 @@ void Scheduler::give_back_slots(int n_tasks, int n_threads) {
   slots_.give_back(n_tasks, n_threads);
 }
 
-std::vector<std::shared_ptr<Job>> Scheduler::next_jobs(uint64_t* n_chunks) {
+uint64_t Scheduler::next_jobs(std::vector<std::shared_ptr<Job>>& jobs) {
   const uint64_t enough = kChunksOfSlice * static_cast<uint64_t>(slots_.limit());
-  std::vector<std::shared_ptr<Job>> jobs;
+  uint64_t n_chunks = 0;
   ++next_;
-  for (size_t tried = 0; tried < jobs_.size() && *n_chunks < enough; ++tried) {
+  for (size_t tried = 0; tried < jobs_.size() && n_chunks < enough; ++tried) {
     std::shared_ptr<Job> job = jobs_[(next_ + tried) % jobs_.size()];
-    // A job that has failed and has no task gets one, which settles it.
-    if (!job->feed() && job->in_flight == 0) queue({job}, 0);
-    if (job->has_work()) {
-      *n_chunks += job->work().unclaimed();
+    if (!job->feed()) {
+      // Settled, it leaves the list, and gives back what others may have waited for: once more from the
+      // first.
+      settle_if_done(std::move(job));
+      jobs.clear();
+      n_chunks = 0;
+      tried = SIZE_MAX;  // 0 in the next round
+    } else if (job->has_work()) {
+      n_chunks += job->work().unclaimed();
       jobs.push_back(std::move(job));
     } else if (!jobs.empty()) {
       break;  // it waits for memory, as do most of those behind it
     }
   }
-  return jobs;
+  return n_chunks;
 }
 
 void Scheduler::queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads) {
@@ -154,11 +185,18 @@ void Scheduler::queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads) {
   }
 }
 
+void Scheduler::keep_scratch(std::vector<uint8_t> scratch) noexcept {
+  try {
+    spare_scratch_.push_back(std::move(scratch));
+  } catch (const std::bad_alloc&) {  // the next task makes another
+  }
+}
+
 void Scheduler::task_done(Task& task) {
   for (const auto& job : task.jobs) --job->in_flight;
   if (task.n_threads > 0) {
     give_back_slots(1, task.n_threads);
-    spare_scratch_.push_back(std::move(task.scratch));
+    keep_scratch(std::move(task.scratch));
   }
   if (!can_run_javascript()) {
     // The environment is ending and waits for tasks: no more are started.
@@ -181,11 +219,13 @@ void Scheduler::task_done(Task& task) {
 
 void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
   if (job->is_settled() || job->in_flight > 0 || !job->work().is_exhausted()) return;
-  if (job->finish()) {
-    remove(job);
-  } else {
-    queue({std::move(job)}, 0);
+  while (!job->finish()) {
+    try {
+      return queue({job}, 0);
+    } catch (...) {  // no memory for a turn of the event loop: goes on without
+    }
   }
+  remove(job);
 }
 
 void Scheduler::remove(const std::shared_ptr<Job>& job) {

@@ -4,6 +4,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -30,21 +31,29 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
+  /** Does not throw for lack of memory: that is the job's failure. */
   void start(std::shared_ptr<Job> job);
   void cancel(std::shared_ptr<Job> job);
 
  private:
   class Task;
 
+  /** As many as have slots and work. Call it after everything that may have made work or given memory back.
+   */
   void start_tasks();
+  /** For jobs that wait while no task is under way, and none can be started: fails the next of them. False
+   * where there is none. */
+  bool fail_next(const std::exception_ptr& failure);
   /** Of tasks that worked, or were not queued after all, and of their threads. */
   void give_back_slots(int n_tasks, int n_threads);
-  /** The next jobs that have work, taking turns, and how many chunks they have. */
-  std::vector<std::shared_ptr<Job>> next_jobs(uint64_t* n_chunks);
+  /** Adds the next jobs that have work to `jobs`, taking turns; returns how many chunks they have. */
+  uint64_t next_jobs(std::vector<std::shared_ptr<Job>>& jobs);
   /** Queues a task: a slice of work on `jobs` by `n_threads`, or (0) only a turn of the event loop. */
   void queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads);
   void task_done(Task& task);
+  /** start_tasks() comes afterwards, for jobs that wait for the memory of this one. */
   void settle_if_done(std::shared_ptr<Job> job);
+  void keep_scratch(std::vector<uint8_t> scratch) noexcept;
   void remove(const std::shared_ptr<Job>& job);
   bool can_run_javascript() const;
 

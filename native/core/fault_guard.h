@@ -41,19 +41,19 @@ constexpr bool kMappedReadsNeverFault = true;
 #endif
 
 /** For read_mapping. */
-bool call_with_fault_guard(void (*function)(void*), void* argument);
+bool call_with_fault_guard(void (*function)(void*), void* argument, const void** lost_at);
 
 /**
  * Calls `read`, which reads a mapped file and has nothing to clean up. False where the system could not bring
- * in a page and `read` was abandoned; never on POSIX, see above.
+ * in a page, that of `lost_at`, and `read` was abandoned; never on POSIX, see above.
  */
 template <class Read>
-bool read_mapping(Read read) {
+bool read_mapping(Read read, const void** lost_at = nullptr) {
   if (kMappedReadsNeverFault) {
     read();
     return true;
   }
-  return call_with_fault_guard([](void* argument) { (*static_cast<Read*>(argument))(); }, &read);
+  return call_with_fault_guard([](void* argument) { (*static_cast<Read*>(argument))(); }, &read, lost_at);
 }
 
 }  // namespace gguf

@@ -289,10 +289,13 @@ void unwatch_mapping(WatchedMapping* mapping) {
 }
 
 size_t first_zeroed_byte(const WatchedMapping* mapping) {
+  // The caller has read the mapping. A processor may do these two reads in the other order unless told: then
+  // zeros that another thread's fault has made would be read, but not the note about them.
+  std::atomic_thread_fence(std::memory_order_acquire);
   return mapping->first_zeroed.load();
 }
 
-bool call_with_fault_guard(void (*function)(void*), void* argument) {
+bool call_with_fault_guard(void (*function)(void*), void* argument, const void**) {
   function(argument);
   return true;
 }

@@ -15,7 +15,7 @@ Result<std::shared_ptr<File>> File::open(const std::string& path, Access access)
   try {
     return open_or_throw(path, access);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough to need no allocation
+    return no_memory();
   }
 }
 

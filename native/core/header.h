@@ -76,6 +76,11 @@ struct Header {
   NameIndex tensor_index;           // positions in `tensors`
   NameStore names;                  // what key and name point into
 
+  // Positions of names that, decoded, hold U+FFFD: for bytes that are not UTF-8, or because they are its
+  // UTF-8. Only two of these can look the same, so only these need other names.
+  std::vector<uint32_t> replaced_keys;
+  std::vector<uint32_t> replaced_tensors;
+
   /** The key of this name; nullptr where there is none. */
   const KeyValue* find_key(std::string_view key) const;
   /** The tensor of this name; nullptr where there is none. */

@@ -32,6 +32,11 @@ constexpr uint64_t kPassedBytes = uint64_t{16} << 20;
    largest known models have some 10,000 tensors. */
 constexpr uint64_t kMaxEntries = uint64_t{1} << 28;
 
+/** Most keys, and most tensors, whose names hold U+FFFD once they are decoded, because they are not UTF-8 or
+   hold it. Such names are kept in JavaScript, to give each a name of its own; all others stay in the index.
+ */
+constexpr uint64_t kMaxReplacedNames = uint64_t{1} << 20;
+
 /** Entries that memory is set aside for because the file says so; beyond it, memory grows with what is really
    read. As above, a sparse file can claim any number. */
 constexpr uint64_t kMaxTrustedEntries = uint64_t{1} << 16;

@@ -19,7 +19,7 @@ ParseOutcome parse_header(const uint8_t* bytes, uint64_t n_bytes, uint64_t file_
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {  // a vector that cannot be so long
   }
-  return {Error{ErrorCode::kOutOfMemory, "out of memory"}, false};  // short enough to need no allocation
+  return {no_memory(), false};
 }
 
 }  // namespace gguf

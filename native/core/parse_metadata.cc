@@ -34,7 +34,8 @@ bool parse_alignment(Scan& scan, uint64_t type_offset, const KeyValue& entry, He
 bool parse_key(Scan& scan, uint32_t index, Header& header) {
   const uint64_t start = scan.in.offset();
   KeyValue entry = {};
-  if (!parse_name(scan, "key", index, 1, kMaxKeyBytes, header.names, entry.key)) return false;
+  if (!parse_name(scan, "key", index, 1, kMaxKeyBytes, header.names, header.replaced_keys, entry.key))
+    return false;
   const auto name_at = [&header](uint32_t position) { return header.keys[position].key; };
   if (const auto first = header.key_index.insert(entry.key, index, name_at)) {
     return scan.invalid(start, "there are two keys of this name, number " + std::to_string(*first) +
@@ -68,6 +69,7 @@ bool parse_metadata(Scan& scan, uint64_t n_keys, Header& header) {
   header.key_index.reserve(n_expected);
   for (uint64_t i = 0; i < n_keys; i++) {
     if (!parse_key(scan, static_cast<uint32_t>(i), header)) return false;
+    scan.let_go();
   }
   scan.kind = "";
   return true;

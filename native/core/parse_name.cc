@@ -1,12 +1,14 @@
 #include <string>
 
 #include "core/checked.h"
+#include "core/limits.h"
 #include "core/parse_steps.h"
+#include "core/text.h"
 
 namespace gguf {
 
-bool parse_name(Scan& scan, const char* kind, uint64_t index, uint64_t min_bytes, uint64_t max_bytes,
-                NameStore& names, std::string_view& name) {
+bool parse_name(Scan& scan, const char* kind, uint32_t index, uint64_t min_bytes, uint64_t max_bytes,
+                NameStore& names, std::vector<uint32_t>& replaced, std::string_view& name) {
   const uint64_t start = scan.in.offset();
   const auto field = [&] { return std::string("the name of ") + kind + " " + std::to_string(index); };
   scan.kind = "";
@@ -26,6 +28,12 @@ bool parse_name(Scan& scan, const char* kind, uint64_t index, uint64_t min_bytes
   name = names.add(bytes, to_size(n_bytes));
   scan.kind = kind;
   scan.name = name;
+  if (!decodes_to_replacement(name)) return true;
+  if (replaced.size() == kMaxReplacedNames) {
+    return scan.invalid(start, "more than " + std::to_string(kMaxReplacedNames) +
+                                   " names of its kind are not UTF-8 or hold U+FFFD");
+  }
+  replaced.push_back(index);
   return true;
 }
 

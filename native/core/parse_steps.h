@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "core/header.h"
 #include "core/parse.h"
@@ -26,9 +27,10 @@ bool parse_tensors(Scan& scan, uint64_t n_tensors, TypeSizeOf type_size, Header&
 bool place_tensors(Scan& scan, bool partial, Header& header);
 
 /** Reads the name of entry `index` of a list of `kind` ("key", "tensor"), from `min_bytes` to `max_bytes`
-   long, copies it to `names` and makes it what errors are about. */
-bool parse_name(Scan& scan, const char* kind, uint64_t index, uint64_t min_bytes, uint64_t max_bytes,
-                NameStore& names, std::string_view& name);
+   long, copies it to `names` and makes it what errors are about. Adds `index` to `replaced` where the name,
+   decoded, holds U+FFFD. */
+bool parse_name(Scan& scan, const char* kind, uint32_t index, uint64_t min_bytes, uint64_t max_bytes,
+                NameStore& names, std::vector<uint32_t>& replaced, std::string_view& name);
 
 /** The fewest bytes that a key with its value takes in the file. */
 inline uint64_t smallest_key_bytes(const Cursor& in) {

@@ -85,7 +85,9 @@ bool parse_offset(Scan& scan, uint64_t alignment, TensorInfo& tensor) {
 bool parse_tensor(Scan& scan, uint32_t index, TypeSizeOf type_size, Header& header) {
   TensorInfo tensor = {};
   tensor.entry_offset = scan.in.offset();
-  if (!parse_name(scan, "tensor", index, 0, kMaxTensorNameBytes, header.names, tensor.name)) return false;
+  if (!parse_name(scan, "tensor", index, 0, kMaxTensorNameBytes, header.names, header.replaced_tensors,
+                  tensor.name))
+    return false;
   const auto name_at = [&header](uint32_t position) { return header.tensors[position].name; };
   if (const auto first = header.tensor_index.insert(tensor.name, index, name_at)) {
     return scan.invalid(tensor.entry_offset, "there are two tensors of this name, number " +
@@ -114,6 +116,7 @@ bool parse_tensors(Scan& scan, uint64_t n_tensors, TypeSizeOf type_size, Header&
   header.tensor_index.reserve(n_expected);
   for (uint64_t i = 0; i < n_tensors; i++) {
     if (!parse_tensor(scan, static_cast<uint32_t>(i), type_size, header)) return false;
+    scan.let_go();
   }
   scan.kind = "";
   return true;

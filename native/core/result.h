@@ -36,6 +36,11 @@ struct Error {
   bool of_other = false;        // where two files are compared: about the second one
 };
 
+/** What an allocation that failed is reported as. Short enough to need no allocation itself. */
+inline Error no_memory() {
+  return Error{ErrorCode::kOutOfMemory, "out of memory"};
+}
+
 template <class T>
 class [[nodiscard]] Result {
  public:

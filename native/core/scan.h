@@ -36,7 +36,8 @@ struct Scan {
     stopped = true;
     return false;
   }
-  /** Says that nothing before the cursor is needed any more, once that is much. Called within long values. */
+  /** Says that nothing before the cursor is needed any more, once that is much. Called after each entry,
+     and within long values. */
   void let_go() {
     if (passed == nullptr || in.offset() - passed_to < kPassedBytes) return;
     passed(passed_context, passed_to, in.offset());

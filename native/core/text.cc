@@ -23,15 +23,36 @@ CodePoint first_code_point(std::string_view bytes) {
   return {value, n_bytes};
 }
 
+bool decodes_to_replacement(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const CodePoint next = first_code_point(bytes);
+    if (next.n_bytes == 0 || next.value == 0xFFFD) return true;
+    bytes.remove_prefix(next.n_bytes);
+  }
+  return false;
+}
+
 namespace {
 
 /** Names longer than this are cut. */
 constexpr size_t kMaxShownBytes = 96;
 
-/** Line separators, marks that turn the direction of text, and characters that are invisible. */
+/** Line separators, marks that turn the direction of text, and what is invisible: test/cli.test.ts compares
+ * with Unicode. */
 bool controls_layout(uint32_t code_point) {
-  return (code_point >= 0x200B && code_point <= 0x200F) || (code_point >= 0x2028 && code_point <= 0x202E) ||
-         (code_point >= 0x2060 && code_point <= 0x206F) || code_point == 0x061C || code_point == 0xFEFF;
+  struct Range {
+    uint32_t first, last;
+  };
+  constexpr Range kRanges[] = {
+      {0xAD, 0xAD},       {0x34F, 0x34F},     {0x61C, 0x61C},   {0x115F, 0x1160}, {0x17B4, 0x17B5},
+      {0x180B, 0x180F},   {0x200B, 0x200F},   {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
+      {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3},
+      {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+  };
+  for (const Range& range : kRanges) {
+    if (code_point >= range.first && code_point <= range.last) return true;
+  }
+  return false;
 }
 
 /** Appends `prefix`, and `value` as `n_digits` hexadecimal digits. */
@@ -61,7 +82,9 @@ std::string quote_name(std::string_view name) {
     } else if (value < 0x20 || (value >= 0x7F && value < 0xA0)) {
       append_hex(text, "\\x", 2, value);
     } else if (controls_layout(value)) {
-      append_hex(text, "\\u", 4, value);
+      const bool is_long = value > 0xFFFF;
+      append_hex(text, is_long ? "\\u{" : "\\u", is_long ? 5 : 4, value);
+      if (is_long) text += '}';
     } else {
       text += rest.substr(0, next.n_bytes);
     }

@@ -28,7 +28,13 @@ struct ChunkPair {
     if (Status failure = a.find(reads_ahead, scratch.data(), &of_a)) return failure;
     if (Status failure = b.find(reads_ahead, scratch.data() + a.needed_bytes(), &of_b))
       return other(std::move(failure));
-    if (!read_mapping([&] { use(of_a, of_b); })) return lost_mapping(a.source.offset + a.at());
+    const void* lost_at = nullptr;
+    if (!read_mapping([&] { use(of_a, of_b); }, &lost_at)) {
+      const bool is_of_b =
+          reinterpret_cast<uintptr_t>(lost_at) - reinterpret_cast<uintptr_t>(of_b) < b.n_bytes();
+      if (is_of_b) return other(lost_mapping(b.source.offset + b.at()));
+      return lost_mapping(a.source.offset + a.at());
+    }
     if (Status failure = a.check()) return failure;
     return other(b.check());
   }

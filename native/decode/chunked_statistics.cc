@@ -29,27 +29,38 @@ Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<u
   if (Status failure = chunk.find(reads_ahead, scratch.data(), &blocks)) return failure;
 
   Statistics statistics;
-  const auto measure = [&](BinCounter* counter) {
-    return read_mapping([&, counter] {
-      measure_blocks(task_.format, source_.big_endian, blocks, count, task_.measure, statistics, counter);
-    });
-  };
-  bool was_read;
-  if (task_.bins.n == 0) {
-    was_read = measure(nullptr);
-  } else {
-    BinCounter counter(task_.bins);
-    was_read = measure(&counter);
-    const std::lock_guard<std::mutex> lock(histogram_mutex_);
-    counter.add_to(histogram_);
-  }
+  std::unique_ptr<BinCounter> counter = take_counter();
+  const bool was_read = read_mapping([&] {
+    measure_blocks(task_.format, source_.big_endian, blocks, count, task_.measure, statistics, counter.get());
+  });
   if (!was_read) return lost_mapping(source_.offset + chunk.at());
   if (Status failure = chunk.check()) return failure;
+  if (counter != nullptr) keep_counter(std::move(counter));
   if (joined_.add(first, count, statistics) == task_.n_blocks) write_result();
   return std::nullopt;
 }
 
-void ChunkedStatistics::write_result() const {
+std::unique_ptr<BinCounter> ChunkedStatistics::take_counter() {
+  if (task_.bins.n == 0) return nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(counters_mutex_);
+    if (!counters_.empty()) {
+      std::unique_ptr<BinCounter> counter = std::move(counters_.back());
+      counters_.pop_back();
+      return counter;
+    }
+  }
+  return std::make_unique<BinCounter>(task_.bins);
+}
+
+void ChunkedStatistics::keep_counter(std::unique_ptr<BinCounter> counter) {
+  const std::lock_guard<std::mutex> lock(counters_mutex_);
+  if (counter->n_counted() > UINT32_MAX - kChunkNumbers) counter->add_to(histogram_);
+  counters_.push_back(std::move(counter));
+}
+
+void ChunkedStatistics::write_result() {
+  for (const auto& counter : counters_) counter->add_to(histogram_);
   StatisticsTotals{task_.measure, joined_.total(), task_.bins, histogram_.counts}.write(result_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -32,13 +33,19 @@ class ChunkedStatistics : public ChunkedWork {
 
  private:
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
-  void write_result() const;
+  /** One that no other thread uses; null without a histogram. Throws bad_alloc. */
+  std::unique_ptr<BinCounter> take_counter();
+  /** Before the chunk is joined: when the last one is, all are here. Throws bad_alloc. */
+  void keep_counter(std::unique_ptr<BinCounter> counter);
+  /** Once all chunks are joined: no other thread works. */
+  void write_result();
 
   const BlockSource source_;
   const StatisticsTask task_;
   double* const result_;
   JoinedChunks<Statistics> joined_;
-  std::mutex histogram_mutex_;
+  std::mutex counters_mutex_;
+  std::vector<std::unique_ptr<BinCounter>> counters_;  // about one for each thread
   Histogram histogram_;
 };
 

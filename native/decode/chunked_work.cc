@@ -1,7 +1,7 @@
 #include "decode/chunked_work.h"
 
 #include <algorithm>
-#include <new>
+#include <exception>
 #include <utility>
 
 namespace gguf {
@@ -42,8 +42,8 @@ bool ChunkedWork::work_on_one(std::vector<uint8_t>& scratch) noexcept {
       fail(std::move(*failure));
       return false;
     }
-  } catch (const std::bad_alloc&) {
-    fail(Error{ErrorCode::kOutOfMemory, "out of memory"});  // short enough to need no allocation
+  } catch (const std::exception&) {  // bad_alloc, or length_error: a vector that cannot be so long
+    fail(no_memory());
     return false;
   }
   done_units_.fetch_add(count, std::memory_order_relaxed);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <exception>
 
 #include "decode/chunked_work.h"
 #include "decode/processors.h"
@@ -132,10 +132,11 @@ void HelperThreads::start_threads(int n) noexcept {
   if (stopping_.load(std::memory_order_relaxed)) return;
   try {
     n = std::max(n, std::min(n_in_calls_ + n, processors()));
+    if (static_cast<int>(threads_.size()) >= n || Clock::now() < next_start_) return;
     while (static_cast<int>(threads_.size()) < n) threads_.emplace_back([this] { help(); });
-  } catch (const std::bad_alloc&) {
-  } catch (const std::system_error&) {
-    // The system has no more threads: with those that there are.
+  } catch (const std::exception&) {
+    // The system has no more threads, or no memory for one: with those that there are.
+    next_start_ = Clock::now() + kRetryTime;
   }
 }
 
@@ -162,9 +163,7 @@ HelperThreads::Call* HelperThreads::next_call() const {
 }
 
 void HelperThreads::watch_for_calls() const {
-  watch([this] {
-    return n_wanted_.load(std::memory_order_relaxed) > 0 || stopping_.load(std::memory_order_relaxed);
-  });
+  watch([this] { return wants_help() || stopping_.load(std::memory_order_relaxed); });
 }
 
 void HelperThreads::help() noexcept {

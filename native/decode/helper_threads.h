@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -43,6 +44,9 @@ class HelperThreads {
     close(call);
   }
 
+  /** Whether a call under way wants more helpers than have joined it. Any thread. */
+  bool wants_help() const { return n_wanted_.load(std::memory_order_relaxed) > 0; }
+
   /** Ends the threads; from now on every caller works alone. */
   void stop();
 
@@ -60,6 +64,10 @@ class HelperThreads {
 
   void open(Call& call) noexcept;
   void close(Call& call) noexcept;
+  /** How long no thread is started after one could not be: trying takes time, and everyone waits for the
+   * lock. */
+  static constexpr std::chrono::seconds kRetryTime{1};
+
   /** So that there are `n`, and `n` that are in no call as far as so many threads run at the same time. */
   void start_threads(int n) noexcept;
   void help() noexcept;
@@ -73,7 +81,8 @@ class HelperThreads {
   std::vector<Call*> calls_;
   int n_sleeping_ = 0;
   int n_in_calls_ = 0;
-  std::atomic<int> n_wanted_{0};  // over all calls
+  std::chrono::steady_clock::time_point next_start_{};  // of threads
+  std::atomic<int> n_wanted_{0};                        // over all calls
   std::atomic<bool> stopping_{false};
 };
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/pages.h"
@@ -15,15 +15,23 @@ namespace gguf::page_pool {
 
 namespace {
 
-struct Pool {
-  std::mutex mutex;
-  std::multimap<size_t, uint8_t*> blocks;  // by size
-  uint64_t n_bytes = 0;
+/** A block that is kept, noted in its own first bytes: keeping one takes no memory, which destructors that
+ * give blocks back could not do without. */
+struct Kept {
+  Kept* next;  // of the same size or larger
+  size_t n_bytes;
 };
 
-/** Never destroyed: finalizers may still run while the process exits. */
+struct Pool {
+  std::mutex mutex;
+  Kept* smallest = nullptr;
+  uint64_t n_bytes = 0;  // of all
+};
+
+/** Never destroyed: finalizers may still run while the process exits. Needs no memory either. */
 Pool& pool() {
-  static Pool* const instance = new Pool;
+  alignas(Pool) static unsigned char place[sizeof(Pool)];
+  static Pool* const instance = new (place) Pool;
   return *instance;
 }
 
@@ -49,15 +57,22 @@ size_t whole_huge_pages(uint64_t n_bytes) {
   return to_size((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
 }
 
+/** The link to the first kept block of `size` or more. Under the lock. */
+Kept** first_of(size_t size) {
+  Kept** place = &pool().smallest;
+  while (*place != nullptr && (*place)->n_bytes < size) place = &(*place)->next;
+  return place;
+}
+
 /** The smallest block that fits, unless most of it would be unused. */
 std::optional<Block> take_kept(size_t size) {
   const std::lock_guard<std::mutex> lock(pool().mutex);
-  const auto found = pool().blocks.lower_bound(size);
-  if (found == pool().blocks.end() || found->first / 2 > size) return std::nullopt;
-  const Block block{found->second, found->first};
-  pool().blocks.erase(found);
-  pool().n_bytes -= block.n_bytes;
-  return block;
+  Kept** const place = first_of(size);
+  Kept* const kept = *place;
+  if (kept == nullptr || kept->n_bytes / 2 > size) return std::nullopt;
+  *place = kept->next;
+  pool().n_bytes -= kept->n_bytes;
+  return Block{reinterpret_cast<uint8_t*>(kept), kept->n_bytes};
 }
 
 }  // namespace
@@ -77,11 +92,12 @@ Block take_zeroed(uint64_t n_bytes) {
   return {map_or_trim(size), size};
 }
 
-void give_back(Block block) {
+void give_back(Block block) noexcept {
   {
     const std::lock_guard<std::mutex> lock(pool().mutex);
     if (block.n_bytes <= limit() && pool().n_bytes <= limit() - block.n_bytes) {
-      pool().blocks.emplace(block.n_bytes, block.data);
+      Kept** const place = first_of(block.n_bytes);
+      *place = new (block.data) Kept{*place, block.n_bytes};
       pool().n_bytes += block.n_bytes;
       return;
     }
@@ -89,14 +105,18 @@ void give_back(Block block) {
   unmap_pages(block.data, block.n_bytes);
 }
 
-void trim() {
-  std::multimap<size_t, uint8_t*> blocks;
+void trim() noexcept {
+  Kept* kept;
   {
     const std::lock_guard<std::mutex> lock(pool().mutex);
-    blocks.swap(pool().blocks);
+    kept = std::exchange(pool().smallest, nullptr);
     pool().n_bytes = 0;
   }
-  for (const auto& [n_bytes, data] : blocks) unmap_pages(data, n_bytes);
+  while (kept != nullptr) {
+    const Kept its = *kept;
+    unmap_pages(reinterpret_cast<uint8_t*>(kept), its.n_bytes);
+    kept = its.next;
+  }
 }
 
 uint64_t limit() {

@@ -24,11 +24,12 @@ Block take(uint64_t n_bytes);
  */
 Block take_zeroed(uint64_t n_bytes);
 
-/** Keeps the block for a later take(), if all that is kept stays within limit(); otherwise unmaps it. */
-void give_back(Block block);
+/** Keeps the block for a later take(), if all that is kept stays within limit(); otherwise unmaps it. Needs
+ * no memory: destructors call it. */
+void give_back(Block block) noexcept;
 
 /** Unmaps all that is kept. */
-void trim();
+void trim() noexcept;
 
 /** The most that is kept: an eighth of the machine's memory, 1 GiB at most, or what GGUF_NATIVE_POOL_MB says.
  */

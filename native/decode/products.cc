@@ -17,17 +17,18 @@ constexpr uint64_t kChunkMultiplications = uint64_t{1} << 20;
 /** Chunks for each thread, so that none waits long for the last. */
 constexpr uint64_t kChunksPerThread = 4;
 
-/** A multiple of kRowsAtOnce rows, or fewer than that if these are longer than kChunkBytes. */
+/** A multiple of the rows that are multiplied at once, or fewer than that if these are longer than
+ * kChunkBytes. */
 uint64_t chunk_rows(const ProductShape& shape, int threads) {
-  constexpr uint64_t kAtOnce = Products::kRowsAtOnce;
+  const uint64_t at_once = Products::rows_at_once(shape.format, shape.activations);
   if (shape.n_rows == 0) return 1;
   const uint64_t by_bytes = kChunkBytes / shape.row_bytes();
-  if (by_bytes < kAtOnce) return std::max<uint64_t>(1, by_bytes);
+  if (by_bytes < at_once) return std::max<uint64_t>(1, by_bytes);
   const uint64_t by_work = kChunkMultiplications / (shape.columns * shape.n_vectors);
-  const uint64_t rows = std::max(std::min(by_bytes, by_work) / kAtOnce * kAtOnce, kAtOnce);
+  const uint64_t rows = std::max(std::min(by_bytes, by_work) / at_once * at_once, at_once);
   if (threads <= 1) return rows;
   const uint64_t share = shape.n_rows / (kChunksPerThread * static_cast<uint64_t>(threads));
-  return std::min(rows, (share / kAtOnce + 1) * kAtOnce);
+  return std::min(rows, (share / at_once + 1) * at_once);
 }
 
 float* allocate_floats(uint64_t n) {
@@ -58,7 +59,7 @@ ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& sh
                   {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
       source_(source),
       shape_(shape),
-      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors) {
+      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations) {
   set_output(y);
   if (shape.n_results() == 0) return;
   packed_.reset(allocate_floats(products_.packed_floats()));

@@ -17,6 +17,7 @@ struct ProductShape {
   uint64_t columns = 0;  // numbers of a row and of a vector: whole blocks; not 0 unless n_rows is 0
   uint64_t n_rows = 0;   // consecutive rows, from the first block of a source on
   uint64_t n_vectors = 0;
+  Activations activations = Activations::kFloat32;
 
   uint64_t row_bytes() const { return columns / format.block_elements * format.block_bytes; }
   uint64_t n_results() const { return n_rows * n_vectors; }

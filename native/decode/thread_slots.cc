@@ -1,6 +1,7 @@
 #include "decode/thread_slots.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 #include "decode/processors.h"
@@ -11,15 +12,20 @@ namespace {
 
 constexpr int kDefaultPoolSize = 4;
 
-/** As libuv reads it. */
 std::optional<int> pool_size_of_process() {
-  constexpr int kMax = 1024;
   const char* const text = std::getenv("UV_THREADPOOL_SIZE");
   if (text == nullptr) return std::nullopt;
-  return std::clamp(std::atoi(text), 1, kMax);
+  return pool_size_of(text);
 }
 
 }  // namespace
+
+int pool_size_of(const char* setting) {
+  constexpr uint32_t kMax = 1024;
+  // libuv calls atoi, which is not defined for numbers that are too large, and makes the result unsigned.
+  const auto size = static_cast<uint32_t>(std::strtol(setting, nullptr, 10));
+  return static_cast<int>(std::clamp(size, uint32_t{1}, kMax));
+}
 
 ThreadSlots& ThreadSlots::of_process() {
   // Read once: the pool keeps the size that it had when it was first used.

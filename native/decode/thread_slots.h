@@ -7,6 +7,9 @@
 
 namespace gguf {
 
+/** How many threads Node's pool has where UV_THREADPOOL_SIZE is `setting`: as libuv reads it. */
+int pool_size_of(const char* setting);
+
 class ThreadSlots {
  public:
   /** Those of the process. Never destroyed: tasks may still run while it exits. */

@@ -52,7 +52,8 @@ void compare_blocks(const Blocks& a, const Blocks& b, uint64_t n_numbers, Compar
                    Comparison piece;
                    piece.count = n;
                    Distances distances = measure(x, y, n);
-                   if (!std::isfinite(distances.squares) || !std::isfinite(distances.signal)) {
+                   // Where a number is not finite, neither is its distance.
+                   if (!std::isfinite(distances.squares)) {
                      n = take_comparable(x, y, n, piece);
                      distances = measure(x, y, n);
                    }

@@ -59,7 +59,8 @@ constexpr uint32_t kAvx512f = 1u << 16;
 constexpr uint32_t kAvx512dq = 1u << 17;
 constexpr uint32_t kAvx512bw = 1u << 30;
 constexpr uint32_t kAvx512vl = 1u << 31;
-constexpr uint32_t kAvx512vbmi = 1u << 1;  // ecx
+constexpr uint32_t kAvx512vbmi = 1u << 1;   // ecx
+constexpr uint32_t kAvx512vnni = 1u << 11;  // ecx
 // Extended control register 0
 constexpr uint64_t kYmmState = 0x06;  // xmm, upper halves of ymm
 constexpr uint64_t kZmmState = 0xe6;  // and masks, upper halves of zmm, zmm16 to zmm31
@@ -74,7 +75,8 @@ bool cpu_has_avx2() {
 bool cpu_has_avx512() {
   const Registers leaf7 = cpuid(7, 0);
   return cpu_has_avx2() && has_all(cpuid(1, 0).ecx, kPopcnt) && has_all(saved_state(), kZmmState) &&
-         has_all(leaf7.ebx, kAvx512f | kAvx512dq | kAvx512bw | kAvx512vl) && has_all(leaf7.ecx, kAvx512vbmi);
+         has_all(leaf7.ebx, kAvx512f | kAvx512dq | kAvx512bw | kAvx512vl) &&
+         has_all(leaf7.ecx, kAvx512vbmi | kAvx512vnni);
 }
 
 }  // namespace gguf

@@ -93,7 +93,7 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
   const Fields& fields = fields_of(format);
   const bool swaps = big_endian && has_byte_order(format);
   if (out == Out::kFloat32 && !swaps) {
-    table.kernels[format.index][way](src, n_blocks, static_cast<float*>(dst));
+    table.formats[format.index].store[way](src, n_blocks, static_cast<float*>(dst));
   } else {
     const Converter convert = out == Out::kFloat16 ? table.to_float16[way] : table.to_bfloat16[way];
     // A piece at a time, small enough to stay in the first-level cache.
@@ -107,9 +107,9 @@ void dequantize(const Format& format, Out out, Store store, bool big_endian, con
       if (swaps) swap_blocks(fields, src, static_cast<size_t>(n), swapped);
       const uint8_t* const blocks = swaps ? swapped : src;
       if (out == Out::kFloat32) {
-        table.kernels[format.index][way](blocks, n, reinterpret_cast<float*>(to));
+        table.formats[format.index].store[way](blocks, n, reinterpret_cast<float*>(to));
       } else {
-        table.kernels[format.index][static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
+        table.formats[format.index].store[static_cast<size_t>(Store::kPlain)](blocks, n, numbers);
         convert(numbers, n_elements, reinterpret_cast<uint16_t*>(to));
       }
       src += n * format.block_bytes;

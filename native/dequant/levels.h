@@ -91,6 +91,31 @@ struct Iq1 {
   static constexpr int value(int code) { return 8 * ((code & 3) - 1) + (code & 4 ? -1 : 1); }
 };
 
+/** Bytes that are the levels themselves. */
+struct Signed8 {
+  static constexpr int kBits = 8;
+  static constexpr bool kLinear = false;
+  static constexpr int value(int code) { return code < 128 ? code : code - 256; }
+};
+
+/** The least and the greatest of all levels. */
+template <class Levels>
+constexpr int least_level() {
+  int least = Levels::value(0);
+  for (int code = 1; code < 1 << Levels::kBits; ++code) {
+    least = Levels::value(code) < least ? Levels::value(code) : least;
+  }
+  return least;
+}
+template <class Levels>
+constexpr int greatest_level() {
+  int greatest = Levels::value(0);
+  for (int code = 1; code < 1 << Levels::kBits; ++code) {
+    greatest = Levels::value(code) > greatest ? Levels::value(code) : greatest;
+  }
+  return greatest;
+}
+
 /** value(code) of every code, repeated until the table has 16 entries or more. */
 template <class Levels>
 struct LevelTable {
@@ -125,7 +150,20 @@ struct Bfloat16Levels {
   }
 };
 
+/** Levels of codes of up to four bits, with a number added, as bytes: value(code) + kBias. */
+template <class Levels, int kBias>
+struct ByteLevels {
+  alignas(16) uint8_t byte[16] = {};
+  constexpr ByteLevels() {
+    for (int i = 0; i < 16; ++i) {
+      byte[i] = static_cast<uint8_t>(Levels::value(i & ((1 << Levels::kBits) - 1)) + kBias);
+    }
+  }
+};
+
 namespace {
+template <class Levels, int kBias>
+constexpr ByteLevels<Levels, kBias> kByteLevels{};
 template <class Levels>
 constexpr LevelTable<Levels> kLevelTable{};
 template <class Levels>

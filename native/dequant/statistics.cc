@@ -11,10 +11,6 @@
 namespace gguf {
 namespace {
 
-constexpr size_t kTables = 4;
-/** With larger tables than this one table is faster than four. */
-constexpr uint32_t kMaxShortTable = 4096;
-
 /** Counts what is not finite, and moves the finite numbers up: returns how many those are. */
 size_t take_finite(float* x, size_t n, Statistics& total) {
   size_t n_finite = 0;
@@ -78,34 +74,6 @@ void Statistics::join(const Statistics& next) {
   m2 += next.m2 + distance * distance * (n_this * share);
 }
 
-BinCounter::BinCounter(const Bins& bins)
-    : bins_(bins),
-      scale_(bins.high > bins.low ? bins.n / (bins.high - bins.low) : 0),
-      stride_(bins.n <= kMaxShortTable ? size_t{bins.n} + 2 : 0),
-      tables_(stride_ == 0 ? size_t{bins.n} + 2 : kTables * stride_) {}
-
-void BinCounter::count(const float* x, size_t n) {
-  const double low = bins_.low, high = bins_.high, scale = scale_, last = bins_.n - 1;
-  const auto below = bins_.n, above = bins_.n + 1;
-  uint32_t* const tables = tables_.data();
-  for (size_t i = 0; i < n; ++i) {
-    const auto number = static_cast<double>(x[i]);
-    double part = (number - low) * scale;
-    part = part > 0 ? part : 0;  // also where it is not a number: 0 times a scale that is infinite
-    part = part < last ? part : last;
-    auto bin = static_cast<uint32_t>(static_cast<int32_t>(part));
-    bin = number < low ? below : bin;
-    bin = number > high ? above : bin;
-    ++tables[i % kTables * stride_ + bin];
-  }
-}
-
-void BinCounter::add_to(Histogram& histogram) {
-  const size_t n_slots = size_t{bins_.n} + 2;
-  for (size_t i = 0; i < tables_.size(); ++i) histogram.counts[i % n_slots] += tables_[i];
-  std::fill(tables_.begin(), tables_.end(), 0);
-}
-
 void measure_blocks(const Format& format, bool big_endian, const uint8_t* src, uint64_t n_blocks,
                     Measure measure, Statistics& total, BinCounter* counter) {
   const KernelTable& table = active_kernels();
@@ -127,7 +95,7 @@ void measure_blocks(const Format& format, bool big_endian, const uint8_t* src, u
         dequantized(blocks, n_of_piece);
         moments = table.measure(x, n);
       } else {
-        moments = table.store_and_measure[format.index](blocks, n_of_piece, x);
+        moments = table.formats[format.index].store_and_measure(blocks, n_of_piece, x);
       }
       if (!std::isfinite(moments.squares)) {
         n = take_finite(x, n, piece);

@@ -25,8 +25,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
+#include "dequant/bins.h"
 #include "dequant/formats.h"
 
 namespace gguf {
@@ -49,41 +49,6 @@ struct Statistics {
   uint64_t finite() const { return count - nan - positive_infinity - negative_infinity; }
   /** Adds what comes after it. */
   void join(const Statistics& next);
-};
-
-/** Equal parts of a range. A number x of the range is in part (x - low) * (n / (high - low)), rounded down,
- * or in the last one: all computed in binary64. If high is low, that is part 0. */
-struct Bins {
-  double low = 0, high = 0;
-  uint32_t n = 0;  // 0: no histogram
-};
-
-/** How many finite numbers are in each bin, and below and above all. */
-struct Histogram {
-  std::vector<uint64_t> counts;  // of the bins, then below, then above
-
-  explicit Histogram(uint32_t n_bins) : counts(size_t{n_bins} + 2) {}
-};
-
-/** Most bins of a histogram. */
-constexpr uint32_t kMaxBins = 65536;
-
-/** Counts numbers in the bins of a histogram. */
-class BinCounter {
- public:
-  /** Throws bad_alloc. */
-  explicit BinCounter(const Bins& bins);
-  /** At most 2^32 - 1 numbers before add_to. None is a NaN. */
-  void count(const float* x, size_t n);
-  /** Adds what was counted, and counts from 0 again. */
-  void add_to(Histogram& histogram);
-
- private:
-  Bins bins_;
-  double scale_;
-  size_t stride_;  // from table to table
-  std::vector<uint32_t>
-      tables_;  // kTables: successive numbers, which are often in the same bin, go to different ones
 };
 
 /** What is found out about numbers. */

@@ -1,4 +1,5 @@
 // Headers and values: what the caller brings of a file, parsed and handed back as tables.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -47,6 +48,8 @@ void add_info(const Header& header, Reply& reply) {
       static_cast<double>(header.alignment),
       static_cast<double>(header.data_offset),
       header.find_key("split.count") != nullptr ? 1.0 : 0.0,
+      static_cast<double>(header.keys.size()),
+      static_cast<double>(header.tensors.size()),
   });
 }
 
@@ -57,6 +60,20 @@ void add_keys(const std::vector<KeyValue>& keys, Reply& reply) {
   reply.add(column<double>(keys, [](const KeyValue& key) { return key.length; }));
   reply.add(column<double>(keys, [](const KeyValue& key) { return key.begin; }));
   reply.add(column<double>(keys, [](const KeyValue& key) { return key.end; }));
+}
+
+/** Offset and bytes of each tensor, where a double does not hold them all; otherwise nothing. */
+std::vector<uint64_t> exact_extents(const std::vector<TensorInfo>& tensors) {
+  constexpr uint64_t kMaxExact = uint64_t{1} << 53;
+  const auto is_large = [](const TensorInfo& tensor) {
+    return tensor.offset > kMaxExact ||
+           (tensor.n_bytes != TensorInfo::kUnknownSize && tensor.n_bytes > kMaxExact);
+  };
+  std::vector<uint64_t> extents;
+  if (std::none_of(tensors.begin(), tensors.end(), is_large)) return extents;
+  extents.reserve(2 * tensors.size());
+  for (const TensorInfo& tensor : tensors) extents.insert(extents.end(), {tensor.offset, tensor.n_bytes});
+  return extents;
 }
 
 void add_tensors(const std::vector<TensorInfo>& tensors, Reply& reply) {
@@ -74,6 +91,7 @@ void add_tensors(const std::vector<TensorInfo>& tensors, Reply& reply) {
     return tensor.n_bytes == TensorInfo::kUnknownSize ? NAN : static_cast<double>(tensor.n_bytes);
   }));
   reply.add(column<double>(tensors, [](const TensorInfo& tensor) { return tensor.offset; }));
+  reply.add(exact_extents(tensors));
 }
 
 /** Writes a value to the tape that src/wasm/values.ts reads. */
@@ -152,7 +170,9 @@ const Reply* module_parse(const uint8_t* bytes, uint32_t n_bytes, double file_si
   const Header& header = outcome.result.value();
   add_info(header, *reply);
   add_keys(header.keys, *reply);
+  reply->add(std::vector<uint32_t>(header.replaced_keys));
   add_tensors(header.tensors, *reply);
+  reply->add(std::vector<uint32_t>(header.replaced_tensors));
   return reply;
 }
 

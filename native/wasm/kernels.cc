@@ -86,10 +86,11 @@ GGUF_EXPORT("use_scalar") void module_use_scalar(bool scalar) {
   use_isa(scalar ? available_isas().back() : available_isas().front());
 }
 
-/** `Products` with n vectors of `columns` numbers, and their memory. */
+/** `Products` with n vectors of `columns` numbers, rounded to 8 bits or not, and their memory. */
 GGUF_EXPORT("new_products")
-PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n, bool exact) {
-  return new PackedProducts(Products(format_of(type), big_endian, static_cast<uint64_t>(columns), n, exact));
+PackedProducts* module_new_products(uint32_t type, bool big_endian, double columns, uint32_t n, bool int8) {
+  return new PackedProducts(Products(format_of(type), big_endian, static_cast<uint64_t>(columns), n,
+                                     int8 ? Activations::kInt8 : Activations::kFloat32));
 }
 
 GGUF_EXPORT("products_pack") void module_products_pack(PackedProducts* products, const float* x) {

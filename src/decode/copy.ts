@@ -1,4 +1,5 @@
 /** F32 blocks are numbers already: they are copied. */
+import { lengthOf, plain } from "../typed-arrays";
 
 /** Copies `count` numbers, from byte `from` of `blocks` to number `to` of `out`. Only where numbers are little-endian. */
 export function copyF32(
@@ -8,6 +9,7 @@ export function copyF32(
   out: Float32Array,
   to: number,
 ): void {
-  const target = new Uint8Array(out.buffer, out.byteOffset + 4 * to, 4 * count);
-  target.set(count * 4 === blocks.length ? blocks : blocks.subarray(from, from + 4 * count));
+  const { buffer, byteOffset } = plain(out);
+  const target = new Uint8Array(buffer, byteOffset + 4 * to, 4 * count);
+  target.set(count * 4 === lengthOf(blocks) ? blocks : plain(blocks).subarray(from, from + 4 * count));
 }

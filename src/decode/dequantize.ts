@@ -1,6 +1,7 @@
 /** Dequantization of blocks in memory. */
 import { checkOptions } from "../arguments";
 import { native } from "../native";
+import { isFloat32Array } from "../typed-arrays";
 import type { GgmlType } from "../types";
 import { copyF32 } from "./copy";
 import { attempt, runJob } from "./jobs";
@@ -32,8 +33,8 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
   const checked = checkOptions(options, DECODE_OPTIONS);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
-  if (type === "F32" && out instanceof Float32Array && out.byteLength <= COPIED_BYTES) {
-    copyF32(blocks, 4 * start, out.length, out, 0);
+  if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES) {
+    copyF32(blocks, 4 * start, end - start, out, 0);
     return out;
   }
   const result = attempt(

@@ -66,19 +66,22 @@ export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = Ou
   out?: A | undefined;
 }
 
-/** How exact products are. */
-export interface ExactOptions {
+/** What the vectors of a product are rounded to: nothing, or 8 bits with a scale for every 32 numbers. */
+export type Activations = "f32" | "int8";
+
+/** How products are made. */
+export interface ActivationOptions {
   /**
-   * Default true: each number is multiplied and added to its sum with one rounding. With false, two roundings are allowed
-   * where one is slow. That is so in WebAssembly alone, where products then take a third to a ninth of the time; the
-   * addon and `gguf-native/reference` stay exact. The error is still within the usual bound of binary32 sums, and the
-   * bits are the same wherever WebAssembly runs.
+   * Default `"f32"`: the numbers of `x` as they are. With `"int8"`, each 32 of them are rounded to multiples of 1/127 of
+   * the largest, and only integers are multiplied: about twice as fast, several times in WebAssembly. Their sums are exact,
+   * so that the bits are as independent of the machine as those of `"f32"`; the rounding moves a number by up to 1/254 of
+   * the largest of its 32. For types that store plain numbers, such as F16, both are the same.
    */
-  exact?: boolean | undefined;
+  activations?: Activations | undefined;
 }
 
 /** What part of a matrix to multiply, and into what. */
-export interface ProductOptions<A extends Float32Array = Float32Array> extends ExactOptions {
+export interface ProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions {
   /** First row; default 0. */
   start?: number | undefined;
   /** One past the last row; default all rows. */
@@ -87,7 +90,7 @@ export interface ProductOptions<A extends Float32Array = Float32Array> extends E
   out?: A | undefined;
 }
 
-/** How many threads work on a synchronous product. */
+/** How many threads work; of synchronous functions alone. */
 export interface ThreadOptions {
   /**
    * The most threads that work, the calling one included: 1 or more. Default: as many as help, up to those that
@@ -97,9 +100,7 @@ export interface ThreadOptions {
 }
 
 /** Options of products of all rows of some blocks. */
-export interface BlockProductOptions<A extends Float32Array = Float32Array>
-  extends ThreadOptions,
-    ExactOptions {
+export interface BlockProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions {
   /** Filled and returned; exactly n times the rows long. It may overlap `x`, but not `blocks`. */
   out?: A | undefined;
 }

@@ -1,64 +1,89 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import { isFloat32Array } from "../typed-arrays";
+import { checkOptions, checkThreads, type Form, type OptionNames } from "../arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
+import { isFloat32Array, lengthOf } from "../typed-arrays";
 import type { GgmlTypeInfo } from "../types";
 import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "./options";
 import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
 
-const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions> = { out: true, exact: true, threads: true };
+type AllOptions = ProductOptions & ThreadOptions & AsyncOptions;
 
-const PRODUCT_OPTIONS: OptionNames<ProductOptions & ThreadOptions & AsyncOptions> = {
-  start: true,
-  end: true,
+const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions & AsyncOptions> = {
   out: true,
-  exact: true,
-  threads: true,
+  activations: true,
   signal: true,
   onProgress: true,
+};
+const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
+  start: true,
+  end: true,
+  ...BLOCK_PRODUCT_OPTIONS,
+};
+const THREADS: OptionNames<ThreadOptions> = { threads: true };
+
+/** The options of each function. Only synchronous products have `threads`. */
+const OPTIONS = {
+  tensor: { sync: { ...PRODUCT_OPTIONS, ...THREADS }, async: PRODUCT_OPTIONS },
+  blocks: { sync: { ...BLOCK_PRODUCT_OPTIONS, ...THREADS }, async: BLOCK_PRODUCT_OPTIONS },
 };
 
 /** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
 export interface ProductRequest extends ElementRange {
   length: number;
   out: Float32Array | undefined;
-  exact: boolean;
+  /** Whether the vectors are rounded to 8 bits. */
+  int8: boolean;
+  /** How many threads may work; undefined where the addon chooses. */
+  threads: number | undefined;
 }
 
 /**
- * Checks `x`, start, end, out and exact against a matrix of `rowCount` rows of `columns` numbers.
+ * Checks `x` and the options of a product against a matrix of `rowCount` rows of `columns` numbers.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkProduct(
   x: unknown,
-  options: ProductOptions | undefined,
+  options: AllOptions | undefined,
+  form: Form,
+  columns: number,
+  rowCount: number,
+  subject: GgufErrorSubject,
+): ProductRequest {
+  return checkAgainst(x, checkOptions(options, OPTIONS.tensor[form]), columns, rowCount, subject);
+}
+
+function checkAgainst(
+  x: unknown,
+  given: AllOptions,
   columns: number,
   rowCount: number,
   subject?: GgufErrorSubject,
 ): ProductRequest {
   if (!isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
-  const given = checkOptions(options, PRODUCT_OPTIONS);
-  const exact = checkBoolean("options.exact", given.exact, true);
-  const vectorCount = x.length === 0 ? 0 : x.length / columns;
+  const int8 = checkActivations(given.activations);
+  const count = lengthOf(x);
+  const vectorCount = count === 0 ? 0 : count / columns;
   if (!Number.isInteger(vectorCount)) {
-    const detail = `x has ${x.length} elements, not a whole number of vectors of ${columns}`;
+    const detail = `x has ${count} elements, not a whole number of vectors of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail, subject);
   }
-  const { start, end } = checkElements(given, rowCount, 1, subject);
+  const rows = checkElements(given, rowCount, 1, subject);
+  // No row is needed for no vector: an empty row may have a number that only 64 bits hold.
+  const { start, end } = vectorCount === 0 ? { start: 0, end: 0 } : rows;
   const length = vectorCount * (end - start);
   const { out } = checkOut(given.out, "f32", length, subject);
-  return { start, end, length, out: out as Float32Array | undefined, exact };
+  const threads = checkThreads(given.threads, subject);
+  return { start, end, length, out: out as Float32Array | undefined, int8, threads };
 }
 
-/** How many threads may work; undefined where the addon chooses. */
-export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {
-  if (threads === undefined) return undefined;
-  if (typeof threads !== "number") throw invalidArgType("options.threads", "of type number", threads);
-  if (!Number.isSafeInteger(threads) || threads < 1) {
-    const detail = `options.threads must be a positive whole number, found ${threads}`;
-    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+/** Whether they are `"int8"`. */
+function checkActivations(activations: unknown): boolean {
+  if (activations === undefined || activations === "f32") return false;
+  if (activations === "int8") return true;
+  if (typeof activations !== "string") {
+    throw invalidArgType("options.activations", "of type string", activations);
   }
-  return threads;
+  throw invalidArgValue("options.activations", "must be one of: 'f32', 'int8'", activations);
 }
 
 /** Checks a matrix of block bytes and what it is multiplied with: the arguments of the free functions. */
@@ -67,7 +92,8 @@ export function checkBlockProduct(
   blocks: unknown,
   columns: unknown,
   x: unknown,
-  options: BlockProductOptions | undefined,
+  options: AllOptions | undefined,
+  form: Form,
 ): ProductRequest & { info: GgmlTypeInfo } {
   const { info, elementCount } = checkBlocks(type, blocks);
   if (typeof columns !== "number") throw invalidArgType("columns", "of type number", columns);
@@ -79,6 +105,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const { out, exact } = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
-  return { info, ...checkProduct(x, { out, exact }, columns, elementCount / columns) };
+  const given = checkOptions(options, OPTIONS.blocks[form]);
+  return { info, ...checkAgainst(x, given, columns, elementCount / columns) };
 }

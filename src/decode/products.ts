@@ -1,10 +1,10 @@
 /** Products of rows of blocks from anywhere with vectors. */
 import { native } from "../native";
 import type { GgmlType } from "../types";
-import { attempt } from "./jobs";
+import { attempt, runJob } from "./jobs";
 import { checkSupported } from "./kernels";
-import type { BlockProductOptions, Dequantized, Returned } from "./options";
-import { checkBlockProduct, checkThreads } from "./product-request";
+import type { AsyncOptions, BlockProductOptions, Dequantized, Returned, ThreadOptions } from "./options";
+import { checkBlockProduct } from "./product-request";
 import { explainFailure } from "./request";
 
 /**
@@ -12,7 +12,7 @@ import { explainFailure } from "./request";
  * that {@link dequantizeSync} gives. Nothing is dequantized to memory: blocks are read once, whatever the number of
  * vectors. The sums have binary32 numbers and the order that docs/design.md defines under "Products": the same bits on
  * every instruction set, for any number of vectors at a time, of rows and of threads, except for the sign and payload of a
- * NaN. In WebAssembly, `exact: false` gives other bits, and is faster.
+ * NaN. So do those of `activations: "int8"`, which rounds the vectors, and is faster.
  *
  * @param type a tensor type
  * @param blocks whole rows of blocks of that type, one after the other, little-endian; any alignment
@@ -28,20 +28,53 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   blocks: Uint8Array,
   columns: number,
   x: Float32Array,
-  options?: BlockProductOptions<A>,
+  options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A>;
 export function matmulSync(
   type: GgmlType,
   blocks: Uint8Array,
   columns: number,
   x: Float32Array,
-  options?: BlockProductOptions,
+  options?: BlockProductOptions & ThreadOptions,
 ): Float32Array {
-  const { info, length, out, exact } = checkBlockProduct(type, blocks, columns, x, options);
-  const threads = checkThreads(options?.threads);
+  const request = checkBlockProduct(type, blocks, columns, x, options, "sync");
+  const { info, length, out, int8, threads } = request;
   checkSupported(type);
-  return attempt(
-    () => native.matmulBlocks(info.id, blocks, columns, x, out, threads, exact),
+  const result = attempt(
+    () => native.matmulBlocks(info.id, blocks, columns, x, out, threads, int8),
+    (error) => explainFailure(error, length),
+  );
+  return out ?? result;
+}
+
+/**
+ * As {@link matmulSync}, off the main thread and on every core; progress is in numbers of the result. Wrong arguments reject
+ * the promise. `x` may change once this has returned; `blocks` must not change until the promise settles. Blocks in memory
+ * that JavaScript can take away (by detaching or shortening it) are copied while the work runs, a part at a time; if they are
+ * taken away before that, the promise rejects with ERR_GGUF_RANGE. `out` is written directly if its memory cannot be taken
+ * away (such as a SharedArrayBuffer), and otherwise at the end.
+ *
+ * @throws the reason of `options.signal` if it is aborted
+ */
+export function matmul<A extends Float32Array = Dequantized<"f32">>(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions<A> & AsyncOptions,
+): Promise<Returned<A>>;
+export async function matmul(
+  type: GgmlType,
+  blocks: Uint8Array,
+  columns: number,
+  x: Float32Array,
+  options?: BlockProductOptions & AsyncOptions,
+): Promise<Float32Array> {
+  const { info, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options, "async");
+  checkSupported(type);
+  return runJob(
+    options,
+    (onProgress) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, onProgress, int8, false),
     (error) => explainFailure(error, length),
   );
 }

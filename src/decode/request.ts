@@ -4,7 +4,7 @@
  */
 import type { OptionNames } from "../arguments";
 import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
-import { isUint8Array, typedArrayName } from "../typed-arrays";
+import { isUint8Array, lengthOf, typedArrayName } from "../typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
 
@@ -86,12 +86,21 @@ export function checkOut(
     const orHalf = dtype === "f16" && float16Array() !== undefined ? " or Float16Array" : "";
     throw invalidArgType("options.out", `an instance of ${expected}${orHalf} for dtype '${dtype}'`, out);
   }
-  const array = out as Float32Array | Uint16Array;
-  if (array.length !== length) {
-    const detail = `options.out has ${array.length} elements, but the result has ${length}`;
+  const given = out as Float32Array | Uint16Array;
+  const array = isHalf ? bitsOf(given) : given;
+  const found = lengthOf(array);
+  if (found !== length) {
+    const detail = `options.out has ${found} elements, but the result has ${length}`;
     throw new GgufError("ERR_GGUF_RANGE", detail, subject);
   }
-  return { given: array, out: isHalf ? bitsOf(array) : array };
+  return { given, out: array };
+}
+
+/** Throws unless `out`, which work is writing to, still has `length` elements. */
+export function checkOutLength(out: { length: number }, length: number, subject?: GgufErrorSubject): void {
+  if (out.length === length) return;
+  const detail = "out was detached, moved or resized while the work was going on";
+  throw new GgufError("ERR_GGUF_RANGE", detail, subject);
 }
 
 /** The runtime's Float16Array, which Node.js has from version 24 on. */
@@ -173,11 +182,12 @@ export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInf
   if (!isGgmlType(type)) throw unsupportedType(type);
   if (!isUint8Array(blocks)) throw invalidArgType("blocks", "an instance of Uint8Array", blocks);
   const info = ggmlTypes[type];
-  if (blocks.length % info.typeSize !== 0) {
-    const detail = `${blocks.length} bytes are not a whole number of ${type} blocks of ${info.typeSize} bytes`;
+  const byteLength = lengthOf(blocks);
+  if (byteLength % info.typeSize !== 0) {
+    const detail = `${byteLength} bytes are not a whole number of ${type} blocks of ${info.typeSize} bytes`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  return { info, elementCount: (blocks.length / info.typeSize) * info.blockSize };
+  return { info, elementCount: (byteLength / info.typeSize) * info.blockSize };
 }
 
 export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufErrorSubject): GgufError {

@@ -1,5 +1,5 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
-import type { OptionNames } from "../arguments";
+import { checkThreads, type OptionNames } from "../arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import type { ProgressCallback } from "../native";
 import type { AsyncOptions, ThreadOptions } from "./options";
@@ -20,15 +20,21 @@ export interface StatsOptions {
   range?: readonly [low: number, high: number] | undefined;
 }
 
-/** Of `stats`. */
-export const STATS_OPTIONS: OptionNames<StatsOptions & ThreadOptions & AsyncOptions> = {
+const ASYNC_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
   start: true,
   end: true,
   bins: true,
   range: true,
-  threads: true,
   signal: true,
   onProgress: true,
+};
+
+/** Of `stats`. Only the synchronous form has `threads`. */
+export const STATS_OPTIONS = {
+  sync: { ...ASYNC_OPTIONS, threads: true } satisfies OptionNames<
+    StatsOptions & ThreadOptions & AsyncOptions
+  >,
+  async: ASYNC_OPTIONS,
 };
 
 /** What the values of a tensor are like. */
@@ -75,6 +81,8 @@ export interface TensorStats {
 export interface StatsRequest extends ElementRange {
   bins: number | undefined;
   range: readonly [number, number] | undefined;
+  /** How many threads may work; undefined where the addon chooses. */
+  threads: number | undefined;
 }
 
 const MAX_BINS = 65_536;
@@ -85,13 +93,20 @@ const FIELDS = 9;
 
 /** @param given what `checkOptions` returned for {@link STATS_OPTIONS} */
 export function checkStats(
-  given: StatsOptions,
+  given: StatsOptions & ThreadOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
 ): StatsRequest {
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
-  return { start, end, bins: checkBins(given.bins, subject), range: checkRange(given.range, subject) };
+  const threads = checkThreads(given.threads, subject);
+  return {
+    start,
+    end,
+    bins: checkBins(given.bins, subject),
+    range: checkRange(given.range, subject),
+    threads,
+  };
 }
 
 function checkBins(bins: unknown, subject: GgufErrorSubject | undefined): number | undefined {

@@ -3,12 +3,12 @@ import { checkProgress, checkSignal } from "../arguments";
 import { haveSameBytes } from "../bytes";
 import { attempt, runJob } from "../decode/jobs";
 import type { AsyncOptions, ReadOptions } from "../decode/options";
-import { explainFailure } from "../decode/request";
+import { type ElementRange, explainFailure } from "../decode/request";
 import { GgufError, type GgufErrorSubject } from "../errors";
 import { native } from "../native";
 import type { GgmlTypeInfo } from "../types";
 import { handleOf, type OpenFile } from "./handle";
-import { fetchedAhead } from "./parts";
+import { forEachPart } from "./parts";
 
 /** The result of {@link GgufModelTensor.compare}: `a` is the tensor itself, `b` the other. */
 export interface TensorComparison {
@@ -134,9 +134,9 @@ async function compareParts(
   let sameBytes = haveSameEncoding(a, b);
   let totals: Float64Array = new Float64Array(FIELDS);
   const bigEndian = (a.file.info.bigEndian ? 1 : 0) + (b.file.info.bigEndian ? 2 : 0);
-  const fetch = ({ start, end }: { start: number; end: number }): Promise<Uint8Array[]> =>
+  const fetch = ({ start, end }: ElementRange, signal: AbortSignal): Promise<Uint8Array[]> =>
     Promise.all([a, b].map((tensor) => tensor.read({ start, end, signal })));
-  for await (const { part, bytes } of fetchedAhead(0, count, fetch)) {
+  await forEachPart({ start: 0, end: count }, signal, fetch, async (bytes, part, signal) => {
     const [ofA, ofB] = bytes as [Uint8Array, Uint8Array];
     sameBytes &&= haveSameBytes(ofA, ofB);
     totals = await runJob(
@@ -145,7 +145,7 @@ async function compareParts(
       (error) => explainFailure(error, count, a.subject),
     );
     onProgress?.(part.end, count);
-  }
+  });
   return comparison(totals, sameBytes);
 }
 

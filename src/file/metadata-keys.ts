@@ -6,6 +6,9 @@
  */
 import type { GgufTypeName, GgufValue, OwnNumericArray } from "./metadata-values";
 
+/** What a file with quantized tensors must have, by the specification. */
+export const QUANTIZATION_VERSION_KEY = "general.quantization_version";
+
 /** A declared type; `uint32|int32[]` is a number, or one number for each layer. */
 type KeyType = Exclude<GgufTypeName, "array"> | "string[]" | "int32[]" | "float32[]" | "uint32|int32[]";
 type KeyTypes = Readonly<Record<string, KeyType>>;

@@ -4,7 +4,8 @@ import type { OwnBytes } from "../decode/options";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type Inspect, inspectCustom } from "../inspect";
 import { type NativeKeys, native } from "../native";
-import { checkOpenFile, handleOf, indexNames, type OpenFile } from "./handle";
+import { checkOpenFile, handleOf, type OpenFile } from "./handle";
+import { KEYS, NameList } from "./listing";
 import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
 import {
   type GgufTypeName,
@@ -20,21 +21,28 @@ import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "./value-
 /** Arrays longer than this are summarised by {@link GgufMetadata.toJSON}. */
 const LONG_ARRAY = 64;
 
+/** Strings and numbers that are kept. */
+const MOST_KEPT = 4096;
+
+/** Keys that `console.log` shows, and those that one object may have. */
+const MOST_SHOWN = 1000;
+const MOST_IN_OBJECT = 2 ** 20;
+
 /**
- * The metadata of a file, in file order. Values are decoded on request. Strings and numbers are decoded once and
- * kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
+ * The metadata of a file, in file order. Values are decoded on request, and strings and numbers that were asked for
+ * lately are kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
  *
  * After the file is closed everything here throws `ERR_GGUF_CLOSED`.
  */
 export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   readonly #file: OpenFile;
-  #columns: NativeKeys | undefined;
-  #index: Map<string, number> | undefined;
+  readonly #list: NameList<NativeKeys>;
   readonly #scalars = new Map<number, string | number | bigint | boolean>();
 
   private constructor(file: OpenFile) {
     checkOpenFile(file, "metadata come with an open file");
     this.#file = file;
+    this.#list = new NameList([file], KEYS);
   }
 
   /** @internal */
@@ -44,7 +52,8 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
 
   /** How many keys there are. */
   get size(): number {
-    return this.#positions().size;
+    handleOf(this.#file);
+    return this.#list.size;
   }
 
   /** Whether there is such a key. Decodes nothing. */
@@ -64,17 +73,17 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
 
   /** The keys. Decodes nothing. */
   keys(): Iterators<GgufValue>["keys"] {
-    return this.#positions().keys();
+    return this.#list.names();
   }
 
   /** The values; each is decoded when its turn comes. */
-  *values(): Iterators<GgufValue>["values"] {
-    for (const position of this.#positions().values()) yield this.#value(position);
+  values(): Iterators<GgufValue>["values"] {
+    return this.#list.each((_key, position) => this.#value(position));
   }
 
   /** Keys with their values; each is decoded when its turn comes. */
-  *entries(): Iterators<GgufValue>["entries"] {
-    for (const [key, position] of this.#positions()) yield [key, this.#value(position)];
+  entries(): Iterators<GgufValue>["entries"] {
+    return this.#list.each((key, position) => [key, this.#value(position)]);
   }
 
   /** As {@link entries}. */
@@ -202,53 +211,60 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   /**
    * A plain object for `JSON.stringify`: arrays of more than 64 elements as `{ type, elementType, length }`, shorter
    * ones as arrays; 64-bit integers, and floats that JSON has no number for (NaN, infinities), as strings.
+   * @throws GgufError ERR_GGUF_RANGE where there are more than 2^20 keys, which are too many for one object
    */
   toJSON(): Record<string, unknown> {
-    // fromEntries defines properties, so that a key such as "__proto__" is plain data.
-    return Object.fromEntries(
-      Array.from(this.#positions(), ([key, position]) => {
-        const type = this.#type(position);
-        if (type.type !== "array") return [key, toPlain(this.#value(position) as Scalar)];
-        // Decodes nothing of long arrays, nor of those inside arrays.
-        return [key, type.length > LONG_ARRAY ? type : plainArray(valueParts(this.#place(position)))];
-      }),
-    );
+    const { size } = this;
+    if (size <= MOST_IN_OBJECT) return this.#plain(size);
+    throw this.#error("ERR_GGUF_RANGE", `${size} metadata keys do not fit in one object: use entries()`);
+  }
+
+  /** The first keys as a plain object. */
+  #plain(count: number): Record<string, unknown> {
+    const plain: [key: string, value: unknown][] = [];
+    for (const key of this.keys()) {
+      const position = plain.length;
+      if (position === count) break;
+      const type = this.#type(position);
+      const value =
+        type.type !== "array"
+          ? toPlain(this.#value(position) as Scalar)
+          : // Decodes nothing of long arrays, nor of those inside arrays.
+            type.length > LONG_ARRAY
+            ? type
+            : plainArray(valueParts(this.#place(position)));
+      plain.push([key, value]);
+    }
+    // This defines properties, so that a key such as "__proto__" is plain data.
+    return Object.fromEntries(plain);
   }
 
   /** @internal */
   [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     if (depth < 0 || this.#file.closed) return `[${GgufMetadata.name}]`;
-    return `${GgufMetadata.name}(${this.size}) ${inspect(this.toJSON(), options)}`;
-  }
-
-  #keys(): NativeKeys {
-    const handle = handleOf(this.#file);
-    this.#columns ??= native.keys(handle);
-    return this.#columns;
-  }
-
-  #positions(): Map<string, number> {
-    const { names } = this.#keys();
-    this.#index ??= indexNames(names);
-    return this.#index;
+    const { size } = this;
+    const more = size > MOST_SHOWN ? ` and ${size - MOST_SHOWN} more` : "";
+    return `${GgufMetadata.name}(${size}) ${inspect(this.#plain(MOST_SHOWN), options)}${more}`;
   }
 
   #find(key: string): number | undefined {
     checkKey(key);
-    return this.#positions().get(key);
+    return this.#list.find(key);
   }
 
   #type(position: number): GgufValueType {
-    const { types, elementTypes, lengths } = this.#keys();
-    const type = TYPE_NAMES[types[position] as number] as GgufTypeName;
+    const { columns, first } = this.#list.page(position);
+    const { types, elementTypes, lengths } = columns;
+    const type = TYPE_NAMES[types[position - first] as number] as GgufTypeName;
     if (type !== "array") return { type };
-    const elementType = TYPE_NAMES[elementTypes[position] as number] as GgufTypeName;
-    return { type, elementType, length: lengths[position] as number };
+    const elementType = TYPE_NAMES[elementTypes[position - first] as number] as GgufTypeName;
+    return { type, elementType, length: lengths[position - first] as number };
   }
 
   #place(position: number): ValuePlace {
-    const { begins, ends } = this.#keys();
-    const byteLength = (ends[position] as number) - (begins[position] as number);
+    const { columns, first } = this.#list.page(position);
+    const { begins, ends } = columns;
+    const byteLength = (ends[position - first] as number) - (begins[position - first] as number);
     return { file: this.#file, position, type: this.#type(position), byteLength };
   }
 
@@ -257,7 +273,9 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
     const known = this.#scalars.get(position);
     if (known !== undefined) return known;
     const value = native.value(handle, position);
-    if (typeof value !== "object") this.#scalars.set(position, value);
+    if (typeof value === "object") return value;
+    if (this.#scalars.size === MOST_KEPT) this.#scalars.clear();
+    this.#scalars.set(position, value);
     return value;
   }
 

@@ -1,5 +1,5 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
-import { checkOptions, checkSignal, type OptionNames } from "../arguments";
+import { checkOptions, checkSignal, type Form, type OptionNames } from "../arguments";
 import { checkSupported } from "../decode/kernels";
 import type {
   AsyncOptions,
@@ -31,22 +31,15 @@ import {
 } from "../decode/statistics";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
 import { type Inspect, inspectCustom } from "../inspect";
-import { type NativeTensors, native } from "../native";
+import { native } from "../native";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
-import { checkOpenFile, handleOf, indexNames, type OpenFile, type TakenNames } from "./handle";
+import { checkOpenFile, handleOf } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
+import type { TensorPlace } from "./tensor-map";
 
 const READ_OPTIONS: OptionNames<ReadOptions> = { start: true, end: true, signal: true };
 const COMPARE_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true };
-
-/** A tensor of an open file, by its position. @internal */
-export interface TensorPlace<F extends OpenFile = OpenFile> {
-  readonly file: F;
-  readonly columns: NativeTensors;
-  readonly position: number;
-  readonly name: string;
-}
 
 /** Bytes of a tensor; `first` counts from the tensor's first byte. */
 export interface TensorExtent {
@@ -65,6 +58,7 @@ export interface TensorExtent {
  */
 export abstract class GgufModelTensor {
   readonly #place: TensorPlace;
+  readonly #scale: unknown;
   #shape: readonly number[] | undefined;
   #rowCount: number | undefined;
 
@@ -72,6 +66,9 @@ export abstract class GgufModelTensor {
   protected constructor(place: TensorPlace) {
     checkOpenFile(place?.file, "tensors come with an open file");
     this.#place = place;
+    // Now: a tensor is made while its file is open, and its properties can be read afterwards, too.
+    const [, base] = this.type === "NVFP4" ? (/^(.+)\.weight$/s.exec(place.name) ?? []) : [];
+    this.#scale = base === undefined ? undefined : place.all.get(`${base}.scale`);
   }
 
   /** The name in the file, made unique if two are equal after decoding. */
@@ -91,18 +88,18 @@ export abstract class GgufModelTensor {
 
   /** The type's name; `unknown(NUMBER)` for a number that is not in {@link ggmlTypes}. */
   get type(): GgmlType | `unknown(${number})` {
-    const { columns, position } = this.#place;
-    return typeName(columns.types[position] as number);
+    const { columns, index } = this.#place;
+    return typeName(columns.types[index] as number);
   }
 
   /** As stored, one to four dimensions: `shape[0]` is the contiguous one (ggml's `ne`). */
   get shape(): readonly number[] {
     if (this.#shape === undefined) {
-      const { columns, position } = this.#place;
-      const first = position * 4;
-      const shape = Array.from(
-        columns.shapes.subarray(first, first + (columns.dimCounts[position] as number)),
-      );
+      const { columns, index } = this.#place;
+      const first = index * 4;
+      const shape: number[] = [];
+      for (let i = 0; i < (columns.dimCounts[index] as number); i++)
+        shape.push(columns.shapes[first + i] as number);
       this.#shape = Object.freeze(shape);
     }
     return this.#shape;
@@ -110,20 +107,30 @@ export abstract class GgufModelTensor {
 
   /** The product of `shape`. */
   get elementCount(): number {
-    const { columns, position } = this.#place;
-    return columns.elementCounts[position] as number;
+    const { columns, index } = this.#place;
+    return columns.elementCounts[index] as number;
   }
 
   /** Bytes in the file; NaN for an unknown type. */
   get byteLength(): number {
-    const { columns, position } = this.#place;
-    return columns.byteLengths[position] as number;
+    const { columns, index } = this.#place;
+    return columns.byteLengths[index] as number;
   }
 
   /** The tensor's first byte, counted from the start of its file. */
   get offset(): number {
-    const { columns, position } = this.#place;
-    return columns.offsets[position] as number;
+    const { columns, index } = this.#place;
+    return columns.offsets[index] as number;
+  }
+
+  /**
+   * The second scale of weights of type NVFP4: the tensor NAME.scale beside NAME.weight, in any file of the model. It has one
+   * number for the whole tensor or, where that has three dimensions, one for each matrix of it, such as an expert. All that
+   * this library makes of the blocks lacks that factor, as in ggml: numbers, rows, products and statistics. Undefined for
+   * other types, and where there is no such tensor: then the factor is 1.
+   */
+  get scale(): this | undefined {
+    return this.#scale as this | undefined;
   }
 
   /**
@@ -257,15 +264,15 @@ export abstract class GgufModelTensor {
   }
 
   /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
-  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest {
+  protected productRequest(x: unknown, options: ProductOptions | undefined, form: Form): ProductRequest {
     handleOf(this.#place.file);
     this.known();
-    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
+    return checkProduct(x, options, form, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
-  protected statsRequest(options: StatsOptions | undefined): StatsRequest {
-    const given = checkOptions(options, STATS_OPTIONS);
+  protected statsRequest(options: StatsOptions | undefined, form: Form): StatsRequest {
+    const given = checkOptions(options, STATS_OPTIONS[form]);
     handleOf(this.#place.file);
     return checkStats(given, this.elementCount, this.known().blockSize, this.subject());
   }
@@ -309,18 +316,4 @@ export abstract class GgufModelTensor {
       throw explainFailure(error, byteLength, this.subject());
     }
   }
-}
-
-/** The tensors of an open file by name, in file order, each made by `create`. @internal */
-export function listTensors<F extends OpenFile, T>(
-  file: F,
-  create: (place: TensorPlace<F>) => T,
-  taken?: TakenNames,
-): Map<string, T> {
-  const columns = native.tensors(handleOf(file));
-  const tensors = new Map<string, T>();
-  for (const [name, position] of indexNames(columns.names, taken)) {
-    tensors.set(name, create({ file, columns, position, name }));
-  }
-  return tensors;
 }

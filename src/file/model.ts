@@ -7,7 +7,7 @@ import { didYouMean } from "../suggest";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
-import { TensorMap } from "./tensor-map";
+import { TensorMap, type TensorPlace } from "./tensor-map";
 
 // Node before 20.5 lacks the symbol. Polyfills look it up under this name.
 const dispose: typeof Symbol.dispose =
@@ -22,16 +22,15 @@ const dispose: typeof Symbol.dispose =
 export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> implements Disposable {
   /** In the order of the shards; one file if the model is not split. */
   readonly #files: readonly OpenFile[];
-  readonly #listTensors: () => Map<string, T>;
   readonly #metadata: GgufMetadata;
-  #tensors: TensorMap<T> | undefined;
+  readonly #tensors: TensorMap<T>;
 
   /** @internal */
-  protected constructor(files: readonly [OpenFile, ...OpenFile[]], listTensors: () => Map<string, T>) {
+  protected constructor(files: readonly [OpenFile, ...OpenFile[]], create: (place: TensorPlace) => T) {
     checkOpenFile(files?.[0], "use open, openSync, parse or openRemote");
     this.#files = files;
-    this.#listTensors = listTensors;
     this.#metadata = GgufMetadata.of(files[0]);
+    this.#tensors = new TensorMap(files, create);
   }
 
   /** The version of the format: 1, 2 or 3. */
@@ -65,12 +64,14 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /**
-   * The tensors by name, in file order. The map is read-only, also at run time: it is not a `Map`.
+   * The tensors by name, in file order. The map is read-only, also at run time: it is not a `Map`. Names and tensors are
+   * read when they are asked for, so after the model was closed the map has its size, and throws ERR_GGUF_CLOSED for
+   * everything else. Of a model of more than 65,536 tensors, one that was not asked for lately may be another object the
+   * next time.
    * @throws GgufError ERR_GGUF_CLOSED
    */
   get tensors(): ReadonlyMap<string, T> {
     handleOf(this.#first);
-    this.#tensors ??= new TensorMap(this.#listTensors());
     return this.#tensors;
   }
 

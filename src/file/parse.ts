@@ -5,7 +5,6 @@ import { native } from "../native";
 import { isAnyArrayBuffer, isUint8Array } from "../typed-arrays";
 import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
-import { joinTensors } from "./splits";
 import { GgufTensor } from "./tensor";
 
 /** Options of {@link parse}. */
@@ -30,7 +29,7 @@ export const PARSE_OPTIONS: OptionNames<ParseOptions> = { partial: true };
  */
 export class GgufFile extends GgufModel<GgufTensor> {
   private constructor(files: [OpenFile, ...OpenFile[]]) {
-    super(files, () => joinTensors(files, GgufTensor.list));
+    super(files, GgufTensor.at);
   }
 
   /** @internal */

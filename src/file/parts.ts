@@ -1,33 +1,39 @@
 /** Tensors a part at a time: memory stays bounded however large they are. */
 import type { ElementRange } from "../decode/request";
+import { forEachConcurrently } from "../source/concurrent";
 
 /** Elements of a part: whole blocks of every type, and what the addon's totals may be joined at. */
 export const PART_ELEMENTS = 2 ** 22;
+
+/** Parts that are there at a time: one is used while the next are fetched, so that a slow server is never idle. */
+export const PARTS_AT_A_TIME = 3;
 
 /** `start` to `end` in parts. */
 export function* partsOf(start: number, end: number, size = PART_ELEMENTS): Generator<ElementRange> {
   for (; start < end; start += size) yield { start, end: Math.min(end, start + size) };
 }
 
-/** Yields what `fetch` gets for each part from `start` to `end`; it gets the next while one is used. */
-export async function* fetchedAhead<T>(
-  start: number,
-  end: number,
-  fetch: (part: ElementRange) => Promise<T>,
-  size = PART_ELEMENTS,
-): AsyncGenerator<{ part: ElementRange; bytes: T }> {
-  const todo = partsOf(start, end, size);
-  const begin = (): { part: ElementRange; bytes: Promise<T> } | undefined => {
-    const { value: part } = todo.next();
-    if (part === undefined) return undefined;
-    const bytes = fetch(part);
-    bytes.catch(() => undefined); // reported when it is awaited, if it still is
-    return { part, bytes };
-  };
-  for (let next = begin(); next !== undefined; ) {
-    const { part } = next;
-    const bytes = await next.bytes;
-    next = begin();
-    yield { part, bytes };
-  }
+/**
+ * Fetches the parts from `start` to `end`, and uses them one after the other, in their order. If one fails, no more is
+ * fetched, and the failure of the first part that failed is thrown once nothing is under way any more.
+ * @param size elements of a part; default {@link PART_ELEMENTS}
+ * @param signal aborts everything; what `fetch` and `use` get is aborted as well if an earlier part failed
+ */
+export async function forEachPart<T>(
+  { start, end, size }: ElementRange & { size?: number },
+  signal: AbortSignal | undefined,
+  fetch: (part: ElementRange, signal: AbortSignal) => Promise<T>,
+  use: (bytes: T, part: ElementRange, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  let lastUse = Promise.resolve();
+  await forEachConcurrently(partsOf(start, end, size), PARTS_AT_A_TIME, signal, (part, signal) => {
+    const turn = lastUse;
+    const used = fetch(part, signal).then(async (bytes) => {
+      await turn;
+      signal.throwIfAborted();
+      await use(bytes, part, signal);
+    });
+    lastUse = used.catch(() => undefined);
+    return used;
+  });
 }

@@ -9,7 +9,7 @@ import type { Source } from "../source/source";
 import { closeFile, OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
-import { joinTensors, MAX_OPENING, openEach, shardNumber, shardsOf, siblingPath } from "./splits";
+import { MAX_OPENING, openEach, shardNumber, shardsOf, siblingPath } from "./splits";
 
 /** Options of {@link openRemote}. */
 export interface RemoteOptions {
@@ -45,7 +45,7 @@ const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
   private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
-    super(files, () => joinTensors(files, RemoteGgufTensor.list));
+    super(files, RemoteGgufTensor.at);
   }
 
   /** @internal */

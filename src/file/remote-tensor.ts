@@ -15,7 +15,7 @@ import type {
   Returned,
   RowsOptions,
 } from "../decode/options";
-import { type ElementRange, explainFailure, newOut } from "../decode/request";
+import { checkOutLength, type ElementRange, explainFailure, newOut } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -25,18 +25,14 @@ import {
   type TensorStats,
 } from "../decode/statistics";
 import { GgufError } from "../errors";
-import { nextTurn } from "../event-loop";
-import { type NativeOut, native } from "../native";
+import { type NativeJob, type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
-import type { OpenFile, TakenNames } from "./handle";
-import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
-import { fetchedAhead, PART_ELEMENTS, partsOf } from "./parts";
+import type { OpenFile } from "./handle";
+import { GgufModelTensor } from "./model-tensor";
+import { forEachPart, PART_ELEMENTS, PARTS_AT_A_TIME } from "./parts";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
-
-/** How much is multiplied between two turns of the event loop; but no fewer rows, which share the work on the vectors. */
-const MULTIPLICATIONS = 2 ** 22;
-const MIN_ROWS = 48;
+import type { TensorPlace } from "./tensor-map";
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
@@ -52,9 +48,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     this.#file = place.file;
   }
 
-  /** The tensors of an open file by name, in file order. @internal */
-  static list(this: void, file: RemoteOpenFile, taken?: TakenNames): Map<string, RemoteGgufTensor> {
-    return listTensors(file, (place) => new RemoteGgufTensor(place), taken);
+  /** @internal */
+  static at(this: void, place: TensorPlace): RemoteGgufTensor {
+    return new RemoteGgufTensor(place as TensorPlace<RemoteOpenFile>);
   }
 
   /**
@@ -63,14 +59,15 @@ export class RemoteGgufTensor extends GgufModelTensor {
   async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
     signal?.throwIfAborted();
+    this.#checkBytes(first, byteLength);
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
     await this.#fetch(first, bytes, signal);
     return bytes;
   }
 
   /**
-   * Fetches the tensor, or the elements from `start` to `end`, with one HTTP range request, and turns them
-   * into numbers. `onProgress` counts the elements that have arrived.
+   * Fetches the tensor, or the elements from `start` to `end`, and turns it into numbers: a part at a time, each with one
+   * HTTP range request. `onProgress` counts the elements that have arrived.
    */
   dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
@@ -80,14 +77,16 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const signal = checkSignal(options?.signal);
     const onProgress = checkProgress(options?.onProgress);
     signal?.throwIfAborted();
-    const { blockSize, typeSize } = this.known();
     const { first, byteLength } = this.extentOf(start, end);
-    const total = end - start;
-    const arrived: Arrived | undefined =
-      onProgress && ((bytes) => onProgress(Math.floor(bytes / typeSize) * blockSize, total));
-    const bytes = this.allocate(byteLength, sharedBytes);
-    await this.#fetch(first, bytes, signal, arrived);
-    const result = await this.#decode(bytes, total, dtype, out, signal);
+    this.#checkBytes(first, byteLength);
+    const length = end - start;
+    const result = out ?? newOut(dtype, length, this.subject());
+    const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
+      checkOutLength(result, length, this.subject());
+      const to = result.subarray(part.start - start, part.end - start);
+      await this.#decode(bytes, to.length, dtype, to, signal);
+    };
+    await this.#forEachPart({ start, end }, signal, use, onProgress);
     return given ?? result;
   }
 
@@ -119,69 +118,44 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /**
-   * Fetches the rows from `start` to `end` a part at a time, and multiplies them. The numbers of a part are multiplied on
-   * the calling thread, some rows at a time. `onProgress` counts the numbers of the result.
+   * Fetches the rows from `start` to `end` a part at a time, and multiplies them off the main thread. `onProgress` counts
+   * the numbers of the result. `out` is written a part at a time.
    */
   matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, exact } = this.productRequest(x, options);
+    const { start, end, length, out, int8 } = this.productRequest(x, options, "async");
     const signal = checkSignal(options?.signal);
     const onProgress = checkProgress(options?.onProgress);
     signal?.throwIfAborted();
     const columns = this.shape[0] ?? 1;
-    const vectors = x.slice();
-    const result = newOut("f32", length, this.subject()) as Float32Array;
-    const rowsOfPart = Math.max(1, Math.floor(PART_ELEMENTS / columns));
-    const fetchRows = async (part: ElementRange): Promise<Uint8Array> => {
-      const { first, byteLength } = this.extentOf(part.start * columns, part.end * columns);
-      const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
-      await this.#fetch(first, bytes, signal);
-      return bytes;
-    };
-    if (length > 0) {
-      for await (const { bytes, part } of fetchedAhead(start, end, fetchRows, rowsOfPart)) {
-        await this.#multiply(bytes, vectors, result, part.start - start, end - start, exact, signal);
-        onProgress?.((part.end - start) * (length / (end - start)), length);
-        signal?.throwIfAborted();
-      }
-    }
-    if (out === undefined) return result;
-    if (out.length !== length) {
-      const detail = "out was detached, moved or resized while the work was going on";
-      throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
-    }
-    out.set(result);
-    return out;
-  }
-
-  /** Multiplies rows, of which the first is row `first` of `count` in the result. */
-  async #multiply(
-    rows: Uint8Array,
-    x: Float32Array,
-    result: Float32Array,
-    first: number,
-    count: number,
-    exact: boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
+    const { first, byteLength } = this.extentOf(start * columns, end * columns);
+    this.#checkBytes(first, byteLength);
+    const result = out ?? (newOut("f32", length, this.subject()) as Float32Array);
+    if (length === 0) return result;
     const { id } = this.known();
-    const columns = this.shape[0] ?? 1;
-    const rowBytes = this.extentOf(0, columns).byteLength;
-    const littleEndian = this.#file.info.bigEndian ? native.swapBytes(id, rows) : rows;
-    const size = Math.max(MIN_ROWS, Math.floor(MULTIPLICATIONS / x.length));
-    for (const part of partsOf(0, rows.length / rowBytes, size)) {
-      const blocks = littleEndian.subarray(part.start * rowBytes, part.end * rowBytes);
-      const y = native.matmulBlocks(id, blocks, columns, x, undefined, undefined, exact);
-      const rowCount = part.end - part.start;
-      for (let v = 0; v < x.length / columns; v++) {
-        result.set(y.subarray(v * rowCount, (v + 1) * rowCount), v * count + first + part.start);
+    const vectors = x.slice(); // `x` may change, and overlap `out`
+    const count = end - start;
+    const vectorCount = length / count;
+    // The products of a part are copied to their places on this thread: not too many at once.
+    const rowsOfPart = Math.max(1, Math.floor(PART_ELEMENTS / Math.max(columns, 4 * vectorCount)));
+    const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
+      const row = part.start / columns - start;
+      const report = onProgress && ((done: number) => onProgress(row * vectorCount + done, length));
+      const products = await this.#run({ signal, onProgress: report }, length, (onProgress, bigEndian) =>
+        native.matmulBlocksAsync(id, bytes, columns, vectors, undefined, onProgress, int8, bigEndian),
+      );
+      checkOutLength(result, length, this.subject());
+      const rowCount = products.length / vectorCount;
+      for (let v = 0; v < vectorCount; v++) {
+        result.set(products.subarray(v * rowCount, (v + 1) * rowCount), v * count + row);
       }
-      await nextTurn();
-      signal?.throwIfAborted();
-    }
+    };
+    const range = { start: start * columns, end: end * columns, size: rowsOfPart * columns };
+    await this.#forEachPart(range, signal, use);
+    return result;
   }
 
   /**
@@ -189,51 +163,96 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * without a given `range` fetches them twice. `onProgress` counts the elements that were looked at.
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options);
+    const request = this.statsRequest(options, "async");
     const signal = checkSignal(options?.signal);
     const onProgress = checkProgress(options?.onProgress);
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
-      this.#measure(request, totals, signal, onProgress),
+      this.#measure(request, totals, { signal, onProgress }),
     );
   }
 
   /** @internal */
   async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    const request = this.statsRequest(undefined);
-    return notFinite(await this.#measure(request, newFiniteTotals(), options?.signal, options?.onProgress));
+    return notFinite(
+      await this.#measure(this.statsRequest(undefined, "async"), newFiniteTotals(), options ?? {}),
+    );
   }
 
-  /** Joins the statistics of some elements to `totals`. The next part is fetched while one is looked at. */
+  /** Joins the statistics of some elements to `totals`. */
   async #measure(
     { start, end }: ElementRange,
     totals: Float64Array,
-    signal: AbortSignal | undefined,
-    onProgress: AsyncOptions["onProgress"],
+    { signal, onProgress }: AsyncOptions,
   ): Promise<Float64Array> {
-    signal?.throwIfAborted();
     const { id } = this.known();
-    const { bigEndian } = this.#file.info;
-    const fetchPart = async (part: ElementRange): Promise<Uint8Array> => {
-      const { first, byteLength } = this.extentOf(part.start, part.end);
-      const bytes = this.allocate(byteLength, sharedBytes);
-      await this.#fetch(first, bytes, signal);
-      return bytes;
-    };
+    const length = end - start;
     let joined = totals;
-    for await (const { bytes, part } of fetchedAhead(start, end, fetchPart)) {
-      joined = await runJob(
-        { signal },
-        () => native.statsBlocksAsync(id, bytes, bigEndian, joined, undefined),
-        (error) => explainFailure(error, end - start, this.subject()),
+    await this.#forEachPart({ start, end }, signal, async (bytes, part, signal) => {
+      const report = onProgress && ((done: number) => onProgress(part.start - start + done, length));
+      joined = await this.#run({ signal, onProgress: report }, length, (onProgress, bigEndian) =>
+        native.statsBlocksAsync(id, bytes, bigEndian, joined, onProgress),
       );
-      onProgress?.(part.end - start, end - start);
-    }
+    });
     return joined;
   }
 
   /** @internal */
   protected isInFile(): boolean {
-    return this.#file.source === undefined;
+    return false;
+  }
+
+  /**
+   * All work on a range of elements: fetches their bytes a part at a time, the next ones while one is used. Memory is that
+   * of a few parts, whatever the size of the tensor.
+   * @param onArrived called with the elements that have arrived, and all
+   */
+  async #forEachPart(
+    range: ElementRange & { size?: number },
+    signal: AbortSignal | undefined,
+    use: (bytes: Uint8Array, part: ElementRange, signal: AbortSignal) => Promise<void>,
+    onArrived?: AsyncOptions["onProgress"],
+  ): Promise<void> {
+    const { blockSize, typeSize } = this.known();
+    const { start, end, size = PART_ELEMENTS } = range;
+    const all = this.extentOf(start, end);
+    this.#checkBytes(all.first, all.byteLength);
+    let arrivedBytes = 0;
+    let stopped: { error: unknown } | undefined;
+    const report = (bytes: number): void => {
+      arrivedBytes += bytes;
+      // Requests of other parts end a little later than the one in which the callback threw.
+      if (stopped !== undefined) throw stopped.error;
+      try {
+        onArrived?.(Math.floor(arrivedBytes / typeSize) * blockSize, end - start);
+      } catch (error) {
+        stopped = { error };
+        throw error;
+      }
+    };
+    // Parts are used in their order, so that the first of those that are there is used before one more is fetched.
+    const memory: Uint8Array[] = [];
+    const fetch = async (part: ElementRange, signal: AbortSignal): Promise<Uint8Array> => {
+      const { first, byteLength } = this.extentOf(part.start, part.end);
+      const place = ((part.start - start) / size) % PARTS_AT_A_TIME;
+      memory[place] ??= this.allocate(byteLength, sharedBytes);
+      const bytes = memory[place].subarray(0, byteLength);
+      let before = 0;
+      await this.#fetch(first, bytes, signal, (arrived) => {
+        report(arrived - before);
+        before = arrived;
+      });
+      return bytes;
+    };
+    await forEachPart({ start, end, size }, signal, fetch, use);
+  }
+
+  /** Throws unless the file has these bytes of the tensor; it may lack them if it was opened with `partial`. */
+  #checkBytes(first: number, byteLength: number): void {
+    const begin = this.offset + first;
+    const fileEnd = this.#file.source.byteLength;
+    if (byteLength === 0 || begin + byteLength <= fileEnd) return;
+    const detail = `bytes ${begin} to ${begin + byteLength} are needed, but the file ends at ${fileEnd}`;
+    throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...this.subject(), offset: begin });
   }
 
   /** Fills `bytes` with the bytes of the tensor from `first` on. */
@@ -243,12 +262,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     signal: AbortSignal | undefined,
     arrived?: Arrived,
   ): Promise<void> {
-    const begin = this.offset + first;
-    const length = await this.#file.source.read(begin, bytes, signal, arrived);
-    if (length === bytes.length) return;
-    // The file was opened with `partial`.
-    const detail = `bytes ${begin} to ${begin + bytes.length} are needed, but the file ends at ${begin + length}`;
-    throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...this.subject(), offset: begin });
+    this.#checkBytes(first, bytes.length);
+    await this.#file.source.read(this.offset + first, bytes, signal, arrived);
   }
 
   /** Decodes `bytes`, the blocks of `length` elements. */
@@ -260,10 +275,24 @@ export class RemoteGgufTensor extends GgufModelTensor {
     signal: AbortSignal | undefined,
   ): Promise<NativeOut> {
     const { id } = this.known();
+    return this.#run({ signal }, length, (onProgress, bigEndian) =>
+      native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, onProgress, bigEndian),
+    );
+  }
+
+  /** Runs a job of the addon on bytes that were fetched; `length` numbers are asked for. */
+  #run<Result>(
+    options: AsyncOptions,
+    length: number,
+    begin: (
+      onProgress: AsyncOptions["onProgress"],
+      bigEndian: boolean,
+    ) => { job: NativeJob; promise: Promise<Result> },
+  ): Promise<Result> {
     const { bigEndian } = this.#file.info;
     return runJob(
-      { signal },
-      () => native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, undefined, bigEndian),
+      options,
+      (onProgress) => begin(onProgress, bigEndian),
       (error) => explainFailure(error, length, this.subject()),
     );
   }

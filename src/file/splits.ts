@@ -9,7 +9,8 @@
 import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
 import { native } from "../native";
 import { forEachConcurrently } from "../source/concurrent";
-import { closeFile, type OpenFile, type TakenNames } from "./handle";
+import { closeFile, type OpenFile } from "./handle";
+import { NameList, TENSORS } from "./listing";
 import { GgufMetadata } from "./metadata";
 
 /** The keys that make a file a shard. */
@@ -20,6 +21,9 @@ export const SPLIT_KEYS: readonly string[] = [SPLIT_NO, SPLIT_COUNT, SPLIT_TENSO
 
 /** The maximum number of shards: five digits. */
 export const MAX_SHARDS = 99_999;
+
+/** The most tensors of a split model: their names are compared in a map, which holds no more than 2^24. */
+const MAX_SPLIT_TENSORS = 2 ** 23;
 
 /** The number of shards that are opened at a time. */
 export const MAX_OPENING = 8;
@@ -166,22 +170,6 @@ export async function openEach<F extends OpenFile>(
   }
 }
 
-/**
- * The tensors of all `files`, in their order; {@link shardsOf} has checked that no name occurs in two files.
- */
-export function joinTensors<F extends OpenFile, T>(
-  files: readonly F[],
-  list: (file: F, taken?: TakenNames) => Map<string, T>,
-): Map<string, T> {
-  const [first, ...others] = files;
-  const tensors = list(first as F);
-  const taken = { names: tensors, nextCopies: new Map<string, number>() };
-  for (const file of others) {
-    for (const [name, tensor] of list(file, taken)) tensors.set(name, tensor);
-  }
-  return tensors;
-}
-
 function explainShard(error: unknown, no: number, split: Split): unknown {
   if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_OPEN") return error;
   const hint = isMissing(error) ? ` (put all its files into one folder, or open one ${ALONE})` : "";
@@ -263,10 +251,15 @@ function architectureOf(file: OpenFile): string | undefined {
 
 function checkTensors(files: readonly OpenFile[], split: Split): void {
   const owners = new Map<string, OpenFile>();
-  let count = 0;
+  const count = files.reduce((sum, { info }) => sum + info.tensorCount, 0);
+  if (count > MAX_SPLIT_TENSORS) {
+    const detail = `the ${files.length} shards have ${count} tensors together; at most ${MAX_SPLIT_TENSORS} are allowed`;
+    throw invalid(files[0] as OpenFile, detail);
+  }
   for (const file of files) {
-    for (const [i, name] of native.tensors(file.handle).names.entries()) {
-      count++;
+    let i = -1;
+    for (const name of new NameList([file], TENSORS).names()) {
+      i++;
       // Names that are not UTF-8 may look alike, but for their bytes. No other name has this character.
       const id = name.includes("\ufffd") ? `\ufffd${native.tensorNameBytes(file.handle, i).join()}` : name;
       const owner = owners.get(id);

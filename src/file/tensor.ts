@@ -15,7 +15,6 @@ import type {
   RowsOptions,
   ThreadOptions,
 } from "../decode/options";
-import { checkThreads } from "../decode/product-request";
 import { type ElementRange, explainFailure } from "../decode/request";
 import {
   type NotFinite,
@@ -28,9 +27,10 @@ import {
 } from "../decode/statistics";
 import { nextTurn } from "../event-loop";
 import { native } from "../native";
-import { handleOf, type OpenFile, type TakenNames } from "./handle";
-import { GgufModelTensor, listTensors, type TensorPlace } from "./model-tensor";
+import { handleOf, type OpenFile } from "./handle";
+import { GgufModelTensor } from "./model-tensor";
 import { giveBackRows } from "./rows";
+import type { TensorPlace } from "./tensor-map";
 
 /** The number of bytes that are copied per turn of the event loop: that takes well below a millisecond. */
 const READ_BYTES = 1 << 20;
@@ -46,9 +46,9 @@ export class GgufTensor extends GgufModelTensor {
     this.#position = place.position;
   }
 
-  /** The tensors of an open file by name, in file order. @internal */
-  static list(this: void, file: OpenFile, taken?: TakenNames): Map<string, GgufTensor> {
-    return listTensors(file, (place) => new GgufTensor(place), taken);
+  /** @internal */
+  static at(this: void, place: TensorPlace): GgufTensor {
+    return new GgufTensor(place);
   }
 
   /**
@@ -77,11 +77,7 @@ export class GgufTensor extends GgufModelTensor {
   async read(options?: ReadOptions): Promise<OwnBytes> {
     const { first, byteLength, signal } = this.extent(options);
     signal?.throwIfAborted();
-    const copy = (at: number, to: Uint8Array): void =>
-      attempt(
-        () => native.readBytes(handleOf(this.#file), this.#position, first + at, to),
-        (error) => explainFailure(error, byteLength, this.subject()),
-      );
+    const copy = (at: number, to: Uint8Array): void => this.copyBytes(first + at, to);
     // Read the last byte first, so that no memory is allocated for bytes that the file does not have.
     if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
     const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
@@ -91,6 +87,14 @@ export class GgufTensor extends GgufModelTensor {
       copy(at, bytes.subarray(at, at + READ_BYTES));
     }
     return bytes;
+  }
+
+  /** Fills `out` with the stored bytes from byte `first` of the tensor on; its type must be known. @internal */
+  copyBytes(first: number, out: Uint8Array): void {
+    attempt(
+      () => native.readBytes(handleOf(this.#file), this.#position, first, out),
+      (error) => explainFailure(error, this.byteLength, this.subject()),
+    );
   }
 
   /**
@@ -191,8 +195,8 @@ export class GgufTensor extends GgufModelTensor {
    *
    * The sums have binary32 numbers and the order that docs/design.md defines under "Products". So the bits are the same
    * on every instruction set, for any number of vectors at a time, any split of the rows and any number of threads, but
-   * for the sign and payload of a NaN; `gguf-native/reference` gives them too. In WebAssembly, `exact: false` gives other
-   * bits, and is faster.
+   * for the sign and payload of a NaN; `gguf-native/reference` gives them too. With
+   * `activations: "int8"`, which rounds the vectors and is faster, that is so too.
    * @param x n vectors of `shape[0]` numbers, one after the other; it is copied first, so that `out` may overlap it
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
@@ -205,13 +209,13 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out, exact } = this.productRequest(x, options);
-    const threads = checkThreads(options?.threads, this.subject());
+    const { start, end, length, out, int8, threads } = this.productRequest(x, options, "sync");
     const handle = handleOf(this.#file);
-    return attempt(
-      () => native.matmul(handle, this.#position, x, start, end, out, threads, exact),
+    const result = attempt(
+      () => native.matmul(handle, this.#position, x, start, end, out, threads, int8),
       (error) => explainFailure(error, length, this.subject()),
     );
+    return out ?? result;
   }
 
   /**
@@ -224,14 +228,14 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, exact } = this.productRequest(x, options);
+    const { start, end, length, out, int8 } = this.productRequest(x, options, "async");
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress, exact),
+      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress, int8),
       (error) => explainFailure(error, length, this.subject()),
     );
-    return result as Float32Array;
+    return out ?? (result as Float32Array);
   }
 
   /**
@@ -246,12 +250,11 @@ export class GgufTensor extends GgufModelTensor {
    *   `threads` are wrong; ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   statsSync(options?: StatsOptions & ThreadOptions): TensorStats {
-    const request = this.statsRequest(options);
-    const threads = checkThreads(options?.threads, this.subject());
+    const request = this.statsRequest(options, "sync");
     const passes = statsPasses(request);
     for (let next = passes.next(); ; ) {
       if (next.done) return next.value;
-      next = passes.next(this.#measureNow(request, next.value, threads));
+      next = passes.next(this.#measureNow(request, next.value, request.threads));
     }
   }
 
@@ -261,7 +264,7 @@ export class GgufTensor extends GgufModelTensor {
    * @throws the reason of `options.signal` if it is aborted; otherwise as {@link statsSync}
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options);
+    const request = this.statsRequest(options, "async");
     const { signal } = options ?? {};
     const onProgress = checkProgress(options?.onProgress);
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
@@ -271,13 +274,12 @@ export class GgufTensor extends GgufModelTensor {
 
   /** How many values are not finite: all of {@link stats} that `verify` needs, at twice its speed. @internal */
   async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    const request = this.statsRequest(undefined);
-    return notFinite(await this.#measure(request, newFiniteTotals(), options));
+    return notFinite(await this.#measure(this.statsRequest(undefined, "async"), newFiniteTotals(), options));
   }
 
   /** The same at once, on this thread. @internal */
   countNotFiniteSync(): NotFinite {
-    return notFinite(this.#measureNow(this.statsRequest(undefined), newFiniteTotals(), 1));
+    return notFinite(this.#measureNow(this.statsRequest(undefined, "sync"), newFiniteTotals(), 1));
   }
 
   #measureNow({ start, end }: ElementRange, totals: Float64Array, threads: number | undefined): Float64Array {

@@ -1,5 +1,5 @@
 /** Numbers to blocks, natively. */
-import type { OwnBytes } from "../decode/options";
+import type { OwnBytes, Returned } from "../decode/options";
 import { native } from "../native";
 import { checkQuantize, type QuantizableType, type QuantizeOptions } from "./request";
 
@@ -28,7 +28,13 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   values: Float32Array,
   options?: QuantizeOptions<A>,
-): A {
+): Returned<A>;
+export function quantizeSync(
+  type: QuantizableType,
+  values: Float32Array,
+  options?: QuantizeOptions,
+): Uint8Array {
   const { info, out } = checkQuantize(type, values, options);
-  return native.quantize(info.id, values, out) as A;
+  native.quantize(info.id, values, out);
+  return out;
 }

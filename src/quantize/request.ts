@@ -1,7 +1,7 @@
 /** What can be quantized, and checked requests for it, for the addon and the reference alike. */
 import { checkOptions, type OptionNames } from "../arguments";
 import { GgufError, invalidArgType } from "../errors";
-import { isFloat32Array, isUint8Array } from "../typed-arrays";
+import { isFloat32Array, isUint8Array, lengthOf } from "../typed-arrays";
 import { type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
 
 /**
@@ -57,15 +57,17 @@ export function checkQuantize(type: unknown, values: unknown, options: unknown):
   const { out } = checkOptions(options as QuantizeOptions | undefined, QUANTIZE_OPTIONS);
   const info = ggmlTypes[type];
   const { blockSize, typeSize } = info;
-  if (values.length % blockSize !== 0) {
-    const detail = `${values.length} numbers are not whole ${type} blocks, which have ${blockSize}`;
+  const count = lengthOf(values);
+  if (count % blockSize !== 0) {
+    const detail = `${count} numbers are not whole ${type} blocks, which have ${blockSize}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const byteLength = (values.length / blockSize) * typeSize;
+  const byteLength = (count / blockSize) * typeSize;
   if (out === undefined) return { type, info, values, out: newBytes(byteLength) };
   if (!isUint8Array(out)) throw invalidArgType("options.out", "an instance of Uint8Array", out);
-  if (out.length !== byteLength) {
-    const detail = `options.out has ${out.length} bytes, but the blocks have ${byteLength}`;
+  const found = lengthOf(out);
+  if (found !== byteLength) {
+    const detail = `options.out has ${found} bytes, but the blocks have ${byteLength}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
   return { type, info, values, out };

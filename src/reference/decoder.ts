@@ -22,13 +22,71 @@
  * The payload and sign of a NaN are not part of any result: they may differ between runtimes and instruction
  * sets.
  */
-import type { GgmlType } from "../types";
+import type { GgmlType, GgmlTypeInfo } from "../types";
 
 /** Decodes `count` blocks, which start at byte `from` of `bytes`, into `out` from element `to` on. */
 export type Decoder = (bytes: Uint8Array, from: number, count: number, out: Float32Array, to: number) => void;
 
-/** The decoders of one family of types. */
+/** The decoders of one family of types whose blocks are numbers. */
 export type DecoderTable = Partial<Record<GgmlType, Decoder>>;
+
+/** Quantized weights: a level for each, an integer, and for each run of them a scale and maybe a minimum. */
+export interface Codes {
+  levels: Int8Array;
+  scales: Float32Array;
+  minima: Float32Array;
+}
+
+/** How a quantized type stores its weights: weight = scale * level, or scale * level + minimum. */
+export interface CodeDecoder {
+  /** How many weights share a scale. */
+  run: 16 | 32;
+  /** Whether there are minima. */
+  affine?: true;
+  /** Decodes `count` blocks, which start at byte `from` of `bytes`. */
+  decode(bytes: Uint8Array, from: number, count: number, codes: Codes): void;
+}
+
+/** The decoders of one family of quantized types. */
+export type CodeTable = Partial<Record<GgmlType, CodeDecoder>>;
+
+/** Memory for `count` weights. */
+export function newCodes(decoder: CodeDecoder, count: number): Codes {
+  const runs = count / decoder.run;
+  return {
+    levels: new Int8Array(count),
+    scales: new Float32Array(runs),
+    minima: new Float32Array(decoder.affine ? runs : 0),
+  };
+}
+
+/** How many weights are decoded at a time: a multiple of every block size. */
+const PIECE = 1024;
+
+/** The decoder to numbers. */
+export function numbersOf(decoder: CodeDecoder, { blockSize, typeSize }: GgmlTypeInfo): Decoder {
+  const { run, affine } = decoder;
+  let codes: Codes | undefined;
+  return (bytes, from, count, out, to) => {
+    codes ??= newCodes(decoder, PIECE);
+    const { levels, scales, minima } = codes;
+    for (let blocks = 0; blocks < count; ) {
+      const n = Math.min(PIECE / blockSize, count - blocks);
+      decoder.decode(bytes, from + blocks * typeSize, n, codes);
+      const start = to + blocks * blockSize;
+      for (let first = 0, r = 0; first < n * blockSize; first += run, r++) {
+        const scale = scales[r]!;
+        if (affine) {
+          const minimum = minima[r]!;
+          for (let i = first; i < first + run; i++) out[start + i] = scale * levels[i]! + minimum;
+        } else {
+          for (let i = first; i < first + run; i++) out[start + i] = scale * levels[i]!;
+        }
+      }
+      blocks += n;
+    }
+  };
+}
 
 /** Whether this machine stores the last byte of a number first. */
 export const littleEndianHost = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;

@@ -11,17 +11,19 @@
 import { checkOptions } from "../arguments";
 import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../decode/options";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, newOut } from "../decode/request";
+import { plain } from "../typed-arrays";
 import type { GgmlType, GgmlTypeInfo } from "../types";
 import type { Decoder } from "./decoder";
 import { decoders } from "./decoders";
 import { roundToBF16, roundToF16 } from "./rounding";
 
 export type {
+  ActivationOptions,
+  Activations,
   BlockProductOptions,
   Dequantized,
   DequantizeOptions,
   DType,
-  ExactOptions,
   OutArray,
   Returned,
   ThreadOptions,
@@ -60,14 +62,14 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;
-  const result = out ?? newOut(dtype, end - start);
+  const result = plain(out ?? newOut(dtype, end - start));
   if (dtype === "f32") {
-    decode(blocks, from, result.length / info.blockSize, result as Float32Array, 0);
+    decode(plain(blocks), from, result.length / info.blockSize, result as Float32Array, 0);
   } else {
     const round = dtype === "f16" ? roundToF16 : roundToBF16;
-    decodeRounded(decode, info, blocks, from, result as Uint16Array, round);
+    decodeRounded(decode, info, plain(blocks), from, result as Uint16Array, round);
   }
-  return given ?? result;
+  return given ?? (result as Dequantized);
 }
 
 function decodeRounded(

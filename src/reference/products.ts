@@ -9,12 +9,14 @@
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
  */
-import type { BlockProductOptions, Dequantized, Returned } from "../decode/options";
-import { checkBlockProduct, checkThreads } from "../decode/product-request";
+import type { BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../decode/options";
+import { checkBlockProduct } from "../decode/product-request";
 import { newOut } from "../decode/request";
+import { plain } from "../typed-arrays";
 import type { GgmlType } from "../types";
 import { littleEndianHost } from "./decoder";
-import { decoders } from "./decoders";
+import { codeDecoders, decoders } from "./decoders";
+import { multiplyCodes } from "./integer-products";
 
 /** How many partial sums a product has. */
 const PARTIAL_SUMS = 64;
@@ -86,7 +88,7 @@ export function dotProduct(row: Float32Array, vector: Float32Array): number {
 
 /**
  * Multiplies a matrix with vectors; arguments, result, bits and errors are those of `matmulSync` of `gguf-native`.
- * `threads` and `exact` make no difference here.
+ * `threads` makes no difference here.
  *
  * @param type a tensor type
  * @param blocks whole rows of blocks of that type, one after the other, little-endian
@@ -102,18 +104,33 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   blocks: Uint8Array,
   columns: number,
   x: Float32Array,
-  options?: BlockProductOptions<A>,
+  options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A>;
 export function matmulSync(
   type: GgmlType,
   blocks: Uint8Array,
   columns: number,
   x: Float32Array,
-  options?: BlockProductOptions,
+  options?: BlockProductOptions & ThreadOptions,
 ): Float32Array {
-  const { info, end: rowCount, length, out } = checkBlockProduct(type, blocks, columns, x, options);
-  checkThreads(options?.threads);
-  const y = (out ?? newOut("f32", length)) as Float32Array;
+  const {
+    info,
+    end: rowCount,
+    length,
+    out,
+    int8,
+  } = checkBlockProduct(type, blocks, columns, x, options, "sync");
+  const result = (out ?? newOut("f32", length)) as Float32Array;
+  const [y, given, bytes] = [plain(result), plain(x), plain(blocks)];
+  const rowBlocks = columns / info.blockSize;
+  const codeDecoder = codeDecoders[type];
+  if (int8 && codeDecoder !== undefined) {
+    // Copies: `out` may overlap `x`.
+    const vectors: Float32Array[] = [];
+    for (let at = 0; at < given.length; at += columns) vectors.push(given.slice(at, at + columns));
+    multiplyCodes(codeDecoder, bytes, info.typeSize, rowBlocks, vectors, rowCount, y);
+    return result;
+  }
   const order = columnOrder(type, columns);
   const inOrder = (numbers: Float32Array): Float32Array => {
     const ordered = new Float32Array(columns);
@@ -121,15 +138,16 @@ export function matmulSync(
     return ordered;
   };
   const vectors: Float32Array[] = [];
-  for (let at = 0; at < x.length; at += columns) vectors.push(inOrder(x.subarray(at, at + columns)));
+  for (let at = 0; at < given.length; at += columns) {
+    vectors.push(inOrder(given.subarray(at, at + columns)));
+  }
   const numbers = new Float32Array(columns);
-  const rowBlocks = columns / info.blockSize;
   for (let row = 0; row < rowCount && vectors.length > 0; row++) {
-    decoders[type](blocks, row * rowBlocks * info.typeSize, rowBlocks, numbers, 0);
+    decoders[type](bytes, row * rowBlocks * info.typeSize, rowBlocks, numbers, 0);
     const weights = inOrder(numbers);
     vectors.forEach((vector, v) => {
       y[v * rowCount + row] = dotProduct(weights, vector);
     });
   }
-  return y;
+  return result;
 }

@@ -5,8 +5,9 @@
  * that reference leaves open is what it does on x86: the conversion of a NaN, or of a number that does not fit in 32 bits,
  * gives 0 in the last byte.
  */
-import type { OwnBytes } from "../decode/options";
+import type { OwnBytes, Returned } from "../decode/options";
 import { checkQuantize, type QuantizableType, type QuantizeOptions } from "../quantize/request";
+import { plain } from "../typed-arrays";
 import { roundToBF16, roundToF16 } from "./rounding";
 
 /** Writes the block of the 32 numbers from `x[at]` on to `out`, from byte `to` on. */
@@ -130,7 +131,7 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
  * Turns numbers into blocks of `type`; arguments, result, bits and errors are those of `quantizeSync` of `gguf-native`.
  *
  * @param type one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1
- * @param values whole blocks of numbers: a multiple of 32, except for F32, F16 and BF16
+ * @param numbers whole blocks of numbers: a multiple of 32, except for F32, F16 and BF16
  * @returns the blocks, little-endian
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
@@ -138,11 +139,18 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
  */
 export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
-  values: Float32Array,
+  numbers: Float32Array,
   options?: QuantizeOptions<A>,
-): A {
-  const request = checkQuantize(type, values, options);
-  const { info, out } = request;
+): Returned<A>;
+export function quantizeSync(
+  type: QuantizableType,
+  numbers: Float32Array,
+  options?: QuantizeOptions,
+): Uint8Array {
+  const request = checkQuantize(type, numbers, options);
+  const { info } = request;
+  const values = plain(request.values);
+  const out = plain(request.out);
   const view = new DataView(out.buffer, out.byteOffset, out.byteLength);
   if (request.type === "F32") {
     const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
@@ -157,5 +165,5 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
     for (let at = 0, to = 0; at < values.length; at += COUNT, to += info.typeSize)
       encode(values, at, view, to);
   }
-  return out as A;
+  return request.out;
 }

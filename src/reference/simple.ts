@@ -1,5 +1,5 @@
 /** Types with one scale per block of 32 to 128 weights: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1, Q1_0, Q2_0. */
-import { type DecoderTable, half, word } from "./decoder";
+import { type CodeTable, half, word } from "./decoder";
 
 export const simple = {
   // byte     0    2                18
@@ -7,15 +7,18 @@ export const simple = {
   // bits     f16  hi: y[j+16], lo: y[j]
   //
   // y = (q - 8) * d
-  Q4_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 32) {
-      const d = half(bytes, b);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 2 + j]!;
-        out[y + j] = ((q & 15) - 8) * d;
-        out[y + 16 + j] = ((q >> 4) - 8) * d;
+  Q4_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 18, y += 32) {
+        scales[block] = half(bytes, b);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 2 + j]!;
+          levels[y + j] = (q & 15) - 8;
+          levels[y + 16 + j] = (q >> 4) - 8;
+        }
       }
-    }
+    },
   },
 
   // byte     0    2    4                20
@@ -23,16 +26,20 @@ export const simple = {
   // bits     f16  f16  hi: y[j+16], lo: y[j]
   //
   // y = q * d + m
-  Q4_1(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 20, y += 32) {
-      const d = half(bytes, b);
-      const m = half(bytes, b + 2);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 4 + j]!;
-        out[y + j] = (q & 15) * d + m;
-        out[y + 16 + j] = (q >> 4) * d + m;
+  Q4_1: {
+    run: 32,
+    affine: true,
+    decode(bytes, from, count, { levels, scales, minima }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 20, y += 32) {
+        scales[block] = half(bytes, b);
+        minima[block] = half(bytes, b + 2);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 4 + j]!;
+          levels[y + j] = q & 15;
+          levels[y + 16 + j] = q >> 4;
+        }
       }
-    }
+    },
   },
 
   // byte     0    2                      6                22
@@ -40,16 +47,19 @@ export const simple = {
   // bits     f16  bit k: 5th bit of y[k] hi: y[j+16], lo: y[j]
   //
   // y = ((q | bit << 4) - 16) * d
-  Q5_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 22, y += 32) {
-      const d = half(bytes, b);
-      const qh = word(bytes, b + 2);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 6 + j]!;
-        out[y + j] = (((q & 15) | (((qh >> j) << 4) & 16)) - 16) * d;
-        out[y + 16 + j] = (((q >> 4) | ((qh >> (j + 12)) & 16)) - 16) * d;
+  Q5_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 22, y += 32) {
+        scales[block] = half(bytes, b);
+        const qh = word(bytes, b + 2);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 6 + j]!;
+          levels[y + j] = ((q & 15) | (((qh >> j) << 4) & 16)) - 16;
+          levels[y + 16 + j] = ((q >> 4) | ((qh >> (j + 12)) & 16)) - 16;
+        }
       }
-    }
+    },
   },
 
   // byte     0    2    4                      8                24
@@ -57,17 +67,21 @@ export const simple = {
   // bits     f16  f16  bit k: 5th bit of y[k] hi: y[j+16], lo: y[j]
   //
   // y = (q | bit << 4) * d + m
-  Q5_1(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 24, y += 32) {
-      const d = half(bytes, b);
-      const m = half(bytes, b + 2);
-      const qh = word(bytes, b + 4);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 8 + j]!;
-        out[y + j] = ((q & 15) | (((qh >> j) << 4) & 16)) * d + m;
-        out[y + 16 + j] = ((q >> 4) | ((qh >> (j + 12)) & 16)) * d + m;
+  Q5_1: {
+    run: 32,
+    affine: true,
+    decode(bytes, from, count, { levels, scales, minima }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 24, y += 32) {
+        scales[block] = half(bytes, b);
+        minima[block] = half(bytes, b + 2);
+        const qh = word(bytes, b + 4);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 8 + j]!;
+          levels[y + j] = (q & 15) | (((qh >> j) << 4) & 16);
+          levels[y + 16 + j] = (q >> 4) | ((qh >> (j + 12)) & 16);
+        }
       }
-    }
+    },
   },
 
   // byte     0    2                34
@@ -75,11 +89,14 @@ export const simple = {
   // bits     f16  i8
   //
   // y = q * d
-  Q8_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 34, y += 32) {
-      const d = half(bytes, b);
-      for (let j = 0; j < 32; j++) out[y + j] = ((bytes[b + 2 + j]! << 24) >> 24) * d;
-    }
+  Q8_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 34, y += 32) {
+        scales[block] = half(bytes, b);
+        for (let j = 0; j < 32; j++) levels[y + j] = bytes[b + 2 + j]!;
+      }
+    },
   },
 
   // byte     0    2       4                36
@@ -87,11 +104,14 @@ export const simple = {
   // bits     f16  unused  i8
   //
   // y = q * d
-  Q8_1(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 36, y += 32) {
-      const d = half(bytes, b);
-      for (let j = 0; j < 32; j++) out[y + j] = ((bytes[b + 4 + j]! << 24) >> 24) * d;
-    }
+  Q8_1: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 36, y += 32) {
+        scales[block] = half(bytes, b);
+        for (let j = 0; j < 32; j++) levels[y + j] = bytes[b + 4 + j]!;
+      }
+    },
   },
 
   // byte     0    2                18
@@ -99,14 +119,17 @@ export const simple = {
   // bits     f16  1 each, bit k of byte j: y[8j+k]
   //
   // y = q ? d : -d
-  Q1_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 128) {
-      const d = half(bytes, b);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 2 + j]!;
-        for (let k = 0; k < 8; k++) out[y + j * 8 + k] = (((q >> k) & 1) * 2 - 1) * d;
+  Q1_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 18, y += 128) {
+        scales.fill(half(bytes, b), block * 4, block * 4 + 4);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 2 + j]!;
+          for (let k = 0; k < 8; k++) levels[y + j * 8 + k] = ((q >> k) & 1) * 2 - 1;
+        }
       }
-    }
+    },
   },
 
   // byte     0    2                18
@@ -114,17 +137,20 @@ export const simple = {
   // bits     f16  2 each, pair k of byte j: y[4j+k]
   //
   // y = (q - 1) * d
-  Q2_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 18, y += 64) {
-      const d = half(bytes, b);
-      for (let j = 0; j < 16; j++) {
-        const q = bytes[b + 2 + j]!;
-        const at = y + j * 4;
-        out[at] = ((q & 3) - 1) * d;
-        out[at + 1] = (((q >> 2) & 3) - 1) * d;
-        out[at + 2] = (((q >> 4) & 3) - 1) * d;
-        out[at + 3] = ((q >> 6) - 1) * d;
+  Q2_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 18, y += 64) {
+        scales.fill(half(bytes, b), block * 2, block * 2 + 2);
+        for (let j = 0; j < 16; j++) {
+          const q = bytes[b + 2 + j]!;
+          const at = y + j * 4;
+          levels[at] = (q & 3) - 1;
+          levels[at + 1] = ((q >> 2) & 3) - 1;
+          levels[at + 2] = ((q >> 4) & 3) - 1;
+          levels[at + 3] = (q >> 6) - 1;
+        }
       }
-    }
+    },
   },
-} satisfies DecoderTable;
+} satisfies CodeTable;

@@ -1,5 +1,5 @@
 /** Super-blocks of 256 weights that are each -d, 0 or d: TQ1_0, TQ2_0. */
-import { type DecoderTable, half } from "./decoder";
+import { type CodeTable, half } from "./decoder";
 
 export const ternary = {
   // byte     0           32          48        52      54
@@ -9,13 +9,16 @@ export const ternary = {
   // The trits of a byte are the digits of a fraction in base 3, which is rounded up to a multiple of 1/256:
   // digit n of v is ((v * 3^n mod 256) * 3) >> 8. The weights are digit 0 of the first 32 bytes, then their
   // digit 1 ...; then those of the next 16 bytes, then those of the last 4. y = (digit - 1) * d
-  TQ1_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 54, y += 256) {
-      const d = half(bytes, b + 52);
-      digits(bytes, b, 32, 5, d, out, y);
-      digits(bytes, b + 32, 16, 5, d, out, y + 160);
-      digits(bytes, b + 48, 4, 4, d, out, y + 240);
-    }
+  TQ1_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 54, y += 256) {
+        scales.fill(half(bytes, b + 52), block * 8, block * 8 + 8);
+        digits(bytes, b, 32, 5, levels, y);
+        digits(bytes, b + 32, 16, 5, levels, y + 160);
+        digits(bytes, b + 48, 4, 4, levels, y + 240);
+      }
+    },
   },
 
   // byte     0             64    66
@@ -23,22 +26,25 @@ export const ternary = {
   // bits     2 each        f16
   //
   // For half n of 32 bytes, bit pair l and m < 32: y[128n+32l+m] = (((q[32n+m] >> 2l) & 3) - 1) * d
-  TQ2_0(bytes, from, count, out, to) {
-    for (let block = 0, b = from, y = to; block < count; block++, b += 66, y += 256) {
-      const d = half(bytes, b + 64);
-      for (let n = 0; n < 2; n++) {
-        const at = y + n * 128;
-        for (let m = 0; m < 32; m++) {
-          const q = bytes[b + n * 32 + m]!;
-          out[at + m] = ((q & 3) - 1) * d;
-          out[at + 32 + m] = (((q >> 2) & 3) - 1) * d;
-          out[at + 64 + m] = (((q >> 4) & 3) - 1) * d;
-          out[at + 96 + m] = ((q >> 6) - 1) * d;
+  TQ2_0: {
+    run: 32,
+    decode(bytes, from, count, { levels, scales }) {
+      for (let block = 0, b = from, y = 0; block < count; block++, b += 66, y += 256) {
+        scales.fill(half(bytes, b + 64), block * 8, block * 8 + 8);
+        for (let n = 0; n < 2; n++) {
+          const at = y + n * 128;
+          for (let m = 0; m < 32; m++) {
+            const q = bytes[b + n * 32 + m]!;
+            levels[at + m] = (q & 3) - 1;
+            levels[at + 32 + m] = ((q >> 2) & 3) - 1;
+            levels[at + 64 + m] = ((q >> 4) & 3) - 1;
+            levels[at + 96 + m] = (q >> 6) - 1;
+          }
         }
       }
-    }
+    },
   },
-} satisfies DecoderTable;
+} satisfies CodeTable;
 
 /** Writes digit 0 of `count` bytes, then their digit 1, and so on up to `places` digits. */
 function digits(
@@ -46,13 +52,12 @@ function digits(
   from: number,
   count: number,
   places: number,
-  d: number,
-  out: Float32Array,
+  levels: Int8Array,
   to: number,
 ): void {
   for (let n = 0, power = 1, y = to; n < places; n++, power *= 3, y += count) {
     for (let m = 0; m < count; m++) {
-      out[y + m] = (((((bytes[from + m]! * power) & 255) * 3) >> 8) - 1) * d;
+      levels[y + m] = ((((bytes[from + m]! * power) & 255) * 3) >> 8) - 1;
     }
   }
 }

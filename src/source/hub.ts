@@ -44,14 +44,14 @@ export function resolveHubUrl(url: string): string {
   }
   const folder = base.pathname.replace(/\/+$/, "");
   const repository = `${kind.toLowerCase().replace("models/", "")}${owner}/${name}`;
-  const encoded = path.split("/").map((part) => encodeURIComponent(decoded(part)));
-  if (
-    encoded.some((part) => part === "." || part === "..") ||
-    [owner, name].some((part) => /^\.+$/.test(part))
-  ) {
+  // Decoded, since '%2e%2e' is '..' to a URL, and '..%2F' may be '../' to a server.
+  const [branch, ...file] = [revision, ...path.split("/")].map(decoded) as [string, ...string[]];
+  const names = [owner, name, branch, ...file].flatMap((part) => part.split("/"));
+  if (names.some((part) => part === "." || part === "..")) {
     throw invalidArgValue("url", "must not leave its repository with '.' or '..'", url);
   }
-  return `${base.origin}${folder}/${repository}/resolve/${encodeURIComponent(decoded(revision))}/${encoded.join("/")}`;
+  const place = [branch, ...file].map(encodeURIComponent).join("/");
+  return `${base.origin}${folder}/${repository}/resolve/${place}`;
 }
 
 /** A part of a URL without its percent signs; one with wrong ones is taken as it is. */

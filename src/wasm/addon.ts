@@ -16,6 +16,7 @@ import type {
   NativeOut,
   ProgressCallback,
 } from "../native-surface";
+import { plain } from "../typed-arrays";
 import { type FileBytes, goneBlocks, MemoryBytes } from "./bytes-of-file";
 import { failure } from "./failure";
 import { type ParsedHeader, parseHeader } from "./header";
@@ -87,20 +88,22 @@ interface Blocks {
 
 function blocksOfTensor(file: NativeFile, index: number): Blocks {
   const { bytes, header } = WasmFile.of(file);
-  const { types, offsets } = header.tensors();
   const { path } = bytes;
-  const offset = offsets[index] as number;
-  const format = about(path, () => kernels.formatOf(types[index] as number));
+  const { offset } = header.extent(index);
+  const format = about(path, () => kernels.formatOf(header.typeOf(index)));
   const { blockSize, typeSize } = format;
-  const place = (elements: number): number => (elements / blockSize) * typeSize;
+  // Exact, which numbers beyond 2^53 are not.
+  const place = (elements: number): bigint => BigInt(elements / blockSize) * BigInt(typeSize);
+  const begin = (first: number): bigint => offset + place(first);
   return {
     format,
     bigEndian: header.info().bigEndian,
     path,
     isMemory: bytes instanceof MemoryBytes,
-    take: (first, count) => bytes.take(offset + place(first), place(count)),
     // An empty tensor may lie past the end of the file.
-    check: (first, count) => bytes.check(count === 0 ? 0 : offset + place(first), place(count)),
+    take: (first, count) =>
+      count === 0 ? new Uint8Array() : bytes.take(Number(begin(first)), Number(place(count))),
+    check: (first, count) => bytes.check(count === 0 ? 0n : begin(first), place(count)),
     retain: () => bytes.retain(),
     release: () => bytes.release(),
   };
@@ -111,11 +114,11 @@ function blocksOfArray(type: number, array: Uint8Array, bigEndian: boolean): Blo
   const { blockSize, typeSize } = format;
   const place = (elements: number): number => (elements / blockSize) * typeSize;
   const { length } = array;
-  const check = (): void => {
-    if (array.length !== length) throw goneBlocks();
+  const check = (first: number, count: number): void => {
+    if (array.length !== length || place(first + count) > length) throw goneBlocks();
   };
   const take = (first: number, count: number): Uint8Array => {
-    check();
+    check(first, count);
     return array.subarray(place(first), place(first + count));
   };
   const nothing = (): void => undefined;
@@ -230,7 +233,7 @@ function* multiply(
   end: number,
   x: Float32Array,
   out: Float32Array,
-  exact: boolean,
+  int8: boolean,
 ): Generator<number, void, undefined> {
   if (x.length === 0) return;
   const { format, bigEndian } = blocks;
@@ -238,7 +241,7 @@ function* multiply(
   const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_MULTIPLICATIONS / Math.max(1, x.length)));
   for (const { start: row, end: next } of partsOf(first, end, rowsOfStep)) {
     const rows = blocks.take(row * columns, (next - row) * columns);
-    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), exact, end - first);
+    kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), int8, end - first);
     yield (next - first) * vectors;
   }
 }
@@ -300,17 +303,16 @@ function run({ path }: Blocks, steps: Iterable<number>): void {
   });
 }
 
-function shapeOf(file: NativeFile, index: number): { columns: number; elements: number } {
-  const { shapes, elementCounts } = WasmFile.of(file).header.tensors();
-  return { columns: shapes[4 * index] as number, elements: elementCounts[index] as number };
+function columnsOf(file: NativeFile, index: number): number {
+  return WasmFile.of(file).header.columnsOf(index);
 }
 
 /** The bytes of a metadata value in its file. */
 function valueBytes({ bytes, header }: WasmFile, index: number, first = 0, byteLength?: number): Uint8Array {
-  const { begins, ends } = header.keys();
-  const begin = (begins[index] as number) + first;
-  const count = byteLength ?? (ends[index] as number) - begin;
-  bytes.check(begin, count);
+  const value = header.valuePlace(index);
+  const begin = value.begin + first;
+  const count = byteLength ?? value.end - begin;
+  bytes.check(BigInt(begin), BigInt(count));
   return bytes.take(begin, count);
 }
 
@@ -345,7 +347,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       }
     });
 
-  return {
+  return withPlainArrays({
     failureMark: Object.freeze({}),
 
     open: (path, _read, partial) => open(path, partial),
@@ -357,7 +359,9 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     close: (file) => WasmFile.of(file).close(),
 
     info: (file) => WasmFile.of(file).header.info(),
-    keys: (file) => WasmFile.of(file).header.keys(),
+    keys: (file, first, count) => WasmFile.of(file).header.keys(first, count),
+    findKey: (file, name) => WasmFile.of(file).header.findKey(name),
+    replacedKeys: (file) => WasmFile.of(file).header.replacedKeys(),
     value: (file, index) => {
       const opened = WasmFile.of(file);
       return about(opened.bytes.path, () => opened.header.value(index, valueBytes(opened, index)));
@@ -371,24 +375,27 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       about(opened.bytes.path, () => out.set(valueBytes(opened, index, first, out.length)));
     },
     keyBytes: (file, index) => WasmFile.of(file).header.keyBytes(index),
-    tensors: (file) => WasmFile.of(file).header.tensors(),
+    tensors: (file, first, count) => WasmFile.of(file).header.tensors(first, count),
+    findTensor: (file, name) => WasmFile.of(file).header.findTensor(name),
+    replacedTensors: (file) => WasmFile.of(file).header.replacedTensors(),
     tensorNameBytes: (file, index) => WasmFile.of(file).header.tensorNameBytes(index),
 
     bytes: (file, index) => {
-      const blocks = blocksOfTensor(file, index);
-      const { elements } = shapeOf(file, index);
-      return about(blocks.path, () => {
-        blocks.check(0, elements);
-        return (elements === 0 ? new Uint8Array() : blocks.take(0, elements)) as OwnBytes;
+      const { bytes, header } = WasmFile.of(file);
+      const { offset, byteLength } = header.extent(index);
+      const begin = byteLength === 0n ? 0n : offset; // an empty tensor may lie past the end of the file
+      return about(bytes.path, () => {
+        bytes.check(begin, byteLength);
+        return bytes.take(Number(begin), Number(byteLength)) as OwnBytes;
       });
     },
     readBytes: (file, index, first, out) => {
       const { bytes, header } = WasmFile.of(file);
       if (out.length === 0) return;
-      const begin = (header.tensors().offsets[index] as number) + first;
+      const begin = header.extent(index).offset + BigInt(first);
       about(bytes.path, () => {
-        bytes.check(begin, out.length);
-        out.set(bytes.take(begin, out.length));
+        bytes.check(begin, BigInt(out.length));
+        out.set(bytes.take(Number(begin), out.length));
       });
     },
 
@@ -405,7 +412,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     },
     rows: (file, index, rows, count, dtype, out) => {
       const blocks = blocksOfTensor(file, index);
-      const { columns } = shapeOf(file, index);
+      const columns = columnsOf(file, index);
       const asked = rows.subarray(0, count);
       about(blocks.path, () => checkRows(blocks, asked, columns));
       const array = out ?? newArray(dtype, count * columns);
@@ -414,7 +421,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     },
     rowsAsync: (file, index, rows, count, dtype, out, onProgress) => {
       const blocks = blocksOfTensor(file, index);
-      const { columns } = shapeOf(file, index);
+      const columns = columnsOf(file, index);
       const asked = rows.slice(0, count);
       about(blocks.path, () => checkRows(blocks, asked, columns));
       const length = count * columns;
@@ -440,26 +447,26 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       return startDequantize(blocks, dtype, first, end, out, onProgress);
     },
 
-    matmul: (file, index, x, first, end, out, _threads, exact) => {
+    matmul: (file, index, x, first, end, out, _threads, int8) => {
       const blocks = blocksOfTensor(file, index);
-      const { columns } = shapeOf(file, index);
+      const columns = columnsOf(file, index);
       about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-      return multiplyNow(blocks, columns, first, end, x, out, exact);
+      return multiplyNow(blocks, columns, first, end, x, out, int8);
     },
-    matmulAsync: (file, index, x, first, end, out, onProgress, exact) => {
+    matmulAsync: (file, index, x, first, end, out, onProgress, int8) => {
       const blocks = blocksOfTensor(file, index);
-      const { columns } = shapeOf(file, index);
+      const columns = columnsOf(file, index);
       about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-      const y = out ?? new Float32Array(productLength(columns, first, end, x));
-      const work = multiply(blocks, columns, first, end, x.slice(), y, exact);
-      const isSmall = y.length * columns <= SMALL_MULTIPLICATIONS;
-      return start(blocks, y, work, onProgress, isSmall);
+      return multiplyLater(blocks, columns, first, end, x, out, onProgress, int8);
     },
-    matmulBlocks: (type, array, columns, x, out, _threads, exact) => {
+    matmulBlocks: (type, array, columns, x, out, _threads, int8) => {
       const blocks = blocksOfArray(type, array, false);
-      const { blockSize, typeSize } = blocks.format;
-      const rowCount = array.length / ((columns / blockSize) * typeSize);
-      return multiplyNow(blocks, columns, 0, rowCount, x, out, exact);
+      return multiplyNow(blocks, columns, 0, elementsOf(blocks, array) / columns, x, out, int8);
+    },
+    matmulBlocksAsync: (type, array, columns, x, out, onProgress, int8, bigEndian) => {
+      const blocks = blocksOfArray(type, array, bigEndian);
+      const rowCount = elementsOf(blocks, array) / columns;
+      return multiplyLater(blocks, columns, 0, rowCount, x, out, onProgress, int8);
     },
 
     stats: (file, index, first, end, totals) => {
@@ -498,6 +505,10 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     },
 
     quantize: (type, values, out) => {
+      const { blockSize, typeSize } = kernels.formatOf(type);
+      if (values.length / blockSize !== out.length / typeSize) {
+        throw failure("ERR_GGUF_RANGE", "the numbers or out were detached, moved or resized");
+      }
       kernels.quantize(type, values, out);
       return out;
     },
@@ -521,7 +532,19 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
 
     formats: kernels.formats,
     cpu: () => ({ isa: "wasm", available: ["wasm"], threads: 1 }),
-  };
+  });
+}
+
+/** The surface with arrays of callers as {@link plain} ones: everything here relies on their lengths and methods. */
+function withPlainArrays(addon: NativeAddon): NativeAddon {
+  const entries = Object.entries(addon).map(([name, member]) => {
+    if (typeof member !== "function") return [name, member];
+    const call = member as (...args: unknown[]) => unknown;
+    const adapted = (...args: unknown[]): unknown =>
+      call(...args.map((arg) => (ArrayBuffer.isView(arg) ? plain(arg as Uint8Array) : arg)));
+    return [name, adapted];
+  });
+  return Object.fromEntries(entries) as NativeAddon;
 }
 
 function asNative(file: WasmFile): NativeFile {
@@ -564,13 +587,29 @@ function multiplyNow(
   end: number,
   x: Float32Array,
   out: Float32Array | undefined,
-  exact: boolean,
+  int8: boolean,
 ): Float32Array {
   const y = out ?? new Float32Array(productLength(columns, first, end, x));
   // `out` may overlap `x`.
   const vectors = x.buffer === y.buffer ? x.slice() : x;
-  run(blocks, multiply(blocks, columns, first, end, vectors, y, exact));
+  run(blocks, multiply(blocks, columns, first, end, vectors, y, int8));
   return y;
+}
+
+function multiplyLater(
+  blocks: Blocks,
+  columns: number,
+  first: number,
+  end: number,
+  x: Float32Array,
+  out: Float32Array | undefined,
+  onProgress: ProgressCallback | undefined,
+  int8: boolean,
+): Started<Float32Array> {
+  const y = out ?? new Float32Array(productLength(columns, first, end, x));
+  const vectors = x.length === 0 ? x : x.slice(); // one that is detached cannot be copied
+  const work = multiply(blocks, columns, first, end, vectors, y, int8);
+  return start(blocks, y, work, onProgress, y.length * columns <= SMALL_MULTIPLICATIONS);
 }
 
 function startComparison(

@@ -9,7 +9,7 @@ export interface FileBytes {
    * Checks that `byteLength` bytes from `begin` on were there when the file was opened, and those in memory still are.
    * @throws GgufError ERR_GGUF_TRUNCATED, ERR_GGUF_CLOSED
    */
-  check(begin: number, byteLength: number): void;
+  check(begin: bigint, byteLength: bigint): void;
   /**
    * Such bytes, which were checked. Those in memory are the caller's own, others a copy.
    * @throws GgufError ERR_GGUF_TRUNCATED or ERR_GGUF_RANGE where they are no longer there; ERR_GGUF_OPEN where the file
@@ -38,7 +38,7 @@ export class MemoryBytes implements FileBytes {
     return this.#array.subarray(begin, begin + byteLength);
   }
 
-  check(begin: number, byteLength: number): void {
+  check(begin: bigint, byteLength: bigint): void {
     if (this.#hadBytes && this.#array.length === 0) {
       throw failure("ERR_GGUF_CLOSED", "the memory that was parsed is detached");
     }
@@ -55,8 +55,8 @@ export function goneBlocks(): GgufError {
 }
 
 /** @throws GgufError ERR_GGUF_TRUNCATED unless the bytes are in a file of `size` bytes */
-export function checkExtent(begin: number, byteLength: number, size: number): void {
-  if (begin + byteLength <= size) return;
+export function checkExtent(begin: bigint, byteLength: bigint, size: number): void {
+  if (begin + byteLength <= BigInt(size)) return;
   const detail = `bytes ${begin} to ${begin + byteLength} are needed, but there are only ${size} bytes`;
-  throw failure("ERR_GGUF_TRUNCATED", detail, begin);
+  throw failure("ERR_GGUF_TRUNCATED", detail, Number(begin));
 }

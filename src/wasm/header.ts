@@ -17,25 +17,32 @@ const FIRST_BYTES = 2 ** 18;
 /** The longest header: its bytes and what is found in them must fit in the memory of a module. */
 const LARGEST_HEADER = 2 ** 30;
 
-/** The names of a list, decoded and as they are in the file. */
+/** The names of a list as they are in the file, from which those that are asked for are decoded. */
 interface Names {
-  strings: string[];
   text: OwnBytes;
+  /** Two numbers for each, as {@link Texts} takes them. */
+  sizes: Uint32Array;
   /** Where each starts in the text, and where the last ends. */
   starts: Float64Array;
+  /** Numbers of names that, decoded, hold U+FFFD. */
+  replaced: Uint32Array;
 }
 
 interface Tables {
   info: NativeFileInfo;
-  keys: NativeKeys;
-  tensors: NativeTensors;
+  keys: Omit<NativeKeys, "names">;
+  tensors: Omit<NativeTensors, "names">;
   keyNames: Names;
   tensorNames: Names;
+  /** Offset and bytes of each tensor, where some are beyond 2^53; otherwise empty. */
+  extents: BigUint64Array;
 }
 
 /** A parsed header. It keeps nothing of the file's bytes but the names. */
 export class ParsedHeader {
   readonly #tables: Tables;
+  #keyIndex: NameIndex | undefined;
+  #tensorIndex: NameIndex | undefined;
 
   /** @internal */
   constructor(tables: Tables) {
@@ -45,11 +52,63 @@ export class ParsedHeader {
   info(): NativeFileInfo {
     return this.#tables.info;
   }
-  keys(): NativeKeys {
-    return this.#tables.keys;
+  keys(first = 0, count: number = this.#tables.info.keyCount): NativeKeys {
+    const { keys, keyNames } = this.#tables;
+    const end = first + count;
+    return {
+      names: decodeNames(keyNames, first, end),
+      types: keys.types.subarray(first, end),
+      elementTypes: keys.elementTypes.subarray(first, end),
+      lengths: keys.lengths.subarray(first, end),
+      begins: keys.begins.subarray(first, end),
+      ends: keys.ends.subarray(first, end),
+    };
   }
-  tensors(): NativeTensors {
-    return this.#tables.tensors;
+  tensors(first = 0, count: number = this.#tables.info.tensorCount): NativeTensors {
+    const { tensors, tensorNames } = this.#tables;
+    const end = first + count;
+    return {
+      names: decodeNames(tensorNames, first, end),
+      types: tensors.types.subarray(first, end),
+      dimCounts: tensors.dimCounts.subarray(first, end),
+      shapes: tensors.shapes.subarray(4 * first, 4 * end),
+      elementCounts: tensors.elementCounts.subarray(first, end),
+      byteLengths: tensors.byteLengths.subarray(first, end),
+      offsets: tensors.offsets.subarray(first, end),
+    };
+  }
+  /** Where in the file the value of key `index` is. */
+  valuePlace(index: number): { begin: number; end: number } {
+    const { begins, ends } = this.#tables.keys;
+    return { begin: begins[index] as number, end: ends[index] as number };
+  }
+  /** The type of tensor `index`, and the numbers in a row of it. */
+  typeOf(index: number): number {
+    return this.#tables.tensors.types[index] as number;
+  }
+  columnsOf(index: number): number {
+    return this.#tables.tensors.shapes[4 * index] as number;
+  }
+  findKey(name: string): number {
+    this.#keyIndex ??= new NameIndex(this.#tables.keyNames);
+    return this.#keyIndex.find(name);
+  }
+  findTensor(name: string): number {
+    this.#tensorIndex ??= new NameIndex(this.#tables.tensorNames);
+    return this.#tensorIndex.find(name);
+  }
+  replacedKeys(): Uint32Array {
+    return this.#tables.keyNames.replaced;
+  }
+  replacedTensors(): Uint32Array {
+    return this.#tables.tensorNames.replaced;
+  }
+  /** Where the bytes of tensor `index` are, and how many: exact, which the numbers of {@link tensors} are up to 2^53. */
+  extent(index: number): { offset: bigint; byteLength: bigint } {
+    const { extents, tensors } = this.#tables;
+    const [offset, byteLength] = extents.subarray(2 * index, 2 * index + 2);
+    if (offset !== undefined && byteLength !== undefined) return { offset, byteLength };
+    return { offset: BigInt(tensors.offsets[index]!), byteLength: BigInt(tensors.byteLengths[index]!) };
   }
   /** The name of key `index` as it is in the file. */
   keyBytes(index: number): OwnBytes {
@@ -143,21 +202,19 @@ function parse(bytes: Uint8Array, partial: boolean, fileSize: number): ParsedHea
 /** The columns of a reply, taken in the order in which `native/wasm/header.cc` adds them. */
 function tablesOf(columns: ArrayBuffer[]): Tables {
   const next = (): ArrayBuffer => columns.shift()!;
-  const [version, bigEndian, byteLength, alignment, dataOffset, isSplit] = new Float64Array(
-    next(),
-  ) as unknown as [number, number, number, number, number, number];
-  const keyNames = namesOf(next(), next());
-  const keys: NativeKeys = {
-    names: keyNames.strings,
+  const [version, bigEndian, byteLength, alignment, dataOffset, isSplit, keyCount, tensorCount] =
+    new Float64Array(next()) as unknown as [number, number, number, number, number, number, number, number];
+  const [keyText, keySizes] = [next(), next()];
+  const keys = {
     types: new Uint8Array(next()),
     elementTypes: new Uint8Array(next()),
     lengths: new Float64Array(next()),
     begins: new Float64Array(next()),
     ends: new Float64Array(next()),
   };
-  const tensorNames = namesOf(next(), next());
-  const tensors: NativeTensors = {
-    names: tensorNames.strings,
+  const keyNames = namesOf(keyText, keySizes, next());
+  const [tensorText, tensorSizes] = [next(), next()];
+  const tensors = {
     types: new Uint32Array(next()),
     dimCounts: new Uint8Array(next()),
     shapes: new Float64Array(next()),
@@ -165,22 +222,54 @@ function tablesOf(columns: ArrayBuffer[]): Tables {
     byteLengths: new Float64Array(next()),
     offsets: new Float64Array(next()),
   };
+  const extents = new BigUint64Array(next());
+  const tensorNames = namesOf(tensorText, tensorSizes, next());
   const info: NativeFileInfo = {
-    ...{ version, byteLength, alignment, dataOffset },
+    ...{ version, byteLength, alignment, dataOffset, keyCount, tensorCount },
     ...{ bigEndian: bigEndian !== 0, isSplit: isSplit !== 0 },
   };
-  return { info, keys, tensors, keyNames, tensorNames };
+  return { info, keys, tensors, keyNames, tensorNames, extents };
 }
 
-/** `sizes` has two numbers for each name, as {@link Texts} takes them. */
-function namesOf(text: ArrayBuffer, sizes: ArrayBuffer): Names {
-  const bytes = new Uint8Array(text);
-  const pairs = new Uint32Array(sizes);
-  const starts = new Float64Array(pairs.length / STRING_WORDS + 1);
-  for (let i = 1; i < starts.length; i++) starts[i] = starts[i - 1]! + pairs[STRING_WORDS * (i - 1)]!;
-  return { strings: new Texts(bytes).take(pairs), text: bytes, starts };
+function namesOf(text: ArrayBuffer, sizeColumn: ArrayBuffer, replaced: ArrayBuffer): Names {
+  const sizes = new Uint32Array(sizeColumn);
+  const starts = new Float64Array(sizes.length / STRING_WORDS + 1);
+  for (let i = 1; i < starts.length; i++) starts[i] = starts[i - 1]! + sizes[STRING_WORDS * (i - 1)]!;
+  return { text: new Uint8Array(text), sizes, starts, replaced: new Uint32Array(replaced) };
 }
 
 function nameAt({ text, starts }: Names, index: number): OwnBytes {
   return text.slice(starts[index], starts[index + 1]);
+}
+
+/** Names `first` to `end`. */
+function decodeNames({ text, sizes, starts }: Names, first: number, end: number): string[] {
+  const bytes = text.subarray(starts[first], starts[end]);
+  return new Texts(bytes).take(sizes.subarray(STRING_WORDS * first, STRING_WORDS * end));
+}
+
+/** Names of a map of {@link NameIndex}. */
+const MAP_NAMES = 2 ** 20;
+
+/** Finds names that do not hold U+FFFD. Several maps, since none can have more than 2^24 entries. */
+class NameIndex {
+  readonly #maps: Map<string, number>[] = [];
+
+  constructor(names: Names) {
+    const count = names.starts.length - 1;
+    for (let first = 0; first < count; first += MAP_NAMES) {
+      const map = new Map<string, number>();
+      const decoded = decodeNames(names, first, Math.min(first + MAP_NAMES, count));
+      for (const [i, name] of decoded.entries()) map.set(name, first + i);
+      this.#maps.push(map);
+    }
+  }
+
+  find(name: string): number {
+    for (const map of this.#maps) {
+      const position = map.get(name);
+      if (position !== undefined) return position;
+    }
+    return -1;
+  }
 }

@@ -2,9 +2,11 @@
  * The kernels of the module, over arrays of any size, which are brought there a piece at a time. The caller has checked
  * sizes: blocks are whole, and outputs as long as their results. Arrays may lie in shared memory.
  */
+
 import type { OwnBytes } from "../decode/options";
 import { partsOf } from "../file/parts";
 import type { NativeDType, NativeFormat, NativeOut } from "../native-surface";
+import { Decoder } from "../text-decoder";
 import { failure } from "./failure";
 import { type Instance, inModule } from "./module";
 import { taking } from "./reply";
@@ -29,7 +31,7 @@ export function formats(): NativeFormat[] {
   list ??= inModule((module) =>
     taking(module, module.exports.formats(), ([names, numbers]) => {
       const fields = new Uint32Array(numbers!);
-      return new TextDecoder()
+      return new Decoder()
         .decode(names)
         .split(" ")
         .map((name, i) => {
@@ -72,7 +74,7 @@ export function dequantize(
 
 /**
  * The products of all rows of `columns` numbers with the vectors of as many in `x`: product v of row r goes to
- * out[v * stride + r]. What is not exact has two roundings for each multiplication.
+ * out[v * stride + r]. With `int8`, the vectors are rounded to 8 bits.
  */
 export function multiply(
   type: number,
@@ -81,7 +83,7 @@ export function multiply(
   columns: number,
   x: Float32Array,
   out: Float32Array,
-  exact: boolean,
+  int8: boolean,
   stride: number = out.length / (x.length / columns),
 ): void {
   const { blockSize, typeSize } = formatOf(type);
@@ -95,7 +97,7 @@ export function multiply(
     const n = end - start;
     inModule((module) => {
       const { exports } = module;
-      const products = exports.new_products(type, Number(bigEndian), columns, n, Number(exact));
+      const products = exports.new_products(type, Number(bigEndian), columns, n, Number(int8));
       exports.products_pack(products, module.put(bytesOf(x.subarray(start * columns, end * columns))));
       const to = module.allocate(4 * rowsInPiece * n);
       bringEach(module, rows, rowBytes, rowsInPiece, (from, row, count) => {

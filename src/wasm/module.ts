@@ -48,7 +48,7 @@ export interface ModuleExports {
     count: number,
     out: number,
   ): void;
-  new_products(type: number, bigEndian: number, columns: number, vectors: number, exact: number): number;
+  new_products(type: number, bigEndian: number, columns: number, vectors: number, int8: number): number;
   products_pack(products: number, x: number): void;
   products_multiply(products: number, rows: number, rowCount: number, y: number, stride: number): void;
   free_products(products: number): void;

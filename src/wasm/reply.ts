@@ -1,9 +1,11 @@
 /** What a call of the module gives back: columns of numbers or text, or an error. */
+
 import type { GgufErrorCode } from "../errors";
+import { Decoder } from "../text-decoder";
 import { failure } from "./failure";
 import type { Instance } from "./module";
 
-const decoder = new TextDecoder();
+const decoder = new Decoder();
 
 /** Hands copies of the columns of a reply to `use`, and frees it. Throws the error that the reply is. */
 export function taking<T>(module: Instance, reply: number, use: (columns: ArrayBuffer[]) => T): T {

@@ -1,4 +1,5 @@
 /** Strings that the module found, of which many are decoded at once. */
+import { Decoder } from "../text-decoder";
 import { failure } from "./failure";
 
 /** About so many bytes at once: a string may be a slice of these, and then keeps all of them. */
@@ -7,7 +8,7 @@ const BATCH_BYTES = 2 ** 16;
 /** Instead of the length of a string that is not UTF-8. */
 const NOT_UTF8 = 0xffff_ffff;
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new Decoder("utf-8", { ignoreBOM: true });
 
 /** Takes strings from text that is joined without anything between them. */
 export class Texts {

@@ -6,7 +6,7 @@ import { Journal } from "./journal";
 import { folderJournalPath, journalPath, type PlannedRename, type RenamePlan } from "./journal-file";
 import type { OutputFile } from "./output-file";
 import { undoRenames } from "./settle";
-import { lookAt, orWriteError, removeQuietly, replace, syncFolder, temporaryPath } from "./system-calls";
+import { backupPath, lookAt, orWriteError, removeQuietly, replace, syncFolder } from "./system-calls";
 
 /** The files of one folder, which one journal is about. */
 interface Group {
@@ -92,7 +92,7 @@ async function planned({ files, folder }: Group): Promise<PlannedRename[]> {
       temporary: basename(temporary),
       inode: String(inode),
       target: basename(target),
-      backup: replaces ? basename(temporaryPath(folder)) : null,
+      backup: replaces ? basename(backupPath(folder)) : null,
     });
   }
   return outputs;

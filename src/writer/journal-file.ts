@@ -13,6 +13,7 @@ import { flush } from "../source/file";
 import { type ProcessIdentity, thisProcess } from "./process-identity";
 import {
   createPrivate,
+  isOwnUser,
   lookAt,
   patiently,
   removeQuietly,
@@ -140,8 +141,7 @@ export async function readJournal(path: string): Promise<FoundJournal | undefine
   try {
     const stats = await handle.stat({ bigint: true });
     // Anybody can put a file of any size there. The header that a plan holds twice has a gigabyte at most.
-    const isOwn = process.geteuid === undefined || BigInt(process.geteuid()) === stats.uid;
-    const isRead = stats.isFile() && stats.size <= (isOwn ? 2 ** 31 - 1 : 2 ** 20);
+    const isRead = stats.isFile() && stats.size <= (isOwnUser(stats.uid) ? 2 ** 31 - 1 : 2 ** 20);
     return { stats, content: isRead ? decode(await handle.readFile()) : undefined };
   } finally {
     await handle.close();

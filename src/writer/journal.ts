@@ -4,8 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { checkWritable } from "../permission-model";
 import { changedError } from "../source/source";
 import { createJournal, type Plan, removeJournal, replaceJournal } from "./journal-file";
+import { removeLeftovers } from "./leftovers";
 import { thisProcess } from "./process-identity";
-import { busyError, journalsOf, settle } from "./settle";
+import { busyError, folderOf, journalsOf, settle } from "./settle";
 import { lookAt, orWriteError, syncFolder } from "./system-calls";
 
 /** Changes take this long at most, apart from the writing before them. */
@@ -66,6 +67,7 @@ export async function settleModel(file: string, signal?: AbortSignal): Promise<v
   for (const journal of await journalsOf(file)) {
     await orWriteError(journal, untilSettled(journal, file, end, signal));
   }
+  await removeLeftovers(await folderOf(file));
 }
 
 async function untilSettled(journal: string, file: string, end: number, signal?: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 /** Which process holds a journal, in a form that another process can check: a killed one holds nothing. */
+import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
@@ -25,8 +26,7 @@ export function thisProcess(): ProcessIdentity {
 }
 
 /** Whether a process still runs; undefined where that cannot be known, such as of another machine. */
-export function isRunning(other: ProcessIdentity): boolean | undefined {
-  const here = thisProcess();
+export function isRunning(other: ProcessIdentity, here = thisProcess()): boolean | undefined {
   if (other.host !== here.host) return undefined;
   if (other.boot !== here.boot) return false;
   if (other.namespace !== here.namespace) return undefined;
@@ -39,6 +39,36 @@ export function isRunning(other: ProcessIdentity): boolean | undefined {
   const found = stateOf(other.pid);
   if (found === undefined || other.started === null) return true;
   return found.started === other.started && !found.ended;
+}
+
+/** The process that a name is of, as it is in the name: digests of its machine, number and start. */
+export const TAG = /^[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-\d+-\d*$/;
+
+/** This process, in a form for names. It stays the same for as long as the process lives. */
+export function processTag(): string {
+  tag ??= tagOf(thisProcess());
+  return tag;
+}
+let tag: string | undefined;
+
+function tagOf({ host, boot, namespace, pid, started }: ProcessIdentity): string {
+  return [...[host, boot, namespace].map(digest), pid, started ?? ""].join("-");
+}
+
+/** Whether the process of a tag has ended for certain. */
+export function hasEnded(tag: string): boolean {
+  const [host = "", boot = "", namespace = "", pid, started] = tag.split("-");
+  const here = thisProcess();
+  const digests = { host: digest(here.host), boot: digest(here.boot), namespace: digest(here.namespace) };
+  const other = { host, boot, namespace, pid: Number(pid), started: started || null };
+  return TAG.test(tag) && isRunning(other, { ...here, ...digests }) === false;
+}
+
+function digest(text: string | null): string {
+  return createHash("sha256")
+    .update(text ?? "")
+    .digest("hex")
+    .slice(0, 8);
 }
 
 /** What Linux says of a process. One that has ended stays listed until its parent asks how. */

@@ -1,6 +1,7 @@
 /** A header as raw bytes. What is not changed is copied without being decoded, so that text that is not UTF-8 survives. */
 import { GgufError } from "../errors";
-import { handleOf, indexNames, type OpenFile } from "../file/handle";
+import { handleOf, type OpenFile } from "../file/handle";
+import { KEYS, NameList, TENSORS } from "../file/listing";
 import { native } from "../native";
 import { type HeaderFormat, lengthBytes } from "./header-bytes";
 import { preambleBytes, type TensorEntry } from "./layout";
@@ -9,6 +10,13 @@ import { preambleBytes, type TensorEntry } from "./layout";
 export interface RawTensor extends TensorEntry {
   /** From the start of the file. */
   readonly offset: number;
+}
+
+/** Where in the header the name of a tensor is, and where its entry ends. */
+interface TensorPlace {
+  readonly nameBegin: number;
+  readonly nameEnd: number;
+  readonly end: number;
 }
 
 export class RawHeader {
@@ -25,7 +33,7 @@ export class RawHeader {
   }
 
   get tensorCount(): number {
-    return native.tensors(handleOf(this.#file)).names.length;
+    return this.#file.info.tensorCount;
   }
 
   /** Bytes of the file up to the end of the tensor directory. */
@@ -40,12 +48,13 @@ export class RawHeader {
 
   /** The metadata entries by name: key, type and value of each. */
   entries(): Map<string, Uint8Array> {
-    const { names, ends } = native.keys(handleOf(this.#file));
     const entries = new Map<string, Uint8Array>();
     let begin = preambleBytes(this.format);
-    for (const [name, i] of indexNames(names)) {
-      entries.set(name, this.#bytes.subarray(begin, ends[i]));
-      begin = ends[i] as number;
+    for (const { names, columns } of new NameList([this.#file], KEYS).pages()) {
+      for (const [i, name] of names.entries()) {
+        entries.set(name, this.#bytes.subarray(begin, columns.ends[i]));
+        begin = columns.ends[i] as number;
+      }
     }
     return entries;
   }
@@ -60,34 +69,42 @@ export class RawHeader {
    * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type, whose data has an unknown length
    */
   tensors(): RawTensor[] {
-    const { names, byteLengths, offsets, types, shapes, dimCounts } = native.tensors(handleOf(this.#file));
-    return this.#tensorPlaces().map(({ nameBegin, nameEnd }, i) => {
-      const byteLength = byteLengths[i] as number;
-      if (Number.isNaN(byteLength)) {
-        const detail = `its type, number ${types[i]}, is not known, so neither is the length of its data`;
-        throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: this.#file.path, tensor: names[i] });
+    const places = this.#tensorPlaces();
+    const tensors: RawTensor[] = [];
+    for (const { names, columns } of new NameList([this.#file], TENSORS).pages()) {
+      const { byteLengths, offsets, types, shapes, dimCounts } = columns;
+      for (const [i, tensor] of names.entries()) {
+        const byteLength = byteLengths[i] as number;
+        if (Number.isNaN(byteLength)) {
+          const detail = `its type, number ${types[i]}, is not known, so neither is the length of its data`;
+          throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: this.#file.path, tensor });
+        }
+        const { nameBegin, nameEnd } = places[tensors.length] as TensorPlace;
+        tensors.push({
+          name: this.#bytes.subarray(nameBegin, nameEnd),
+          type: types[i] as number,
+          shape: [...shapes.subarray(i * 4, i * 4 + (dimCounts[i] as number))],
+          byteLength,
+          offset: offsets[i] as number,
+        });
       }
-      return {
-        name: this.#bytes.subarray(nameBegin, nameEnd),
-        type: types[i] as number,
-        shape: [...shapes.subarray(i * 4, i * 4 + (dimCounts[i] as number))],
-        byteLength,
-        offset: offsets[i] as number,
-      };
-    });
+    }
+    return tensors;
   }
 
   #directoryBegin(): number {
-    return native.keys(handleOf(this.#file)).ends.at(-1) ?? preambleBytes(this.format);
+    const { keyCount } = this.#file.info;
+    if (keyCount === 0) return preambleBytes(this.format);
+    return native.keys(handleOf(this.#file), keyCount - 1, 1).ends[0] as number;
   }
 
-  /** Where in the header the name of each tensor is, and where its entry ends. It was checked when it was parsed. */
-  #tensorPlaces(): { nameBegin: number; nameEnd: number; end: number }[] {
+  /** It was checked when it was parsed. */
+  #tensorPlaces(): TensorPlace[] {
     const { buffer, byteOffset, byteLength } = this.#bytes;
     const view = new DataView(buffer, byteOffset, byteLength);
     const width = lengthBytes(this.format);
     const little = !this.format.bigEndian;
-    const { dimCounts } = native.tensors(handleOf(this.#file));
+    const { dimCounts } = native.tensors(handleOf(this.#file), 0, this.tensorCount);
     let at = this.#directoryBegin();
     return Array.from(dimCounts, (dims) => {
       const length = width === 4 ? view.getUint32(at, little) : Number(view.getBigUint64(at, little));

@@ -163,7 +163,7 @@ async function change(
       chunks: withHeader(input, header, dataOffset, dataBytes),
       base: canShare ? { source: input.source, start: startOf(input, header) } : undefined,
     };
-    await writeOutputs([target], options, async () => {
+    await writeOutputs([target], { model: [path] }, options, async () => {
       await checkInput(input);
       await closeInput(input);
     });

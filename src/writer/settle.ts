@@ -18,11 +18,12 @@ import {
 } from "./journal-file";
 import { isRunning } from "./process-identity";
 import {
+  isOwnUser,
   lookAt,
+  PLANNED_NAME,
   removeQuietly,
   replace,
   syncFolder,
-  TEMPORARY_NAME,
   undefinedIfMissing,
   writeAll,
 } from "./system-calls";
@@ -47,6 +48,12 @@ export async function journalsOf(file: string): Promise<string[]> {
   const destination = await destinationOf(file).catch(() => undefined);
   if (destination === undefined) return [];
   return [journalPath(destination.path), folderJournalPath(dirname(destination.path))];
+}
+
+/** The folder that is meant by a folder, or by a file in it that need not be there. */
+export async function folderOf(path: string): Promise<string> {
+  const destination = await destinationOf(path).catch(() => undefined);
+  return destination?.existing?.isDirectory() ? path : dirname(destination?.path ?? path);
 }
 
 export function busyError(path: string, holder: string): GgufError {
@@ -88,6 +95,28 @@ export async function settle(path: string): Promise<Settled | string | undefined
   }
 }
 
+/** A journal of a model, and who still holds it. */
+export interface Interruption {
+  /** Undefined where nobody does: the change was interrupted. */
+  readonly holder: string | undefined;
+  /** Whether there is something to finish or to take back. */
+  readonly hasBegun: boolean;
+}
+
+/** What the journals of a model say. Nothing is done about it. */
+export async function interruptions(file: string): Promise<Interruption[]> {
+  const all: Interruption[] = [];
+  for (const path of await journalsOf(file)) {
+    // What cannot be read may be of another user; it is there.
+    const unknown = async (): Promise<boolean> => (await lookAt(path).catch(() => undefined)) !== undefined;
+    const found = await readJournal(path).catch(async () => ((await unknown()) ? null : undefined));
+    if (found === undefined) continue;
+    if (found === null) all.push({ holder: undefined, hasBegun: true });
+    else all.push({ holder: holderOf(path, found), hasBegun: found.content?.plan !== undefined });
+  }
+  return all;
+}
+
 /** Who may still be at it; undefined where nobody is. */
 function holderOf(path: string, { content, stats }: FoundJournal): string | undefined {
   if (content?.owner === null) return undefined;
@@ -107,10 +136,6 @@ async function carryOut(path: string, { content, stats }: FoundJournal): Promise
   return finishRenames(path, plan.outputs);
 }
 
-function isOwnUser(uid: bigint): boolean {
-  return process.geteuid === undefined || BigInt(process.geteuid()) === uid;
-}
-
 /**
  * All temporary files are complete, so all get their names. Where one is missing, everything goes back to its place.
  */
@@ -125,7 +150,7 @@ async function finishRenames(
   const waiting: PlannedRename[] = [];
   const done: PlannedRename[] = [];
   for (const each of outputs) {
-    if (![each.temporary, each.backup ?? each.temporary].every((name) => TEMPORARY_NAME.test(name))) {
+    if (![each.temporary, each.backup ?? each.temporary].every((name) => PLANNED_NAME.test(name))) {
       throw new GgufError("ERR_GGUF_WRITE", "is no journal that can be followed", { path: journal });
     }
     if (await isThere(each.temporary, each.inode)) waiting.push(each);

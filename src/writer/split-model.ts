@@ -83,6 +83,7 @@ export async function splitModel(
  * Writes one file of all files of a split model.
  *
  * @param source any of its files
+ * @param output another file: one of several files of the model would leave the others alone
  * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
  *   ERR_GGUF_CHANGED if a source changes in the meantime; ERR_GGUF_WRITE
  */
@@ -133,7 +134,7 @@ async function copy(
       const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
-    await writeOutputs(outputs, options, async () => {
+    await writeOutputs(outputs, { model: inputs.map((input) => input.path) }, options, async () => {
       await checkInputs(inputs);
       await closeInputs(inputs);
     });

@@ -6,13 +6,32 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufError } from "../errors";
 import { flush } from "../source/file";
+import { processTag } from "./process-identity";
 
-/** A name of what is written before it gets its own. Not derived from that: names may already be as long as they can be. */
+/**
+ * A name of what is written before it gets its own. It tells the process, so that what a killed one left is known. Not
+ * derived from the later name: names may already be as long as they can be.
+ */
 export function temporaryPath(folder: string): string {
-  return join(folder, `gguf-native.${randomBytes(6).toString("hex")}.tmp`);
+  return join(folder, `gguf-native.${processTag()}-${randomName()}.tmp`);
 }
 
-export const TEMPORARY_NAME = /^gguf-native\.[0-9a-f]{12}\.tmp$/;
+/** The tag of the process in the name of a temporary file; undefined for any other name. */
+export function temporaryTag(name: string): string | undefined {
+  return /^gguf-native\.(.*)-[0-9a-f]{12}\.tmp$/.exec(name)?.[1];
+}
+
+/** A second name of what is replaced: unlike a temporary file, it is removed only by what a journal says. */
+export function backupPath(folder: string): string {
+  return join(folder, `gguf-native.${randomName()}.old`);
+}
+
+/** What plans may call temporary files and backups. */
+export const PLANNED_NAME = /^gguf-native\.[0-9a-z-]+\.(tmp|old)$/;
+
+function randomName(): string {
+  return randomBytes(6).toString("hex");
+}
 
 /** Creates a file for its owner alone. Fails where there is one; a link in its place is not followed. */
 export function createPrivate(path: string): Promise<FileHandle> {
@@ -41,6 +60,11 @@ export function shrunkError(before: number, after: number): GgufError {
     "ERR_GGUF_CHANGED",
     `data of ${before} bytes became ${after} bytes while it was written`,
   );
+}
+
+/** Whether a file belongs to the user of this process. */
+export function isOwnUser(uid: bigint): boolean {
+  return process.geteuid === undefined || BigInt(process.geteuid()) === uid;
 }
 
 /** What is at a path, links not followed; undefined where nothing is. */

@@ -1,6 +1,7 @@
 /** Metadata values from text, as a command line has them: {@link parseMetadataValue}. */
 import { GgufError, invalidArgType } from "../errors";
 import type { GgufTypeName } from "../file/metadata-values";
+import { type ExactJson, isJson, parseExactJson } from "./exact-json";
 import { checkType, type GgufInput, type GgufInputType } from "./values";
 
 /**
@@ -21,16 +22,14 @@ export function parseMetadataValue(text: string, type?: GgufInputType): GgufInpu
   return parseScalar(text, declared.type);
 }
 
-/** A value from text that is JSON, with whole numbers exact; undefined where it is no JSON. @internal */
-export function parseExactJson(text: string): unknown {
-  return parseJson(text, number);
+/** What `--from` of the command line reads: whole numbers are exact. @throws GgufError as parseExactJson @internal */
+export function parseChangesJson(text: string): ExactJson {
+  return parseExactJson(text, number);
 }
 
 const INTEGER = /^[+-]?\d+$/;
 // A digit can be matched in one way only: it does not take time that grows with the square of the length.
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
-/** Of numbers in JSON that is valid: what they consist of, "e" not at the start. */
-const NUMBER_CHAR = /[-+.\deE]/;
 /** A whole number has 20 digits at most, in 64 bits. Turning digits into a bigint takes time that grows with their square. */
 const MAX_DIGITS = 1000;
 const SPECIAL = new Map([
@@ -45,8 +44,8 @@ function guess(text: string): GgufInput {
   if (text === "true" || text === "false") return text === "true";
   if (NUMBER.test(text)) return number(text);
   // Text such as "[INST] ..." is no array.
-  const array = text.startsWith("[") ? parseJson(text, number) : undefined;
-  return (array as GgufInput | undefined) ?? SPECIAL.get(text.toLowerCase()) ?? text;
+  if (text.startsWith("[") && isJson(text)) return parseExactJson(text, number) as GgufInput;
+  return SPECIAL.get(text.toLowerCase()) ?? text;
 }
 
 function number(text: string): number | bigint {
@@ -89,44 +88,15 @@ function parseScalar(text: string, type: Exclude<GgufTypeName, "array">): GgufIn
 
 /** Numbers that JSON does not have come as strings. */
 function parseArray(text: string, type: GgufTypeName): GgufInput {
-  const array = parseJson(text, isFloat(type) ? decimal : number);
+  // What begins with a bracket is meant as JSON: the error says where it is none.
+  const array = text.trimStart().startsWith("[")
+    ? parseExactJson(text, isFloat(type) ? decimal : number)
+    : undefined;
   if (!Array.isArray(array)) throw unreadable(text, "an array in JSON");
   if (type === "array") return array as GgufInput;
-  return array.map((element: unknown) =>
+  return array.map((element) =>
     typeof element === "string" ? parseScalar(element, type) : element,
   ) as GgufInput;
-}
-
-/**
- * JSON, with each number read by `read`, since JSON.parse alone rounds what is beyond 2^53; undefined for text that is
- * no JSON, or nested far deeper than metadata can be.
- */
-function parseJson(text: string, read: (text: string) => number | bigint): unknown {
-  try {
-    JSON.parse(text);
-    const numbers = jsonNumbers(text);
-    // Numbers are visited in the order in which they are written.
-    return JSON.parse(text, (_key, value: unknown) =>
-      typeof value === "number" ? read(numbers.next().value as string) : value,
-    );
-  } catch (error) {
-    if (error instanceof GgufError) throw error;
-    return undefined;
-  }
-}
-
-/** The numbers of a text that is JSON, in order. */
-function* jsonNumbers(json: string): Generator<string, void, undefined> {
-  for (let i = 0; i < json.length; i++) {
-    const char = json[i] as string;
-    if (char === '"') {
-      for (i++; json[i] !== '"'; i++) if (json[i] === "\\") i++;
-    } else if (NUMBER_CHAR.test(char) && char !== "e") {
-      const start = i;
-      while (NUMBER_CHAR.test(json[i + 1] ?? "")) i++;
-      yield json.slice(start, i + 1);
-    }
-  }
 }
 
 function unreadable(text: string, what: string): GgufError {

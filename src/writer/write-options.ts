@@ -6,7 +6,8 @@ import { invalidArgType } from "../errors";
 export interface WriteOptions {
   /**
    * Aborting makes the promise reject with the signal's reason, and leaves no file behind. (A process that is killed
-   * leaves temporary ones, `gguf-native.<random>.tmp`, in the folder of the new file.)
+   * leaves temporary ones, `gguf-native.<process>.tmp`, in the folder of the new file, which `recover` or the next writer
+   * there removes.)
    */
   signal?: AbortSignal | undefined;
   /** Called now and then with the bytes written so far and in all. */

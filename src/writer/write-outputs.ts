@@ -3,7 +3,10 @@ import { abortable } from "../abortable";
 import { checkWritable } from "../permission-model";
 import type { FileSource } from "../source/file";
 import { commit } from "./commit";
+import { removeLeftovers } from "./leftovers";
 import { gatherBuffer, OutputFile } from "./output-file";
+import { checkReplaced, type Origin } from "./replaced-files";
+import { folderOf } from "./settle";
 import type { CheckedWriteOptions } from "./write-options";
 
 /** A file to be written, of which the size is known. */
@@ -18,6 +21,7 @@ export interface Output {
 /**
  * Writes files, of which either all or none appear under their names.
  *
+ * @param origin what they are written from, which limits what they may take the place of
  * @param beforeCommit called once everything is written, before a file gets its name: to check that what was copied did
  *   not change meanwhile, and to close it, since not every system lets a file be replaced that is still open
  * @throws GgufError ERR_GGUF_WRITE; ERR_GGUF_CHANGED where bytes are missing, or another process is changing the same
@@ -25,6 +29,7 @@ export interface Output {
  */
 export async function writeOutputs(
   outputs: readonly Output[],
+  origin: Origin,
   options: CheckedWriteOptions,
   beforeCommit: () => Promise<void> = async () => undefined,
 ): Promise<void> {
@@ -33,9 +38,13 @@ export async function writeOutputs(
   const progress = { done: 0, total: outputs.reduce((sum, { byteLength }) => sum + byteLength, 0) };
   const files: OutputFile[] = [];
   try {
+    const paths = outputs.map(({ path }) => path);
+    for (const path of paths) checkWritable(path);
+    await checkReplaced(paths, origin);
+    // Before anything is written: what is left may be as large, and the disk full.
+    for (const folder of new Set(await Promise.all(paths.map(folderOf)))) await removeLeftovers(folder);
     for (const output of outputs) {
       signal?.throwIfAborted();
-      checkWritable(output.path);
       const file = await OutputFile.create(output.path, gather);
       files.push(file);
       await fill(file, output, options, progress);

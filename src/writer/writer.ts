@@ -3,6 +3,7 @@ import { inspect } from "node:util";
 import { checkOptions, type OptionNames } from "../arguments";
 import { checkSupported } from "../decode/kernels";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
@@ -52,6 +53,9 @@ const MAX_NAME_BYTES = 63;
 
 const MAX_DIMS = 4;
 
+/** The version of ggml's blocks as they are now. */
+const QUANTIZATION_VERSION = 2;
+
 /**
  * Writes a GGUF file (version 3, little-endian): metadata of every type, and tensors from bytes.
  *
@@ -74,6 +78,8 @@ const MAX_DIMS = 4;
  *   .write("changed.gguf");
  * ```
  *
+ * Where quantized tensors were added, and `general.quantization_version` was not set, it is written as 2.
+ *
  * Metadata is kept in bytes from the moment it is set. Tensor data is only referred to: it is read when the file is
  * written, and needs no more memory than one piece of it at a time.
  */
@@ -83,6 +89,8 @@ export class GgufWriter {
   /** What was copied and not yet changed: keys with their types, and names of tensors. */
   readonly #copiedKeys = new Map<string, DeclaredType | undefined>();
   readonly #copiedTensors = new Set<string>();
+  /** The files of the model that was copied. */
+  #copiedFrom: readonly string[] = [];
   #alignment = DEFAULT_ALIGNMENT;
 
   /** @throws GgufError ERR_GGUF_INVALID for an alignment that is not a power of two */
@@ -116,7 +124,7 @@ export class GgufWriter {
   }
 
   #copy(model: GgufModel): void {
-    const { metadata, tensors, alignment } = model;
+    const { metadata, tensors, alignment, paths } = model;
     for (const key of metadata.keys()) {
       if (SPLIT_KEYS.includes(key)) continue;
       const out = new HeaderBytes(CURRENT_FORMAT).string(metadata.keyBytes(key) as Uint8Array);
@@ -129,6 +137,7 @@ export class GgufWriter {
       this.#copiedTensors.add(name);
     }
     this.#alignment = alignment;
+    this.#copiedFrom = paths;
   }
 
   /** The size of the file so far, in bytes. */
@@ -226,7 +235,8 @@ export class GgufWriter {
    * Writes the file: beside its name at first, and under it once everything is on the disk, so that whoever reads it
    * finds the old file or the new one, never a part. What is set or added meanwhile is not in it.
    *
-   * @param path a path, or a `file:` URL; what is there is replaced, unless it is write-protected
+   * @param path a path, or a `file:` URL; what is there is replaced, unless it is write-protected, or one of several files
+   *   of the model of {@link GgufWriter.from}
    * @throws GgufError ERR_GGUF_WRITE where the system refuses (its errno name is in `cause.code`); ERR_GGUF_RANGE where a
    *   tensor's data turn out to have another length than its type and shape take, ERR_GGUF_CHANGED where that happens
    *   while they are written: the old file stays
@@ -235,7 +245,7 @@ export class GgufWriter {
   async write(path: string | URL, options?: WriteOptions): Promise<void> {
     const file = checkPath(path);
     const checked = checkWriteOptions(options);
-    await writeOutputs([{ path: file, ...this.#snapshot() }], checked);
+    await writeOutputs([{ path: file, ...this.#snapshot() }], { model: this.#copiedFrom }, checked);
   }
 
   /** The bytes of the file, piece by piece, for other places than the disk: `Readable.from(writer.chunks())`. */
@@ -248,12 +258,21 @@ export class GgufWriter {
     const contents: Contents<WrittenTensor> = {
       format: CURRENT_FORMAT,
       alignment: this.#alignment,
-      entries: [...this.#entries.values()],
+      entries: [...this.#entries.values(), ...this.#missingEntries()],
       tensors: [...this.#tensors.values()],
     };
     const layout = layOut(contents);
     const chunks = fileChunks(contents, layout, ({ data, target }) => dataPieces(data, target));
     return { byteLength: layout.byteLength, chunks };
+  }
+
+  /** What the specification requires where tensors are quantized. Of those that were copied the version is not known. */
+  #missingEntries(): Uint8Array[] {
+    const isQuantized = Array.from(this.#tensors.values()).some(
+      ({ target }) => ggmlTypes[target.type].blockSize > 1 && !this.#copiedTensors.has(target.name),
+    );
+    if (!isQuantized || this.#entries.has(QUANTIZATION_VERSION_KEY)) return [];
+    return [encodeEntry(CURRENT_FORMAT, QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION, undefined)];
   }
 }
 

@@ -35,6 +35,8 @@ export function installPackage(...places: (keyof typeof addonPlaces | "module")[
   for (const name of ["package.json", "dist", "native", "vendor"]) {
     cpSync(join(projectRoot, name), join(folder, name), { recursive: true });
   }
+  const dependency = join("node_modules", "node-gyp-build");
+  cpSync(join(projectRoot, dependency), join(application, dependency), { recursive: true });
   if (!places.includes("module")) rmSync(join(folder, modulePlace), { force: true });
   for (const place of places) {
     if (place === "module") continue;

@@ -39,13 +39,7 @@ const matrices = ALL_TYPES.flatMap((type) => {
   });
 });
 
-/** What the reference says of the first `n` vectors: a part of what it says of all. */
-const expected = new Map(
-  matrices.map(({ name, type, columns, blocks, x }) => [
-    name,
-    reference.matmulSync(type, blocks, columns, x),
-  ]),
-);
+const ACTIVATIONS = ["f32", "int8"] as const;
 
 async function main(): Promise<void> {
   const folder = process.argv[2] as string;
@@ -68,11 +62,21 @@ async function main(): Promise<void> {
     "in memory": parse(readFileSync(little)),
     "big-endian": openSync(big),
   };
-  for (const { name, type, columns, blocks, x } of matrices) {
-    const all = expected.get(name) as Float32Array;
+  const matricesTwice = matrices.flatMap((matrix) =>
+    ACTIVATIONS.map((activations) => ({ ...matrix, activations })),
+  );
+  for (const { name: tensorName, type, columns, blocks, x, activations } of matricesTwice) {
+    const name = `${tensorName} ${activations}`;
+    const options = { activations };
+    // What the reference says of the first `n` vectors is a part of what it says of all.
+    const all = reference.matmulSync(type, blocks, columns, x, options);
     for (const n of COUNTS) {
       const vectors = x.subarray(0, n * columns);
-      expectSame(`${name} x ${n}`, matmulSync(type, blocks, columns, vectors), all.subarray(0, n * ROWS));
+      expectSame(
+        `${name} x ${n}`,
+        matmulSync(type, blocks, columns, vectors, options),
+        all.subarray(0, n * ROWS),
+      );
     }
     for (let shift = 1; shift < 4; shift++) {
       const moved = new Uint8Array(blocks.length + shift).subarray(shift);
@@ -80,21 +84,24 @@ async function main(): Promise<void> {
       const x1 = x.subarray(0, columns);
       expectSame(
         `${name} at an address + ${shift}`,
-        matmulSync(type, moved, columns, x1),
+        matmulSync(type, moved, columns, x1, options),
         all.subarray(0, ROWS),
       );
     }
     for (const [where, file] of Object.entries(files)) {
-      const tensor = file.tensor(name);
+      const tensor = file.tensor(tensorName);
       for (const n of [1, 7]) {
         const vectors = x.subarray(0, n * columns);
         const whole = all.subarray(0, n * ROWS);
-        expectSame(`${name} x ${n}, ${where}`, tensor.matmulSync(vectors), whole);
-        expectSame(`${name} x ${n}, ${where}, async`, await tensor.matmul(vectors), whole);
+        expectSame(`${name} x ${n}, ${where}`, tensor.matmulSync(vectors, options), whole);
+        expectSame(`${name} x ${n}, ${where}, async`, await tensor.matmul(vectors, options), whole);
       }
       // The rows in two parts.
       const x2 = x.subarray(0, 2 * columns);
-      const parts = [tensor.matmulSync(x2, { end: 5 }), await tensor.matmul(x2, { start: 5 })] as const;
+      const parts = [
+        tensor.matmulSync(x2, { ...options, end: 5 }),
+        await tensor.matmul(x2, { ...options, start: 5 }),
+      ] as const;
       const joined = [0, 1].flatMap((v) => [
         ...parts[0].subarray(v * 5, v * 5 + 5),
         ...parts[1].subarray(v * 8, v * 8 + 8),

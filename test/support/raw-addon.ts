@@ -16,8 +16,12 @@ export interface RawAddon {
   parse(bytes: Uint8Array, partial: boolean): File;
   parse(bytes: Uint8Array, partial: boolean, fileSize: number): File | undefined;
   info(file: File): ReturnType<ParsedHeader["info"]>;
-  keys(file: File): ReturnType<ParsedHeader["keys"]>;
-  tensors(file: File): ReturnType<ParsedHeader["tensors"]>;
+  keys(file: File, first: number, count: number): ReturnType<ParsedHeader["keys"]>;
+  tensors(file: File, first: number, count: number): ReturnType<ParsedHeader["tensors"]>;
+  findKey(file: File, name: string): number;
+  findTensor(file: File, name: string): number;
+  replacedKeys(file: File): Uint32Array;
+  replacedTensors(file: File): Uint32Array;
   value(file: File, index: number): ReturnType<ParsedHeader["value"]>;
   valueBytes(file: File, index: number): ReturnType<ParsedHeader["valueBytes"]>;
   keyBytes(file: File, index: number): Uint8Array;

@@ -9,7 +9,8 @@ import { after } from "node:test";
 import { projectRoot } from "./paths";
 
 // Not part of the package's interface: loaded from where it was built.
-const { serveView } = require(join(projectRoot, "dist", "cli", "work", "view-server.js")) as {
+export const viewServer = join(projectRoot, "dist", "cli", "work", "view-server.js");
+const { serveView } = require(viewServer) as {
   serveView(
     page: string,
     models: readonly (readonly string[])[],

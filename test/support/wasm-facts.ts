@@ -6,6 +6,8 @@ export interface TensorFacts {
   stats: string;
   /** The bits of products of all its rows with {@link vectors}; absent where it has no rows of whole numbers. */
   products: number[];
+  /** The same with vectors of 8 bits. */
+  int8Products: number[];
 }
 
 export interface WasmInput {
@@ -21,10 +23,9 @@ export interface WasmResult {
   isa: string;
   types: string[];
   /**
-   * How many tensors were compared, in each way to open a file, and how many of them have other products where these
-   * need not be exact.
+   * How many tensors were compared, in each way to open a file.
    */
-  compared: Record<string, { compared: number; rounded: number }>;
+  compared: Record<string, { compared: number }>;
   /** What was different; empty where nothing was. */
   differences: string[];
   errors: Record<string, string>;

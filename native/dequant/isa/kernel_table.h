@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "dequant/bins.h"
 #include "dequant/dequant.h"
 
 namespace gguf {
@@ -35,7 +36,7 @@ struct Tile {
   uint64_t steps_per_run;  // after which comes a stride of its own
   uint64_t run_stride;     // from run to run
 
-  const float* x;  // the vectors, packed by pack_vectors
+  const float* x;  // the vectors, packed by Products::pack
   float* sums;     // memory for 64 numbers for each row of kTileRows and each vector
   bool starts;     // these are the first columns: sums are zero, whatever is in the memory
   bool ends;       // these are the last columns: sums are added up
@@ -43,16 +44,6 @@ struct Tile {
   uint64_t y_stride;
 };
 using TileMultiplier = void (*)(const Tile& tile);
-
-/** How often a multiplication and its addition to a sum are rounded. */
-enum class Rounding : uint8_t { kOnce, kTwice };
-
-/** The faster one: WebAssembly alone has no instruction that rounds once and does so everywhere. */
-#if defined(__wasm__)
-constexpr Rounding kFastRounding = Rounding::kTwice;
-#else
-constexpr Rounding kFastRounding = Rounding::kOnce;
-#endif
 
 /** What a piece of numbers adds up to, by the rule of statistics.h; of use only where `squares` is finite. */
 struct Moments {
@@ -66,8 +57,8 @@ using StoringMeasurer = Moments (*)(const uint8_t* src, uint64_t n_blocks, float
 /** Whether all numbers are finite. */
 using FiniteTest = bool (*)(const float* x, size_t n);
 
-/** How far the numbers of two pieces are apart, by the rule of comparison.h; of use only where `squares` and
- * `signal` are finite. */
+/** How far the numbers of two pieces are apart, by the rule of comparison.h; of use only where `squares` is
+ * finite. */
 struct Distances {
   double sum, squares, max;
   double signal;  // the squares of the numbers of the first
@@ -75,20 +66,110 @@ struct Distances {
 };
 using PairMeasurer = Distances (*)(const float* a, const float* b, size_t n);
 
+/** The bin of each number, or what those below and above all bins get. None is a NaN. */
+using BinFinder = void (*)(const float* x, size_t n, const BinRange& range, uint32_t* bins);
+
+// ---- products with vectors of int8: see integer_products.h
+
+/** What a format's kernel hands out as levels in bytes. */
+struct CodeFacts {
+  int run;      // weights with one scale: 16 or 32
+  bool affine;  // a minimum is added, and levels have no sign
+  int bias;     // what has been added to levels: none for affine ones
+  int kind;     // which of the set's ways to multiply fits them
+};
+
+/** Memory for levels, a byte each, and the scales and minima of their runs. What is beyond them can be
+ * written, up to a whole group of blocks. */
+struct UnpackedCodes {
+  uint8_t* bytes;
+  float *scales, *minima;
+};
+/** Unpacks n_blocks blocks. */
+using Unpacker = void (*)(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& to);
+
+/** A run of a vector, rounded. */
+struct RoundedRun {
+  static constexpr int kColumns = 32;
+  int8_t codes[kColumns];
+  float scale;
+  int32_t sums[2];  // of the first 16 codes, and of the others
+};
+using Rounder = void (*)(const float* x, uint64_t n_runs, RoundedRun* runs);
+
+/** A vector, rounded, with what is needed for each run of weights. For formats of small blocks it is repeated
+ * until it is 512 numbers longer, because rows may start anywhere in a group of blocks. */
+struct RoundedVector {
+  const int8_t* codes;
+  const float* scales;
+  const float* offsets;        // of affine formats: scale * sum of the codes
+  const int32_t* corrections;  // of the others: what the bias has added to sums of products, negated
+};
+/** Multiplies rows with one vector: y[row]. */
+using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns,
+                                const RoundedVector& x, float* y);
+
+/** Some runs of `lanes` rows of levels, to be multiplied with a few vectors. Runs are in the order of their
+ * partial sums: 0, 16, 32 ..., 1, 17 ... */
+struct CodeTile {
+  const uint8_t* w;  // of each run, words of four columns: one word of each row
+  uint64_t n_runs;
+  const float *scales, *minima;  // of each run, in ascending order: those of each row
+  bool affine;
+  // The vectors. Of each run: words of four columns, one of each vector; the scale of each; the offset or
+  // the correction of each.
+  const uint8_t* x;
+  float* sums;  // 16 partial sums for each vector and row
+  bool starts;  // these are the first columns: sums are zero, whatever is in the memory
+  bool ends;    // these are the last columns: sums are added up
+  float* y;     // then y[vector * y_stride + row]
+  uint64_t y_stride;
+  uint64_t n_rows;  // that are wanted, up to `lanes`
+};
+using CodeTileMultiplier = void (*)(const CodeTile& tile);
+
+/** The most vectors that a tile of any set is for. */
+constexpr int kMaxCodeVectors = 8;
+/** For one vector, two, and so on: as many as the set has. */
+struct CodeTileMultipliers {
+  CodeTileMultiplier of[kMaxCodeVectors];
+};
+
+/** Of each of `lanes` rows, `stride` bytes apart, a few words of four bytes: the first of each row, the
+ * second of each row ... */
+using RowTransposer = void (*)(const uint8_t* rows, uint64_t stride, uint8_t* to);
+
+constexpr int kMaxByteKinds = 5;
+
+// ---- the table
+
+/** The functions of one format. */
+struct FormatKernels {
+  Kernel store[2];  // [Store]
+  Multiplier multiply;
+  StoringMeasurer store_and_measure;
+  // nullptr where blocks are numbers:
+  CodeMultiplier multiply_codes;
+  Unpacker unpack;
+  CodeFacts (*code_facts)();
+};
+
 struct KernelTable {
   const char* isa;
-  Kernel kernels[kFormatCount][2];  // [FormatIndex][Store]
-  Converter to_float16[2];          // [Store]
+  FormatKernels formats[kFormatCount];  // [FormatIndex]
+  Converter to_float16[2];              // [Store]
   Converter to_bfloat16[2];
-  void (*store_fence)();  // ends a series of streaming stores
-  Multiplier multipliers[kFormatCount];
-  TileMultiplier tiles[kTileVectors];       // for one vector, two, and so on
-  TileMultiplier fast_tiles[kTileVectors];  // with kFastRounding
-  int lanes;                                // of the 64 partial sums that a tile works on at a time
+  void (*store_fence)();               // ends a series of streaming stores
+  TileMultiplier tiles[kTileVectors];  // for one vector, two, and so on
+  int lanes;  // rows or sums in a register: of the 64 partial sums that a tile works on at a time
   Measurer measure;
-  StoringMeasurer store_and_measure[kFormatCount];
   FiniteTest all_finite;
   PairMeasurer measure_pair;
+  BinFinder find_bins;
+  Rounder round_runs;
+  CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
+  int code_vectors;                                  // of a tile of levels, at most
+  RowTransposer transpose_16, transpose_32;          // bytes of each row
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.

@@ -5,12 +5,16 @@
 // functions with the same name, and one set would run the instructions of another.
 #pragma once
 
+#include "dequant/activations.h"
 #include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/codebooks.h"
 #include "dequant/kernels/k_quants.h"
 #include "dequant/kernels/numbers.h"
 #include "dequant/kernels/simple.h"
 #include "dequant/kernels/ternary.h"
+#include "dequant/sinks/code_dot.h"
+#include "dequant/sinks/code_sink.h"
+#include "dequant/sinks/code_tile.h"
 #include "dequant/sinks/dot_sink.h"
 #include "dequant/sinks/measure.h"
 #include "dequant/sinks/store_sink.h"
@@ -43,35 +47,47 @@ void end_stores() {
 /** Streaming stores if the set has them. */
 constexpr Store kStreaming = simd::kStreams ? Store::kStreaming : Store::kPlain;
 
+template <class Block>
+constexpr FormatKernels format_kernels() {
+  FormatKernels kernels{{store_blocks<Block, Store::kPlain>, store_blocks<Block, kStreaming>},
+                        multiply_rows<Block>,
+                        store_and_measure<Block>,
+                        nullptr,
+                        nullptr,
+                        nullptr};
+  if constexpr (Block::kElements > 1) {
+    kernels.multiply_codes = multiply_codes<Block>;
+    kernels.unpack = unpack_blocks<Block>;
+    kernels.code_facts = find_code_facts<Block>;
+  }
+  return kernels;
+}
+
 constexpr KernelTable kThisIsa = {
     simd::kName,
     {
-#define FORMAT(name, id, fields) \
-  {store_blocks<Block##name, Store::kPlain>, store_blocks<Block##name, kStreaming>},
+#define FORMAT(name, id, fields) format_kernels<Block##name>(),
 #include "dequant/formats.def"
 #undef FORMAT
     },
     {convert_numbers<Out::kFloat16, Store::kPlain>, convert_numbers<Out::kFloat16, kStreaming>},
     {convert_numbers<Out::kBFloat16, Store::kPlain>, convert_numbers<Out::kBFloat16, kStreaming>},
     end_stores,
-    {
-#define FORMAT(name, id, fields) multiply_rows<Block##name>,
-#include "dequant/formats.def"
-#undef FORMAT
-    },
-    {multiply_tile<1, Rounding::kOnce>, multiply_tile<2, Rounding::kOnce>, multiply_tile<3, Rounding::kOnce>,
-     multiply_tile<4, Rounding::kOnce>, multiply_tile<5, Rounding::kOnce>, multiply_tile<6, Rounding::kOnce>},
-    {multiply_tile<1, kFastRounding>, multiply_tile<2, kFastRounding>, multiply_tile<3, kFastRounding>,
-     multiply_tile<4, kFastRounding>, multiply_tile<5, kFastRounding>, multiply_tile<6, kFastRounding>},
+    {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>, multiply_tile<4>, multiply_tile<5>,
+     multiply_tile<6>},
     simd::kLanes,
     measure,
-    {
-#define FORMAT(name, id, fields) store_and_measure<Block##name>,
-#include "dequant/formats.def"
-#undef FORMAT
-    },
     all_finite,
     measure_pair,
+    find_bins,
+    round_runs,
+    {{code_tiles<16, 0>(), code_tiles<16, 1>(), code_tiles<16, 2>(), code_tiles<16, 3>(),
+      code_tiles<16, 4>()},
+     {code_tiles<32, 0>(), code_tiles<32, 1>(), code_tiles<32, 2>(), code_tiles<32, 3>(),
+      code_tiles<32, 4>()}},
+    simd::kByteVectors,
+    transpose_rows<4>,
+    transpose_rows<8>,
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 // The primitives must be included first (not in alphabetical order).
 // clang-format off
-#include "dequant/simd/scalar.h"
+#include "dequant/simd/scalar_bytes.h"
 #include "dequant/isa/kernels_for_this_isa.h"
 // clang-format on
 

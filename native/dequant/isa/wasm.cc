@@ -4,7 +4,7 @@
 #if defined(__wasm_simd128__)
 // The primitives must be included first (not in alphabetical order).
 // clang-format off
-#include "dequant/simd/wasm.h"
+#include "dequant/simd/wasm_bytes.h"
 #include "dequant/isa/kernels_for_this_isa.h"
 // clang-format on
 

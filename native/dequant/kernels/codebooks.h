@@ -24,22 +24,22 @@ GGUF_INLINE uint32_t signs_of_sevens(uint32_t sevens) {
   return x | (parity & 0x01010101) << 7;
 }
 
-/** Writes 64 weights with one scale per 32 of them: d[0], d[1]. */
+/** Puts 64 weights with one scale per 32 of them, from d[first] on. */
 template <class Levels, class Codes, class Sink>
 GGUF_INLINE void put_two_groups(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
   const auto v = simd::values<Levels>(codes);
-  const simd::Scaled<Levels> a(d[first]), b(d[first + 1]);
-  y.put(at, a(v, 0), a(v, 1));
-  y.put(at + 32, b(v, 2), b(v, 3));
+  y.put_codes(at, Sink::template scaled<Levels>(d, first), v, 0);
+  y.put_codes(at + 32, Sink::template scaled<Levels>(d, first + 1), v, 2);
 }
 
-/** Writes 64 weights with one scale per 16 of them: d[0] to d[3]. */
+/** Puts 64 weights with one scale per 16 of them, from d[first] on. */
 template <class Levels, class Codes, class Sink>
 GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
   const auto v = simd::values<Levels>(codes);
-  const simd::Scaled<Levels> a(d[first]), b(d[first + 1]), c(d[first + 2]), e(d[first + 3]);
-  y.put(at, a(v, 0), b(v, 1));
-  y.put(at + 32, c(v, 2), e(v, 3));
+  y.put_halves(at, Sink::template scaled<Levels>(d, first), Sink::template scaled<Levels>(d, first + 1), v,
+               0);
+  y.put_halves(at + 32, Sink::template scaled<Levels>(d, first + 2),
+               Sink::template scaled<Levels>(d, first + 3), v, 2);
 }
 
 // IQ2_XXS 0   2               66
@@ -73,7 +73,7 @@ struct Ahead<BlockIQ2_XXS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
     put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -109,7 +109,7 @@ struct Ahead<BlockIQ2_XS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -138,7 +138,7 @@ struct Ahead<BlockIQ2_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, b->signs + 8 * i);
+    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, b->signs + 8 * i, Sink::kTo);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }
@@ -172,7 +172,7 @@ struct Ahead<BlockIQ3_XXS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_XXS*, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<Iq3xxs>(ahead.rows, 16 * i, ahead.signs + 8 * i);
+    const auto codes = simd::gather16<Iq3xxs>(ahead.rows, 16 * i, ahead.signs + 8 * i, Sink::kTo);
     put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -202,7 +202,7 @@ struct Ahead<BlockIQ3_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather16<Iq3s>(ahead.rows, 16 * i, b->signs + 8 * i);
+    const auto codes = simd::gather16<Iq3s>(ahead.rows, 16 * i, b->signs + 8 * i, Sink::kTo);
     put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -242,7 +242,7 @@ struct Ahead<BlockIQ1_S> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
     put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
   }
 }
@@ -285,7 +285,7 @@ struct Ahead<BlockIQ1_M> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
   for (int i = 0; i < 4; ++i) {
-    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i);
+    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
     put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
   }
 }

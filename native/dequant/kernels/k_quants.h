@@ -23,21 +23,21 @@ struct Ahead<BlockQ2_K> {
   }
 };
 
-template <int J, class Sink>
-GGUF_INLINE void q2_k_quarter(const simd::Codes<2>& q, const Ahead<BlockQ2_K>& scales, Sink& y) {
+template <int J, class Codes, class Sink>
+GGUF_INLINE void q2_k_quarter(const Codes& q, const Ahead<BlockQ2_K>& scales, Sink& y) {
   using Levels = Unsigned<2>;
-  const simd::Values<Levels> v(simd::shift<2 * J>(q));
+  const auto v = simd::values<Levels>(simd::shift<2 * J>(q));
   GGUF_UNROLL
   for (int n = 0; n < 2; ++n) {
     const int s = 8 * n + 2 * J;
-    const simd::Affine<Levels> first(scales.d[s], scales.m[s]), second(scales.d[s + 1], scales.m[s + 1]);
-    y.put(128 * n + 32 * J, first(v, 2 * n), second(v, 2 * n + 1));
+    y.put_halves(128 * n + 32 * J, Sink::template affine<Levels>(scales.d, scales.m, s),
+                 Sink::template affine<Levels>(scales.d, scales.m, s + 1), v, 2 * n);
   }
 }
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ2_K* b, const Ahead<BlockQ2_K>& ahead, Sink& y) {
-  const auto q = simd::load<2>(b->q);
+  const auto q = simd::load<2>(b->q, Sink::kTo);
   q2_k_quarter<0>(q, ahead, y);
   q2_k_quarter<1>(q, ahead, y);
   q2_k_quarter<2>(q, ahead, y);
@@ -67,22 +67,23 @@ struct Ahead<BlockQ3_K> {
   }
 };
 
-template <int J, class Sink>
-GGUF_INLINE void q3_k_quarter(const simd::Codes<3>& q, const simd::Codes<3>& high, const Scales& d, Sink& y) {
+template <int J, class Codes, class Sink>
+GGUF_INLINE void q3_k_quarter(const Codes& q, const Codes& high, const Scales& d, Sink& y) {
   using Levels = Offset<3>;  // with the bit of hmask as its top bit, a code is its level plus 4
-  const simd::Values<Levels> v(simd::select<3>(simd::shift<2 * J>(q), simd::shift<J - 2>(high)));
+  const auto v = simd::values<Levels>(simd::select<3>(simd::shift<2 * J>(q), simd::shift<J - 2>(high)));
   GGUF_UNROLL
   for (int n = 0; n < 2; ++n) {
     const int s = 8 * n + 2 * J;
-    const simd::Scaled<Levels> first(d[s]), second(d[s + 1]);
-    y.put(128 * n + 32 * J, first(v, 2 * n), second(v, 2 * n + 1));
+    y.put_halves(128 * n + 32 * J, Sink::template scaled<Levels>(d, s),
+                 Sink::template scaled<Levels>(d, s + 1), v, 2 * n);
   }
 }
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ3_K* b, const Ahead<BlockQ3_K>& ahead, Sink& y) {
-  const auto q = simd::load<3>(b->q);
-  const auto high = simd::shift_halves<0, 4>(simd::load_twice<3>(b->hmask));  // quarter j needs bit j of each
+  const auto q = simd::load<3>(b->q, Sink::kTo);
+  // Quarter j needs bit j of each.
+  const auto high = simd::shift_halves<0, 4>(simd::load_twice<3>(b->hmask, Sink::kTo));
   q3_k_quarter<0>(q, high, ahead.d, y);
   q3_k_quarter<1>(q, high, ahead.d, y);
   q3_k_quarter<2>(q, high, ahead.d, y);
@@ -112,17 +113,13 @@ struct Ahead<BlockQ4_K> : SixBitScales<BlockQ4_K> {};
 template <>
 struct Ahead<BlockQ5_K> : SixBitScales<BlockQ5_K> {};
 
-/**
- * Writes 64 weights of Q4_K or Q5_K: groups of 32 whose codes are in the units 2P and 2P+1 of lo and hi. All
- * of them are computed before the first is written, because low and high nibbles come from the same bytes.
- */
+/** Puts 64 weights of Q4_K or Q5_K: groups of 32 whose codes are in the units 2P and 2P+1 of lo and hi. */
 template <class Levels, class Low, class High, class Sink>
 GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& hi, const Scales& s,
                                 Sink& y) {
-  const simd::Affine<Levels> even(s[group], s[8 + group]), odd(s[group + 1], s[8 + group + 1]);
-  const auto a = even(lo, unit), b = even(lo, unit + 1), c = odd(hi, unit), d = odd(hi, unit + 1);
-  y.put(32 * group, a, b);
-  y.put(32 * group + 32, c, d);
+  const ScalesFrom d(s, 0), m(s, 8);
+  y.put_both(32 * group, Sink::template affine<Levels>(d, m, group), lo,
+             Sink::template affine<Levels>(d, m, group + 1), hi, unit);
 }
 
 // Q4_K    0   2      4        16              144
@@ -134,7 +131,7 @@ template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
   for (int i = 0; i < 2; ++i) {
-    const auto q = simd::load<4>(b->q + 64 * i);
+    const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
     put_group_pair<Levels>(4 * i, 0, lo, hi, ahead.s, y);
@@ -146,15 +143,15 @@ GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, S
 //         | d | dmin | scales | qh | q             |
 //
 //   As Q4_K, with 16 added to the nibble if bit g of qh[l] is set.
-template <int I, class Sink>
-GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const simd::Codes<5>& qh, const Scales& s, Sink& y) {
+template <int I, class Codes, class Sink>
+GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const Codes& qh, const Scales& s, Sink& y) {
   using Levels = Unsigned<5>;
   // Bits 4I (units 0, 1) and 4I+2 (units 2, 3) of qh belong to the low nibbles, the next ones to the high
   // nibbles.
   constexpr int kShift = I == 0 ? -4 : 0;
-  const auto q = simd::load<5>(b->q + 64 * I);
-  const simd::Values<Levels> lo(simd::select<15>(q, simd::shift_halves<kShift, kShift + 2>(qh)));
-  const simd::Values<Levels> hi(
+  const auto q = simd::load<5>(b->q + 64 * I, Sink::kTo);
+  const auto lo = simd::values<Levels>(simd::select<15>(q, simd::shift_halves<kShift, kShift + 2>(qh)));
+  const auto hi = simd::values<Levels>(
       simd::select<15>(simd::shift<4>(q), simd::shift_halves<kShift + 1, kShift + 3>(qh)));
   put_group_pair<Levels>(4 * I, 0, lo, hi, s, y);
   put_group_pair<Levels>(4 * I + 2, 2, lo, hi, s, y);
@@ -162,7 +159,7 @@ GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const simd::Codes<5>& qh, const S
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ5_K* b, const Ahead<BlockQ5_K>& ahead, Sink& y) {
-  const auto qh = simd::load_twice<5>(b->qh);
+  const auto qh = simd::load_twice<5>(b->qh, Sink::kTo);
   q5_k_half<0>(b, qh, ahead.s, y);
   q5_k_half<1>(b, qh, ahead.s, y);
 }
@@ -183,23 +180,23 @@ struct Ahead<BlockQ6_K> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void put_q6_k(int at, const simd::Codes<6>& codes, const Scales& d, Sink& y) {
+template <class Codes, class Sink>
+GGUF_INLINE void put_q6_k(int at, const Codes& codes, const Scales& d, Sink& y) {
   using Levels = Offset<6>;
-  const simd::Values<Levels> v(codes);
+  const auto v = simd::values<Levels>(codes);
   GGUF_UNROLL
   for (int unit = 0; unit < 4; unit += 2) {
     const int s = at / 16 + unit;
-    const simd::Scaled<Levels> first(d[s]), second(d[s + 1]);
-    y.put(at + 16 * unit, first(v, unit), second(v, unit + 1));
+    y.put_halves(at + 16 * unit, Sink::template scaled<Levels>(d, s), Sink::template scaled<Levels>(d, s + 1),
+                 v, unit);
   }
 }
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ6_K* b, const Ahead<BlockQ6_K>& ahead, Sink& y) {
   for (int n = 0; n < 2; ++n) {
-    const auto ql = simd::load<6>(b->ql + 64 * n);
-    const auto qh = simd::load_twice<6>(b->qh + 32 * n);
+    const auto ql = simd::load<6>(b->ql + 64 * n, Sink::kTo);
+    const auto qh = simd::load_twice<6>(b->qh + 32 * n, Sink::kTo);
     put_q6_k(128 * n, simd::select<15>(ql, simd::shift_halves<-4, -2>(qh)), ahead.d, y);
     put_q6_k(128 * n + 64, simd::select<15>(simd::shift<4>(ql), simd::shift_halves<0, 2>(qh)), ahead.d, y);
   }
@@ -211,10 +208,8 @@ GGUF_INLINE void dequantize(const BlockQ6_K* b, const Ahead<BlockQ6_K>& ahead, S
 //   y[j] = d * q[j], d a binary32, q signed        j < 256; the sums are not needed
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_K* b, const Ahead<BlockQ8_K>&, Sink& y) {
-  const float d = float_of_bits(word32(b->d));
-  for (int i = 0; i < 256; i += 32) {
-    y.put(i, simd::mul(simd::load_int8(b->q + i), d), simd::mul(simd::load_int8(b->q + i + 16), d));
-  }
+  const auto number = Sink::template scaled<Signed8>(float_of_bits(word32(b->d)));
+  for (int i = 0; i < 256; i += 32) y.put_codes(i, number, SignedBytes{b->q + i}, 0);
 }
 
 // IQ4_XS  0   2             4            8             136
@@ -236,13 +231,13 @@ template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ4_XS* b, const Ahead<BlockIQ4_XS>& ahead, Sink& y) {
   using Levels = Nonlinear4;
   for (int i = 0; i < 2; ++i) {
-    const auto q = simd::load<4>(b->q + 64 * i);
+    const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Scaled<Levels> number(ahead.d[4 * i + k]);
-      y.put(32 * (4 * i + k), number(lo, k), number(hi, k));
+      const int group = 4 * i + k;
+      y.put_codes(32 * group, Sink::template scaled<Levels>(ahead.d, group), lo, k, hi, k);
     }
   }
 }

@@ -12,23 +12,43 @@
 // Arithmetic is IEEE binary32 in the written order, each operation rounded on its own. So results are equal
 // to the bit on every instruction set.
 //
-// A sink receives the numbers: it stores them (sinks/store_sink.h), or uses them in another way. A sink is
-// any class that has
+// A kernel hands out what it has: codes, the levels that they stand for, and scales. A sink that wants the
+// numbers derives from TakesNumbers, which makes them: it stores them (sinks/store_sink.h), or uses them in
+// another way. A sink that wants levels and scales (sinks/code_sink.h) takes those. A sink is any class that
+// has
 //
-//   put(at, a, b)     takes the numbers `at` to `at + 31` of the group: 16 in a, 16 in b (simd::Floats16)
-//   next_group(n)     the group is complete; later calls of put are about the next one, n numbers further
+//   kTo               ToNumbers{} or ToBytes{}: what codes are loaded for
+//   scaled<Levels>(d, i), scaled<Levels>(d)
+//                     how codes become numbers: level * d[i], or level * d
+//   affine<Levels>(d, m, i)
+//                     likewise: level * d[i] + m[i]
+//   put_codes(at, number, v, unit)
+//                     takes the 32 weights from `at` on: those of units `unit` and `unit + 1` of v. `number`
+//                     is one of those above. If it has arrays of scales, i is the index of weight `at`
+//                     among the runs of 32 weights of the group, or of 16 if kernels call put_halves
+//   put_codes(at, number, a, i, b, k)
+//                     the same: unit i of a, then unit k of b
+//   put_halves(at, first, second, v, unit)
+//                     the same, with a `number` for each unit
+//   put_both(at, a_number, a, b_number, b, unit)
+//                     takes 64 weights: units `unit` and `unit + 1` of a, then those of b. Both are made of
+//                     the same bytes
+//   put(at, a, b)     takes the numbers `at` to `at + 31` of the group: 16 in a, 16 in b (simd::Floats16);
+//                     only sinks of numbers, since formats whose blocks are numbers have no codes
+//   next_group(n)     the group is complete; later calls are about the next one, n numbers further
 //   short_group()     the group that follows is the last, and blocks of zeros were added to complete it
 //
 // A kernel guarantees to a sink: `at` counts from the start of the group and is a multiple of 32; every
-// number of the group is put exactly once; the order is the kernel's own, not from the first to the last, but
-// the same for every group and on every instruction set. A kernel requires of a sink: `put` does not write to
-// the blocks. The loop over groups is put_blocks.h, the same for every kernel and every sink.
+// weight of the group is put exactly once; the order is the kernel's own, not from the first to the last, but
+// the same for every group and on every instruction set; of every 256 weights those from 224 on are put last.
+// A kernel requires of a sink: it does not write to the blocks. The loop over groups is put_blocks.h, the
+// same for every kernel and every sink.
 #pragma once
 
 // A file of isa/ includes its instruction set first. Without one, for example in an editor that opens only a
 // kernel, the scalar set is used.
 #ifndef GGUF_SIMD_SET
-#include "dequant/simd/scalar.h"
+#include "dequant/simd/scalar_bytes.h"
 #endif
 
 namespace gguf {
@@ -57,6 +77,72 @@ struct Scales {
     GGUF_KEEP_IN_MEMORY(x);
   }
   GGUF_INLINE float operator[](int i) const { return x[i]; }
+};
+
+/** The same from the i-th on: some formats keep scales and minima in one array. */
+struct ScalesFrom {
+  const float* x;
+  GGUF_INLINE ScalesFrom(const Scales& scales, int first) : x(scales.x + first) {}
+  GGUF_INLINE float operator[](int i) const { return x[i]; }
+};
+
+/** Makes numbers of bytes. */
+struct ScaledBytes {
+  float d;
+  GGUF_INLINE explicit ScaledBytes(float scale) : d(scale) {}
+  GGUF_INLINE simd::Floats16 operator()(const SignedBytes& v, int unit) const {
+    return simd::mul(simd::load_int8(v.p + 16 * unit), d);
+  }
+};
+
+/** The part of a sink that makes numbers of what a kernel hands out: `Sink` derives from it, and has put().
+ */
+template <class Sink>
+struct TakesNumbers {
+  static constexpr ToNumbers kTo{};
+
+  template <class Levels>
+  static GGUF_INLINE auto scaled(float d) {
+    if constexpr (std::is_same_v<Levels, Signed8>) {
+      return ScaledBytes(d);
+    } else {
+      return simd::Scaled<Levels>(d);
+    }
+  }
+  template <class Levels, class D>
+  static GGUF_INLINE auto scaled(const D& d, int i) {
+    return scaled<Levels>(d[i]);
+  }
+  template <class Levels, class D, class M>
+  static GGUF_INLINE auto affine(const D& d, const M& m, int i) {
+    return simd::Affine<Levels>(d[i], m[i]);
+  }
+
+  template <class Number, class V>
+  GGUF_INLINE void put_codes(int at, const Number& number, const V& v, int unit) {
+    sink().put(at, number(v, unit), number(v, unit + 1));
+  }
+  template <class Number, class A, class B>
+  GGUF_INLINE void put_codes(int at, const Number& number, const A& a, int i, const B& b, int k) {
+    sink().put(at, number(a, i), number(b, k));
+  }
+  template <class Number, class V>
+  GGUF_INLINE void put_halves(int at, const Number& first, const Number& second, const V& v, int unit) {
+    sink().put(at, first(v, unit), second(v, unit + 1));
+  }
+  /** All of them are computed before the first is put: a sink may store, and the compiler must assume that
+   * it overwrites the bytes that both are made of. */
+  template <class Number, class A, class B>
+  GGUF_INLINE void put_both(int at, const Number& a_number, const A& a, const Number& b_number, const B& b,
+                            int unit) {
+    const auto w = a_number(a, unit), x = a_number(a, unit + 1), y = b_number(b, unit),
+               z = b_number(b, unit + 1);
+    sink().put(at, w, x);
+    sink().put(at + 32, y, z);
+  }
+
+ private:
+  GGUF_INLINE Sink& sink() { return static_cast<Sink&>(*this); }
 };
 
 /** Eight nibbles, each to its own byte, the lowest first. */

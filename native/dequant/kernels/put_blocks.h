@@ -13,9 +13,9 @@ constexpr size_t kPrefetchBytes = 4096;
 /** Asks for the blocks that come kPrefetchBytes after a group. They need not exist. */
 template <class Block>
 GGUF_INLINE void prefetch_after(const Block* b) {
-  for (size_t i = 0; i < kGroup<Block> * sizeof(Block); i += 64) {
-    prefetch(reinterpret_cast<const uint8_t*>(b) + kPrefetchBytes + i);
-  }
+  // Numbers, since a pointer may not even be formed beyond the end of what it points into.
+  const uintptr_t address = reinterpret_cast<uintptr_t>(b) + kPrefetchBytes;
+  for (size_t i = 0; i < kGroup<Block> * sizeof(Block); i += 64) prefetch(address + i);
 }
 
 /** Copies the last blocks to `group` and adds zeros. A separate function, so that it does not slow down the

@@ -47,13 +47,12 @@ struct Ahead<BlockQ5_1> : BlockScalesAndMinima<BlockQ5_1> {};
 template <class Levels, class Block, class ScaleArray, class Sink>
 GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y) {
   for (int i = 0; i < 16; i += 4) {
-    const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q);
+    const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Scaled<Levels> number(d[i + k]);
-      y.put(32 * (i + k), number(lo, k), number(hi, k));
+      y.put_codes(32 * (i + k), Sink::template scaled<Levels>(d, i + k), lo, k, hi, k);
     }
   }
 }
@@ -71,13 +70,12 @@ template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ4_1* b, const Ahead<BlockQ4_1>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
   for (int i = 0; i < 16; i += 4) {
-    const auto q = simd::load_runs<4, sizeof *b>(b[i].q);
+    const auto q = simd::load_runs<4, sizeof *b>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Affine<Levels> number(ahead.d[i + k], ahead.m[i + k]);
-      y.put(32 * (i + k), number(lo, k), number(hi, k));
+      y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
     }
   }
 }
@@ -99,14 +97,14 @@ template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, Sink& y) {
   using Levels = Offset<5>;
   for (int i = 0; i < 16; i += 4) {
-    const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
-    const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
-    const simd::Values<Levels> hi(
-        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
+    const auto q = simd::load_runs<5, sizeof *b>(b[i].q, Sink::kTo);
+    const auto lo =
+        simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
+    const auto hi = simd::values<Levels>(
+        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i), Sink::kTo)));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Scaled<Levels> number(ahead.d[i + k]);
-      y.put(32 * (i + k), number(lo, k), number(hi, k));
+      y.put_codes(32 * (i + k), Sink::template scaled<Levels>(ahead.d, i + k), lo, k, hi, k);
     }
   }
 }
@@ -120,14 +118,14 @@ template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, Sink& y) {
   using Levels = Unsigned<5>;
   for (int i = 0; i < 16; i += 4) {
-    const auto q = simd::load_runs<5, sizeof *b>(b[i].q);
-    const simd::Values<Levels> lo(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i))));
-    const simd::Values<Levels> hi(
-        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i))));
+    const auto q = simd::load_runs<5, sizeof *b>(b[i].q, Sink::kTo);
+    const auto lo =
+        simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
+    const auto hi = simd::values<Levels>(
+        simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i), Sink::kTo)));
     GGUF_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const simd::Affine<Levels> number(ahead.d[i + k], ahead.m[i + k]);
-      y.put(32 * (i + k), number(lo, k), number(hi, k));
+      y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
     }
   }
 }
@@ -139,7 +137,7 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
 template <class Block, class Sink>
 GGUF_INLINE void dequantize_bytes(const Block* b, const Scales& d, Sink& y) {
   for (int i = 0; i < 16; ++i) {
-    y.put(32 * i, simd::mul(simd::load_int8(b[i].q), d[i]), simd::mul(simd::load_int8(b[i].q + 16), d[i]));
+    y.put_codes(32 * i, Sink::template scaled<Signed8>(d, i), SignedBytes{b[i].q}, 0);
   }
 }
 
@@ -157,11 +155,11 @@ GGUF_INLINE void dequantize(const BlockQ8_1* b, const Ahead<BlockQ8_1>& ahead, S
   dequantize_bytes(b, ahead.d, y);
 }
 
-/** Writes 64 numbers that share a scale. */
-template <class Levels, class Sink>
-GGUF_INLINE void put_64(int at, const simd::Values<Levels>& v, const simd::Scaled<Levels>& number, Sink& y) {
-  y.put(at, number(v, 0), number(v, 1));
-  y.put(at + 32, number(v, 2), number(v, 3));
+/** Puts 64 weights that share a scale. */
+template <class V, class Number, class Sink>
+GGUF_INLINE void put_64(int at, const V& v, const Number& number, Sink& y) {
+  y.put_codes(at, number, v, 0);
+  y.put_codes(at + 32, number, v, 2);
 }
 
 // Q1_0    0   2              18
@@ -171,9 +169,9 @@ GGUF_INLINE void put_64(int at, const simd::Values<Levels>& v, const simd::Scale
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ1_0* b, const Ahead<BlockQ1_0>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockQ1_0>; ++i) {
-    const simd::Scaled<Sign> number(simd::half(b[i].d));
-    put_64(128 * i, simd::Values<Sign>(simd::spread_bits<1>(word64(b[i].q))), number, y);
-    put_64(128 * i + 64, simd::Values<Sign>(simd::spread_bits<1>(word64(b[i].q + 8))), number, y);
+    const auto number = Sink::template scaled<Sign>(simd::half(b[i].d));
+    put_64(128 * i, simd::values<Sign>(simd::spread_bits<1>(word64(b[i].q), Sink::kTo)), number, y);
+    put_64(128 * i + 64, simd::values<Sign>(simd::spread_bits<1>(word64(b[i].q + 8), Sink::kTo)), number, y);
   }
 }
 
@@ -184,8 +182,8 @@ GGUF_INLINE void dequantize(const BlockQ1_0* b, const Ahead<BlockQ1_0>&, Sink& y
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ2_0* b, const Ahead<BlockQ2_0>&, Sink& y) {
   for (int i = 0; i < kGroup<BlockQ2_0>; ++i) {
-    const simd::Values<Ternary> v(simd::load_packed<2>(b[i].q));
-    put_64(64 * i, v, simd::Scaled<Ternary>(simd::half(b[i].d)), y);
+    const auto v = simd::values<Ternary>(simd::load_packed<2>(b[i].q, Sink::kTo));
+    put_64(64 * i, v, Sink::template scaled<Ternary>(simd::half(b[i].d)), y);
   }
 }
 
@@ -246,15 +244,20 @@ GGUF_INLINE void dequantize(const BlockMXFP4* b, const Ahead<BlockMXFP4>&, Sink&
 //
 //   y[16s + j] = K[lo(q[8s + j])] * d        y[16s + 8 + j] = K[hi(q[8s + j])] * d
 //   d = half_ue4m3(scales[s])        s < 4, j < 8, K the levels Fp4
+struct Nvfp4Scales {
+  const BlockNVFP4* b;
+  GGUF_INLINE float operator[](int i) const { return kHalfUe4m3.number[b[i >> 2].scales[i & 3]]; }
+};
+
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockNVFP4* b, const Ahead<BlockNVFP4>&, Sink& y) {
+  const Nvfp4Scales d{b};
   for (int i = 0; i < kGroup<BlockNVFP4>; ++i) {
-    const simd::Values<Fp4> v(simd::load_nibble_runs<4>(b[i].q));
+    const auto v = simd::values<Fp4>(simd::load_nibble_runs<4>(b[i].q, Sink::kTo));
     GGUF_UNROLL
     for (int s = 0; s < 4; s += 2) {
-      const simd::Scaled<Fp4> first(kHalfUe4m3.number[b[i].scales[s]]),
-          second(kHalfUe4m3.number[b[i].scales[s + 1]]);
-      y.put(64 * i + 16 * s, first(v, s), second(v, s + 1));
+      y.put_halves(64 * i + 16 * s, Sink::template scaled<Fp4>(d, 4 * i + s),
+                   Sink::template scaled<Fp4>(d, 4 * i + s + 1), v, s);
     }
   }
 }

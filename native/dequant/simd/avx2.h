@@ -71,7 +71,7 @@ struct HighNibbles {
 };
 
 template <int Bits>
-GGUF_INLINE auto load(const uint8_t* p) {
+GGUF_INLINE auto load(const uint8_t* p, ToNumbers = {}) {
   if constexpr (Bits == 4) {
     return LowNibbles<16>{p};
   } else {
@@ -80,7 +80,7 @@ GGUF_INLINE auto load(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, ToNumbers = {}) {
   const __m256i codes = interleave<Bits>(load256(p));
   return {codes, codes};
 }
@@ -98,7 +98,7 @@ GGUF_INLINE Codes<Bits> load_runs_of_bytes(const uint8_t* p) {
 }
 
 template <int Bits, int Stride>
-GGUF_INLINE auto load_runs(const uint8_t* p) {
+GGUF_INLINE auto load_runs(const uint8_t* p, ToNumbers = {}) {
   if constexpr (Bits == 4) {
     return LowNibbles<Stride>{p};
   } else {
@@ -114,7 +114,7 @@ GGUF_INLINE __m256i spread_bits_of_half(uint32_t bits) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, ToNumbers = {}) {
   return {spread_bits_of_half(static_cast<uint32_t>(bits)),
           spread_bits_of_half(static_cast<uint32_t>(bits >> 32))};
 }
@@ -130,7 +130,7 @@ GGUF_INLINE __m256i load_packed_half(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, ToNumbers = {}) {
   return {load_packed_half<Bits>(p), load_packed_half<Bits>(p + 8)};
 }
 
@@ -144,7 +144,7 @@ GGUF_INLINE __m256i load_nibble_runs_half(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, ToNumbers = {}) {
   return {load_nibble_runs_half(p), load_nibble_runs_half(p + 16)};
 }
 
@@ -173,7 +173,8 @@ template <const auto& kBook, int kCount>
 using BookRows = NumberedRows<kBook, kCount>;
 
 template <class Levels, const auto& kBook, int kCount>
-GGUF_INLINE auto gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
+GGUF_INLINE auto gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
+                         ToNumbers = {}) {
   if constexpr (kTopIsSign<Levels>) {
     return Rows<uint16_t>{kBook.halves, rows.number + first, signs};
   } else {
@@ -182,7 +183,8 @@ GGUF_INLINE auto gather8(const BookRows<kBook, kCount>& rows, int first, const u
 }
 
 template <class Levels, const auto& kBook, int kCount>
-GGUF_INLINE Rows<uint32_t> gather16(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs) {
+GGUF_INLINE Rows<uint32_t> gather16(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
+                                    ToNumbers = {}) {
   return {kBook.levels, rows.number + first, signs};
 }
 
@@ -250,7 +252,7 @@ GGUF_INLINE TritsOfHalf trits_of_half(__m256i codes) {
           _mm256_and_si256(bytes, _mm256_set1_epi16(static_cast<short>(0xff00)))};
 }
 
-GGUF_INLINE Trits load_trits(const uint8_t* p) {
+GGUF_INLINE Trits load_trits(const uint8_t* p, ToNumbers = {}) {
   const __m128i few = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
   const auto low = trits_of_half(load256(p));
   const auto high = trits_of_half(_mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), few, 1));
@@ -394,10 +396,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm256_fmadd_ps(a.x, b.x, c.x)};
 }
 
-GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {_mm256_add_ps(_mm256_mul_ps(a.x, b.x), c.x)};
-}
-
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {
@@ -463,6 +461,26 @@ GGUF_INLINE uint32_t total(const Counts& c) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(c.x), _mm256_extracti128_si256(c.x, 1));
   const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
   return static_cast<uint32_t>(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1));
+}
+
+/** The bins of four numbers, if these are in the range. */
+GGUF_INLINE __m128i bins_in_range(__m128 x, const BinRange& range) {
+  __m256d part = _mm256_sub_pd(_mm256_cvtps_pd(x), _mm256_set1_pd(range.low));
+  part = _mm256_max_pd(_mm256_mul_pd(part, _mm256_set1_pd(range.scale)), _mm256_setzero_pd());
+  return _mm256_cvttpd_epi32(_mm256_min_pd(part, _mm256_set1_pd(range.last)));
+}
+
+GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+  const __m256 x = _mm256_loadu_ps(p);
+  const __m128i low = bins_in_range(_mm_loadu_ps(p), range), high = bins_in_range(_mm_loadu_ps(p + 4), range);
+  __m256 bin = _mm256_castsi256_ps(_mm256_set_m128i(high, low));
+  const __m256 is_below = _mm256_cmp_ps(x, _mm256_set1_ps(range.smallest), _CMP_LT_OQ);
+  const __m256 is_above = _mm256_cmp_ps(x, _mm256_set1_ps(range.greatest), _CMP_GT_OQ);
+  const __m256i below = _mm256_set1_epi32(static_cast<int>(range.below));
+  const __m256i above = _mm256_set1_epi32(static_cast<int>(range.above));
+  bin = _mm256_blendv_ps(bin, _mm256_castsi256_ps(below), is_below);
+  bin = _mm256_blendv_ps(bin, _mm256_castsi256_ps(above), is_above);
+  _mm256_storeu_ps(reinterpret_cast<float*>(bins), bin);
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// AVX-512 F, BW, DQ, VL and VBMI: Intel since Ice Lake, AMD since Zen 4. Older AVX-512 machines lack the byte
+// AVX-512 F, BW, DQ, VL, VBMI and VNNI: Intel since Ice Lake, AMD since Zen 4. Older machines lack the byte
 // permutation (VBMI) that all kernels here start with: they run the AVX2 kernels.
 #pragma once
 
@@ -14,7 +14,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
-#define GGUF_ISA_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,f16c,popcnt"
+#define GGUF_ISA_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,f16c,popcnt"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 namespace gguf {
@@ -82,12 +82,12 @@ GGUF_INLINE Codes<Bits> interleave(__m512i codes) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load(const uint8_t* p, ToNumbers = {}) {
   return interleave<Bits>(load512(p));
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, ToNumbers = {}) {
   return {_mm512_permutexvar_epi8(load512(kInterleavingTwice), _mm512_castsi256_si512(load256(p)))};
 }
 
@@ -102,7 +102,7 @@ struct Runs {
 };
 
 template <int Bits, int Stride>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, ToNumbers = {}) {
   using R = Runs<Stride>;
   const __m512i three = _mm512_permutexvar_epi8(load512(R::kFromFirst), load512(p));
   return {
@@ -110,7 +110,7 @@ GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, ToNumbers = {}) {
   return interleave<Bits>(_mm512_movm_epi8(bits));
 }
 
@@ -132,14 +132,14 @@ constexpr Bytes64 kPackedBytes = packed_bytes();
 constexpr Bytes64 kNibbleRunBytes = nibble_run_bytes();
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, ToNumbers = {}) {
   const __m512i shifts = _mm512_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kPackedBytes), _mm512_castsi128_si512(load128(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
 }
 
 template <int Bits>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, ToNumbers = {}) {
   const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
   const __m512i codes = _mm512_permutexvar_epi8(load512(kNibbleRunBytes), _mm512_castsi256_si512(load256(p)));
   return {_mm512_srlv_epi32(codes, shifts)};
@@ -247,12 +247,12 @@ GGUF_INLINE Codes<Levels::kBits> unpack_rows(__m512i packed, const uint8_t* sign
 }
 
 template <class Levels, class Rows>
-GGUF_INLINE Codes<Levels::kBits> gather8(const Rows& rows, int first, const uint8_t* signs) {
+GGUF_INLINE Codes<Levels::kBits> gather8(const Rows& rows, int first, const uint8_t* signs, ToNumbers = {}) {
   return unpack_rows<Levels, 8>(_mm512_castsi128_si512(rows.eight(first)), signs);
 }
 
 template <class Levels, class Rows>
-GGUF_INLINE Codes<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs) {
+GGUF_INLINE Codes<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs, ToNumbers = {}) {
   return unpack_rows<Levels, 4>(_mm512_castsi256_si512(rows.sixteen(first)), signs);
 }
 
@@ -298,7 +298,7 @@ struct TritBytes {
 };
 constexpr TritBytes kTritBytes{};
 
-GGUF_INLINE Trits load_trits(const uint8_t* p) {
+GGUF_INLINE Trits load_trits(const uint8_t* p, ToNumbers = {}) {
   constexpr __mmask64 kUsed = (uint64_t{1} << 52) - 1;
   const __m512i bytes = _mm512_permutexvar_epi8(load512(kTritBytes.from), _mm512_maskz_loadu_epi8(kUsed, p));
   const __m512i odd = _mm512_and_si512(bytes, _mm512_set1_epi16(static_cast<short>(0xff00)));
@@ -437,10 +437,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {_mm512_fmadd_ps(a.x, b.x, c.x)};
 }
 
-GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {_mm512_add_ps(_mm512_mul_ps(a.x, b.x), c.x)};
-}
-
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {
@@ -500,6 +496,24 @@ GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) 
 
 GGUF_INLINE uint32_t total(const Counts& c) {
   return c.n;
+}
+
+/** The bins of eight numbers, if these are in the range. */
+GGUF_INLINE __m256i bins_in_range(__m256 x, const BinRange& range) {
+  __m512d part = _mm512_sub_pd(_mm512_cvtps_pd(x), _mm512_set1_pd(range.low));
+  part = _mm512_max_pd(_mm512_mul_pd(part, _mm512_set1_pd(range.scale)), _mm512_setzero_pd());
+  return _mm512_cvttpd_epi32(_mm512_min_pd(part, _mm512_set1_pd(range.last)));
+}
+
+GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+  const __m512 x = _mm512_loadu_ps(p);
+  const __m512i low = _mm512_castsi256_si512(bins_in_range(_mm256_loadu_ps(p), range));
+  __m512i bin = _mm512_inserti64x4(low, bins_in_range(_mm256_loadu_ps(p + 8), range), 1);
+  const __mmask16 is_below = _mm512_cmp_ps_mask(x, _mm512_set1_ps(range.smallest), _CMP_LT_OQ);
+  const __mmask16 is_above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(range.greatest), _CMP_GT_OQ);
+  bin = _mm512_mask_set1_epi32(bin, is_below, static_cast<int>(range.below));
+  bin = _mm512_mask_set1_epi32(bin, is_above, static_cast<int>(range.above));
+  _mm512_storeu_si512(bins, bin);
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "dequant/bins.h"
 #include "dequant/blocks.h"
 #include "dequant/dequant.h"
 #include "dequant/half.h"
@@ -45,8 +46,18 @@
 namespace gguf {
 namespace {
 
-/** Asks for the cache line at `p`, which need not be there. */
-GGUF_INLINE void prefetch(const void* p) {
+// What codes are loaded for. A set may choose another order of their bytes for each.
+struct ToNumbers {};  // to be scaled
+struct ToBytes {};    // to be levels of a byte each, in the order of the row
+
+/** 64 levels Signed8 in memory, which are not moved to registers before they are used. */
+struct SignedBytes {
+  const uint8_t* p;
+};
+
+/** Asks for the cache line at an address, where nothing need be. */
+GGUF_INLINE void prefetch(uintptr_t address) {
+  const void* const p = reinterpret_cast<const void*>(address);
 #if !defined(_MSC_VER) || defined(__clang__)
   __builtin_prefetch(p);
 #elif defined(_M_X64)

@@ -35,18 +35,18 @@ struct Codes {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-template <int Bits, int Stride>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+template <int Bits, int Stride, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, To = {}) {
   return {vld1q_u8(p), vld1q_u8(p + Stride), vld1q_u8(p + 2 * Stride), vld1q_u8(p + 3 * Stride)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p, To = {}) {
   return load_runs<Bits, 16>(p);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, To = {}) {
   const uint8x16_t first = vld1q_u8(p), second = vld1q_u8(p + 16);
   return {first, second, first, second};
 }
@@ -58,8 +58,8 @@ GGUF_INLINE uint8x16_t spread_16_bits(uint8x16_t bytes, uint8_t from) {
   return vtstq_u8(two, vcombine_u8(bit, bit));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, To = {}) {
   const uint8x16_t bytes = vcombine_u8(vcreate_u8(bits), vdup_n_u8(0));
   return {spread_16_bits(bytes, 0), spread_16_bits(bytes, 2), spread_16_bits(bytes, 4),
           spread_16_bits(bytes, 6)};
@@ -72,8 +72,8 @@ GGUF_INLINE uint8x16_t unpack_unit(uint8x16_t bytes, uint8_t from) {
   return vshlq_u8(vqtbl1q_u8(bytes, vaddq_u8(quarter, vdupq_n_u8(from))), right);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, To = {}) {
   const uint8x16_t bytes = vld1q_u8(p);
   return {unpack_unit(bytes, 0), unpack_unit(bytes, 4), unpack_unit(bytes, 8), unpack_unit(bytes, 12)};
 }
@@ -83,8 +83,8 @@ GGUF_INLINE uint8x16_t nibble_run(const uint8_t* p) {
   return vcombine_u8(bytes, vshr_n_u8(bytes, 4));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, To = {}) {
   return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
 }
 
@@ -104,9 +104,9 @@ GGUF_INLINE uint8x16_t row_pair(const uint64_t* book, const uint16_t* rows) {
   return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(book + rows[0]), vld1_u64(book + rows[1])));
 }
 
-template <class Levels, const auto& kBook, int kCount>
-GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
-                                         const uint8_t* signs) {
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
+                                         To = {}) {
   const uint16_t* const number = rows.number + first;
   const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
                                       row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
@@ -122,9 +122,9 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint16_t* rows) {
   return vreinterpretq_u8_u32(x);
 }
 
-template <class Levels, const auto& kBook, int kCount>
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
 GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
-                                          const uint8_t* signs) {
+                                          const uint8_t* signs, To = {}) {
   const uint16_t* const number = rows.number + first;
   const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
                                       four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
@@ -179,7 +179,8 @@ struct Trits {
   uint8x16_t a, b, c, d;
 };
 
-GGUF_INLINE Trits load_trits(const uint8_t* p) {
+template <class To = ToNumbers>
+GGUF_INLINE Trits load_trits(const uint8_t* p, To = {}) {
   alignas(16) static constexpr uint8_t kFactors[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
   const uint8x16_t few = vreinterpretq_u8_u32(vdupq_n_u32(word32(p + 48)));
   return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vmulq_u8(few, vld1q_u8(kFactors))};
@@ -348,10 +349,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {vfmaq_f32(c.x, a.x, b.x)};
 }
 
-GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {vaddq_f32(vmulq_f32(a.x, b.x), c.x)};
-}
-
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {
@@ -413,6 +410,23 @@ GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) 
 
 GGUF_INLINE uint32_t total(const Counts& c) {
   return vaddvq_u32(c.x);
+}
+
+/** The bins of two numbers, if these are in the range. */
+GGUF_INLINE uint32x2_t bins_in_range(float64x2_t x, const BinRange& range) {
+  const float64x2_t zero = vdupq_n_f64(0), last = vdupq_n_f64(range.last);
+  float64x2_t part = vmulq_f64(vsubq_f64(x, vdupq_n_f64(range.low)), vdupq_n_f64(range.scale));
+  part = vbslq_f64(vcgtq_f64(part, zero), part, zero);
+  return vmovn_u64(vcvtq_u64_f64(vminq_f64(part, last)));
+}
+
+GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+  const float32x4_t x = vld1q_f32(p);
+  const Doubles wide = load_doubles(p);
+  uint32x4_t bin = vcombine_u32(bins_in_range(wide.low, range), bins_in_range(wide.high, range));
+  bin = vbslq_u32(vcltq_f32(x, vdupq_n_f32(range.smallest)), vdupq_n_u32(range.below), bin);
+  bin = vbslq_u32(vcgtq_f32(x, vdupq_n_f32(range.greatest)), vdupq_n_u32(range.above), bin);
+  vst1q_u32(bins, bin);
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -80,44 +80,44 @@ struct Codes {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p, To = {}) {
   Codes<Bits> c;
   std::memcpy(c.code, p, 64);
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, To = {}) {
   Codes<Bits> c;
   std::memcpy(c.code, p, 32);
   std::memcpy(c.code + 32, p, 32);
   return c;
 }
 
-template <int Bits, int Stride>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+template <int Bits, int Stride, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, To = {}) {
   Codes<Bits> c;
   for (int unit = 0; unit < 4; ++unit) std::memcpy(c.code + 16 * unit, p + Stride * unit, 16);
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, To = {}) {
   Codes<Bits> c;
   for (int i = 0; i < 64; ++i) c.code[i] = (bits >> i & 1) ? 0xff : 0;
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, To = {}) {
   Codes<Bits> c;
   for (int i = 0; i < 64; ++i) c.code[i] = static_cast<uint8_t>(p[i / 4] >> 2 * (i % 4));
   return c;
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, To = {}) {
   Codes<Bits> c;
   for (int i = 0; i < 64; ++i) {
     const uint8_t byte = p[i / 16 * 8 + i % 8];
@@ -129,18 +129,18 @@ GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
 template <const auto& kBook, int kCount>
 using BookRows = NumberedRows<kBook, kCount>;
 
-template <class Levels, const auto& kBook, int kCount>
-GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
-                                         const uint8_t* signs) {
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
+                                         To = {}) {
   Codes<Levels::kBits> c;
   for (int i = 0; i < 8; ++i) std::memcpy(c.code + 8 * i, &kBook.row[rows.number[first + i]], 8);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
   return c;
 }
 
-template <class Levels, const auto& kBook, int kCount>
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
 GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
-                                          const uint8_t* signs) {
+                                          const uint8_t* signs, To = {}) {
   Codes<Levels::kBits> c;
   for (int i = 0; i < 16; ++i) std::memcpy(c.code + 4 * i, &kBook.row[rows.number[first + i]], 4);
   set_bits(c.code, Levels::kBits - 1, word64(signs));
@@ -186,7 +186,8 @@ struct Trits {
   uint8_t byte[64];
 };
 
-GGUF_INLINE Trits load_trits(const uint8_t* p) {
+template <class To = ToNumbers>
+GGUF_INLINE Trits load_trits(const uint8_t* p, To = {}) {
   Trits t;
   std::memcpy(t.byte, p, 52);
   for (int i = 52; i < 64; ++i) t.byte[i] = static_cast<uint8_t>(3 * t.byte[i - 4]);
@@ -323,11 +324,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
   return c;
 }
 
-GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, Lanes c) {
-  for (int i = 0; i < kLanes; ++i) c.x[i] += a.x[i] * b.x[i];
-  return c;
-}
-
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {
@@ -401,6 +397,16 @@ GGUF_INLINE uint32_t total(const Counts& c) {
   uint32_t n = 0;
   for (const uint32_t count : c.x) n += count;
   return n;
+}
+
+GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+  for (int i = 0; i < kLanes; ++i) {
+    double part = (static_cast<double>(p[i]) - range.low) * range.scale;
+    part = part > 0 ? part : 0;  // also where it is not a number: 0 times a scale that is infinite
+    part = part < range.last ? part : range.last;
+    const auto bin = static_cast<uint32_t>(part);
+    bins[i] = p[i] < range.smallest ? range.below : p[i] > range.greatest ? range.above : bin;
+  }
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -35,19 +35,19 @@ struct Codes {
 
 // ---- loading codes ---------------------------------------------------------------------------------------
 
-template <int Bits, int Stride>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p) {
+template <int Bits, int Stride, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, To = {}) {
   return {wasm_v128_load(p), wasm_v128_load(p + Stride), wasm_v128_load(p + 2 * Stride),
           wasm_v128_load(p + 3 * Stride)};
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load(const uint8_t* p, To = {}) {
   return load_runs<Bits, 16>(p);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, To = {}) {
   const v128_t first = wasm_v128_load(p), second = wasm_v128_load(p + 16);
   return {first, second, first, second};
 }
@@ -59,8 +59,8 @@ GGUF_INLINE v128_t spread_16_bits(uint64_t bits) {
   return wasm_i8x16_eq(wasm_v128_and(bytes, bit), bit);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, To = {}) {
   return {spread_16_bits(bits), spread_16_bits(bits >> 16), spread_16_bits(bits >> 32),
           spread_16_bits(bits >> 48)};
 }
@@ -75,8 +75,8 @@ GGUF_INLINE v128_t unpack_unit(v128_t bytes) {
   return wasm_v128_bitselect(wasm_u16x8_shr(pairs, 4), pairs, upper);
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, To = {}) {
   const v128_t x = wasm_v128_load(p);
   return {
       unpack_unit(wasm_i8x16_shuffle(x, x, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)),
@@ -90,8 +90,8 @@ GGUF_INLINE v128_t nibble_run(const uint8_t* p) {
   return wasm_v128_bitselect(bytes, wasm_u16x8_shr(bytes, 4), wasm_u64x2_make(~uint64_t{0}, 0));
 }
 
-template <int Bits>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p) {
+template <int Bits, class To = ToNumbers>
+GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, To = {}) {
   return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
 }
 
@@ -111,9 +111,9 @@ GGUF_INLINE v128_t row_pair(const uint64_t* book, const uint16_t* rows) {
   return wasm_v128_load64_lane(book + rows[1], wasm_v128_load64_zero(book + rows[0]), 1);
 }
 
-template <class Levels, const auto& kBook, int kCount>
-GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first,
-                                         const uint8_t* signs) {
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
+GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
+                                         To = {}) {
   const uint16_t* const number = rows.number + first;
   const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
                                       row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
@@ -127,9 +127,9 @@ GGUF_INLINE v128_t four_rows(const uint32_t* book, const uint16_t* rows) {
   return wasm_v128_load32_lane(book + rows[3], x, 3);
 }
 
-template <class Levels, const auto& kBook, int kCount>
+template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
 GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
-                                          const uint8_t* signs) {
+                                          const uint8_t* signs, To = {}) {
   const uint16_t* const number = rows.number + first;
   const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
                                       four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
@@ -189,7 +189,8 @@ GGUF_INLINE v128_t times3(v128_t x) {
 }
 
 /** Every four of the last sixteen bytes are three times those before. */
-GGUF_INLINE Trits load_trits(const uint8_t* p) {
+template <class To = ToNumbers>
+GGUF_INLINE Trits load_trits(const uint8_t* p, To = {}) {
   const v128_t one = wasm_v128_load32_splat(p + 48), three = times3(one), nine = times3(three);
   const v128_t low = wasm_i32x4_shuffle(one, three, 0, 4, 0, 4);
   const v128_t high = wasm_i32x4_shuffle(nine, times3(nine), 0, 4, 0, 4);
@@ -224,18 +225,22 @@ GGUF_INLINE Floats16 load_f32(const void* p) {
 
 /**
  * Four binary16 numbers in the low halves of their lanes. Exponent and fraction move to their places in a
- * binary32; the product with 2^112 corrects the exponent, exactly, also of subnormal numbers. Infinities and
- * NaNs have all exponent bits set.
+ * binary32, whose exponent has another bias; infinities and NaNs have all exponent bits set. A subnormal
+ * number becomes one from 2^-14 to 2^-13, and 2^-14 is subtracted, exactly: with subnormal binary32 numbers,
+ * processors calculate many times slower.
  */
 GGUF_INLINE v128_t halves_to_floats(v128_t x) {
   // Otherwise Clang works on 16-bit lanes, which it then has to widen three times instead of once.
   GGUF_KEEP_IN_REGISTER("r", x);
   const v128_t magnitude = wasm_v128_and(x, wasm_u32x4_splat(0x7fff));
-  const v128_t scaled = wasm_f32x4_mul(wasm_i32x4_shl(magnitude, 13), wasm_f32x4_splat(0x1p112f));
   const v128_t is_special = wasm_i32x4_gt(magnitude, wasm_u32x4_splat(0x7bff));
+  const v128_t is_subnormal = wasm_i32x4_lt(magnitude, wasm_u32x4_splat(0x0400));
+  const v128_t moved = wasm_i32x4_add(wasm_i32x4_shl(magnitude, 13), wasm_u32x4_splat(0x38000000));
   const v128_t special = wasm_v128_and(is_special, wasm_u32x4_splat(0x7f800000));
+  const v128_t added = wasm_v128_and(is_subnormal, wasm_f32x4_splat(0x1p-14f));
+  const v128_t value = wasm_f32x4_sub(wasm_v128_or(wasm_v128_or(moved, special), added), added);
   const v128_t sign = wasm_i32x4_shl(wasm_v128_and(x, wasm_u32x4_splat(0x8000)), 16);
-  return wasm_v128_or(wasm_v128_or(scaled, special), sign);
+  return wasm_v128_or(value, sign);
 }
 
 GGUF_INLINE Floats16 load_f16(const uint8_t* p) {
@@ -417,10 +422,6 @@ GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return {fused_lanes(a.x, b.x, c.x)};
 }
 
-GGUF_INLINE Lanes add_product(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {wasm_f32x4_add(wasm_f32x4_mul(a.x, b.x), c.x)};
-}
-
 // ---- statistics -------------------------------------------------------------------------------------------
 
 struct Doubles {
@@ -482,6 +483,25 @@ GGUF_INLINE Counts count_equal(const Lanes& a, const Lanes& b, const Counts& c) 
 GGUF_INLINE uint32_t total(const Counts& c) {
   return wasm_u32x4_extract_lane(c.x, 0) + wasm_u32x4_extract_lane(c.x, 1) + wasm_u32x4_extract_lane(c.x, 2) +
          wasm_u32x4_extract_lane(c.x, 3);
+}
+
+/** The bins of two numbers, if these are in the range. */
+GGUF_INLINE v128_t bins_in_range(v128_t x, const BinRange& range) {
+  v128_t part = wasm_f64x2_sub(x, wasm_f64x2_splat(range.low));
+  part = wasm_f64x2_mul(part, wasm_f64x2_splat(range.scale));
+  part = wasm_f64x2_pmax(wasm_f64x2_splat(0), part);
+  return wasm_u32x4_trunc_sat_f64x2_zero(wasm_f64x2_pmin(wasm_f64x2_splat(range.last), part));
+}
+
+GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+  const v128_t x = wasm_v128_load(p);
+  const Doubles wide = load_doubles(p);
+  const v128_t bin =
+      wasm_i64x2_shuffle(bins_in_range(wide.low, range), bins_in_range(wide.high, range), 0, 2);
+  const v128_t is_below = wasm_f32x4_lt(x, wasm_f32x4_splat(range.smallest));
+  const v128_t is_above = wasm_f32x4_gt(x, wasm_f32x4_splat(range.greatest));
+  const v128_t or_below = wasm_v128_bitselect(wasm_u32x4_splat(range.below), bin, is_below);
+  wasm_v128_store(bins, wasm_v128_bitselect(wasm_u32x4_splat(range.above), or_below, is_above));
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

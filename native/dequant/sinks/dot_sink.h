@@ -23,7 +23,7 @@ GGUF_INLINE float add_up(const simd::Floats16& a, const simd::Floats16& b, const
  * the partial sums. The halves are exchanged rather than addressed: where a kernel is straight code, that is
  * only another name for a register.
  */
-struct DotSink {
+struct DotSink : TakesNumbers<DotSink> {
   const float* x;
   simd::Floats16 a{}, b{};  // the half that is next
   simd::Floats16 other_a{}, other_b{};
@@ -58,8 +58,7 @@ void multiply_blocks(const uint8_t* rows, uint64_t n_rows, uint64_t columns, con
   if (n_blocks >= kBlocks) ahead[turn].read(b);
   DotSink sink(x);
   while (n_blocks > 0) {
-    const Block* next = b + kBlocks;
-    if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(next);
+    if (n_blocks >= 2 * kBlocks) ahead[turn ^ 1].read(b + kBlocks);
     if (n_left >= kNumbers) {
       prefetch_after(b);
       dequantize(b, ahead[turn], sink);
@@ -87,7 +86,7 @@ void multiply_blocks(const uint8_t* rows, uint64_t n_rows, uint64_t columns, con
       n_left = columns;
     }
     turn ^= 1;
-    b = next;
+    b += kBlocks;
     n_blocks -= kBlocks;
   }
   if (n_left == 0) *y = sink.product();

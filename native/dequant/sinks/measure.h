@@ -134,8 +134,7 @@ struct MeasureSink : StoreSink<Store::kPlain> {
   MomentSums sums;
   const float* rest;  // what has not been added up
 
-  GGUF_INLINE explicit MeasureSink(float* numbers)
-      : StoreSink<Store::kPlain>{numbers, nullptr}, rest(numbers) {}
+  GGUF_INLINE explicit MeasureSink(float* numbers) : StoreSink<Store::kPlain>(numbers), rest(numbers) {}
 
   GGUF_INLINE void next_group(int n_numbers) {
     sums.add(rest, y);
@@ -225,6 +224,18 @@ inline Distances measure_pair(const float* a, const float* b, size_t n) {
   d.squares = square.total();
   d.signal = signal.total();
   return d;
+}
+
+/** A BinFinder of kernel_table.h. */
+inline void find_bins(const float* x, size_t n, const BinRange& range, uint32_t* bins) {
+  size_t i = 0;
+  for (; i + simd::kLanes <= n; i += simd::kLanes) simd::store_bins(bins + i, x + i, range);
+  if (i == n) return;
+  float last[simd::kLanes] = {};
+  uint32_t bins_of_last[simd::kLanes];
+  std::memcpy(last, x + i, (n - i) * sizeof *x);
+  simd::store_bins(bins_of_last, last, range);
+  std::memcpy(bins + i, bins_of_last, (n - i) * sizeof *bins);
 }
 
 }  // namespace

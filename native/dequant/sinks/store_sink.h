@@ -8,9 +8,11 @@ namespace {
 
 /** Writes binary32 numbers in one of the two ways; those of a completed group to `aside`. */
 template <Store kStore>
-struct StoreSink {
+struct StoreSink : TakesNumbers<StoreSink<kStore>> {
   float* y;
-  float* aside;
+  float* aside = nullptr;
+
+  GGUF_INLINE explicit StoreSink(float* numbers) : y(numbers) {}
 
   GGUF_INLINE void put(int at, const simd::Floats16& a, const simd::Floats16& b) {
     simd::store<kStore>(y + at, a, b);
@@ -43,7 +45,7 @@ void store_blocks(const uint8_t* src, uint64_t n_blocks, float* dst) {
     if (n_blocks > 0) std::memcpy(dst, src, static_cast<size_t>(n_blocks) * sizeof(Block));
     return;
   }
-  StoreSink<kStore> sink{dst, nullptr};
+  StoreSink<kStore> sink(dst);
   put_stored<Block>(src, n_blocks, sink);
 }
 

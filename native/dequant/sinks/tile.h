@@ -23,15 +23,9 @@ GGUF_INLINE simd::Lanes load_row(const float* step, const Tile& t, int r) {
   return simd::load_lanes(step + static_cast<uint64_t>(r) * t.row_stride);
 }
 
-template <Rounding kRounding>
-GGUF_INLINE simd::Lanes multiply_add(const simd::Lanes& a, const simd::Lanes& b, const simd::Lanes& c) {
-  if constexpr (kRounding == Rounding::kTwice) return simd::add_product(a, b, c);
-  return simd::fma(a, b, c);
-}
-
 /** One pass: `w` and `x` are at its first numbers. Sums of a pair are 64 apart, and come from and go to
  * memory. */
-template <int kRows, int kVectors, Rounding kRounding>
+template <int kRows, int kVectors>
 GGUF_INLINE void multiply_pass(const float* w, const Tile& t, uint64_t n_steps, const float* x, float* sums,
                                bool is_first) {
   simd::Lanes sum[kRows][kVectors] = {};
@@ -55,7 +49,7 @@ GGUF_INLINE void multiply_pass(const float* w, const Tile& t, uint64_t n_steps, 
           const simd::Lanes vector = simd::load_lanes(x + v * simd::kLanes);
           GGUF_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            sum[r][v] = multiply_add<kRounding>(row[r], vector, sum[r][v]);
+            sum[r][v] = simd::fma(row[r], vector, sum[r][v]);
           }
         }
       } else {
@@ -67,7 +61,7 @@ GGUF_INLINE void multiply_pass(const float* w, const Tile& t, uint64_t n_steps, 
           const simd::Lanes row = load_row(step, t, r);
           GGUF_UNROLL
           for (int v = 0; v < kVectors; ++v) {
-            sum[r][v] = multiply_add<kRounding>(row, vector[v], sum[r][v]);
+            sum[r][v] = simd::fma(row, vector[v], sum[r][v]);
           }
         }
       }
@@ -81,7 +75,7 @@ GGUF_INLINE void multiply_pass(const float* w, const Tile& t, uint64_t n_steps, 
 }
 
 /** A TileMultiplier of kernel_table.h. */
-template <int kVectors, Rounding kRounding>
+template <int kVectors>
 void multiply_tile(const Tile& t) {
   constexpr int kRows = tile_rows(kVectors), kPasses = 64 / simd::kLanes;
   const float* x = t.x;
@@ -91,7 +85,7 @@ void multiply_tile(const Tile& t) {
       const float* const w = t.w + r * t.row_stride + 64 * step;
       for (int pass = 0; pass < kPasses; ++pass) {
         const int lane = pass * simd::kLanes;
-        multiply_pass<kRows, kVectors, kRounding>(
+        multiply_pass<kRows, kVectors>(
             w + (lane < 32 ? lane : t.half_offset + static_cast<uint64_t>(lane - 32)), t, n_steps,
             x + static_cast<uint64_t>(lane) * kVectors * n_steps, t.sums + r * kVectors * 64 + lane,
             t.starts && step == 0);

@@ -7,7 +7,8 @@ import {
   type MetadataChange,
   parseMetadataValue,
 } from "../../index";
-import { parseExactJson } from "../../writer/text";
+import type { ExactJson } from "../../writer/exact-json";
+import { parseChangesJson } from "../../writer/text";
 import { globMatcher, isGlob } from "./glob";
 import { UsageError } from "./parse";
 import { textOf } from "./text-files";
@@ -36,62 +37,69 @@ export function keysNamed(metadata: GgufMetadata, pattern: string): string[] {
  * their type. `null` removes a key. What `inspect --json` prints is understood as a whole, too.
  */
 export function jsonChanges(path: string): Change[] {
-  const text = textOf("--from", path);
-  let json: unknown;
-  try {
-    JSON.parse(text);
-    json = parseExactJson(text);
-  } catch (error) {
-    throw new Error(`${path}: not JSON: ${(error as Error).message}`);
-  }
-  const top = objectOf(json);
-  const inner = top && Object.hasOwn(top, "metadata") ? objectOf(top.metadata) : undefined;
-  const entries = inner !== undefined && !Object.hasOwn(inner, "type") ? inner : top;
-  if (entries === undefined) throw new Error(`${path}: --from takes an object in JSON, by key`);
-  return Object.entries(entries).map(([key, value]): Change => {
+  const json = about(path, () => parseChangesJson(textOf("--from", path)));
+  const inner = json instanceof Map ? json.get("metadata") : undefined;
+  const entries = inner instanceof Map && !inner.has("type") ? inner : json;
+  if (!(entries instanceof Map)) throw new Error(`${path}: --from takes an object in JSON, by key`);
+  return Array.from(entries, ([key, value]): Change => {
     if (value === null) return [key, undefined];
-    const declared = objectOf(value);
-    try {
-      return [key, declared === undefined ? { value: value as GgufInput } : typedChange(declared)];
-    } catch (error) {
-      throw new Error(`${path}: metadata key '${key}': ${(error as Error).message}`);
-    }
+    if (!(value instanceof Map)) return [key, { value: value as GgufInput }];
+    return [key, about(`${path}: metadata key '${key}'`, () => typedChange(value))];
   });
 }
 
-function objectOf(value: unknown): Record<string, unknown> | undefined {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
+/** Runs `work`; its errors say what they are about. */
+function about<T>(subject: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new Error(`${subject}: ${(error as Error).message}`);
+  }
 }
 
 /** A value with its type, as `inspect --json` writes it: numbers that JSON lacks are text, other bytes hexadecimal. */
-function typedChange({ type, elementType, value, bytes }: Record<string, unknown>): MetadataChange {
+function typedChange(declared: Map<string, ExactJson>): MetadataChange {
+  const [type, elementType, value, bytes] = ["type", "elementType", "value", "bytes"].map((name) =>
+    declared.get(name),
+  );
   if (typeof type !== "string" || value === undefined) {
     throw new Error("must be a value, or an object with a type and a value");
   }
   if (type !== "array") {
-    const exact = typeof bytes === "string" ? Buffer.from(bytes, "hex") : plain(value, type);
+    const exact = bytes === undefined ? plain(value, type) : bytesOf("bytes", bytes);
     return { value: exact as GgufInput, type: type as GgufInputType };
   }
   if (!Array.isArray(value)) throw new Error("an array must have an array as its value");
-  const array = value.map((element: unknown) => plain(element, String(elementType)));
-  for (const [path, hex] of Object.entries(objectOf(bytes) ?? {})) putBytes(array, path, hex);
+  const array = value.map((element): unknown => plain(element, String(elementType)));
+  if (bytes !== undefined && !(bytes instanceof Map)) {
+    throw new Error("the bytes of an array must be an object, by index");
+  }
+  for (const [place, hex] of bytes ?? []) putBytes(array, place, hex);
   return { value: array as GgufInput, type: { type, elementType } as GgufInputType };
 }
 
-function plain(value: unknown, type: string): unknown {
+function plain(value: ExactJson, type: string): unknown {
   const isNumber = /^(u?int|float)\d+$/.test(type);
   return isNumber && typeof value === "string" ? parseMetadataValue(value, type as GgufInputType) : value;
 }
 
 /** Puts bytes where a path such as "2.0" leads. */
-function putBytes(array: unknown[], path: string, hex: unknown): void {
-  const indexes = path.split(".").map(Number);
+function putBytes(array: unknown[], path: string, hex: ExactJson): void {
+  const indexes = path.split(".").map((index) => (/^\d+$/.test(index) ? Number(index) : Number.NaN));
   const last = indexes.pop() as number;
   let place: unknown = array;
   for (const index of indexes) place = Array.isArray(place) ? place[index] : undefined;
-  if (!Array.isArray(place) || typeof place[last] !== "string" || typeof hex !== "string") {
+  if (!Array.isArray(place) || typeof place[last] !== "string") {
     throw new Error(`has bytes for '${path}', where it has no text`);
   }
-  place[last] = Buffer.from(hex, "hex");
+  place[last] = bytesOf(`bytes['${path}']`, hex);
+}
+
+/** Bytes in hexadecimal. Buffer.from would leave out what is none, and everything after it. */
+function bytesOf(name: string, hex: ExactJson): Buffer {
+  if (typeof hex !== "string") throw new Error(`${name} must be text in hexadecimal`);
+  const wrong = hex.search(/[^\da-f]/i);
+  if (wrong >= 0) throw new Error(`${name} has no hexadecimal digit at character ${wrong + 1}`);
+  if (hex.length % 2 === 1) throw new Error(`${name} has ${hex.length} hexadecimal digits: two make a byte`);
+  return Buffer.from(hex, "hex");
 }

@@ -109,7 +109,7 @@ function timeOpening(path: string): { first: number; best: number } {
   const once = (): number => {
     const begin = performance.now();
     const file = openSync(path, { partial: true });
-    file.tensors.size; // makes the list
+    for (const _ of file.tensors.values());
     const end = performance.now();
     file.close();
     return end - begin;
@@ -217,5 +217,5 @@ function rateTable(rates: readonly Rate[], threads: number, width: number): stri
   const titles = ["weights", "GB/s, 1 thread", `GB/s, ${counted(threads, "thread")}`];
   if (rates[0]?.tensors !== undefined) titles.unshift("tensors");
   const columns = [{ title: "type" }, ...titles.map((title) => ({ title, align: "right" as const }))];
-  return table(columns, rows, width);
+  return [...table(columns, rows, width)];
 }

@@ -1,14 +1,24 @@
 /** `gguf-native build`: compiles the addon where no prebuilt one fits. Works without an addon. */
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, copyFileSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { packageFolder } from "../../addon";
+import { checkReplaced, FORCE_OPTION } from "../../writer/replaced-files";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { escapeText, humanBytes } from "../output/text";
-import { compileAddon, countSources } from "../work/compile-addon";
+import { compileAddon, countSources, SOURCES } from "../work/compile-addon";
 
 const HELP = `Usage: gguf-native build [-o FILE] [--verbose]
 
@@ -19,6 +29,7 @@ compiler. Takes a minute or two.
 
   -o, --output FILE   put it here, not into the package. It is used where the
                       environment variable GGUF_NATIVE_ADDON names it
+  --force             FILE may take the place of a GGUF file
   --verbose           show what node-gyp and the compiler print
 
 Examples:
@@ -29,6 +40,7 @@ Examples:
 const OPTIONS = {
   output: { type: "string", short: "o" },
   verbose: { type: "boolean" },
+  ...FORCE_OPTION,
 } as const;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -37,6 +49,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const folder = packageFolder();
   if (folder === undefined) throw new Error("the package was bundled: its sources are not here");
   const target = resolve(values.output ?? join(folder, "build", "Release", "gguf_native.node"));
+  await checkReplaced([target], { others: sourcesIn(folder), isGguf: false, force: values.force });
   makeFolder(dirname(target), values.output !== undefined);
 
   const begin = performance.now();
@@ -61,6 +74,15 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
+
+/** Every file that is compiled. */
+function sourcesIn(folder: string): string[] {
+  return SOURCES.flatMap((name) => {
+    const path = join(folder, name);
+    if (!statSync(path).isDirectory()) return [path];
+    return readdirSync(path, { recursive: true, encoding: "utf8" }).map((each) => join(path, each));
+  });
+}
 
 /** Makes the folder of the addon before the compiler runs, which takes minutes. */
 function makeFolder(folder: string, isChosen: boolean): void {

@@ -4,6 +4,7 @@ import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
+import { FORCE_OPTION, type Origin } from "../../writer/replaced-files";
 import type { Output } from "../../writer/write-outputs";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError } from "../arguments/parse";
@@ -35,6 +36,7 @@ and these tensors are fetched.
   --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
   --format FORMAT     npy, safetensors or bin, whatever the name of OUT; the
                       default in folders is npy
+  --force             OUT may take the place of a GGUF file, of another one
 ${MODEL_HELP}
 Rows stay rows: what 'inspect' shows as 4096 x 32 has the shape (32, 4096) in
 .npy and .safetensors. Memory use does not depend on the sizes of tensors. An
@@ -58,6 +60,7 @@ const OPTIONS = {
   format: { type: "string", choices: FORMATS },
   all: { type: "boolean" },
   exclude: { type: "string", multiple: true },
+  ...FORCE_OPTION,
   ...MODEL_OPTIONS,
 } as const;
 
@@ -81,7 +84,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const tensors = selectTensors(model.file, model.path, values.all ? undefined : patterns, exclude);
     if (target !== undefined) {
       await checkReadable(tensors, cutOff !== undefined);
-      await writeAll(target, dtype, tensors, terminal);
+      const origin = { model: model.file.paths, isGguf: false, force: values.force };
+      await writeAll(target, dtype, tensors, origin, terminal);
     } else if (tensors.length === 1) {
       await summarise(model, tensors[0] as GgufModelTensor, terminal);
     } else {
@@ -183,11 +187,12 @@ async function writeAll(
   target: Target,
   dtype: DType,
   tensors: readonly GgufModelTensor[],
+  origin: Origin,
   terminal: Terminal,
 ): Promise<void> {
   const { output, isFolder } = target;
   const outputs = planned(target, dtype, tensors);
-  const areFiles = await writeFiles(terminal, output, outputs, isFolder ? output : undefined);
+  const areFiles = await writeFiles(terminal, output, outputs, origin, isFolder ? output : undefined);
   // Anything else may be standard output itself: it gets the values and nothing more.
   if (!areFiles) return;
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;

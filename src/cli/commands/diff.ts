@@ -11,6 +11,9 @@ import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
+import { keyNames, tensorNames } from "../model/byte-names";
+import { Comparisons } from "../model/comparisons";
+import { again, type Listed, listed } from "../model/listed";
 import { sameValue } from "../model/same-value";
 import { exactJson } from "../output/json";
 import { metadataText } from "../output/metadata-text";
@@ -70,10 +73,10 @@ interface TensorDifference {
 }
 
 interface Differences {
-  keys: KeyDifference[];
-  tensors: TensorDifference[];
+  keys: Listed<KeyDifference>;
+  tensors: Listed<TensorDifference>;
   /** Tensors whose data could not be compared: their type cannot be turned into numbers. */
-  notCompared: string[];
+  notCompared: Listed<string>;
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -86,8 +89,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     try {
       const found = await compareModels(a, b, terminal);
       if (values.json) await terminal.printJsonPieces(json(found, a, b));
-      else report(found, a, b, terminal);
-      return found.keys.length + found.tensors.length === 0 ? 0 : 1;
+      else await report(found, a, b, terminal);
+      return found.keys.count + found.tensors.count === 0 ? 0 : 1;
     } finally {
       b.file.close();
     }
@@ -98,59 +101,107 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** Names of keys or tensors by their bytes, one character each: names that are not UTF-8 may look alike. */
-function byBytes(names: Iterable<string>, bytesOf: (name: string) => Uint8Array): Map<string, string> {
-  return new Map(Array.from(names, (name) => [Buffer.from(bytesOf(name)).toString("latin1"), name]));
-}
-
-function keysOf({ metadata }: Model): Map<string, string> {
-  const keys = Array.from(metadata.keys()).filter((key) => !LAYOUT_KEYS.has(key));
-  return byBytes(keys, (key) => metadata.keyBytes(key) as Uint8Array);
-}
-
 /** A tensor, and the one of the same name in the other model. */
 type Pair = [a: GgufModelTensor | undefined, b: GgufModelTensor | undefined];
 
 /** The tensors of both models: those of A in file order, then what only B has. */
-function tensorPairs(a: Model, b: Model): Pair[] {
-  const [inA, inB] = [a, b].map((model) =>
-    byBytes(model.tensors.keys(), (name) => model.tensor(name).nameBytes()),
-  ) as [Map<string, string>, Map<string, string>];
-  const tensorOf = (model: Model, name: string | undefined): GgufModelTensor | undefined =>
-    name === undefined ? undefined : model.tensor(name);
-  const pairs = Array.from(inA, ([id, name]): Pair => [a.tensor(name), tensorOf(b, inB.get(id))]);
-  const onlyB = Array.from(inB).filter(([id]) => !inA.has(id));
-  return [...pairs, ...onlyB.map(([, name]): Pair => [undefined, b.tensor(name)])];
+function* tensorPairs(a: Model, b: Model): Generator<Pair, void, undefined> {
+  const [inA, inB] = [tensorNames(a), tensorNames(b)];
+  let inBoth = 0;
+  for (const tensor of a.tensors.values()) {
+    const name = inB.find(inA.bytesOf(tensor.name));
+    if (name !== undefined) inBoth++;
+    yield [tensor, name === undefined ? undefined : b.tensor(name)];
+  }
+  if (inBoth === b.tensors.size) return;
+  for (const tensor of b.tensors.values()) {
+    if (inA.find(inB.bytesOf(tensor.name)) === undefined) yield [undefined, tensor];
+  }
+}
+
+/** The same of metadata keys. */
+function* keyPairs(a: Model, b: Model): Generator<KeyDifference, void, undefined> {
+  const [inA, inB] = [keyNames(a), keyNames(b)];
+  for (const key of a.metadata.keys()) {
+    if (!LAYOUT_KEYS.has(key)) yield { a: key, b: inB.find(inA.bytesOf(key)) };
+  }
+  for (const key of b.metadata.keys()) {
+    if (!LAYOUT_KEYS.has(key) && inA.find(inB.bytesOf(key)) === undefined) yield { a: undefined, b: key };
+  }
+}
+
+/** Of what `make()` gives the items with these numbers, ascending, with their numbers: made again each time. */
+function picked<T>(make: () => Iterable<T>, numbers: readonly number[]): Listed<[index: number, item: T]> {
+  return listed(function* () {
+    let next = 0;
+    let index = 0;
+    for (const item of make()) {
+      if (next === numbers.length) return;
+      if (numbers[next] === index) {
+        next++;
+        yield [index, item];
+      }
+      index++;
+    }
+  }, numbers.length);
+}
+
+/** The numbers of the items of `make()` that `isWanted` accepts. */
+function numbersWhere<T>(items: Iterable<T>, isWanted: (item: T) => boolean): number[] {
+  const numbers: number[] = [];
+  let index = 0;
+  for (const item of items) {
+    if (isWanted(item)) numbers.push(index);
+    index++;
+  }
+  return numbers;
+}
+
+function mapped<T, U>(items: Listed<T>, map: (item: T) => U): Listed<U> {
+  return listed(function* () {
+    for (const item of items) yield map(item);
+  }, items.count);
 }
 
 async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal): Promise<Differences> {
-  const pairs = tensorPairs(a.file, b.file);
-  const errors = await compareValues(a, b, pairs.filter(isComparable), terminal);
-  const tensors: TensorDifference[] = [];
-  const notCompared: string[] = [];
-  for (const pair of pairs) {
+  const pairs = (): Iterable<Pair> => tensorPairs(a.file, b.file);
+  const errors = await compareValues(a, b, terminal);
+  const notCompared: number[] = [];
+  let index = -1;
+  const different = numbersWhere(pairs(), (pair) => {
+    index++;
     const [one, other] = pair;
-    const either = (one ?? other) as GgufModelTensor;
-    const { name, type, shape } = either;
-    const label = { name, ...differentBytes("nameBytes", name, either.nameBytes()) };
-    if (one === undefined || other === undefined) {
-      tensors.push({ ...label, only: other === undefined ? "a" : "b", type, shape });
-      continue;
-    }
-    const types: [string, string] = [type, other.type];
-    const found = errors.get(name);
-    if (found !== undefined) {
-      if (found.sameBytes) continue;
-      tensors.push({ ...label, types, shapes: [shape, shape], errors: found });
-    } else if (!sameShape(one, other)) tensors.push({ ...label, types, shapes: [shape, other.shape] });
-    else if (types[0] !== types[1]) tensors.push({ ...label, types, shapes: [shape, shape] });
-    else notCompared.push(name);
+    if (isComparable(pair)) return errors.has(index);
+    if (one === undefined || other === undefined || !sameShape(one, other) || one.type !== other.type)
+      return true;
+    notCompared.push(index);
+    return false;
+  });
+  const keys = (): Iterable<KeyDifference> => keyPairs(a.file, b.file);
+  const isDifferent = (key: KeyDifference): boolean =>
+    key.a === undefined || key.b === undefined || !sameValue(a.file.metadata, b.file.metadata, key.a, key.b);
+  return {
+    keys: mapped(picked(keys, numbersWhere(keys(), isDifferent)), ([, key]) => key),
+    tensors: mapped(picked(pairs, different), ([index, pair]) => tensorDifference(pair, errors.get(index))),
+    notCompared: mapped(picked(pairs, notCompared), ([, pair]) => (pair[0] as GgufModelTensor).name),
+  };
+}
+
+function tensorDifference([one, other]: Pair, errors: TensorComparison | undefined): TensorDifference {
+  const either = (one ?? other) as GgufModelTensor;
+  const { name, type, shape } = either;
+  const label = { name, ...differentBytes("nameBytes", name, either.nameBytes()) };
+  if (one === undefined || other === undefined) {
+    return { ...label, only: other === undefined ? "a" : "b", type, shape };
   }
-  return { keys: compareMetadata(a.file, b.file), tensors, notCompared };
+  const types: [string, string] = [type, other.type];
+  if (errors !== undefined) return { ...label, types, shapes: [shape, shape], errors };
+  return { ...label, types, shapes: [shape, sameShape(one, other) ? shape : other.shape] };
 }
 
 function sameShape(a: GgufModelTensor, b: GgufModelTensor): boolean {
-  return String(a.shape) === String(b.shape);
+  const shape = b.shape;
+  return a.shape.length === shape.length && a.shape.every((dim, i) => dim === shape[i]);
 }
 
 /** Whether values can be compared one by one. */
@@ -159,33 +210,30 @@ function isComparable(pair: Pair): pair is [GgufModelTensor, GgufModelTensor] {
   return a !== undefined && b !== undefined && sameShape(a, b) && canDequantize(a) && canDequantize(b);
 }
 
-const work: ValueWork<[GgufModelTensor, GgufModelTensor], TensorComparison> = {
-  tensor: ([a]) => a,
-  cost: ([a, b]) => a.byteLength + b.byteLength,
-  later: ([a, b], options) => a.compare(b, options),
+type Compared = { readonly index: number; readonly pair: [GgufModelTensor, GgufModelTensor] };
+
+const work: ValueWork<Compared, TensorComparison> = {
+  tensor: ({ pair: [a] }) => a,
+  cost: ({ pair: [a, b] }) => a.byteLength + b.byteLength,
+  later: ({ pair: [a, b] }, options) => a.compare(b, options),
 };
 
-/** Compares the values of tensors; the results by the name in A. */
-async function compareValues(
-  a: OpenedModel,
-  b: OpenedModel,
-  pairs: readonly [GgufModelTensor, GgufModelTensor][],
-  terminal: Terminal,
-): Promise<Map<string, TensorComparison>> {
-  const found = await terminal.withProgress(`${a.path} and ${b.path}`, totalCost(pairs, work), (progress) =>
-    lookAtValues(pairs, work, progress),
+/** Compares the values of tensors; those of which the bytes differ, by the number of the pair. */
+async function compareValues(a: OpenedModel, b: OpenedModel, terminal: Terminal): Promise<Comparisons> {
+  const compared = again(function* (): Generator<Compared, void, undefined> {
+    let index = -1;
+    for (const pair of tensorPairs(a.file, b.file)) {
+      index++;
+      if (isComparable(pair)) yield { index, pair };
+    }
+  });
+  const found = new Comparisons();
+  await terminal.withProgress(`${a.path} and ${b.path}`, totalCost(compared, work), (progress) =>
+    lookAtValues(compared, work, progress, (comparison, _, { index }) => {
+      if (!comparison.sameBytes) found.add(index, comparison);
+    }),
   );
-  return new Map(pairs.map(([{ name }], i) => [name, found[i] as TensorComparison]));
-}
-
-function compareMetadata(a: Model, b: Model): KeyDifference[] {
-  const [inA, inB] = [keysOf(a), keysOf(b)];
-  const shared = Array.from(inA, ([id, key]) => ({ a: key, b: inB.get(id) }));
-  const onlyB = Array.from(inB).filter(([id]) => !inA.has(id));
-  return [
-    ...shared.filter((key) => key.b === undefined || !sameValue(a.metadata, b.metadata, key.a, key.b)),
-    ...onlyB.map(([, key]) => ({ a: undefined, b: key })),
-  ];
+  return found;
 }
 
 /** Everything as JSON, in pieces; of metadata the values in both files. */
@@ -194,17 +242,29 @@ function* json(
   a: OpenedModel,
   b: OpenedModel,
 ): Generator<string, void, undefined> {
-  const same = keys.length + tensors.length === 0;
+  const same = keys.count + tensors.count === 0;
   yield `${exactJson({ a: a.path, b: b.path, same }, 2).slice(0, -2)},\n  "metadata": [`;
-  for (const [i, key] of keys.entries()) {
-    yield `${i === 0 ? "" : ","}\n    { "key": ${JSON.stringify(key.a ?? key.b)}`;
+  let separator = "";
+  for (const key of keys) {
+    yield `${separator}\n    { "key": ${JSON.stringify(key.a ?? key.b)}`;
     if (key.a !== undefined) yield* sideJson("a", a, key.a);
     if (key.b !== undefined) yield* sideJson("b", b, key.b);
     yield " }";
+    separator = ",";
   }
-  const shown = tensors.map(({ errors, ...rest }) => ({ ...rest, ...(errors && errorNumbers(errors)) }));
-  const rest = exactJson({ tensors: shown, notCompared }, 2);
-  yield `${keys.length > 0 ? "\n  " : ""}],${rest.slice(1)}\n`;
+  yield `${keys.count > 0 ? "\n  " : ""}],\n  "tensors": [`;
+  separator = "";
+  for (const { errors, ...rest } of tensors) {
+    yield `${separator}\n    ${exactJson({ ...rest, ...(errors && errorNumbers(errors)) })}`;
+    separator = ",";
+  }
+  yield `${tensors.count > 0 ? "\n  " : ""}],\n  "notCompared": [`;
+  separator = "";
+  for (const name of notCompared) {
+    yield `${separator}${JSON.stringify(name)}`;
+    separator = ", ";
+  }
+  yield "]\n}\n";
 }
 
 function* sideJson(side: Side, { file }: OpenedModel, key: string): Generator<string, void, undefined> {
@@ -217,25 +277,24 @@ function errorNumbers({ count: values, sameBytes: _, ...errors }: TensorComparis
   return { values, ...errors };
 }
 
-function report(
+async function report(
   { keys, tensors, notCompared }: Differences,
   a: OpenedModel,
   b: OpenedModel,
   terminal: Terminal,
-): void {
-  if (keys.length > 0) {
+): Promise<void> {
+  if (keys.count > 0) {
     const columns: Column[] = [
       markedColumn("key", terminal),
       { title: "type", paint: terminal.type },
       { title: "value", min: 20 },
     ];
-    terminal.print([
-      terminal.heading(`Metadata (${grouped(keys.length)})`),
-      ...terminal.table(columns, keyRows(keys, a.file, b.file), true),
-    ]);
+    terminal.print([terminal.heading(`Metadata (${grouped(keys.count)})`)]);
+    const rows = again(() => keyRows(keys, a.file, b.file));
+    await terminal.printLines(terminal.table(columns, rows, true));
   }
-  if (tensors.length > 0) {
-    if (keys.length > 0) terminal.print([""]);
+  if (tensors.count > 0) {
+    if (keys.count > 0) terminal.print([""]);
     const number = (title: string): Column => ({ title, align: "right" });
     const columns: Column[] = [
       markedColumn("name", terminal),
@@ -246,22 +305,20 @@ function report(
       number("SNR dB"),
       { ...number("different"), drop: 2 },
     ];
-    terminal.print([
-      terminal.heading(`Tensors (${grouped(tensors.length)})`),
-      ...terminal.table(columns, tensors.map(tensorRow), true),
-    ]);
+    terminal.print([terminal.heading(`Tensors (${grouped(tensors.count)})`)]);
+    await terminal.printLines(terminal.table(columns, mapped(tensors, tensorRow), true));
   }
-  if (notCompared.length > 0) {
+  if (notCompared.count > 0) {
     terminal.complain(
-      `the data of ${counted(notCompared.length, "tensor")} of unknown types was not compared`,
+      `the data of ${counted(notCompared.count, "tensor")} of unknown types was not compared`,
     );
   }
-  if (keys.length + tensors.length === 0) {
+  if (keys.count + tensors.count === 0) {
     terminal.print([terminal.good("no differences")]);
     return;
   }
   const [minus, plus] = [a, b].map(({ path }) => escapeText(path));
-  const found = `${counted(keys.length, "metadata key")} and ${counted(tensors.length, "tensor")} differ`;
+  const found = `${counted(keys.count, "metadata key")} and ${counted(tensors.count, "tensor")} differ`;
   const [onlyA, onlyB] = [`- only in ${minus}`, `+ only in ${plus}`];
   const legend = `${onlyA}, ${onlyB}`;
   const parts = textWidth(legend) <= terminal.width ? [legend] : [onlyA, onlyB];
@@ -282,12 +339,15 @@ function marked(only: Side | undefined, name: string): string {
 }
 
 /** A row for a key that one file has, two for one that both have. */
-function keyRows(keys: readonly KeyDifference[], a: Model, b: Model): string[][] {
-  const row = (side: Side, { metadata }: Model, key: string | undefined): string[][] => {
-    if (key === undefined) return [];
-    return [[marked(side, escapeText(key)), ...metadataText(metadata, key)]];
-  };
-  return keys.flatMap((key) => [...row("a", a, key.a), ...row("b", b, key.b)]);
+function* keyRows(keys: Iterable<KeyDifference>, a: Model, b: Model): Generator<string[], void, undefined> {
+  const row = (side: Side, { metadata }: Model, key: string): string[] => [
+    marked(side, escapeText(key)),
+    ...metadataText(metadata, key),
+  ];
+  for (const key of keys) {
+    if (key.a !== undefined) yield row("a", a, key.a);
+    if (key.b !== undefined) yield row("b", b, key.b);
+  }
 }
 
 function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDifference): string[] {

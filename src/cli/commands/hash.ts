@@ -15,6 +15,7 @@ import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import { LAYOUT_KEYS } from "../layout-keys";
+import { keyNames, tensorNames } from "../model/byte-names";
 import {
   differingTensors,
   digestLines,
@@ -22,6 +23,8 @@ import {
   type ModelDigests,
   parseDigests,
 } from "../model/digest-list";
+import { again, type Listed, listed } from "../model/listed";
+import { exactJson } from "../output/json";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
 import { counted } from "../output/text";
@@ -59,7 +62,7 @@ const OPTIONS = {
 
 interface Digests extends ModelDigests {
   metadata: string;
-  tensors: { name: string; nameBytes?: string; sha256: string | null }[];
+  tensors: Listed<{ tensor: GgufModelTensor; sha256: string | null }>;
 }
 
 type Values = ReturnType<typeof parse<typeof OPTIONS>>["values"];
@@ -73,13 +76,37 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   await forEachModel(paths, options, terminal, async (hash) => {
     const digests = await hash();
     all.push(digests);
-    if (!values.json) terminal.print(digestLines(digests, !!values.whole));
+    if (!values.json) await terminal.printLines(digestLines(digests, !!values.whole));
+    // All at once, when it is known that all can be read.
+    if (values.json && all.length === paths.length) await terminal.printJsonPieces(json(all));
   });
-  if (values.json) terminal.printJson({ files: all });
   return 0;
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
+
+function* json(files: readonly Digests[]): Generator<string, void, undefined> {
+  yield '{\n  "files": [';
+  for (const [i, { path, sha256, metadata, tensors, notHashed }] of files.entries()) {
+    const head = exactJson({ path, sha256, metadata }, 2).slice(2, -2);
+    yield `${i === 0 ? "" : ","}\n    {\n${head},\n"tensors": [`;
+    let separator = "";
+    for (const { tensor, sha256 } of tensors) {
+      const { name } = tensor;
+      const bytes = differentBytes("nameBytes", name, tensor.nameBytes());
+      yield `${separator}\n      ${exactJson({ name, ...bytes, sha256 })}`;
+      separator = ",";
+    }
+    yield '],\n"notHashed": [';
+    separator = "";
+    for (const name of notHashed) {
+      yield `${separator}${JSON.stringify(name)}`;
+      separator = ", ";
+    }
+    yield "]\n    }";
+  }
+  yield "\n  ]\n}\n";
+}
 
 /** What came out for a model of a list. */
 interface Verdict {
@@ -130,7 +157,7 @@ async function verdictOn(
     const digests = await hash();
     const ok = digests.sha256 === whole;
     if (tensors === undefined) return { path, ok };
-    const found = digestLines(digests, false).slice(0, -1);
+    const found = [...digestLines(digests, false)].slice(0, -1);
     const differing = differingTensors(tensors, found);
     return { path, ok: ok && differing.length === 0, tensors: differing };
   } catch (error) {
@@ -166,7 +193,7 @@ async function forEachModel(
         ),
       );
     }
-    const bytes = opened.map(({ model }) => (model === undefined ? 0 : totalBytes(hashedTensors(model))));
+    const bytes = opened.map(({ model }) => (model === undefined ? 0 : totalBytes(model)));
     const total = bytes.reduce((sum, size) => sum + size, 0);
     const label = paths.length === 1 ? shownPath(paths[0] as string) : counted(paths.length, "file");
     await terminal.withProgress(label, total, async (progress) => {
@@ -181,7 +208,6 @@ async function forEachModel(
           }
         };
         await each(hash, i);
-        model?.file.close();
         // What could not be read will not be read later either.
         end += bytes[i] as number;
         progress.advanceTo(end);
@@ -195,60 +221,92 @@ async function forEachModel(
 async function modelDigests(model: OpenedModel, progress: Progress): Promise<Digests> {
   const { file } = model;
   const digests = await tensorDigests(model, progress);
-  const tensors = Array.from(file.tensors.values(), (tensor) => {
-    return { tensor, sha256: digests.get(tensor.name) ?? null };
-  });
-  const keys = metadataLines(file);
-  const infos = tensors.map(({ tensor, sha256 }) => {
-    const { type, shape } = tensor;
-    return `tensor ${hex(tensor.nameBytes())} ${type} [${shape}] ${sha256 ?? "-"}`;
-  });
+  const digestAt = (index: number): string | null => {
+    const digest = digests.subarray(DIGEST_BYTES * index, DIGEST_BYTES * (index + 1));
+    return digest.some((byte) => byte !== 0) ? digest.toString("hex") : null;
+  };
+  const keys = (): Iterable<string> => metadataLines(file);
+  const all = (): Iterable<[number, GgufModelTensor]> => numbered(file.tensors.values());
   return {
     path: model.path,
-    sha256: digestOfLines([...keys, ...infos.sort()]),
-    metadata: digestOfLines(keys),
-    tensors: tensors.map(({ tensor, sha256 }) => {
-      const { name } = tensor;
-      return { name, ...differentBytes("nameBytes", name, tensor.nameBytes()), sha256 };
+    sha256: digestOfLines(keys(), tensorLines(file, digestAt)),
+    metadata: digestOfLines(keys()),
+    tensors: listed(function* () {
+      for (const [index, tensor] of all()) yield { tensor, sha256: digestAt(index) };
+    }, file.tensors.size),
+    notHashed: listed(function* () {
+      for (const tensor of file.tensors.values()) if (!isHashed(tensor)) yield tensor.name;
     }),
-    notHashed: tensors.filter(({ sha256 }) => sha256 === null).map(({ tensor: { name } }) => name),
   };
 }
 
-/** The tensors of known types. */
-function hashedTensors({ file }: OpenedModel): GgufModelTensor[] {
-  return Array.from(file.tensors.values()).filter(({ byteLength }) => !Number.isNaN(byteLength));
+const DIGEST_BYTES = 32;
+
+/** Whether the type is known. */
+function isHashed({ byteLength }: GgufModelTensor): boolean {
+  return !Number.isNaN(byteLength);
 }
 
-function totalBytes(tensors: readonly GgufModelTensor[]): number {
-  return tensors.reduce((sum, { byteLength }) => sum + byteLength, 0);
+function totalBytes({ file }: OpenedModel): number {
+  let total = 0;
+  for (const tensor of file.tensors.values()) if (isHashed(tensor)) total += tensor.byteLength;
+  return total;
 }
 
-/** The digests of the data of all tensors of known types, by name. */
-async function tensorDigests(model: OpenedModel, progress: Progress): Promise<Map<string, string>> {
-  // The largest first, so that no thread is left with a large one when the others are done.
-  const tensors = hashedTensors(model).sort((a, b) => b.byteLength - a.byteLength);
-  const digests = await digestsOf(model, tensors, progress);
-  return new Map(tensors.map(({ name }, i) => [name, digests[i] as string]));
+/** The digests of the data of all tensors, in file order; zeros for those of unknown types. */
+async function tensorDigests(model: OpenedModel, progress: Progress): Promise<Buffer> {
+  const { tensors } = model.file;
+  const digests = Buffer.alloc(DIGEST_BYTES * tensors.size);
+  const hashed = again(function* () {
+    for (const each of numbered(tensors.values())) if (isHashed(each[1])) yield each;
+  });
+  await digestsOf(model, hashed, progress, (index, digest) => digests.set(digest, DIGEST_BYTES * index));
+  return digests;
 }
 
-/** A line for every metadata key that is not about layout, sorted. */
-function metadataLines({ metadata }: OpenedModel["file"]): string[] {
-  return Array.from(metadata.keys())
-    .filter((key) => !LAYOUT_KEYS.has(key))
-    .map((key) => {
-      const name = hex(metadata.keyBytes(key) as Uint8Array);
-      return `metadata ${name} ${sha256(canonicalBytes(metadata.place(key) as ValuePlace))}`;
-    })
-    .sort();
+function* numbered<T>(items: Iterable<T>): Generator<[number, T], void, undefined> {
+  let index = 0;
+  for (const item of items) yield [index++, item];
 }
 
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex");
+/** A line for every metadata key that is not about layout, in the order of their bytes. */
+function* metadataLines(file: OpenedModel["file"]): Generator<string, void, undefined> {
+  const { metadata } = file;
+  const names = keyNames(file);
+  const sorted: string[] = [];
+  for (const key of metadata.keys()) if (!LAYOUT_KEYS.has(key)) sorted.push(names.bytesOf(key));
+  for (const bytes of sorted.sort()) {
+    const place = metadata.place(names.find(bytes) as string) as ValuePlace;
+    yield `metadata ${hex(bytes)} ${sha256(canonicalBytes(place))}`;
+  }
 }
 
-function digestOfLines(lines: readonly string[]): string {
-  return sha256(lines.map((line) => `${line}\n`));
+/** A line for every tensor, in the order of the bytes of their names. */
+function* tensorLines(
+  file: OpenedModel["file"],
+  digestAt: (index: number) => string | null,
+): Generator<string, void, undefined> {
+  const names = tensorNames(file);
+  const bytes = Array.from(file.tensors.keys(), (name) => names.bytesOf(name));
+  const order = new Uint32Array(bytes.length).map((_, i) => i);
+  order.sort((a, b) => ((bytes[a] as string) < (bytes[b] as string) ? -1 : 1));
+  for (const index of order) {
+    const name = bytes[index] as string;
+    const { type, shape } = file.tensor(names.find(name) as string);
+    yield `tensor ${hex(name)} ${type} [${shape}] ${digestAt(index) ?? "-"}`;
+  }
+}
+
+function hex(bytes: string): string {
+  return Buffer.from(bytes, "latin1").toString("hex");
+}
+
+function digestOfLines(...lists: Iterable<string>[]): string {
+  return sha256(
+    again(function* () {
+      for (const lines of lists) for (const line of lines) yield `${line}\n`;
+    }),
+  );
 }
 
 function sha256(pieces: Iterable<string | Uint8Array>): string {

@@ -3,6 +3,7 @@ import { globMatcher } from "../arguments/glob";
 import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
+import { listedWhere, MOST_ARRANGED } from "../model/listed";
 import { memoryUse } from "../model/memory";
 import { inspectJson } from "../output/inspect-json";
 import { inspectReport } from "../output/inspect-report";
@@ -62,17 +63,21 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const context = wholeNumber("--context", values.context, 1, 2 ** 31);
   const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
-  const matches = globMatcher(values.filter ?? "*");
+  const matches = values.filter === undefined ? undefined : globMatcher(values.filter);
   return withPartialModel(path, values, async ({ file, path: shown }, cutOff) => {
-    const tensors = Array.from(file.tensors.values()).filter(({ name }) => matches(name));
-    const keys = Array.from(file.metadata.keys()).filter(matches);
+    const tensors = listedWhere(
+      () => file.tensors.values(),
+      file.tensors.size,
+      matches && (({ name }) => matches(name)),
+    );
+    const keys = listedWhere(() => file.metadata.keys(), file.metadata.size, matches);
     const memory = values.memory ? memoryUse(file, context) : undefined;
-    // Whoever asks for certain tensors wants to see them.
-    const isGrouped = !values.tensors && values.filter === undefined;
+    // Whoever asks for certain tensors wants to see them. To be grouped, all are kept in memory.
+    const isGrouped = !values.tensors && values.filter === undefined && tensors.count <= MOST_ARRANGED;
     const view = { path: shown, file, sections, memory, tensors, keys, isGrouped };
     if (values.json) await terminal.printJsonPieces(inspectJson(view));
-    else if (values.markdown) terminal.print(markdownLines(inspectReport(view, terminal)));
-    else terminal.print(reportLines(inspectReport(view, terminal), terminal));
+    else if (values.markdown) await terminal.printLines(markdownLines(inspectReport(view, terminal)));
+    else await terminal.printLines(reportLines(inspectReport(view, terminal), terminal));
     if (cutOff === undefined) return 0;
     terminal.complain(cutOff.message);
     return 1;

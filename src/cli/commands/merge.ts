@@ -11,7 +11,7 @@ const HELP = `Usage: gguf-native merge FILE OUT
 
 Writes a split model as one file. FILE is any of its files; the others lie
 beside it. An existing OUT is replaced once the new one is complete; other hard
-links to it keep the old one.
+links to it keep the old one. OUT cannot be one of several files of the model.
 
 Examples:
   gguf-native merge model-00001-of-00003.gguf model.gguf

@@ -10,9 +10,9 @@ const HELP = `Usage: gguf-native recover FILE|FOLDER
 
 Finishes or takes back what 'set --in-place', 'split' or 'merge' left half done
 when it was killed. FILE is any file of the model, whether it is there or not;
-of a FOLDER all models are looked at. 'set', 'split' and 'merge' do the same
-before they change a model, and 'verify' before it checks one; other commands
-that only read never do.
+of a FOLDER all models are looked at. Then removes the temporary files that such
+commands left in the folder. 'set', 'split' and 'merge' do the same before they
+change a model. Commands that only read never do; 'verify' says where it is due.
 
 What to do is in a file beside the model, gguf-native.<hash>.journal, which is
 there only while a command changes the model.
@@ -26,7 +26,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const { positionals } = parse(args, {});
   const [path] = expectPositionals(positionals, "FILE");
   const done = await recover(path);
-  if (done.length === 0) terminal.print([`${escapeText(path)}: no change was interrupted`]);
+  if (done.every(({ outcome }) => outcome === "removed"))
+    terminal.print([`${escapeText(path)}: no change was interrupted`]);
   terminal.print(recoveryLines(path, done));
   return 0;
 }

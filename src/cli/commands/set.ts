@@ -11,6 +11,7 @@ import {
 } from "../../index";
 import { didYouMean } from "../../suggest";
 import { settleModel } from "../../writer/journal";
+import { checkReplaced } from "../../writer/replaced-files";
 import { previewMetadata } from "../../writer/set-metadata";
 import { checkKey } from "../../writer/values";
 import {
@@ -105,6 +106,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (removals.length === 0 && changes.length === 0) throw new UsageError("missing KEY");
   if (type !== undefined && pairs.length === 0) throw new UsageError("--type is for VALUE");
 
+  const texts = [values.from, template].flatMap((each) => (each === "-" ? "/dev/stdin" : (each ?? [])));
+  await checkReplaced([output ?? path], { model: [path], others: texts });
   // An interrupted change may have left a header that cannot be read.
   if (!values["dry-run"]) await settleModel(path);
   const { all, lines } = await plan(path, changes, removals);

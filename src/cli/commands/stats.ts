@@ -1,6 +1,7 @@
 /** `gguf-native stats`: what the values of tensors look like. */
 import { basename } from "node:path";
 import type { GgufModelTensor, TensorStats } from "../../index";
+import { checkReplaced, FORCE_OPTION, type Origin } from "../../writer/replaced-files";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import { canDequantize, selectTensors } from "../arguments/select-tensors";
@@ -36,6 +37,7 @@ fetched twice for its histogram.
   --svg OUT           a picture: of one tensor its histogram; of several, or of
                       all where no TENSOR is named, a strip for each on one
                       scale, with minimum, mean, deviation and maximum
+  --force             OUT may take the place of a GGUF file, of another one
   --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
 ${MODEL_HELP}
@@ -54,6 +56,7 @@ const OPTIONS = {
   bins: { type: "string" },
   svg: { type: "string" },
   json: { type: "boolean" },
+  ...FORCE_OPTION,
   ...MODEL_OPTIONS,
 } as const;
 
@@ -70,6 +73,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", names);
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
   await withPartialModel(path, values, async (model) => {
+    const origin: Origin = { model: model.file.paths, isGguf: false, force: values.force };
+    // Before everything is read for it.
+    if (values.svg !== undefined) await checkReplaced([values.svg], origin);
     const tensors =
       patterns.length > 0 ? selectTensors(model.file, model.path, patterns) : knownTensors(model, terminal);
     // No histogram that nobody sees.
@@ -77,7 +83,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const found = await tensorStats(terminal, model, tensors, shownBins);
     const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
     const [only] = all as [ShownTensor];
-    if (values.svg !== undefined) await writeSvg(values.svg, model.path, all, terminal);
+    if (values.svg !== undefined) await writeSvg(values.svg, model.path, all, origin, terminal);
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
     else terminal.print(overview(all, terminal));
@@ -133,7 +139,7 @@ function overview(all: readonly ShownTensor[], terminal: Terminal): string[] {
       paint: (text) => (text === "0" ? terminal.quiet : terminal.bad)(text),
     },
   ];
-  return terminal.table(columns, rows, true);
+  return [...terminal.table(columns, rows, true)];
 }
 
 function shortNumber(value: number): string {
@@ -155,6 +161,7 @@ async function writeSvg(
   path: string,
   model: string,
   all: readonly ShownTensor[],
+  origin: Origin,
   terminal: Terminal,
 ): Promise<void> {
   const [first] = all as [ShownTensor];
@@ -163,7 +170,7 @@ async function writeSvg(
       ? stripsSvg(`${escapeText(basename(model))}: ${counted(all.length, "tensor")}`, all)
       : histogramPicture(first);
   const svg = Buffer.from(picture);
-  await writeFiles(terminal, path, [{ path, byteLength: svg.length, chunks: once(svg) }]);
+  await writeFiles(terminal, path, [{ path, byteLength: svg.length, chunks: once(svg) }], origin);
 }
 
 function histogramPicture({ tensor, stats }: ShownTensor): string {

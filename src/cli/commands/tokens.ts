@@ -7,6 +7,7 @@ import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from ".
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
+import { again } from "../model/listed";
 import { numberOf } from "../model/scalars";
 import { tokenCount, type VocabularyToken, vocabularyTokens } from "../model/vocabulary";
 import { exactJson } from "../output/json";
@@ -59,9 +60,6 @@ const MOST_TOKENS = 2 ** 22;
 /** Tokens that are listed where nothing else is said. */
 const DEFAULT_LISTED = 20;
 
-/** The most tokens that are listed for people: all lines are in memory before the first is printed. */
-const MOST_LISTED = 2 ** 20;
-
 /** The most bytes of a text. */
 const MOST_BYTES = 2 ** 24;
 
@@ -87,7 +85,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   await withPartialModel(path, values, async (model) => {
     const { metadata } = model.file;
     if (isList) {
-      const most = limit ?? (json ? Number.POSITIVE_INFINITY : values.all ? MOST_LISTED : DEFAULT_LISTED);
+      const most = limit ?? (json || values.all ? Number.POSITIVE_INFINITY : DEFAULT_LISTED);
       return list(model, most, values.filter, !!json, terminal);
     }
     const count = tokenCount(metadata);
@@ -163,57 +161,58 @@ async function list(
   const wanted = new Set(special.map(({ id }) => id));
   const texts = new Map<number, string>();
   const types = new Map<string, number>();
-  const rows: string[][] = [];
   let found = 0;
+  let hasScores = false;
   for (const token of vocabularyTokens(metadata)) {
     const text = tokenText(token);
     if (wanted.has(token.id)) texts.set(token.id, escapeText(text));
     if (token.type !== undefined) types.set(token.type, (types.get(token.type) ?? 0) + 1);
     if (!matches(text)) continue;
+    if (found < most && token.score !== undefined) hasScores = true;
     found++;
-    if (rows.length >= most) continue;
-    const score = token.score === undefined ? "" : float32Text(token.score);
-    rows.push([String(token.id), token.type ?? "", score, escapeText(text)]);
   }
+  const shown = Math.min(found, most);
+  const hasTypes = types.size > 0;
+  const rows = again(function* () {
+    let left = shown;
+    for (const token of vocabularyTokens(metadata)) {
+      if (left === 0) return;
+      const text = tokenText(token);
+      if (!matches(text)) continue;
+      left--;
+      yield [
+        String(token.id),
+        ...(hasTypes ? [token.type ?? ""] : []),
+        ...(hasScores ? [token.score === undefined ? "" : float32Text(token.score)] : []),
+        escapeText(text),
+      ];
+    }
+  });
   const facts: [string, string][] = [];
   for (const key of ["model", "pre"]) {
     const text = stringText(metadata, `tokenizer.ggml.${key}`);
     if (text !== undefined) facts.push([key === "model" ? "kind" : "words as", text]);
   }
   facts.push(["tokens", grouped(count)]);
-  if (types.size > 0) {
+  if (hasTypes) {
     facts.push(["types", Array.from(types, ([type, n]) => `${grouped(n)} ${type}`).join(", ")]);
   }
   for (const { label, id } of special) facts.push([label, `${id} ${texts.get(id) ?? "(no such token)"}`]);
   const columns = [
     { title: "id", align: "right" as const },
-    ...(types.size > 0 ? [{ title: "type", paint: terminal.type }] : []),
-    ...(rows.some(([, , score]) => score !== "")
-      ? [{ title: "score", align: "right" as const, drop: 0 }]
-      : []),
+    ...(hasTypes ? [{ title: "type", paint: terminal.type }] : []),
+    ...(hasScores ? [{ title: "score", align: "right" as const, drop: 0 }] : []),
     { title: "text", min: 12 },
   ];
-  const isShown = [true, types.size > 0, columns.some(({ title }) => title === "score"), true];
   const all = found === count ? grouped(count) : `${grouped(found)} of ${grouped(count)}`;
-  const more =
-    found > rows.length
-      ? [
-          `  ... ${grouped(found - rows.length)} more: ${rows.length < MOST_LISTED ? "--all" : "--json"} lists them`,
-        ]
-      : [];
   terminal.print([
     terminal.heading(escapeText(basename(path))),
     ...terminal.facts(facts),
     "",
     terminal.heading(`Tokens (${all})`),
-    ...(rows.length > 0
-      ? terminal.table(
-          columns,
-          rows.map((row) => row.filter((_, i) => isShown[i])),
-        )
-      : []),
-    ...more,
   ]);
+  if (shown > 0) await terminal.printLines(terminal.table(columns, rows));
+  if (found > shown) terminal.print([`  ... ${grouped(found - shown)} more: --all lists them`]);
 }
 
 function* listJson(

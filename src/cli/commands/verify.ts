@@ -1,7 +1,7 @@
 /** `gguf-native verify`: checks the structure and the values of whole files. */
 import type { NotFinite } from "../../decode/statistics";
-import { type GgufError, type GgufModelTensor, type GgufTensor, recover } from "../../index";
-import { isRestricted } from "../../permission-model";
+import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
+import { interruptions } from "../../writer/settle";
 import {
   isUrl,
   MODEL_HELP,
@@ -15,8 +15,9 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
+import { formatWarnings } from "../model/format-warnings";
+import { listedWhere } from "../model/listed";
 import type { Progress } from "../output/progress";
-import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
 import { counted, escapeText, grouped, humanCount, textWidth, wrapWhole } from "../output/text";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
@@ -26,10 +27,11 @@ const HELP = `Usage: gguf-native verify FILE|URL... [options]
 Checks every rule of the format, that all tensor data is there, and that every
 weight is a finite number. Says 'ok' or 'bad' of every file first, and then on
 standard error what is bad. Exits with 1 where a file is broken or holds NaN or
-infinite weights. Tensors of types that cannot be turned into numbers are
-counted but not scanned. The whole file of a URL is fetched. If a command was
-killed while it changed the model, its change is finished or taken back first,
-as 'recover' does it.
+infinite weights, or where a command was killed while it changed the model,
+until 'recover' has been run. Changes nothing. Tensors of types that cannot be
+turned into numbers are counted but not scanned. The whole file of a URL is
+fetched. Warns, no more, where quantized tensors lack their version, keys are
+not like a.b_c in ASCII, and names of tensors have over 64 bytes.
 
   --json              the findings as JSON
 ${MODEL_HELP}
@@ -61,6 +63,8 @@ interface Verdict {
   /** Names of the tensors whose type cannot be turned into numbers. */
   notScanned: string[];
   findings: Finding[];
+  /** What is unusual, and not bad. */
+  warnings: string[];
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -71,15 +75,15 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const opened: Opened[] = [];
   try {
     // All of them first: only then is it known how much there is to do.
-    for (const path of paths) opened.push(await open(path, options, terminal));
-    const total = opened.reduce((sum, { scanned }) => sum + totalCost(scanned, work), 0);
+    for (const path of paths) opened.push(await open(path, options));
+    const total = opened.reduce((sum, { cost }) => sum + cost, 0);
     const label = paths.length === 1 ? shownPath(paths[0] as string) : counted(paths.length, "file");
     await terminal.withProgress(label, total, async (progress) => {
       let end = 0;
       for (const file of opened) {
         await findNotFinite(file, progress);
         // A file that turned out to be broken has left something out, which will not be done later either.
-        end += totalCost(file.scanned, work);
+        end += file.cost;
         progress.advanceTo(end);
         verdicts.push(file.verdict);
         if (!values.json) {
@@ -103,7 +107,9 @@ interface Opened {
   /** Absent where it is broken. */
   model?: OpenedModel;
   /** The tensors that can be turned into numbers. */
-  scanned: GgufModelTensor[];
+  scanned: Iterable<GgufModelTensor>;
+  /** What that reads, in bytes. */
+  cost: number;
 }
 
 const work: ValueWork<GgufModelTensor, NotFinite> = {
@@ -113,7 +119,7 @@ const work: ValueWork<GgufModelTensor, NotFinite> = {
   later: (tensor, options) => tensor.countNotFinite(options),
 };
 
-async function open(path: string, options: OpenModelOptions, terminal: Terminal): Promise<Opened> {
+async function open(path: string, options: OpenModelOptions): Promise<Opened> {
   const verdict: Verdict = {
     path: shownPath(path),
     ok: true,
@@ -121,34 +127,48 @@ async function open(path: string, options: OpenModelOptions, terminal: Terminal)
     values: 0,
     notScanned: [],
     findings: [],
+    warnings: [],
   };
-  const opened: Opened = { verdict, scanned: [] };
+  const opened: Opened = { verdict, scanned: [], cost: 0 };
   await finding(verdict, async () => {
-    // What cannot write cannot recover either.
-    if (!isUrl(path) && !isRestricted()) {
-      for (const line of recoveryLines(path, await recover(path))) terminal.complain(line);
-    }
+    if (!isUrl(path)) await lookForChanges(path, verdict);
     opened.model = await openModel(path, options);
-    const all = Array.from(opened.model.file.tensors.values());
-    verdict.tensors = all.length;
-    verdict.notScanned = all.filter((tensor) => !canDequantize(tensor)).map(({ name }) => name);
-    opened.scanned = all.filter(canDequantize);
+    const { tensors } = opened.model.file;
+    verdict.tensors = tensors.size;
+    for (const tensor of tensors.values()) if (!canDequantize(tensor)) verdict.notScanned.push(tensor.name);
+    opened.scanned = listedWhere(() => tensors.values(), tensors.size, canDequantize);
+    opened.cost = totalCost(opened.scanned, work);
+    for (const warning of formatWarnings(opened.model.file)) {
+      verdict.warnings.push(`${verdict.path}: ${warning}`);
+    }
   });
   return opened;
+}
+
+/** Says what is known of changes that were interrupted, or are under way. */
+async function lookForChanges(path: string, { findings, warnings }: Verdict): Promise<void> {
+  for (const { holder, hasBegun } of await interruptions(path)) {
+    const remedy = `run 'gguf-native recover ${path}'`;
+    if (holder !== undefined) warnings.push(`${path}: is being changed by ${holder}`);
+    else if (hasBegun)
+      findings.push({ message: `${path}: a change of this model was interrupted: ${remedy}` });
+    else warnings.push(`${path}: an interrupted change had not begun: ${remedy} to remove what it left`);
+  }
 }
 
 /** Scans every tensor that can be turned into numbers, and closes the file. */
 async function findNotFinite({ verdict, model, scanned }: Opened, progress: Progress): Promise<void> {
   if (model === undefined) return;
   await finding(verdict, async () => {
-    const results = await lookAtValues(scanned, work, progress);
-    for (const [i, { count, nan, infinite }] of results.entries()) {
+    const found: { index: number; finding: Finding }[] = [];
+    await lookAtValues(scanned, work, progress, ({ count, nan, infinite }, index, { name: tensor }) => {
       verdict.values += count;
-      if (nan + infinite === 0) continue;
-      const { name: tensor } = scanned[i] as GgufModelTensor;
+      if (nan + infinite === 0) return;
       const message = `${model.path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
-      verdict.findings.push({ message, tensor, nan, infinite });
-    }
+      found.push({ index, finding: { message, tensor, nan, infinite } });
+    });
+    found.sort((a, b) => a.index - b.index);
+    for (const { finding } of found) verdict.findings.push(finding);
   });
   verdict.ok = verdict.findings.length === 0;
   model.file.close();
@@ -168,7 +188,7 @@ async function finding(verdict: Verdict, part: () => Promise<void>): Promise<voi
 
 /** The verdict, then what is wrong. */
 function report(verdict: Verdict, terminal: Terminal): void {
-  const { path, ok, findings } = verdict;
+  const { path, ok, findings, warnings } = verdict;
   const mark = ok ? terminal.good("ok ") : terminal.bad("bad");
   const indent = " ".repeat(5);
   const room = terminal.width - indent.length;
@@ -179,6 +199,7 @@ function report(verdict: Verdict, terminal: Terminal): void {
       : [escapeText(path), summary(verdict)].flatMap((part) => wrapWhole(part, room));
   terminal.print(lines.map((text, i) => (i === 0 ? `${mark}  ${text}` : indent + text)));
   for (const { message } of findings) terminal.complain(message);
+  for (const warning of warnings) terminal.complain(`warning: ${warning}`);
 }
 
 function summary({ tensors, values, notScanned, findings }: Verdict): string {

@@ -1,5 +1,6 @@
 /** Lists of digests, as `hash` prints them and `hash --check` reads them. */
 import { counted, escapeText } from "../output/text";
+import type { Listed } from "./listed";
 
 /** The digests of one model. */
 export interface ModelDigests {
@@ -8,26 +9,26 @@ export interface ModelDigests {
   /** Of the whole. */
   sha256: string;
   /** `sha256` is null where the data could not be hashed. */
-  tensors: readonly { readonly name: string; readonly sha256: string | null }[];
-  /** How many those are. */
-  notHashed: readonly string[];
+  tensors: Iterable<{ readonly tensor: { readonly name: string }; readonly sha256: string | null }>;
+  /** The names of those. */
+  notHashed: Listed<string>;
 }
 
 const NOT_HASHED = "not hashed";
 const HEX_LENGTH = 64;
 
 /** The lines of a model; with `wholeOnly` the last one alone. */
-export function digestLines(
+export function* digestLines(
   { path, sha256, tensors, notHashed }: ModelDigests,
   wholeOnly: boolean,
-): string[] {
-  const lines = wholeOnly
-    ? []
-    : tensors.map(({ name, sha256 }) => `${sha256 ?? NOT_HASHED.padEnd(HEX_LENGTH)}  ${escapeText(name)}`);
+): Generator<string, void, undefined> {
+  for (const { tensor, sha256 } of wholeOnly ? [] : tensors) {
+    yield `${sha256 ?? NOT_HASHED.padEnd(HEX_LENGTH)}  ${escapeText(tensor.name)}`;
+  }
   const remarks = wholeOnly ? [] : ["whole"];
-  if (notHashed.length > 0) remarks.push(`without the data of ${counted(notHashed.length, "tensor")}`);
+  if (notHashed.count > 0) remarks.push(`without the data of ${counted(notHashed.count, "tensor")}`);
   const remark = remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
-  return [...lines, `${sha256}  ${escapeText(path)}${remark}`];
+  yield `${sha256}  ${escapeText(path)}${remark}`;
 }
 
 /** What a list says of one model. */

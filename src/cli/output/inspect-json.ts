@@ -57,19 +57,27 @@ function* keyJson(metadata: GgufMetadata, key: string): Generator<string, void, 
 
 function tensorJson(tensor: GgufModelTensor, withPath: boolean): string {
   const name = differentBytes("nameBytes", tensor.name, tensor.nameBytes());
-  return JSON.stringify({ ...tensor.toJSON(), ...name, ...(withPath ? { path: tensor.path } : {}) });
+  const { scale } = tensor;
+  return JSON.stringify({
+    ...tensor.toJSON(),
+    ...name,
+    ...(scale === undefined ? {} : { scale: scale.name }),
+    ...(withPath ? { path: tensor.path } : {}),
+  });
 }
 
 function* list<T>(
   brackets: "{}" | "[]",
-  items: readonly T[],
+  items: Iterable<T>,
   json: (item: T) => Iterable<string>,
 ): Generator<string, void, undefined> {
   yield brackets[0] as string;
-  for (const [i, item] of items.entries()) {
-    yield `${i === 0 ? "" : ","}\n    `;
+  let separator = "";
+  for (const item of items) {
+    yield `${separator}\n    `;
     yield* json(item);
+    separator = ",";
   }
-  if (items.length > 0) yield "\n  ";
+  if (separator !== "") yield "\n  ";
   yield brackets[1] as string;
 }

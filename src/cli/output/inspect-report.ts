@@ -5,6 +5,7 @@
 import { basename } from "node:path";
 import type { GgufModel, GgufModelTensor } from "../../index";
 import { groupTensors, groupTitle, isBlockGroup, typesText } from "../model/blocks";
+import { again, type Listed, MOST_ARRANGED } from "../model/listed";
 import { CACHE_TYPES, type MemoryUse } from "../model/memory";
 import { summaryFacts } from "../model/summary";
 import { typeTotals } from "../model/type-totals";
@@ -36,7 +37,8 @@ export interface Group {
   readonly title?: string;
   /** Whether the title is only for pages, where a list can be long. */
   readonly isForPages?: boolean;
-  readonly rows: readonly (readonly string[])[];
+  /** Gone through more than once. */
+  readonly rows: Iterable<readonly string[]>;
 }
 
 /** The parts of the report. */
@@ -75,7 +77,20 @@ function typeMix({ file }: InspectView, terminal: Terminal): Section[] {
     number("bits/weight", 0),
     number("share"),
   ];
-  return [{ title: "Types", table: { columns, groups: [{ rows }] } }];
+  return [{ title: "Types", table: { columns, groups: [{ rows }] }, remarks: secondScales(file) }];
+}
+
+/** What is beside weights of type NVFP4, and not in their numbers. */
+function secondScales(file: GgufModel<GgufModelTensor>): string[] {
+  let count = 0;
+  let example = "";
+  for (const { name, scale } of file.tensors.values()) {
+    if (scale === undefined) continue;
+    if (count++ === 0) example = `${escapeText(scale.name)} for ${escapeText(name)}`;
+  }
+  if (count === 0) return [];
+  const all = count === 1 ? example : `${example}, ...`;
+  return [`${counted(count, "NVFP4 tensor")} with a second scale, which their numbers lack: ${all}`];
 }
 
 /** A column of numbers, on the right. */
@@ -120,7 +135,20 @@ function memorySections({ weights, cache }: MemoryUse, terminal: Terminal): Sect
 }
 
 function metadataList({ file, keys }: InspectView, terminal: Terminal): Section {
-  const architecture = stringText(file.metadata, "general.architecture");
+  const columns = [
+    { title: "key", min: 40, isVerbatim: true },
+    { title: "type", drop: 0, paint: terminal.type },
+    { title: "value", min: 20, isVerbatim: true },
+  ];
+  const title = titleOf("Metadata", keys.count, file.metadata.size);
+  return { title, table: { columns, groups: keyGroups(file, keys) } };
+}
+
+/** Keys of one kind together, unless they are too many. */
+function keyGroups({ metadata }: InspectView["file"], keys: InspectView["keys"]): Group[] {
+  const row = (key: string): string[] => [escapeText(key), ...metadataText(metadata, key)];
+  if (keys.count > MOST_ARRANGED) return [{ rows: rowsOf(keys, row) }];
+  const architecture = stringText(metadata, "general.architecture");
   const groups = new Map<string, string[][]>([
     ["general", []],
     [architecture ?? "general", []],
@@ -130,22 +158,18 @@ function metadataList({ file, keys }: InspectView, terminal: Terminal): Section 
     const group = end < 0 ? "" : key.slice(0, end);
     const rows = groups.get(group) ?? [];
     groups.set(group, rows);
-    rows.push([escapeText(key), ...metadataText(file.metadata, key)]);
+    rows.push(row(key));
   }
-  const columns = [
-    { title: "key", min: 40, isVerbatim: true },
-    { title: "type", drop: 0, paint: terminal.type },
-    { title: "value", min: 20, isVerbatim: true },
-  ];
-  return {
-    title: titleOf("Metadata", keys.length, file.metadata.size),
-    table: {
-      columns,
-      groups: Array.from(groups, ([name, rows]) => {
-        return { title: escapeText(name) || "Others", isForPages: true, rows };
-      }).filter(({ rows }) => rows.length > 0),
-    },
-  };
+  return Array.from(groups, ([name, rows]) => {
+    return { title: escapeText(name) || "Others", isForPages: true, rows };
+  }).filter(({ rows }) => rows.length > 0);
+}
+
+/** A row for each item, made each time that they are gone through. */
+function rowsOf<T>(items: Listed<T>, row: (item: T) => string[]): Iterable<string[]> {
+  return again(function* () {
+    for (const item of items) yield row(item);
+  });
 }
 
 function tensorList(view: InspectView, terminal: Terminal): Section {
@@ -168,8 +192,11 @@ function tensorList(view: InspectView, terminal: Terminal): Section {
     ...(split && !isGrouped ? [fileNumber(file, tensor)] : []),
   ];
   return {
-    title: titleOf("Tensors", tensors.length, file.tensors.size),
-    table: { columns, groups: isGrouped ? groupedRows(tensors, row) : [{ rows: tensors.map(row) }] },
+    title: titleOf("Tensors", tensors.count, file.tensors.size),
+    table: {
+      columns,
+      groups: isGrouped ? groupedRows(Array.from(tensors), row) : [{ rows: rowsOf(tensors, row) }],
+    },
   };
 }
 

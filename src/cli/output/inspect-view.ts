@@ -1,5 +1,6 @@
 /** What `gguf-native inspect` shows: for people see inspect-report.ts, for programs inspect-json.ts. */
 import type { GgufModel, GgufModelTensor } from "../../index";
+import type { Listed } from "../model/listed";
 import type { MemoryUse } from "../model/memory";
 
 /** The parts of a model that are shown. */
@@ -11,9 +12,9 @@ export interface InspectView {
   /** What the model takes to run, if that is shown. */
   readonly memory: MemoryUse | undefined;
   /** The tensors that the filter selects. */
-  readonly tensors: readonly GgufModelTensor[];
+  readonly tensors: Listed<GgufModelTensor>;
   /** The metadata keys that it selects. */
-  readonly keys: readonly string[];
+  readonly keys: Listed<string>;
   /** Whether tensors of blocks that are alike share a line. */
   readonly isGrouped: boolean;
 }

@@ -6,46 +6,53 @@ import { truncate } from "./text";
 const MAX_CELL = 120;
 
 /** The lines of a page. */
-export function markdownLines(report: readonly Section[]): string[] {
-  return report.flatMap(({ title, facts, table, remarks = [] }, i) => [
-    ...(i === 0 ? [] : [""]),
-    `${i === 0 ? "#" : "##"} ${escapeMarkdown(title)}`,
-    ...(facts === undefined ? [] : ["", ...tableLines(FACT_COLUMNS, facts)]),
-    ...(table === undefined ? [] : groupsLines(table)),
-    ...(remarks.length === 0 ? [] : ["", ...remarks.map((remark) => `- ${escapeMarkdown(remark)}`)]),
-  ]);
+export function* markdownLines(report: readonly Section[]): Lines {
+  for (const [i, { title, facts, table, remarks = [] }] of report.entries()) {
+    if (i > 0) yield "";
+    yield `${i === 0 ? "#" : "##"} ${escapeMarkdown(title)}`;
+    if (facts !== undefined) yield* tableLines(FACT_COLUMNS, facts);
+    if (table !== undefined) yield* groupsLines(table);
+    if (remarks.length > 0) yield "";
+    for (const remark of remarks) yield `- ${escapeMarkdown(remark)}`;
+  }
 }
+
+type Lines = Generator<string, void, undefined>;
 
 const FACT_COLUMNS = [{ title: "" }, { title: "" }];
 
 /** Rows without a title first: what has one is a part of its own. */
-function groupsLines({ columns, groups }: NonNullable<Section["table"]>): string[] {
-  const rows = groups.flatMap((group) => (group.title === undefined ? group.rows : []));
-  return [
-    ...(rows.length === 0 ? [] : ["", ...tableLines(columns, rows)]),
-    ...groups.flatMap((group) => groupLines(columns, group)),
-  ];
+function* groupsLines({ columns, groups }: NonNullable<Section["table"]>): Lines {
+  yield* tableLines(columns, untitledRows(groups));
+  for (const { title, rows } of groups) {
+    if (title === undefined) continue;
+    yield* ["", `### ${escapeMarkdown(title)}`];
+    yield* tableLines(columns, rows);
+  }
 }
 
-function groupLines(columns: readonly ReportColumn[], { title, rows }: Group): string[] {
-  if (title === undefined) return [];
-  return ["", `### ${escapeMarkdown(title)}`, "", ...tableLines(columns, rows)];
+function* untitledRows(groups: readonly Group[]): Generator<readonly string[], void, undefined> {
+  for (const { title, rows } of groups) if (title === undefined) yield* rows;
 }
 
-function tableLines(columns: readonly ReportColumn[], rows: readonly (readonly string[])[]): string[] {
+/** A table after an empty line; nothing where there are no rows. */
+function* tableLines(columns: readonly ReportColumn[], rows: Iterable<readonly string[]>): Lines {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  return [
-    line(columns.map(({ title }) => title)),
-    line(columns.map(({ align }) => (align === "right" ? "--:" : "---"))),
-    ...rows.map((row) =>
-      line(
-        columns.map(({ isVerbatim }, i) => {
-          const cell = truncate(row[i] ?? "", MAX_CELL);
-          return isVerbatim ? code(cell) : escapeMarkdown(cell);
-        }),
-      ),
-    ),
-  ];
+  let isFirst = true;
+  for (const row of rows) {
+    if (isFirst) {
+      yield "";
+      yield line(columns.map(({ title }) => title));
+      yield line(columns.map(({ align }) => (align === "right" ? "--:" : "---")));
+      isFirst = false;
+    }
+    yield line(
+      columns.map(({ isVerbatim }, i) => {
+        const cell = truncate(row[i] ?? "", MAX_CELL);
+        return isVerbatim ? code(cell) : escapeMarkdown(cell);
+      }),
+    );
+  }
 }
 
 /** Text that stands for itself: no link, no emphasis, no HTML. */

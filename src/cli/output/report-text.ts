@@ -1,26 +1,37 @@
 /** A report in a terminal. */
+import { again } from "../model/listed";
 import type { Section } from "./inspect-report";
 import type { Terminal } from "./terminal";
 import { type Row, wrap } from "./text";
 
 /** The lines of a report. */
-export function reportLines(report: readonly Section[], terminal: Terminal): string[] {
-  return report.flatMap(({ title, facts, table, remarks = [] }, i) => [
-    ...(i === 0 ? [] : [""]),
-    ...wrap(title, terminal.width).map(terminal.heading),
-    ...(facts === undefined ? [] : terminal.facts(facts)),
-    ...(table === undefined ? [] : tableLines(table, terminal)),
-    ...remarks.flatMap((remark) =>
-      wrap(remark, terminal.width - 4).map((text, j) => `  ${j === 0 ? "-" : " "} ${text}`),
-    ),
-  ]);
+export function* reportLines(
+  report: readonly Section[],
+  terminal: Terminal,
+): Generator<string, void, undefined> {
+  for (const [i, { title, facts, table, remarks = [] }] of report.entries()) {
+    if (i > 0) yield "";
+    yield* wrap(title, terminal.width).map(terminal.heading);
+    if (facts !== undefined) yield* terminal.facts(facts);
+    if (table !== undefined) yield* tableLines(table, terminal);
+    for (const remark of remarks) {
+      yield* wrap(remark, terminal.width - 4).map((text, j) => `  ${j === 0 ? "-" : " "} ${text}`);
+    }
+  }
 }
 
-function tableLines({ columns, groups }: NonNullable<Section["table"]>, terminal: Terminal): string[] {
-  const rows = groups.flatMap((group): readonly Row[] =>
-    group.title === undefined || group.isForPages
-      ? group.rows
-      : [group.title, ...group.rows.map(([first, ...rest]) => [`  ${first}`, ...rest])],
-  );
-  return rows.length === 0 ? [] : terminal.table(columns, rows, true);
+function tableLines(
+  { columns, groups }: NonNullable<Section["table"]>,
+  terminal: Terminal,
+): Iterable<string> {
+  const makeRows = function* (): Generator<Row, void, undefined> {
+    for (const { title, isForPages, rows } of groups) {
+      if (title === undefined || isForPages) yield* rows;
+      else {
+        yield title;
+        for (const [first, ...rest] of rows) yield [`  ${first}`, ...rest];
+      }
+    }
+  };
+  return makeRows().next().done ? [] : terminal.table(columns, again(makeRows), true);
 }

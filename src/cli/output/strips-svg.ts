@@ -25,8 +25,8 @@ const BAD = "#b3261e";
  * so that tensors of every magnitude can be seen on it.
  */
 export function stripsSvg(title: string, all: readonly Strip[]): string {
-  const names = all.map(({ tensor }) => labelWidth(escapeText(tensor.name)));
-  const left = Math.min(MOST_NAMES, Math.max(...names)) + 2 * GAP;
+  const longest = all.reduce((most, { tensor }) => Math.max(most, labelWidth(escapeText(tensor.name))), 0);
+  const left = Math.min(MOST_NAMES, longest) + 2 * GAP;
   const middle = (left + WIDTH - REMARKS) / 2;
   const scale = scaleOf(all);
   const x = (value: number): number => middle + scale.place(value) * (middle - left);

@@ -27,7 +27,7 @@ export interface Streams {
 /** The least that tables are made for. */
 const LEAST_COLUMNS = 40;
 
-/** Characters of JSON that are written at a time, at least. */
+/** Characters that are written at a time, at least, of what comes in pieces. */
 const LEAST_WRITE = 1 << 16;
 
 /** Emphasis: the codes that turn it on and off. */
@@ -62,8 +62,8 @@ export class Terminal {
   readonly good = (text: string): string => this.#emphasized(text, GREEN);
   readonly bad = (text: string): string => this.#emphasized(text, RED);
 
-  /** Lays out a table for this terminal. */
-  table(columns: readonly Column[], rows: readonly Row[], stacks = false): string[] {
+  /** Lays out a table for this terminal; goes through the rows twice. */
+  table(columns: readonly Column[], rows: Iterable<Row>, stacks = false): Iterable<string> {
     return table(columns, rows, this.width, { paintTitle: this.quiet, stacks });
   }
 
@@ -94,15 +94,18 @@ export class Terminal {
 
   /** Prints JSON that comes in pieces, no faster than its reader takes it. What could move a terminal is escaped. */
   async printJsonPieces(pieces: Iterable<string>): Promise<void> {
-    let text = "";
-    for (const piece of pieces) {
-      text += piece;
-      if (text.length < LEAST_WRITE) continue;
+    for (const text of joined(pieces)) {
       this.printText(escapeJson(text));
-      text = "";
       await this.#streams.stdout.drained?.();
     }
-    this.printText(escapeJson(text));
+  }
+
+  /** Prints lines (already escaped) as they are made, no faster than their reader takes them. */
+  async printLines(lines: Iterable<string>): Promise<void> {
+    for (const text of joined(lines, "\n")) {
+      this.printText(text);
+      await this.#streams.stdout.drained?.();
+    }
   }
 
   /** Says on standard error what is wrong, in one line. */
@@ -134,6 +137,18 @@ export class Terminal {
       progress.end();
     }
   }
+}
+
+/** Short pieces, each with `end` after it, as long ones. */
+function* joined(pieces: Iterable<string>, end = ""): Generator<string, void, undefined> {
+  let text = "";
+  for (const piece of pieces) {
+    text += piece + end;
+    if (text.length < LEAST_WRITE) continue;
+    yield text;
+    text = "";
+  }
+  if (text !== "") yield text;
 }
 
 /** Whether output has colours: as FORCE_COLOR or NO_COLOR says, or else as the terminal is. */

@@ -1,21 +1,27 @@
 /** Text for terminals: escaping, widths, sizes, tables. */
 
-/** Control characters (C0, DEL, C1), line separators and bidirectional overrides: what could move a terminal. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
-const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+/**
+ * What could move a terminal: control characters (C0, DEL, C1), line separators, marks that turn the direction of text. And
+ * what is invisible, so that two names would look the same.
+ */
+const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 const SHORT: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
-/** `text` with everything that is not plain printing text written as `\n`, `\x1b` or `\u202e`. */
+/** `text` with everything that is not plain printing text written as `\n`, `\x1b`, `\u202e` or `\u{e0041}`. */
 export function escapeText(text: string): string {
   return text.replace(UNSAFE, (char) => {
-    const code = char.charCodeAt(0);
-    return SHORT[char] ?? (code < 256 ? `\\x${hex(code, 2)}` : `\\u${hex(code, 4)}`);
+    const code = char.codePointAt(0) as number;
+    const short = SHORT[char] ?? (code < 256 ? `\\x${hex(code, 2)}` : undefined);
+    return short ?? (code < 65536 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`);
   });
 }
 
 /** JSON with the same written as `\u202e`: the same to its reader. Of C0, only the line feeds of its layout are in it. */
 export function escapeJson(json: string): string {
-  return json.replace(UNSAFE, (char) => (char === "\n" ? char : `\\u${hex(char.charCodeAt(0), 4)}`));
+  return json.replace(UNSAFE, (char) => {
+    if (char === "\n") return char;
+    return Array.from({ length: char.length }, (_, i) => `\\u${hex(char.charCodeAt(i), 4)}`).join("");
+  });
 }
 
 function hex(code: number, digits: number): string {
@@ -31,8 +37,12 @@ function charWidth(char: string): number {
   return ZERO_WIDTH.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
 }
 
+/** Text of which each character takes one column. */
+const NARROW = /^[ -~]*$/;
+
 /** Terminal columns that `text` takes. */
 export function textWidth(text: string): number {
+  if (NARROW.test(text)) return text.length;
   let width = 0;
   for (const char of text) width += charWidth(char);
   return width;
@@ -80,13 +90,16 @@ export type Row = readonly string[] | string;
 
 const GAP = "  ";
 
-/** Lays out rows in columns, indented by two, no line longer than `width` as far as the columns allow. */
-export function table(
+/**
+ * Lays out rows in columns, indented by two, no line longer than `width` as far as the columns allow. Goes through the rows
+ * twice, for the widths and for the lines, and keeps none of them.
+ */
+export function* table(
   columns: readonly Column[],
-  rows: readonly Row[],
+  rows: Iterable<Row>,
   width: number,
   { paintTitle = plain, stacks = false }: TableOptions = {},
-): string[] {
+): Generator<string, void, undefined> {
   const natural = columns.map(({ title }) => title.length);
   for (const row of rows) {
     if (typeof row === "string") continue;
@@ -98,10 +111,12 @@ export function table(
   const all = columns.map((_, i) => i);
   const titles = columns.map(({ title }) => title);
   const layout = fit(columns, natural, all, width);
-  const lay = (lineOf: (cells: readonly string[], paintAll?: Paint) => string[]): string[] => [
-    ...lineOf(titles, paintTitle).filter((text) => text !== ""),
-    ...rows.flatMap((row) => (typeof row === "string" ? across(row) : lineOf(row))),
-  ];
+  function* lay(
+    lineOf: (cells: readonly string[], paintAll?: Paint) => string[],
+  ): Generator<string, void, undefined> {
+    yield* lineOf(titles, paintTitle).filter((text) => text !== "");
+    for (const row of rows) yield* typeof row === "string" ? across(row) : lineOf(row);
+  }
   if (stacks && layout.excess > 0 && columns.length > 1) {
     const first = fit(
       columns,
@@ -110,12 +125,13 @@ export function table(
       width,
     );
     const under = fit(columns, natural, all.slice(1), width - GAP.length);
-    return lay((cells, paintAll) => [
+    yield* lay((cells, paintAll) => [
       line(columns, cells, first, paintAll),
       (GAP + line(columns, cells, under, paintAll)).trimEnd(),
     ]);
+    return;
   }
-  return lay((cells, paintAll) => [line(columns, cells, layout, paintAll)]);
+  yield* lay((cells, paintAll) => [line(columns, cells, layout, paintAll)]);
 }
 
 /** Which columns are shown, how wide each of all columns is, and by how much a line is too wide. */

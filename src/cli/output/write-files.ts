@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
 import { type Destination, destinationOf } from "../../writer/destination";
+import { checkReplaced, type Origin } from "../../writer/replaced-files";
 import { checkWriteOptions, type WriteOptions } from "../../writer/write-options";
 import { type Output, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
@@ -43,6 +44,7 @@ export async function interruptible<T>(
  * Writes files, all or none. A path that is not of a regular file, such as a pipe, and one that is a name of a
  * descriptor, such as /dev/stdout, is written to directly; a reader that stops reading is no error.
  *
+ * @param origin what they are made of: no output takes the place of a file that is read
  * @param folder made where it is missing, and removed again where writing fails
  * @returns whether they are files: false where something was written to directly
  */
@@ -50,12 +52,14 @@ export async function writeFiles(
   terminal: Terminal,
   label: string,
   outputs: readonly Output[],
+  origin: Origin,
   folder?: string,
 ): Promise<boolean> {
   const [first] = outputs;
   if (first !== undefined && outputs.length === 1 && folder === undefined) {
     const destination = await destinationOf(first.path);
     if (!destination.isReplaced && !destination.existing?.isDirectory()) {
+      await checkReplaced([first.path], origin);
       // There is nothing to clean up, so signals end the process at once, however long a pipe waits for its reader.
       await writeDirectly(destination, first.chunks).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EPIPE") throw error;
@@ -64,7 +68,7 @@ export async function writeFiles(
     }
   }
   await interruptible(terminal, label, (options) =>
-    inFolder(folder, () => writeOutputs(outputs, checkWriteOptions(options))),
+    inFolder(folder, () => writeOutputs(outputs, origin, checkWriteOptions(options))),
   );
   return true;
 }

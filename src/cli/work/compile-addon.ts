@@ -5,9 +5,10 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { listed } from "../arguments/parse";
+import { headersFolder } from "./node-headers";
 
 /** What is compiled, and what says how. */
-const SOURCES = ["package.json", "native", "vendor"];
+export const SOURCES = ["package.json", "native", "vendor"];
 
 const NODE_GYP = "node-gyp/bin/node-gyp.js";
 
@@ -43,7 +44,7 @@ export async function compileAddon<T>(
     for (const name of SOURCES) cpSync(join(folder, name), join(place, name), { recursive: true });
     // In the package's own folder, package managers would take it for a wish to compile.
     cpSync(join(place, "vendor", "binding.gyp"), join(place, "binding.gyp"));
-    const headers = headersOfNode();
+    const headers = headersFolder(place);
     const args = [nodeGyp, "rebuild", ...(headers === undefined ? [] : [`--nodedir=${headers}`])];
     const { status, output } = await runTool(process.execPath, args, place, onOutput);
     if (status !== 0) throw new Error(`the addon does not compile: ${firstError(output)}`);
@@ -124,12 +125,6 @@ function findNodeGyp(): string {
     }
   }
   throw new Error("compiling the addon needs node-gyp, which was not found: npm install --global node-gyp");
-}
-
-/** The folder of Node's headers, where they were installed with it; otherwise node-gyp downloads them. */
-function headersOfNode(): string | undefined {
-  const folder = join(dirname(realpathSync(process.execPath)), "..");
-  return existsSync(join(folder, "include/node/node_api.h")) ? folder : undefined;
 }
 
 async function runTool(

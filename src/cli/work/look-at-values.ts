@@ -34,32 +34,35 @@ function isSmall(tensor: GgufModelTensor): boolean {
 
 /** What all items cost. */
 export function totalCost<Item>(
-  items: readonly Item[],
+  items: Iterable<Item>,
   { cost }: Pick<ValueWork<Item, unknown>, "cost">,
 ): number {
-  return items.reduce((sum, item) => sum + cost(item), 0);
+  let total = 0;
+  for (const item of items) total += cost(item);
+  return total;
 }
 
 /**
- * Does the work on all items, as many at a time as keep the machine busy.
+ * Does the work on all items, as many at a time as keep the machine busy, and keeps none of them.
  * @param progress goes on by the cost of all items
- * @returns the results in the order of the items
+ * @param each is called with every result and the number of its item, as soon as it is there: in no order
  * @throws what the work throws for the first item, in their order, for which it fails
  */
 export async function lookAtValues<Item, Result>(
-  items: readonly Item[],
+  items: Iterable<Item>,
   work: ValueWork<Item, Result>,
   progress: Progress,
-): Promise<Result[]> {
-  const results = new Array<Result>(items.length);
-  const isLocal = items.every((item) => work.tensor(item) instanceof GgufTensor);
+  each: (result: Result, index: number, item: Item) => void,
+): Promise<void> {
+  const [first] = items;
+  if (first === undefined) return;
+  const isLocal = work.tensor(first) instanceof GgufTensor;
   const limit = isLocal ? cpu().threads : FETCHED_TENSORS;
   await forEachConcurrently(turns(items, work), limit, undefined, async (turn, signal) => {
-    for (const index of turn) {
-      const item = items[index] as Item;
+    for (const [index, item] of turn) {
       const cost = work.cost(item);
       if (work.now !== undefined && isSmall(work.tensor(item))) {
-        results[index] = work.now(item);
+        each(work.now(item), index, item);
         progress.advance(cost);
         continue;
       }
@@ -70,29 +73,29 @@ export async function lookAtValues<Item, Result>(
         reported = bytes;
       };
       const onProgress = (done: number, total: number): void => report(Math.floor((done / total) * cost));
-      results[index] = await work.later(item, { signal, onProgress });
+      each(await work.later(item, { signal, onProgress }), index, item);
       report(cost);
     }
     if (turn.length > 1) await eventLoopTurn();
   });
-  return results;
 }
 
-/** The numbers of the items, each alone, except that small ones that follow each other share a turn. */
+/** The items with their numbers, each alone, except that small ones that follow each other share a turn. */
 function* turns<Item>(
-  items: readonly Item[],
-  { tensor, now }: ValueWork<Item, unknown>,
-): Generator<number[], void, undefined> {
-  let turn: number[] = [];
+  items: Iterable<Item>,
+  { tensor }: ValueWork<Item, unknown>,
+): Generator<[index: number, item: Item][], void, undefined> {
+  let turn: [index: number, item: Item][] = [];
   let elements = 0;
-  for (const [index, item] of items.entries()) {
+  let index = 0;
+  for (const item of items) {
     const { elementCount } = tensor(item);
     const fits = elements + elementCount <= TURN_ELEMENTS && turn.length < TURN_TENSORS;
-    if (turn.length > 0 && (now === undefined || !isSmall(tensor(item)) || !fits)) {
+    if (turn.length > 0 && (!isSmall(tensor(item)) || !fits)) {
       yield turn;
       [turn, elements] = [[], 0];
     }
-    turn.push(index);
+    turn.push([index++, item]);
     // A tensor that is not small is a turn of its own.
     elements += isSmall(tensor(item)) ? elementCount : TURN_ELEMENTS;
   }

@@ -17,7 +17,11 @@ export async function tensorStats(
     now: (tensor) => (tensor as GgufTensor).statsSync({ bins, threads: 1 }),
     later: (tensor, options: AsyncOptions) => tensor.stats({ bins, ...options }),
   };
-  return terminal.withProgress(path, totalCost(tensors, work), (progress) =>
-    lookAtValues(tensors, work, progress),
+  const found = new Array<TensorStats>(tensors.length);
+  await terminal.withProgress(path, totalCost(tensors, work), (progress) =>
+    lookAtValues(tensors, work, progress, (stats, i) => {
+      found[i] = stats;
+    }),
   );
+  return found;
 }

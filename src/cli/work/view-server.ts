@@ -20,18 +20,16 @@ import type { AddressInfo } from "node:net";
 import { basename, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openRegularFile } from "../../source/file";
+import { Traffic } from "./view-traffic";
 
 const HOST = "127.0.0.1";
 const TOKEN_BYTES = 32;
 
-/** Bytes that are read at a time for one answer. */
-const PIECE_BYTES = 256 << 10;
-
-/** A browser has six at a time; a program with the address may read more ranges at once. */
-const MAX_CONNECTIONS = 1024;
 const MAX_HEADER_BYTES = 16 << 10;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** How often these two are looked at. */
+const CHECKING_INTERVAL_MS = 1000;
 
 /** A server that is listening. */
 export interface ViewServer {
@@ -102,9 +100,10 @@ async function listen(site: Site, port: number): Promise<Server> {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECKING_INTERVAL_MS,
   };
-  const server = createServer(options, (request, response) => void site.answer(request, response));
-  server.maxConnections = MAX_CONNECTIONS;
+  const server = createServer(options);
+  site.traffic.watch(server);
   await new Promise<void>((done, fail) => {
     // Later errors are of single connections: they end none of the others.
     server.on("error", (cause: NodeJS.ErrnoException) => {
@@ -129,7 +128,11 @@ class Refusal {
   }
 }
 
+/** For a request that does not come from the page. */
+const CLOSE = { connection: "close" };
+
 class Site {
+  readonly traffic = new Traffic((request, response) => this.#answer(request, response));
   readonly #page: Buffer;
   readonly #files: ReadonlyMap<string, ServedFile>;
   readonly #token: string;
@@ -143,14 +146,14 @@ class Site {
     this.#headers = securityHeaders(text);
   }
 
-  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     for (const [name, value] of Object.entries(this.#headers)) response.setHeader(name, value as string);
     try {
       const place = this.#placeOf(request);
       if (place === "") return sendAll(request, response, this.#page, "text/html; charset=utf-8");
       const file = this.#files.get(place);
       if (file === undefined) throw new Refusal(404, "there is nothing here");
-      await sendFile(request, response, file);
+      await sendFile(request, response, file, () => this.traffic.pieceBytes);
     } catch (error) {
       if (error instanceof Refusal) refuse(request, response, error);
       // The file has changed or cannot be read, or the browser is gone. An answer that has begun ends early.
@@ -159,16 +162,19 @@ class Site {
     }
   }
 
-  /** What is asked for, after the token: "" for the page. Throws where the request is not one of this site's page. */
+  /**
+   * What is asked for, after the token: "" for the page. Throws where the request is not one of this site's page, and ends the
+   * connection: what comes after such a request is not read.
+   */
   #placeOf({ method, url = "", headers, headersDistinct, socket }: IncomingMessage): string {
     const { localPort } = socket;
     const port = localPort === 80 ? "(:80)?" : `:${localPort}`;
     const [host, ...otherHosts] = headersDistinct.host ?? [];
     if (otherHosts.length > 0 || !new RegExp(`^(127\\.0\\.0\\.1|localhost)${port}$`, "i").test(host ?? "")) {
-      throw new Refusal(421, "this is not the address of the page");
+      throw new Refusal(421, "this is not the address of the page", CLOSE);
     }
     if (method !== "GET" && method !== "HEAD") {
-      throw new Refusal(405, "files can be read only", { allow: "GET, HEAD" });
+      throw new Refusal(405, "files can be read only", { ...CLOSE, allow: "GET, HEAD" });
     }
     const origin = headers.origin ?? `http://${host}`;
     const site = headers["sec-fetch-site"] ?? "none";
@@ -176,10 +182,13 @@ class Site {
       origin.toLowerCase() !== `http://${host}`.toLowerCase() ||
       !/^(none|same-origin)$/.test(String(site))
     ) {
-      throw new Refusal(403, "another site sent you here: paste the address into the browser");
+      throw new Refusal(403, "another site sent you here: paste the address into the browser", CLOSE);
     }
     const [, token = "", place] = /^\/([^/?#]*)\/([^?#]*)/.exec(url) ?? [];
-    if (place === undefined || !isSame(token, this.#token)) throw new Refusal(404, "there is nothing here");
+    if (place === undefined || !isSame(token, this.#token)) {
+      throw new Refusal(404, "there is nothing here", CLOSE);
+    }
+    this.traffic.trust(socket);
     try {
       return decodeURIComponent(place);
     } catch {
@@ -235,13 +244,16 @@ function sendAll(
 function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const { status, reason, headers } = refusal;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string);
-  // What such a request brings along is not read.
-  if (status === 405 || status === 421) response.setHeader("connection", "close");
   sendAll(request, response, Buffer.from(`${reason}\n`), "text/plain; charset=utf-8", status);
 }
 
 /** Answers with a file or one range of it, by the rules of RFC 9110. */
-async function sendFile(request: IncomingMessage, response: ServerResponse, file: ServedFile): Promise<void> {
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  file: ServedFile,
+  pieceBytes: () => number,
+): Promise<void> {
   const state = await file.state();
   if (state === undefined)
     throw new Refusal(410, "another file is in its place: end the command, and start it again");
@@ -269,7 +281,7 @@ async function sendFile(request: IncomingMessage, response: ServerResponse, file
     ...(range && { "content-range": `bytes ${begin}-${end - 1}/${size}` }),
   });
   if (method === "HEAD") response.end();
-  else await pipeline(file.pieces(begin, end, etag), response);
+  else await pipeline(file.pieces(begin, end, etag, pieceBytes), response);
 }
 
 /** Whether a list of ETags has this one, which is strong. */
@@ -322,9 +334,14 @@ class ServedFile {
   }
 
   /** The bytes from `begin` to `end` of the file in one state. Throws as soon as it is in another. */
-  async *pieces(begin: number, end: number, etag: string): AsyncGenerator<Uint8Array, void, undefined> {
+  async *pieces(
+    begin: number,
+    end: number,
+    etag: string,
+    pieceBytes: () => number,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
     for (let at = begin; at < end; ) {
-      const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, end - at));
+      const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes(), end - at));
       const { bytesRead } = await this.#handle.read(piece, 0, piece.length, at);
       if (bytesRead === 0 || (await this.state())?.etag !== etag) throw new Error("the file has changed");
       yield piece.subarray(0, bytesRead);

@@ -11,7 +11,8 @@ const file = openSync(path, { splits, partial: true });
 
 function answer(name: string): Answer {
   try {
-    return { digest: digestOfMapped(file.tensor(name), (bytes) => port.postMessage({ bytes })) };
+    const digest = digestOfMapped(file.tensor(name), (bytes) => port.postMessage({ bytes }));
+    return { digest: digest.toString("hex") };
   } catch (error) {
     const { message, code } = error as Error & { code?: string };
     return { error: { message, code } };

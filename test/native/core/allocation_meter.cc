@@ -14,7 +14,24 @@
 namespace {
 
 std::atomic<size_t> g_allocated_bytes{0};
-thread_local size_t g_left = SIZE_MAX;  // allocations of this thread
+std::atomic<bool> g_is_felt{false};
+
+/** Allocations that are left; nothing limits them where there is no limit. */
+struct Limit {
+  std::atomic<bool> exists{false};
+  std::atomic<int64_t> left{0};
+
+  /** Whether one more is too many. */
+  bool ends() { return exists && left.fetch_sub(1) <= 0; }
+};
+Limit g_of_all;
+thread_local Limit g_of_thread;
+
+[[maybe_unused]] bool memory_ends() {
+  const bool ends = g_of_thread.ends() || g_of_all.ends();
+  if (ends) g_is_felt = true;
+  return ends;
+}
 
 }  // namespace
 
@@ -32,8 +49,7 @@ extern "C" void __sanitizer_free_hook(const volatile void*) {}
 // The other forms of new and delete call these.
 void* operator new(size_t n_bytes) {
   g_allocated_bytes += n_bytes;
-  if (g_left == 0) throw std::bad_alloc();
-  if (g_left != SIZE_MAX) --g_left;
+  if (memory_ends()) throw std::bad_alloc();
   if (void* memory = std::malloc(n_bytes > 0 ? n_bytes : 1)) return memory;
   throw std::bad_alloc();
 }
@@ -52,12 +68,25 @@ size_t allocated_bytes() {
   return g_allocated_bytes;
 }
 
-OutOfMemory::OutOfMemory(size_t n_more) {
-  g_left = n_more;
+#ifdef GGUF_THREAD_SANITIZER
+const bool memory_can_end = false;
+#else
+const bool memory_can_end = true;
+#endif
+
+OutOfMemory::OutOfMemory(size_t n_more, On on) : on_(on) {
+  g_is_felt = false;
+  Limit& limit = on_ == On::kAllThreads ? g_of_all : g_of_thread;
+  limit.left = static_cast<int64_t>(n_more);
+  limit.exists = true;
 }
 
 OutOfMemory::~OutOfMemory() {
-  g_left = SIZE_MAX;
+  (on_ == On::kAllThreads ? g_of_all : g_of_thread).exists = false;
+}
+
+bool OutOfMemory::was_felt() const {
+  return g_is_felt;
 }
 
 }  // namespace gguf::test

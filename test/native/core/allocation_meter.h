@@ -8,14 +8,23 @@ namespace gguf::test {
 /** Bytes that operator new was asked for, in this test program, so far. */
 size_t allocated_bytes();
 
-/** While it exists, this thread gets the next `n_more` allocations, and no memory from then on. Not
-   under ThreadSanitizer, which has its own new. */
+/** Whether OutOfMemory works: not under ThreadSanitizer, which has its own new. */
+extern const bool memory_can_end;
+
+/** While it exists, this thread, or all of them, get the next `n_more` allocations, and no memory from then
+ * on. */
 class OutOfMemory {
  public:
-  explicit OutOfMemory(size_t n_more);
+  enum class On { kThisThread, kAllThreads };
+  explicit OutOfMemory(size_t n_more, On on = On::kThisThread);
   ~OutOfMemory();
+  /** Whether an allocation has failed, on any thread. */
+  bool was_felt() const;
   OutOfMemory(const OutOfMemory&) = delete;
   OutOfMemory& operator=(const OutOfMemory&) = delete;
+
+ private:
+  const On on_;
 };
 
 }  // namespace gguf::test

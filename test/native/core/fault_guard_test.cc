@@ -81,6 +81,19 @@ TEST_F(TruncatedFile, ReadsAsZerosAndIsNoted) {
   }
 }
 
+TEST_F(TruncatedFile, CutAgainEndsAtTheFirstByteThatWasMissing) {
+  const fs::path path = write("a", 64 * kPage);
+  const auto file = map(path);
+  for (const size_t pages : {40, 10}) {
+    fs::resize_file(path, pages * kPage);
+    EXPECT_EQ(file->data()[(pages + 5) * kPage], 0);
+  }
+  fs::resize_file(path, 64 * kPage);  // only what was noted tells
+  const Status lost = file->check(0, file->size());
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->offset, 10 * kPage);
+}
+
 TEST_F(TruncatedFile, ReadingMappedAndReadingTheFileFailAlike) {
   const fs::path path = write("a", 64 * kPage);
   const auto mapped = map(path);

@@ -474,6 +474,20 @@ TEST_P(ParseBad, OverlapIsReportedAtTheSecondInTheDirectory) {
   expect_invalid(at, "tensor 'first in the file': its data");
 }
 
+TEST_P(ParseBad, OverlapOfOneByte) {
+  w.header(2, 0).tensor("a", {33}, kI8, 0).tensor("b", {8}, kI8, 32);
+  const uint64_t at = w.offset() - 8;
+  w.pad().zeros(64);
+  expect_invalid(at, "overlaps that of tensor 'a'");
+}
+
+TEST_P(ParseBad, OverlapOfOneByteOutOfOrder) {
+  w.header(3, 0).tensor("late", {8}, kI8, 64).tensor("a", {33}, kI8, 0).tensor("b", {8}, kI8, 32);
+  const uint64_t at = w.offset() - 8;
+  w.pad().zeros(96);
+  expect_invalid(at, "overlaps that of tensor 'a'");
+}
+
 TEST_P(ParseBad, SameOffset) {
   w.header(2, 0).tensor("a", {8}, kF32, 0).tensor("b", {8}, kF32, 0);
   const uint64_t at = w.offset() - 8;

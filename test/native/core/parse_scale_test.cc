@@ -124,6 +124,20 @@ TEST(ParseScale, TooManyEntries) {
   EXPECT_EQ(outcome.result.error().offset, 8u);
 }
 
+TEST(ParseScale, TooManyStringsInSeveralArrays) {
+  constexpr uint32_t kFirst = 1000;
+  GgufWriter w;
+  w.header(0, 2).array_key("a", ValueType::kBool, kFirst).zeros(kFirst);
+  w.key("b", ValueType::kArray).type(ValueType::kString);
+  const uint64_t at = w.offset();
+  w.length(kMaxWalkedElements - kFirst + 1);
+  const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
+  ASSERT_FALSE(outcome.need_more);
+  ASSERT_FALSE(outcome.result.ok());
+  EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(outcome.result.error().offset, at);
+}
+
 TEST(ParseScale, TooManyStrings) {
   GgufWriter w;
   w.header(0, 1).key("a", ValueType::kArray).type(ValueType::kString);

@@ -23,6 +23,17 @@ TEST(QuoteName, ControlCharactersAreEscaped) {
   EXPECT_EQ(quote_name("it's \\ \"so\""), "'it\\'s \\\\ \"so\"'");
 }
 
+TEST(QuoteName, WhatIsInvisibleIsEscaped) {
+  EXPECT_EQ(quote_name("a\xE2\x80\x8B"
+                       "b"),
+            "'a\\u200Bb'");                                         // zero-width space
+  EXPECT_EQ(quote_name("\xC2\xAD"), "'\\u00AD'");                   // soft hyphen
+  EXPECT_EQ(quote_name("\xE3\x85\xA4"), "'\\u3164'");               // Hangul filler
+  EXPECT_EQ(quote_name("\xEF\xB8\x8F"), "'\\uFE0F'");               // variation selector
+  EXPECT_EQ(quote_name("\xF3\xA0\x81\x81"), "'\\u{E0041}'");        // a tag
+  EXPECT_EQ(quote_name("\xF0\x9F\x98\x80"), "'\xF0\x9F\x98\x80'");  // what is beside is not
+}
+
 TEST(QuoteName, WhatIsNotUtf8IsEscaped) {
   EXPECT_EQ(quote_name("\xFF"), "'\\xFF'");
   EXPECT_EQ(quote_name("\xC3"), "'\\xC3'");           // cut off

@@ -13,6 +13,7 @@
 
 #include "core/fault_guard.h"
 #include "decode/chunked_comparison.h"
+#include "decode/totals.h"
 #include "test/native/decode/decode_support.h"
 
 namespace gguf::test {
@@ -234,6 +235,9 @@ TEST_P(ChunkedStatisticsTest, FollowTheRuleForNumbersOfEveryKind) {
       [&](size_t) { return 1 + uniform(); },
       [&](size_t) { return -2 + uniform(); },
       [&](size_t) { return 1e6f + uniform(); },
+      // Squares that are 770 and 1,900 times their distances from the mean: on both sides of the limit.
+      [&](size_t) { return 16 + uniform(); },
+      [&](size_t) { return 25 + uniform(); },
       [&](size_t) { return -0.1f; },
       [&](size_t i) { return i % 3 == 0 ? 0.0f : -0.0f; },
       [&](size_t i) {
@@ -306,12 +310,15 @@ TEST_P(ChunkedStatisticsTest, HistogramsCountEveryFiniteNumberOnce) {
   const Format& format = format_named("F16");
   const auto blocks = random_blocks(format, 2 * kChunk + 77);
   const Numbers x = numbers_of(format, blocks);
-  for (const Bins bins : {Bins{-1, 1, 1}, Bins{0, 0, 4}, Bins{-100, 250, 20}, Bins{-1e9, 1e9, 65536}}) {
+  // The last three ranges are so small that 0 times the scale is a NaN, and any other distance infinite.
+  for (const Bins bins : {Bins{-1, 1, 1}, Bins{0, 0, 4}, Bins{-100, 250, 20}, Bins{-1e9, 1e9, 65536},
+                          Bins{0, 1e-310, 7}, Bins{-1e-310, 0, 7}, Bins{-1e-310, 1e-310, 65536}}) {
     Fields counts(bins.n + 2, 0.0);
     const double scale = bins.high > bins.low ? bins.n / (bins.high - bins.low) : 0;
     for (const float number : x) {
       if (!std::isfinite(number)) continue;
-      const double bin = std::min(bins.n - 1.0, std::floor((number - bins.low) * scale));
+      const double part = (number - bins.low) * scale;
+      const double bin = std::isnan(part) ? 0 : std::min(bins.n - 1.0, std::floor(part));
       ++counts[number < bins.low ? bins.n : number > bins.high ? bins.n + 1 : static_cast<size_t>(bin)];
     }
     StatisticsTask task = task_of(format, blocks);
@@ -336,6 +343,55 @@ TEST_P(ChunkedStatisticsTest, CountWhatIsNotFiniteAlone) {
     expect_same(result, Fields(all.begin(), all.begin() + 4));
     EXPECT_GT(all[1], 0);
   }
+}
+
+TEST(ChunkedStatisticsOfFiles, FailWhereTheFileWasCutOff) {
+  const Format& format = format_named("F32");
+  const auto blocks = random_blocks(format, kChunk);
+  for (const Access access : {Access::kMap, Access::kRead}) {
+    if (access == Access::kMap && !kMappedReadsNeverFault) continue;
+    const BlockFile file(blocks);
+    const auto opened = file.open(access);
+    file.truncate(kChunk);
+    Fields result(9);
+    ChunkedStatistics statistics(BlockFile::source(*opened), task_of(format, blocks), result.data());
+    std::vector<uint8_t> scratch;
+    statistics.work(scratch, [] { return false; });
+    ASSERT_TRUE(statistics.failure());
+    EXPECT_EQ(statistics.failure()->code, ErrorCode::kTruncated);
+  }
+}
+
+TEST(BinCounter, AddsWhatItCountedOnce) {
+  const Bins bins{0, 4, 4};
+  BinCounter counter(bins);
+  Histogram histogram(bins.n);
+  const Numbers x = {-1, 0, 0.5f, 3, 4, 5, 6};
+  for (const size_t n : {x.size(), size_t{2}}) {
+    counter.count(x.data(), n);
+    EXPECT_EQ(counter.n_counted(), n);
+    counter.add_to(histogram);
+    EXPECT_EQ(counter.n_counted(), 0u);
+  }
+  EXPECT_EQ(histogram.counts, (std::vector<uint64_t>{3, 0, 0, 2, 2, 2}));
+}
+
+TEST(Totals, HaveCountsUpToTwoToThe53rd) {
+  constexpr double kMost = 9007199254740992;
+  for (const size_t n : {StatisticsTotals::kFiniteFields, StatisticsTotals::kFields}) {
+    Fields fields(n, 0.0);
+    fields[0] = kMost;
+    const auto most = StatisticsTotals::read(fields.data(), n);
+    ASSERT_TRUE(most.ok());
+    EXPECT_EQ(most.value().statistics.count, uint64_t{1} << 53);
+    fields[0] = kMost + 2;
+    EXPECT_FALSE(StatisticsTotals::read(fields.data(), n).ok());
+  }
+  Fields fields(ComparisonTotals::kFields, 0.0);
+  fields[1] = kMost;
+  ASSERT_TRUE(ComparisonTotals::read(fields.data(), fields.size()).ok());
+  fields[1] = kMost + 2;
+  EXPECT_FALSE(ComparisonTotals::read(fields.data(), fields.size()).ok());
 }
 
 TEST(ChunkedByteComparisonTest, FindsADifferenceWhereverItIs) {

@@ -4,10 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "decode/processors.h"
 #include "decode/products.h"
@@ -122,6 +129,114 @@ TEST(HelperThreads, LeaveCallersAloneAfterStop) {
   pool.run(2, scratch, [&](Scratch&) { ++n_done; });
   EXPECT_EQ(n_done, 1);
 }
+
+TEST(HelperThreads, WakeEveryCallerWhoseHelpersHaveReturned) {
+  HelperThreads pool;
+  // Two callers that are done themselves wait for a helper each; the helpers return in the order of
+  // `returns`.
+  for (const auto& returns : {std::array<int, 2>{0, 1}, std::array<int, 2>{1, 0}}) {
+    std::array<std::atomic<bool>, 2> is_helped{}, may_return{};
+    std::atomic<int> n_returned{0};
+    std::vector<std::thread> callers;
+    for (int i : {0, 1}) {
+      callers.emplace_back([&, i] {
+        Scratch scratch;
+        const std::thread::id caller = std::this_thread::get_id();
+        pool.run(1, scratch, [&](Scratch&) {
+          std::atomic<bool>& is_met = std::this_thread::get_id() == caller ? is_helped[i] : may_return[i];
+          if (std::this_thread::get_id() != caller) is_helped[i] = true;
+          while (!is_met) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        });
+        ++n_returned;
+      });
+      while (!is_helped[i]) std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // both fall asleep, the first one first
+    for (int n = 0; n < 2; ++n) {
+      may_return[returns[n]] = true;
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (n_returned <= n && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_EQ(n_returned, n + 1) << "a caller sleeps though its helper has returned";
+    }
+    // So that this test ends whatever it found: helpers of other calls wake those who sleep.
+    Scratch scratch;
+    while (n_returned < 2) pool.run(1, scratch, [](Scratch&) {});
+    for (std::thread& caller : callers) caller.join();
+  }
+}
+
+TEST(HelperThreads, AreNotWantedOnceACallHasReturned) {
+  HelperThreads pool;
+  Scratch scratch;
+  bool was_wanted = false;
+  for (int round = 0; round < 100; ++round) {
+    // More than join before such a short call returns.
+    pool.run(8, scratch, [&](Scratch&) {});
+    EXPECT_FALSE(pool.wants_help());
+  }
+  const std::thread::id caller = std::this_thread::get_id();
+  pool.run(1, scratch, [&](Scratch&) {
+    if (std::this_thread::get_id() == caller) return;
+    Scratch its_own;
+    // The only helper is this thread: nobody joins.
+    pool.run(300, its_own, [&](Scratch&) { was_wanted = was_wanted || pool.wants_help(); });
+  });
+  EXPECT_FALSE(pool.wants_help());
+}
+
+TEST(HelperThreads, DropScratchThatIsLarge) {
+  HelperThreads pool;
+  Scratch scratch;
+  const std::thread::id caller = std::this_thread::get_id();
+  /** What a helper finds, and what it leaves. */
+  const auto scratch_found = [&](size_t n_bytes) {
+    std::atomic<size_t> found{SIZE_MAX};
+    pool.run(1, scratch, [&](Scratch& its_scratch) {
+      if (std::this_thread::get_id() == caller) {
+        while (found == SIZE_MAX) std::this_thread::yield();
+      } else {
+        const size_t size = its_scratch.size();
+        its_scratch.resize(n_bytes);
+        found = size;
+      }
+    });
+    return found.load();
+  };
+  constexpr size_t kMiB = size_t{1} << 20;
+  EXPECT_EQ(scratch_found(kMiB), 0u);
+  EXPECT_EQ(scratch_found(5 * kMiB), kMiB);
+  EXPECT_EQ(scratch_found(0), 0u);
+}
+
+#ifdef __linux__
+
+size_t n_threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST(HelperThreadsDeathTest, EndWithAProcessThatKeepsThem) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto exit_with_helpers = [] {
+    static size_t n_running = 0;
+    // Called after what is registered later, so after the helpers have been stopped.
+    std::atexit([] {
+      if (n_threads() + 2 > n_running) std::_Exit(3);
+    });
+    const size_t n_before = n_threads();
+    static const auto* const kept = new std::shared_ptr<HelperThreads>(HelperThreads::shared());
+    Scratch scratch;
+    (*kept)->run(2, scratch, [](Scratch&) {});
+    n_running = n_threads();  // a sanitizer may have started one of its own
+    if (n_running < n_before + 2) std::_Exit(4);
+    std::exit(0);
+  };
+  EXPECT_EXIT(exit_with_helpers(), testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 /** All rows by one call of the kernels, whose bits dequant/products_test.cc checks. */
 std::vector<float> plain_product(const ProductShape& shape, const uint8_t* rows, const float* x) {

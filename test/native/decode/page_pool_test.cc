@@ -31,7 +31,7 @@ class PagePool : public testing::Test {
     return block;
   }
   static bool is_marked(const page_pool::Block& block) {
-    return block.data[0] == kMark && block.data[block.n_bytes - 1] == kMark;
+    return block.data[block.n_bytes / 2] == kMark && block.data[block.n_bytes - 1] == kMark;
   }
 };
 

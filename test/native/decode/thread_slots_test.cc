@@ -14,6 +14,19 @@
 namespace gguf::test {
 namespace {
 
+TEST(PoolSize, IsWhatLibuvMakesOfTheSetting) {
+  EXPECT_EQ(pool_size_of("6"), 6);
+  EXPECT_EQ(pool_size_of(" 6 threads"), 6);
+  EXPECT_EQ(pool_size_of(""), 1);
+  EXPECT_EQ(pool_size_of("many"), 1);
+  EXPECT_EQ(pool_size_of("0"), 1);
+  EXPECT_EQ(pool_size_of("1024"), 1024);
+  EXPECT_EQ(pool_size_of("1025"), 1024);
+  EXPECT_EQ(pool_size_of("-1"), 1024);
+  EXPECT_EQ(pool_size_of("99999999999999999999"), 1024);
+  EXPECT_EQ(pool_size_of("-99999999999999999999"), sizeof(long) == 8 ? 1 : 1024);
+}
+
 /** An environment that takes slots. */
 class Holder {
  public:

@@ -7,7 +7,7 @@
 #include "test/native/dequant/primitives.h"
 
 #ifndef GGUF_SIMD_SET
-#include "dequant/simd/scalar.h"
+#include "dequant/simd/scalar_bytes.h"
 #endif
 
 namespace gguf {
@@ -200,6 +200,211 @@ void affine_high(const Input& in, Output& out) {
   put_units(simd::values<Levels>(codes), simd::Affine<Levels>(in.scale, in.b), out);
 }
 
+// ---- bytes: without what a set adds to levels
+
+template <class Levels>
+GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
+  uint8_t stored[32];
+  simd::store_bytes(stored, bytes);
+  for (int i = 0; i < 32; ++i) {
+    out.bytes[32 * place + i] = static_cast<uint8_t>(stored[i] - simd::kByteBias<Levels>);
+  }
+}
+
+template <class Levels, class Values>
+GGUF_INLINE void put_levels(const Values& v, Output& out) {
+  put_bytes<Levels>(simd::level_bytes<Levels>(v, 0), out, 0);
+  put_bytes<Levels>(simd::level_bytes<Levels>(v, 2), out, 1);
+}
+
+template <class Levels>
+void bytes(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_twice(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_of_bits(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::spread_bits<Levels::kBits>(word64(in.bytes), ToBytes{})),
+                     out);
+}
+
+template <class Levels>
+void bytes_of_packed(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_packed<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_of_nibble_runs(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_nibble_runs<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_high(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::shift<4>(simd::load<Levels::kBits>(in.bytes, ToBytes{}))),
+                     out);
+}
+
+/** A unit of the codes, and the same unit of their upper bits. */
+template <class Levels, int Stride>
+void bytes_of_runs(const Input& in, Output& out) {
+  const auto codes = simd::load_runs<Levels::kBits, Stride>(in.bytes, ToBytes{});
+  const auto low = simd::values<Levels>(codes);
+  const auto high = simd::values<Levels>(simd::shift<4>(codes));
+  if constexpr (Levels::kBits == 4) {
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 0, high, 0), out, 0);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 1, high, 1), out, 1);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 2, high, 2), out, 2);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 3, high, 3), out, 3);
+  } else {
+    put_levels<Levels>(low, out);
+  }
+}
+
+/** Any two units. */
+template <class Levels>
+void bytes_of_units(const Input& in, Output& out) {
+  const auto a = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{}));
+  const auto b = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes + 64, ToBytes{}));
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 0, b, 0), out, 0);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 3, b, 1), out, 1);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 2, b, 3), out, 2);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 1, b, 2), out, 3);
+}
+
+template <class Levels, int A, int B, int Mask>
+void bytes_shifted(const Input& in, Output& out) {
+  const auto a = simd::load<Levels::kBits>(in.bytes, ToBytes{}),
+             b = simd::load_twice<Levels::kBits>(in.bytes + 64, ToBytes{});
+  put_levels<Levels>(simd::values<Levels>(simd::select<Mask>(a, simd::shift_halves<A, B>(b))), out);
+}
+
+template <int Digit>
+void bytes_of_trits(const Input& in, Output& out) {
+  auto t = simd::load_trits(in.bytes, ToBytes{});
+  for (int i = 0; i < Digit; ++i) t = simd::times3(t);
+  put_levels<Ternary>(simd::values<Ternary>(simd::top_trits(t)), out);
+}
+
+template <class Levels, const auto& kBook, int kRows>
+void bytes_of_rows8(const Input& in, Output& out) {
+  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
+  const int first = 8 * (in.bytes[72] & 3);
+  put_levels<Levels>(simd::values<Levels>(simd::gather8<Levels>(rows, first, in.bytes + 64, ToBytes{})), out);
+}
+
+template <class Levels, const auto& kBook, int kRows>
+void bytes_of_rows16(const Input& in, Output& out) {
+  const auto rows = some_rows<kBook, kRows, 64>(in.bytes);
+  const int first = 16 * (in.bytes[136] & 3);
+  put_levels<Levels>(simd::values<Levels>(simd::gather16<Levels>(rows, first, in.bytes + 128, ToBytes{})),
+                     out);
+}
+
+void signed_bytes(const Input& in, Output& out) {
+  put_levels<Signed8>(SignedBytes{in.bytes}, out);
+}
+
+/** A vector of int8: any but -128. */
+struct Int8s {
+  int8_t x[256];
+  explicit Int8s(const uint8_t* p) {
+    for (int i = 0; i < 256; ++i) x[i] = p[i] == 0x80 ? 0 : static_cast<int8_t>(p[i]);
+  }
+  /** What the bias of levels adds to the sums of products, negated. */
+  template <class Levels>
+  int32_t correction(int first, int n) const {
+    int32_t sum = 0;
+    for (int i = first; i < first + n; ++i) sum += x[i];
+    return -simd::kByteBias<Levels> * sum;
+  }
+};
+
+/** Sums of 256 products. */
+template <class Levels, int kRun>
+void dot(const Input& in, Output& out) {
+  constexpr int kKind = simd::kByteKind<Levels>;
+  static_assert(kKind < simd::kByteKinds && simd::kByteVectors > 0, "a kind of the set");
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<kRun> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    simd::Bytes32 w[4];
+    for (int k = 0; k < 4; ++k) {
+      const uint8_t* const p = in.bytes + 128 * i + 32 * k;
+      if constexpr (Levels::kBits == 8) {
+        w[k] = simd::level_bytes<Levels>(SignedBytes{p}, 0);
+      } else {
+        w[k] =
+            simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
+      }
+    }
+    const int8_t* const x = vector.x + 128 * i;
+    sums[i] = simd::join(simd::dot<kRun, kKind>(w[0], w[1], x), simd::dot<kRun, kKind>(w[2], w[3], x + 64));
+  }
+  int32_t corrections[16];
+  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.template correction<Levels>(kRun * r, kRun);
+  auto* const y = reinterpret_cast<float*>(out.bytes);
+  if constexpr (kRun == 32) {
+    simd::store_8(y, simd::to_floats(simd::add(simd::eight_sums(sums[0], sums[1]), corrections)));
+  } else {
+    simd::Ints8 eight[2];
+    simd::sixteen_sums(sums[0], sums[1], eight);
+    simd::store_8(y, simd::to_floats(simd::add(eight[0], corrections)));
+    simd::store_8(y + 8, simd::to_floats(simd::add(eight[1], corrections + 8)));
+  }
+}
+
+void eight_numbers(const Input& in, Output& out) {
+  const auto* x = reinterpret_cast<const float*>(in.bytes);
+  auto* const y = reinterpret_cast<float*>(out.bytes);
+  const simd::Floats8 a = simd::load_8(x), b = simd::load_8(x + 8);
+  simd::store_8(y, simd::mul(a, b));
+  simd::store_8(y + 8, simd::add(a, b));
+  simd::store_8(y + 16, simd::floats_8(x[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6]));
+  const int first = in.bytes[64] % 12 - 2, end = in.bytes[65] % 12 - 1;
+  simd::store_8(y + 24, simd::keep(a, first, end));
+}
+
+/** Products of 16 rows with three vectors. */
+template <class Levels, int kRun>
+void multiply_run(const Input& in, Output& out) {
+  constexpr int kLanes = simd::kLanes, kVectors = 3;
+  const Int8s vectors(in.bytes + 320);
+  for (int first = 0; first < 16; first += kLanes) {
+    // Rows that are 8 bytes apart.
+    uint8_t rows[32 * 16], w[32 * 16];
+    for (int row = 0; row < kLanes; ++row) {
+      const uint8_t* const p = in.bytes + 8 * (first + row);
+      simd::Bytes32 bytes;
+      if constexpr (Levels::kBits == 8) {
+        bytes = simd::level_bytes<Levels>(SignedBytes{p}, 0);
+      } else {
+        bytes =
+            simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
+      }
+      simd::store_bytes(rows + 32 * row, bytes);
+    }
+    simd::transpose<kRun / 4>(rows, 32, w);
+    uint8_t x[32 * kVectors];
+    simd::IntLanes sums[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      for (int i = 0; i < kRun; i += 4) std::memcpy(x + kVectors * i + 4 * v, vectors.x + 32 * v + i, 4);
+      const int32_t correction = vectors.correction<Levels>(32 * v, kRun);
+      sums[v] = simd::broadcast_int(&correction);
+    }
+    simd::multiply_run<kRun, simd::kByteKind<Levels>, kVectors>(w, x, sums);
+    for (int v = 0; v < kVectors; ++v) {
+      const simd::Lanes y =
+          simd::add(simd::mul(simd::to_lanes(sums[v]), simd::broadcast(&in.scale)), simd::broadcast(&in.a));
+      simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 16 * v + first, y);
+    }
+  }
+}
+
 // ---- floats
 
 void load_f32(const Input& in, Output& out) {
@@ -286,15 +491,6 @@ void lanes(const Input& in, Output& out) {
   }
 }
 
-void add_product(const Input& in, Output& out) {
-  const auto* numbers = reinterpret_cast<const float*>(in.bytes);
-  for (int i = 0; i < 16; i += simd::kLanes) {
-    const simd::Lanes a = simd::load_lanes(numbers + i), b = simd::load_lanes(numbers + 16 + i);
-    simd::store_lanes(reinterpret_cast<float*>(out.bytes) + i,
-                      simd::add_product(a, b, simd::load_lanes(numbers + 32 + i)));
-  }
-}
-
 // ---- statistics: of sixteen numbers, however many registers they are
 
 /** Calls `use(numbers, others, first)` for each register, and stores the Doubles that it gives. */
@@ -349,6 +545,25 @@ void equal_counts(const Input& in, Output& out) {
     counts = simd::count_equal(a, b, simd::count_equal(a, zero, counts));
   }
   *reinterpret_cast<uint32_t*>(out.bytes) = simd::total(counts);
+}
+
+/** Of finite numbers, in ranges of every kind: without a bit to spare, of one number, of less than a number.
+ */
+void bins(const Input& in, Output& out) {
+  const Bins ranges[] = {{-1, 1, 10},          {in.a < in.b ? in.a : 0, in.a < in.b ? in.b : 0, 65536},
+                         {0, 1e-310, 7},       {-1e-310, 0, 7},
+                         {-1e-310, 1e-310, 7}, {1, 1, 3},
+                         {-0.1, 1e300, 256},   {-3e38, 3e38, 4096}};
+  float numbers[16];
+  std::memcpy(numbers, in.bytes, sizeof numbers);
+  for (float& number : numbers) {
+    if (!std::isfinite(number)) number = 0;
+  }
+  const Bins& range = ranges[in.bytes[64] % 8];
+  if (!std::isfinite(range.low) || !std::isfinite(range.high)) return;
+  for (int i = 0; i < 16; i += simd::kLanes) {
+    simd::store_bins(reinterpret_cast<uint32_t*>(out.bytes) + i, numbers + i, BinRange(range));
+  }
 }
 
 // ---- storing: at 16 modulo 64, as memory of JavaScript is; streaming and aligned stores at 0
@@ -467,6 +682,53 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, affine<Unsigned<5>>),
     CASE(kFloat32, affine_high<Unsigned<4>>),
 
+    CASE(kBytes, bytes<Unsigned<2>>),
+    CASE(kBytes, bytes<Unsigned<4>>),
+    CASE(kBytes, bytes<Offset<3>>),
+    CASE(kBytes, bytes<Offset<4>>),
+    CASE(kBytes, bytes<Offset<6>>),
+    CASE(kBytes, bytes<Ternary>),
+    CASE(kBytes, bytes<Nonlinear4>),
+    CASE(kBytes, bytes_twice<Unsigned<5>>),
+    CASE(kBytes, bytes_of_bits<Sign>),
+    CASE(kBytes, bytes_of_packed<Ternary>),
+    CASE(kBytes, bytes_of_nibble_runs<Fp4>),
+    CASE(kBytes, bytes_high<Unsigned<4>>),
+    CASE(kBytes, bytes_of_runs<Offset<4>, 18>),
+    CASE(kBytes, bytes_of_runs<Unsigned<4>, 20>),
+    CASE(kBytes, bytes_of_runs<Fp4, 17>),
+    CASE(kBytes, bytes_of_runs<Nonlinear4, 16>),
+    CASE(kBytes, bytes_of_runs<Offset<5>, 22>),
+    CASE(kBytes, bytes_of_runs<Unsigned<5>, 24>),
+    CASE(kBytes, bytes_of_units<Ternary>),
+    CASE(kBytes, bytes_of_units<Offset<5>>),
+    CASE(kBytes, bytes_shifted<Offset<6>, 0, 2, 15>),
+    CASE(kBytes, bytes_shifted<Offset<6>, -4, -2, 15>),
+    CASE(kBytes, bytes_shifted<Offset<3>, 0, 4, 3>),
+    CASE(kBytes, bytes_shifted<Unsigned<5>, -3, -1, 15>),
+    CASE(kBytes, bytes_of_trits<0>),
+    CASE(kBytes, bytes_of_trits<4>),
+    CASE(kBytes, bytes_of_rows8<Iq2, kIq2xxsBook, 256>),
+    CASE(kBytes, bytes_of_rows8<Iq2, kIq2xsBook, 512>),
+    CASE(kBytes, bytes_of_rows8<Iq2, kIq2sBook, 1024>),
+    CASE(kBytes, bytes_of_rows16<Iq3xxs, kIq3xxsBook, 256>),
+    CASE(kBytes, bytes_of_rows16<Iq3s, kIq3sBook, 512>),
+    CASE(kBytes, signed_bytes),
+    CASE(kFloat32, dot<Unsigned<4>, 32>),
+    CASE(kFloat32, dot<Offset<6>, 16>),
+    CASE(kFloat32, dot<Iq3xxs, 32>),
+    CASE(kFloat32, dot<Nonlinear4, 32>),
+    CASE(kFloat32, dot<Signed8, 16>),
+    CASE(kFloat32, dot<Signed8, 32>),
+    CASE(kFloat32, eight_numbers),
+    CASE(kFloat32, multiply_run<Unsigned<4>, 32>),
+    CASE(kFloat32, multiply_run<Unsigned<2>, 16>),
+    CASE(kFloat32, multiply_run<Unsigned<5>, 32>),
+    CASE(kFloat32, multiply_run<Offset<6>, 16>),
+    CASE(kFloat32, multiply_run<Iq3xxs, 32>),
+    CASE(kFloat32, multiply_run<Nonlinear4, 32>),
+    CASE(kFloat32, multiply_run<Signed8, 32>),
+
     CASE(kFloat32, load_f32),
     CASE(kFloat32, load_f16),
     CASE(kFloat32, load_bf16),
@@ -491,7 +753,6 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, fma_of_close_numbers),
     CASE(kFloat32, sum),
     CASE(kFloat32, lanes),
-    CASE(kFloat32, add_product),
     CASE(Kind::kFloat64, double_sums),
     CASE(Kind::kFloat64, double_differences),
     CASE(Kind::kFloat64, double_maxima),
@@ -499,6 +760,7 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(Kind::kFloat64, rounded_squares),
     CASE(kBytes, lane_maxima),
     CASE(kBytes, equal_counts),
+    CASE(kBytes, bins),
     CASE(kFloat32, store<Store::kPlain>),
     CASE(kFloat32, store<Store::kStreaming>),
     CASE(Kind::kFloat16, convert<Out::kFloat16, Store::kPlain>),

@@ -2,7 +2,7 @@
 #include "test/native/dequant/primitives.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
-#include "dequant/simd/avx512.h"
+#include "dequant/simd/avx512_bytes.h"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 #include "test/native/dequant/primitive_cases.h"

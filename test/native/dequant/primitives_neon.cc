@@ -4,7 +4,7 @@
 #if defined(__aarch64__) || defined(_M_ARM64)
 // The set comes first, whatever the alphabet says.
 // clang-format off
-#include "dequant/simd/neon.h"
+#include "dequant/simd/neon_bytes.h"
 #include "test/native/dequant/primitive_cases.h"
 // clang-format on
 

@@ -3,7 +3,7 @@
 
 // The set comes first, whatever the alphabet says.
 // clang-format off
-#include "dequant/simd/scalar.h"
+#include "dequant/simd/scalar_bytes.h"
 #include "test/native/dequant/primitive_cases.h"
 // clang-format on
 

@@ -4,7 +4,7 @@
 #if defined(__wasm_simd128__)
 // The set comes first, whatever the alphabet says.
 // clang-format off
-#include "dequant/simd/wasm.h"
+#include "dequant/simd/wasm_bytes.h"
 #include "test/native/dequant/primitive_cases.h"
 // clang-format on
 

@@ -6,77 +6,16 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "dequant/block_fields.h"
-#include "dequant/half.h"
 #include "test/native/core/guarded_bytes.h"
+#include "test/native/dequant/product_support.h"
 #include "test/native/dequant/put_order.h"
 #include "test/native/dequant/test_isas.h"
 
 namespace gguf::test {
 namespace {
-
-using Numbers = std::vector<float>;
-
-/** Blocks of any bits, or with scales of an ordinary size, so that sums are numbers. */
-enum class Blocks { kAny, kOrdinary };
-
-class Random {
- public:
-  explicit Random(uint32_t seed) : random_(seed) {}
-
-  std::vector<uint8_t> blocks(const Format& format, uint64_t n_blocks, Blocks kind) {
-    std::vector<uint8_t> bytes(n_blocks * format.block_bytes);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_() >> 13);
-    if (kind == Blocks::kOrdinary) {
-      for (uint64_t at = 0; at < bytes.size(); at += format.block_bytes) tame(format, &bytes[at]);
-    }
-    return bytes;
-  }
-
-  /** Ordinary numbers; with any bits, infinities, NaNs, zeros of both signs and subnormal numbers too. */
-  Numbers vectors(uint64_t n, Blocks kind) {
-    Numbers x(n);
-    for (float& number : x) {
-      const auto bits = static_cast<uint32_t>(random_());
-      number = float_of_bits((bits & 0x80ffffff) | (120 + bits % 8) << 23);
-      if (kind == Blocks::kAny && random_() % 400 == 0) {
-        constexpr uint32_t kEdges[] = {0, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7fc00000};
-        number = float_of_bits(kEdges[random_() % 7]);
-      }
-    }
-    return x;
-  }
-
- private:
-  /** Every number of two bytes becomes a binary16 below 2; so do those of four and eight, as far as they can.
-   */
-  static void tame(const Format& format, uint8_t* block) {
-    const std::string name = format.name;
-    if (name == "MXFP4") block[0] = static_cast<uint8_t>(120 + block[0] % 8);
-    if (name == "IQ1_M") {  // the top nibbles of its last four words are a binary16
-      for (int i = 0; i < 3; ++i) block[49 + 2 * i] &= 0x0f;
-      block[55] = static_cast<uint8_t>(0x30 | (block[55] & 0x0f));
-    }
-    const Fields& fields = fields_of(format);
-    for (int r = 0; r < fields.n_runs; ++r) {
-      const Fields::Run& run = fields.runs[r];
-      for (size_t i = 0; i < run.count; ++i, block += run.width) {
-        uint8_t& top = block[run.width - 1];
-        const bool is_scale = (i < 2 && run.count < 40 && format.block_elements > 1) || name[0] != 'I';
-        if (!is_scale || run.width == 1) continue;
-        if (name == "IQ1_M" || (name == "IQ1_S" && r == 2)) continue;
-        top = static_cast<uint8_t>((top & 0x83) | 0x38);
-        if (run.width == 8) block[6] &= 0x0f;
-      }
-    }
-  }
-
-  std::mt19937 random_;
-};
 
 /** The product of dequantized rows with the vectors, by the rule: [vector][row]. */
 Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
@@ -107,52 +46,9 @@ Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_
   return y;
 }
 
-/** Memory that starts at 64 bytes, as Products wants it. */
-class Floats {
- public:
-  explicit Floats(uint64_t n) : memory_(n + 16) {}
-  float* data() {
-    const uintptr_t address = reinterpret_cast<uintptr_t>(memory_.data());
-    return memory_.data() + (64 - address % 64) % 64 / sizeof(float);
-  }
-
- private:
-  Numbers memory_;
-};
-
-constexpr float kUntouched = -12345;
-
-/** All products: rows are multiplied in parts of `part`, each of which writes its own rows and nothing else.
- */
-Numbers products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
-                 uint64_t columns, const Numbers& x, uint64_t part) {
-  const uint64_t n = x.size() / columns, stride = n_rows + 3;
-  const Products multiplier(format, big_endian, columns, n);
-  Floats packed(multiplier.packed_floats()), scratch(multiplier.scratch_floats());
-  std::fill_n(scratch.data(), multiplier.scratch_floats(), std::nanf(""));
-  multiplier.pack(x.data(), packed.data());
-  Numbers y(n * stride, kUntouched);
-  const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
-  for (uint64_t r = 0; r < n_rows; r += part) {
-    multiplier.multiply(rows + r * row_bytes, std::min(part, n_rows - r), packed.data(), scratch.data(),
-                        y.data() + r, stride);
-  }
-  Numbers result;
-  for (uint64_t v = 0; v < n; ++v) {
-    result.insert(result.end(), y.data() + v * stride, y.data() + v * stride + n_rows);
-    for (uint64_t r = n_rows; r < stride; ++r)
-      EXPECT_EQ(y[v * stride + r], kUntouched) << "wrote beside its rows";
-  }
-  return result;
-}
-
-void expect_same(const Numbers& actual, const Numbers& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i] != actual[i] && expected[i] != expected[i]) continue;
-    ASSERT_EQ(bits_of_float(actual[i]), bits_of_float(expected[i]))
-        << "product " << i << ": " << actual[i] << ", not " << expected[i];
-  }
+Numbers exact_products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
+                       uint64_t columns, const Numbers& x, uint64_t part) {
+  return products(format, big_endian, rows, n_rows, columns, x, part, Activations::kFloat32);
 }
 
 /** Lengths of rows: whole groups, parts of groups, and for single numbers any. */
@@ -183,8 +79,8 @@ TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
                        << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
           const auto n_floats = static_cast<ptrdiff_t>(n * columns),
                      n_products = static_cast<ptrdiff_t>(n * n_rows);
-          expect_same(products(format, false, bytes.data(), n_rows, columns,
-                               {x.begin(), x.begin() + n_floats}, n_rows),
+          expect_same(exact_products(format, false, bytes.data(), n_rows, columns,
+                                     {x.begin(), x.begin() + n_floats}, n_rows),
                       {expected.begin(), expected.begin() + n_products});
           if (HasFatalFailure()) return;
         }
@@ -206,13 +102,14 @@ TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
       const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
       const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
       for (const uint64_t part : {1, 7, 12, 16}) {
-        expect_same(products(format, false, bytes.data(), n_rows, columns, x, part), expected);
+        expect_same(exact_products(format, false, bytes.data(), n_rows, columns, x, part), expected);
       }
-      expect_same(products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
+      expect_same(exact_products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
       for (const size_t shift : {1, 2, 33}) {
         std::vector<uint8_t> moved(shift);
         moved.insert(moved.end(), bytes.begin(), bytes.end());
-        expect_same(products(format, false, moved.data() + shift, n_rows, columns, x, n_rows), expected);
+        expect_same(exact_products(format, false, moved.data() + shift, n_rows, columns, x, n_rows),
+                    expected);
       }
       if (HasFatalFailure()) return;
     }
@@ -229,7 +126,7 @@ TEST_P(RowProducts, ReadNotAByteTooMuch) {
         for (const uint64_t n : {1, 2}) {
           const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
           const GuardedBytes vectors(reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float));
-          const Products multiplier(format, false, columns, n);
+          const Products multiplier(format, false, columns, n, Activations::kFloat32);
           const std::vector<uint8_t> zeros(multiplier.packed_floats() * sizeof(float)),
               more_zeros(multiplier.scratch_floats() * sizeof(float)), y_zeros(n * n_rows * sizeof(float));
           const GuardedBytes packed(zeros.data(), zeros.size()),
@@ -254,7 +151,7 @@ TEST_P(RowProducts, AreCloseToTheExactSum) {
     const uint64_t columns = 4096, n_rows = 3;
     const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
     const Numbers x = random.vectors(columns, Blocks::kOrdinary);
-    const Numbers y = products(format, false, bytes.data(), n_rows, columns, x, n_rows);
+    const Numbers y = exact_products(format, false, bytes.data(), n_rows, columns, x, n_rows);
     Numbers w(n_rows * columns);
     dequantize(format, Out::kFloat32, Store::kPlain, false, bytes.data(), w.size() / format.block_elements,
                w.data());
@@ -276,18 +173,18 @@ TEST_P(RowProducts, AreNeverMinusZero) {
   const Format& format = *find_format(0);  // F32
   const Numbers w(64, -1.0f), zeros(64, 0.0f);
   const auto* rows = reinterpret_cast<const uint8_t*>(w.data());
-  EXPECT_EQ(bits_of_float(products(format, false, rows, 1, 64, zeros, 1)[0]), 0u);
+  EXPECT_EQ(bits_of_float(exact_products(format, false, rows, 1, 64, zeros, 1)[0]), 0u);
   // Each product underflows to -0 in its fused multiply-add.
   const Numbers smallest(64, 0x1p-149f), tenths(64, -0.1f);
   const auto* smallest_rows = reinterpret_cast<const uint8_t*>(smallest.data());
-  EXPECT_EQ(bits_of_float(products(format, false, smallest_rows, 1, 64, tenths, 1)[0]), 0u);
+  EXPECT_EQ(bits_of_float(exact_products(format, false, smallest_rows, 1, 64, tenths, 1)[0]), 0u);
 }
 
 TEST_P(RowProducts, OfNothingAreNothing) {
   const Format& format = *find_format(12);
-  EXPECT_TRUE(products(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
-  EXPECT_TRUE(products(format, false, nullptr, 0, 256, Numbers(512), 1).empty());
-  EXPECT_TRUE(products(format, false, nullptr, 1, 256, {}, 1).empty());
+  EXPECT_TRUE(exact_products(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
+  EXPECT_TRUE(exact_products(format, false, nullptr, 0, 256, Numbers(512), 1).empty());
+  EXPECT_TRUE(exact_products(format, false, nullptr, 1, 256, {}, 1).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, RowProducts, testing::ValuesIn(available_isas()), isa_name_of);

@@ -10,7 +10,7 @@
 namespace gguf {
 namespace {
 
-struct OrderSink {
+struct OrderSink : TakesNumbers<OrderSink> {
   std::vector<int> order;
   void put(int at, const simd::Floats16&, const simd::Floats16&) { order.push_back(at); }
   void next_group(int) {}

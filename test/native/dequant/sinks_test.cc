@@ -16,7 +16,7 @@ namespace gguf {
 namespace {
 
 /** Writes down what it is told. */
-struct Recorder {
+struct Recorder : TakesNumbers<Recorder> {
   std::vector<int> order;  // of the last group: `at` of each put
   std::vector<std::vector<int>> groups;
   std::vector<float> numbers;

@@ -1,4 +1,4 @@
-#include "dequant/products.h"
+#include "dequant/number_products.h"
 
 #include <algorithm>
 #include <cstring>
@@ -97,29 +97,28 @@ bool is_interleaved(const Format& format) {
   return kInterleaved[format.index];
 }
 
-Products::Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n, bool exact) noexcept
+NumberProducts::NumberProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
     : format_(format),
       kernels_(active_kernels()),
       swaps_(big_endian && has_byte_order(format)),
-      tiles_(exact ? kernels_.tiles : kernels_.fast_tiles),
       columns_(columns),
       n_(n),
-      uses_tiles_(swaps_ || !exact || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
+      uses_tiles_(swaps_ || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
       padded_(round_up(std::max<uint64_t>(columns, 1), kPartialSums)),
       row_stride_(columns > kShortRow ? std::min(padded_, kSegment) + kLineFloats : padded_),
       n_rows_(std::max<uint64_t>(kSegment / row_stride_, 1) * kTileRows) {}
 
-uint64_t Products::packed_floats() const noexcept {
+uint64_t NumberProducts::packed_floats() const noexcept {
   return n_ * padded_;
 }
 
-uint64_t Products::scratch_floats() const noexcept {
+uint64_t NumberProducts::scratch_floats() const noexcept {
   if (!uses_tiles_) return 0;
   const uint64_t n_tiles = columns_ > kSegment ? (n_ + kTileVectors - 1) / kTileVectors : 1;
   return n_tiles * kSumFloats + n_rows_ * row_stride_;
 }
 
-void Products::pack(const float* x, float* packed) const noexcept {
+void NumberProducts::pack(const float* x, float* packed) const noexcept {
   if (!uses_tiles_) {
     for (uint64_t v = 0; v < n_; ++v, x += columns_, packed += padded_) {
       std::memcpy(packed, x, static_cast<size_t>(columns_) * sizeof *x);
@@ -135,8 +134,8 @@ void Products::pack(const float* x, float* packed) const noexcept {
 }
 
 /** Dequantizes some columns of rows, with zeros after each row, and for the rows that a tile lacks. */
-void Products::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
-                    float* numbers) const {
+void NumberProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
+                          float* numbers) const {
   const uint64_t block = format_.block_elements, row_bytes = columns_ / block * format_.block_bytes;
   const auto numbers_of = [&](const uint8_t* blocks, uint64_t n, float* to) {
     dequantize(format_, Out::kFloat32, Store::kPlain, swaps_, blocks, n / block, to);
@@ -163,12 +162,12 @@ void Products::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64
   std::fill(numbers + n_rows * row_stride_, numbers + round_up(n_rows, kTileRows) * row_stride_, 0.0f);
 }
 
-void Products::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
-                        uint64_t y_stride) const noexcept {
+void NumberProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                              float* y, uint64_t y_stride) const noexcept {
   if (n_ == 0) return;
   if (uses_tiles_) return multiply_tiles(rows, n_rows, packed, scratch, y, y_stride);
 
-  const Multiplier multiplier = kernels_.multipliers[format_.index];
+  const Multiplier multiplier = kernels_.formats[format_.index].multiply;
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   const uint64_t n_at_a_time = n_ == 1 ? n_rows : round_up(kCachedNumbers, columns_) / columns_;
   while (n_rows > 0) {
@@ -182,8 +181,8 @@ void Products::multiply(const uint8_t* rows, uint64_t n_rows, const float* packe
   }
 }
 
-void Products::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
-                              float* y, uint64_t y_stride) const {
+void NumberProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                                    float* y, uint64_t y_stride) const {
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   Tile tile{};
   tile.row_stride = row_stride_;
@@ -216,7 +215,7 @@ void Products::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float*
           tile.w = numbers + r * row_stride_;
           tile.n_rows = std::min<uint64_t>(kTileRows, n_filled - r);
           tile.y = y + v * y_stride + r;
-          tiles_[n_vectors - 1](tile);
+          kernels_.tiles[n_vectors - 1](tile);
         }
       }
     }

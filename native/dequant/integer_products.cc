@@ -1,0 +1,325 @@
+#include "dequant/integer_products.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dequant/block_fields.h"
+#include "dequant/isa/kernel_table.h"
+
+namespace gguf {
+namespace {
+
+constexpr uint64_t round_up(uint64_t n, uint64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+constexpr uint64_t kPartialSums = 16;
+
+/** Columns of a row that are unpacked at a time. Of shorter rows, several are, up to kMostAtOnce numbers. */
+constexpr uint64_t kPart = 1024, kMostAtOnce = 2048;
+/** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
+constexpr uint64_t kSegment = 4096;
+static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts start with the first sum");
+
+/** An unpacker may write to the end of a group of blocks. */
+constexpr uint64_t kGroupNumbers = 512;
+/** No format has more bytes for so many numbers. */
+constexpr uint64_t kMostSwappedBytes = 2 * kMostAtOnce;
+
+/** Cuts memory into pieces, each of which starts a cache line. Without memory, it only counts. */
+class Cutter {
+ public:
+  explicit Cutter(float* memory) : memory_(memory) {}
+  float* floats(uint64_t n) {
+    float* const piece = memory_ == nullptr ? nullptr : memory_ + used_;
+    used_ += round_up(n, 16);
+    return piece;
+  }
+  uint8_t* bytes(uint64_t n) { return reinterpret_cast<uint8_t*>(floats(round_up(n, 4) / 4)); }
+  uint64_t used() const { return used_; }
+
+ private:
+  float* memory_;
+  uint64_t used_ = 0;
+};
+
+/** With room for `n` numbers, and for what an unpacker writes beyond. */
+UnpackedCodes cut_codes(Cutter& cutter, uint64_t n, uint64_t run) {
+  const uint64_t n_numbers = n + kGroupNumbers, n_runs = n_numbers / run;
+  return {cutter.bytes(n_numbers), cutter.floats(n_runs), cutter.floats(n_runs)};
+}
+
+/** Rounds vectors, a few runs at a time, and calls use(run of 32, rounded). */
+template <class Use>
+void for_each_rounded_run(Rounder round, const float* x, uint64_t columns, Use use) {
+  constexpr uint64_t kAtOnce = 16;
+  RoundedRun rounded[kAtOnce];
+  const uint64_t n_runs = columns / RoundedRun::kColumns;
+  for (uint64_t first = 0; first < n_runs; first += kAtOnce) {
+    const uint64_t n = std::min(kAtOnce, n_runs - first);
+    round(x + first * RoundedRun::kColumns, n, rounded);
+    for (uint64_t i = 0; i < n; ++i) use(first + i, rounded[i]);
+  }
+}
+
+/** The codes of a run of weights, and what is added for it. */
+struct PackedRun {
+  const int8_t* codes;
+  float scale;
+  uint8_t addend[4];  // an offset, or a correction
+};
+
+PackedRun packed_run(const RoundedRun& rounded, uint64_t run, uint64_t half, bool affine, int bias) {
+  PackedRun packed{rounded.codes + 16 * half, rounded.scale, {}};
+  const int32_t sum = run == 16 ? rounded.sums[half] : rounded.sums[0] + rounded.sums[1];
+  const float offset = rounded.scale * static_cast<float>(sum);
+  const int32_t correction = -bias * sum;
+  std::memcpy(packed.addend, affine ? static_cast<const void*>(&offset) : &correction, 4);
+  return packed;
+}
+
+/** Where a run of a segment of `n` is, if they are in the order of their partial sums. */
+uint64_t position(uint64_t run, uint64_t n) {
+  const uint64_t sum = run % kPartialSums;
+  return sum * (n / kPartialSums) + std::min(sum, n % kPartialSums) + run / kPartialSums;
+}
+
+}  // namespace
+
+IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
+    : format_(format),
+      kernels_(active_kernels()),
+      swaps_(big_endian && has_byte_order(format)),
+      columns_(columns),
+      n_(n) {
+  const CodeFacts facts = kernels_.formats[format.index].code_facts();
+  run_ = static_cast<uint64_t>(facts.run);
+  affine_ = facts.affine;
+  bias_ = facts.bias;
+  kind_ = facts.kind;
+}
+
+uint64_t IntegerProducts::packed_floats() const noexcept {
+  return n_ * (n_ == 1 ? repeated_columns() : columns_) / run_ * (run_ + 8) / 4;
+}
+
+/** Columns of one packed vector: see RoundedVector. */
+uint64_t IntegerProducts::repeated_columns() const {
+  return format_.block_elements < 256 ? columns_ + kGroupNumbers : columns_;
+}
+
+void IntegerProducts::pack(const float* x, float* packed) const noexcept {
+  if (n_ == 1) {
+    pack_for_dots(x, packed);
+  } else {
+    pack_for_tiles(x, packed);
+  }
+}
+
+/** All codes, then all scales, then what is added. */
+void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
+  const uint64_t n_columns = repeated_columns(), n_runs = n_columns / run_;
+  auto* const codes = reinterpret_cast<uint8_t*>(packed);
+  uint8_t *const scales = codes + n_columns, *const addends = scales + 4 * n_runs;
+  for_each_rounded_run(kernels_.round_runs, x, columns_, [&](uint64_t i, const RoundedRun& rounded) {
+    std::memcpy(codes + RoundedRun::kColumns * i, rounded.codes, RoundedRun::kColumns);
+    const uint64_t n_halves = RoundedRun::kColumns / run_;
+    for (uint64_t half = 0; half < n_halves; ++half) {
+      const PackedRun run = packed_run(rounded, run_, half, affine_, bias_);
+      const uint64_t at = 4 * (i * n_halves + half);
+      std::memcpy(scales + at, &run.scale, 4);
+      std::memcpy(addends + at, run.addend, 4);
+    }
+  });
+  const auto repeat = [](uint8_t* bytes, uint64_t n, uint64_t end) {
+    for (uint64_t at = n; at < end; at += n) {
+      std::memcpy(bytes + at, bytes, static_cast<size_t>(std::min(n, end - at)));
+    }
+  };
+  repeat(codes, columns_, n_columns);
+  repeat(scales, 4 * columns_ / run_, 4 * n_runs);
+  repeat(addends, 4 * columns_ / run_, 4 * n_runs);
+}
+
+uint64_t IntegerProducts::vectors_from(uint64_t v) const {
+  return std::min(static_cast<uint64_t>(kernels_.code_vectors), n_ - v);
+}
+
+/** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them. */
+void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
+  auto* to = reinterpret_cast<uint8_t*>(packed);
+  const uint64_t n_halves = RoundedRun::kColumns / run_;
+  for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
+    const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (run_ + 8);
+    for (uint64_t start = 0; start < columns_; start += kSegment) {
+      const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / run_;
+      for (uint64_t k = 0; k < n_vectors; ++k) {
+        const float* const vector = x + (v + k) * columns_ + start;
+        for_each_rounded_run(
+            kernels_.round_runs, vector, n_columns, [&](uint64_t i, const RoundedRun& rounded) {
+              for (uint64_t half = 0; half < n_halves; ++half) {
+                const PackedRun run = packed_run(rounded, run_, half, affine_, bias_);
+                uint8_t* const at = to + position(i * n_halves + half, n_runs) * run_bytes + 4 * k;
+                for (uint64_t word = 0; word < run_ / 4; ++word) {
+                  std::memcpy(at + 4 * n_vectors * word, run.codes + 4 * word, 4);
+                }
+                std::memcpy(at + n_vectors * run_, &run.scale, 4);
+                std::memcpy(at + n_vectors * (run_ + 4), run.addend, 4);
+              }
+            });
+      }
+      to += n_runs * run_bytes;
+    }
+  }
+}
+
+/** Unpacks blocks; big-endian ones by way of `swapped`. */
+void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped,
+                             const UnpackedCodes& to) const {
+  const uint64_t n_blocks = n_numbers / format_.block_elements;
+  if (swaps_) swap_blocks(fields_of(format_), blocks, static_cast<size_t>(n_blocks), swapped);
+  kernels_.formats[format_.index].unpack(swaps_ ? swapped : blocks, n_blocks, to);
+}
+
+void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                               float* y, uint64_t y_stride) const noexcept {
+  if (n_ == 1) {
+    multiply_dots(rows, n_rows, packed, scratch, y);
+  } else if (n_ > 1) {
+    multiply_tiles(rows, n_rows, packed, scratch, y, y_stride);
+  }
+}
+
+void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                                    float* y) const {
+  const uint64_t n_columns = repeated_columns();
+  const float* const scales = packed + n_columns / 4;
+  const float* const addends = scales + n_columns / run_;
+  const RoundedVector x{reinterpret_cast<const int8_t*>(packed), scales, addends,
+                        reinterpret_cast<const int32_t*>(addends)};
+  const CodeMultiplier multiply_codes = kernels_.formats[format_.index].multiply_codes;
+  if (!swaps_) return multiply_codes(rows, n_rows, columns_, x, y);
+  const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
+  auto* const swapped = reinterpret_cast<uint8_t*>(scratch);
+  for (; n_rows > 0; --n_rows, rows += row_bytes) {
+    swap_blocks(fields_of(format_), rows, static_cast<size_t>(row_blocks), swapped);
+    multiply_codes(swapped, 1, columns_, x, y++);
+  }
+}
+
+/** What the scratch of tiles is cut into. */
+struct IntegerProducts::TileMemory {
+  // Rows as they are unpacked, `stride` numbers apart.
+  uint64_t stride;
+  UnpackedCodes rows;
+  uint8_t* swapped;
+  // As a tile takes them.
+  uint8_t* w;
+  float *scales, *minima;
+  float* sums;
+  uint64_t tile_sums;  // of a tile of vectors
+  uint64_t n_floats;
+};
+
+IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
+  const auto lanes = static_cast<uint64_t>(kernels_.lanes),
+             n_vectors = static_cast<uint64_t>(kernels_.code_vectors);
+  const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(n_columns / run_, 4);
+  const uint64_t n_tiles = columns_ > kSegment ? (n_ + n_vectors - 1) / n_vectors : 1;
+  Cutter cutter(scratch);
+  TileMemory memory{};
+  // Not a power of two, for rows that are not driven out of the cache by each other.
+  memory.stride = columns_ > kPart ? kPart + 64 : columns_;
+  memory.rows = cut_codes(cutter, lanes * memory.stride, run_);
+  memory.swapped = cutter.bytes(kMostSwappedBytes);
+  memory.w = cutter.bytes(lanes * n_columns);
+  memory.scales = cutter.floats(lanes * n_runs);
+  memory.minima = cutter.floats(lanes * n_runs);
+  memory.tile_sums = kPartialSums * n_vectors * lanes;
+  memory.sums = cutter.floats(n_tiles * memory.tile_sums);
+  memory.n_floats = cutter.used();
+  return memory;
+}
+
+uint64_t IntegerProducts::scratch_floats() const noexcept {
+  if (n_ != 1) return tile_memory(nullptr).n_floats;
+  return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
+}
+
+/** Unpacks some columns of up to `lanes` rows for a tile. */
+void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
+                           const TileMemory& memory) const {
+  const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
+  const auto lanes = static_cast<uint64_t>(kernels_.lanes);
+  const uint64_t n_segment_runs = n_columns / run_, stride_runs = memory.stride / run_;
+  const auto rows_from = [&](uint64_t number) {
+    return UnpackedCodes{memory.rows.bytes + number, memory.rows.scales + number / run_,
+                         memory.rows.minima + number / run_};
+  };
+  const RowTransposer transpose = run_ == 16 ? kernels_.transpose_16 : kernels_.transpose_32;
+  const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
+    for (uint64_t i = 0; i < n_runs; i += 4) {
+      kernels_.transpose_16(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
+                            reinterpret_cast<uint8_t*>(to + i * lanes));
+    }
+  };
+  for (uint64_t part = 0; part < n_columns; part += kPart) {
+    const uint64_t n = std::min(kPart, n_columns - part), n_runs = n / run_, first = part / run_;
+    if (memory.stride == columns_) {
+      for (uint64_t r = 0, at_once = kMostAtOnce / columns_; r < n_rows; r += at_once) {
+        unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * columns_, memory.swapped,
+               rows_from(r * columns_));
+      }
+    } else {
+      const uint8_t* blocks = rows + (start + part) / format_.block_elements * format_.block_bytes;
+      for (uint64_t r = 0; r < n_rows; ++r, blocks += row_bytes) {
+        unpack(blocks, n, memory.swapped, rows_from(r * memory.stride));
+      }
+    }
+    for (uint64_t r = 0; r < n_runs; ++r) {
+      transpose(memory.rows.bytes + r * run_, memory.stride,
+                memory.w + position(first + r, n_segment_runs) * run_ * lanes);
+    }
+    transpose_floats(memory.rows.scales, n_runs, memory.scales + first * lanes);
+    if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * lanes);
+  }
+}
+
+void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed,
+                                     float* scratch, float* y, uint64_t y_stride) const {
+  const TileMemory memory = tile_memory(scratch);
+  const CodeTileMultipliers& tiles = kernels_.code_tiles[run_ == 16 ? 0 : 1][kind_];
+  const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
+  const auto lanes = static_cast<uint64_t>(kernels_.lanes);
+  CodeTile tile{};
+  tile.w = memory.w;
+  tile.scales = memory.scales;
+  tile.minima = memory.minima;
+  tile.affine = affine_;
+  tile.y_stride = y_stride;
+  while (n_rows > 0) {
+    tile.n_rows = std::min(n_rows, lanes);
+    for (uint64_t start = 0; start < columns_; start += kSegment) {
+      const uint64_t n_columns = std::min(kSegment, columns_ - start);
+      fill(rows, tile.n_rows, start, n_columns, memory);
+      tile.n_runs = n_columns / run_;
+      tile.starts = start == 0;
+      tile.ends = start + n_columns == columns_;
+      uint64_t n_vectors;
+      tile.sums = memory.sums;
+      for (uint64_t v = 0; v < n_; v += n_vectors) {
+        n_vectors = vectors_from(v);
+        tile.x = reinterpret_cast<const uint8_t*>(packed) +
+                 (v * (columns_ / run_) + start / run_ * n_vectors) * (run_ + 8);
+        tile.y = y + v * y_stride;
+        tiles.of[n_vectors - 1](tile);
+        if (columns_ > kSegment) tile.sums += memory.tile_sums;
+      }
+    }
+    rows += tile.n_rows * row_bytes;
+    y += tile.n_rows;
+    n_rows -= tile.n_rows;
+  }
+}
+
+}  // namespace gguf

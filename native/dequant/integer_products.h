@@ -1,0 +1,81 @@
+// Products with vectors that are rounded to 8 bits: faster, since only integers are multiplied number by
+// number, and as exact everywhere.
+//
+// The rule, which gives the same bits on every instruction set, for any number of vectors at a time and for
+// any split of the rows. All arithmetic but that of integers is binary32, each operation rounded on its own.
+//
+//   1. A vector x is cut into runs of 32 columns. a is the largest |x| of a run.
+//      If a number of the run is not finite, d = NaN and all q = 0.
+//      Otherwise, if a < 2^-119, d = 0 and all q = 0.
+//      Otherwise, d = a / 127, f = 127 / a and q = x * f, rounded to the nearest integer, halves to even:
+//      -127 to 127.
+//   2. The weights of a row that share a scale are a run r = 0, 1, 2 ... of 32 columns, or of 16 with Q2_K,
+//      Q3_K, Q6_K, IQ2_XS, IQ2_S, IQ1_M and NVFP4. A weight is w * L, or w * L + m, with an integer L, its
+//      level, and w and m for the whole run (kernels/ has their formulas: w is the number that a kernel
+//      scales levels by, and levels.h has these). Then
+//          S = the sum of L * q over the run: an integer below 2^24.
+//   3. There are 16 partial sums p, +0 at first. Runs are taken in ascending order; p[r % 16] gets first
+//          p = p + (w * d) * S
+//      and then, in formats with m, with s = the sum of q over the run,
+//          p = p + m * (d * s).
+//   4. For h = 8, 4, 2, 1: p[i] = p[i] + p[i + h] for all i < h. The product is p[0].
+//
+// What follows: a vector with a number that is not finite has products that are all NaN, as has a row with a
+// scale that is NaN. A product is never -0, since a sum that starts with +0 is not.
+//
+// Two roundings rather than a fused multiply-add cost little, once for 16 or 32 weights, and are what
+// JavaScript and WebAssembly can do as well. Sixteen partial sums are a register of AVX-512.
+#pragma once
+
+#include <cstdint>
+
+#include "dequant/formats.h"
+
+namespace gguf {
+
+struct CodeFacts;
+struct KernelTable;
+struct UnpackedCodes;
+
+/** One of the two of products.h, which says what the functions do. */
+class IntegerProducts {
+ public:
+  /** `format` is one whose blocks are not numbers. */
+  IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
+
+  uint64_t packed_floats() const noexcept;
+  /** Up to 140 KB, and 1 KB more for each vector if rows are long. None for one vector, but a row of
+   * big-endian blocks. */
+  uint64_t scratch_floats() const noexcept;
+  void pack(const float* x, float* packed) const noexcept;
+  void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
+                uint64_t y_stride) const noexcept;
+
+  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of the lanes of every set
+
+ private:
+  uint64_t repeated_columns() const;
+  uint64_t vectors_from(uint64_t v) const;
+  void pack_for_dots(const float* x, float* packed) const;
+  void pack_for_tiles(const float* x, float* packed) const;
+  void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
+  void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                     float* y) const;
+  void multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
+                      uint64_t y_stride) const;
+  struct TileMemory;
+  TileMemory tile_memory(float* scratch) const;
+  void fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
+            const TileMemory& memory) const;
+
+  Format format_;
+  const KernelTable& kernels_;
+  bool swaps_;
+  uint64_t columns_, n_;
+  // Facts of the format's kernel.
+  uint64_t run_;  // columns of a run of weights
+  bool affine_;
+  int bias_, kind_;
+};
+
+}  // namespace gguf

@@ -1,0 +1,220 @@
+// Levels as bytes, and exact sums of their products with int8, in NEON. The instruction that adds four
+// products is not part of every processor: two of them are added in 16 bits, where they fit, and then in 32.
+#pragma once
+
+#include "dequant/simd/neon.h"
+
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr int kByteKinds = 1;
+template <class Levels>
+constexpr int kByteKind = 0;
+/** Linear levels of few bits need not be subtracted from. */
+template <class Levels>
+constexpr int kByteBias = Levels::kLinear ? -Levels::value(0) : 0;
+constexpr int kByteVectors = 6;
+
+// ---- bytes -----------------------------------------------------------------------------------------------
+
+struct Bytes32 {
+  int8x16_t a, b;
+};
+
+/** The levels of 16 codes, with kByteBias added. */
+template <class Levels>
+GGUF_INLINE int8x16_t levels_of_codes(uint8x16_t codes) {
+  const uint8x16_t code = vandq_u8(codes, vdupq_n_u8((1 << Levels::kBits) - 1));
+  if constexpr (Levels::kLinear) {
+    return vreinterpretq_s8_u8(code);
+  } else {
+    static_assert(Levels::kBits <= 4, "tbl looks up four bits");
+    return vqtbl1q_s8(vld1q_s8(kLevelTable<Levels>.level), code);
+  }
+}
+
+template <class Levels>
+GGUF_INLINE int8x16_t levels_of_unit(const Values<Levels>& v, int unit) {
+  const auto& c = v.codes;
+  return levels_of_codes<Levels>(unit < 2 ? (unit == 0 ? c.a : c.b) : (unit == 2 ? c.c : c.d));
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& a, int i, const Values<Levels>& b, int k) {
+  return {levels_of_unit(a, i), levels_of_unit(b, k)};
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
+  return level_bytes<Levels>(v, unit, v, unit + 1);
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
+  const auto* const p = reinterpret_cast<const int8_t*>(v.p) + 16 * unit;
+  return {vld1q_s8(p), vld1q_s8(p + 16)};
+}
+
+GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
+  vst1q_s8(reinterpret_cast<int8_t*>(to), v.a);
+  vst1q_s8(reinterpret_cast<int8_t*>(to) + 16, v.b);
+}
+
+// ---- one row and one vector ------------------------------------------------------------------------------
+
+/** sum += the products of 16 bytes, four of them in each lane. */
+GGUF_INLINE int32x4_t add_dot(int32x4_t sum, int8x16_t w, int8x16_t x) {
+  sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(w), vget_low_s8(x)));
+  return vpadalq_s16(sum, vmull_high_s8(w, x));
+}
+
+/** Two sums of each of 2 x 32 bytes, or one of each of 4 x 32; with runs of 16 those of the upper halves are
+ * apart. */
+template <int kRun>
+struct DotSums;
+template <>
+struct DotSums<32> {
+  int32x4_t x;
+};
+template <>
+struct DotSums<16> {
+  int32x4_t lower, upper;
+};
+
+template <int kRun, int kKind>
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& v, const Bytes32& w, const int8_t* x) {
+  const int32x4_t zero = vdupq_n_s32(0);
+  const int32x4_t a = add_dot(zero, v.a, vld1q_s8(x)), b = add_dot(zero, w.a, vld1q_s8(x + 32));
+  if constexpr (kRun == 32) {
+    return {vpaddq_s32(add_dot(a, v.b, vld1q_s8(x + 16)), add_dot(b, w.b, vld1q_s8(x + 48)))};
+  } else {
+    return {vpaddq_s32(a, b),
+            vpaddq_s32(add_dot(zero, v.b, vld1q_s8(x + 16)), add_dot(zero, w.b, vld1q_s8(x + 48)))};
+  }
+}
+
+GGUF_INLINE DotSums<32> join(const DotSums<32>& a, const DotSums<32>& b) {
+  return {vpaddq_s32(a.x, b.x)};
+}
+GGUF_INLINE DotSums<16> join(const DotSums<16>& a, const DotSums<16>& b) {
+  return {vpaddq_s32(a.lower, b.lower), vpaddq_s32(a.upper, b.upper)};
+}
+
+struct Ints8 {
+  int32x4_t a, b;
+};
+
+GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
+  return {a.x, b.x};
+}
+
+GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {
+  sums[0] = {vzip1q_s32(a.lower, a.upper), vzip2q_s32(a.lower, a.upper)};
+  sums[1] = {vzip1q_s32(b.lower, b.upper), vzip2q_s32(b.lower, b.upper)};
+}
+
+GGUF_INLINE Ints8 add(const Ints8& v, const int32_t* p) {
+  return {vaddq_s32(v.a, vld1q_s32(p)), vaddq_s32(v.b, vld1q_s32(p + 4))};
+}
+
+struct Floats8 {
+  float32x4_t a, b;
+};
+
+GGUF_INLINE Floats8 load_8(const float* p) {
+  return {vld1q_f32(p), vld1q_f32(p + 4)};
+}
+
+GGUF_INLINE void store_8(float* p, const Floats8& v) {
+  vst1q_f32(p, v.a);
+  vst1q_f32(p + 4, v.b);
+}
+
+GGUF_INLINE Floats8 floats_8(float a, float b, float c, float d, float e, float f, float g, float h) {
+  const float x[8] = {a, b, c, d, e, f, g, h};
+  return load_8(x);
+}
+
+GGUF_INLINE Floats8 to_floats(const Ints8& v) {
+  return {vcvtq_f32_s32(v.a), vcvtq_f32_s32(v.b)};
+}
+
+GGUF_INLINE Floats8 mul(const Floats8& v, const Floats8& w) {
+  return {vmulq_f32(v.a, w.a), vmulq_f32(v.b, w.b)};
+}
+
+GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
+  return {vaddq_f32(v.a, w.a), vaddq_f32(v.b, w.b)};
+}
+
+GGUF_INLINE float32x4_t keep_lanes(float32x4_t a, int32x4_t lane, int first, int end) {
+  const uint32x4_t kept = vandq_u32(vcgeq_s32(lane, vdupq_n_s32(first)), vcltq_s32(lane, vdupq_n_s32(end)));
+  return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), kept));
+}
+
+GGUF_INLINE Floats8 keep(const Floats8& v, int first, int end) {
+  static constexpr int32_t kLane[4] = {0, 1, 2, 3};
+  const int32x4_t lane = vld1q_s32(kLane);
+  return {keep_lanes(v.a, lane, first, end), keep_lanes(v.b, lane, first - 4, end - 4)};
+}
+
+// ---- rows and vectors ------------------------------------------------------------------------------------
+
+struct IntLanes {
+  int32x4_t x;
+};
+
+GGUF_INLINE IntLanes broadcast_int(const void* p) {
+  return {vreinterpretq_s32_u32(vdupq_n_u32(word32(static_cast<const uint8_t*>(p))))};
+}
+
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+  GGUF_UNROLL
+  for (int i = 0; i < kRun / 4; ++i) {
+    const int8x16_t rows = vreinterpretq_s8_u8(vld1q_u8(w + 16 * i));
+    GGUF_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const int8x16_t four = vreinterpretq_s8_s32(broadcast_int(x + 4 * (i * kVectors + v)).x);
+      // Two sums of a row are next to each other.
+      sums[v].x = vaddq_s32(sums[v].x, vpaddq_s32(vpaddlq_s16(vmull_s8(vget_low_s8(rows), vget_low_s8(four))),
+                                                  vpaddlq_s16(vmull_high_s8(rows, four))));
+    }
+  }
+}
+
+GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
+  return {vcvtq_f32_s32(a.x)};
+}
+
+GGUF_INLINE Lanes broadcast(const void* p) {
+  return {vreinterpretq_f32_s32(broadcast_int(p).x)};
+}
+
+GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  return {vmulq_f32(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  return {vaddq_f32(a.x, b.x)};
+}
+
+template <int kWords>
+GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+  GGUF_UNROLL
+  for (int i = 0; i < kWords; i += 4, rows += 16, to += 64) {
+    const uint32x4x2_t even =
+        vzipq_u32(vreinterpretq_u32_u8(vld1q_u8(rows)), vreinterpretq_u32_u8(vld1q_u8(rows + 2 * stride)));
+    const uint32x4x2_t odd = vzipq_u32(vreinterpretq_u32_u8(vld1q_u8(rows + stride)),
+                                       vreinterpretq_u32_u8(vld1q_u8(rows + 3 * stride)));
+    vst1q_u8(to, vreinterpretq_u8_u32(vzip1q_u32(even.val[0], odd.val[0])));
+    vst1q_u8(to + 16, vreinterpretq_u8_u32(vzip2q_u32(even.val[0], odd.val[0])));
+    vst1q_u8(to + 32, vreinterpretq_u8_u32(vzip1q_u32(even.val[1], odd.val[1])));
+    vst1q_u8(to + 48, vreinterpretq_u8_u32(vzip2q_u32(even.val[1], odd.val[1])));
+  }
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf

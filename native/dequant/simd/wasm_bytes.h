@@ -1,0 +1,210 @@
+// Levels as bytes, and exact sums of their products with int8, in WebAssembly's SIMD: products of bytes in 16
+// bits, two of which are added in 32.
+#pragma once
+
+#include "dequant/simd/wasm.h"
+
+namespace gguf {
+namespace {
+namespace simd {
+
+constexpr int kByteKinds = 1;
+template <class Levels>
+constexpr int kByteKind = 0;
+/** What Values make of codes. */
+template <class Levels>
+constexpr int kByteBias = 0;
+constexpr int kByteVectors = 4;
+
+// ---- bytes -----------------------------------------------------------------------------------------------
+
+struct Bytes32 {
+  v128_t a, b;
+};
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& a, int i, const Values<Levels>& b, int k) {
+  return {a.unit(i), b.unit(k)};
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
+  return level_bytes<Levels>(v, unit, v, unit + 1);
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
+  return {wasm_v128_load(v.p + 16 * unit), wasm_v128_load(v.p + 16 * unit + 16)};
+}
+
+GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
+  wasm_v128_store(to, v.a);
+  wasm_v128_store(to + 16, v.b);
+}
+
+// ---- one row and one vector ------------------------------------------------------------------------------
+
+/** The products of 16 bytes, four of them in each lane. */
+GGUF_INLINE v128_t dot_16(v128_t w, const int8_t* p) {
+  const v128_t x = wasm_v128_load(p);
+  return wasm_i32x4_add(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_low_i8x16(w, x)),
+                        wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_high_i8x16(w, x)));
+}
+
+GGUF_INLINE v128_t add_pairs(v128_t a, v128_t b) {
+  return wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 2, 4, 6), wasm_i32x4_shuffle(a, b, 1, 3, 5, 7));
+}
+
+/** Two sums of each of 2 x 32 bytes, or one of each of 4 x 32; with runs of 16 those of the upper halves are
+ * apart. */
+template <int kRun>
+struct DotSums;
+template <>
+struct DotSums<32> {
+  v128_t x;
+};
+template <>
+struct DotSums<16> {
+  v128_t lower, upper;
+};
+
+template <int kRun, int kKind>
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& v, const Bytes32& w, const int8_t* x) {
+  const v128_t a = dot_16(v.a, x), b = dot_16(v.b, x + 16), c = dot_16(w.a, x + 32), d = dot_16(w.b, x + 48);
+  if constexpr (kRun == 32) {
+    return {add_pairs(wasm_i32x4_add(a, b), wasm_i32x4_add(c, d))};
+  } else {
+    return {add_pairs(a, c), add_pairs(b, d)};
+  }
+}
+
+GGUF_INLINE DotSums<32> join(const DotSums<32>& a, const DotSums<32>& b) {
+  return {add_pairs(a.x, b.x)};
+}
+GGUF_INLINE DotSums<16> join(const DotSums<16>& a, const DotSums<16>& b) {
+  return {add_pairs(a.lower, b.lower), add_pairs(a.upper, b.upper)};
+}
+
+struct Ints8 {
+  v128_t a, b;
+};
+
+GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
+  return {a.x, b.x};
+}
+
+GGUF_INLINE Ints8 zip(const DotSums<16>& v) {
+  return {wasm_i32x4_shuffle(v.lower, v.upper, 0, 4, 1, 5), wasm_i32x4_shuffle(v.lower, v.upper, 2, 6, 3, 7)};
+}
+
+GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {
+  sums[0] = zip(a);
+  sums[1] = zip(b);
+}
+
+GGUF_INLINE Ints8 add(const Ints8& v, const int32_t* p) {
+  return {wasm_i32x4_add(v.a, wasm_v128_load(p)), wasm_i32x4_add(v.b, wasm_v128_load(p + 4))};
+}
+
+struct Floats8 {
+  v128_t a, b;
+};
+
+GGUF_INLINE Floats8 load_8(const float* p) {
+  return {wasm_v128_load(p), wasm_v128_load(p + 4)};
+}
+
+GGUF_INLINE void store_8(float* p, const Floats8& v) {
+  wasm_v128_store(p, v.a);
+  wasm_v128_store(p + 4, v.b);
+}
+
+GGUF_INLINE Floats8 floats_8(float a, float b, float c, float d, float e, float f, float g, float h) {
+  return {wasm_f32x4_make(a, b, c, d), wasm_f32x4_make(e, f, g, h)};
+}
+
+GGUF_INLINE Floats8 to_floats(const Ints8& v) {
+  return {wasm_f32x4_convert_i32x4(v.a), wasm_f32x4_convert_i32x4(v.b)};
+}
+
+GGUF_INLINE Floats8 mul(const Floats8& v, const Floats8& w) {
+  return {wasm_f32x4_mul(v.a, w.a), wasm_f32x4_mul(v.b, w.b)};
+}
+
+GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
+  return {wasm_f32x4_add(v.a, w.a), wasm_f32x4_add(v.b, w.b)};
+}
+
+GGUF_INLINE v128_t keep_lanes(v128_t a, int first, int end) {
+  const v128_t lane = wasm_i32x4_make(0, 1, 2, 3);
+  const v128_t kept =
+      wasm_v128_and(wasm_i32x4_ge(lane, wasm_i32x4_splat(first)), wasm_i32x4_lt(lane, wasm_i32x4_splat(end)));
+  return wasm_v128_and(a, kept);
+}
+
+GGUF_INLINE Floats8 keep(const Floats8& v, int first, int end) {
+  return {keep_lanes(v.a, first, end), keep_lanes(v.b, first - 4, end - 4)};
+}
+
+// ---- rows and vectors ------------------------------------------------------------------------------------
+
+struct IntLanes {
+  v128_t x;
+};
+
+GGUF_INLINE IntLanes broadcast_int(const void* p) {
+  return {wasm_v128_load32_splat(p)};
+}
+
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+  GGUF_UNROLL
+  for (int i = 0; i < kRun / 4; ++i) {
+    const v128_t rows = wasm_v128_load(w + 16 * i);
+    GGUF_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const v128_t four = broadcast_int(x + 4 * (i * kVectors + v)).x;
+      // Two sums of a row are next to each other.
+      sums[v].x = wasm_i32x4_add(
+          sums[v].x, add_pairs(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_low_i8x16(rows, four)),
+                               wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_high_i8x16(rows, four))));
+    }
+  }
+}
+
+GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
+  return {wasm_f32x4_convert_i32x4(a.x)};
+}
+
+GGUF_INLINE Lanes broadcast(const void* p) {
+  return {broadcast_int(p).x};
+}
+
+GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  return {wasm_f32x4_mul(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  return {wasm_f32x4_add(a.x, b.x)};
+}
+
+template <int kWords>
+GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+  const auto step = static_cast<size_t>(stride);
+  GGUF_UNROLL
+  for (int i = 0; i < kWords; i += 4, rows += 16, to += 64) {
+    const v128_t a = wasm_v128_load(rows), b = wasm_v128_load(rows + step),
+                 c = wasm_v128_load(rows + 2 * step), d = wasm_v128_load(rows + 3 * step);
+    const v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
+    const v128_t ab_high = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7),
+                 cd_high = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
+    wasm_v128_store(to, wasm_i64x2_shuffle(ab, cd, 0, 2));
+    wasm_v128_store(to + 16, wasm_i64x2_shuffle(ab, cd, 1, 3));
+    wasm_v128_store(to + 32, wasm_i64x2_shuffle(ab_high, cd_high, 0, 2));
+    wasm_v128_store(to + 48, wasm_i64x2_shuffle(ab_high, cd_high, 1, 3));
+  }
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf

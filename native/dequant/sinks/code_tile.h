@@ -1,0 +1,89 @@
+// The products of a few rows of levels with a few vectors of int8: steps 2 and 3 of the rule of
+// integer_products.h. A lane is a row; the runs come in the order of the partial sums that they go to, so
+// that one sum for each vector is enough.
+#pragma once
+
+#include <utility>
+
+#include "dequant/isa/kernel_table.h"
+#include "dequant/kernels/kernel.h"
+
+namespace gguf {
+namespace {
+
+/** A CodeTileMultiplier of kernel_table.h. */
+template <int kRun, int kKind, int kVectors>
+void multiply_code_tile(const CodeTile& t) {
+  constexpr int kRowBytes = kRun * simd::kLanes, kLanes = simd::kLanes;
+  const uint8_t *w = t.w, *x = t.x;
+  for (uint64_t first = 0; first < 16; ++first) {
+    float* const sums = t.sums + first * kVectors * kLanes;
+    simd::Lanes sum[kVectors] = {};
+    if (!t.starts) {
+      GGUF_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[v] = simd::load_lanes(sums + v * kLanes);
+    }
+    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRowBytes) {
+      const uint8_t* const scales = x + kRun * kVectors;
+      const uint8_t* const offsets = scales + 4 * kVectors;
+      simd::IntLanes ints[kVectors] = {};
+      if (!t.affine) {
+        GGUF_UNROLL
+        for (int v = 0; v < kVectors; ++v) ints[v] = simd::broadcast_int(offsets + 4 * v);
+      }
+      simd::multiply_run<kRun, kKind, kVectors>(w, x, ints);
+      const simd::Lanes d = simd::load_lanes(t.scales + r * kLanes);
+      GGUF_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const simd::Lanes scale = simd::mul(d, simd::broadcast(scales + 4 * v));
+        sum[v] = simd::add(sum[v], simd::mul(scale, simd::to_lanes(ints[v])));
+      }
+      if (t.affine) {
+        const simd::Lanes m = simd::load_lanes(t.minima + r * kLanes);
+        GGUF_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          sum[v] = simd::add(sum[v], simd::mul(m, simd::broadcast(offsets + 4 * v)));
+        }
+      }
+      x = offsets + 4 * kVectors;
+    }
+    GGUF_UNROLL
+    for (int v = 0; v < kVectors; ++v) simd::store_lanes(sums + v * kLanes, sum[v]);
+  }
+  if (!t.ends) return;
+  for (int half = 8; half >= 1; half /= 2) {
+    for (int i = 0; i < half * kVectors * kLanes; i += kLanes) {
+      simd::store_lanes(t.sums + i, simd::add(simd::load_lanes(t.sums + i),
+                                              simd::load_lanes(t.sums + half * kVectors * kLanes + i)));
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kLanes,
+                static_cast<size_t>(t.n_rows) * sizeof(float));
+  }
+}
+
+template <int kRun, int kKind, int... kVectors>
+constexpr CodeTileMultipliers code_tiles_of(std::integer_sequence<int, kVectors...>) {
+  return {{multiply_code_tile<kRun, kKind, kVectors + 1>...}};
+}
+
+/** For one vector, two, and so on. */
+template <int kRun, int kKind>
+constexpr CodeTileMultipliers code_tiles() {
+  if constexpr (kKind < simd::kByteKinds) {
+    return code_tiles_of<kRun, kKind>(std::make_integer_sequence<int, simd::kByteVectors>());
+  } else {
+    return {};
+  }
+}
+
+/** Words of levels and scales of kLanes rows, in the order in which a tile takes them: a RowTransposer of
+ * kernel_table.h. */
+template <int kWords>
+void transpose_rows(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+  simd::transpose<kWords>(rows, stride, to);
+}
+
+}  // namespace
+}  // namespace gguf

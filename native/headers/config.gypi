@@ -1,0 +1,2 @@
+# How Node.js was compiled, beside its headers. An addon for Node-API does not depend on that.
+{ "target_defaults": {}, "variables": {} }

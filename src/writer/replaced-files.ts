@@ -1,0 +1,82 @@
+/**
+ * What new files may take the place of: the rules for the library and for every command. A file is known by device and
+ * inode, whatever paths lead to it.
+ */
+import { open, stat } from "node:fs/promises";
+import { GgufError } from "../errors";
+
+/** What files are written from, and what they are. */
+export interface Origin {
+  /** The files of the model that they are made of. */
+  readonly model?: readonly string[] | undefined;
+  /** Other files that are read. */
+  readonly others?: readonly string[] | undefined;
+  /** Whether they are GGUF files. Default: yes. */
+  readonly isGguf?: boolean | undefined;
+  /** Whether something else may take the place of a GGUF file, of one that is not read. */
+  readonly force?: boolean | undefined;
+}
+
+/** The option of commands that write something else than GGUF. */
+export const FORCE_OPTION = { force: { type: "boolean" } } as const;
+
+/**
+ * Refuses outputs that would destroy what they are made of. New GGUF files may take the place of the files of their model,
+ * of all of them or of none: the other files of a split model are worth nothing alone. Nothing else takes the place of a
+ * file that is read, and of another GGUF file only with `force`.
+ *
+ * @throws GgufError ERR_GGUF_WRITE
+ */
+export async function checkReplaced(outputs: readonly string[], origin: Origin): Promise<void> {
+  const { isGguf = true, force = false } = origin;
+  const model = await identitiesOf(origin.model ?? []);
+  const others = await identitiesOf(origin.others ?? []);
+  const replaced = new Map<string, string>();
+  for (const path of outputs) {
+    const identity = await identityOf(path);
+    if (identity === undefined) continue;
+    const input = others.get(identity) ?? (isGguf ? undefined : model.get(identity));
+    if (input !== undefined) throw refused(path, input, "a file that is read: choose another name");
+    if (model.has(identity)) replaced.set(identity, path);
+    else if (!isGguf && !force && (await beginsAsGguf(path))) {
+      throw refused(path, path, "a GGUF file: something else takes its place only with --force");
+    }
+  }
+  const [first] = replaced;
+  if (first === undefined || (replaced.size === model.size && outputs.length === model.size)) return;
+  const [identity, path] = first;
+  const detail =
+    "a file of the model that is read, whose other files are worth nothing alone: choose another name";
+  throw refused(path, model.get(identity) as string, detail);
+}
+
+function refused(path: string, input: string, what: string): GgufError {
+  const detail = path === input ? `is ${what}` : `is the same file as ${input}, ${what}`;
+  return new GgufError("ERR_GGUF_WRITE", detail, { path });
+}
+
+/** The paths by what they lead to. */
+async function identitiesOf(paths: readonly string[]): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (const path of paths) {
+    const identity = await identityOf(path);
+    if (identity !== undefined) found.set(identity, path);
+  }
+  return found;
+}
+
+/** What tells a regular file from any other. A URL has none, and what cannot be looked at fails when it is opened. */
+async function identityOf(path: string): Promise<string | undefined> {
+  const stats = await stat(path, { bigint: true }).catch(() => undefined);
+  return stats?.isFile() ? `${stats.dev}:${stats.ino}` : undefined;
+}
+
+async function beginsAsGguf(path: string): Promise<boolean> {
+  const file = await open(path).catch(() => undefined);
+  try {
+    const { buffer, bytesRead } = (await file?.read(Buffer.alloc(4), 0, 4, 0)) ?? { bytesRead: 0 };
+    return bytesRead === 4 && buffer?.toString("latin1") === "GGUF";
+  } finally {
+    await file?.close();
+  }
+}

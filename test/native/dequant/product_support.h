@@ -1,0 +1,125 @@
+// What the tests of both rules of products share: blocks and vectors of any kind, and the products of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "dequant/block_fields.h"
+#include "dequant/half.h"
+#include "dequant/products.h"
+
+namespace gguf::test {
+
+using Numbers = std::vector<float>;
+
+/** Blocks of any bits, or with scales of an ordinary size, so that sums are numbers. */
+enum class Blocks { kAny, kOrdinary };
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : random_(seed) {}
+
+  std::vector<uint8_t> blocks(const Format& format, uint64_t n_blocks, Blocks kind) {
+    std::vector<uint8_t> bytes(n_blocks * format.block_bytes);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_() >> 13);
+    if (kind == Blocks::kOrdinary) {
+      for (uint64_t at = 0; at < bytes.size(); at += format.block_bytes) tame(format, &bytes[at]);
+    }
+    return bytes;
+  }
+
+  /** Ordinary numbers; with any bits, infinities, NaNs, zeros of both signs and subnormal numbers too. */
+  Numbers vectors(uint64_t n, Blocks kind) {
+    Numbers x(n);
+    for (float& number : x) {
+      const auto bits = static_cast<uint32_t>(random_());
+      number = float_of_bits((bits & 0x80ffffff) | (120 + bits % 8) << 23);
+      if (kind == Blocks::kAny && random_() % 400 == 0) {
+        constexpr uint32_t kEdges[] = {0, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7fc00000};
+        number = float_of_bits(kEdges[random_() % 7]);
+      }
+    }
+    return x;
+  }
+
+ private:
+  /** Every number of two bytes becomes a binary16 below 2; so do those of four and eight, as far as they can.
+   */
+  static void tame(const Format& format, uint8_t* block) {
+    const std::string name = format.name;
+    if (name == "MXFP4") block[0] = static_cast<uint8_t>(120 + block[0] % 8);
+    if (name == "IQ1_M") {  // the top nibbles of its last four words are a binary16
+      for (int i = 0; i < 3; ++i) block[49 + 2 * i] &= 0x0f;
+      block[55] = static_cast<uint8_t>(0x30 | (block[55] & 0x0f));
+    }
+    const Fields& fields = fields_of(format);
+    for (int r = 0; r < fields.n_runs; ++r) {
+      const Fields::Run& run = fields.runs[r];
+      for (size_t i = 0; i < run.count; ++i, block += run.width) {
+        uint8_t& top = block[run.width - 1];
+        const bool is_scale = (i < 2 && run.count < 40 && format.block_elements > 1) || name[0] != 'I';
+        if (!is_scale || run.width == 1) continue;
+        if (name == "IQ1_M" || (name == "IQ1_S" && r == 2)) continue;
+        top = static_cast<uint8_t>((top & 0x83) | 0x38);
+        if (run.width == 8) block[6] &= 0x0f;
+      }
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+/** Memory that starts at 64 bytes, as Products wants it. */
+class Floats {
+ public:
+  /** NaNs: what is in the memory beforehand must not matter. */
+  explicit Floats(uint64_t n) : memory_(n + 16, std::nanf("")) {}
+  float* data() {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(memory_.data());
+    return memory_.data() + (64 - address % 64) % 64 / sizeof(float);
+  }
+
+ private:
+  Numbers memory_;
+};
+
+inline constexpr float kUntouched = -12345;
+
+/** All products: rows are multiplied in parts of `part`, each of which writes its own rows and nothing else.
+ */
+inline Numbers products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
+                        uint64_t columns, const Numbers& x, uint64_t part, Activations activations) {
+  const uint64_t n = x.size() / columns, stride = n_rows + 3;
+  const Products multiplier(format, big_endian, columns, n, activations);
+  Floats packed(multiplier.packed_floats()), scratch(multiplier.scratch_floats());
+  multiplier.pack(x.data(), packed.data());
+  Numbers y(n * stride, kUntouched);
+  const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
+  for (uint64_t r = 0; r < n_rows; r += part) {
+    multiplier.multiply(rows + r * row_bytes, std::min(part, n_rows - r), packed.data(), scratch.data(),
+                        y.data() + r, stride);
+  }
+  Numbers result;
+  for (uint64_t v = 0; v < n; ++v) {
+    result.insert(result.end(), y.data() + v * stride, y.data() + v * stride + n_rows);
+    for (uint64_t r = n_rows; r < stride; ++r)
+      EXPECT_EQ(y[v * stride + r], kUntouched) << "wrote beside its rows";
+  }
+  return result;
+}
+
+inline void expect_same(const Numbers& actual, const Numbers& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] != actual[i] && expected[i] != expected[i]) continue;
+    ASSERT_EQ(bits_of_float(actual[i]), bits_of_float(expected[i]))
+        << "product " << i << ": " << actual[i] << ", not " << expected[i];
+  }
+}
+
+}  // namespace gguf::test
