@@ -73,8 +73,8 @@ run(
 // Under ThreadSanitizer only what threads share: kernels and parsers share nothing, and the tests of faults make
 // processes, not threads.
 const programs = threads
-  ? ["core_tests", "decode_tests"]
-  : ["core_tests", "dequant_tests", "decode_tests", "faults_tests"];
+  ? ["core_tests", "machine_tests", "work_tests"]
+  : ["core_tests", "dequant_tests", "quant_tests", "machine_tests", "work_tests", "faults_tests"];
 const filters = threads ? { core_tests: ["--gtest_filter=FileTest.*:TruncatedFile.*"] } : {};
 run("cmake", [
   ...["--build", build, "--config", "Release", "--parallel", String(availableParallelism())],

@@ -10,8 +10,8 @@
 #include "binding/call.h"
 #include "binding/source_copy.h"
 #include "core/header.h"
-#include "decode/decode_blocks.h"
-#include "decode/pinned_memory.h"
+#include "machine/pinned_memory.h"
+#include "work/decode_blocks.h"
 
 namespace gguf::binding {
 

@@ -9,7 +9,7 @@
 
 #include "binding/call.h"
 #include "core/file.h"
-#include "decode/pinned_memory.h"
+#include "machine/pinned_memory.h"
 
 namespace gguf::binding {
 

@@ -7,8 +7,8 @@
 #include "binding/environment.h"
 #include "binding/job.h"
 #include "binding/statistics_request.h"
-#include "decode/chunked_comparison.h"
-#include "decode/totals.h"
+#include "dequant/totals.h"
+#include "work/chunked_comparison.h"
 
 namespace gguf::binding {
 

@@ -8,7 +8,7 @@
 #include "binding/block_request.h"
 #include "binding/call.h"
 #include "binding/outputs.h"
-#include "decode/decode_blocks.h"
+#include "work/decode_blocks.h"
 
 namespace gguf::binding {
 

@@ -6,7 +6,7 @@
 #include "binding/entry_points.h"
 #include "binding/environment.h"
 #include "binding/job.h"
-#include "decode/chunked_decode.h"
+#include "work/chunked_decode.h"
 
 namespace gguf::binding {
 

@@ -22,7 +22,7 @@
 
 #include "binding/async_tasks.h"
 #include "binding/scheduler.h"
-#include "decode/helper_threads.h"
+#include "machine/helper_threads.h"
 
 namespace gguf::binding {
 

@@ -12,8 +12,8 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "core/checked.h"
-#include "decode/helper_threads.h"
-#include "decode/thread_slots.h"
+#include "machine/helper_threads.h"
+#include "machine/thread_slots.h"
 
 namespace gguf::binding {
 

@@ -14,8 +14,8 @@
 #include "binding/call.h"
 #include "binding/deferred.h"
 #include "binding/outputs.h"
-#include "decode/chunked_work.h"
-#include "decode/pinned_memory.h"
+#include "machine/pinned_memory.h"
+#include "work/chunked_work.h"
 
 namespace gguf::binding {
 

@@ -1,6 +1,6 @@
 #include "binding/entry_points.h"
-#include "decode/thread_slots.h"
 #include "dequant/dequant.h"
+#include "machine/thread_slots.h"
 
 namespace gguf::binding {
 

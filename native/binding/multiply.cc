@@ -6,8 +6,8 @@
 #include "binding/job.h"
 #include "binding/product_request.h"
 #include "binding/work_now.h"
-#include "decode/products.h"
-#include "decode/thread_slots.h"
+#include "machine/thread_slots.h"
+#include "work/chunked_product.h"
 
 namespace gguf::binding {
 

@@ -16,7 +16,7 @@
 #include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/parse.h"
-#include "decode/type_size.h"
+#include "dequant/type_size.h"
 
 namespace gguf::binding {
 

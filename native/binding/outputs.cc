@@ -10,8 +10,8 @@
 #include "binding/environment.h"
 #include "core/checked.h"
 #include "core/pages.h"
-#include "decode/decode_blocks.h"
-#include "decode/page_pool.h"
+#include "machine/page_pool.h"
+#include "work/decode_blocks.h"
 
 namespace gguf::binding {
 

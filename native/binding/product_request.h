@@ -8,7 +8,7 @@
 #include "binding/block_request.h"
 #include "binding/call.h"
 #include "binding/outputs.h"
-#include "decode/products.h"
+#include "work/chunked_product.h"
 
 namespace gguf::binding {
 

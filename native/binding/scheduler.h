@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "decode/thread_slots.h"
+#include "machine/thread_slots.h"
 
 namespace gguf::binding {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "decode/pinned_memory.h"
+#include "machine/pinned_memory.h"
 
 namespace gguf::binding {
 

@@ -6,7 +6,7 @@
 #include "binding/job.h"
 #include "binding/statistics_request.h"
 #include "binding/work_now.h"
-#include "decode/chunked_statistics.h"
+#include "work/chunked_statistics.h"
 
 namespace gguf::binding {
 

@@ -10,8 +10,8 @@
 #include "binding/call.h"
 #include "binding/errors.h"
 #include "binding/outputs.h"
-#include "decode/chunked_statistics.h"
-#include "decode/totals.h"
+#include "dequant/totals.h"
+#include "work/chunked_statistics.h"
 
 namespace gguf::binding {
 

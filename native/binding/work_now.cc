@@ -5,8 +5,8 @@
 
 #include "binding/environment.h"
 #include "binding/errors.h"
-#include "decode/helper_threads.h"
-#include "decode/processors.h"
+#include "machine/helper_threads.h"
+#include "machine/processors.h"
 
 namespace gguf::binding {
 

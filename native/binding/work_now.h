@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "binding/call.h"
-#include "decode/chunked_work.h"
+#include "work/chunked_work.h"
 
 namespace gguf::binding {
 

@@ -9,7 +9,7 @@
 #include "core/checked.h"
 #include "core/parse.h"
 #include "core/value_reader.h"
-#include "decode/type_size.h"
+#include "dequant/type_size.h"
 #include "wasm/module.h"
 #include "wasm/reply.h"
 #include "wasm/utf16.h"

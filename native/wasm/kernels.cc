@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "decode/totals.h"
 #include "dequant/block_fields.h"
 #include "dequant/comparison.h"
 #include "dequant/dequant.h"
 #include "dequant/formats.h"
 #include "dequant/products.h"
 #include "dequant/statistics.h"
+#include "dequant/totals.h"
 #include "quant/quantize.h"
 #include "wasm/module.h"
 #include "wasm/reply.h"

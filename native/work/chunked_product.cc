@@ -1,0 +1,100 @@
+#include "work/chunked_product.h"
+
+#include <algorithm>
+#include <new>
+
+#include "core/fault_guard.h"
+
+namespace gguf {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+/** Multiplications of one chunk: a tenth of a millisecond, after which a job can be stopped. */
+constexpr uint64_t kChunkMultiplications = uint64_t{1} << 20;
+
+/** Chunks for each thread, so that none waits long for the last. */
+constexpr uint64_t kChunksPerThread = 4;
+
+/** A multiple of the rows that are multiplied at once, or fewer than that if these are longer than
+ * kChunkBytes. */
+uint64_t chunk_rows(const ProductShape& shape, int threads) {
+  const uint64_t at_once = Products::rows_at_once(shape.format, shape.activations);
+  if (shape.n_rows == 0) return 1;
+  const uint64_t by_bytes = kChunkBytes / shape.row_bytes();
+  if (by_bytes < at_once) return std::max<uint64_t>(1, by_bytes);
+  const uint64_t by_work = kChunkMultiplications / (shape.columns * shape.n_vectors);
+  const uint64_t rows = std::max(std::min(by_bytes, by_work) / at_once * at_once, at_once);
+  if (threads <= 1) return rows;
+  const uint64_t share = shape.n_rows / (kChunksPerThread * static_cast<uint64_t>(threads));
+  return std::min(rows, (share / at_once + 1) * at_once);
+}
+
+float* allocate_floats(uint64_t n) {
+  if (n > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
+  const size_t n_bytes = static_cast<size_t>(n) * sizeof(float);
+  return static_cast<float*>(::operator new(n_bytes, std::align_val_t{kAlignment}));
+}
+
+}  // namespace
+
+uint64_t ProductShape::n_multiplications() const {
+  const uint64_t per_row = columns * n_vectors;
+  return per_row != 0 && n_rows > UINT64_MAX / per_row ? UINT64_MAX : n_rows * per_row;
+}
+
+int useful_threads(const ProductShape& shape, uint64_t most) {
+  const uint64_t useful = shape.n_multiplications() / kThreadMultiplications;
+  return static_cast<int>(std::clamp<uint64_t>(useful, 1, std::clamp<uint64_t>(most, 1, INT32_MAX)));
+}
+
+void ChunkedProduct::FreeAligned::operator()(float* floats) const {
+  ::operator delete(floats, std::align_val_t{kAlignment});
+}
+
+ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x,
+                               int threads, float* y)
+    : ChunkedWork(shape.n_rows, chunk_rows(shape, threads),
+                  {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
+      source_(source),
+      shape_(shape),
+      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations) {
+  set_output(y);
+  if (shape.n_results() == 0) return;
+  packed_.reset(allocate_floats(products_.packed_floats()));
+  products_.pack(x, packed_.get());
+}
+
+Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
+  const uint64_t row_bytes = shape_.row_bytes(), n_bytes = count * row_bytes;
+  const uint64_t at = first * row_bytes;
+  const uint64_t tile_bytes = products_.scratch_floats() * sizeof(float);
+  const uint64_t read_bytes = source_.data == nullptr ? n_bytes : 0;
+  float* tile = nullptr;
+  const uint8_t* rows = source_.data == nullptr ? nullptr : source_.data + at;
+  if (tile_bytes + read_bytes > 0) {
+    const uint64_t needed = tile_bytes + read_bytes + kAlignment;
+    if (needed > SIZE_MAX) throw std::bad_alloc();
+    if (scratch.size() < needed) scratch.resize(static_cast<size_t>(needed));
+    const size_t misalignment = reinterpret_cast<uintptr_t>(scratch.data()) % kAlignment;
+    uint8_t* const aligned = scratch.data() + (kAlignment - misalignment) % kAlignment;
+    tile = reinterpret_cast<float*>(aligned);
+    if (read_bytes > 0) {
+      uint8_t* const read = aligned + tile_bytes;
+      if (Status failure = source_.file->read(source_.offset + at, read, n_bytes)) return failure;
+      rows = read;
+    }
+  }
+  if (source_.data != nullptr && source_.mapped_bytes > 0 && may_stream(shape_.n_rows * row_bytes)) {
+    read_ahead(source_, at, n_bytes);
+  }
+  float* const y = reinterpret_cast<float*>(output()) + first;
+  const bool was_read =
+      read_mapping([&] { products_.multiply(rows, count, packed_.get(), tile, y, shape_.n_rows); });
+  if (!was_read) return lost_mapping(source_.offset + at);
+  const uint64_t row_blocks = shape_.columns / shape_.format.block_elements;
+  return check_source(source_, shape_.format, first * row_blocks, (first + count) * row_blocks);
+}
+
+}  // namespace gguf

@@ -1,0 +1,59 @@
+// Products of rows of blocks with vectors, by several threads at once: dequant/products.h has the rule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dequant/products.h"
+#include "work/chunked_work.h"
+#include "work/decode_blocks.h"
+
+namespace gguf {
+
+/** What is multiplied with what. n_vectors * n_rows and n_vectors * columns fit in 64 bits, as bytes too. */
+struct ProductShape {
+  Format format;
+  uint64_t columns = 0;  // numbers of a row and of a vector: whole blocks; not 0 unless n_rows is 0
+  uint64_t n_rows = 0;   // consecutive rows, from the first block of a source on
+  uint64_t n_vectors = 0;
+  Activations activations = Activations::kFloat32;
+
+  uint64_t row_bytes() const { return columns / format.block_elements * format.block_bytes; }
+  uint64_t n_results() const { return n_rows * n_vectors; }
+  /** How many numbers are multiplied with how many: saturates. */
+  uint64_t n_multiplications() const;
+};
+
+/** The most threads that a product is worth: one for each kThreadMultiplications, at least one. */
+int useful_threads(const ProductShape& shape, uint64_t most);
+
+/**
+ * Multiplications that take a thread about as long as it takes another thread to start with its share: 5 us.
+ */
+constexpr uint64_t kThreadMultiplications = uint64_t{64} << 10;
+
+/** Multiplies chunks of rows with all vectors. Its units are rows. */
+class ChunkedProduct : public ChunkedWork {
+ public:
+  /**
+   * Copies the vectors, one after the other at `x`: they may change afterwards, and `y` may overlap them. The
+   * product of row r and vector v goes to y[v * n_rows + r]; `y` may be null until set_output() is called.
+   * `threads`: how many will work. Throws bad_alloc.
+   */
+  ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x, int threads, float* y);
+
+ private:
+  struct FreeAligned {
+    void operator()(float* floats) const;
+  };
+
+  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+
+  const BlockSource source_;
+  const ProductShape shape_;
+  const Products products_;
+  std::unique_ptr<float[], FreeAligned> packed_;  // the vectors
+};
+
+}  // namespace gguf

@@ -1,0 +1,55 @@
+// The statistics of blocks, by several threads at once: dequant/statistics.h has the rule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "dequant/statistics.h"
+#include "work/chunked_work.h"
+#include "work/decode_blocks.h"
+#include "work/joined_chunks.h"
+
+namespace gguf {
+
+/** What statistics are of, and what they are added to. */
+struct StatisticsTask {
+  Format format;
+  uint64_t n_blocks = 0;
+  Measure measure = Measure::kAll;
+  Statistics before;  // those of what comes before, if that is a whole number of chunks
+  Bins bins;
+  std::vector<uint64_t> counts_before;  // of the bins, then below, then above; empty without bins
+
+  uint64_t n_elements() const { return n_blocks * format.block_elements; }
+};
+
+/** Measures chunks of kChunkNumbers. Its units are blocks. */
+class ChunkedStatistics : public ChunkedWork {
+ public:
+  /** `result`: where to write the StatisticsTotals, once they are complete. */
+  ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result);
+
+ private:
+  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+  /** One that no other thread uses; null without a histogram. Throws bad_alloc. */
+  std::unique_ptr<BinCounter> take_counter();
+  /** Before the chunk is joined: when the last one is, all are here. Throws bad_alloc. */
+  void keep_counter(std::unique_ptr<BinCounter> counter);
+  /** Once all chunks are joined: no other thread works. */
+  void write_result();
+
+  const BlockSource source_;
+  const StatisticsTask task_;
+  double* const result_;
+  JoinedChunks<Statistics> joined_;
+  std::mutex counters_mutex_;
+  std::vector<std::unique_ptr<BinCounter>> counters_;  // about one for each thread
+  Histogram histogram_;
+};
+
+/** The most threads that so many numbers are worth: at least one. */
+int useful_statistics_threads(uint64_t n_numbers, uint64_t most);
+
+}  // namespace gguf

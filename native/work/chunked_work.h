@@ -1,0 +1,83 @@
+// Work on a range of blocks or rows by several threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/result.h"
+
+namespace gguf {
+
+/**
+ * Splits work into chunks, which threads claim one after the other without a lock. A chunk is a number of
+ * units, blocks or rows, each of which gives the same number of elements. The owner keeps the memory that is
+ * read and written until no thread is in work() any more.
+ */
+class ChunkedWork {
+ public:
+  virtual ~ChunkedWork() = default;
+  ChunkedWork(const ChunkedWork&) = delete;
+  ChunkedWork& operator=(const ChunkedWork&) = delete;
+
+  /** Where the result begins. Before any thread works. */
+  void set_output(void* output) { output_ = static_cast<uint8_t*>(output); }
+
+  /** From now on only the first `n_bytes` of the source are there: chunks beyond them wait. */
+  void set_ready_bytes(uint64_t n_bytes) { set_ready_units(n_bytes / unit_.src_bytes); }
+
+  /**
+   * Works on chunks until none is left that is ready or, once the first is done, `should_stop` says so or
+   * stop() was called. Any number of threads at once; each brings its own `scratch`. Never throws: what fails
+   * is kept for failure().
+   */
+  template <class ShouldStop>
+  void work(std::vector<uint8_t>& scratch, ShouldStop should_stop) noexcept {
+    while (work_on_one(scratch) && !should_stop()) {
+    }
+  }
+
+  /** No chunk will be claimed any more. */
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  /** Chunks that are ready and wait to be claimed; 0 after stop(). */
+  uint64_t unclaimed() const;
+  /** Whether no chunk will ever be claimed again. */
+  bool is_exhausted() const;
+  /** Stops, with `error` as the reason unless there is one already. */
+  void fail(Error error) noexcept;
+  /** Elements of the result: all, and those that are done. */
+  uint64_t n_elements() const { return n_units_ * unit_.elements; }
+  uint64_t done_elements() const { return done_units_.load(std::memory_order_relaxed) * unit_.elements; }
+  /** The first thing that failed. Call it when no thread is in work(). */
+  const Status& failure() const { return failure_; }
+
+ protected:
+  struct Unit {
+    uint64_t elements;   // of the result
+    uint64_t src_bytes;  // not 0
+  };
+  ChunkedWork(uint64_t n_units, uint64_t chunk_units, Unit unit);
+
+  void set_ready_units(uint64_t n_units);
+  uint8_t* output() const { return output_; }
+  /** Does units `first` to `first + count - 1`. On several threads at once. May throw bad_alloc. */
+  virtual Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) = 0;
+
+ private:
+  bool work_on_one(std::vector<uint8_t>& scratch) noexcept;
+
+  const uint64_t n_units_;
+  const uint64_t chunk_units_;
+  const Unit unit_;
+  const uint64_t n_chunks_;
+  uint8_t* output_ = nullptr;
+  std::atomic<uint64_t> ready_chunks_;
+  std::atomic<uint64_t> next_chunk_{0};
+  std::atomic<uint64_t> done_units_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex failure_mutex_;
+  Status failure_;
+};
+
+}  // namespace gguf

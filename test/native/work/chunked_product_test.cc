@@ -1,0 +1,111 @@
+// Products that helper threads share.
+#include "work/chunked_product.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "machine/helper_threads.h"
+#include "test/native/work/work_support.h"
+
+namespace gguf::test {
+namespace {
+
+using Scratch = std::vector<uint8_t>;
+
+/** All rows by one call of the kernels, whose bits dequant/products_test.cc checks. */
+std::vector<float> plain_product(const ProductShape& shape, const uint8_t* rows, const float* x) {
+  const Products products(shape.format, false, shape.columns, shape.n_vectors);
+  std::vector<float> packed(products.packed_floats()), scratch(products.scratch_floats());
+  std::vector<float> y(shape.n_results());
+  products.pack(x, packed.data());
+  products.multiply(rows, shape.n_rows, packed.data(), scratch.data(), y.data(), shape.n_rows);
+  return y;
+}
+
+class SharedProduct : public testing::Test {
+ protected:
+  const Format format = format_named("Q8_0");
+  ProductShape shape_of(uint64_t columns, uint64_t n_rows, uint64_t n_vectors) const {
+    return {format, columns, n_rows, n_vectors};
+  }
+  std::vector<uint8_t> blocks_of(const ProductShape& shape) const {
+    auto blocks = random_blocks(format, shape.n_rows * shape.columns / format.block_elements);
+    for (size_t at = 1; at < blocks.size(); at += format.block_bytes) blocks[at] &= 0x3b;  // finite scales
+    return blocks;
+  }
+  std::vector<float> vectors_of(const ProductShape& shape) const {
+    std::vector<float> x(shape.columns * shape.n_vectors);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) / 64;
+    return x;
+  }
+};
+
+TEST_F(SharedProduct, HasTheBitsOfOneThread) {
+  HelperThreads pool;
+  Scratch scratch;
+  for (const uint64_t n_vectors : {1, 3}) {
+    for (const uint64_t n_rows : {1, 11, 1000}) {
+      const ProductShape shape = shape_of(1024, n_rows, n_vectors);
+      const std::vector<uint8_t> blocks = blocks_of(shape);
+      const std::vector<float> x = vectors_of(shape),
+                               expected = plain_product(shape, blocks.data(), x.data());
+      const BlockFile stored(blocks);
+      const auto mapped = stored.open(Access::kMap), read = stored.open(Access::kRead);
+      for (const BlockSource& source :
+           {in_memory(blocks), BlockFile::source(*mapped), BlockFile::source(*read)}) {
+        std::vector<float> y(shape.n_results(), -1.0f);
+        ChunkedProduct product(source, shape, x.data(), 3, y.data());
+        pool.run(2, scratch, [&](Scratch& its_scratch) { product.work(its_scratch, [] { return false; }); });
+        EXPECT_FALSE(product.failure());
+        EXPECT_EQ(product.done_elements(), shape.n_results());
+        EXPECT_EQ(y, expected);
+      }
+    }
+  }
+}
+
+TEST_F(SharedProduct, StopsWhereItsFileEnds) {
+  const ProductShape shape = shape_of(1024, 1000, 1);
+  const std::vector<uint8_t> blocks = blocks_of(shape), half(blocks.begin(), blocks.begin() + 1088 * 500);
+  const std::vector<float> x = vectors_of(shape);
+  const BlockFile stored(half);
+  const auto read = stored.open(Access::kRead);
+  std::vector<float> y(shape.n_results());
+  ChunkedProduct product(BlockFile::source(*read), shape, x.data(), 1, y.data());
+  Scratch scratch;
+  product.work(scratch, [] { return false; });
+  ASSERT_TRUE(product.failure());
+  EXPECT_EQ(product.failure()->code, ErrorCode::kTruncated);
+  EXPECT_LE(product.done_elements(), 500u);
+}
+
+TEST_F(SharedProduct, WaitsForRowsThatAreNotReady) {
+  const ProductShape shape = shape_of(1024, 1000, 1);
+  const std::vector<uint8_t> blocks = blocks_of(shape);
+  const std::vector<float> x = vectors_of(shape);
+  std::vector<float> y(shape.n_results());
+  ChunkedProduct product(in_memory(blocks), shape, x.data(), 2, y.data());
+  product.set_ready_bytes(shape.row_bytes() * 499);
+  Scratch scratch;
+  product.work(scratch, [] { return false; });
+  EXPECT_FALSE(product.is_exhausted());
+  EXPECT_LE(product.done_elements(), 499u);
+  EXPECT_GE(product.done_elements(), 300u);
+  product.set_ready_bytes(blocks.size());
+  product.work(scratch, [] { return false; });
+  EXPECT_TRUE(product.is_exhausted());
+  EXPECT_EQ(y, plain_product(shape, blocks.data(), x.data()));
+}
+
+TEST(UsefulThreads, AreFewForSmallProducts) {
+  const Format format = format_named("Q8_0");
+  EXPECT_EQ(useful_threads({format, 256, 255, 1}, 8), 1);
+  EXPECT_EQ(useful_threads({format, 256, 512, 1}, 8), 2);
+  EXPECT_EQ(useful_threads({format, 256, 512, 100}, 8), 8);
+  EXPECT_EQ(useful_threads({format, 256, UINT64_MAX / 256, 1000}, UINT64_MAX), INT32_MAX);
+  EXPECT_EQ(useful_threads({format, 256, 0, 0}, 8), 1);
+}
+
+}  // namespace
+}  // namespace gguf::test
