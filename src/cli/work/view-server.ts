@@ -18,7 +18,6 @@ import {
 } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, resolve } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { openRegularFile } from "../../source/file";
 import { Traffic } from "./view-traffic";
 
@@ -280,8 +279,17 @@ async function sendFile(
     "content-length": end - begin,
     ...(range && { "content-range": `bytes ${begin}-${end - 1}/${size}` }),
   });
-  if (method === "HEAD") response.end();
-  else await pipeline(file.pieces(begin, end, etag, pieceBytes), response);
+  if (method !== "HEAD") {
+    for await (const piece of file.pieces(begin, end, etag, pieceBytes)) await written(response, piece);
+  }
+  response.end();
+}
+
+/** Settles when the system has the bytes, so that their memory may be used again. */
+function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.write(bytes, (error) => (error ? reject(error) : resolve()));
+  });
 }
 
 /** Whether a list of ETags has this one, which is strong. */
@@ -333,16 +341,22 @@ class ServedFile {
     return { size: Number(here.size), etag: `"${facts.map((fact) => fact.toString(36)).join("-")}"` };
   }
 
-  /** The bytes from `begin` to `end` of the file in one state. Throws as soon as it is in another. */
+  /**
+   * The bytes from `begin` to `end` of the file in one state, each piece in the memory of the last one: new memory for
+   * each would wait for a collection, and many answers together take too much. Throws as soon as the file is in another
+   * state.
+   */
   async *pieces(
     begin: number,
     end: number,
     etag: string,
     pieceBytes: () => number,
   ): AsyncGenerator<Uint8Array, void, undefined> {
+    let piece = Buffer.alloc(0);
     for (let at = begin; at < end; ) {
-      const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes(), end - at));
-      const { bytesRead } = await this.#handle.read(piece, 0, piece.length, at);
+      const bytes = Math.min(pieceBytes(), end - at);
+      if (piece.length < bytes || piece.length > 2 * bytes) piece = Buffer.allocUnsafeSlow(bytes);
+      const { bytesRead } = await this.#handle.read(piece, 0, bytes, at);
       if (bytesRead === 0 || (await this.state())?.etag !== etag) throw new Error("the file has changed");
       yield piece.subarray(0, bytesRead);
       at += bytesRead;
