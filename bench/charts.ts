@@ -27,6 +27,7 @@ const MEMORY_LIMIT = "plain reads, or cached blocks if slower";
 /** From colour-blind-safe palettes. Limits are grey or black. */
 const COLOURS: Record<string, string> = {
   "gguf-native": "#0072b2",
+  "gguf-native, int8": "#d55e00",
   libggml: "#e69f00",
   TypeScript: "#999999",
   "dequantize, then multiply": "#56b4e9",
@@ -44,6 +45,7 @@ const LIMITS: Record<string, string> = {
 };
 const LABELS: Record<string, string> = {
   native: "gguf-native",
+  int8: "gguf-native, int8",
   dequantize: "gguf-native",
   typescript: "TypeScript",
   "two steps": "dequantize, then multiply",

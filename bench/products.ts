@@ -1,5 +1,5 @@
 /** Matrices of blocks, and everyone who multiplies them, in turns. */
-import { dequantizeSync, type GgmlType, ggmlTypes, matmulSync } from "gguf-native";
+import { type Activations, dequantizeSync, type GgmlType, ggmlTypes, matmulSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { Random } from "../test/support/random";
 import { type Context, compete, KIB, MIB, makeOut } from "./context";
@@ -29,11 +29,11 @@ export interface Product {
 }
 
 /**
- * Who multiplies: the addon; the reference; `dequantizeSync` to the cache and then a loop in JavaScript; ggml. The limits:
- * "cached" is the addon with the first rows again and again, "read" only reads the same memory. "two steps" and "cached"
- * take one vector.
+ * Who multiplies: the addon; the addon with vectors rounded to 8 bits; the reference; `dequantizeSync` to the cache and then
+ * a loop in JavaScript; ggml. The limits: "cached" is the addon with the first rows again and again, "read" only reads the
+ * same memory. "two steps" and "cached" take one vector.
  */
-export type Side = "native" | "cached" | "typescript" | "two steps" | "libggml" | "read";
+export type Side = "native" | "int8" | "cached" | "typescript" | "two steps" | "libggml" | "read";
 
 /** Blocks repeat after this much: too late for branch prediction, and making blocks takes time. */
 const DISTINCT_BYTES = 16 * MIB;
@@ -73,6 +73,8 @@ export async function makeVectors(count: number): Promise<Float32Array> {
 interface Multiplier extends Contender {
   /** How many rows it multiplies: all, or the first ones. */
   rows: number;
+  /** What the reference rounds vectors to: nothing if not given. */
+  activations?: Activations;
   /** The greatest difference from the reference, as a share of the sum of |w x|. 0: the same bits. */
   tolerance: number;
 }
@@ -99,6 +101,11 @@ export async function compareProducts(
       tolerance: 0,
     },
   ];
+  if (sides.includes("int8")) {
+    const activations = "int8";
+    const run = () => void matmulSync(type, blocks, COLUMNS, x, { out, threads, activations });
+    multipliers.push({ name: "int8", run, rows, activations, tolerance: 0 });
+  }
   if (sides.includes("cached")) multipliers.push(cached(product, rows));
   if (sides.includes("typescript")) {
     const run = () => void reference.matmulSync(type, blocks, COLUMNS, x, { out });
@@ -180,7 +187,10 @@ function expectSameResults(product: Product, rows: number, multipliers: readonly
     const weights = reference.dequantizeSync(type, part);
     return {
       row,
-      products: reference.matmulSync(type, part, COLUMNS, x),
+      products: {
+        f32: reference.matmulSync(type, part, COLUMNS, x),
+        int8: reference.matmulSync(type, part, COLUMNS, x, { activations: "int8" }),
+      },
       magnitudes: Array.from({ length: vectors }, (_, v) => magnitude(weights, x, v * COLUMNS)),
     };
   });
@@ -191,8 +201,9 @@ function expectSameResults(product: Product, rows: number, multipliers: readonly
       magnitudes.every((magnitude, v) => {
         if (row >= multiplier.rows) return true;
         const found = out[v * rows + row]!;
-        if (multiplier.tolerance === 0) return Object.is(found, products[v]);
-        return Math.abs(found - products[v]!) <= multiplier.tolerance * magnitude;
+        const wanted = products[multiplier.activations ?? "f32"][v]!;
+        if (multiplier.tolerance === 0) return Object.is(found, wanted);
+        return Math.abs(found - wanted) <= multiplier.tolerance * magnitude;
       }),
     );
     if (same) continue;

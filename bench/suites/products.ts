@@ -33,7 +33,14 @@ export async function runProductTypes(context: Context, types = chosenTypes(cont
     const cached = bytes <= MIB;
     const memory = await makeMemory(bytes);
     // The reference takes 10 to 20 ns per weight, too long for a matrix that fits only in memory.
-    const sides: Side[] = ["native", cached ? "typescript" : "cached", "two steps", "libggml", "read"];
+    const sides: Side[] = [
+      "native",
+      "int8",
+      cached ? "typescript" : "cached",
+      "two steps",
+      "libggml",
+      "read",
+    ];
     const patience = patienceFor(cached, quick);
     for (const type of types) {
       progress(`product of ${type}, ${size(bytes)}`);
@@ -116,20 +123,39 @@ function printProductTypes({ results, options, libggmlCpu, limits }: Context): v
   const conditions = `one vector, one thread (${results.machine.isa})`;
   printTable(
     `${size(cached)} of blocks, Gweights/s, ${conditions}`,
-    ["type", "native", "TypeScript", "ratio", "two steps", "ratio", "libggml", "ratio"],
+    [
+      "type",
+      "native",
+      "int8",
+      "ratio",
+      "TypeScript",
+      "ratio",
+      "two steps",
+      "ratio",
+      "libggml",
+      "ratio",
+      "to int8",
+    ],
     typesOf(cached).map((type) => {
       const speed = (side: Side) => productSpeed(results, type, side, cached);
-      const native = speed("native");
+      const [native, int8] = [speed("native"), speed("int8")];
       const others = (["typescript", "two steps", "libggml"] as const).map(speed);
-      return [type, show(native), ...others.flatMap((other) => [show(other), times(native, other)])];
+      return [
+        ...[type, show(native), show(int8), times(int8, native)],
+        ...others.flatMap((other) => [show(other), times(native, other)]),
+        times(int8, others.at(-1)),
+      ];
     }),
   );
   printTable(
     `${size(memory)} of blocks, Gweights/s, ${conditions}`,
-    ["type", "native", "GB/s", "of reads", "of cached", "two steps", "ratio", "libggml", "ratio"],
+    [
+      ...["type", "native", "GB/s", "of reads", "of cached", "int8", "of reads", "ratio"],
+      ...["two steps", "ratio", "libggml", "ratio", "to int8"],
+    ],
     typesOf(memory).map((type) => {
       const speed = (side: Side) => productSpeed(results, type, side, memory);
-      const native = speed("native");
+      const [native, int8] = [speed("native"), speed("int8")];
       const others = (["two steps", "libggml"] as const).map(speed);
       return [
         type,
@@ -137,7 +163,11 @@ function printProductTypes({ results, options, libggmlCpu, limits }: Context): v
         show(native && native * bytesPerWeight(type)),
         share(native, readSpeed(results, type, memory)),
         share(native, speed("cached")),
+        show(int8),
+        share(int8, readSpeed(results, type, memory)),
+        times(int8, native),
         ...others.flatMap((other) => [show(other), times(native, other)]),
+        times(int8, others.at(-1)),
       ];
     }),
   );
@@ -145,7 +175,8 @@ function printProductTypes({ results, options, libggmlCpu, limits }: Context): v
     (bytes) => `${size(bytes)} ${gigabytes(bytes, readSeconds(results, bytes))}`,
   );
   if (limits) console.log(`\n  best plain reads, ${limits.width} vectors: ${reads.join(", ")} GB/s`);
-  console.log("\n  two steps: dequantizeSync to the cache, then a loop in JavaScript");
+  console.log("\n  int8: vectors rounded to 8 bits; its ratio is to native");
+  console.log("  two steps: dequantizeSync to the cache, then a loop in JavaScript");
   if (libggmlCpu)
     console.log(`  libggml: mul_mat of ${libggmlCpu.name}, which rounds vectors to 8 bits for most types`);
 }
@@ -163,15 +194,18 @@ async function runVectors(context: Context): Promise<void> {
     const rows = [];
     for (const vectors of VECTORS) {
       progress(`product of ${type}, ${vectors} vectors`);
-      await compareMatrix(context, matrix, ["native", "libggml"], { task, vectors, threads: 1 });
+      await compareMatrix(context, matrix, ["native", "int8", "libggml"], { task, vectors, threads: 1 });
       const speed = (side: Side) => gigaflops(results, { task, subject: type, side, vectors });
-      const native = speed("native");
-      rows.push([String(vectors), show(native), show(speed("libggml")), times(native, speed("libggml"))]);
+      const [native, int8, peer] = [speed("native"), speed("int8"), speed("libggml")];
+      rows.push([
+        ...[String(vectors), show(native), show(int8), times(int8, native)],
+        ...[show(peer), times(native, peer), times(int8, peer)],
+      ]);
     }
     progress("");
     printTable(
       `${type}, ${COLUMNS} x ${COLUMNS}, GFLOP/s, one thread (${results.machine.isa})`,
-      ["vectors", "native", "libggml", "ratio"],
+      ["vectors", "native", "int8", "ratio", "libggml", "ratio", "to int8"],
       rows,
     );
   }
