@@ -1,7 +1,7 @@
 // `npm run bench`, `npm run bench:check`: builds the package and the benchmarks, and runs them. See bench/README.md.
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { buildPackage, runNode } from "../scripts/build.mjs";
+import { buildPackage, runNode } from "../scripts/lib/build.mjs";
 
 const require = createRequire(import.meta.url);
 

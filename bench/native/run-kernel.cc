@@ -1,4 +1,4 @@
-// Runs the NEON kernel of one format once, for scripts/estimate-neon.mjs, which records what it executes:
+// Runs the NEON kernel of one format once, for scripts/measure/neon.mjs, which records what it executes:
 //
 //   run-kernel NAME BLOCKS     without arguments: prints "NAME ELEMENTS" of every format, elements of a block
 #include <cstdint>

@@ -1,6 +1,6 @@
-# Where Node.js was installed without its headers, those of node-api-headers take their place: see scripts/vendor.mjs. This
-# is in place of the common.gypi that comes with the former, and adds to the flags of binding.gyp what that adds: the addon
-# is the same, whichever headers it was compiled with.
+# Where Node.js was installed without its headers, those of node-api-headers take their place: see
+# scripts/build/vendor.mjs. This is in place of the common.gypi that comes with the former, and adds to the flags of
+# binding.gyp what that adds: the addon is the same, whichever headers it was compiled with.
 {
   "variables": {"target_arch%": "x64"},
   "target_defaults": {

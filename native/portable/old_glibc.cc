@@ -1,7 +1,7 @@
 // For prebuilt addons (GGUF_NATIVE_OLD_GLIBC): what our own code and the C++ runtime that is linked into the
 // addon would take from a newer glibc than that of Debian 11 and Ubuntu 20.04 (2.31), where the addon was
 // built on a newer system, or what musl does not have. Each name is defined here, inside the addon, by means
-// that all of them have. scripts/portable.mjs checks that nothing is missing.
+// that all of them have. scripts/release/portable.mjs checks that nothing is missing.
 #if defined(GGUF_NATIVE_OLD_GLIBC) && defined(__linux__)
 
 #include <features.h>

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { fail, tryRun } from "../commands.mjs";
+import { fail, tryRun } from "../lib/commands.mjs";
 import { ggufPackage, models, modelsFolder, pythonFolder } from "./folder.mjs";
 
 const python = process.platform === "win32" ? "python" : "python3";

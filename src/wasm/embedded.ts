@@ -2,7 +2,7 @@
 import { inflateSync } from "fflate";
 import { setModule, WebAssembly } from "./module";
 
-/** What `scripts/bundle-wasm.mjs` puts in place of this name: the deflated module in base64, and its size. */
+/** What `scripts/build/bundle-wasm.mjs` puts in place of this name: the deflated module in base64, and its size. */
 declare const KERNELS: readonly [deflated: string, byteLength: number];
 
 const [deflated, byteLength] = KERNELS;

@@ -1,5 +1,5 @@
 /**
- * Everything that a program does with files, many times over. scripts/test-sanitized-addon.mjs runs it under
+ * Everything that a program does with files, many times over. scripts/test/sanitized-addon.mjs runs it under
  * LeakSanitizer, which tells at the end whether memory was leaked.
  */
 import assert from "node:assert/strict";

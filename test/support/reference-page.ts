@@ -1,4 +1,4 @@
-/** What test/browser.test.ts runs in a browser: `gguf-native/reference` on the cases that it is handed. */
+/** What test/reference/browser.test.ts runs in a browser: `gguf-native/reference` on the cases that it is handed. */
 import { type DType, dequantizeSync, type GgmlType, ggmlTypes, matmulSync } from "gguf-native/reference";
 import { firstDifference } from "./compare";
 

@@ -1,4 +1,4 @@
-/** What test/wasm-entry.test.ts compares, in a form that JSON has. */
+/** What test/wasm/entry.test.ts compares, in a form that JSON has. */
 
 /** What the addon finds in a tensor. */
 export interface TensorFacts {

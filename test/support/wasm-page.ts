@@ -1,5 +1,5 @@
 /**
- * What test/wasm-entry.test.ts does with `gguf-native/wasm`, in a browser and in Node: opens the golden file in every way,
+ * What test/wasm/entry.test.ts does with `gguf-native/wasm`, in a browser and in Node: opens the golden file in every way,
  * and hands back what is different from what the addon found.
  */
 import {

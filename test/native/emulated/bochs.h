@@ -1,4 +1,4 @@
-// Included before everything else in what is to run under Bochs (see scripts/test-avx512.mjs).
+// Included before everything else in what is to run under Bochs (see scripts/test/avx512.mjs).
 #pragma once
 
 #include <immintrin.h>

@@ -9,7 +9,7 @@
 # Bochs boots a Debian kernel from a CD whose initial file system holds PROGRAM and test/fixtures, under the
 # paths that they have here. The serial ports are files: COM1 the console, COM2 PROGRAM's standard output.
 #
-# scripts/test-avx512.mjs names the Debian packages. The kernel is downloaded, not installed: its image is in
+# scripts/test/avx512.mjs names the Debian packages. The kernel is downloaded, not installed: its image is in
 # build/avx512-kernel then.
 set -euo pipefail
 

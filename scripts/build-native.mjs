@@ -1,4 +1,0 @@
-// `npm run build:native`: compiles the addon. Options go to node-gyp.
-import { buildAddon } from "./build.mjs";
-
-buildAddon(...process.argv.slice(2));

@@ -1,0 +1,67 @@
+// Compiling for WebAssembly with Clang, and with the libraries for it that Debian has.
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fail, isThere, run } from "../lib/commands.mjs";
+import { root, variantFolder } from "../lib/paths.mjs";
+
+const compilers = ["clang++", "clang++-16", "clang++-17", "clang++-18", "clang++-19"];
+const headers = ["16", "17", "18", "19"].map((n) => `/usr/lib/llvm-${n}/include/wasm32-wasi/c++/v1`);
+const advice = "apt-get install clang-16 lld-16 wasi-libc libc++-16-dev-wasm32 libclang-rt-16-dev-wasm32";
+
+/** Debian has libc++ for WebAssembly for one version of Clang: that one must compile. */
+function findCompiler() {
+  const headersHere = headers.find(existsSync);
+  const version = /llvm-(\d+)/.exec(headersHere ?? "")?.[1];
+  const compiler = compilers.find((name) => name === `clang++-${version}` && isThere(name));
+  return compiler === undefined ? undefined : { compiler, headers: headersHere };
+}
+
+export const canCompile = () => findCompiler() !== undefined;
+
+/** The flags of every file: those of the addon, SIMD, and no exceptions, which Debian's libc++ lacks here. */
+const FLAGS = [
+  ...["--target=wasm32-wasi", "-O3", "-msimd128", "-std=c++17", "-fno-exceptions", "-fno-rtti"],
+  ...["-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshorten-64-to-32", "-Werror"],
+];
+
+const LIBRARIES = "-L/usr/lib/wasm32-wasi";
+
+/** Runs Clang for WebAssembly. */
+function clang(args) {
+  const found = findCompiler();
+  if (found === undefined) fail(`Clang for WebAssembly was not found. On Debian: ${advice}`);
+  const system = ["-isystem", found.headers, "-isystem", "/usr/include/wasm32-wasi"];
+  run(found.compiler, [...FLAGS, ...system, "-I", join(root, "native"), ...args]);
+}
+
+/** The sources of sources.txt in a folder of native/. */
+export function sourcesFor(folder) {
+  const lines = readFileSync(join(root, "native", "sources.txt"), "utf8").split("\n");
+  return lines.filter((line) => line.startsWith(folder));
+}
+
+/** Compiles sources, named from the project's folder on, to object files, which it returns. */
+export function compileAll(sources, flags = []) {
+  const folder = join(variantFolder("wasm"), "objects");
+  mkdirSync(folder, { recursive: true });
+  return sources.map((source) => {
+    const object = join(folder, `${source.replaceAll(/[/\\]/g, "-")}.o`);
+    clang([...flags, "-c", source, "-o", object]);
+    return object;
+  });
+}
+
+/**
+ * Links a module without imports. Its stack lies below everything else: what overflows it is a trap, and spoils nothing.
+ */
+export function linkModule(file, objects) {
+  const options = ["--no-entry", "--export=__wasm_call_ctors", "--gc-sections", "--strip-all"];
+  options.push("--stack-first", "-zstack-size=262144");
+  clang(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, LIBRARIES]);
+}
+
+/** Links a program for WASI. */
+export function linkProgram(file, objects) {
+  const emulated = ["signal", "process-clocks", "getpid"].map((part) => `-lwasi-emulated-${part}`);
+  clang([...objects, "-o", file, LIBRARIES, ...emulated]);
+}

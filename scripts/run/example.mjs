@@ -1,0 +1,27 @@
+// `npm run example -- NAME MODEL.gguf ...`: builds and runs examples/NAME.ts. With NAME alone, on a small sample model.
+import { join } from "node:path";
+import { buildExamples, buildPackage, buildTests, runNode } from "../lib/build.mjs";
+import { writeSample } from "../lib/sample.mjs";
+
+/** The examples, with their arguments for the sample model. */
+const examples = {
+  llama: ["--prompt", "token7 token8", "--tokens", "8"],
+  embeddings: ["--token", "token7"],
+  "worker-pool": [],
+  "many-machines": ["--alone"],
+};
+
+const [name, ...args] = process.argv.slice(2);
+if (name === undefined || !Object.hasOwn(examples, name)) {
+  console.error(`name an example: npm run example -- ${Object.keys(examples).join("|")} MODEL.gguf ...`);
+  process.exit(2);
+}
+
+buildPackage();
+if (args.length === 0) {
+  buildTests(); // for the code that makes the sample
+  args.push(writeSample(), ...examples[name]);
+} else {
+  buildExamples();
+}
+runNode(join("build", "examples", `${name}.js`), ...args);

@@ -1,0 +1,192 @@
+/** `gguf-native diff`. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "../support/cli";
+import { arr, type GgufSpec, str, type TypedValue, u32, u64 } from "../support/gguf-writer";
+
+const metadata: (readonly [string, TypedValue])[] = [
+  ["general.architecture", str("llama")],
+  ["context", u32(2048)],
+  ["big", u64(2n ** 63n)],
+];
+const tensors = [floats("f", [1, 2, 3, 4]), blocks("q", "Q4_K", [256, 2], 1)];
+writeModel("a.gguf", { metadata, tensors });
+
+/** The difference between a.gguf and another model, in JSON; checks the exit code. */
+async function differences(spec: GgufSpec) {
+  writeModel("b.gguf", spec);
+  const { same, metadata, tensors, notCompared } = await json(["diff", "a.gguf", "b.gguf"], 1);
+  assert.equal(same, false);
+  return { metadata, tensors, notCompared };
+}
+
+describe("no difference", () => {
+  test("from itself", async () => {
+    assert.equal(await output("diff", "a.gguf", "a.gguf"), "no differences\n");
+    const expected = { a: "a.gguf", b: "a.gguf", same: true, metadata: [], tensors: [], notCompared: [] };
+    assert.deepEqual(await json(["diff", "a.gguf", "a.gguf"]), expected);
+  });
+  test("from the same in another version, order and alignment", async () => {
+    const tensorsReversed = [...tensors].reverse();
+    writeModel("b.gguf", {
+      version: 2,
+      alignment: 64,
+      metadata: [...metadata].reverse(),
+      tensors: tensorsReversed,
+    });
+    assert.equal(await output("diff", "a.gguf", "b.gguf"), "no differences\n");
+  });
+});
+
+describe("metadata", () => {
+  test("keys in one file only, values and types that differ", async () => {
+    const found = await differences({
+      metadata: [
+        ["context", u64(2048)],
+        ["big", u64(2n ** 63n + 1n)],
+        ["__proto__", str(EVIL)],
+      ],
+      tensors,
+    });
+    assert.deepEqual(found.tensors, []);
+    assert.deepEqual(found.metadata, [
+      { key: "general.architecture", a: { type: "string", value: "llama" } },
+      { key: "context", a: { type: "uint32", value: 2048 }, b: { type: "uint64", value: "2048" } },
+      {
+        ...{ key: "big", a: { type: "uint64", value: "9223372036854775808" } },
+        ...{ b: { type: "uint64", value: "9223372036854775809" } },
+      },
+      { key: "__proto__", b: { type: "string", value: EVIL } },
+    ]);
+  });
+  test("for people", async () => {
+    const long = arr(
+      "uint32",
+      Array.from({ length: 1000 }, (_, i) => i),
+    );
+    writeModel("b.gguf", {
+      metadata: [
+        ["context", u32(4096)],
+        ["big", u64(2n ** 63n)],
+        [EVIL, long],
+      ],
+      tensors,
+    });
+    const { status, stdout, stderr } = await run(["diff", "a.gguf", "b.gguf"]);
+    assert.deepEqual([status, stderr], [1, ""]);
+    expectTidy(stdout);
+    assert.match(stdout, /^Metadata \(3\)\n/);
+    assert.match(stdout, /\n {2}- {2}general\.architecture +string +llama\n/);
+    assert.match(stdout, /\n {2}- {2}context +uint32 +2048\n {2}\+ {2}context +uint32 +4096\n/);
+    assert.match(stdout, /\n {2}\+ {2}evil\\x1b\[31m\\n\\u202e\S* +uint32\[1000\] +\[0, 1, 2/);
+    assert.match(
+      stdout,
+      /\n\n3 metadata keys and 0 tensors differ\n- only in a\.gguf, \+ only in b\.gguf\n$/,
+    );
+  });
+});
+
+describe("tensors", () => {
+  test("in one file only, and of another shape", async () => {
+    const found = await differences({
+      metadata,
+      tensors: [floats("f", [1, 2, 3, 4], [2, 2]), floats("new", [1])],
+    });
+    assert.deepEqual(found.metadata, []);
+    assert.deepEqual(found.tensors, [
+      { name: "f", types: ["F32", "F32"], shapes: [[4], [2, 2]] },
+      { name: "q", only: "a", type: "Q4_K", shape: [256, 2] },
+      { name: "new", only: "b", type: "F32", shape: [1] },
+    ]);
+  });
+  test("with other values: errors by hand", async () => {
+    const changed = [floats("f", [1, 2.5, 3, 2]), tensors[1]!];
+    const [difference] = (await differences({ metadata, tensors: changed })).tensors;
+    assert.deepEqual(difference, {
+      ...{ name: "f", types: ["F32", "F32"], shapes: [[4], [4]], values: 4, different: 2, incomparable: 0 },
+      ...{ maxError: 2, meanError: 2.5 / 4, rmsError: Math.sqrt(4.25 / 4) },
+      ...{ relativeError: Math.sqrt(4.25 / 30), snr: 10 * Math.log10(30 / 4.25) },
+    });
+  });
+  test("of another type: errors after dequantizing", async () => {
+    const q = openSync(at("a.gguf")).tensor("q").dequantizeSync();
+    const exact = floats("q", [...q], [256, 2]);
+    const same = (await differences({ metadata, tensors: [tensors[0]!, exact] })).tensors[0];
+    assert.deepEqual([same.types, same.different, same.maxError], [["Q4_K", "F32"], 0, 0]);
+    const shifted = floats(
+      "q",
+      [...q].map((value) => Math.fround(value + 0.25)),
+      [256, 2],
+    );
+    const other = (await differences({ metadata, tensors: [tensors[0]!, shifted] })).tensors[0];
+    assert.deepEqual(
+      [other.different, other.maxError.toFixed(4), other.meanError.toFixed(4)],
+      [512, "0.2500", "0.2500"],
+    );
+  });
+  test("NaN is NaN, an infinity is itself, and neither has an error", async () => {
+    const { NaN: nan } = Number;
+    writeModel("a2.gguf", { tensors: [floats("x", [nan, Infinity, nan, Infinity, 1, 0])] });
+    writeModel("b2.gguf", { tensors: [floats("x", [nan, Infinity, 1, -Infinity, 3, -0])] });
+    const [x] = (await json(["diff", "a2.gguf", "b2.gguf"], 1)).tensors;
+    assert.deepEqual([x.different, x.incomparable, x.maxError, x.meanError], [3, 2, 2, 2 / 4]);
+  });
+  test("stored differently with the same values", async () => {
+    writeModel("zero.gguf", { tensors: [floats("x", [0])] });
+    writeModel("minus.gguf", { tensors: [floats("x", [-0])] });
+    const { status, stdout } = await run(["diff", "zero.gguf", "minus.gguf"]);
+    assert.equal(status, 1);
+    assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
+  });
+  test("with the same bytes in another byte order: other values", async () => {
+    const same = { tensors: [floats("x", [1, 2, 3])] };
+    writeModel("little.gguf", same);
+    writeModel("big.gguf", { ...same, byteOrder: "big" });
+    const [x] = (await json(["diff", "little.gguf", "big.gguf"], 1)).tensors;
+    assert.deepEqual([x.values, x.different], [3, 3]);
+    // And the same values in another byte order.
+    const swapped = { ...floats("x", [1, 2, 3]) };
+    swapped.bytes = Buffer.from(swapped.bytes).swap32();
+    writeModel("swapped.gguf", { tensors: [swapped], byteOrder: "big" });
+    const { status, stdout } = await run(["diff", "little.gguf", "swapped.gguf"]);
+    assert.equal(status, 1);
+    assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
+  });
+  test("of unknown types are not compared, and a message says so", async () => {
+    const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
+    writeModel("u.gguf", { tensors: [unknown] });
+    const { status, stdout, stderr } = await run(["diff", "u.gguf", "u.gguf"]);
+    assert.deepEqual([status, stdout], [0, "no differences\n"]);
+    assert.equal(stderr, "gguf-native: the data of 1 tensor of unknown types was not compared\n");
+    assert.deepEqual((await json(["diff", "u.gguf", "u.gguf"])).notCompared, ["u"]);
+    writeModel("v.gguf", { tensors: [{ ...unknown, type: 98 }] });
+    const [u] = (await json(["diff", "u.gguf", "v.gguf"], 1)).tensors;
+    assert.deepEqual(u.types, ["unknown(99)", "unknown(98)"]);
+  });
+  test("for people", async () => {
+    writeModel("b.gguf", {
+      metadata,
+      tensors: [floats("f", [1, 2.5, 3, 2]), floats("q", Array(512).fill(0), [256, 2]), floats(EVIL, [1])],
+    });
+    const { status, stdout } = await run(["diff", "a.gguf", "b.gguf"], { COLUMNS: "110" });
+    assert.equal(status, 1);
+    expectTidy(stdout, 110);
+    assert.match(stdout, /^Tensors \(3\)\n {5}name +what +max error +mean +relative +SNR dB +different\n/);
+    assert.match(
+      stdout,
+      /\n +f +values +2 +0\.625 +0\.376 +8\.5 +50\.0 %\n +q +Q4_K -> F32 +\S+ +\S+ +1 +0\.0 +\d+\.\d %\n {2}\+ {2}evil\S+ +F32, 1\n/,
+    );
+    assert.match(stdout, /\n0 metadata keys and 3 tensors differ\n/);
+  });
+  test("on several threads", async () => {
+    const count = 2 ** 25 + 2 ** 20;
+    const tensor = blocks("t", "Q1_0", [count], 2);
+    writeModel("large-a.gguf", { tensors: [tensor] });
+    // The sign of one weight in the first block and of one in the last.
+    for (const at of [2, tensor.bytes.length - 1]) tensor.bytes[at]! ^= 1;
+    writeModel("large-b.gguf", { tensors: [tensor] });
+    const [found] = (await json(["diff", "large-a.gguf", "large-b.gguf"], 1)).tensors;
+    assert.deepEqual([found.values, found.different], [count, 2]);
+  });
+});

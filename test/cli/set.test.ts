@@ -1,0 +1,426 @@
+/** `gguf-native set`: what becomes of the file, as the reader and another one see it. */
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { before, describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run } from "../support/cli";
+import { arr, f64, str, type TypedValue, u64, writeGguf } from "../support/gguf-writer";
+import { sampleModel } from "../support/sample-model";
+
+writeFileSync(at("original.gguf"), sampleModel());
+const original = openSync(at("original.gguf"));
+let digests: unknown;
+before(async () => {
+  digests = (await json(["hash", "original.gguf"])).files[0].tensors;
+});
+
+/** A copy to change; afterwards its tensors have to be what they were. */
+async function changing(work: () => Promise<void>, name = "model.gguf"): Promise<void> {
+  copyFileSync(at("original.gguf"), at("model.gguf"));
+  await work();
+  assert.deepEqual((await json(["hash", name])).files[0].tensors, digests);
+  // It may warn of the keys.
+  assert.match((await run(["verify", name])).stdout, /^ok /);
+  assert.deepEqual(leftovers(), []);
+}
+
+/** The type and value of a key of a file. */
+function found(key: string, name = "model.gguf") {
+  using file = openSync(at(name));
+  return [file.metadata.typeOf(key), file.metadata.get(key)];
+}
+
+describe("an existing key", () => {
+  test("keeps its type, and only the header is written where that fits", async () => {
+    await changing(async () => {
+      const { ino } = statSync(at("model.gguf"));
+      assert.equal(
+        await output("set", "model.gguf", "llama.context_length", "4096"),
+        "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nchanged in place\n",
+      );
+      assert.equal(statSync(at("model.gguf")).ino, ino);
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
+    });
+  });
+  test("more than a page is changed in place only with --in-place", async () => {
+    await changing(async () => {
+      const { ino } = statSync(at("model.gguf"));
+      const text = "y".repeat(5000);
+      assert.match(await output("set", "model.gguf", "test.text", "x".repeat(5000)), /changed copy\n$/);
+      assert.notEqual(statSync(at("model.gguf")).ino, ino);
+      const copy = statSync(at("model.gguf")).ino;
+      assert.match(await output("set", "model.gguf", "test.text", text, "--in-place"), /changed in place\n$/);
+      assert.equal(statSync(at("model.gguf")).ino, copy);
+      assert.deepEqual(found("test.text"), [{ type: "string" }, text]);
+      assert.match(await output("recover", "model.gguf"), /^model\.gguf: no change was interrupted\n$/);
+    });
+    await expectFailure(
+      ["set", "model.gguf", "a", "1", "--in-place", "-o", "b"],
+      2,
+      /either --in-place or --output/,
+    );
+    await expectFailure(["recover"], 2, /missing FILE/);
+  });
+  test("a longer value: a changed copy takes the place of the file", async () => {
+    await changing(async () => {
+      const { ino } = statSync(at("model.gguf"));
+      const name = "x".repeat(5000);
+      const stdout = await output("set", "model.gguf", "general.name", name);
+      assert.match(stdout, /\nreplaced by a changed copy\n$/);
+      assert.notEqual(statSync(at("model.gguf")).ino, ino);
+      assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
+      using file = openSync(at("model.gguf"));
+      assert.deepEqual([...file.metadata.keys()], [...original.metadata.keys()]);
+    });
+  });
+  test("gets another type with --type", async () => {
+    await changing(async () => {
+      await output("set", "model.gguf", "llama.context_length", "--type", "uint64", "18446744073709551615");
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+    });
+  });
+  test("with -o the file itself stays as it is", async () => {
+    const before = readFileSync(at("original.gguf"));
+    await changing(async () => {
+      assert.match(
+        await output("set", "model.gguf", "general.name", "New", "-o", "out.gguf"),
+        /\nwritten to out\.gguf\n$/,
+      );
+      assert.deepEqual(found("general.name", "out.gguf")[1], "New");
+      assert.ok(readFileSync(at("model.gguf")).equals(before));
+    }, "out.gguf");
+  });
+});
+
+describe("a new key", () => {
+  test("with values of every kind", async () => {
+    await changing(async () => {
+      const values: [args: string[], type: object, value: unknown][] = [
+        [["n", "-1", "--type", "int8"], { type: "int8" }, -1],
+        [["--type", "float32", "f", "-1.5e-3"], { type: "float32" }, Math.fround(-1.5e-3)],
+        [["g", "-inf", "--type", "float64"], { type: "float64" }, -Infinity],
+        [["b", "true", "--type", "bool"], { type: "bool" }, true],
+        [["s", "-", "--type", "string"], { type: "string" }, "-"],
+        [["e", "", "--type", "string"], { type: "string" }, ""],
+        [
+          ["a", "[1, 2]", "--type", "int32[]"],
+          { type: "array", elementType: "int32", length: 2 },
+          Int32Array.of(1, 2),
+        ],
+        [
+          ["l", '["a", "b"]', "--type", "string[]"],
+          { type: "array", elementType: "string", length: 2 },
+          ["a", "b"],
+        ],
+        [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
+        [["general.author", "7"], { type: "string" }, "7"],
+        [["--", "dash", "--text"], { type: "string" }, "--text"],
+        [["item", "- item"], { type: "string" }, "- item"],
+        [["rule", "--- x"], { type: "string" }, "--- x"],
+        [["infinite", "-inf"], { type: "float32" }, -Infinity],
+        [["nothing", "nan"], { type: "float32" }, NaN],
+        [
+          ["huge", "[9007199254740993, 18446744073709551615]", "--type", "uint64[]"],
+          { type: "array", elementType: "uint64", length: 2 },
+          BigUint64Array.of(2n ** 53n + 1n, 2n ** 64n - 1n),
+        ],
+        [
+          ["guessed", "[1, 9007199254740993]"],
+          { type: "array", elementType: "uint64", length: 2 },
+          BigUint64Array.of(1n, 2n ** 53n + 1n),
+        ],
+        [
+          ["nested", "[[9007199254740993]]"],
+          { type: "array", elementType: "array", length: 1 },
+          [BigUint64Array.of(2n ** 53n + 1n)],
+        ],
+      ];
+      for (const [args, type, value] of values) {
+        await output("set", "model.gguf", ...args);
+        const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
+        assert.deepEqual(found(key), [type, value]);
+      }
+    });
+  });
+  test("whose value looks like an option, after --", async () => {
+    await changing(async () => {
+      for (const value of ["--help", "-h", "--"]) {
+        assert.match(
+          await output("set", "model.gguf", "test.flags", "--", value),
+          /changed copy\n$|in place\n$/,
+        );
+        assert.deepEqual(found("test.flags"), [{ type: "string" }, value]);
+      }
+    });
+  });
+  test("whose name would move a terminal", async () => {
+    await changing(async () => {
+      const stdout = await output("set", "model.gguf", EVIL, EVIL, "--type", "string");
+      expectTidy(stdout, Infinity);
+      assert.deepEqual(found(EVIL)[1], EVIL);
+    });
+  });
+});
+
+test("--remove", async () => {
+  await changing(async () => {
+    const stdout = await output("set", "model.gguf", "general.name", "--remove");
+    assert.match(stdout, /^- general\.name {2}string {2}Sample llama, random weights\n/);
+    assert.deepEqual(found("general.name"), [undefined, undefined]);
+    assert.equal(
+      await output("set", "model.gguf", "general.name", "--remove"),
+      "general.name is not in the file\n",
+    );
+  });
+});
+test("--remove of a key that is absent says so, and still writes OUT", async () => {
+  const lines = "general.nam is not in the file. Did you mean 'general.name'?\nwritten to same.gguf\n";
+  assert.equal(await output("set", "original.gguf", "--remove", "general.nam", "-o", "same.gguf"), lines);
+  assert.ok(readFileSync(at("same.gguf")).equals(readFileSync(at("original.gguf"))));
+});
+
+describe("several keys at once", () => {
+  test("with values of several kinds, also negative ones", async () => {
+    await changing(async () => {
+      const stdout = await output("set", "model.gguf", "a", "-1", "b", "- x", "general.name", "New");
+      assert.equal(
+        stdout,
+        [
+          "+ a  int32  -1",
+          "+ b  string  - x",
+          "- general.name  string  Sample llama, random weights",
+          "+ general.name  string  New",
+          "replaced by a changed copy",
+          "",
+        ].join("\n"),
+      );
+      assert.deepEqual([found("a")[1], found("b")[1], found("general.name")[1]], [-1, "- x", "New"]);
+    });
+  });
+  test("all or none", async () => {
+    const before = readFileSync(at("original.gguf"));
+    await expectFailure(
+      ["set", "original.gguf", "a", "1", "llama.block_count", "x"],
+      2,
+      /'x' is not a value/,
+    );
+    assert.ok(readFileSync(at("original.gguf")).equals(before));
+  });
+  test("removed by names and globs, before others are set", async () => {
+    await changing(async () => {
+      const args = ["--remove", "tokenizer.*", "--remove=general.name", "tokenizer.ggml.model", "gpt2"];
+      await output("set", "model.gguf", ...args);
+      using file = openSync(at("model.gguf"));
+      const keys = [...file.metadata.keys()];
+      assert.deepEqual(
+        keys.filter((key) => key.startsWith("tokenizer.")),
+        ["tokenizer.ggml.model"],
+      );
+      assert.ok(!keys.includes("general.name"));
+      assert.equal(file.metadata.string("tokenizer.ggml.model"), "gpt2");
+    });
+    await changing(async () => {
+      await output("set", "model.gguf", "general.name", "tokenizer.*", "--remove");
+      using file = openSync(at("model.gguf"));
+      assert.deepEqual(
+        [...file.metadata.keys()].filter((key) => /^tokenizer|name$/.test(key)),
+        [],
+      );
+    });
+  });
+  test("a key that is probably misspelt", async () => {
+    const stdout = await output("set", "original.gguf", "llama.context_lenght", "1", "--dry-run");
+    assert.match(stdout, /\nllama\.context_lenght is a new key\. Did you mean 'llama\.context_length'\?\n/);
+  });
+});
+
+test("--dry-run shows what would change, and changes nothing", async () => {
+  const before = readFileSync(at("original.gguf"));
+  assert.equal(
+    await output("set", "original.gguf", "llama.context_length", "4096", "--dry-run", "-o", "dry.gguf"),
+    "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nnothing was written\n",
+  );
+  assert.ok(readFileSync(at("original.gguf")).equals(before));
+  assert.ok(!existsSync(at("dry.gguf")));
+});
+
+describe("--chat-template", () => {
+  test("the text of a file, whatever it looks like", async () => {
+    await changing(async () => {
+      for (const text of ["{{ messages }}\n\u202e漢字", "123", "[1, 2]", ""]) {
+        writeFileSync(at("chat.jinja"), text);
+        expectTidy(await output("set", "model.gguf", "--chat-template", "chat.jinja"), Infinity);
+        assert.deepEqual(found("tokenizer.chat_template"), [{ type: "string" }, text]);
+      }
+    });
+  });
+  test("a file that is no text, and none", async () => {
+    writeFileSync(at("binary.jinja"), Uint8Array.of(0xff));
+    await expectFailure(
+      ["set", "original.gguf", "--chat-template", "binary.jinja"],
+      1,
+      /binary\.jinja: --chat-template takes text in UTF-8/,
+    );
+    await expectFailure(["set", "original.gguf", "--chat-template", "none.jinja"], 1, /none\.jinja/);
+  });
+});
+
+describe("--from", () => {
+  const setFrom = async (json: unknown, ...args: string[]) => {
+    writeFileSync(at("from.json"), typeof json === "string" ? json : JSON.stringify(json));
+    return run(["set", "model.gguf", "--from", "from.json", ...args]);
+  };
+  test("plain values, exact ones, and null for removal", async () => {
+    await changing(async () => {
+      const text = `{ "general.name": null, "llama.context_length": 4096, "flag": true, "list": ["a", "b"],
+        "big": 18446744073709551615, "none": null, "__proto__": "x",
+        "typed": { "type": "uint64", "value": "18446744073709551615" },
+        "floats": { "type": "array", "elementType": "float32", "value": ["NaN", "-0", 1.5] } }`;
+      const { status, stdout, stderr } = await setFrom(text);
+      assert.deepEqual([status, stderr], [0, ""]);
+      assert.match(stdout, /\nnone is not in the file\n/);
+      assert.deepEqual(found("general.name"), [undefined, undefined]);
+      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
+      assert.deepEqual(found("flag")[1], true);
+      assert.deepEqual(found("list")[1], ["a", "b"]);
+      assert.deepEqual(found("big"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+      assert.deepEqual(found("typed"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+      assert.deepEqual(found("floats")[1], Float32Array.of(NaN, -0, 1.5));
+      assert.deepEqual(found("__proto__")[1], "x");
+    });
+  });
+  test("everything that inspect --json prints, to the bit", async () => {
+    const metadata: [string, TypedValue][] = [
+      ["u64", u64(2n ** 64n - 1n)],
+      ["f", f64(-0)],
+      ["nan", f64(Number.NaN)],
+      ["broken", str(Uint8Array.of(0xff, 0x41))],
+      ["list", arr("string", ["ok", Uint8Array.of(0xfe)])],
+      ["empty", arr("uint8", [])],
+      [EVIL, str(EVIL)],
+    ];
+    writeFileSync(at("full.gguf"), writeGguf({ metadata }));
+    writeFileSync(at("model.gguf"), writeGguf({ metadata: [] }));
+    const { status, stderr } = await setFrom((await run(["inspect", "--json", "full.gguf"])).stdout);
+    assert.deepEqual([status, stderr], [0, ""]);
+    const { files } = await json(["hash", "full.gguf", "model.gguf"]);
+    assert.equal(files[0].metadata, files[1].metadata);
+  });
+  test("what is no object, no JSON, or does not fit", async () => {
+    const failures: [json: unknown, status: 1 | 2, message: RegExp][] = [
+      ["[1]", 1, /from\.json: --from takes an object in JSON, by key/],
+      ["{", 1, /from\.json: not JSON: /],
+      [{ "llama.block_count": "x" }, 2, /llama\.block_count/],
+      [
+        { x: { type: "uint8" } },
+        1,
+        /from\.json: metadata key 'x': must be a value, or an object with a type and a value/,
+      ],
+      [
+        { x: { type: "array", elementType: "uint8", value: 1 } },
+        1,
+        /an array must have an array as its value/,
+      ],
+      [
+        { x: { type: "array", elementType: "string", value: ["a"], bytes: { 7: "ff" } } },
+        1,
+        /has bytes for '7'/,
+      ],
+      [{ x: { type: "uint8", value: 256 } }, 2, /x/],
+      [{ x: { type: "uint9", value: 1 } }, 1, /type/],
+    ];
+    copyFileSync(at("original.gguf"), at("model.gguf"));
+    for (const [json, status, message] of failures) {
+      const result = await setFrom(json);
+      assert.deepEqual([result.status, result.stdout], [status, ""], result.stderr);
+      assert.match(result.stderr, message);
+    }
+    assert.ok(readFileSync(at("model.gguf")).equals(readFileSync(at("original.gguf"))));
+  });
+});
+
+test("another reader agrees", async () => {
+  const { gguf } = await import("@huggingface/gguf");
+  copyFileSync(at("original.gguf"), at("model.gguf"));
+  await output(
+    "set",
+    "model.gguf",
+    "general.name",
+    "A much longer name than there was before, so that all moves",
+  );
+  await output("set", "model.gguf", "llama.rope.freq_base", "1e6", "--type", "float32");
+  const { metadata, tensorInfos } = await gguf(at("model.gguf"), { allowLocalFile: true });
+  const values = metadata as Record<string, unknown>;
+  assert.equal(values["general.name"], "A much longer name than there was before, so that all moves");
+  assert.equal(values["llama.rope.freq_base"], 1e6);
+  assert.equal(tensorInfos.length, original.tensors.size);
+});
+
+describe("failure leaves the file as it was", () => {
+  const before = readFileSync(at("original.gguf"));
+  for (const [args, status, message] of [
+    [
+      ["llama.context_length", "many"],
+      2,
+      /'llama\.context_length': 'many' is not a value of type uint32 \(see gguf-native set --help\)/,
+    ],
+    [["general.name", "x", "llama.context_length", "many"], 2, /'many' is not a value of type uint32/],
+    [["llama.context_length", "4294967296"], 2, /llama\.context_length/],
+    [["x", "1e999"], 2, /'1e999' does not fit in a float64; infinity is 'inf'/],
+    [["general.alignment", "64"], 1, /general\.alignment is 32 and cannot be changed/],
+    [["general.alignment", "64", "--dry-run"], 1, /general\.alignment is 32 and cannot be changed/],
+    [["", "x"], 2, /key/],
+  ] as [string[], 1 | 2, RegExp][]) {
+    test(args.join(" "), async () => {
+      await expectFailure(["set", "original.gguf", ...args], status, message);
+      assert.ok(readFileSync(at("original.gguf")).equals(before));
+      assert.deepEqual(leftovers(), []);
+    });
+  }
+  test("wrong usage", async () => {
+    await expectFailure(["set", "original.gguf"], 2, /missing KEY/);
+    await expectFailure(["set", "original.gguf", "k"], 2, /missing VALUE after 'k'/);
+    await expectFailure(["set", "x", "abc"], 2, /missing VALUE after 'abc'/);
+    await expectFailure(["set", "original.gguf", "k", "v", "w"], 2, /missing VALUE after 'w'/);
+    await expectFailure(["set", "original.gguf", "--remove"], 2, /missing KEY/);
+    await expectFailure(
+      ["set", "original.gguf", "k", "--remove", "--type", "bool"],
+      2,
+      /--type is for VALUE/,
+    );
+    await expectFailure(["set", "original.gguf", "k", "1", "--type", "unit8"], 2, /Did you mean 'uint8'\?/);
+    for (const type of ["int7", "array", "array[]"]) {
+      const message = /--type must be one of uint8, .*, or of an array such as int32\[\]; not /;
+      await expectFailure(["set", "original.gguf", "k", "v", "--type", type], 2, message);
+    }
+    await expectFailure(
+      ["set", "original.gguf", "k", "-item"],
+      2,
+      /Unknown option '-i'; .* goes last, after --/,
+    );
+    assert.ok(readFileSync(at("original.gguf")).equals(before));
+  });
+  test("a missing file and a missing folder", async () => {
+    await expectFailure(["set", "none.gguf", "k", "v"], 1, /none\.gguf/);
+    await expectFailure(
+      ["set", "original.gguf", "k", "v", "-o", "missing/out.gguf"],
+      1,
+      /missing\/out\.gguf/,
+    );
+    assert.ok(!existsSync(at("missing")));
+  });
+});
+
+test("arrays are shown with their type and length", async () => {
+  writeFileSync(
+    at("array.gguf"),
+    writeGguf({
+      metadata: [
+        ["list", arr("string", ["a"])],
+        ["x", str("y")],
+      ],
+    }),
+  );
+  const { stdout } = await run(["set", "array.gguf", "list", '["b", "c"]']);
+  assert.match(stdout, /^- list {2}string\[1\] {2}\["a"\]\n\+ list {2}string\[2\] {2}\["b", "c"\]\n/);
+});

@@ -1,0 +1,261 @@
+/** `gguf-native stats`. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import {
+  at,
+  blocks,
+  EVIL,
+  expectFailure,
+  expectTidy,
+  floats,
+  json,
+  leftovers,
+  output,
+  run,
+  writeModel,
+} from "../support/cli";
+import { sampleModel } from "../support/sample-model";
+
+writeFileSync(at("sample.gguf"), sampleModel());
+const { NaN: nan } = Number;
+writeModel("numbers.gguf", {
+  tensors: [
+    floats("simple", [0, -0, 1, 2, 3, 4, -2, 8]),
+    floats("special", [nan, Infinity, Infinity, -Infinity, 1, 3]),
+    floats("none", [nan, Infinity]),
+    floats("empty", [], [0]),
+    floats("constant", [7, 7, 7]),
+    floats("zeros", [-0, -0]),
+    floats(`<&"'${EVIL}>`, [1, 2]),
+  ],
+});
+
+describe("numbers", () => {
+  const only = async (name: string, ...args: string[]) =>
+    (await json(["stats", "numbers.gguf", name, ...args])).tensors[0];
+  test("of a few values, by hand", async () => {
+    const { mean, std, ...rest } = await only("simple", "--bins", "5");
+    assert.deepEqual(rest, {
+      ...{ name: "simple", type: "F32", shape: [8], elements: 8, nan: 0, positiveInfinity: 0 },
+      ...{ negativeInfinity: 0, zeros: 2, min: -2, max: 8 },
+      histogram: { min: -2, max: 8, counts: [1, 3, 2, 1, 1] },
+    });
+    assert.equal(mean, 2);
+    assert.equal(std, Math.sqrt(66 / 8));
+  });
+  test("infinities and NaNs are counted and left out", async () => {
+    const { mean, std, nan, positiveInfinity, negativeInfinity, histogram } = await only(
+      "special",
+      "--bins",
+      "2",
+    );
+    assert.deepEqual([mean, std, nan, positiveInfinity, negativeInfinity], [2, 1, 1, 2, 1]);
+    assert.deepEqual(histogram.counts, [1, 1]);
+  });
+  test("of a tensor without finite values, an empty one, one of equal values", async () => {
+    assert.deepEqual(
+      [(await only("none")).nan, (await only("none")).min, (await only("none")).histogram],
+      [1, undefined, undefined],
+    );
+    assert.deepEqual([(await only("empty")).elements, (await only("empty")).mean], [0, undefined]);
+    const { min, max, std, histogram } = await only("constant", "--bins", "3");
+    assert.deepEqual([min, max, std, histogram.counts], [7, 7, 0, [3, 0, 0]]);
+  });
+  test("zero has no sign", async () => {
+    const { min, max, histogram } = await only("zeros", "--bins", "2");
+    assert.deepEqual([min, max, histogram], [0, 0, { min: 0, max: 0, counts: [2, 0] }]);
+  });
+  for (const [name, type, count] of [
+    ["small", "Q4_K", 2 ** 16],
+    ["on several threads", "Q1_0", 2 ** 25 + 2 ** 20],
+  ] as const) {
+    test(`of a ${type} tensor, against a plain computation: ${name}`, async () => {
+      writeModel(`${type}.gguf`, { tensors: [blocks("t", type, [count], 4)] });
+      using file = openSync(at(`${type}.gguf`));
+      const values = file.tensor("t").dequantizeSync();
+      let [min, max, sum, squares, zeros] = [Infinity, -Infinity, 0, 0, 0];
+      for (const value of values) {
+        min = Math.min(min, value);
+        max = Math.max(max, value);
+        sum += value;
+        if (value === 0) zeros++;
+      }
+      const mean = sum / count;
+      for (const value of values) squares += (value - mean) ** 2;
+      const found = (await json(["stats", `${type}.gguf`, "t"])).tensors[0];
+      assert.deepEqual([found.min, found.max, found.zeros, found.elements], [min, max, zeros, count]);
+      assert.ok(Math.abs(found.mean - mean) < 1e-9);
+      assert.ok(Math.abs(found.std - Math.sqrt(squares / count)) < 1e-9);
+      const counted = found.histogram.counts.reduce((a: number, b: number) => a + b);
+      assert.equal(counted, count);
+    });
+  }
+});
+
+describe("for people", () => {
+  test("one tensor with its histogram", async () => {
+    const stdout = await output("stats", "sample.gguf", "blk.0.attn_q.weight");
+    expectTidy(stdout);
+    assert.match(stdout, /^blk\.0\.attn_q\.weight\n {2}type +Q4_K\n {2}shape +512 x 512\n/);
+    assert.match(stdout, /\n {2}std +1\.\d+\n {2}zeros +/);
+    assert.equal(
+      stdout.split("\n").filter((line) => /^ +-?[\d.e-]+ +[▏▎▍▌▋▊▉█]* +[\d,]+$/.test(line)).length,
+      20,
+    );
+    expectTidy((await run(["stats", "sample.gguf", "blk.0.attn_q.weight"], { COLUMNS: "40" })).stdout, 40);
+  });
+  test("bars are as long as their counts, and never empty for a value", async () => {
+    const values = [...Array(800).fill(0), ...Array(400).fill(1), 2];
+    writeModel("bars.gguf", { tensors: [floats("t", values)] });
+    const stdout = (await run(["stats", "bars.gguf", "t", "--bins", "3"], { COLUMNS: "60" })).stdout;
+    const [all, half, one] = stdout
+      .split("\n")
+      .slice(-4, -1)
+      .map((line) => line.match(/[▏▎▍▌▋▊▉█]+/)![0]);
+    assert.match(all!, /^█+$/);
+    assert.equal(half!.replace(/[^█]$/, "").length, Math.floor(all!.length / 2));
+    assert.equal(one, "▏");
+  });
+  test("equal values have one bar", async () => {
+    const stdout = await output("stats", "numbers.gguf", "constant");
+    assert.match(stdout, /\n {2}infinite +0\n\n {2}7 {2}█+ {2}3\n$/);
+  });
+  test("several tensors as a table", async () => {
+    const stdout = await output("stats", "numbers.gguf", "*");
+    expectTidy(stdout);
+    assert.match(stdout, /^ {2}name .* min .* max .* mean .* std .* zeros .* not finite\n/);
+    assert.match(
+      stdout,
+      /\n {2}simple +-2 +8 +2 +2\.87 +2 +0\n {2}special +1 +3 +2 +1 +0 +4\n {2}none +- +- +- +- +0 +2\n/,
+    );
+  });
+  test("a tensor without finite values", async () => {
+    const stdout = await output("stats", "numbers.gguf", "none");
+    assert.match(stdout, /\n {2}NaN +1 \(50 %\)\n {2}infinite +1 \(50 %\)\n$/);
+  });
+});
+
+describe("--svg", () => {
+  test("draws a picture with a bar for each bin, whatever the name", async () => {
+    await output("stats", "numbers.gguf", "<*", "--svg", "picture.svg", "--bins", "7");
+    const svg = readFileSync(at("picture.svg"), "utf8");
+    assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" viewBox=/);
+    assert.equal(svg.match(/<rect x=/g)!.length, 7);
+    assert.match(
+      svg,
+      /<title>&#60;&#38;&#34;&#39;evil\\x1b\[31m\\n\\u202ename\\x07&#62; \(F32, 2\)<\/title>/,
+    );
+    expectTidy(svg, Infinity);
+    expectPicture(svg);
+  });
+  test("the middle of a symmetric range is 0", async () => {
+    for (const [i, [low, high]] of [
+      [-0.1, 0.1],
+      [-0.3, Math.fround(0.3) + 2e-8],
+      [-3e38, 3e38],
+    ].entries()) {
+      writeModel("middle.gguf", { tensors: [floats("t", [low!, 0, high!])] });
+      await output("stats", "middle.gguf", "t", "--svg", `middle-${i}.svg`);
+      const svg = readFileSync(at(`middle-${i}.svg`), "utf8");
+      assert.deepEqual(ticks(svg)[2], "0");
+      expectPicture(svg);
+    }
+  });
+  test("labels have room, whatever they say", async () => {
+    const name = "W漢".repeat(300);
+    const values = [-1.234e-38, ...Array(2 ** 20).fill(1.234e-38)];
+    writeModel("long-labels.gguf", { tensors: [floats(name, values)] });
+    await output("stats", "long-labels.gguf", name, "--svg", "long-labels.svg");
+    expectPicture(readFileSync(at("long-labels.svg"), "utf8"));
+  });
+  test("of several tensors: a strip for each, those of a kind together", async () => {
+    const even = Array.from({ length: 64 }, (_, i) => (i - 31.5) / 100);
+    const ordinary = [0, 1, 2].flatMap((i) => [
+      floats(`blk.${i}.a`, even),
+      floats(
+        `blk.${i}.b`,
+        even.map((x) => x * (i === 1 ? 1000 : 1)),
+      ),
+    ]);
+    const odd = [
+      floats(EVIL, [Number.NaN, 1]),
+      floats("none", [Number.NaN]),
+      floats("empty", [], [0]),
+      floats("x".repeat(500), [-1e30, 1e30]),
+    ];
+    const unknown = { name: "unknown", type: 99, shape: [4], bytes: new Uint8Array(16) };
+    writeModel("strips.gguf", { tensors: [...ordinary, ...odd, unknown] });
+    const { status, stdout, stderr } = await run(["stats", "strips.gguf", "--svg", "strips.svg"]);
+    assert.deepEqual([status, stderr], [0, "gguf-native: 1 tensor of unknown types left out\n"]);
+    assert.equal(stdout.split("\n").length, 1 + 10 + 1);
+    const svg = readFileSync(at("strips.svg"), "utf8");
+    expectPicture(svg);
+    const names = Array.from(svg.matchAll(/>(blk[^<:]*)<\/text>/g), ([, name]) => name);
+    assert.deepEqual(names, ["blk.0.a", "blk.1.a", "blk.2.a", "blk.0.b", "blk.1.b", "blk.2.b"]);
+    assert.match(svg, /<title>strips\.gguf: 10 tensors<\/title>/);
+    assert.equal(svg.match(/>1 not finite</g)!.length, 2);
+    assert.equal(svg.match(/>empty</g)!.length, 2); // the name, and what it is
+    assert.match(svg, /<title>blk\.1\.b: min -315, max 315, mean 0, std 184\.7<\/title>/);
+    // Without a limit of the scale, -1e30 is at its left end, 1e30 at its right, and 0 in the middle.
+    const [, from, to] = /x{500}: [^<]*<\/title>\n?<path d="M([\d.]+) [\d.]+H([\d.]+)"/.exec(svg)!;
+    const zero = /<text x="([\d.]+)"[^>]*>0<\/text>/.exec(svg)![1];
+    assert.ok(Math.abs((Number(from) + Number(to)) / 2 - Number(zero)) < 0.02);
+    await output("stats", "strips.gguf", "blk.*.b", "--svg", "some.svg");
+    assert.equal(readFileSync(at("some.svg"), "utf8").match(/<g><title>/g)!.length, 3);
+  });
+  test("of tensors that have no magnitude", async () => {
+    writeModel("flat.gguf", {
+      tensors: [floats("zeros", [0, 0]), floats("none", [Number.NaN]), floats("e", [], [0])],
+    });
+    await output("stats", "flat.gguf", "*", "--svg", "flat.svg");
+    expectPicture(readFileSync(at("flat.svg"), "utf8"));
+  });
+  test("fails for a tensor without finite values, and for a model without tensors", async () => {
+    await expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
+    writeModel("bare.gguf", {});
+    await expectFailure(["stats", "bare.gguf", "--svg", "no.svg"], 1, /bare\.gguf has no tensors to draw/);
+    assert.ok(!existsSync(at("no.svg")));
+    assert.deepEqual(leftovers(), []);
+  });
+});
+
+/** Every element is closed, in order; every number is one, and every text is inside of the picture. */
+function expectPicture(svg: string): void {
+  expectTidy(svg, Infinity);
+  assert.doesNotMatch(svg.replaceAll(/>[^<]*</g, "><"), /NaN|Infinity|undefined|null/);
+  const open: string[] = [];
+  for (const [, end, name, alone] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
+    if (end) assert.equal(open.pop(), name);
+    else if (!alone) open.push(name!);
+  }
+  assert.deepEqual(open, []);
+  const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)!.map(Number) as [number, number, number];
+  for (const [, x, y, anchor, text] of svg.matchAll(
+    /<text x="([\d.-]+)" y="([\d.-]+)" text-anchor="(\w+)"[^>]*>(?:<title>[^<]*<\/title>)?([^<]*)</g,
+  )) {
+    const plain = text!.replaceAll(/&#\d+;/g, "x").replaceAll(/[漢字]/g, "xx");
+    // In most fonts of one width, a character takes six tenths of its height.
+    const size = plain.length * 0.6 * 13;
+    const from = Number(x) - (anchor === "end" ? size : anchor === "middle" ? size / 2 : 0);
+    assert.ok(from >= 0 && from + size <= width && Number(y) > 10 && Number(y) < height, text);
+  }
+}
+
+/** The labels under a histogram. */
+function ticks(svg: string): string[] {
+  return Array.from(svg.matchAll(/text-anchor="middle"[^>]*>([^<]*)<\/text>/g), ([, text]) => text!).slice(1);
+}
+
+test("wrong usage", async () => {
+  await expectFailure(["stats", "sample.gguf"], 2, /missing TENSOR/);
+  for (const bins of ["0", "1001", "x", "1.5", ""]) {
+    await expectFailure(
+      ["stats", "sample.gguf", "*", `--bins=${bins}`],
+      2,
+      /--bins must be a whole number from 1 to 1000/,
+    );
+  }
+  await expectFailure(["stats", "sample.gguf", "none"], 1, /no tensor is named 'none'/);
+});

@@ -1,0 +1,281 @@
+/** Asynchronous dequantization: results, progress, aborting, outputs that go away. */
+import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import { spawnSync } from "node:child_process";
+import { before, describe, test } from "node:test";
+import { type AsyncOptions, type DequantizeOptions, dequantize, type GgufFile, parse } from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { gaussianBlocks } from "../support/blocks";
+import { firstDifference } from "../support/compare";
+import { writeGguf } from "../support/gguf-writer";
+import { projectRoot } from "../support/paths";
+import { Random } from "../support/random";
+
+// Enough for several pieces on several threads.
+const ELEMENTS = 2 ** 23;
+let blocks: Uint8Array;
+let whole: Float32Array;
+let file: GgufFile;
+
+before(() => {
+  const some = gaussianBlocks("Q4_0", 4096, new Random(7));
+  blocks = new Uint8Array((ELEMENTS / 32) * 18);
+  for (let at = 0; at < blocks.length; at += some.length) blocks.set(some, at);
+  whole = reference.dequantizeSync("Q4_0", blocks);
+  file = parse(writeGguf({ tensors: [{ name: "t", type: 2, shape: [ELEMENTS], bytes: blocks }] }));
+});
+
+type Run = (options?: DequantizeOptions & AsyncOptions) => Promise<Float32Array | Uint16Array>;
+const ways: Record<string, Run> = {
+  "free function": (options) => dequantize("Q4_0", blocks, options),
+  tensor: (options) => file.tensor("t").dequantize(options),
+};
+
+for (const [name, run] of Object.entries(ways)) {
+  describe(name, () => {
+    test("gives what the reference gives", async () => {
+      assert.equal(firstDifference((await run()) as Float32Array, whole), -1);
+    });
+    test("ranges", async () => {
+      const part = await run({ start: 32, end: 2 ** 22 + 64 });
+      assert.equal(firstDifference(part as Float32Array, whole.subarray(32, 2 ** 22 + 64)), -1);
+    });
+    test("f16", async () => {
+      const expected = reference.dequantizeSync("Q4_0", blocks, { dtype: "f16", end: 65536 });
+      assert.deepEqual(await run({ dtype: "f16", end: 65536 }), expected);
+    });
+    test("out: ordinary memory, part of an array, shared memory", async () => {
+      const out = new Float32Array(ELEMENTS + 2).subarray(1, ELEMENTS + 1);
+      assert.equal(await run({ out }), out);
+      assert.equal(firstDifference(out, whole), -1);
+      const shared = new Float32Array(new SharedArrayBuffer(ELEMENTS * 4));
+      assert.equal(await run({ out: shared }), shared);
+      assert.equal(firstDifference(shared, whole), -1);
+    });
+    test("an out that is detached during the work", async () => {
+      const out = new Float32Array(ELEMENTS);
+      const running = run({ out });
+      structuredClone(out.buffer, { transfer: [out.buffer] });
+      await running.then(
+        (result) => assert.equal(result.length, 0),
+        (error) => assert.equal(error.code, "ERR_GGUF_RANGE", error.stack),
+      );
+    });
+    test("many at once", async () => {
+      const results = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => run({ start: i * 32, end: i * 32 + 2 ** 20 })),
+      );
+      results.forEach((result, i) => {
+        const expected = whole.subarray(i * 32, i * 32 + 2 ** 20);
+        assert.equal(firstDifference(result as Float32Array, expected), -1);
+      });
+    });
+    test("progress rises to the total", async () => {
+      const reports: [number, number][] = [];
+      await run({ onProgress: (done, total) => reports.push([done, total]) });
+      assert.ok(reports.length > 0);
+      assert.deepEqual(reports.at(-1), [ELEMENTS, ELEMENTS]);
+      reports.forEach(([done, total], i) => {
+        assert.equal(total, ELEMENTS);
+        assert.ok(done > (reports[i - 1]?.[0] ?? 0) && done <= total);
+      });
+    });
+    test("an exception in onProgress rejects", async () => {
+      const error = new Error("enough");
+      let calls = 0;
+      const onProgress = () => {
+        calls++;
+        throw error;
+      };
+      await assert.rejects(run({ onProgress }), (actual) => actual === error);
+      assert.equal(calls, 1);
+    });
+    test("an exception in onProgress stops the work", async () => {
+      const out = new Float32Array(new SharedArrayBuffer(ELEMENTS * 4)).fill(Number.NaN);
+      let doneThen = 0;
+      const onProgress = (done: number) => {
+        doneThen = done;
+        // What is in flight then goes on for a few milliseconds.
+        throw new RangeError("mine, not the addon's");
+      };
+      await assert.rejects(run({ out, onProgress }), {
+        name: "RangeError",
+        message: "mine, not the addon's",
+      });
+      if (doneThen < ELEMENTS / 2) assert.ok(out.some(Number.isNaN), `${doneThen} were done`);
+    });
+    test("aborted before", async () => {
+      const reason = { my: "reason" };
+      await assert.rejects(run({ signal: AbortSignal.abort(reason) }), (actual) => actual === reason);
+    });
+    test("aborted at once, from progress, and after a timeout", async () => {
+      const controller = new AbortController();
+      const running = run({ signal: controller.signal });
+      controller.abort();
+      await assert.rejects(running, { name: "AbortError" });
+      const second = new AbortController();
+      const reason = new Error("stop");
+      let calls = 0;
+      const onProgress = () => {
+        calls++;
+        second.abort(reason);
+      };
+      await assert.rejects(run({ signal: second.signal, onProgress }), (actual) => actual === reason);
+      assert.equal(calls, 1);
+    });
+    test("aborted after the end changes nothing", async () => {
+      const controller = new AbortController();
+      const result = await run({ signal: controller.signal });
+      controller.abort();
+      assert.equal(result.length, ELEMENTS);
+    });
+    test("wrong arguments reject, they do not throw", async () => {
+      await assert.rejects(run({ start: 1 }), { code: "ERR_GGUF_RANGE" });
+      await assert.rejects(run(5 as never), { code: "ERR_INVALID_ARG_TYPE" });
+      for (const signal of [null, {}, 5, "x"]) {
+        await assert.rejects(run({ signal: signal as never }), { code: "ERR_INVALID_ARG_TYPE" });
+      }
+      await assert.rejects(run({ onProgress: 5 as never }), { code: "ERR_INVALID_ARG_TYPE" });
+    });
+  });
+}
+
+describe("blocks that JavaScript can take away", () => {
+  // Copied in several parts, between turns of the event loop.
+  const bytes = gaussianBlocks("Q8_0", 2 ** 19, new Random(8));
+  const parsed = (data: Uint8Array) =>
+    parse(writeGguf({ tensors: [{ name: "t", type: 8, shape: [2 ** 24], bytes: data }] }));
+  const refused = { code: "ERR_GGUF_RANGE", message: /detached/ };
+
+  test("are read to the end", async () => {
+    const expected = reference.dequantizeSync("Q8_0", bytes);
+    assert.equal(firstDifference(await dequantize("Q8_0", bytes), expected), -1);
+    const tensor = parsed(bytes).tensor("t");
+    assert.equal(firstDifference(await tensor.dequantize(), expected), -1);
+    const [first, second] = await Promise.all([tensor.dequantize(), dequantize("Q8_0", bytes)]);
+    assert.equal(firstDifference(first, expected), -1);
+    assert.equal(firstDifference(second, expected), -1);
+    const part = await dequantize("Q8_0", bytes, { start: 64, end: 2 ** 24 - 32 });
+    assert.equal(firstDifference(part, expected.subarray(64, 2 ** 24 - 32)), -1);
+  });
+  test("taken away during the work: rejects", async () => {
+    const copy = bytes.slice();
+    const running = dequantize("Q8_0", copy);
+    structuredClone(copy.buffer, { transfer: [copy.buffer] });
+    await assert.rejects(running, refused);
+  });
+  test("taken away with too few threads for all jobs: each rejects", () => {
+    const program = `
+      const { dequantize } = require("gguf-native");
+      const all = Array.from({ length: 4 }, () => new Uint8Array(64 << 20));
+      const running = all.map((blocks) => dequantize("F32", blocks));
+      for (const { buffer } of all) structuredClone(buffer, { transfer: [buffer] });
+      Promise.allSettled(running).then((ends) => console.log(ends.map(({ reason }) => reason.code).join()));`;
+    for (const threads of ["1", "2", "4"]) {
+      const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+        ...{ cwd: projectRoot, encoding: "utf8", env: { ...process.env, UV_THREADPOOL_SIZE: threads } },
+      });
+      assert.equal(stdout, `${Array(4).fill("ERR_GGUF_RANGE").join()}\n`, stderr);
+    }
+  });
+  test("shortened during the work: rejects", async () => {
+    const buffer = new (ArrayBuffer as unknown as ResizableArrayBuffer)(bytes.length, {
+      maxByteLength: bytes.length,
+    });
+    const copy = new Uint8Array(buffer);
+    copy.set(bytes);
+    const running = dequantize("Q8_0", copy);
+    buffer.resize(5 << 20);
+    await assert.rejects(running, refused);
+  });
+  test("cancelled before all was copied", async () => {
+    const controller = new AbortController();
+    const running = dequantize("Q8_0", bytes, { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(running, { name: "AbortError" });
+  });
+});
+
+interface ResizableArrayBuffer {
+  new (length: number, options: { maxByteLength: number }): ArrayBuffer & { resize(length: number): void };
+}
+
+test("jobs take turns", () => {
+  const program = `
+    const { dequantize } = require("gguf-native");
+    const blocks = new Uint8Array(new SharedArrayBuffer(110 * 2 ** 17));
+    const turns = [];
+    const job = (i) => dequantize("IQ3_S", blocks, { onProgress: () => turns.push(i) });
+    Promise.all([job(0), job(1)]).then(() => console.log(turns.join("")));`;
+  for (const threads of ["2", "4"]) {
+    const env = { ...process.env, UV_THREADPOOL_SIZE: threads, GGUF_NATIVE_ISA: "scalar" };
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+      ...{ cwd: projectRoot, encoding: "utf8", env },
+    });
+    const turns = stdout.trim();
+    // Neither is done before the other has begun.
+    assert.ok(turns.indexOf("1") < turns.lastIndexOf("0"), turns + stderr);
+    assert.ok(turns.indexOf("0") < turns.lastIndexOf("1"), turns + stderr);
+  }
+});
+
+test("small jobs do not wait for a large one", async () => {
+  let isLargeDone = false;
+  const large = dequantize("Q4_0", new Uint8Array(new SharedArrayBuffer(18 * 2 ** 22))).then((numbers) => {
+    isLargeDone = true;
+    return numbers.length;
+  });
+  // Several in one turn, one of them given up.
+  for (let turn = 0; turn < 3; turn++) {
+    const controller = new AbortController();
+    const small = Array.from({ length: 5 }, (_, i) =>
+      dequantize("Q4_0", blocks, {
+        start: i * 2 ** 16,
+        end: (i + 1) * 2 ** 16,
+        ...(i === 2 ? { signal: controller.signal } : {}),
+      }),
+    );
+    controller.abort();
+    const ends = await Promise.allSettled(small);
+    for (const [i, end] of ends.entries()) {
+      if (end.status === "rejected") assert.equal(i, 2);
+      else
+        assert.equal(
+          firstDifference(end.value as Float32Array, whole.subarray(i * 2 ** 16, (i + 1) * 2 ** 16)),
+          -1,
+        );
+    }
+    assert.equal(ends[2]?.status, "rejected");
+    assert.equal(isLargeDone, false);
+  }
+  assert.equal(await large, 2 ** 27);
+});
+
+test("work that starts while a promise is being made", async () => {
+  // Which of the promises of a call is the addon's own is its own affair.
+  let inner: Promise<Float32Array> | undefined;
+  for (let nth = 1; nth === 1 || inner !== undefined; nth++) {
+    let promises = 0;
+    inner = undefined;
+    const hook = createHook({
+      init: (_id, type) => {
+        if (type === "PROMISE" && ++promises === nth) inner = dequantize("Q4_0", blocks);
+      },
+    });
+    hook.enable();
+    const outer = dequantize("Q4_0", blocks);
+    hook.disable();
+    assert.equal(firstDifference(await outer, whole), -1);
+    assert.equal(firstDifference(await (inner ?? whole), whole), -1);
+    assert.ok(inner !== undefined || nth > 1);
+  }
+});
+
+test("the event loop runs during the work", async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const all = Promise.all(Array.from({ length: 10 }, () => file.tensor("t").dequantize()));
+  await all;
+  clearInterval(timer);
+  assert.ok(turns > 0);
+});

@@ -1,0 +1,81 @@
+/** Every instruction set of this machine, each in a process of its own, against ggml's own results. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu } from "gguf-native";
+import { ALL_TYPES, readGolden } from "../support/golden";
+import { needsAddon } from "../support/needs-addon";
+
+const child = join(__dirname, "..", "support", "golden-child.js");
+const run = (isa: string | undefined, args: string[]) =>
+  spawnSync(process.execPath, args, {
+    env: { ...process.env, GGUF_NATIVE_ISA: isa },
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+
+describe("the golden file and random blocks", () => {
+  const goldenCases = readGolden().length;
+  for (const isa of cpu().available) {
+    test(`${ALL_TYPES.length} types on ${isa}`, () => {
+      const { stdout, stderr, status } = run(isa, [child]);
+      assert.equal(status, 0, stderr);
+      assert.equal(stderr, "");
+      const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
+      assert.equal(result.isa, isa);
+      assert.deepEqual(result.failures, []);
+      assert.equal(result.cases, goldenCases * 16 + ALL_TYPES.length * 21);
+    });
+  }
+});
+
+test("cpu", needsAddon, () => {
+  const { isa, available, threads, ...rest } = cpu();
+  assert.deepEqual(rest, {});
+  assert.ok(available.includes(isa));
+  assert.equal(available.at(-1), "scalar");
+  assert.ok(Number.isInteger(threads) && threads >= 1);
+});
+
+describe("threads", needsAddon, () => {
+  const print = [process.execPath, "-p", "require('gguf-native').cpu().threads"];
+  const threads = (command: string[], poolSize?: string) => {
+    const { UV_THREADPOOL_SIZE: _size, ...env } = process.env;
+    if (poolSize !== undefined) env.UV_THREADPOOL_SIZE = poolSize;
+    const { stdout, stderr } = spawnSync(command[0]!, command.slice(1), { env, encoding: "utf8" });
+    assert.match(stdout, /^\d+\n$/, stderr);
+    return Number(stdout);
+  };
+  test("as many as can run at once", () => {
+    const all = threads(print);
+    assert.ok(all >= 1 && all <= cpus().length, `${all}`);
+  });
+  test("one less than UV_THREADPOOL_SIZE, but at least one", () => {
+    const all = threads(print);
+    for (const size of [1, 2, 3, 4, 1024]) {
+      assert.equal(threads(print, `${size}`), Math.min(all, Math.max(1, size - 1)));
+    }
+  });
+  const noTaskset = spawnSync("taskset", ["-c", "0", "true"]).status !== 0 && "no taskset, or no processor 0";
+  test("one on one processor", { skip: noTaskset }, () => {
+    assert.equal(threads(["taskset", "-c", "0", ...print]), 1);
+  });
+});
+
+describe("GGUF_NATIVE_ISA", () => {
+  const print = ["-p", "require('gguf-native').cpu().isa"];
+  test("an unavailable set gives one warning, which names the available ones", () => {
+    const { stdout, stderr, status } = run("mmx", print);
+    assert.equal(status, 0);
+    assert.equal(stdout.trim(), run(undefined, print).stdout.trim());
+    const warnings = stderr.split("\n").filter((line) => line.includes("GGUF_NATIVE_ISA"));
+    assert.equal(warnings.length, 1, stderr);
+    const what = `mmx is not available here (available: ${cpu().available.join(", ")}); using ${stdout.trim()}`;
+    assert.ok(warnings[0]!.endsWith(what), stderr);
+  });
+  test("empty is the same as not set", () => {
+    assert.deepEqual(run("", print).stderr, "");
+  });
+});

@@ -1,0 +1,114 @@
+/**
+ * The primitives that kernels are written in (native/dequant/simd) are what their README says, and headers of kernels
+ * are complete: an editor that opens one alone sees no errors.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { projectRoot } from "../support/paths";
+
+const dequant = join(projectRoot, "native", "dequant");
+const read = (...path: string[]) => readFileSync(join(dequant, ...path), "utf8");
+const headers = (folder: string) => readdirSync(join(dequant, folder)).filter((name) => name.endsWith(".h"));
+const matches = (source: string, pattern: RegExp) =>
+  new Set([...source.matchAll(pattern)].map((match) => match[1]!));
+
+/** The names in the first column of the tables: `load<Bits>(p)`, `kName`. */
+const documented = matches(
+  read("simd", "README.md").replaceAll(
+    /^\| ([^|]*)\|.*$/gm,
+    (_, cell: string) => `${cell.replaceAll(", `", "\n`")}`,
+  ),
+  /^`(\w+)/gm,
+);
+const macros = [...documented].filter((name) => name.startsWith("GGUF_"));
+const primitives = [...documented].filter((name) => !name.startsWith("GGUF_"));
+
+/** The functions, types and constants of the namespace `simd`. */
+function defined(source: string): Set<string> {
+  const inside = source.slice(source.indexOf("namespace simd {"), source.lastIndexOf("}  // namespace simd"));
+  return matches(
+    inside,
+    /^(?:GGUF_INLINE [^\n(]*?|struct |using |constexpr [^\n=]*?)(\w+)(?=\(| \{|;| =\s)/gm,
+  );
+}
+
+/** The instruction sets, with the headers that make each. */
+const SETS: Record<string, string[]> = {
+  scalar: ["scalar.h", "scalar_bytes.h"],
+  avx2: ["avx2.h", "avx2_bytes.h", "x86_bytes.h", "x86.h"],
+  avx512: ["avx512.h", "avx512_bytes.h", "x86_bytes.h", "x86.h"],
+  neon: ["neon.h", "neon_bytes.h"],
+  wasm: ["wasm.h", "wasm_bytes.h"],
+};
+
+describe("the primitives of the README", () => {
+  test("are all of scalar.h and scalar_bytes.h, and nothing else", () => {
+    const names = SETS.scalar!.flatMap((file) => [...defined(read("simd", file))]);
+    assert.deepEqual([...new Set(names)].sort(), [...primitives].sort());
+  });
+  for (const [set, files] of Object.entries(SETS)) {
+    test(`are defined by ${set}`, () => {
+      const names = new Set(files.flatMap((file) => [...defined(read("simd", file))]));
+      assert.deepEqual(
+        primitives.filter((name) => !names.has(name)),
+        [],
+      );
+    });
+  }
+  test("there are no other sets", () => {
+    const sets = headers("simd").filter((name) => read("simd", name).includes("#define GGUF_SIMD_SET"));
+    assert.deepEqual(sets.map((name) => name.replace(".h", "")).sort(), Object.keys(SETS).sort());
+  });
+  test("are all that kernels and sinks use", () => {
+    for (const folder of ["kernels", "sinks", "isa"]) {
+      for (const name of headers(folder)) {
+        const used = matches(read(folder, name), /\bsimd::(\w+)/g);
+        assert.deepEqual(
+          [...used].filter((primitive) => !documented.has(primitive)),
+          [],
+          name,
+        );
+      }
+    }
+  });
+  test("each have a case in the C++ tests", () => {
+    const cases = readFileSync(join(projectRoot, "test", "native", "dequant", "primitive_cases.h"), "utf8");
+    const used = matches(cases, /\bsimd::(\w+)/g);
+    // Codes are what every other case is about.
+    assert.deepEqual(
+      primitives.filter((name) => !used.has(name) && name !== "Codes"),
+      [],
+    );
+  });
+  test("with the macros of a set", () => {
+    assert.deepEqual(macros.sort(), ["GGUF_ISA_FEATURES", "GGUF_SIMD_SET"]);
+    for (const set of ["avx2", "avx512"])
+      assert.match(read("simd", `${set}.h`), /#define GGUF_ISA_FEATURES "/);
+  });
+});
+
+describe("a header alone", () => {
+  const compiler = (process.env.CXX ?? "c++").split(" ");
+  const found = spawnSync(compiler[0]!, [...compiler.slice(1), "--version"]).status === 0;
+  const skip = found ? false : `no compiler: ${compiler.join(" ")}`;
+  for (const folder of ["kernels", "sinks"]) {
+    test(`compiles: every one of ${folder}`, { skip }, () => {
+      const source = headers(folder).map((name) => {
+        const args = ["-std=c++17", "-fsyntax-only", "-x", "c++", "-I", join(projectRoot, "native"), "-"];
+        const input = `#include "dequant/${folder}/${name}"\n`;
+        const { status, stderr } = spawnSync(compiler[0]!, [...compiler.slice(1), ...args], {
+          input,
+          encoding: "utf8",
+        });
+        return [name, status, stderr];
+      });
+      assert.deepEqual(
+        source,
+        headers(folder).map((name) => [name, 0, ""]),
+      );
+    });
+  }
+});

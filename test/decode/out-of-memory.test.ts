@@ -1,0 +1,39 @@
+/**
+ * Memory, threads and Node's pool, each of which fails at every step of what the addon does: an ordinary error, no
+ * crash, no promise that never settles, and everything works afterwards. In processes of their own.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { linkAddonWith, reasonNotToLink } from "../support/linked-addon";
+import { temporaryFolder } from "../support/paths";
+
+const skip = reasonNotToLink();
+// With the C++ library in it, whose strings and threads then take the memory that fails.
+const addon = skip ? "" : linkAddonWith("failing_system.cc", "-static-libstdc++", "-static-libgcc");
+
+describe("an allocation that fails", { skip }, () => {
+  const parts = [
+    "memory",
+    "memory and pages",
+    "memory of other threads",
+    "queue",
+    "leaks",
+    "scratch that is large",
+    "workers",
+  ];
+  for (const part of parts) {
+    test(part, () => {
+      const { status, signal, stderr, stdout } = spawnSync(
+        process.execPath,
+        ["--expose-gc", join(__dirname, "..", "support", "out-of-memory-child.js"), part, temporaryFolder()],
+        { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_ADDON: addon } },
+      );
+      assert.deepEqual(
+        { status, signal, stderr, stdout },
+        { status: 0, signal: null, stderr: "", stdout: "done\n" },
+      );
+    });
+  }
+});

@@ -1,0 +1,466 @@
+/** Products of weights with vectors: to the bit of the reference, wherever the blocks are and however work is split. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
+import {
+  type AsyncOptions,
+  allocate,
+  cpu,
+  ggmlTypes,
+  matmul,
+  matmulSync,
+  openSync,
+  parse,
+} from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { gaussianBlocks } from "../support/blocks";
+import { firstDifference } from "../support/compare";
+import { str, u16, u32, writeGguf } from "../support/gguf-writer";
+import { ALL_TYPES } from "../support/golden";
+import { hasCodes, productsByRule } from "../support/integer-rule";
+import { temporaryFolder } from "../support/paths";
+import { Random } from "../support/random";
+import { tooLongCode } from "../support/too-long";
+
+const random = new Random(12);
+const COLUMNS = 512;
+const ROWS = 700; // more than a helper thread is worth
+const blocks = gaussianBlocks("Q4_K", (ROWS * COLUMNS) / 256, random);
+const vectors = (n: number) => Float32Array.from({ length: n * COLUMNS }, () => random.gaussian());
+const x = vectors(2);
+const expected = matmulSync("Q4_K", blocks, COLUMNS, x, { threads: 1 });
+const matrix = { name: "m", type: ggmlTypes.Q4_K.id, shape: [COLUMNS, ROWS], bytes: blocks };
+const folder = temporaryFolder();
+const path = join(folder, "matrix.gguf");
+writeFileSync(path, writeGguf({ tensors: [matrix] }));
+
+/** How large numbers are in one run of 32 after the other. */
+const RUN_SIZES = [1, 1e-3, 2 ** -121, 2 ** -124, 0, 2 ** 100, 20];
+
+function assertSame(actual: Float32Array, wanted: Float32Array = expected): void {
+  assert.equal(firstDifference(actual, wanted), -1);
+}
+
+describe("every type against the reference", () => {
+  const child = join(__dirname, "..", "support", "products-child.js");
+  for (const isa of cpu().available) {
+    test(`on ${isa}`, () => {
+      const env = { ...process.env, GGUF_NATIVE_ISA: isa };
+      const { stdout, stderr, status } = spawnSync(process.execPath, [child, folder], {
+        env,
+        encoding: "utf8",
+      });
+      assert.equal(status, 0, stderr);
+      const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
+      assert.equal(result.isa, isa);
+      assert.deepEqual(result.failures, []);
+      assert.equal(result.cases, ALL_TYPES.length * 2 * 2 * (5 + 3 + 4 * 5));
+    });
+  }
+});
+
+test("the reference agrees, and both are close to the exact products", () => {
+  const rows = 9;
+  const part = blocks.subarray(0, (rows * COLUMNS * 144) / 256);
+  const actual = reference.matmulSync("Q4_K", part, COLUMNS, x);
+  assertSame(actual, matmulSync("Q4_K", part, COLUMNS, x));
+  const weights = reference.dequantizeSync("Q4_K", part);
+  // A partial sum takes COLUMNS / 64 roundings, and adding them up six.
+  const relative = (COLUMNS / 64 + 6) * 2 ** -24;
+  for (let at = 0; at < actual.length; at++) {
+    let exact = 0;
+    let magnitude = 0;
+    for (let c = 0; c < COLUMNS; c++) {
+      const product = weights[(at % rows) * COLUMNS + c]! * x[Math.floor(at / rows) * COLUMNS + c]!;
+      exact += product;
+      magnitude += Math.abs(product);
+    }
+    assert.ok(Math.abs(actual[at]! - exact) <= relative * 1.01 * magnitude, `number ${at}`);
+  }
+});
+
+describe("activations of 8 bits", () => {
+  const options = { activations: "int8" } as const;
+  const expectedInt8 = matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads: 1 });
+
+  for (const type of ALL_TYPES.filter(hasCodes)) {
+    test(`${type}: the rule, in integers`, () => {
+      const { blockSize } = ggmlTypes[type];
+      const random = new Random(ggmlTypes[type].id);
+      const rows = 3;
+      for (const columns of [blockSize, blockSize * Math.ceil(1100 / blockSize)]) {
+        const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
+        const x = Float32Array.from({ length: 2 * columns }, (_, i) =>
+          // Runs of ordinary numbers, of the smallest that count and of some that do not, of zeros, of huge ones.
+          i % 32 === 7 && Math.floor(i / 32) % 7 === 3
+            ? 2 ** -119
+            : random.gaussian() * RUN_SIZES[Math.floor(i / 32) % 7]!,
+        );
+        const wanted = productsByRule(type, blocks, columns, x);
+        assertSame(reference.matmulSync(type, blocks, columns, x, options), wanted);
+        assertSame(matmulSync(type, blocks, columns, x, options), wanted);
+        const one = x.subarray(0, columns);
+        assertSame(matmulSync(type, blocks, columns, one, options), wanted.subarray(0, rows));
+      }
+    });
+  }
+  test("a vector with a number that is not finite: all its products are NaN", () => {
+    for (const number of [Number.NaN, Infinity, -Infinity]) {
+      const bad = x.slice();
+      bad[COLUMNS + 100] = number;
+      const wanted = expectedInt8.slice();
+      wanted.fill(Number.NaN, ROWS);
+      assertSame(matmulSync("Q4_K", blocks, COLUMNS, bad, options), wanted);
+      const rows = blocks.subarray(0, (COLUMNS * 144) / 256);
+      const first = Float32Array.of(wanted[0]!, Number.NaN);
+      assertSame(reference.matmulSync("Q4_K", rows, COLUMNS, bad, options), first);
+    }
+  });
+  test("the bits do not depend on the threads, nor on what is asked for at a time", async () => {
+    for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
+      assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads }), expectedInt8);
+    }
+    using file = openSync(path);
+    const tensor = file.tensor("m");
+    assertSame(tensor.matmulSync(x, { ...options, threads: 2 }), expectedInt8);
+    assertSame(await tensor.matmul(x, options), expectedInt8);
+    const one = x.subarray(COLUMNS);
+    assertSame(tensor.matmulSync(one, options), expectedInt8.subarray(ROWS));
+    assertSame(await tensor.matmul(one, { ...options, start: 100 }), expectedInt8.subarray(ROWS + 100));
+    const out = new Float32Array(expectedInt8.length);
+    assert.equal(tensor.matmulSync(x, { ...options, out }), out);
+    assertSame(out, expectedInt8);
+  });
+  test("are close to those of binary32", () => {
+    let error = 0;
+    let size = 0;
+    for (const [i, y] of expected.entries()) {
+      error += (expectedInt8[i]! - y) ** 2;
+      size += y ** 2;
+    }
+    assert.ok(error > 0 && error < 0.02 ** 2 * size, `${Math.sqrt(error / size)}`);
+  });
+  test("change nothing for types that store numbers, and are f32 if they are not asked for", () => {
+    const numbers = gaussianBlocks("F16", 3 * 64, random);
+    const vector = x.subarray(0, 64);
+    for (const multiply of [matmulSync, reference.matmulSync]) {
+      assertSame(multiply("F16", numbers, 64, vector, options), multiply("F16", numbers, 64, vector));
+    }
+    assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { activations: "f32" }));
+    assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { activations: undefined }));
+  });
+});
+
+describe("a matrix that several threads multiply", () => {
+  test("the bits do not depend on the threads", () => {
+    for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
+      for (let round = 0; round < 20; round++) {
+        assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { threads }));
+      }
+    }
+  });
+  test("nor on what is asked for at a time", async () => {
+    using file = openSync(path);
+    const tensor = file.tensor("m");
+    assertSame(tensor.matmulSync(x, { threads: 2 }));
+    assertSame(await tensor.matmul(x));
+    const one = x.subarray(COLUMNS);
+    assertSame(tensor.matmulSync(one), expected.subarray(ROWS));
+    assertSame(tensor.matmulSync(one, { start: 1, end: 2 }), expected.subarray(ROWS + 1, ROWS + 2));
+    assertSame(await tensor.matmul(one, { start: 100 }), expected.subarray(ROWS + 100));
+    assert.equal(tensor.matmulSync(one, { start: 5, end: 5 }).length, 0);
+  });
+  test("many jobs at the same time", async () => {
+    using file = openSync(path, { access: "read" });
+    const tensor = file.tensor("m");
+    for (const y of await Promise.all(Array.from({ length: 12 }, () => tensor.matmul(x)))) assertSame(y);
+    const ofBlocks = Array.from({ length: 12 }, () => matmul("Q4_K", blocks, COLUMNS, x));
+    for (const y of await Promise.all(ofBlocks)) assertSame(y);
+  });
+  test("of a split model", () => {
+    const split = mkdtempSync(join(folder, "split-"));
+    const paths = [0, 1].map((no) => join(split, `model-0000${no + 1}-of-00002.gguf`));
+    for (const [no, shardPath] of paths.entries()) {
+      const metadata = [
+        ["split.no", u16(no)],
+        ["split.count", u16(2)],
+        ["split.tensors.count", u32(2)],
+        ...(no === 0 ? [["general.architecture", str("test")] as const] : []),
+      ] as const;
+      writeFileSync(shardPath, writeGguf({ metadata, tensors: [{ ...matrix, name: `m${no}` }] }));
+    }
+    using file = openSync(paths[0]!);
+    for (const name of ["m0", "m1"]) assertSame(file.tensor(name).matmulSync(x));
+  });
+  test("in four dimensions: all but the first are rows", () => {
+    const tensors = [{ ...matrix, shape: [COLUMNS, 7, 10, 10] }];
+    assertSame(parse(writeGguf({ tensors })).tensor("m").matmulSync(x));
+  });
+});
+
+describe("x and out", () => {
+  const shared = (length: number) => new Float32Array(new SharedArrayBuffer(length * 4));
+  test("in memory of every kind", async () => {
+    using file = openSync(path);
+    for (const make of [shared, allocate, (length: number) => new Float32Array(length)]) {
+      const given = make(x.length) as Float32Array;
+      given.set(x);
+      const out = make(expected.length) as Float32Array;
+      assert.equal(file.tensor("m").matmulSync(given, { out }), out);
+      assertSame(out);
+      out.fill(0);
+      assert.equal(await file.tensor("m").matmul(given, { out }), out);
+      assertSame(out);
+      out.fill(0);
+      assert.equal(matmulSync("Q4_K", blocks, COLUMNS, given, { out }), out);
+      assertSame(out);
+      out.fill(0);
+      assert.equal(await matmul("Q4_K", blocks, COLUMNS, given, { out }), out);
+      assertSame(out);
+    }
+  });
+  test("that overlap", async () => {
+    using file = openSync(path);
+    const memory = new Float32Array(expected.length + 3);
+    for (const shift of [0, 3]) {
+      memory.set(x, shift);
+      const out = memory.subarray(3 - shift, 3 - shift + expected.length);
+      assertSame(file.tensor("m").matmulSync(memory.subarray(shift, shift + x.length), { out }));
+      memory.set(x, shift);
+      assertSame(await file.tensor("m").matmul(memory.subarray(shift, shift + x.length), { out }));
+      memory.set(x, shift);
+      assertSame(await matmul("Q4_K", blocks, COLUMNS, memory.subarray(shift, shift + x.length), { out }));
+    }
+  });
+  test("x may change, and be detached, once matmul has returned", async () => {
+    using file = openSync(path);
+    for (const multiply of [
+      (x: Float32Array) => file.tensor("m").matmul(x),
+      (x: Float32Array) => matmul("Q4_K", blocks, COLUMNS, x),
+    ]) {
+      const given = x.slice();
+      const promise = multiply(given);
+      given.fill(Number.NaN);
+      structuredClone(given, { transfer: [given.buffer] });
+      assertSame(await promise);
+    }
+  });
+  test("an x without numbers, such as a detached one, gives none", async () => {
+    using file = openSync(path);
+    const detached = x.slice();
+    structuredClone(detached, { transfer: [detached.buffer] });
+    assert.equal(file.tensor("m").matmulSync(detached).length, 0);
+    assert.equal((await file.tensor("m").matmul(new Float32Array(0))).length, 0);
+    assert.equal(matmulSync("Q4_K", blocks, COLUMNS, detached).length, 0);
+    assert.equal((await matmul("Q4_K", blocks, COLUMNS, detached)).length, 0);
+    assert.equal(reference.matmulSync("Q4_K", blocks, COLUMNS, detached).length, 0);
+    const out = new Float32Array(expected.length);
+    assert.throws(() => file.tensor("m").matmulSync(detached, { out }), { code: "ERR_GGUF_RANGE" });
+  });
+  test("an out that is detached meanwhile rejects", async () => {
+    using file = openSync(path);
+    const out = new Float32Array(expected.length);
+    const promise = file.tensor("m").matmul(x, { out });
+    structuredClone(out, { transfer: [out.buffer] });
+    await assert.rejects(promise, { code: "ERR_GGUF_RANGE" });
+    const other = new Float32Array(expected.length);
+    const ofBlocks = matmul("Q4_K", blocks, COLUMNS, x, { out: other });
+    structuredClone(other, { transfer: [other.buffer] });
+    await assert.rejects(ofBlocks, { code: "ERR_GGUF_RANGE" });
+  });
+  test("blocks that are detached before all of them were copied reject", async () => {
+    const many = new Uint8Array(144 * 2 * 60_000); // more than is copied at once
+    const shared = new Uint8Array(new SharedArrayBuffer(blocks.length));
+    shared.set(blocks);
+    assertSame(await matmul("Q4_K", shared, COLUMNS, x));
+    const promise = matmul("Q4_K", many, COLUMNS, x);
+    structuredClone(many, { transfer: [many.buffer] });
+    await assert.rejects(promise, { code: "ERR_GGUF_RANGE" });
+  });
+});
+
+test("a matrix without numbers", () => {
+  const tensors = [
+    { ...matrix, name: "rows", shape: [COLUMNS, 0], bytes: new Uint8Array(0) },
+    { ...matrix, name: "columns", shape: [0, 5], bytes: new Uint8Array(0) },
+  ];
+  const file = parse(writeGguf({ tensors }));
+  assert.equal(file.tensor("rows").matmulSync(x).length, 0);
+  assert.equal(file.tensor("columns").matmulSync(new Float32Array(0)).length, 0);
+  assert.throws(() => file.tensor("columns").matmulSync(x), { code: "ERR_GGUF_RANGE" });
+  assert.equal(matmulSync("Q4_K", new Uint8Array(0), COLUMNS, x).length, 0);
+});
+
+describe("wrong arguments", () => {
+  const tensor = parse(writeGguf({ tensors: [matrix] })).tensor("m");
+  const wrong: [string, string, unknown, object?][] = [
+    ["x of another type", "ERR_INVALID_ARG_TYPE", new Float64Array(COLUMNS)],
+    ["x that is an array", "ERR_INVALID_ARG_TYPE", [1, 2]],
+    ["x that is no whole vector", "ERR_GGUF_RANGE", new Float32Array(COLUMNS + 1)],
+    ["out of another length", "ERR_GGUF_RANGE", x, { out: new Float32Array(5) }],
+    ["out of another type", "ERR_INVALID_ARG_TYPE", x, { out: new Uint16Array(expected.length) }],
+    ["activations of another name", "ERR_INVALID_ARG_VALUE", x, { activations: "int4" }],
+    ["activations that are no name", "ERR_INVALID_ARG_TYPE", x, { activations: 8 }],
+    ["options that are none", "ERR_INVALID_ARG_TYPE", x, 5 as never],
+  ];
+  const wrongOfTensor: typeof wrong = [
+    ["start beyond the rows", "ERR_GGUF_RANGE", x, { start: ROWS + 1 }],
+    ["start past end", "ERR_GGUF_RANGE", x, { start: 2, end: 1 }],
+    ["end that is no whole number", "ERR_GGUF_RANGE", x, { end: 1.5 }],
+    ["start that is no number", "ERR_INVALID_ARG_TYPE", x, { start: "1" }],
+  ];
+  const wrongThreads: typeof wrong = [
+    ["no threads", "ERR_GGUF_RANGE", x, { threads: 0 }],
+    ["half a thread", "ERR_GGUF_RANGE", x, { threads: 0.5 }],
+    ["threads that are no number", "ERR_INVALID_ARG_TYPE", x, { threads: "2" }],
+  ];
+  for (const [name, code, vector, options] of [...wrong, ...wrongOfTensor]) {
+    test(name, async () => {
+      assert.throws(() => tensor.matmulSync(vector as never, options), { code });
+      await assert.rejects(tensor.matmul(vector as never, options), { code });
+    });
+  }
+  for (const [name, code, vector, options] of [...wrong, ...wrongThreads]) {
+    test(`${name}, for blocks`, async () => {
+      const isThreads = wrongThreads.some(([known]) => known === name);
+      const laterCode = isThreads ? "ERR_INVALID_ARG_VALUE" : code; // there is no such option
+      await assert.rejects(matmul("Q4_K", blocks, COLUMNS, vector as never, options), { code: laterCode });
+      assert.throws(() => matmulSync("Q4_K", blocks, COLUMNS, vector as never, options), { code });
+      assert.throws(() => reference.matmulSync("Q4_K", blocks, COLUMNS, vector as never, options), { code });
+      if (isThreads) assert.throws(() => tensor.matmulSync(vector as never, options), { code });
+    });
+  }
+  test("columns, blocks and type", async () => {
+    for (const multiply of [matmulSync, reference.matmulSync, matmul]) {
+      const rejects = (code: string, ...args: unknown[]): Promise<void> =>
+        assert.rejects(async () => (multiply as (...args: unknown[]) => unknown)(...args), { code });
+      for (const columns of [0, 100, -256, 256.5, Number.NaN, 2 ** 60, 3 * 256]) {
+        await rejects("ERR_GGUF_RANGE", "Q4_K", blocks, columns, x);
+      }
+      await rejects("ERR_INVALID_ARG_TYPE", "Q4_K", blocks, "512", x);
+      await rejects("ERR_GGUF_RANGE", "Q4_K", blocks.subarray(1), COLUMNS, x);
+      await rejects("ERR_GGUF_UNSUPPORTED_TYPE", "Q9_9", blocks, COLUMNS, x);
+      await rejects("ERR_INVALID_ARG_TYPE", "Q4_K", [], COLUMNS, x);
+    }
+  });
+  test("a result that no array holds", () => {
+    const tensors = [{ name: "m", type: 24, shape: [1, 2 ** 20], bytes: new Uint8Array(2 ** 20) }];
+    const tall = parse(writeGguf({ tensors })).tensor("m");
+    const error = { code: tooLongCode(2 ** 45), message: /start and end/ };
+    assert.throws(() => tall.matmulSync(new Float32Array(2 ** 22 * 8)), error);
+  });
+});
+
+test("a closed file", async () => {
+  const file = openSync(path);
+  const tensor = file.tensor("m");
+  const begun = tensor.matmul(x);
+  file.close();
+  assertSame(await begun);
+  assert.throws(() => tensor.matmulSync(x), { code: "ERR_GGUF_CLOSED" });
+  await assert.rejects(tensor.matmul(x), { code: "ERR_GGUF_CLOSED" });
+});
+
+test("a truncated file", async () => {
+  // Windows refuses to change files that are mapped.
+  for (const access of process.platform === "win32" ? (["read"] as const) : (["mmap", "read"] as const)) {
+    const short = join(folder, `short-${access}.gguf`);
+    writeFileSync(short, writeGguf({ tensors: [matrix] }));
+    using file = openSync(short, { access });
+    const tensor = file.tensor("m");
+    truncateSync(short, tensor.offset + tensor.byteLength / 2);
+    assert.throws(() => tensor.matmulSync(x), { code: "ERR_GGUF_TRUNCATED", path: short });
+    await assert.rejects(tensor.matmul(x), { code: "ERR_GGUF_TRUNCATED", path: short });
+    assertSame(tensor.matmulSync(x.subarray(0, COLUMNS), { end: 10 }), expected.subarray(0, 10));
+  }
+});
+
+describe("a job", () => {
+  const many = vectors(64);
+  test("reports progress in numbers of the result", async () => {
+    using file = openSync(path);
+    const reports: [number, number][] = [];
+    const onProgress = (...report: [number, number]): number => reports.push(report);
+    for (const work of [
+      () => file.tensor("m").matmul(many, { onProgress }),
+      () => matmul("Q4_K", blocks, COLUMNS, many, { onProgress }),
+    ]) {
+      const y = await work();
+      assert.ok(reports.length > 0);
+      assert.deepEqual(reports.at(-1), [y.length, y.length]);
+      for (const [i, [done, total]] of reports.entries()) {
+        assert.equal(total, y.length);
+        assert.ok(done > (reports[i - 1]?.[0] ?? 0));
+      }
+      reports.length = 0;
+    }
+  });
+  test("is aborted before, at once and from progress", async () => {
+    using file = openSync(path);
+    const reason = new Error("enough");
+    const isReason = (error: unknown) => error === reason;
+    const tensor = file.tensor("m");
+    for (const multiply of [
+      (options: AsyncOptions) => tensor.matmul(many, options),
+      (options: AsyncOptions) => matmul("Q4_K", blocks, COLUMNS, many, options),
+    ]) {
+      await assert.rejects(multiply({ signal: AbortSignal.abort(reason) }), isReason);
+      const atOnce = new AbortController();
+      const promise = multiply({ signal: atOnce.signal });
+      atOnce.abort(reason);
+      await assert.rejects(promise, isReason);
+      const later = new AbortController();
+      const onProgress = () => later.abort(reason);
+      await assert.rejects(multiply({ signal: later.signal, onProgress }), isReason);
+    }
+  });
+});
+
+test("worker threads that multiply at the same time, terminated in the middle of it", async () => {
+  const source = `
+    const { workerData: { path, x, index }, parentPort } = require("node:worker_threads");
+    const tensor = require("gguf-native").openSync(path).tensor("m");
+    parentPort.postMessage(tensor.matmulSync(x, { threads: 2 }));
+    if (index % 2 === 0) for (;;) tensor.matmulSync(x, { threads: 2 });
+    (function again() { Promise.all([tensor.matmul(x), tensor.matmul(x)]).then(again); })();`;
+  using file = openSync(path);
+  for (let round = 0; round < 2; round++) {
+    const workers = [0, 1, 2, 3].map(
+      (index) => new Worker(source, { eval: true, workerData: { path, x, index } }),
+    );
+    await Promise.all(
+      workers.map(async (worker, i) => {
+        const y = await new Promise<Float32Array>((resolve, reject) =>
+          worker.once("message", resolve).once("error", reject),
+        );
+        assertSame(y);
+        await new Promise((resolve) => setTimeout(resolve, (i * 7) % 11));
+        await worker.terminate();
+      }),
+    );
+    assertSame(file.tensor("m").matmulSync(x, { threads: 2 }));
+  }
+});
+
+test("helper threads end with the process, however it ends", () => {
+  const program = `
+    const { openSync } = require("gguf-native");
+    const x = new Float32Array(${2 * COLUMNS}).fill(1);
+    const run = () => openSync(process.argv[1]).tensor("m").matmulSync(x, { threads: 2 });
+    const { Worker, isMainThread } = require("node:worker_threads");
+    run();`;
+  const inWorker = `new (require("node:worker_threads").Worker)(${JSON.stringify(
+    `process.argv[1] = require("node:worker_threads").workerData; ${program}`,
+  )}, { eval: true, workerData: process.argv[1] }).on("exit", (code) => { process.exitCode = code; });`;
+  for (const source of [program, `${program} process.exit(0);`, inWorker]) {
+    const args = ["-e", source, path];
+    const { status, signal, stderr } = spawnSync(process.execPath, args, {
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    assert.deepEqual({ status, signal, stderr }, { status: 0, signal: null, stderr: "" });
+  }
+});

@@ -1,0 +1,239 @@
+/** quantizeSync, natively and in the reference: ggml's own blocks to the byte, and what is refused. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import {
+  dequantizeSync,
+  type GgmlType,
+  ggmlTypes,
+  openSync,
+  type QuantizableType,
+  quantizeSync,
+} from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { firstDifference } from "../support/compare";
+import { libggmlQuantizer } from "../support/libggml";
+import { fixtures } from "../support/paths";
+import { Random } from "../support/random";
+
+const TYPES: readonly QuantizableType[] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"];
+const BLOCK_TYPES = TYPES.filter((type) => ggmlTypes[type].blockSize > 1);
+const ways = { native: quantizeSync, reference: reference.quantizeSync };
+
+// Made by scripts/test/quantize-golden.mjs: numbers, and after each ggml's blocks of them.
+const golden = openSync(join(fixtures, "quantized.gguf"));
+after(() => golden.close());
+
+/** The numbers of a tensor, aligned. */
+const numbersOf = (name: string): Float32Array =>
+  new Float32Array(Uint8Array.from(golden.tensor(name).bytes()).buffer);
+
+describe("golden", () => {
+  const cases = [...golden.tensors.keys()].filter((name) => name.includes("."));
+  test("there are cases of every type", () => {
+    for (const type of TYPES) {
+      if (type !== "F32") assert.equal(cases.filter((name) => name.endsWith(`.${type}`)).length, 17, type);
+    }
+  });
+  for (const name of cases) {
+    test(name, () => {
+      const [input, type] = name.split(".") as [string, QuantizableType];
+      const values = numbersOf(input);
+      const expected = Buffer.from(golden.tensor(name).bytes());
+      for (const [way, quantize] of Object.entries(ways)) {
+        assert.deepEqual(Buffer.from(quantize(type, values)), expected, way);
+      }
+      const unaligned = new Uint8Array(expected.length + 1).subarray(1);
+      assert.equal(quantizeSync(type, values, { out: unaligned }), unaligned);
+      assert.deepEqual(Buffer.from(unaligned), expected, "unaligned");
+    });
+  }
+});
+
+/** Blocks that are hard to round, reproducibly. */
+function* hardNumbers(blocks: number, seed: number): Generator<Float32Array> {
+  const random = new Random(seed);
+  const sign = (): number => (random.below(2) === 0 ? 1 : -1);
+  const bits = new Uint32Array(1);
+  const float = new Float32Array(bits.buffer);
+  const kinds: ((scale: number) => number)[] = [
+    (scale) => random.gaussian() * scale,
+    (scale) => (sign() * random.below(256) * scale) / 2,
+    (scale) => sign() * 2 ** (random.below(40) - 20) * scale,
+    (scale) => (random.below(4) === 0 ? sign() * 0 : random.unit() * scale),
+    (scale) => (random.below(8) === 0 ? sign() * Number.POSITIVE_INFINITY : random.gaussian() * scale),
+    (scale) => (random.below(8) === 0 ? Number.NaN : random.gaussian() * scale),
+    () => {
+      bits[0] = random.bits();
+      return float[0] as number;
+    },
+    () => sign() * random.below(1 << 20) * 2 ** -149,
+  ];
+  for (let i = 0; i < blocks; i++) {
+    const kind = kinds[i % kinds.length] as (scale: number) => number;
+    const scale = 2 ** (random.below(260) - 130);
+    yield Float32Array.from({ length: 32 }, () => kind(scale));
+  }
+}
+
+const BLOCKS = 4000;
+const hard = new Float32Array(BLOCKS * 32);
+let filled = 0;
+for (const block of hardNumbers(BLOCKS, 17)) hard.set(block, 32 * filled++);
+
+/** Says which block is another one. */
+function assertSameBlocks(
+  type: GgmlType,
+  actual: Uint8Array,
+  expected: Uint8Array,
+  values: Float32Array,
+): void {
+  if (Buffer.compare(actual, expected) === 0) return;
+  const { typeSize, blockSize } = ggmlTypes[type];
+  const block = Math.floor(actual.findIndex((byte, i) => byte !== expected[i]) / typeSize);
+  const hex = (bytes: Uint8Array): string =>
+    Buffer.from(bytes.subarray(block * typeSize, (block + 1) * typeSize)).toString("hex");
+  const numbers = values.subarray(block * blockSize, (block + 1) * blockSize);
+  assert.equal(hex(actual), hex(expected), `block ${block} of ${type}: ${numbers.join(" ")}`);
+}
+
+for (const type of TYPES) {
+  test(`${type}: the reference makes the same blocks`, () => {
+    assertSameBlocks(type, quantizeSync(type, hard), reference.quantizeSync(type, hard), hard);
+  });
+
+  test(`${type}: libggml makes the same blocks`, async (t) => {
+    const libggml = await libggmlQuantizer();
+    if (typeof libggml === "string") {
+      t.skip(libggml);
+      return;
+    }
+    assertSameBlocks(type, quantizeSync(type, hard), libggml(type, hard), hard);
+    const random = new Random(5);
+    const weights = Float32Array.from({ length: 1 << 18 }, () => random.gaussian() * 0.02);
+    assertSameBlocks(type, quantizeSync(type, weights), libggml(type, weights), weights);
+  });
+}
+
+describe("round trip", () => {
+  const random = new Random(6);
+  const values = Float32Array.from({ length: 32 * 500 }, () => random.gaussian());
+
+  /** The largest error that a type allows, in terms of the extremes of a block. */
+  const STEPS: Partial<Record<QuantizableType, number>> = {
+    Q8_0: 127,
+    Q4_0: 8,
+    Q4_1: 15,
+    Q5_0: 16,
+    Q5_1: 31,
+  };
+  for (const type of BLOCK_TYPES) {
+    test(`${type}: numbers come back within one step`, () => {
+      const back = dequantizeSync(type, quantizeSync(type, values));
+      for (let at = 0; at < values.length; at += 32) {
+        const block = values.subarray(at, at + 32);
+        const [min, max] = [Math.min(...block), Math.max(...block)];
+        const span = type.endsWith("1") ? max - min : Math.max(-min, max);
+        // One step where the number opposite to the extreme one does not fit; a little for the scale in binary16.
+        const step = (span / (STEPS[type] as number)) * 1.02;
+        for (let j = 0; j < 32; j++) {
+          const error = Math.abs((back[at + j] as number) - (block[j] as number));
+          assert.ok(error <= step, `number ${at + j}: ${error} of ${step}`);
+        }
+      }
+    });
+
+    test(`${type}: its own numbers with an exact scale stay what they are`, () => {
+      // With the extremes of the codes in every block, the scale is found again.
+      const levels = Float32Array.from({ length: 32 }, (_, i) => {
+        if (type === "Q8_0") return [-127, 127][i] ?? i;
+        if (type === "Q4_0" || type === "Q5_0")
+          return (i % (type === "Q4_0" ? 16 : 32)) - (type === "Q4_0" ? 8 : 16);
+        return i % (type === "Q4_1" ? 16 : 32);
+      });
+      const back = dequantizeSync(
+        type,
+        quantizeSync(
+          type,
+          levels.map((level) => level * 0.25),
+        ),
+      );
+      assert.deepEqual(
+        back,
+        levels.map((level) => level * 0.25),
+      );
+    });
+  }
+
+  test("F32 keeps every bit", () => {
+    assert.deepEqual(Buffer.from(quantizeSync("F32", hard)), Buffer.from(hard.buffer));
+  });
+
+  for (const [type, dtype] of [
+    ["F16", "f16"],
+    ["BF16", "bf16"],
+  ] as const) {
+    test(`${type} rounds as dequantizing to ${dtype} does`, () => {
+      const bytes = new Uint8Array(hard.buffer);
+      const expected = dequantizeSync("F32", bytes, { dtype });
+      const blocks = quantizeSync(type, hard);
+      assert.equal(firstDifference(new Uint16Array(blocks.buffer), expected, dtype), -1);
+    });
+  }
+
+  test("NaN and infinities stay what they are in F16 and BF16, and numbers that do not fit become infinite", () => {
+    const odd = Float32Array.of(
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      Number.NEGATIVE_INFINITY,
+      65519,
+      65520,
+      3e38,
+    );
+    const [, ...halves] = dequantizeSync("F16", quantizeSync("F16", odd));
+    const infinity = Number.POSITIVE_INFINITY;
+    assert.deepEqual(halves, [infinity, -infinity, 65504, infinity, infinity]);
+    assert.ok(Number.isNaN(dequantizeSync("F16", quantizeSync("F16", odd))[0]));
+    assert.ok(Number.isNaN(dequantizeSync("BF16", quantizeSync("BF16", odd))[0]));
+  });
+});
+
+for (const [way, quantize] of Object.entries(ways)) {
+  describe(`${way}: arguments`, () => {
+    const values = new Float32Array(64);
+
+    test("memory of any kind", () => {
+      const shared = new Float32Array(new SharedArrayBuffer(4 * 64)).fill(2);
+      const out = new Uint8Array(new SharedArrayBuffer(68));
+      assert.equal(quantize("Q8_0", shared, { out }), out);
+      assert.deepEqual(Buffer.from(out), Buffer.from(quantize("Q8_0", Float32Array.from(shared))));
+      assert.equal(quantize("Q4_0", new Float32Array(0)).length, 0);
+      const part = hard.subarray(32, 96);
+      assert.deepEqual(quantize("Q4_1", part), quantize("Q4_1", part.slice()));
+    });
+
+    test("what is refused", () => {
+      const call = quantize as (...args: unknown[]) => unknown;
+      const type = { name: "TypeError", code: "ERR_INVALID_ARG_TYPE" };
+      assert.throws(() => call(7, values), type);
+      assert.throws(() => call("Q8_0", [1, 2]), type);
+      assert.throws(() => call("Q8_0", new Float64Array(32)), type);
+      assert.throws(() => call("Q8_0", values, 5), type);
+      assert.throws(() => call("Q8_0", values, { out: new Float32Array(17) }), type);
+      assert.throws(() => call("Q8_0", values, { outt: new Uint8Array(68) }), {
+        name: "TypeError",
+        message: "There is no option 'outt'. Did you mean 'out'? The options are: out",
+      });
+      assert.throws(() => call("Q8_0", values, { out: new Uint8Array(67) }), { code: "ERR_GGUF_RANGE" });
+      assert.throws(() => call("Q8_0", new Float32Array(33)), { code: "ERR_GGUF_RANGE" });
+      assert.throws(() => call("Q4_K", new Float32Array(256)), {
+        code: "ERR_GGUF_UNSUPPORTED_TYPE",
+        message: /type Q4_K, only of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1$/,
+      });
+      assert.throws(() => call("q8_0", values), {
+        code: "ERR_GGUF_UNSUPPORTED_TYPE",
+        message: /did you mean Q8_0\?$/,
+      });
+    });
+  });
+}

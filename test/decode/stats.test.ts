@@ -1,0 +1,377 @@
+/** `tensor.stats`, `statsSync` and `compare` against plain computations: every type, set, source and number of threads. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { cpu, type GgmlType, type GgufTensor, ggmlTypes, openRemote, openSync, parse } from "gguf-native";
+import { at, blocks, floats, writeModel } from "../support/cli";
+import { writeGguf } from "../support/gguf-writer";
+import { needsAddon } from "../support/needs-addon";
+import { projectRoot } from "../support/paths";
+import { rangesOf, serve } from "../support/range-server";
+
+const types = Object.keys(ggmlTypes) as GgmlType[];
+const many = 3 * 2 ** 18 + 4096 + 256;
+
+writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [4096 * 2 + 256], i)) });
+writeModel("large.gguf", { tensors: [blocks("t", "Q4_K", [many], 1), blocks("u", "Q8_0", [many], 2)] });
+const special = [0, -0, 1, 2.5, -3, NaN, Infinity, -Infinity, 1e38, -1e-45, 7];
+writeModel("numbers.gguf", {
+  tensors: [
+    floats("special", special),
+    floats("none", [NaN, -Infinity]),
+    floats("empty", [], [0]),
+    floats("constant", Array(5000).fill(0.1)),
+    floats(
+      "far",
+      Array.from({ length: 9000 }, (_, i) => 1e6 + (i % 2) / 16),
+    ),
+  ],
+});
+
+/** The same by JavaScript's own loops. */
+function plain(values: Float32Array) {
+  const finite = values.filter(Number.isFinite);
+  const mean = finite.reduce((sum, value) => sum + value, 0) / finite.length;
+  const squares = finite.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const counted = (test: (value: number) => boolean) => values.filter(test).length;
+  return {
+    exact: {
+      count: values.length,
+      finite: finite.length,
+      nan: counted(Number.isNaN),
+      infinite: counted((value) => Math.abs(value) === Infinity),
+      positiveInfinity: counted((value) => value === Infinity),
+      negativeInfinity: counted((value) => value === -Infinity),
+      zeros: counted((value) => value === 0),
+      min: finite.length === 0 ? NaN : finite.reduce((a, b) => Math.min(a, b), Infinity) + 0,
+      max: finite.length === 0 ? NaN : finite.reduce((a, b) => Math.max(a, b), -Infinity) + 0,
+    },
+    mean,
+    std: Math.sqrt(squares / finite.length),
+    scale: finite.reduce((sum, value) => sum + Math.abs(value), 0) / finite.length,
+  };
+}
+
+function assertClose(actual: number, expected: number, scale: number, what: string): void {
+  if (Number.isNaN(expected)) assert.ok(Number.isNaN(actual), what);
+  else assert.ok(Math.abs(actual - expected) <= 1e-10 * scale, `${what}: ${actual}, expected ${expected}`);
+}
+
+function assertRight(tensor: GgufTensor): void {
+  const { mean, std, ...exact } = tensor.statsSync();
+  const expected = plain(tensor.dequantizeSync());
+  assert.deepEqual(exact, expected.exact, tensor.name);
+  assertClose(mean, expected.mean, expected.scale, `${tensor.name}: mean`);
+  assertClose(std, expected.std, expected.std + expected.scale, `${tensor.name}: std`);
+}
+
+describe("statistics", () => {
+  test("of every type, of any bits", () => {
+    using file = openSync(at("types.gguf"));
+    for (const tensor of file.tensors.values()) assertRight(tensor);
+  });
+  test("of special numbers", () => {
+    using file = openSync(at("numbers.gguf"));
+    for (const tensor of file.tensors.values()) assertRight(tensor);
+    assert.equal(file.tensor("constant").statsSync().std, 0);
+    assertClose(file.tensor("far").statsSync().std, 1 / 32, 1, "std far from 0");
+    const none = file.tensor("none").statsSync({ bins: 3 });
+    assert.deepEqual([none.mean, none.histogram], [NaN, undefined]);
+    assert.equal(file.tensor("empty").statsSync({ bins: 3, range: [0, 1] }).histogram!.counts.length, 3);
+  });
+  test("of a part", () => {
+    using file = openSync(at("large.gguf"));
+    const tensor = file.tensor("t");
+    const { count, min } = tensor.statsSync({ start: 512, end: 1024 });
+    assert.equal(count, 512);
+    assert.equal(min, plain(tensor.dequantizeSync({ start: 512, end: 1024 })).exact.min);
+    assert.equal(tensor.statsSync({ start: 512, end: 512 }).count, 0);
+  });
+  test("histograms: a given range, and the one from minimum to maximum", () => {
+    using file = openSync(at("numbers.gguf"));
+    const tensor = file.tensor("special");
+    assert.deepEqual(tensor.statsSync({ bins: 4, range: [-1, 3] }).histogram, {
+      range: [-1, 3],
+      counts: Float64Array.of(0, 3, 1, 1),
+      below: 1,
+      above: 2,
+    });
+    const found = tensor.statsSync({ bins: 2 }).histogram!;
+    assert.deepEqual(found, {
+      range: [-3, Math.fround(1e38)],
+      counts: Float64Array.of(7, 1),
+      below: 0,
+      above: 0,
+    });
+    assert.deepEqual(tensor.statsSync({ bins: 1, range: [7, 7] }).histogram!.counts, Float64Array.of(1));
+    assert.equal(tensor.statsSync({ range: [0, 1] }).histogram, undefined);
+    const narrow = tensor.statsSync({ bins: 8, range: [-5e-324, 5e-324] }).histogram!;
+    assert.equal(
+      narrow.counts.reduce((a, b) => a + b),
+      2,
+    );
+  });
+});
+
+describe("the same bits", () => {
+  test("now and later, by any number of threads", async () => {
+    using file = openSync(at("large.gguf"));
+    for (const tensor of file.tensors.values()) {
+      const expected = tensor.statsSync({ threads: 1, bins: 10 });
+      assert.deepEqual(tensor.statsSync({ threads: 7, bins: 10 }), expected);
+      assert.deepEqual(tensor.statsSync({ bins: 10 }), expected);
+      assert.deepEqual(await tensor.stats({ bins: 10 }), expected);
+    }
+  });
+  test("from a mapping, by reads, from memory, and from a server", async () => {
+    using mapped = openSync(at("large.gguf"));
+    using read = openSync(at("large.gguf"), { access: "read" });
+    const bytes = new Uint8Array(readFileSync(at("large.gguf")));
+    using memory = parse(bytes);
+    const { url } = await serve(rangesOf(bytes));
+    using remote = await openRemote(url);
+    const expected = mapped.tensor("t").statsSync({ bins: 5 });
+    const errors = await mapped.tensor("t").compare(mapped.tensor("u"));
+    for (const file of [mapped, read, memory, remote]) {
+      assert.deepEqual(await file.tensor("t").stats({ bins: 5 }), expected);
+      assert.deepEqual(await file.tensor("t").compare(file.tensor("u")), errors);
+      assert.deepEqual(await file.tensor("t").compare(mapped.tensor("u")), errors);
+      const same = await file.tensor("t").compare(mapped.tensor("t"));
+      assert.deepEqual([same.sameBytes, same.different, same.snr], [true, 0, Infinity]);
+    }
+  });
+  test("on every instruction set", () => {
+    const program = `
+      const { openSync } = require(${JSON.stringify(projectRoot)});
+      (async () => {
+        const all = [];
+        for (const path of ${JSON.stringify(["types.gguf", "numbers.gguf", "large.gguf"].map(at))}) {
+          const file = openSync(path);
+          for (const tensor of file.tensors.values()) {
+            all.push(tensor.statsSync({ bins: 3, range: [-2, 2] }));
+            for (const other of file.tensors.values()) {
+              if (String(other.shape) === String(tensor.shape)) all.push(await tensor.compare(other));
+            }
+          }
+        }
+        const bits = JSON.stringify(all, (key, value) => typeof value === "number" ? String(value) : value);
+        console.log(require("crypto").createHash("sha256").update(bits).digest("hex"));
+      })();`;
+    const digests = cpu().available.map((isa) =>
+      execFileSync(process.execPath, ["-e", program], {
+        env: { ...process.env, GGUF_NATIVE_ISA: isa },
+      }).toString(),
+    );
+    assert.deepEqual(new Set(digests).size, 1, `${cpu().available}: ${digests}`);
+  });
+});
+
+describe("comparisons", () => {
+  test("of every pair of types, against a plain computation", async () => {
+    using file = openSync(at("types.gguf"));
+    const values = new Map(types.map((type) => [type, file.tensor(type).dequantizeSync()]));
+    for (const a of types) {
+      for (const b of [types[0]!, "Q4_0", "Q6_K", a] as GgmlType[]) {
+        const found = await file.tensor(a).compare(file.tensor(b));
+        let [different, incomparable, maxError, sum, squares, signal] = [0, 0, 0, 0, 0, 0];
+        values.get(a)!.forEach((x, i) => {
+          const y = values.get(b)![i]!;
+          if (x !== y && !(Number.isNaN(x) && Number.isNaN(y))) different++;
+          if (Number.isFinite(x) && Number.isFinite(y)) {
+            maxError = Math.max(maxError, Math.abs(x - y));
+            sum += Math.abs(x - y);
+            squares += (x - y) ** 2;
+            signal += x * x;
+          } else if (x !== y && !(Number.isNaN(x) && Number.isNaN(y))) incomparable++;
+        });
+        const what = `${a} and ${b}`;
+        const { count, sameBytes } = found;
+        assert.deepEqual([count, sameBytes], [4096 * 2 + 256, a === b], what);
+        assert.deepEqual(
+          [found.different, found.incomparable, found.maxError],
+          [different, incomparable, maxError],
+          what,
+        );
+        const comparable = count - incomparable;
+        assertClose(found.meanError, sum / comparable, sum / comparable, what);
+        const rms = Math.sqrt(squares / comparable);
+        assertClose(found.rmsError, rms, rms, what);
+        if (a === b) continue;
+        const relative = squares === 0 ? 0 : Math.sqrt(squares / signal);
+        assertClose(found.relativeError, relative, relative, what);
+        assertClose(found.snr, 10 * Math.log10(signal / squares), 100, what);
+      }
+    }
+  });
+  test("of tensors that differ in one value, wherever it is", async () => {
+    for (const count of [1000, 2 ** 16, 2 ** 16 + 1, 2 ** 20 + 7]) {
+      const base = new Float32Array(count).fill(0.5);
+      const places = [0, 1, 1023, 1024, 2 ** 18, count - 1].filter((place) => place < count);
+      const others = places.map((place) => floats(`${place}`, base.with(place, 1.5), [count]));
+      writeModel("one.gguf", { tensors: [floats("base", base, [count]), ...others] });
+      using file = openSync(at("one.gguf"));
+      for (const place of places) {
+        const { sameBytes, different, maxError, meanError } = await file
+          .tensor("base")
+          .compare(file.tensor(`${place}`));
+        assert.deepEqual([sameBytes, different, maxError, meanError], [false, 1, 1, 1 / count], `${place}`);
+      }
+    }
+  });
+  test("of other shapes, and with what is no tensor, are errors", async () => {
+    using file = openSync(at("numbers.gguf"));
+    await assert.rejects(file.tensor("special").compare(file.tensor("none")), { code: "ERR_GGUF_RANGE" });
+    for (const other of [undefined, null, {}, file, 1]) {
+      await assert.rejects(file.tensor("none").compare(other as never), { code: "ERR_INVALID_ARG_TYPE" });
+    }
+  });
+});
+
+describe("arguments", () => {
+  const wrong: [options: unknown, code: string][] = [
+    [{ bins: 0 }, "ERR_GGUF_RANGE"],
+    [{ bins: 65537 }, "ERR_GGUF_RANGE"],
+    [{ bins: 1.5 }, "ERR_GGUF_RANGE"],
+    [{ bins: NaN }, "ERR_GGUF_RANGE"],
+    [{ bins: "3" }, "ERR_INVALID_ARG_TYPE"],
+    [{ bins: 3, range: [1, 0] }, "ERR_GGUF_RANGE"],
+    [{ bins: 3, range: [NaN, 0] }, "ERR_GGUF_RANGE"],
+    [{ bins: 3, range: [-Infinity, 0] }, "ERR_GGUF_RANGE"],
+    [{ bins: 3, range: [-1e308, 1e308] }, "ERR_GGUF_RANGE"],
+    [{ bins: 3, range: [0] }, "ERR_INVALID_ARG_TYPE"],
+    [{ bins: 3, range: 7 }, "ERR_INVALID_ARG_TYPE"],
+    [{ start: 1 }, "ERR_GGUF_RANGE"],
+    [{ end: many + 256 }, "ERR_GGUF_RANGE"],
+    [{ start: 512, end: 256 }, "ERR_GGUF_RANGE"],
+    [7, "ERR_INVALID_ARG_TYPE"],
+    [null, "ERR_INVALID_ARG_TYPE"],
+  ];
+  test("that are wrong", async () => {
+    using file = openSync(at("large.gguf"));
+    const tensor = file.tensor("t");
+    for (const [options, code] of wrong) {
+      assert.throws(() => tensor.statsSync(options as never), { code }, JSON.stringify(options));
+      await assert.rejects(tensor.stats(options as never), { code }, JSON.stringify(options));
+    }
+    assert.throws(() => tensor.statsSync({ threads: 0 }), { code: "ERR_GGUF_RANGE" });
+    await assert.rejects(tensor.stats({ signal: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
+    await assert.rejects(tensor.stats({ onProgress: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
+  });
+  test("the addon checks totals itself", needsAddon, () => {
+    const { native } = require(join(projectRoot, "dist", "native.js"));
+    const bytes = new Uint8Array(1024);
+    const run = (totals: unknown) => native.statsBlocksAsync(0, bytes, false, totals, undefined);
+    assert.throws(() => run([1, 2, 3, 4]), TypeError);
+    for (const length of [0, 3, 5, 8, 10, 11, 13, 70_000]) {
+      assert.throws(() => run(new Float64Array(length)), { code: "ERR_GGUF_RANGE" }, String(length));
+    }
+    for (const fields of [[-1], [0.5], [NaN], [Infinity], [1, 2]]) {
+      const totals = new Float64Array(9);
+      totals.set(fields);
+      assert.throws(() => run(totals), { code: "ERR_GGUF_RANGE" }, String(fields));
+    }
+    const range = new Float64Array(14);
+    range.set([1, 0], 9);
+    assert.throws(() => run(range), { code: "ERR_GGUF_RANGE" });
+    assert.throws(() => native.compareBlocksAsync(0, bytes, 0, bytes.subarray(4), 0, new Float64Array(7)), {
+      code: "ERR_GGUF_RANGE",
+    });
+  });
+});
+
+describe("later", () => {
+  // The bytes of both are compared first, up to the difference at the end, and then the values.
+  test("progress of a comparison does not go back where the values have to be compared, too", async () => {
+    const elements = 2 ** 21;
+    const bytes = new Uint8Array(4 * elements);
+    const other = bytes.slice();
+    other[4 * elements - 2] = 1;
+    const tensors = [bytes, other].map((bytes, i) => ({ name: `t${i}`, type: 0, shape: [elements], bytes }));
+    writeFileSync(at("differ-at-the-end.gguf"), writeGguf({ tensors }));
+    using file = openSync(at("differ-at-the-end.gguf"));
+    const seen: number[] = [];
+    const onProgress = (done: number): number => seen.push(done);
+    const { different } = await file.tensor("t0").compare(file.tensor("t1"), { onProgress });
+    assert.equal(different, 1);
+    assert.equal(seen.at(-1), elements);
+    assert.ok(
+      seen.every((done, i) => done > (seen[i - 1] ?? 0)),
+      String(seen),
+    );
+  });
+  test("progress goes from nothing to everything, once", async () => {
+    using file = openSync(at("large.gguf"));
+    for (const run of [
+      (onProgress: (done: number, total: number) => void) => file.tensor("t").stats({ bins: 4, onProgress }),
+      (onProgress: (done: number, total: number) => void) =>
+        file.tensor("t").compare(file.tensor("u"), { onProgress }),
+    ]) {
+      const seen: number[] = [];
+      await run((done, total) => {
+        assert.equal(total, many);
+        seen.push(done);
+      });
+      assert.deepEqual(
+        seen,
+        [...seen].sort((a, b) => a - b),
+      );
+      assert.equal(seen.at(-1), many);
+    }
+  });
+  test("aborted, before and meanwhile", async () => {
+    using file = openSync(at("large.gguf"));
+    const reason = new Error("enough");
+    const tensor = file.tensor("t");
+    for (const run of [
+      (signal: AbortSignal) => tensor.stats({ signal }),
+      (signal: AbortSignal) => tensor.compare(file.tensor("u"), { signal }),
+    ]) {
+      await assert.rejects(run(AbortSignal.abort(reason)), reason);
+      const controller = new AbortController();
+      const work = run(controller.signal);
+      controller.abort(reason);
+      await assert.rejects(work, reason);
+    }
+  });
+  test("a closed file: an error, but work that has started completes", async () => {
+    const file = openSync(at("large.gguf"));
+    const [t, u] = [file.tensor("t"), file.tensor("u")];
+    const work = [t.stats(), t.compare(u)] as const;
+    file.close();
+    assert.equal((await work[0]).count, many);
+    assert.equal((await work[1]).count, many);
+    await assert.rejects(t.stats(), { code: "ERR_GGUF_CLOSED" });
+    await assert.rejects(t.compare(u), { code: "ERR_GGUF_CLOSED" });
+    assert.throws(() => t.statsSync(), { code: "ERR_GGUF_CLOSED" });
+  });
+  test("memory that is detached meanwhile", async () => {
+    // More than is copied at once.
+    const zeros = { name: "t", type: 0, shape: [2 ** 22], bytes: new Uint8Array(2 ** 24) };
+    const bytes = writeGguf({ tensors: [zeros] });
+    const file = parse(bytes);
+    const work = file.tensor("t").stats();
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer as ArrayBuffer] });
+    await assert.rejects(work, { code: "ERR_GGUF_RANGE" });
+    assert.throws(() => file.tensor("t").statsSync());
+  });
+  test("threads that are terminated in the middle of their work", async () => {
+    writeFileSync(
+      at("endless.cjs"),
+      `const { openSync } = require(${JSON.stringify(projectRoot)});
+       const file = openSync(${JSON.stringify(at("large.gguf"))});
+       const [t, u] = [file.tensor("t"), file.tensor("u")];
+       require("node:worker_threads").parentPort.postMessage("at work");
+       const again = () => Promise.all([t.stats({ bins: 3 }), t.compare(u)]).then(again);
+       again();`,
+    );
+    for (let i = 0; i < 4; i++) {
+      const worker = new Worker(at("endless.cjs"));
+      await new Promise((resolve) => worker.once("message", resolve));
+      await new Promise((resolve) => setTimeout(resolve, 3 * i));
+      await worker.terminate();
+    }
+  });
+});

@@ -1,0 +1,223 @@
+/** The examples, end to end: what they print and exit with. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import { emulated } from "../support/emulated";
+import { arr, writeGguf } from "../support/gguf-writer";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
+import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
+
+const folder = temporaryFolder();
+const model = join(folder, "sample.gguf");
+writeFileSync(model, sampleModel());
+const empty = join(folder, "empty.gguf");
+writeFileSync(empty, writeGguf());
+const vocabulary = join(folder, "vocabulary.gguf");
+writeFileSync(vocabulary, writeGguf({ metadata: [["tokenizer.ggml.tokens", arr("string", ["a", "b"])]] }));
+
+function run(example: string, ...args: string[]) {
+  const file = join(projectRoot, "build", "examples", `${example}.js`);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+function runWell(example: string, ...args: string[]): string {
+  const { status, stdout, stderr } = run(example, ...args);
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+/** For tests that do not depend on the processor: an emulated one takes seconds to start a process. */
+const quick = { skip: emulated && "takes long on an emulated processor, and does not depend on it" };
+
+describe("every example", quick, () => {
+  for (const [example, args] of [
+    ["llama", ["--prompt", "a"]],
+    ["embeddings", ["--token", "1"]],
+    ["worker-pool", []],
+  ] as const) {
+    test(`${example}: usage and errors`, () => {
+      assert.match(runWell(example, "--help"), new RegExp(`^Usage: ${example} MODEL.gguf`));
+      for (const wrong of [[], [...args, model, model], [...args, model, "--nonsense"]]) {
+        const { status, stderr, stdout } = run(example, ...wrong);
+        assert.deepEqual([status, stdout], [2, ""]);
+        assert.match(stderr, /\n\nUsage: /);
+      }
+      const missing = run(example, join(folder, "missing.gguf"), ...args);
+      assert.equal(missing.status, 1);
+      assert.match(missing.stderr, /^.*missing\.gguf: cannot open the file: .*\n$/);
+    });
+  }
+});
+
+describe("llama", () => {
+  const prompt = ["--prompt", "token7 token8"];
+
+  test("continues a text, the same with any number of threads", () => {
+    const alone = run("llama", model, ...prompt, "--tokens", "5", "--threads", "1");
+    assert.match(alone.stdout, /^token7 token8( token\d+){5}\n$/);
+    const rate = "\\d+\\.\\d tokens/s";
+    assert.match(alone.stderr, new RegExp(`^\\d+ tokens read at ${rate}, 5 written at ${rate}\n$`));
+    assert.equal(runWell("llama", model, ...prompt, "--tokens", "5"), alone.stdout);
+  });
+
+  test("chooses by chance with --top-k, the same for the same --seed", quick, () => {
+    const text = (seed: string): string =>
+      runWell("llama", model, ...prompt, "--tokens", "8", "--top-k", "50", "--seed", seed);
+    const first = text("1");
+    assert.match(first, /^token7 token8( token\d+){8}\n$/);
+    assert.equal(text("1"), first);
+    assert.notEqual(text("2"), first);
+  });
+
+  test("lists the most probable tokens, the one that it would choose first", quick, () => {
+    const lines = runWell("llama", model, ...prompt, "--next", "3")
+      .trimEnd()
+      .split("\n");
+    assert.equal(lines.length, 3);
+    const [, text] = /^ *\d+ {2}\d\.\d{3}e-\d+ {2}" (token\d+)"$/.exec(lines[0]!)!;
+    assert.equal(runWell("llama", model, ...prompt, "--tokens", "1"), `token7 token8 ${text}\n`);
+  });
+
+  test("says what it is not given, and what it cannot do", quick, () => {
+    assert.match(
+      run("llama", model).stderr,
+      /^give a text to continue with --prompt, or a file with --perplexity\n/,
+    );
+    assert.match(
+      run("llama", model, ...prompt, "--perplexity", "text").stderr,
+      /^give a text to continue with --prompt, or/,
+    );
+    assert.match(
+      run("llama", model, ...prompt, "--context", "9").stderr,
+      /^--context is for --perplexity alone/,
+    );
+    assert.match(
+      run("llama", model, ...prompt, "--top-k", "0").stderr,
+      /^--top-k must be a whole number of at least 1/,
+    );
+    for (const [args, message] of [
+      [[empty, ...prompt], /^the file has no vocabulary\n$/],
+      [
+        [model, ...prompt, "--tokens", "2048"],
+        /more it does not fit in the model's context of 2048 tokens\n$/,
+      ],
+    ] as const) {
+      const { status, stderr } = run("llama", ...args);
+      assert.equal(status, 1);
+      assert.match(stderr, message);
+    }
+  });
+
+  test("measures how well a text is predicted", quick, () => {
+    const text = join(folder, "text");
+    writeFileSync(text, "token7 token8 ".repeat(40));
+    const [, whole, count] = /^perplexity (\d+\.\d{4}) of (\d+) tokens\n$/.exec(
+      runWell("llama", model, "--perplexity", text),
+    )!;
+    assert.ok(Number(whole) > 1 && Number(count) >= 79, `${whole} of ${count}`);
+    assert.match(
+      runWell("llama", model, "--perplexity", text, "--context", "16"),
+      /^perplexity \d+\.\d{4} of \d+ tokens\n$/,
+    );
+    const { status, stderr } = run("llama", model, "--perplexity", text, "--context", "4096");
+    assert.equal(status, 1);
+    assert.match(stderr, /^4096 tokens at once are more than the model's context of 2048/);
+  });
+
+  test("continues a text with a model that llama.cpp runs", needsShared(tinyLlama), () => {
+    const args = [sharedPath(tinyLlama), "--prompt", "Hello world, this is"];
+    const [best] = runWell("llama", ...args, "--next", "5").split("\n");
+    assert.match(best!, /^ 19773 {2}5\.\d{3}e-4 {2}"paper"$/);
+    assert.match(runWell("llama", ...args, "--tokens", "4"), /^Hello world, this ispaper.+\n$/);
+  });
+});
+
+describe("embeddings", () => {
+  const list = (...args: string[]): [number, number][] =>
+    runWell("embeddings", model, ...args)
+      .trimEnd()
+      .split("\n")
+      .map((line) => {
+        const [, cosine, token, text] = /^ *(-?\d\.\d{4}) {2}(\d+) {2}"(.*)"$/.exec(line)!;
+        assert.ok(Number(token) < 3 || text === `▁token${token}`, line);
+        return [Number(token), Number(cosine)];
+      });
+
+  test("finds what is nearest to a token, by number and by text", quick, () => {
+    using file = openSync(model);
+    const rows = file.tensor("token_embd.weight").dequantizeSync();
+    const product = (a: number, b: number): number => {
+      let sum = 0;
+      for (let i = 0; i < 512; i++) sum += rows[a * 512 + i]! * rows[b * 512 + i]!;
+      return sum;
+    };
+    const expected = Array.from({ length: 2048 }, (_, token): [number, number] => [
+      token,
+      product(token, 77) / Math.sqrt(product(token, token) * product(77, 77)),
+    ]).sort(([, a], [, b]) => b - a);
+
+    const found = list("--token", "77", "--top", "5");
+    assert.deepEqual(
+      found,
+      expected.slice(0, 5).map(([token, cosine]) => [token, Number(cosine.toFixed(4))]),
+    );
+    assert.deepEqual(list("--token", "token77", "--top", "5"), found);
+  });
+
+  test("finds what is nearest to the mean of several", () => {
+    const found = list("--token", "77", "--token", "▁token99", "--top", "2");
+    assert.deepEqual(found.map(([token]) => token).sort(), [77, 99]);
+  });
+
+  test("says that a vocabulary has no weights", quick, () => {
+    const { status, stderr } = run("embeddings", vocabulary, "--token", "a");
+    assert.deepEqual(
+      [status, stderr],
+      [1, `${vocabulary} has no weights: it is a vocabulary, not a whole model\n`],
+    );
+  });
+
+  test("says which token does not exist", quick, () => {
+    assert.match(run("embeddings", model).stderr, /^give a token to search for with --token\n/);
+    assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
+    const { status, stderr } = run("embeddings", model, "--token", "2048");
+    assert.equal(status, 1);
+    assert.match(stderr, /indexes\[0\] is 2048, rows are whole numbers from 0 to 2047/);
+  });
+});
+
+describe("worker-pool", () => {
+  test("multiplies the matrices of a layer and the largest one on several threads, with the result of one", () => {
+    for (const threads of ["1", "3"]) {
+      const lines = runWell("worker-pool", model, "--threads", threads, "--repeat", "2", "--layer", "1");
+      assert.deepEqual(
+        lines
+          .trimEnd()
+          .split("\n")
+          .map((line) => line.replace(/\d+\.\d\d ms/g, "TIME").replace(/\d+\.\dx/, "RATIO")),
+        [
+          ["blk.1.attn_q.weight  Q4_0", 512, 512],
+          ["blk.1.attn_k.weight  Q4_1", 512, 128],
+          ["blk.1.attn_v.weight  Q5_0", 512, 128],
+          ["blk.1.attn_output.weight  Q5_1", 512, 512],
+          ["blk.1.ffn_gate.weight  F16", 512, 1536],
+          ["blk.1.ffn_up.weight  BF16", 512, 1536],
+          ["blk.1.ffn_down.weight  Q8_K", 1536, 512],
+          ["token_embd.weight  Q6_K", 512, 2048],
+        ].map(
+          ([name, columns, rows]) =>
+            `${name}  ${columns} x ${rows}: one thread TIME, ${threads} threads TIME (RATIO), same result`,
+        ),
+      );
+    }
+  });
+
+  test("says that a layer does not exist", quick, () => {
+    assert.match(run("worker-pool", model, "--layer", "2").stderr, /^the model has no matrices in layer 2\n/);
+  });
+});

@@ -1,0 +1,72 @@
+/** Every rule of the format, broken: the error's code, the byte it names, and that every way to open agrees. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { GgufError, open, openSync, parse } from "gguf-native";
+import { badFiles, F32, head, Q4_0 } from "../support/bad-files";
+import { ByteWriter } from "../support/byte-writer";
+import { u32, writeGguf, writeTensorInfo } from "../support/gguf-writer";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
+
+const folder = temporaryFolder();
+const path = join(folder, "bad.gguf");
+
+for (const { name, code, message, offset, bytes } of badFiles) {
+  test(name, async () => {
+    const is = (where: string | undefined) => (error: unknown) => {
+      assert.ok(error instanceof GgufError, String(error));
+      assert.equal(error.code, code, error.message);
+      assert.match(error.message, message);
+      assert.equal(error.offset, offset, error.message);
+      assert.equal(error.path, where);
+      assert.ok(error.message.endsWith(`(at byte ${offset})`), error.message);
+      assert.ok(!error.message.includes("\n"), error.message);
+      return true;
+    };
+    assert.throws(() => parse(bytes), is(undefined));
+    writeFileSync(path, bytes);
+    assert.throws(() => openSync(path), is(path));
+    assert.throws(() => openSync(path, { access: "read" }), is(path));
+    await assert.rejects(open(path), is(path));
+  });
+}
+
+test("every prefix of a file is truncated, at a byte that is in it or at its end", () => {
+  const bytes = writeGguf({
+    metadata: [
+      ["one", u32(1)],
+      ["text", { type: "string", value: "hello" }],
+      ["list", { type: "array", elementType: "string", value: ["a", "bc"] }],
+    ],
+    tensors: [{ name: "t", type: Q4_0, shape: [32, 2], bytes: new Uint8Array(36) }],
+  });
+  for (let length = 0; length < bytes.length; length++) {
+    assert.throws(
+      () => parse(bytes.subarray(0, length)),
+      (error) => error instanceof GgufError && error.code === "ERR_GGUF_TRUNCATED" && error.offset! <= length,
+      `${length} bytes`,
+    );
+  }
+});
+
+test("error messages are readable: names are quoted, control characters escaped", () => {
+  const w = head(new ByteWriter(), 1, 0);
+  writeTensorInfo(w, { name: "evil\n\x1b[31m", type: F32, shape: [3n] }, 4);
+  w.align(32).zeros(64);
+  assert.throws(
+    () => parse(w.done()),
+    (error) => error instanceof GgufError && !/\p{Cc}/u.test(error.message),
+  );
+});
+
+test("the guide's example of an error is one", () => {
+  const cut = join(folder, "model.gguf");
+  writeFileSync(cut, sampleModel().subarray(0, 1_000_000));
+  const guide = readFileSync(join(projectRoot, "docs", "guide.md"), "utf8");
+  assert.throws(
+    () => openSync(cut),
+    ({ message }: Error) => guide.includes(`\n${message.slice(folder.length + 1)}\n`) || assert.fail(message),
+  );
+});

@@ -1,0 +1,165 @@
+/** Opening: paths, URLs, memory, versions, byte orders, what the system refuses, aborting. */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { getSystemErrorMap, inspect } from "node:util";
+import { GgufError, GgufFile, open, openSync, parse } from "gguf-native";
+import { f32, str, u32, writeGguf } from "../support/gguf-writer";
+import { goldenPath } from "../support/golden";
+import { temporaryFolder } from "../support/paths";
+
+const folder = temporaryFolder();
+const simple = {
+  metadata: [["general.architecture", str("test")]] as const,
+  tensors: [{ name: "x", type: 0, shape: [2], bytes: new Uint8Array(Float32Array.of(1.5, -2).buffer) }],
+};
+const path = join(folder, "simple.gguf");
+writeFileSync(path, writeGguf(simple));
+
+function check(file: GgufFile): void {
+  assert.ok(file instanceof GgufFile);
+  assert.equal(file.version, 3);
+  assert.equal(file.byteOrder, "little");
+  assert.equal(file.byteLength, writeGguf(simple).length);
+  assert.equal(file.alignment, 32);
+  assert.equal(file.closed, false);
+  assert.equal(file.metadata.architecture, "test");
+  assert.deepEqual([...file.tensors.keys()], ["x"]);
+  assert.deepEqual(file.tensor("x").dequantizeSync(), Float32Array.of(1.5, -2));
+  file.close();
+  assert.equal(file.closed, true);
+  file.close();
+}
+
+describe("ways to open", () => {
+  test("openSync", () => check(openSync(path)));
+  test("openSync with reads", () => check(openSync(path, { access: "read" })));
+  test("openSync with every option", () => {
+    check(openSync(path, { access: "mmap", splits: true, partial: false }));
+    check(openSync(path, { access: undefined, splits: false, partial: undefined }));
+  });
+  test("a file URL", () => check(openSync(pathToFileURL(path))));
+  test("open", async () => check(await open(path)));
+  test("open with reads", async () => check(await open(pathToFileURL(path), { access: "read" })));
+  test("parse a Uint8Array", () => check(parse(writeGguf(simple))));
+  test("parse a Buffer", () => check(parse(Buffer.from(writeGguf(simple)))));
+  test("parse an ArrayBuffer", () => check(parse(writeGguf(simple).slice().buffer)));
+  test("parse part of a buffer, unaligned", () => {
+    const bytes = writeGguf(simple);
+    const larger = new Uint8Array(bytes.length + 10).fill(255);
+    larger.set(bytes, 3);
+    check(parse(larger.subarray(3, 3 + bytes.length)));
+  });
+  test("a path that is not ASCII, with spaces", () => {
+    const odd = join(folder, "модель 模型 é.gguf");
+    writeFileSync(odd, writeGguf(simple));
+    check(openSync(odd));
+    check(openSync(pathToFileURL(odd)));
+  });
+  test("using closes", () => {
+    const file = openSync(path);
+    file[Symbol.dispose]();
+    assert.ok(file.closed);
+  });
+});
+
+describe("versions and byte orders", () => {
+  const metadata = [
+    ["general.architecture", str("test")],
+    ["a.number", u32(70000)],
+    ["a.float", f32(0.1)],
+  ] as const;
+  for (const version of [1, 2, 3] as const) {
+    test(`version ${version}`, () => {
+      const file = parse(writeGguf({ ...simple, version, metadata }));
+      assert.equal(file.version, version);
+      assert.equal(file.metadata.get("a.number"), 70000);
+      assert.deepEqual(file.tensor("x").dequantizeSync(), Float32Array.of(1.5, -2));
+    });
+  }
+  test("big-endian", () => {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setFloat32(0, 1.5);
+    new DataView(bytes.buffer).setFloat32(4, -2);
+    const tensors = [{ name: "x", type: 0, shape: [2], bytes }];
+    const file = parse(writeGguf({ byteOrder: "big", metadata, tensors }));
+    assert.equal(file.byteOrder, "big");
+    assert.equal(file.version, 3);
+    assert.equal(file.metadata.string("general.architecture"), "test");
+    assert.equal(file.metadata.get("a.number"), 70000);
+    assert.equal(file.metadata.get("a.float"), Math.fround(0.1));
+    assert.deepEqual(file.tensor("x").shape, [2]);
+    assert.deepEqual(file.tensor("x").dequantizeSync(), Float32Array.of(1.5, -2));
+  });
+  test("alignment", () => {
+    const file = parse(writeGguf({ ...simple, alignment: 512 }));
+    assert.equal(file.alignment, 512);
+    assert.equal(file.tensor("x").offset, 512);
+  });
+  test("an empty model", () => {
+    const file = parse(writeGguf());
+    assert.equal(file.tensors.size, 0);
+    assert.equal(file.metadata.size, 0);
+  });
+});
+
+describe("files that the system cannot open", () => {
+  const refused = (target: string, code: string) => {
+    const is = (error: unknown) => {
+      assert.ok(error instanceof GgufError, String(error));
+      assert.equal(error.code, "ERR_GGUF_OPEN");
+      assert.equal(error.path, target);
+      const { code: found, errno = 0 } = error.cause as NodeJS.ErrnoException;
+      assert.equal(found, code);
+      assert.equal(getSystemErrorMap().get(errno)?.[0], code);
+      assert.ok(error.message.startsWith(`${target}: `), error.message);
+      return true;
+    };
+    for (const access of ["mmap", "read"] as const) assert.throws(() => openSync(target, { access }), is);
+    return assert.rejects(open(target), is);
+  };
+  test("a file that does not exist", () => refused(join(folder, "none.gguf"), "ENOENT"));
+  test("an empty path", () => refused("", "ENOENT"));
+  test("a file as a folder", () => {
+    return refused(join(path, "x"), process.platform === "win32" ? "ENOENT" : "ENOTDIR");
+  });
+  test("a folder", () => {
+    mkdirSync(join(folder, "sub"), { recursive: true });
+    return refused(join(folder, "sub"), "EISDIR");
+  });
+});
+
+describe("aborting open", () => {
+  test("before", async () => {
+    const reason = new Error("never mind");
+    await assert.rejects(open(path, { signal: AbortSignal.abort(reason) }), (error) => error === reason);
+  });
+  test("during", async () => {
+    const controller = new AbortController();
+    const opening = open(goldenPath, { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(opening, { name: "AbortError" });
+  });
+  test("after", async () => {
+    const controller = new AbortController();
+    const file = await open(path, { signal: controller.signal });
+    controller.abort();
+    check(file);
+  });
+  test("a failure with a signal is that failure", async () => {
+    const { signal } = new AbortController();
+    await assert.rejects(open(join(folder, "none.gguf"), { signal }), { code: "ERR_GGUF_OPEN" });
+  });
+});
+
+test("console.log shows what a file, its metadata and its tensors are", () => {
+  const file = openSync(path);
+  assert.match(inspect(file), /^GgufFile \{[\s\S]*simple\.gguf[\s\S]*tensors: 1/);
+  assert.match(inspect(file.metadata), /^GgufMetadata\(1\) \{ 'general.architecture': 'test' \}/);
+  assert.match(inspect(file.tensor("x")), /^GgufTensor \{[\s\S]*name: 'x'[\s\S]*type: 'F32'/);
+  assert.match(inspect({ deep: { deeper: { file } } }), /GgufFile/);
+  file.close();
+  assert.match(inspect(file), /closed: true/);
+});

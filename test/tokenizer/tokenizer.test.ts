@@ -1,0 +1,244 @@
+/** src/tokenizer: the tokens that llama.cpp makes, and the text back. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { openSync, parse } from "gguf-native";
+import { mergePairs, Tokenizer, wordRule, words } from "#tokenizer";
+import { emulated } from "../support/emulated";
+import { arr, bool, str, type TypedValue, u32, writeGguf } from "../support/gguf-writer";
+import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
+
+/** What llama.cpp 0.5.0 makes of some texts, without the token that begins a text. */
+const LLAMA_CPP: Record<string, Record<string, number[]>> = {
+  [tinyLlama]: {
+    "": [],
+    "Hello world, this is": [15043, 3186, 29892, 445, 338],
+    "  two  spaces": [259, 1023, 29871, 8162],
+    " leading": [29871, 8236],
+    "trailing ": [25053, 29871],
+    "tab\tnew\nline": [4434, 12, 1482, 13, 1220],
+    "🦙 llama naïve 漢字": [29871, 243, 162, 169, 156, 11148, 3304, 1055, 30085, 345, 29871, 31652, 30578],
+    "The quick brown fox jumps over the lazy dog.": [
+      450, 4996, 17354, 1701, 29916, 432, 17204, 975, 278, 17366, 11203, 29889,
+    ],
+    "1234567 and 3.14": [
+      29871, 29896, 29906, 29941, 29946, 29945, 29953, 29955, 322, 29871, 29941, 29889, 29896, 29946,
+    ],
+    "</s> text": [1533, 29879, 29958, 1426],
+    "don't You'LL": [1016, 29915, 29873, 887, 29915, 2208],
+  },
+  "ggml-vocab-gpt-2.gguf": {
+    "": [],
+    "Hello world, this is": [15496, 995, 11, 428, 318],
+    "  two  spaces": [220, 734, 220, 9029],
+    " leading": [3756],
+    "trailing ": [9535, 4386, 220],
+    "tab\tnew\nline": [8658, 197, 3605, 198, 1370],
+    "🦙 llama naïve 漢字": [8582, 99, 247, 32660, 1689, 41492, 10545, 120, 95, 27764, 245],
+    "The quick brown fox jumps over the lazy dog.": [
+      464, 2068, 7586, 21831, 18045, 625, 262, 16931, 3290, 13,
+    ],
+    "1234567 and 3.14": [10163, 2231, 3134, 290, 513, 13, 1415],
+    "don't You'LL\n\n x": [9099, 470, 921, 6, 3069, 628, 2124],
+  },
+};
+
+function decode(tokenizer: Tokenizer, tokens: readonly number[]): string {
+  const decoder = tokenizer.decoder();
+  return tokens.map(decoder).join("");
+}
+
+for (const [name, texts] of Object.entries(LLAMA_CPP)) {
+  describe(name, needsShared(name), () => {
+    for (const [text, expected] of Object.entries(texts)) {
+      test(JSON.stringify(text), () => {
+        using file = openSync(sharedPath(name));
+        const tokenizer = new Tokenizer(file.metadata);
+        const begin = name === tinyLlama ? [1] : [];
+        // SentencePiece puts a space before the text.
+        const space = name === tinyLlama && text !== "" ? " " : "";
+        assert.deepEqual(tokenizer.encode(text), [...begin, ...expected]);
+        assert.equal(decode(tokenizer, tokenizer.encode(text)), space + text);
+      });
+    }
+  });
+}
+
+describe("a vocabulary of the kind llama", () => {
+  const pieces = ["<unk>", "<s>", "</s>", "▁", "a", "b", "ab", "▁a", "▁ab", "aba"];
+  const scores = [0, 0, 0, -1, -1, -1, -2, -3, -4, -9];
+  const tokenizer = (...metadata: [string, TypedValue][]): Tokenizer =>
+    new Tokenizer(
+      parse(
+        writeGguf({
+          metadata: [
+            ["tokenizer.ggml.model", str("llama")],
+            ["tokenizer.ggml.tokens", arr("string", pieces)],
+            ["tokenizer.ggml.scores", arr("float32", scores)],
+            ["tokenizer.ggml.token_type", arr("int32", [2, 3, 3, 1, 1, 1, 1, 1, 1, 1])],
+            ["tokenizer.ggml.bos_token_id", u32(1)],
+            ["tokenizer.ggml.eos_token_id", u32(2)],
+            ...metadata,
+          ],
+        }),
+      ).metadata,
+    );
+
+  test("joins what scores highest first, not what is longest", () => {
+    // "aba" is a piece, but "ab" is made first, then "▁ab"; the last "a" is left.
+    assert.deepEqual(tokenizer().encode("aba"), [1, 8, 4]);
+  });
+  test("has no space before the text if the file says so", () => {
+    assert.deepEqual(tokenizer(["tokenizer.ggml.add_space_prefix", bool(false)]).encode("ab"), [1, 6]);
+  });
+  test("adds no start token if the file says so", () => {
+    assert.deepEqual(tokenizer(["tokenizer.ggml.add_bos_token", bool(false)]).encode("ab"), [8]);
+  });
+  test("without bytes has an unknown token for each", () => {
+    assert.deepEqual(tokenizer().encode("aé"), [1, 7, 0, 0]);
+  });
+  test("knows its end, and that control tokens have no text", () => {
+    assert.deepEqual(
+      [1, 2, 3].map((token) => tokenizer().isEnd(token)),
+      [false, true, false],
+    );
+    assert.equal(decode(tokenizer(), [1, 8, 2, 0, 5]), " abb");
+  });
+});
+
+describe("tokens of their own", () => {
+  /** Types: 1 is normal, 3 control, 4 user-defined. */
+  const tokenizer = (tokens: [text: string, type: number][], prefix: boolean): Tokenizer =>
+    new Tokenizer(
+      parse(
+        writeGguf({
+          metadata: [
+            ["tokenizer.ggml.model", str("llama")],
+            [
+              "tokenizer.ggml.tokens",
+              arr(
+                "string",
+                tokens.map(([text]) => text),
+              ),
+            ],
+            [
+              "tokenizer.ggml.scores",
+              arr(
+                "float32",
+                tokens.map(() => -1),
+              ),
+            ],
+            [
+              "tokenizer.ggml.token_type",
+              arr(
+                "int32",
+                tokens.map(([, type]) => type),
+              ),
+            ],
+            ["tokenizer.ggml.add_bos_token", bool(false)],
+            ["tokenizer.ggml.add_space_prefix", bool(prefix)],
+          ],
+        }),
+      ).metadata,
+    );
+  const tokens: [string, number][] = [
+    ...["▁", "a", "b", "<", "i", ">", "\n"].map((text): [string, number] => [text, 1]),
+    ["<i>", 4],
+    ["\n\n", 4],
+    ["\n\n\n", 4],
+    ["<b>", 3],
+    ["<|im_end|>", 3],
+  ];
+
+  test("user-defined ones are found before anything is joined, the longest first; control tokens are not", () => {
+    const encode = (text: string): number[] => tokenizer(tokens, false).encode(text);
+    assert.deepEqual(encode("a<i>b"), [1, 7, 2]);
+    assert.deepEqual(encode("<i><i>"), [7, 7]);
+    assert.deepEqual(encode("a\n\n\n\n\n\nb"), [1, 9, 9, 2]);
+    assert.deepEqual(encode("\n\n\n\n"), [9, 6]);
+    assert.deepEqual(encode("\n\na\n"), [8, 1, 6]);
+    assert.deepEqual(encode("<b>"), [3, 2, 5]);
+    assert.deepEqual(encode(""), []);
+  });
+  test("the text after one begins with a space, as at the beginning, and it is text itself", () => {
+    const spaced = tokenizer(tokens, true);
+    assert.deepEqual(spaced.encode("a<i>b"), [0, 1, 7, 0, 2]);
+    assert.equal(decode(spaced, [1, 7, 10, 2]), "a<i>b");
+  });
+  test("control tokens of well-known names end a text without a key that says so", () => {
+    const ends = tokens.flatMap((_, id) => (tokenizer(tokens, false).isEnd(id) ? [id] : []));
+    assert.deepEqual(ends, [11]);
+  });
+});
+
+describe("a vocabulary of the kind gpt2", () => {
+  /** With the characters of all bytes as tokens, and `more`; without merges. */
+  const tokenizer = (pre: string, more: string[] = []): Tokenizer => {
+    const characters: string[] = [];
+    for (let code = 0x21; code < 0x144; code++) characters.push(String.fromCharCode(code));
+    const metadata: [string, TypedValue][] = [
+      ["tokenizer.ggml.model", str("gpt2")],
+      ["tokenizer.ggml.pre", str(pre)],
+      ["tokenizer.ggml.tokens", arr("string", [...characters, ...more])],
+      ["tokenizer.ggml.merges", arr("string", [])],
+    ];
+    return new Tokenizer(parse(writeGguf({ metadata })).metadata);
+  };
+  test("cuts numbers as the file's rule does", () => {
+    assert.deepEqual(words("a 12345", wordRule("gpt-2")), ["a", " 12345"]);
+    assert.deepEqual(words("a 123", wordRule("smollm")), ["a", " ", "1", "2", "3"]);
+    assert.deepEqual(words("a 12345", wordRule("llama-bpe")), ["a", " ", "123", "45"]);
+    assert.deepEqual(words("a 123!\n", wordRule("qwen2")), ["a", " ", "1", "2", "3", "!\n"]);
+  });
+  test("cuts contractions and line ends as the file's rule does", () => {
+    assert.deepEqual(words("a'LL\n\nb", wordRule("gpt-2")), ["a", "'", "LL", "\n", "\n", "b"]);
+    assert.deepEqual(words("a'LL\n\nb", wordRule("llama-bpe")), ["a", "'LL", "\n\n", "b"]);
+  });
+  test("leaves a word whole that is a token, for llama-bpe only", () => {
+    assert.equal(tokenizer("llama-bpe", ["abc"]).encode("abc").length, 1);
+    assert.equal(tokenizer("gpt-2", ["abc"]).encode("abc").length, 3);
+  });
+  test("rejects an unknown rule", () => {
+    assert.throws(
+      () => tokenizer("deepseek-llm"),
+      /as gpt-2, smollm, llama-bpe, qwen2 do, not as deepseek-llm does/,
+    );
+    assert.throws(() => tokenizer("constructor"), /not as constructor does/);
+  });
+});
+
+test("vocabularies of other kinds are rejected", () => {
+  const metadata: [string, TypedValue][] = [
+    ["tokenizer.ggml.model", str("bert")],
+    ["tokenizer.ggml.tokens", arr("string", ["a"])],
+  ];
+  assert.throws(
+    () => new Tokenizer(parse(writeGguf({ metadata })).metadata),
+    /kinds llama and gpt2 are supported, not bert/,
+  );
+  assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), /no vocabulary/);
+});
+
+test("mergePairs takes the lowest rank first, the leftmost of equals", () => {
+  const ranks: Record<string, number> = { "a a": 1, "b a": 0, "aa a": 5 };
+  const merge = (text: string): string[] => mergePairs([...text], (a, b) => ranks[`${a} ${b}`]);
+  assert.deepEqual(merge(""), []);
+  assert.deepEqual(merge("x"), ["x"]);
+  assert.deepEqual(merge("aaa"), ["aaa"]);
+  assert.deepEqual(merge("aaba"), ["aa", "ba"]);
+  assert.deepEqual(merge("aaaa"), ["aa", "aa"]);
+});
+test("mergePairs takes time that grows with the text, not with its square", () => {
+  const n = 200_000;
+  const begin = performance.now();
+  const merged = mergePairs(Array(n).fill("a"), (a, b) => (a.length + b.length <= 4 ? a.length : undefined));
+  assert.equal(merged.join("").length, n);
+  assert.ok(merged.every((text) => text.length === 4));
+  assert.ok(performance.now() - begin < (emulated ? 60_000 : 10_000));
+});
+test("mergePairs leaves pairs alone whose rank is no number", () => {
+  for (const rank of [NaN, Infinity])
+    assert.deepEqual(
+      mergePairs(["a", "b"], () => rank),
+      ["a", "b"],
+    );
+});

@@ -1,0 +1,534 @@
+/**
+ * The page to look at models, as it is used: in headless Chromium, from a file and over the server of `gguf-native view`.
+ * `npm run test:view` builds it first; `npm test` takes it where it is built.
+ */
+import assert from "node:assert/strict";
+import {
+  closeSync,
+  openSync as openFile,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { GgufWriter, openSync, parse, splitModel } from "gguf-native";
+import type { Browser, Locator } from "playwright-core";
+import { badFiles } from "../support/bad-files";
+import { arr, str, u32, writeGguf } from "../support/gguf-writer";
+import { ALL_TYPES, goldenPath, readGolden, WITHOUT_GOLDEN } from "../support/golden";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
+import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
+import { factsOf, launch, noPage, pageFileUrl, SCREENS, servePage, ViewPage } from "../support/view-page";
+
+// Not part of the package's interface: what the command line prints, and the page shows as well.
+const { statsRows } = require(join(projectRoot, "dist", "cli", "output", "stats-text.js")) as {
+  statsRows(stats: object, options: { withStd: boolean }): [string, string][];
+};
+
+const TABS = ["Summary", "Metadata", "Vocabulary", "Tensors", "Compare", "Memory"];
+
+const folder = temporaryFolder();
+
+function write(name: string, bytes: Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** What there is of the browser's own elements. */
+interface PageElement {
+  readonly textContent: string;
+  scrollTop: number;
+  readonly scrollHeight: number;
+  getAttribute(name: string): string | null;
+  querySelectorAll(selector: string): ArrayLike<PageElement>;
+}
+
+/** What the cells of a table say, without its heads. */
+const cellsOf = (table: Locator): Promise<string[][]> =>
+  table
+    .locator("tbody tr")
+    .evaluateAll((rows: PageElement[]) =>
+      rows.map((row) => Array.from(row.querySelectorAll("td"), ({ textContent }) => textContent)),
+    );
+
+/** The numbers that are shown are those of the tensor, to the bit. */
+async function expectValues(region: Locator, values: Float32Array, columns: number): Promise<void> {
+  const table = region.getByTestId("values");
+  await table.waitFor();
+  const shown = await cellsOf(table);
+  assert.ok(shown.length > 0);
+  for (const [r, cells] of shown.entries()) {
+    assert.ok(cells.length > 0);
+    for (const [c, text] of cells.entries()) {
+      const [number, expected] = [Math.fround(Number(text)), values[r * columns + c] as number];
+      assert.ok(
+        Object.is(number, expected) && text !== "",
+        `row ${r}, column ${c}: ${text}, not ${expected}`,
+      );
+    }
+  }
+}
+
+describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await launch();
+  });
+  after(() => browser.close());
+  const open = (url: string, options?: Parameters<typeof ViewPage.open>[2]) =>
+    ViewPage.open(browser, url, options);
+
+  /** Every tab and a tensor of a model, compared with what the library says of the file. */
+  async function expectModel(view: ViewPage, path: string): Promise<void> {
+    const model = openSync(path);
+    const facts = await factsOf(view.page.getByTestId("facts"));
+    assert.equal(facts.Architecture, model.metadata.architecture);
+    const metadata = await view.tab("Metadata");
+    assert.match(
+      (await metadata.getByTestId("matches").textContent())!,
+      new RegExp(`^${model.metadata.size} keys?$`),
+    );
+    await metadata.getByRole("searchbox", { name: "Search metadata" }).fill("general.architecture");
+    await metadata.getByRole("row", { name: /general\.architecture/ }).click();
+    assert.equal(await metadata.getByTestId("value").textContent(), model.metadata.architecture);
+    const vocabulary = await view.tab("Vocabulary");
+    await vocabulary.getByRole("grid", { name: "Tokens" }).waitFor();
+    const tensors = await view.tab("Tensors");
+    await tensors.getByRole("searchbox", { name: "Search tensors" }).fill("attn_k.weight");
+    for (const tensor of model.tensors.values()) {
+      if (!tensor.name.endsWith("attn_k.weight")) continue;
+      await tensors.getByRole("row").filter({ hasText: tensor.name }).click();
+      const region = view.page.getByTestId("tensor");
+      await region.getByRole("heading", { name: tensor.name, exact: true }).waitFor();
+      await expectValues(region, tensor.dequantizeSync(), tensor.shape[0]!);
+      await region.getByTestId("heatmap").waitFor();
+      await region.getByTestId("histogram").waitFor();
+      const stats = await factsOf(region.getByTestId("stats"));
+      const expected = statsRows(tensor.statsSync(), { withStd: true });
+      assert.deepEqual(
+        Object.entries(stats).map(([name, text]) => [name.toLowerCase(), text]),
+        expected.map(([name, text]) => [name.toLowerCase(), text]),
+      );
+    }
+    await (await view.tab("Memory")).getByRole("table", { name: "Weights", exact: true }).waitFor();
+    await (await view.tab("Compare")).waitFor();
+    model.close();
+  }
+
+  const sample = write("sample.gguf", sampleModel());
+  const models: [name: string, path: string, skip: string | false][] = [
+    ["the sample", sample, false],
+    ["the tiny llama", sharedPath(tinyLlama), needsShared(tinyLlama).skip],
+  ];
+  for (const [name, path, skip] of models) {
+    test(`${name}, chosen on the page from a disk`, { skip }, async () => {
+      const view = await open(pageFileUrl);
+      await view.page.getByRole("heading", { name: "Look into a model" }).waitFor();
+      await view.choose(path);
+      await expectModel(view, path);
+      await view.close();
+    });
+    test(`${name}, over the local server`, { skip }, async () => {
+      const view = await open(await servePage([path]));
+      await view.opened();
+      await expectModel(view, path);
+      await view.close();
+    });
+  }
+  test("a file that is dropped", async () => {
+    const view = await open(pageFileUrl);
+    const bytes = readFileSync(sample).toString("base64");
+    await view.page.evaluate(`{
+      const data = new DataTransfer();
+      data.items.add(new File([Uint8Array.from(atob("${bytes}"), (c) => c.charCodeAt(0))], "dropped.gguf"));
+      for (const type of ["dragenter", "dragover", "drop"]) {
+        document.querySelector("main").dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+      }
+    }`);
+    await view.opened();
+    assert.equal(await view.name.textContent(), "dropped.gguf");
+    await view.close();
+  });
+  test("every type, to the bit", async () => {
+    const golden = readGolden().filter(({ expected }) => expected !== undefined);
+    assert.deepEqual(
+      new Set(golden.map(({ type }) => type)),
+      new Set(ALL_TYPES.filter((type) => !WITHOUT_GOLDEN.includes(type))),
+    );
+    const shapes = openSync(goldenPath);
+    const view = await open(await servePage([goldenPath]));
+    await view.opened();
+    for (const { name, type, expected } of golden) {
+      const region = await view.tensor(name);
+      assert.ok((await region.textContent())!.includes(type));
+      await expectValues(region, expected!, shapes.tensor(name).shape[0]!);
+    }
+    await view.close();
+  });
+  test("a split model, from any of its files", async () => {
+    const paths = await splitModel(sample, join(folder, "parts"), { maxTensors: 8 });
+    const served = await open(await servePage([paths[1]!, ...paths.filter((_, i) => i !== 1)]));
+    const chosen = await open(pageFileUrl);
+    await chosen.choose(...paths);
+    await served.opened();
+    for (const view of [served, chosen]) {
+      await expectModel(view, paths[0]!);
+      await view.close();
+    }
+  });
+  test("two models side by side, over the local server", async () => {
+    const changed = Buffer.from(sampleModel());
+    const { offset, byteLength } = parse(changed).tensor("blk.1.attn_k.weight");
+    changed.fill(0, offset, offset + byteLength);
+    const view = await open(await servePage([sample], [write("changed.gguf", changed)]));
+    await view.opened();
+    const panel = await view.tab("Compare");
+    const grid = panel.getByRole("grid", { name: "Differences" });
+    await grid.getByRole("row").filter({ hasText: "blk.1.attn_k.weight" }).first().click();
+    const numbers = await factsOf(panel.getByTestId("comparison"));
+    const count = parse(changed).tensor("blk.1.attn_k.weight").elementCount.toLocaleString("en-US");
+    assert.ok(
+      Object.values(numbers).some((text) => text.includes(count)),
+      JSON.stringify(numbers),
+    );
+    await panel.getByTestId("difference").waitFor();
+    await view.close();
+  });
+
+  describe("files that are bad give an error", () => {
+    test("each the one that the library gives", async () => {
+      const view = await open(pageFileUrl);
+      for (const { name, message, offset, bytes } of badFiles) {
+        await view.page.reload();
+        await view.choose(write("bad.gguf", bytes));
+        const text = (await view.alert.first().textContent()) ?? "";
+        assert.match(text, message, name);
+        assert.ok(text.includes(`(at byte ${offset})`), `${name}: ${text}`);
+      }
+      await view.close();
+    });
+    test("over the local server, too", async () => {
+      for (const { name, message, bytes } of badFiles.filter((_, i) => i % 9 === 0)) {
+        if (bytes.length === 0) continue; // the server has no range of an empty file; it answers 416, which the console shows
+        const view = await open(await servePage([write("bad-served.gguf", bytes)]));
+        await view.alert.first().waitFor();
+        assert.match((await view.alert.first().textContent())!, message, name);
+        await view.close();
+      }
+    });
+  });
+
+  describe("text of a file stays text", () => {
+    const MARKUP = [
+      '<img src=x onerror="alert(1)">',
+      "</script><script>alert(1)</script>",
+      "</style><svg onload=alert(1)>",
+      '"><iframe src=https://example.com>',
+      "<a href=javascript:alert(1)>x</a>",
+      "&lt;b&gt;",
+      "{{constructor}}",
+      "__proto__",
+      "constructor",
+      "#x/../?y",
+      "a\u202eb\u2066c\u200fd",
+      "h\u200bi\u00add\u3164d\ufe0fe\u{e0041}n",
+      "n\0u\x07l\x1b[31m\nl\r\u2028",
+      "%3Cimg%20src=x%3E",
+      "long ".repeat(2000),
+      "\ufeff\ufffd\ud7ff",
+    ];
+    const hostile = writeGguf({
+      metadata: [
+        ["general.architecture", str(MARKUP[0]!)],
+        ["general.name", str(MARKUP[1]!)],
+        ["tokenizer.ggml.model", str(MARKUP[2]!)],
+        ["tokenizer.ggml.tokens", arr("string", MARKUP)],
+        ["tokenizer.chat_template", str(MARKUP.join("\n"))],
+        ...MARKUP.map((text): [string, ReturnType<typeof str>] => [`key ${text}`, str(text)]),
+        ["list", arr("string", MARKUP)],
+        [`${MARKUP[0]}.context_length`, u32(128)],
+      ],
+      tensors: MARKUP.map((text, i) => ({
+        name: i % 2 ? text : `blk.${i}.${text}`,
+        type: 0,
+        shape: [8],
+        bytes: new Uint8Array(32),
+      })),
+    });
+
+    async function expectText(view: ViewPage): Promise<void> {
+      for (const tab of TABS) {
+        const panel = await view.tab(tab);
+        await view.idle();
+        const grid = panel.getByRole("grid");
+        for (let i = 0; i < (await grid.count()); i++) {
+          await grid.nth(i).focus();
+          for (let row = 0; row < MARKUP.length + 8; row++) {
+            await view.page.keyboard.press("Enter");
+            await view.page.keyboard.press("ArrowDown");
+          }
+        }
+        await view.idle();
+        if (tab === "Metadata") assert.ok((await panel.textContent())!.includes("<img src=x onerror="));
+      }
+      const foreign = await view.page.evaluate(
+        `document.querySelectorAll("main img, main script, main style, main iframe, main a[href], main b, [onload], [onerror]").length`,
+      );
+      assert.equal(foreign, 0);
+      // What would turn text around, or hide it, is shown by its number.
+      const text = (await view.page.evaluate(
+        "document.documentElement.innerText + document.title",
+      )) as string;
+      assert.doesNotMatch(text, /\p{Default_Ignorable_Code_Point}/u);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+      assert.doesNotMatch(text, /[\0-\x08\x0b-\x1f\x7f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
+      await view.close();
+    }
+    test("in a file that is chosen", async () => {
+      const view = await open(pageFileUrl);
+      await view.choose(write("<img src=x onerror=alert(1)>.gguf", hostile));
+      await expectText(view);
+    });
+    test("over the local server", async () => {
+      const view = await open(await servePage([write("<svg onload=alert(1)> '&\u202e%41.gguf", hostile)]));
+      await view.opened();
+      await expectText(view);
+    });
+    test("in the address of the page", async () => {
+      const url = await servePage([sample]);
+      for (const address of [
+        "javascript:alert(1)",
+        "data:text/html,<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "file:///etc/passwd",
+      ]) {
+        const place = new URL(url);
+        place.searchParams.set("url", address);
+        place.hash = `#tensors/${encodeURIComponent("<img src=x onerror=alert(1)>")}`;
+        const view = await open(place.href);
+        await view.alert.first().waitFor();
+        assert.equal(await view.page.locator("main img").count(), 0);
+        const missing = view.problems.filter((problem) => !/status of 404/.test(problem));
+        assert.deepEqual(missing, []);
+        await view[Symbol.asyncDispose]();
+      }
+    });
+  });
+
+  describe("a file that changes while it is shown gives an error, and no numbers", () => {
+    const change = (path: string) => {
+      const file = openFile(path, "r+");
+      writeSync(file, Buffer.alloc(2_000_000), 0, 2_000_000, 500_000);
+      closeSync(file);
+    };
+    const cases: [name: string, change: (path: string) => void][] = [
+      ["in place", change],
+      ["cut off", (path) => truncateSync(path, 1000)],
+      [
+        "replaced",
+        (path) => {
+          writeFileSync(`${path}.new`, sampleModel());
+          renameSync(`${path}.new`, path);
+        },
+      ],
+      ["removed", (path) => rmSync(path)],
+    ];
+    for (const [name, makeChange] of cases) {
+      test(name, async () => {
+        const path = write(`${name}.gguf`, sampleModel());
+        const view = await open(await servePage([path]));
+        await view.opened();
+        await view.tab("Tensors");
+        const first = await view.tensor("blk.0.attn_k.weight");
+        await first.getByTestId("values").waitFor();
+        await view.idle();
+        makeChange(path);
+        const region = await view.tensor("blk.1.attn_k.weight");
+        await region.getByRole("alert").first().waitFor();
+        await view.idle();
+        for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
+          assert.equal(await region.getByTestId(part).count(), 0, part);
+        }
+        // The browser itself reports answers that are errors.
+        assert.deepEqual(
+          view.problems.filter((problem) => !/status of 4(10|16)/.test(problem)),
+          [],
+        );
+        await view[Symbol.asyncDispose]();
+      });
+    }
+    test("in place: what it is now is there after reloading", async () => {
+      const path = write("reloaded.gguf", sampleModel());
+      const view = await open(await servePage([path]));
+      await view.opened();
+      change(path);
+      await view.page.reload();
+      await view.opened();
+      const region = await view.tensor("blk.0.attn_k.weight");
+      const tensor = openSync(path).tensor("blk.0.attn_k.weight");
+      await expectValues(region, tensor.dequantizeSync(), tensor.shape[0]!);
+      await view.close();
+    });
+    test("a chosen file", async () => {
+      const path = write("chosen.gguf", sampleModel());
+      const view = await open(pageFileUrl);
+      await view.choose(path);
+      change(path);
+      const region = await view.tensor("blk.1.attn_k.weight");
+      await region.getByRole("alert").first().waitFor();
+      await view.idle();
+      for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
+        assert.equal(await region.getByTestId(part).count(), 0, part);
+      }
+      await view.close();
+    });
+  });
+
+  test("everything is reached with the keyboard", async () => {
+    const view = await open(await servePage([sample]));
+    await view.opened();
+    const { keyboard } = view.page;
+    const focused = () =>
+      view.page.evaluate(`{
+        const { role, ariaLabel, textContent, tagName } = Object.assign(document.activeElement, {});
+        const label = document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent;
+        [document.activeElement.getAttribute("role") ?? document.activeElement.type ?? tagName, label.trim()].join(" ");
+      }`) as Promise<string>;
+    const tabTo = async (wanted: string) => {
+      const passed: string[] = [];
+      for (let i = 0; i < 20; i++) {
+        await keyboard.press("Tab");
+        passed.push(await focused());
+        if (passed.at(-1) === wanted) return;
+      }
+      assert.fail(`${wanted} was not reached: ${passed.join(", ")}`);
+    };
+    await tabTo("tab Summary");
+    for (const tab of TABS.slice(1)) {
+      await keyboard.press("ArrowRight");
+      assert.equal(await focused(), `tab ${tab}`);
+      await view.page.getByRole("tabpanel", { name: tab, exact: true }).waitFor();
+    }
+    await keyboard.press("Home");
+    assert.equal(await focused(), "tab Summary");
+    for (let i = 0; i < 3; i++) await keyboard.press("ArrowRight");
+    await tabTo("search Search tensors");
+    await keyboard.type("attn_q");
+    await tabTo("grid Tensors");
+    await keyboard.press("End");
+    await keyboard.press("Enter");
+    const region = view.page.getByTestId("tensor");
+    await region.getByRole("heading", { name: "blk.1.attn_q.weight", exact: true }).waitFor();
+    await tabTo("button Close");
+    await keyboard.press("Enter");
+    await region.waitFor({ state: "detached" });
+    await view.close();
+  });
+
+  describe("200,000 tensors", () => {
+    const path = join(folder, "many.gguf");
+    const count = 200_000;
+    before(async () => {
+      if (noPage) return;
+      const writer = new GgufWriter();
+      const value = new Float32Array(1);
+      for (let i = 0; i < count; i++)
+        writer.addTensor(i % 2 ? `blk.${i >> 5}.t${i}` : `t${i}.weight`, "F32", [1], value);
+      await writer.write(path);
+    });
+
+    test("only rows in sight are elements; the last one is reached", async () => {
+      const view = await open(pageFileUrl);
+      await view.choose(path);
+      const panel = await view.tab("Tensors");
+      const grid = panel.getByRole("grid", { name: "Tensors" });
+      const rows = Number(await grid.getAttribute("aria-rowcount"));
+      assert.ok(rows >= count, `${rows} rows`);
+      const elements = grid.getByRole("row");
+      const isThere = async (row: number) => {
+        await grid.locator(`[role=row][aria-rowindex="${row}"]`).waitFor();
+        const shown = await elements.count();
+        assert.ok(shown > 5 && shown < 120, `${shown} rows are elements`);
+      };
+      await isThere(2);
+      await grid.focus();
+      await view.page.keyboard.press("End");
+      await isThere(rows);
+      await view.page.keyboard.press("PageUp");
+      await view.page.keyboard.press("Home");
+      await isThere(2);
+      // By the wheel and the scroll bar, down and up again.
+      for (const share of [0.1, 0.5, 0.9, 1, 0.3, 0]) {
+        await grid.evaluate((element: PageElement, part: number) => {
+          element.scrollTop = part * element.scrollHeight;
+        }, share);
+        while (Math.abs((await firstRow(grid)) - share * rows) > rows / 100) await delay(10);
+        await isThere(share === 1 ? rows : await firstRow(grid));
+      }
+      await panel.getByRole("searchbox", { name: "Search tensors" }).fill("t199999");
+      await elements.filter({ hasText: "t199999" }).click();
+      const region = view.page.getByTestId("tensor");
+      await region.getByRole("heading", { name: `blk.${199_999 >> 5}.t199999`, exact: true }).waitFor();
+      await expectValues(region, new Float32Array(1), 1);
+      await view.close();
+    });
+  });
+
+  describe("axe finds nothing serious", () => {
+    const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+    for (const [screen, viewport] of Object.entries(SCREENS)) {
+      for (const colorScheme of ["light", "dark"] as const) {
+        test(`${screen}, ${colorScheme}`, async () => {
+          const view = await open(pageFileUrl, { viewport, colorScheme });
+          const expectNothing = async (where: string) => {
+            await view.page.evaluate(axe);
+            const found = (await view.page.evaluate(
+              `axe.run().then(({ violations }) => violations
+                .filter(({ impact }) => impact === "serious" || impact === "critical")
+                .map(({ id, help, nodes }) => ({ id, help, nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary) })))`,
+            )) as object[];
+            assert.deepEqual(found, [], where);
+            const width = (await view.page.evaluate(
+              "document.documentElement.scrollWidth - innerWidth",
+            )) as number;
+            assert.ok(width <= 0, `${where}: the page is ${width} pixels too wide`);
+          };
+          await expectNothing("start");
+          await view.choose(sample);
+          for (const tab of TABS) {
+            await view.tab(tab);
+            await view.idle();
+            await expectNothing(tab);
+          }
+          await view.tab("Metadata");
+          await view.page.getByRole("row").filter({ hasText: "tokenizer.ggml.tokens" }).click();
+          await view.page.getByTestId("value").waitFor();
+          await expectNothing("a value");
+          await view.tab("Tensors");
+          await view.tensor("blk.0.attn_q.weight");
+          await view.idle();
+          await expectNothing("a tensor");
+          await view.page.reload();
+          await view.choose(write("axe.gguf", Buffer.from("no model")));
+          await expectNothing("an error");
+          await view.close();
+        });
+      }
+    }
+  });
+});
+
+/** The number of the first row that is in sight, after the head. */
+async function firstRow(grid: Locator): Promise<number> {
+  const numbers = await grid
+    .locator("[role=row]")
+    .evaluateAll((rows: PageElement[]) => rows.map((row) => Number(row.getAttribute("aria-rowindex"))));
+  return Math.min(...numbers.filter((row) => row > 1));
+}

@@ -1,0 +1,103 @@
+/** `gguf-native/wasm`, bundled for browsers and run in headless Chromium, and in Node: what the addon finds, to the bit. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, describe, test } from "node:test";
+import { type GgufTensor, ggmlTypes, openSync } from "gguf-native";
+import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { goldenPath } from "../support/golden";
+import { type Handler, rangesOf, serve } from "../support/range-server";
+import { needsModule } from "../support/wasm";
+import {
+  bitsOf,
+  type TensorFacts,
+  textOf,
+  vectors,
+  type WasmInput,
+  type WasmResult,
+} from "../support/wasm-facts";
+
+const golden = readFileSync(goldenPath);
+const file = openSync(goldenPath);
+
+function factsOf(tensor: GgufTensor): TensorFacts {
+  return {
+    stats: textOf(tensor.statsSync({ bins: 4 })),
+    products: bitsOf(tensor.matmulSync(vectors(tensor.shape[0]!))),
+    int8Products: bitsOf(tensor.matmulSync(vectors(tensor.shape[0]!), { activations: "int8" })),
+  };
+}
+
+const input: WasmInput = {
+  url: "/golden.gguf",
+  facts: Object.fromEntries(Array.from(file.tensors, ([name, tensor]) => [name, factsOf(tensor)])),
+  metadata: textOf(file.metadata),
+};
+
+const answer: Handler = (request, response) => {
+  if (!request.url?.endsWith("golden.gguf")) response.writeHead(404).end();
+  else if (request.headers.range !== undefined) rangesOf(golden, { etag: '"1"' })(request, response);
+  else response.end(golden);
+};
+
+const ERRORS: Record<keyof WasmResult["errors"], RegExp> = {
+  magic: /^GgufError ERR_GGUF_MAGIC/,
+  argument: /^TypeError ERR_INVALID_ARG_TYPE/,
+  blob: /^TypeError ERR_INVALID_ARG_TYPE/,
+  empty: /^GgufError ERR_GGUF_/,
+  truncated: /^GgufError ERR_GGUF_TRUNCATED: blob: /,
+  aborted: /^Error undefined: enough$/,
+  missing: /^GgufError ERR_GGUF_OPEN: .*no such file on the server/,
+  closed: /^GgufError ERR_GGUF_CLOSED/,
+  type: /^GgufError ERR_GGUF_UNSUPPORTED_TYPE/,
+};
+
+function check(result: () => WasmResult): void {
+  test("the kernels are those of the module", () => {
+    assert.equal(result().isa, "wasm");
+    assert.deepEqual(result().types, Object.keys(ggmlTypes));
+  });
+  test("numbers, rows, statistics, products and metadata are the same, however the file is opened", () => {
+    const { parse } = result().compared;
+    assert.deepEqual(result().compared, { parse, openBlob: parse, openRemote: parse });
+    assert.equal(parse!.compared, file.tensors.size);
+    assert.deepEqual(result().differences, []);
+  });
+  test("errors have their classes, codes and texts", () => {
+    for (const [name, expected] of Object.entries(ERRORS)) assert.match(result().errors[name]!, expected);
+  });
+}
+
+describe("gguf-native/wasm in Node", needsModule, () => {
+  let result: WasmResult;
+  before(async () => {
+    const { url } = await serve(answer);
+    const { runChecks } = await import("../support/wasm-page.js");
+    result = await runChecks({ ...input, url: new URL("/golden.gguf", url).href });
+  });
+  check(() => result);
+});
+
+describe("the bundle for browsers", needsModule, () => {
+  if (needsModule.skip) return;
+  const { metafile, outputFiles, warnings } = bundleForBrowser("wasm-page-main");
+
+  test("is made without warnings, and has all it needs in it", () => {
+    assert.deepEqual(warnings, []);
+    const imports = Object.values(metafile.outputs).flatMap((output) => output.imports);
+    assert.deepEqual(imports, []);
+    assert.ok(Object.keys(metafile.inputs).includes("dist/wasm/index.mjs"));
+  });
+
+  const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";
+  describe("in Chromium, under a content security policy", { skip }, () => {
+    let result: WasmResult & { edited: string };
+    before(async () => {
+      result = (await runInChromium(outputFiles[0]!.contents, input, answer)) as typeof result;
+    });
+    check(() => result);
+    test("there is nothing of Node", () => assert.deepEqual(result.globals, []));
+    test("a file that was edited is an error, not wrong numbers", () => {
+      assert.match(result.edited, /^ERR_GGUF_CHANGED: model\.gguf: .*edited/);
+    });
+  });
+});

@@ -1,0 +1,529 @@
+/** Who else is at work: two changes of one file at once, hostile folders, sources that change, journals of others. */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync as openDescriptor,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+import { describe, test } from "node:test";
+import { promisify } from "node:util";
+import {
+  type GgufError,
+  GgufWriter,
+  mergeModel,
+  openSync,
+  recover,
+  setMetadata,
+  splitModel,
+} from "gguf-native";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sanitized } from "../support/sanitized";
+
+const ROUNDS = Number(process.env.GGUF_NATIVE_RIVALS ?? 40);
+const root = temporaryFolder();
+const folder = () => mkdtempSync(join(root, "rivals-"));
+const isRoot = process.getuid?.() === 0;
+const skipWindows = process.platform === "win32" && "Windows has other permissions and links";
+const needsRoot = isRoot ? false : "needs root: other users' files";
+const LONG = "x".repeat(10_000);
+
+async function written(dir = folder(), name = "model.gguf"): Promise<string> {
+  const path = join(dir, name);
+  const writer = new GgufWriter().set("general.architecture", "test").set("general.description", LONG);
+  for (let i = 0; i < 12; i++) writer.addTensor(`t${i}`, "F32", [64], new Float32Array(64).fill(i));
+  await writer.write(path);
+  return path;
+}
+
+function valuesOf(path: string): Map<string, unknown> {
+  const file = openSync(path);
+  try {
+    return new Map(file.metadata);
+  } finally {
+    file.close();
+  }
+}
+
+const names = (dir: string) => readdirSync(dir).sort();
+
+describe("changes of one file at once", () => {
+  test(`in one process, ${ROUNDS} rounds: all are applied`, async () => {
+    for (let i = 0; i < ROUNDS; i++) {
+      const path = await written();
+      const link = join(folder(), "other.gguf");
+      if (!skipWindows) symlinkSync(path, link);
+      const other = skipWindows ? relative(process.cwd(), path) : link;
+      const inPlace = [undefined, true, false][i % 3];
+      const text = String(i % 10).repeat(LONG.length);
+      await Promise.all([
+        setMetadata(path, { "test.first": i }, { inPlace }),
+        setMetadata(other, { "general.description": text, "test.twice": 1 }, { inPlace }),
+        setMetadata(path, { "test.twice": 2 }),
+      ]);
+      const values = valuesOf(path);
+      assert.equal(values.get("test.first"), i);
+      assert.equal(values.get("general.description"), text);
+      assert.equal(values.get("test.twice"), 2, "in the order of the calls");
+    }
+  });
+
+  test("between processes: each one is applied, or fails with ERR_GGUF_CHANGED", async () => {
+    // On Windows also with EPERM: a file cannot be replaced while another process waits with it for its turn.
+    const path = await written();
+    const script = `
+      const { setMetadata } = require("gguf-native");
+      const [path, key, inPlace] = process.argv.slice(1);
+      (async () => {
+        for (let i = 1; i <= ${ROUNDS}; i++) {
+          for (;;) {
+            try {
+              await setMetadata(path, { [key]: i, ["long." + key]: String(i % 10).repeat(6000) },
+                { inPlace: inPlace === "in place" ? true : undefined });
+              break;
+            } catch (error) {
+              const isOpen = process.platform === "win32" && error.cause?.code === "EPERM";
+              if (error.code !== "ERR_GGUF_CHANGED" && !isOpen) throw error;
+            }
+          }
+        }
+      })();`;
+    const run = (key: string, inPlace: string) =>
+      promisify(execFile)(process.execPath, ["-e", script, path, key, inPlace], { cwd: projectRoot });
+    await Promise.all([run("test.a", "in place"), run("test.b", "beside")]);
+    const values = valuesOf(path);
+    assert.deepEqual([values.get("test.a"), values.get("test.b")], [ROUNDS, ROUNDS]);
+    assert.deepEqual(names(join(path, "..")), ["model.gguf"]);
+  });
+
+  const noTouch = process.platform === "win32" && "no 'touch', which sets times to the nanosecond";
+  test("a header that changed within one tick of the clock is noticed", { skip: noTouch }, async () => {
+    const path = await written();
+    const content = readFileSync(path);
+    function* onTheWay(): Generator<[string, number]> {
+      const { atimeNs, mtimeNs } = statSync(path, { bigint: true });
+      content[8 + 8 + 8 + 8]! ^= 1;
+      writeFileSync(path, content);
+      // To the nanosecond: fs.utimes rounds.
+      const stamp = `@${mtimeNs / 10n ** 9n}.${String(mtimeNs % 10n ** 9n).padStart(9, "0")}`;
+      assert.equal(spawnSync("touch", ["-m", "-d", stamp, path]).status, 0, String(atimeNs));
+      yield ["test.first", 1];
+    }
+    for (const inPlace of [true, false]) {
+      await assert.rejects(setMetadata(path, onTheWay(), { inPlace }), {
+        code: "ERR_GGUF_CHANGED",
+        message: /header/,
+      });
+      assert.deepEqual(readFileSync(path), content);
+    }
+  });
+});
+
+describe("where the header is changed", () => {
+  test("by default in place only within one page", async () => {
+    const path = await written();
+    const { ino } = statSync(path);
+    const long = "y".repeat(LONG.length);
+    assert.deepEqual(await setMetadata(path, { "general.architecture": "tess" }), { inPlace: true });
+    assert.equal(statSync(path).ino, ino);
+    assert.deepEqual(await setMetadata(path, { "general.description": long }, { inPlace: true }), {
+      inPlace: true,
+    });
+    assert.equal(statSync(path).ino, ino);
+    assert.deepEqual(await setMetadata(path, { "general.description": LONG }), { inPlace: false });
+    assert.deepEqual(await setMetadata(path, { "general.architecture": "test" }, { inPlace: false }), {
+      inPlace: false,
+    });
+    const fresh = await written();
+    assert.deepEqual(readFileSync(path), readFileSync(fresh));
+    await assert.rejects(setMetadata(path, {}, { inPlace: true, output: "x" }), {
+      code: "ERR_INVALID_ARG_VALUE",
+    });
+    await assert.rejects(setMetadata(path, {}, { inPlace: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
+  });
+
+  test("an alignment of 2^31 in a sparse file takes no memory", async () => {
+    const path = join(folder(), "sparse.gguf");
+    const header = new GgufWriter({ alignment: 2 ** 31 })
+      .set("test.number", 1)
+      .addTensor("t", "F32", [0], new Uint8Array());
+    for await (const chunk of header.chunks()) {
+      writeFileSync(path, chunk);
+      break;
+    }
+    truncateSync(path, 2 ** 31);
+    const before = process.memoryUsage().arrayBuffers;
+    let most = 0;
+    const timer = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+    }, 1);
+    await setMetadata(path, { "test.number": 2 });
+    clearInterval(timer);
+    assert.equal(valuesOf(path).get("test.number"), 2);
+    assert.ok(most < 64 << 20, `${most} bytes`);
+  });
+
+  test("hard links are parted by a changed copy", { skip: skipWindows }, async () => {
+    const path = await written();
+    const other = join(path, "..", "other.gguf");
+    linkSync(path, other);
+    const before = readFileSync(path);
+    await setMetadata(path, { "general.description": "short" });
+    assert.deepEqual(readFileSync(other), before);
+  });
+});
+
+describe("hostile folders", { skip: skipWindows }, () => {
+  test("what is written is for its owner alone until it is finished", async () => {
+    const path = await written();
+    chmodSync(path, 0o600);
+    const modes = new Set<number>();
+    const onProgress = () => {
+      for (const name of names(join(path, ".."))) modes.add(statSync(join(path, "..", name)).mode & 0o777);
+    };
+    await setMetadata(path, { "general.description": "short" }, { onProgress });
+    assert.deepEqual([...modes], [0o600]);
+    const fresh = join(folder(), "new.gguf");
+    await setMetadata(path, {}, { output: fresh });
+    assert.equal(statSync(fresh).mode & 0o777, 0o666 & ~process.umask());
+  });
+
+  test("a link or a file in the place of the temporary one is neither followed nor renamed", async () => {
+    for (const kind of ["link", "file"]) {
+      const path = await written();
+      const before = readFileSync(path);
+      const secret = join(folder(), "secret");
+      writeFileSync(secret, "secret", { mode: 0o600 });
+      const onProgress = () => {
+        const name = names(join(path, "..")).find((each) => each.endsWith(".tmp"));
+        if (name === undefined) return;
+        const temporary = join(path, "..", name);
+        renameSync(temporary, join(root, "taken"));
+        if (kind === "link") symlinkSync(secret, temporary);
+        else writeFileSync(temporary, readFileSync(join(root, "taken")));
+      };
+      await assert.rejects(setMetadata(path, { "general.description": "short" }, { onProgress }), {
+        code: "ERR_GGUF_CHANGED",
+      });
+      assert.equal(statSync(secret).mode & 0o777, 0o600);
+      assert.ok(lstatSync(path).isFile());
+      assert.deepEqual(readFileSync(path), before);
+    }
+  });
+
+  test("owner, group and mode stay where they can", { skip: needsRoot }, async () => {
+    const path = await written();
+    chownSync(path, 12345, 23456);
+    chmodSync(path, 0o4750);
+    const warnings: string[] = [];
+    await setMetadata(path, { "general.description": "short" }, { onWarning: (text) => warnings.push(text) });
+    const { uid, gid, mode } = statSync(path);
+    assert.deepEqual([uid, gid, mode & 0o7777], [12345, 23456, 0o4750]);
+    assert.deepEqual(warnings, []);
+  });
+
+  test("without the owner there is no setuid, and another group gets no more than everybody", {
+    skip: needsRoot,
+  }, async () => {
+    const dir = folder();
+    chmodSync(root, 0o755);
+    chmodSync(dir, 0o777);
+    const path = await written(dir);
+    chownSync(path, 12345, 23456);
+    chmodSync(path, 0o6776);
+    const script = `
+      process.setgroups([]); process.setgid(54321); process.setuid(54321);
+      const { setMetadata } = require("gguf-native");
+      setMetadata(process.argv[1], { "general.description": "short" }, { onWarning: (text) => console.log(text) });`;
+    // The project itself may be where only root can read.
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", `require("gguf-native");${script}`, path], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    });
+    assert.match(stdout, /belongs to user 54321 and group 54321, .* user 12345 and group 23456/, stderr);
+    const { uid, gid, mode } = statSync(path);
+    assert.deepEqual([uid, gid, mode & 0o7777], [54321, 54321, 0o766]);
+    assert.equal(valuesOf(path).get("general.description"), "short");
+  });
+});
+
+describe("what the system can and cannot do", () => {
+  test("data is shared where the file system can, and only the header is written", {
+    skip: process.platform !== "linux" && "only Linux shares by descriptor",
+  }, async () => {
+    const fs = require("node:fs/promises") as {
+      copyFile: (from: string, to: string, mode?: number) => Promise<void>;
+    };
+    const { copyFile } = fs;
+    const calls: [string, string, number | undefined][] = [];
+    // As a file system that can share: this one may not.
+    fs.copyFile = async (...args) => {
+      calls.push(args as never);
+      await copyFile(args[0], args[1]);
+    };
+    try {
+      for (const [text, mode] of [
+        ["y".repeat(LONG.length), 0o644],
+        ["short", 0o644],
+        ["y".repeat(LONG.length), 0o4755],
+      ] as const) {
+        const [path, expected] = [await written(), await written()];
+        chmodSync(path, mode);
+        calls.length = 0;
+        await setMetadata(expected, { "general.description": text }, { inPlace: true });
+        assert.deepEqual(await setMetadata(path, { "general.description": text }), { inPlace: false });
+        const shares = text !== "short" && mode === 0o644;
+        assert.equal(calls.length, shares ? 1 : 0);
+        if (shares) assert.deepEqual(readFileSync(path), readFileSync(expected));
+        assert.equal(valuesOf(path).get("general.description"), text);
+        assert.equal(statSync(path).mode & 0o7777, mode);
+      }
+    } finally {
+      fs.copyFile = copyFile;
+    }
+  });
+
+  test("a file in a folder that cannot be written to is changed in one page, and no further", {
+    skip: needsRoot,
+  }, async () => {
+    const dir = folder();
+    chmodSync(root, 0o755);
+    chmodSync(dir, 0o755);
+    const path = await written(dir);
+    chownSync(path, 54321, 54321);
+    const script = `
+      const { setMetadata } = require("gguf-native");
+      process.setgroups([]); process.setgid(54321); process.setuid(54321);
+      (async () => {
+        const path = process.argv[1];
+        console.log(await setMetadata(path, { "general.architecture": "tess" }));
+        const change = { "general.description": "y".repeat(10000) };
+        for (const inPlace of [true, undefined]) {
+          await setMetadata(path, change, { inPlace }).catch((error) => console.log(error.code));
+        }
+      })();`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", script, path], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    });
+    assert.equal(stdout, "{ inPlace: true }\nERR_GGUF_WRITE\nERR_GGUF_WRITE\n", stderr);
+    assert.deepEqual(
+      [valuesOf(path).get("general.architecture"), valuesOf(path).get("general.description")],
+      ["tess", LONG],
+    );
+  });
+});
+
+describe("sources that change while they are written", () => {
+  const cases: [name: string, take: (buffer: ArrayBuffer) => void][] = [
+    ["detached", (buffer) => structuredClone(buffer, { transfer: [buffer] })],
+    ["made smaller", (buffer) => (buffer as unknown as { resize(size: number): void }).resize(64)],
+  ];
+  for (const [name, take] of cases) {
+    for (const when of ["before", "during"]) {
+      test(`${name} ${when} writing: the old file stays`, async () => {
+        const path = await written();
+        const before = readFileSync(path);
+        const Resizable = ArrayBuffer as unknown as new (size: number, options: object) => ArrayBuffer;
+        const buffer = new Resizable(8 << 20, { maxByteLength: 8 << 20 });
+        const writer = new GgufWriter().addTensor("t", "I8", [8 << 20], new Uint8Array(buffer));
+        if (when === "before") take(buffer);
+        let calls = 0;
+        // After the header, and within the data.
+        const onProgress = () => void (calls++ === 1 && when === "during" && take(buffer));
+        const wrong = (error: GgufError) => ["ERR_GGUF_RANGE", "ERR_GGUF_CHANGED"].includes(error.code);
+        await assert.rejects(writer.write(path, { onProgress }), wrong);
+        assert.deepEqual(readFileSync(path), before);
+        assert.deepEqual(names(join(path, "..")), ["model.gguf"]);
+      });
+    }
+  }
+});
+
+describe("several files that replace others", () => {
+  test("an error at the second name puts the first one back", async () => {
+    const dir = folder();
+    const paths = await splitModel(await written(), join(dir, "m"), { maxTensors: 5 });
+    const before = paths.map((path) => readFileSync(path));
+    // A folder cannot be replaced by a file.
+    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
+    const { rename } = fs;
+    fs.rename = async (from, to) => {
+      if (to === paths[1] && from.endsWith(".tmp") && !existsSync(join(dir, "stop"))) {
+        writeFileSync(join(dir, "stop"), "");
+        throw Object.assign(new Error("no"), { code: "EIO" });
+      }
+      return rename(from, to);
+    };
+    try {
+      await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
+        code: "ERR_GGUF_WRITE",
+      });
+    } finally {
+      fs.rename = rename;
+    }
+    assert.deepEqual(
+      paths.map((path) => readFileSync(path)),
+      before,
+    );
+    rmSync(join(dir, "stop"));
+    assert.deepEqual(
+      names(dir).map((name) => join(dir, name)),
+      paths,
+    );
+  });
+
+  test("what can be neither done nor undone is kept, and the error says what to do", async () => {
+    const dir = folder();
+    const paths = await splitModel(await written(), join(dir, "m"), { maxTensors: 5 });
+    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
+    const { rename } = fs;
+    let renames = 0;
+    fs.rename = async (from, to) => {
+      if (paths.includes(to) && ++renames > 1) throw Object.assign(new Error("no"), { code: "EIO" });
+      return rename(from, to);
+    };
+    try {
+      await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
+        code: "ERR_GGUF_WRITE",
+        message: /gguf-native recover/,
+      });
+    } finally {
+      fs.rename = rename;
+    }
+    const [done] = await recover(dir);
+    assert.equal(done?.outcome, "finished");
+    const file = openSync(paths[2]!, { splits: false });
+    assert.deepEqual([...file.tensors.keys()], ["t8", "t9", "t10", "t11"]);
+    file.close();
+    assert.deepEqual(
+      names(dir).map((name) => join(dir, name)),
+      paths,
+    );
+  });
+});
+
+describe("journals", () => {
+  test("of another user, or a link, are not followed", { skip: needsRoot }, async () => {
+    const path = await written();
+    const journalName = async () => {
+      let name = "";
+      const fs = require("node:fs/promises") as { link: (from: string, to: string) => Promise<void> };
+      const { link } = fs;
+      fs.link = async (from, to) => {
+        name = to;
+        return link(from, to);
+      };
+      await setMetadata(path, { "general.description": LONG });
+      fs.link = link;
+      return name;
+    };
+    const journal = await journalName();
+    assert.match(journal, /gguf-native\.[0-9a-f]{16}\.journal$/);
+    const { createHash } = require("node:crypto") as typeof import("node:crypto");
+    const victim = join(path, "..", "victim");
+    writeFileSync(victim, "victim");
+    const temporary = "gguf-native.0123456789ab.tmp";
+    writeFileSync(join(path, "..", temporary), "evil");
+    const inode = String(statSync(join(path, "..", temporary)).ino);
+    const plans = [
+      { kind: "rename", outputs: [{ temporary, inode, target: "victim", backup: null }] },
+      { kind: "rename", outputs: [{ temporary, inode, target: "../victim", backup: null }] },
+    ];
+    for (const plan of plans) {
+      const body = `${JSON.stringify({ owner: null, plan })}\n`;
+      writeFileSync(journal, `${createHash("sha256").update(body).digest("hex")}\n${body}`);
+      const isElsewhere = plan.outputs[0]?.target.includes("/");
+      if (!isElsewhere) chownSync(journal, 12345, 12345);
+      await assert.rejects(setMetadata(path, { "test.x": 1 }), {
+        code: "ERR_GGUF_WRITE",
+        message: isElsewhere ? /names files elsewhere/ : /another user/,
+      });
+      assert.equal(readFileSync(victim, "utf8"), "victim");
+      rmSync(journal);
+    }
+    symlinkSync(victim, journal);
+    await assert.rejects(setMetadata(path, { "test.x": 1 }), { code: "ERR_GGUF_WRITE" });
+    assert.equal(readFileSync(victim, "utf8"), "victim");
+  });
+
+  test("a file of a living process: whoever comes later waits, and recover() says so", async () => {
+    const path = await written();
+    let release: () => void = () => undefined;
+    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
+    const { rename } = fs;
+    const held = new Promise<void>((entered) => {
+      fs.rename = async (from, to) => {
+        entered();
+        await new Promise<void>((done) => {
+          release = done;
+        });
+        return rename(from, to);
+      };
+    });
+    const merging = mergeModel(path, path);
+    await held;
+    fs.rename = rename;
+    await assert.rejects(recover(path), { code: "ERR_GGUF_CHANGED", message: /process \d+/ });
+    const setting = setMetadata(path, { "test.x": 1 });
+    setTimeout(release, 50);
+    await merging;
+    await setting;
+    assert.equal(valuesOf(path).get("test.x"), 1);
+    assert.deepEqual(await recover(path), []);
+  });
+});
+
+test("a name of a descriptor is not replaced, however it is spelled", {
+  skip: process.platform !== "linux" && "only Linux has /proc",
+}, async () => {
+  const source = await written();
+  const path = join(folder(), "out.gguf");
+  writeFileSync(path, "old");
+  const fd = openDescriptor(path, "r+");
+  const links = join(folder(), "fds");
+  symlinkSync("/proc/self/fd", links);
+  const { pid } = process;
+  for (const name of ["/dev/fd", "/proc/self/fd", `/proc/${pid}/fd`, `/proc/${pid}/task/${pid}/fd`, links]) {
+    await assert.rejects(mergeModel(source, `${name}/${fd}`), { code: "ERR_GGUF_WRITE" });
+    assert.equal(readFileSync(path, "utf8"), "old");
+  }
+});
+
+const measured = { skip: skipWindows || (sanitized && "sanitizers take memory of their own") };
+test("memory does not grow with the number of outputs", measured, () => {
+  const dir = folder();
+  mkdirSync(join(dir, "out"));
+  const script = `
+    const { GgufWriter, splitModel, mergeModel } = require("gguf-native");
+    (async () => {
+      const writer = new GgufWriter();
+      for (let i = 0; i < 1000; i++) writer.addTensor("t" + i, "F32", [8], new Float32Array(8));
+      await writer.write("m.gguf");
+      const paths = await splitModel("m.gguf", "out/m", { maxTensors: 1 });
+      console.log(paths.length, process.resourceUsage().maxRSS >> 10);
+    })();`;
+  const env = { ...process.env, NODE_PATH: join(projectRoot, "..") };
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ["-e", script.replace('"gguf-native"', JSON.stringify(projectRoot))],
+    { cwd: dir, encoding: "utf8", env },
+  );
+  const [count, megabytes] = stdout.split(" ").map(Number) as [number, number];
+  assert.equal(count, 1000, stderr);
+  assert.ok(megabytes < 120, `${megabytes} MB`);
+});
