@@ -9,6 +9,7 @@ const getterOf = <T>(name: string): Getter<T> =>
   Object.getOwnPropertyDescriptor(typedArrayPrototype, name)?.get as Getter<T>;
 const bufferOf = getterOf<ArrayBufferLike>("buffer");
 const byteOffsetOf = getterOf<number>("byteOffset");
+const byteLengthOf = getterOf<number>("byteLength");
 const elementsOf = getterOf<number>("length");
 
 /** What an array may hide by a property of its own. */
@@ -20,7 +21,11 @@ export function lengthOf(array: ArrayBufferView): number {
 }
 
 type Plain = Uint8Array | Uint16Array | Float32Array | Float64Array;
-type PlainClass<A> = new (buffer?: ArrayBufferLike, byteOffset?: number, length?: number) => A;
+interface PlainClass<A> {
+  readonly prototype: A;
+  readonly BYTES_PER_ELEMENT: number;
+  new (buffer?: ArrayBufferLike, byteOffset?: number, length?: number): A;
+}
 const plainClasses: Readonly<Record<string, PlainClass<Plain>>> = {
   ...{ Uint8Array, Uint16Array, Float32Array, Float64Array },
 };
@@ -31,16 +36,26 @@ const plainClasses: Readonly<Record<string, PlainClass<Plain>>> = {
  * was taken away.
  */
 export function plain<A extends Plain>(array: A): A {
-  const length = elementsOf.call(array);
   const Class = plainClasses[typedArrayName(array) as string] as PlainClass<A>;
   const isPlain = Object.getPrototypeOf(array) === Class.prototype;
   if (isPlain && !members.some((name) => Object.hasOwn(array, name))) return array;
-  return length === 0 ? new Class() : new Class(bufferOf.call(array), byteOffsetOf.call(array), length);
+  return memoryAs(Class, array);
+}
+
+/** The memory of a caller's array as an array of one of the language's own classes. Empty where it was taken away. */
+export function memoryAs<A extends Plain>(Class: PlainClass<A>, array: ArrayBufferView): A {
+  const byteLength = byteLengthOf.call(array);
+  if (byteLength === 0) return new Class();
+  return new Class(bufferOf.call(array), byteOffsetOf.call(array), byteLength / Class.BYTES_PER_ELEMENT);
 }
 
 /** Such as `"Float32Array"`; undefined for a value that is not a typed array. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);
+}
+
+export function isTypedArray(value: unknown): value is ArrayBufferView {
+  return typedArrayName(value) !== undefined;
 }
 
 export function isUint8Array(value: unknown): value is Uint8Array {

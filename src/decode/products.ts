@@ -72,9 +72,10 @@ export async function matmul(
 ): Promise<Float32Array> {
   const { info, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options, "async");
   checkSupported(type);
-  return runJob(
+  const result = await runJob(
     options,
     (onProgress) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, onProgress, int8, false),
     (error) => explainFailure(error, length),
   );
+  return out ?? result;
 }

@@ -4,6 +4,7 @@ import type { OwnBytes } from "../decode/options";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
 import { type Inspect, inspectCustom } from "../inspect";
 import { type NativeKeys, native } from "../native";
+import { typedArrayName } from "../typed-arrays";
 import { checkOpenFile, handleOf, type OpenFile } from "./handle";
 import { KEYS, NameList } from "./listing";
 import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
@@ -368,5 +369,5 @@ const ELEMENT_TYPES: Record<string, GgufTypeName> = {
 /** The element type that matches a typed array; undefined for another kind of array. @internal */
 export function elementTypeOfArray(array: NumericArray): GgufTypeName {
   // By the tag, which cannot be forged as a constructor's name can.
-  return ELEMENT_TYPES[array[Symbol.toStringTag]] as GgufTypeName;
+  return ELEMENT_TYPES[typedArrayName(array) as string] as GgufTypeName;
 }

@@ -27,6 +27,7 @@ import {
 import { GgufError } from "../errors";
 import { type NativeJob, type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
+import { plain } from "../typed-arrays";
 import type { OpenFile } from "./handle";
 import { GgufModelTensor } from "./model-tensor";
 import { forEachPart, PART_ELEMENTS, PARTS_AT_A_TIME } from "./parts";
@@ -80,7 +81,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const { first, byteLength } = this.extentOf(start, end);
     this.#checkBytes(first, byteLength);
     const length = end - start;
-    const result = out ?? newOut(dtype, length, this.subject());
+    const result = plain(out ?? newOut(dtype, length, this.subject()));
     const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
       checkOutLength(result, length, this.subject());
       const to = result.subarray(part.start - start, part.end - start);
@@ -133,10 +134,10 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const columns = this.shape[0] ?? 1;
     const { first, byteLength } = this.extentOf(start * columns, end * columns);
     this.#checkBytes(first, byteLength);
-    const result = out ?? (newOut("f32", length, this.subject()) as Float32Array);
-    if (length === 0) return result;
+    const result = plain(out ?? (newOut("f32", length, this.subject()) as Float32Array));
+    if (length === 0) return out ?? result;
     const { id } = this.known();
-    const vectors = x.slice(); // `x` may change, and overlap `out`
+    const vectors = plain(x).slice(); // `x` may change, and overlap `out`
     const count = end - start;
     const vectorCount = length / count;
     // The products of a part are copied to their places on this thread: not too many at once.
@@ -155,7 +156,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     };
     const range = { start: start * columns, end: end * columns, size: rowsOfPart * columns };
     await this.#forEachPart(range, signal, use);
-    return result;
+    return out ?? result;
   }
 
   /**

@@ -3,6 +3,7 @@ import { checkOptions, type OptionNames } from "../arguments";
 import type { AsyncOptions, DType, RowsOptions } from "../decode/options";
 import { checkDType, checkOut, type OutputArray } from "../decode/request";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
+import { isTypedArray, lengthOf } from "../typed-arrays";
 
 const ROWS_OPTIONS: OptionNames<RowsOptions & AsyncOptions> = {
   dtype: true,
@@ -71,7 +72,7 @@ function checkIndexes(
   if (typeof indexes !== "object" || indexes === null || !("length" in indexes)) {
     throw invalidArgType("indexes", "an array or a typed array", indexes);
   }
-  const { length } = indexes;
+  const length = isTypedArray(indexes) ? lengthOf(indexes) : indexes.length;
   if (typeof length !== "number") throw invalidArgType("indexes.length", "of type number", length);
   if (!Number.isInteger(length) || length < 0 || length > MAX_ROWS) {
     const detail = `indexes.length must be a whole number up to ${MAX_ROWS}, found ${length}`;

@@ -5,6 +5,7 @@
 import { abortable } from "../abortable";
 import { GgufError } from "../errors";
 import { delay } from "../event-loop";
+import { isUint8Array, plain } from "../typed-arrays";
 import { isOfHub } from "./hub";
 import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
@@ -141,10 +142,12 @@ export class HttpSource implements Source {
         throw signal?.aborted ? error : this.#broken("the connection broke", error);
       }
       if (result.done) throw new Transient(`the answer ended ${left} bytes early`, undefined);
-      if (result.value.length > left)
+      if (!isUint8Array(result.value)) throw this.#failed("the answer is not made of bytes");
+      const bytes = plain(result.value);
+      if (bytes.length > left)
         throw this.#failed(`the answer is longer than the ${length} bytes it announced`);
-      left -= result.value.length;
-      yield result.value;
+      left -= bytes.length;
+      yield bytes;
     }
   }
 

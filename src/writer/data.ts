@@ -1,10 +1,18 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
-import { types } from "node:util";
 import type { HalfArray } from "../decode/options";
 import { GgufError, invalidArgType } from "../errors";
 import type { NumericArray } from "../file/metadata-values";
 import { quantizeSync } from "../quantize/quantize";
 import { isQuantizable, type QuantizableType, quantizableTypes } from "../quantize/request";
+import {
+  isAnyArrayBuffer,
+  isFloat32Array,
+  isTypedArray,
+  isUint8Array,
+  memoryAs,
+  plain,
+  typedArrayName,
+} from "../typed-arrays";
 import { type GgmlType, ggmlTypes } from "../types";
 import { PIECE_BYTES } from "./layout";
 
@@ -49,7 +57,7 @@ export type CheckedData = CheckedBytes | (() => Promise<CheckedBytes>);
 
 type CheckedBytes = Piece | Chunks;
 
-/** Bytes, or numbers that are to become blocks. */
+/** Bytes, or numbers that are to become blocks, in arrays of the language's own classes. */
 type Piece = Uint8Array | Float32Array;
 
 /** The most numbers that become blocks at a time: well below a millisecond of work. */
@@ -88,7 +96,7 @@ function checkBytes(
   }
   const own = ARRAYS[type]?.filter((name) => name !== "Float32Array") ?? [];
   if (isQuantizable(type)) own.push("Float32Array");
-  else if (types.isFloat32Array(data)) throw unquantizable(data, target);
+  else if (isFloat32Array(data)) throw unquantizable(data, target);
   const arrays = ["Uint8Array", ...own].join(", ");
   throw wrongData(expected(`bytes (${arrays} for type ${type}) or an iterable of them`), data, target);
 }
@@ -100,8 +108,8 @@ function unquantizable(data: unknown, target: DataTarget): TypeError {
 }
 
 function checkPiece(data: unknown, target: DataTarget): Piece {
-  const piece = types.isTypedArray(data) ? pieceOf(data, target) : undefined;
-  if (piece === undefined || !(types.isUint8Array(data) || types.isFloat32Array(data))) {
+  const piece = isTypedArray(data) ? pieceOf(data, target) : undefined;
+  if (piece === undefined || !(isUint8Array(data) || isFloat32Array(data))) {
     const numbers = isQuantizable(target.type) ? " or Float32Array" : "";
     throw wrongData(`made of instances of Uint8Array${numbers}`, data, target);
   }
@@ -110,7 +118,7 @@ function checkPiece(data: unknown, target: DataTarget): Piece {
 
 /** The bytes that a piece takes in the file. */
 function byteLengthOf(piece: Piece, { name, type }: DataTarget): number {
-  if (types.isUint8Array(piece)) return piece.length;
+  if (isUint8Array(piece)) return piece.length;
   const { blockSize, typeSize } = ggmlTypes[type];
   if (piece.length % blockSize !== 0) {
     const detail = `its data has a piece of ${piece.length} numbers, which are not whole ${type} blocks of ${blockSize}`;
@@ -124,15 +132,15 @@ function checkLength(length: number, target: DataTarget): void {
 }
 
 function pieceOf(data: unknown, { type }: DataTarget): Piece | undefined {
-  if (types.isAnyArrayBuffer(data)) return new Uint8Array(data);
-  if (types.isUint8Array(data)) return data;
-  if (types.isFloat32Array(data) && type !== "F32" && isQuantizable(type)) return data;
-  if (!types.isTypedArray(data) || !ARRAYS[type]?.includes(data[Symbol.toStringTag])) return undefined;
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (isAnyArrayBuffer(data)) return new Uint8Array(data);
+  if (isUint8Array(data)) return plain(data);
+  if (isFloat32Array(data) && type !== "F32" && isQuantizable(type)) return plain(data);
+  if (!isTypedArray(data) || !ARRAYS[type]?.includes(typedArrayName(data) as string)) return undefined;
+  return memoryAs(Uint8Array, data);
 }
 
 function isChunks(data: object): data is Chunks {
-  return !types.isTypedArray(data) && (Symbol.asyncIterator in data || Symbol.iterator in data);
+  return !isTypedArray(data) && (Symbol.asyncIterator in data || Symbol.iterator in data);
 }
 
 /**
@@ -144,7 +152,7 @@ export async function* dataPieces(
   target: DataTarget,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const bytes = typeof data === "function" ? await data() : data;
-  const pieces = types.isTypedArray(bytes) ? [bytes] : bytes;
+  const pieces = isTypedArray(bytes) ? [bytes] : bytes;
   // What is counted is what is handed on: memory can be taken away or made smaller since it was given.
   let length = 0;
   for await (const piece of pieces) {
@@ -158,7 +166,7 @@ export async function* dataPieces(
 }
 
 function* slices(piece: Piece, target: DataTarget): Generator<Uint8Array, void, undefined> {
-  if (types.isUint8Array(piece)) {
+  if (isUint8Array(piece)) {
     for (let at = 0; at < piece.length; at += PIECE_BYTES) yield piece.subarray(at, at + PIECE_BYTES);
     return;
   }

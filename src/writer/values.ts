@@ -1,5 +1,4 @@
 /** Metadata values on their way into a file: which type each is declared as, whether it fits, and its bytes. */
-import { types } from "node:util";
 import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { elementTypeOfArray } from "../file/metadata";
 import { knownKeyType } from "../file/metadata-keys";
@@ -9,6 +8,7 @@ import {
   type NumericArray,
   TYPE_NAMES,
 } from "../file/metadata-values";
+import { isTypedArray, isUint8Array, lengthOf, plain } from "../typed-arrays";
 import { HeaderBytes, type HeaderFormat } from "./header-bytes";
 
 /**
@@ -188,11 +188,12 @@ function integerType<T extends IntegerType>(min: number, max: number, candidates
 type Elements = readonly unknown[] | NumericArray;
 
 function isArray(value: object): value is Elements {
-  return Array.isArray(value) || (types.isTypedArray(value) && isNumeric(value));
+  return Array.isArray(value) || elementTypeOfArray(value as NumericArray) !== undefined;
 }
 
-function isNumeric(array: NodeJS.TypedArray): array is NumericArray & NodeJS.TypedArray {
-  return elementTypeOfArray(array as NumericArray) !== undefined;
+/** How many elements there are, whatever a `length` that a subclass of a typed array has says. */
+function countOf(array: Elements): number {
+  return isTypedArray(array) ? lengthOf(array) : array.length;
 }
 
 /**
@@ -237,8 +238,9 @@ function encodeArray(
       `metadata key '${key}': arrays are nested ${MAX_DEPTH} deep at most`,
     );
   }
-  out.int(4, TYPE_NAMES.indexOf(element)).count(value.length);
-  for (let i = 0; i < value.length; i++) {
+  const count = countOf(value);
+  out.int(4, TYPE_NAMES.indexOf(element)).count(count);
+  for (let i = 0; i < count; i++) {
     if (element === "array") {
       // An empty array that was read has lost its type, unless it is a typed array; any will do.
       const array: unknown = value[i];
@@ -262,8 +264,8 @@ function encodeScalar(
     wrongType(key, `it is declared as ${type}, but the value is ${describe(value)}`);
   if (type === "string") {
     if (typeof value === "string") checkText("value", value);
-    else if (!types.isUint8Array(value)) throw mismatch();
-    out.string(value);
+    else if (!isUint8Array(value)) throw mismatch();
+    out.string(typeof value === "string" ? value : plain(value));
   } else if (type === "bool") {
     if (typeof value !== "boolean") throw mismatch();
     out.int(1, Number(value));
@@ -297,7 +299,7 @@ function outOfRange(key: string, value: number | bigint, type: string): GgufErro
 
 function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  if (typeof value === "object") return isArray(value) ? `an array of ${value.length}` : "an object";
+  if (typeof value === "object") return isArray(value) ? `an array of ${countOf(value)}` : "an object";
   if (typeof value === "string") return "a string";
   return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean"
     ? `${typeof value} ${value}`

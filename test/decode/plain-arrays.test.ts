@@ -3,6 +3,7 @@
  * addon and `gguf-native/wasm` must say alike of the rest that callers bring.
  */
 import assert from "node:assert/strict";
+import { buffer } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import * as addon from "gguf-native";
 import * as reference from "gguf-native/reference";
@@ -14,8 +15,8 @@ import { Random } from "../support/random";
 import { needsModule } from "../support/wasm";
 
 /** An array class whose instances say that they are empty, and hand out empty parts and other memory. */
-function lying<T extends typeof Uint8Array | typeof Float32Array>(Class: T): T {
-  const Base = Class as unknown as new (...args: unknown[]) => Uint8Array;
+function lying(Given: object): new (buffer: ArrayBuffer, byteOffset: number, length: number) => Hidden {
+  const Base = Given as new (...args: unknown[]) => Hidden;
   class Lying extends Base {
     override get length(): number {
       return 0;
@@ -27,27 +28,25 @@ function lying<T extends typeof Uint8Array | typeof Float32Array>(Class: T): T {
       return 0;
     }
     override subarray(): never {
-      return new Class(0) as never;
+      return new Base(0) as never;
     }
     override slice(): never {
-      return new Class(0) as never;
+      return new Base(0) as never;
     }
     override set(): void {}
   }
-  return Lying as unknown as T;
+  return Lying;
 }
 
-const LyingBytes = lying(Uint8Array);
-const LyingFloats = lying(Float32Array);
+type Hidden = Uint8Array;
 
 /** The same numbers, not at the start of their buffer, in an array that says otherwise. */
-function hide<A extends Uint8Array | Float32Array>(array: A): A {
-  const { length, BYTES_PER_ELEMENT } = array;
+function hide<A extends ArrayBufferView>(array: A): A {
+  const { length, BYTES_PER_ELEMENT } = array as unknown as Uint8Array;
   const buffer = new ArrayBuffer((length + 4) * BYTES_PER_ELEMENT);
-  const Class = array instanceof Float32Array ? Float32Array : Uint8Array;
-  new Class(buffer, 4 * BYTES_PER_ELEMENT, length).set(array);
-  const Lying = array instanceof Float32Array ? LyingFloats : LyingBytes;
-  return new Lying(buffer, 4 * BYTES_PER_ELEMENT, length) as A;
+  const Class = array.constructor as typeof Uint8Array;
+  new Class(buffer, 4 * BYTES_PER_ELEMENT, length).set(array as unknown as Uint8Array);
+  return new (lying(Class))(buffer, 4 * BYTES_PER_ELEMENT, length) as unknown as A;
 }
 
 /** What is in an array, whatever it says. */
@@ -63,6 +62,16 @@ const numbers = Float32Array.from({ length: 64 }, (_, i) => Math.sin(i));
 const blocks = randomBlocks("Q8_0", 4, new Random(1));
 
 type Free = Pick<typeof reference, "quantizeSync" | "dequantizeSync" | "matmulSync">;
+type FreeAsync = Pick<typeof addon, "dequantize" | "matmul">;
+
+async function checkFreeAsync({ dequantize, matmul }: FreeAsync): Promise<void> {
+  const filled = hide(new Float32Array(128));
+  assert.equal(await dequantize("Q8_0", hide(blocks), { out: filled }), filled);
+  assert.deepEqual(contentOf(filled), contentOf(reference.dequantizeSync("Q8_0", blocks)));
+  const products = hide(new Float32Array(2));
+  assert.equal(await matmul("Q8_0", hide(blocks), 64, hide(numbers), { out: products }), products);
+  assert.deepEqual(contentOf(products), contentOf(reference.matmulSync("Q8_0", blocks, 64, numbers)));
+}
 
 function checkFree({ quantizeSync, dequantizeSync, matmulSync }: Free): void {
   const out = hide(new Uint8Array(68));
@@ -108,6 +117,7 @@ async function checkTensors({ parse }: Open): Promise<void> {
     (out: Float32Array) => tensor.dequantize({ out }),
     (out: Float32Array) => tensor.rowsSync([0, 1], { out }),
     (out: Float32Array) => tensor.rows([0, 1], { out }),
+    (out: Float32Array) => tensor.rowsSync(hide(Uint8Array.of(0, 1)), { out }),
   ]) {
     const out = hide(new Float32Array(128));
     assert.equal(await fill(out), out);
@@ -188,10 +198,70 @@ async function answers({ parse }: Open): Promise<unknown[]> {
   return found;
 }
 
+test("only the memory of arrays counts for what is written", async () => {
+  const f32 = numbers.slice(0, 32);
+  const q8 = reference.quantizeSync("Q8_0", f32);
+  const bits = reference.quantizeSync("F16", f32);
+  const integers = Int32Array.from([1, -2, 3]);
+  const names = [Uint8Array.of(0xff, 0x61), Uint8Array.of(0x62)];
+  const bigs = BigInt64Array.of(-5n, 2n ** 40n);
+  const write = (give: <A extends ArrayBufferView>(array: A) => A): Promise<Buffer> => {
+    const halves = new Uint16Array(bits.buffer, bits.byteOffset, 32);
+    const written = new addon.GgufWriter()
+      .set("a.integers", give(integers))
+      .set("a.bigs", give(bigs))
+      .set("a.bytes", give(names[0] as Uint8Array), "string")
+      .set("a.names", names.map(give), "string[]")
+      .set("a.nested", [give(integers), give(integers)])
+      .addTensor("bytes", "Q8_0", [32], give(q8))
+      .addTensor("numbers", "Q8_0", [32], give(f32))
+      .addTensor("same", "F32", [32], give(f32))
+      .addTensor("halves", "F16", [32], give(halves))
+      .addTensor("called", "F16", [32], () => give(halves))
+      .addTensor("pieces", "Q8_0", [64], [give(q8), give(f32)])
+      .addTensor("iterated", "Q8_0", [64], () => new Set([give(q8), give(f32)]));
+    return buffer(written.chunks());
+  };
+  const [expected, found] = await Promise.all([write((array) => array), write(hide)]);
+  assert.ok(found.equals(expected));
+  const { metadata } = addon.parse(found);
+  assert.deepEqual(metadata.get("a.integers"), integers);
+  assert.deepEqual(metadata.get("a.nested"), [integers, integers]);
+});
+
+test("only the memory of arrays counts for remote tensors, and for what a caller's fetch gives", async () => {
+  const file = writeGguf({ tensors: [{ name: "a", type: 8, shape: [64, 2], bytes: blocks }] });
+  const serve = async (_: unknown, init?: RequestInit): Promise<Response> => {
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(new Headers(init?.headers).get("range") as string)!;
+    const part = file.subarray(Number(first), Number(last) + 1);
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(hide(new Uint8Array(part)));
+        controller.close();
+      },
+    });
+    const range = `bytes ${first}-${Number(first) + part.length - 1}/${file.length}`;
+    return new Response(body, { status: 206, headers: { "content-range": range } });
+  };
+  const tensor = (await addon.openRemote("http://localhost/a.gguf", { fetch: serve })).tensor("a");
+  const whole = contentOf(reference.dequantizeSync("Q8_0", blocks));
+  const products = contentOf(reference.matmulSync("Q8_0", blocks, 64, numbers));
+  for (const [fill, expected] of [
+    [(out: Float32Array) => tensor.dequantize({ out }), whole],
+    [(out: Float32Array) => tensor.rows(hide(Int32Array.of(0, 1)), { out }), whole],
+    [(out: Float32Array) => tensor.matmul(hide(numbers), { out }), products],
+  ] as const) {
+    const out = hide(new Float32Array(expected.length));
+    assert.equal(await fill(out), out);
+    assert.deepEqual(contentOf(out), expected);
+  }
+});
+
 test("only the memory of arrays counts for the reference", () => checkFree(reference));
 
 test("only the memory of arrays counts for the addon", async () => {
   checkFree(addon);
+  await checkFreeAsync(addon);
   await checkTensors(addon);
 });
 
@@ -199,6 +269,7 @@ describe("gguf-native/wasm", needsModule, () => {
   test("only the memory of arrays counts", async () => {
     const wasm = await import("gguf-native/wasm");
     checkFree(wasm);
+    await checkFreeAsync(wasm);
     await checkTensors(wasm);
   });
 
