@@ -2,8 +2,10 @@
  * What new files may take the place of: the rules for the library and for every command. A file is known by device and
  * inode, whatever paths lead to it.
  */
-import { open, stat } from "node:fs/promises";
+import { open, readdir, realpath, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { GgufError } from "../errors";
+import { shardNumber, siblingPath } from "../file/splits";
 
 /** What files are written from, and what they are. */
 export interface Origin {
@@ -22,8 +24,8 @@ export const FORCE_OPTION = { force: { type: "boolean" } } as const;
 
 /**
  * Refuses outputs that would destroy what they are made of. New GGUF files may take the place of the files of their model,
- * of all of them or of none: the other files of a split model are worth nothing alone. Nothing else takes the place of a
- * file that is read, and of another GGUF file only with `force`.
+ * of all of them or of none: the other files of a split model are worth nothing alone, also where only one of them is
+ * read. Nothing else takes the place of a file that is read, and of another GGUF file only with `force`.
  *
  * @throws GgufError ERR_GGUF_WRITE
  */
@@ -31,6 +33,7 @@ export async function checkReplaced(outputs: readonly string[], origin: Origin):
   const { isGguf = true, force = false } = origin;
   const model = await identitiesOf(origin.model ?? []);
   const others = await identitiesOf(origin.others ?? []);
+  const siblings = await identitiesOf(isGguf ? await siblingsOf(origin.model?.[0]) : []);
   const replaced = new Map<string, string>();
   for (const path of outputs) {
     const identity = await identityOf(path);
@@ -38,6 +41,7 @@ export async function checkReplaced(outputs: readonly string[], origin: Origin):
     const input = others.get(identity) ?? (isGguf ? undefined : model.get(identity));
     if (input !== undefined) throw refused(path, input, "a file that is read: choose another name");
     if (model.has(identity)) replaced.set(identity, path);
+    else if (siblings.has(identity)) throw refused(path, siblings.get(identity) as string, PART);
     else if (!isGguf && !force && (await beginsAsGguf(path))) {
       throw refused(path, path, "a GGUF file: something else takes its place only with --force");
     }
@@ -45,9 +49,27 @@ export async function checkReplaced(outputs: readonly string[], origin: Origin):
   const [first] = replaced;
   if (first === undefined || (replaced.size === model.size && outputs.length === model.size)) return;
   const [identity, path] = first;
-  const detail =
-    "a file of the model that is read, whose other files are worth nothing alone: choose another name";
-  throw refused(path, model.get(identity) as string, detail);
+  throw refused(path, model.get(identity) as string, PART);
+}
+
+const PART =
+  "a file of the model that is read, whose other files are worth nothing alone: choose another name";
+
+/** The files of the split model that a file is of by its name, or by that of the file to which it leads. */
+async function siblingsOf(path: string | undefined): Promise<string[]> {
+  if (path === undefined) return [];
+  const found: string[] = [];
+  for (const name of new Set([path, await realpath(path).catch(() => path)])) {
+    const count = shardNumber(name)?.count;
+    if (count === undefined) continue;
+    const folder = dirname(name);
+    for (const other of await readdir(folder).catch(() => [])) {
+      const no = shardNumber(other)?.number;
+      const sibling = no === undefined ? undefined : siblingPath(name, no - 1, count);
+      if (sibling !== undefined && join(sibling) === join(folder, other)) found.push(sibling);
+    }
+  }
+  return found;
 }
 
 function refused(path: string, input: string, what: string): GgufError {

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, test } from "node:test";
-import { GgufWriter, open, splitModel } from "gguf-native";
+import { GgufWriter, open, setMetadata, splitModel } from "gguf-native";
 import { at, bin, folder, run, runProcess } from "../support/cli";
 import { sampleModel } from "../support/sample-model";
 
@@ -119,6 +119,28 @@ describe("GGUF", { skip }, () => {
     for (const output of [...names.slice(2), "second", "second-hard"]) {
       for (const input of names.slice(2)) await refused(["merge", input, output], PART);
     }
+  });
+  test("set of one file over another of its model, by any path", async () => {
+    const [first, second] = names.slice(2) as [string, string];
+    symlinkSync(at(first), at("first"));
+    symlinkSync(at(second), at("second"));
+    linkSync(at(second), at("second-hard"));
+    for (const input of [first, `./${first}`, at(first), "first"]) {
+      for (const output of [second, at(second), "second", "second-hard"]) {
+        await refused(["set", input, "general.name", "x", "-o", output], PART);
+      }
+    }
+    await assert.rejects(setMetadata(at(second), { "a.b": 1 }, { output: at(first) }), {
+      code: "ERR_GGUF_WRITE",
+      message: PART,
+    });
+    // Itself, as without -o; and what only has a similar name.
+    copyFileSync(at(second), at("s-00002-of-00003.gguf"));
+    for (const output of [first, "s-00002-of-00003.gguf"]) {
+      const { status, stderr } = runProcess(["set", first, "general.name", "x", "-o", output]);
+      assert.equal(status, 0, stderr);
+    }
+    (await open(at(second))).close();
   });
   test("split where a part would take the place of the whole", async () => {
     symlinkSync(at("m.gguf"), at("p-00001-of-00002.gguf"));
