@@ -1,6 +1,6 @@
 /** The page that measures the WebAssembly module in a browser. */
 import type { GgmlType } from "gguf-native/reference";
-import { setModule } from "#wasm/module";
+import { setModule } from "#dist/backend/wasm/module";
 import type { Patience } from "./measure";
 import { raceModule, type TypeTimings } from "./wasm-race";
 

@@ -2,8 +2,8 @@
 
 import * as reference from "gguf-native/reference";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
-import { dequantize, multiply } from "#wasm/kernels";
-import { inModule } from "#wasm/module";
+import { dequantize, multiply } from "#dist/backend/wasm/kernels";
+import { inModule } from "#dist/backend/wasm/module";
 import { Random } from "../test/support/random";
 import { type Contender, type Patience, race, type Timing } from "./measure";
 import { gaussianBlocks } from "./weights";

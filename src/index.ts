@@ -7,7 +7,7 @@
  *
  * @module gguf-native
  */
-import "./bundled"; // before all else
+import "./backend/bundled"; // before all else
 
 export { type OpenOptions, open, openSync } from "./file/open";
 export * from "./portable";

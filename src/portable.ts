@@ -1,7 +1,13 @@
 /** What `gguf-native` and `gguf-native/wasm` both have: all that needs no file system. */
-export { type CpuInfo, cpu } from "./decode/cpu";
-export { dequantize, dequantizeSync } from "./decode/dequantize";
-export { allocate, trim } from "./decode/memory";
+
+export { GgufError, type GgufErrorCode } from "./base/errors";
+export type {
+  GgufTypeName,
+  GgufValue,
+  GgufValueType,
+  NumericArray,
+  OwnNumericArray,
+} from "./base/metadata-values";
 export type {
   ActivationOptions,
   Activations,
@@ -17,22 +23,18 @@ export type {
   Returned,
   RowsOptions,
   ThreadOptions,
-} from "./decode/options";
+} from "./base/options";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./base/types";
+export { type CpuInfo, cpu } from "./decode/cpu";
+export { dequantize, dequantizeSync } from "./decode/dequantize";
+export { allocate, trim } from "./decode/memory";
 export { matmul, matmulSync } from "./decode/products";
 export type { StatsOptions, TensorStats } from "./decode/statistics";
-export { GgufError, type GgufErrorCode } from "./errors";
 export type { TensorComparison } from "./file/comparison";
 export { type GgufFileName, parseFileName } from "./file/file-name";
 export { type Loaded, type LoadOptions, loadAll } from "./file/load-all";
 export { GgufMetadata } from "./file/metadata";
 export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from "./file/metadata-keys";
-export type {
-  GgufTypeName,
-  GgufValue,
-  GgufValueType,
-  NumericArray,
-  OwnNumericArray,
-} from "./file/metadata-values";
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type ParseOptions, parse } from "./file/parse";
@@ -42,4 +44,3 @@ export type { ShardNumber } from "./file/splits";
 export { GgufTensor } from "./file/tensor";
 export { quantizeSync } from "./quantize/quantize";
 export type { QuantizableType, QuantizeOptions } from "./quantize/request";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./types";

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { dequantizeSync, type GgmlType } from "gguf-native";
-import { setModule } from "#wasm/module";
+import { setModule } from "#dist/backend/wasm/module";
 import { bundleFile, chromium, runInChromium } from "../../test/support/browser";
 import { type Context, chosenTypes } from "../context";
 import type { Patience } from "../measure";

@@ -1,4 +1,4 @@
-// What the addon exports: src/native-surface.ts types it.
+// What the addon exports: src/backend/native-surface.ts types it.
 #include <napi.h>
 
 #include <new>

@@ -1,5 +1,5 @@
 // The functions that JavaScript calls, by the file that has them. addon.cc exports them;
-// src/native-surface.ts types them.
+// src/backend/native-surface.ts types them.
 #pragma once
 
 #include "binding/call.h"

@@ -1,7 +1,7 @@
 // How failure reaches JavaScript: as a plain object that says what failed, and carries the environment's
-// mark. The facade makes the error of it (src/native.ts), since only it knows its classes: several copies of
-// it, in several realms, can share one environment. Nothing else in native/ makes errors, or turns C++
-// exceptions into them.
+// mark. The facade makes the error of it (src/backend/native.ts), since only it knows its classes: several
+// copies of it, in several realms, can share one environment. Nothing else in native/ makes errors, or turns
+// C++ exceptions into them.
 #pragma once
 
 #include <napi.h>

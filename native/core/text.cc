@@ -37,8 +37,8 @@ namespace {
 /** Names longer than this are cut. */
 constexpr size_t kMaxShownBytes = 96;
 
-/** Line separators, marks that turn the direction of text, and what is invisible: test/cli/cli.test.ts compares
- * with Unicode. */
+/** Line separators, marks that turn the direction of text, and what is invisible: test/cli/cli.test.ts
+ * compares with Unicode. */
 bool controls_layout(uint32_t code_point) {
   struct Range {
     uint32_t first, last;

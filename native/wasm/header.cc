@@ -94,7 +94,7 @@ void add_tensors(const std::vector<TensorInfo>& tensors, Reply& reply) {
   reply.add(exact_extents(tensors));
 }
 
-/** Writes a value to the tape that src/wasm/values.ts reads. */
+/** Writes a value to the tape that src/backend/wasm/values.ts reads. */
 class TapeWriter : public ValueVisitor {
  public:
   /** `value`: where the bytes of the value are, whose numbers are brought into the host's byte order there.
@@ -153,7 +153,7 @@ class TapeWriter : public ValueVisitor {
 /**
  * Parses the header of a file of `file_size` bytes, of which the first n_bytes are at `bytes`. One column
  * with the number of bytes that are needed where the header continues after these; otherwise the tables, in
- * the order in which src/wasm/header.ts takes them.
+ * the order in which src/backend/wasm/header.ts takes them.
  */
 GGUF_EXPORT("parse")
 const Reply* module_parse(const uint8_t* bytes, uint32_t n_bytes, double file_size, bool partial) {

@@ -32,7 +32,7 @@ inline uint32_t utf16_units(std::string_view text) {
   return n;
 }
 
-/** Adds the size of a string as src/wasm/texts.ts takes it: its bytes, its UTF-16 code units. */
+/** Adds the size of a string as src/backend/wasm/texts.ts takes it: its bytes, its UTF-16 code units. */
 inline void add_sizes(std::string_view text, std::vector<uint32_t>& sizes) {
   sizes.push_back(static_cast<uint32_t>(text.size()));
   sizes.push_back(utf16_units(text));

@@ -8,7 +8,12 @@ import { licensesOf } from "./licenses.mjs";
 export function bundleJson() {
   buildSync({
     ...{ absWorkingDir: root, bundle: true, platform: "node", target: "node20", format: "cjs" },
-    ...{ mainFields: ["module", "main"], external: ["../errors"], tsconfigRaw: {}, legalComments: "none" },
+    ...{
+      mainFields: ["module", "main"],
+      external: ["../base/errors"],
+      tsconfigRaw: {},
+      legalComments: "none",
+    },
     entryPoints: [join("src", "writer", "exact-json.ts")],
     outfile: join("dist", "writer", "exact-json.js"),
     allowOverwrite: true,

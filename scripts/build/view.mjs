@@ -19,9 +19,7 @@ const packageSources = {
   setup({ onResolve, resolve }) {
     const inSources = (path, { kind }) => resolve(`./src/${path}`, { kind, resolveDir: root });
     onResolve({ filter: /^gguf-native\/wasm$/ }, (from) => inSources("wasm/index.mts", from));
-    onResolve({ filter: /^#(dist|wasm)\// }, (from) =>
-      inSources(from.path.replace(/^#dist\//, "").replace(/^#/, ""), from),
-    );
+    onResolve({ filter: /^#dist\// }, (from) => inSources(from.path.slice("#dist/".length), from));
   },
 };
 

@@ -1,8 +1,8 @@
 /** Runs a command line: finds the command, and turns errors into a message and an exit code. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isRestricted } from "../permission-model";
-import { didYouMean } from "../suggest";
+import { isRestricted } from "../backend/permission-model";
+import { didYouMean } from "../base/suggest";
 import { UsageError } from "./arguments/parse";
 import type { Command, CommandList } from "./command";
 import type { Terminal } from "./output/terminal";

@@ -1,5 +1,5 @@
 /** F32 blocks are numbers already: they are copied. */
-import { lengthOf, plain } from "../typed-arrays";
+import { lengthOf, plain } from "../base/typed-arrays";
 
 /** Copies `count` numbers, from byte `from` of `blocks` to number `to` of `out`. Only where numbers are little-endian. */
 export function copyF32(

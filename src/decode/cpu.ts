@@ -1,5 +1,5 @@
 /** Which kernels run on this machine. */
-import { native } from "../native";
+import { native } from "../backend/native";
 
 /** The result of {@link cpu}. */
 export interface CpuInfo {

@@ -1,12 +1,20 @@
 /** Dequantization of blocks in memory. */
-import { checkOptions } from "../arguments";
-import { native } from "../native";
-import { isFloat32Array } from "../typed-arrays";
-import type { GgmlType } from "../types";
+
+import { native } from "../backend/native";
+import { checkOptions } from "../base/arguments";
+import type {
+  AsyncOptions,
+  Dequantized,
+  DequantizeOptions,
+  DType,
+  OutArray,
+  Returned,
+} from "../base/options";
+import { isFloat32Array } from "../base/typed-arrays";
+import type { GgmlType } from "../base/types";
 import { copyF32 } from "./copy";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
-import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "./options";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure } from "./request";
 
 /** Up to so many bytes, JavaScript has copied them before a call of the addon is over. */

@@ -1,7 +1,8 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
-import { checkProgress, checkSignal } from "../arguments";
-import { type NativeJob, native, resultOf } from "../native";
-import type { AsyncOptions } from "./options";
+
+import { type NativeJob, native, resultOf } from "../backend/native";
+import { checkProgress, checkSignal } from "../base/arguments";
+import type { AsyncOptions } from "../base/options";
 
 /**
  * Runs a native job with a caller's signal and progress callback. The promise settles after the last worker

@@ -1,8 +1,9 @@
 /** What the addon can do: the types that it has kernels for, its numbers for output types. */
-import { GgufError, type GgufErrorSubject } from "../errors";
-import { type NativeDType, native } from "../native";
-import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
-import type { DType } from "./options";
+
+import { type NativeDType, native } from "../backend/native";
+import { GgufError, type GgufErrorSubject } from "../base/errors";
+import type { DType } from "../base/options";
+import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
 import { unsupportedType } from "./request";
 
 const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };

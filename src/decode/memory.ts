@@ -1,10 +1,10 @@
 /** Memory that the addon owns: allocating arrays, and returning memory to the system. */
 
+import { native } from "../backend/native";
+import { invalidArgType } from "../base/errors";
+import type { Dequantized, DType } from "../base/options";
 import { dtypeNumber } from "../decode/kernels";
-import type { Dequantized, DType } from "../decode/options";
 import { checkDType } from "../decode/request";
-import { invalidArgType } from "../errors";
-import { native } from "../native";
 
 /**
  * A zeroed array of `length` elements in memory that the addon owns. It uses huge pages if the system has

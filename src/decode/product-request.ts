@@ -1,10 +1,11 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { checkOptions, checkThreads, type Form, type OptionNames } from "../arguments";
-import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
-import { isFloat32Array, lengthOf } from "../typed-arrays";
-import type { GgmlTypeInfo } from "../types";
-import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "./options";
-import { checkBlocks, checkElements, checkOut, type ElementRange } from "./request";
+import { checkOptions, checkThreads, type Form, type OptionNames } from "../base/arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
+import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import { isFloat32Array, lengthOf } from "../base/typed-arrays";
+import type { GgmlTypeInfo } from "../base/types";
+import { checkBlocks, checkElements, checkOut } from "./request";
 
 type AllOptions = ProductOptions & ThreadOptions & AsyncOptions;
 

@@ -1,9 +1,15 @@
 /** Products of rows of blocks from anywhere with vectors. */
-import { native } from "../native";
-import type { GgmlType } from "../types";
+import { native } from "../backend/native";
+import type {
+  AsyncOptions,
+  BlockProductOptions,
+  Dequantized,
+  Returned,
+  ThreadOptions,
+} from "../base/options";
+import type { GgmlType } from "../base/types";
 import { attempt, runJob } from "./jobs";
 import { checkSupported } from "./kernels";
-import type { AsyncOptions, BlockProductOptions, Dequantized, Returned, ThreadOptions } from "./options";
 import { checkBlockProduct } from "./product-request";
 import { explainFailure } from "./request";
 

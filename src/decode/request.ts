@@ -2,11 +2,18 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import type { OptionNames } from "../arguments";
-import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../errors";
-import { isUint8Array, lengthOf, typedArrayName } from "../typed-arrays";
-import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
-import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "./options";
+import type { OptionNames } from "../base/arguments";
+import {
+  errorAbout,
+  GgufError,
+  type GgufErrorSubject,
+  invalidArgType,
+  invalidArgValue,
+} from "../base/errors";
+import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import { isUint8Array, lengthOf, longestArray, typedArrayName } from "../base/typed-arrays";
+import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /** Of everything that turns weights into numbers. */
 export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
@@ -17,12 +24,6 @@ export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
   signal: true,
   onProgress: true,
 };
-
-/** Elements of a tensor: whole blocks. */
-export interface ElementRange {
-  start: number;
-  end: number;
-}
 
 /** A checked output. */
 export interface OutputArray {
@@ -35,17 +36,6 @@ export interface OutputArray {
 /** The checked request: whole blocks, and an output of the right size if one was given. */
 export interface DecodeRequest extends OutputArray, ElementRange {
   dtype: DType;
-}
-
-/**
- * The longest array that is made: asking for a longer one is an error before any memory is. Without a limit, the
- * constructor of the array decides.
- */
-let longestArray = Number.POSITIVE_INFINITY;
-
-/** Sets the limit to that of the runtime. The addon needs one, since it makes memory first and the array around it. */
-export function limitArrays(longest: number): void {
-  longestArray = longest;
 }
 
 /** Bytes of one element of the output. */

@@ -1,9 +1,11 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
-import { checkThreads, type OptionNames } from "../arguments";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import type { ProgressCallback } from "../native";
-import type { AsyncOptions, ThreadOptions } from "./options";
-import { checkElements, type ElementRange } from "./request";
+
+import type { ProgressCallback } from "../backend/native";
+import { checkThreads, type OptionNames } from "../base/arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import type { AsyncOptions, ThreadOptions } from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import { checkElements } from "./request";
 
 /** The part of a tensor to look at, and the histogram to make. */
 export interface StatsOptions {

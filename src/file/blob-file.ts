@@ -1,6 +1,6 @@
 /** Opening GGUF files that a browser has as blobs: {@link openBlob}. */
-import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../arguments";
-import { GgufError, invalidArgType } from "../errors";
+import { checkBoolean, checkOptions, checkSignal, type OptionNames } from "../base/arguments";
+import { GgufError, invalidArgType } from "../base/errors";
 import { BlobSource, blobName } from "../source/blob";
 import { openSource, RemoteGgufFile } from "./remote-file";
 import type { RemoteOpenFile } from "./remote-tensor";

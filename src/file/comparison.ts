@@ -1,12 +1,14 @@
 /** How far the values of two tensors are apart. */
-import { checkProgress, checkSignal } from "../arguments";
-import { haveSameBytes } from "../bytes";
+
+import { native } from "../backend/native";
+import { checkProgress, checkSignal } from "../base/arguments";
+import { haveSameBytes } from "../base/bytes";
+import { GgufError, type GgufErrorSubject } from "../base/errors";
+import type { AsyncOptions, ReadOptions } from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import type { GgmlTypeInfo } from "../base/types";
 import { attempt, runJob } from "../decode/jobs";
-import type { AsyncOptions, ReadOptions } from "../decode/options";
-import { type ElementRange, explainFailure } from "../decode/request";
-import { GgufError, type GgufErrorSubject } from "../errors";
-import { native } from "../native";
-import type { GgmlTypeInfo } from "../types";
+import { explainFailure } from "../decode/request";
 import { handleOf, type OpenFile } from "./handle";
 import { forEachPart } from "./parts";
 

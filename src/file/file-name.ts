@@ -1,6 +1,6 @@
 /** The naming convention of GGUF files: {@link parseFileName}. */
-import { invalidArgType } from "../errors";
-import { isGgmlType } from "../types";
+import { invalidArgType } from "../base/errors";
+import { isGgmlType } from "../base/types";
 import { type ShardNumber, shardNumber } from "./splits";
 
 /** The parts of a file name that follows the naming convention. */

@@ -1,8 +1,9 @@
 /**
  * The state that a file, its metadata and its tensors share: the native handle, and whether it was closed.
  */
-import { GgufError } from "../errors";
-import { type NativeFile, type NativeFileInfo, native } from "../native";
+
+import { type NativeFile, type NativeFileInfo, native } from "../backend/native";
+import { GgufError } from "../base/errors";
 
 /**
  * An open file. Users of the package never get one. So it is the key to the classes that only the package may

@@ -1,5 +1,11 @@
 /** The keys or the tensors of a model, read from the addon's index when they are asked for. */
-import { type NativeFile, type NativeFileInfo, type NativeKeys, type NativeTensors, native } from "../native";
+import {
+  type NativeFile,
+  type NativeFileInfo,
+  type NativeKeys,
+  type NativeTensors,
+  native,
+} from "../backend/native";
 import { handleOf, type OpenFile } from "./handle";
 
 /** Entries of a page: few, so that those in any order cost little; enough that a call for a page costs little for each. */

@@ -1,8 +1,8 @@
 /** The weights of many tensors at once: {@link loadAll}. */
-import { checkBoolean, checkOptions, checkProgress, checkSignal, type OptionNames } from "../arguments";
-import type { AsyncOptions, DType, OutArray } from "../decode/options";
+import { checkBoolean, checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
+import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
+import type { AsyncOptions, DType, OutArray } from "../base/options";
 import { checkDType, dtypeBytes, explainFailure } from "../decode/request";
-import { GgufError, invalidArgType, invalidArgValue } from "../errors";
 import { forEachConcurrently } from "../source/concurrent";
 import { GgufModelTensor } from "./model-tensor";
 

@@ -4,10 +4,13 @@
  * use differ (it has counts in 64 bits, they have 32), the list follows the files: programs that load models require
  * exactly those types.
  */
-import type { GgufTypeName, GgufValue, OwnNumericArray } from "./metadata-values";
+import type { GgufTypeName, GgufValue, OwnNumericArray } from "../base/metadata-values";
 
 /** What a file with quantized tensors must have, by the specification. */
 export const QUANTIZATION_VERSION_KEY = "general.quantization_version";
+
+/** The key that says what tensor data is aligned to, in bytes. */
+export const ALIGNMENT_KEY = "general.alignment";
 
 /** A declared type; `uint32|int32[]` is a number, or one number for each layer. */
 type KeyType = Exclude<GgufTypeName, "array"> | "string[]" | "int32[]" | "float32[]" | "uint32|int32[]";

@@ -1,13 +1,8 @@
 /** The metadata of a GGUF file: a read-only map that decodes a value when it is asked for. */
-import { joinBytes, textOf } from "../bytes";
-import type { OwnBytes } from "../decode/options";
-import { GgufError, type GgufErrorCode, invalidArgType } from "../errors";
-import { type Inspect, inspectCustom } from "../inspect";
-import { type NativeKeys, native } from "../native";
-import { typedArrayName } from "../typed-arrays";
-import { checkOpenFile, handleOf, type OpenFile } from "./handle";
-import { KEYS, NameList } from "./listing";
-import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
+import { type NativeKeys, native } from "../backend/native";
+import { joinBytes, textOf } from "../base/bytes";
+import { GgufError, type GgufErrorCode, invalidArgType } from "../base/errors";
+import { type Inspect, inspectCustom } from "../base/inspect";
 import {
   type GgufTypeName,
   type GgufValue,
@@ -15,7 +10,12 @@ import {
   type NumericArray,
   type OwnNumericArray,
   TYPE_NAMES,
-} from "./metadata-values";
+} from "../base/metadata-values";
+import type { OwnBytes } from "../base/options";
+import { typedArrayName } from "../base/typed-arrays";
+import { checkOpenFile, handleOf, type OpenFile } from "./handle";
+import { KEYS, NameList } from "./listing";
+import type { ArchitectureKey, KeyOf, KnownKey } from "./metadata-keys";
 import type { Iterators } from "./tensor-map";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "./value-parts";
 

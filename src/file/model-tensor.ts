@@ -1,6 +1,9 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
-import { checkOptions, checkSignal, type Form, type OptionNames } from "../arguments";
-import { checkSupported } from "../decode/kernels";
+
+import { native } from "../backend/native";
+import { checkOptions, checkSignal, type Form, type OptionNames } from "../base/arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import { type Inspect, inspectCustom } from "../base/inspect";
 import type {
   AsyncOptions,
   Dequantized,
@@ -12,7 +15,9 @@ import type {
   ReadOptions,
   Returned,
   RowsOptions,
-} from "../decode/options";
+} from "../base/options";
+import { type GgmlType, type GgmlTypeInfo, typeName } from "../base/types";
+import { checkSupported } from "../decode/kernels";
 import { checkProduct, type ProductRequest } from "../decode/product-request";
 import {
   checkElements,
@@ -29,10 +34,6 @@ import {
   type StatsRequest,
   type TensorStats,
 } from "../decode/statistics";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import { type Inspect, inspectCustom } from "../inspect";
-import { native } from "../native";
-import { type GgmlType, type GgmlTypeInfo, typeName } from "../types";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
 import { checkOpenFile, handleOf } from "./handle";
 import { checkRows, type RowRequest } from "./rows";

@@ -1,9 +1,9 @@
 // For users without this TypeScript library and without @types/node, which includes it.
 /// <reference lib="esnext.disposable" preserve="true" />
 /** An open model, in one or several files, on this machine or on a server. */
-import { GgufError, invalidArgType } from "../errors";
-import { type Inspect, inspectCustom } from "../inspect";
-import { didYouMean } from "../suggest";
+import { GgufError, invalidArgType } from "../base/errors";
+import { type Inspect, inspectCustom } from "../base/inspect";
+import { didYouMean } from "../base/suggest";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";

@@ -1,10 +1,10 @@
 /** Opening GGUF files by their paths: {@link openSync} and {@link open}. */
 import { fileURLToPath } from "node:url";
-import { abortable } from "../abortable";
-import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../arguments";
-import { invalidArgType, invalidArgValue } from "../errors";
-import { native, resultOf } from "../native";
-import { checkReadable } from "../permission-model";
+import { native, resultOf } from "../backend/native";
+import { checkReadable } from "../backend/permission-model";
+import { abortable } from "../base/abortable";
+import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../base/arguments";
+import { invalidArgType, invalidArgValue } from "../base/errors";
 import { OpenFile } from "./handle";
 import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
 import { openEach, openEachSync, shardsOf, siblingPath } from "./splits";

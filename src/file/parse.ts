@@ -1,8 +1,9 @@
 /** GGUF files in memory, and open files of any kind: {@link parse} and {@link GgufFile}. */
-import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
-import { invalidArgType } from "../errors";
-import { native } from "../native";
-import { isAnyArrayBuffer, isUint8Array } from "../typed-arrays";
+
+import { native } from "../backend/native";
+import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
+import { invalidArgType } from "../base/errors";
+import { isAnyArrayBuffer, isUint8Array } from "../base/typed-arrays";
 import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { GgufTensor } from "./tensor";

@@ -1,17 +1,9 @@
 /** Tensors a part at a time: memory stays bounded however large they are. */
-import type { ElementRange } from "../decode/request";
+import { type ElementRange, partsOf } from "../base/ranges";
 import { forEachConcurrently } from "../source/concurrent";
-
-/** Elements of a part: whole blocks of every type, and what the addon's totals may be joined at. */
-export const PART_ELEMENTS = 2 ** 22;
 
 /** Parts that are there at a time: one is used while the next are fetched, so that a slow server is never idle. */
 export const PARTS_AT_A_TIME = 3;
-
-/** `start` to `end` in parts. */
-export function* partsOf(start: number, end: number, size = PART_ELEMENTS): Generator<ElementRange> {
-  for (; start < end; start += size) yield { start, end: Math.min(end, start + size) };
-}
 
 /**
  * Fetches the parts from `start` to `end`, and uses them one after the other, in their order. If one fails, no more is

@@ -1,7 +1,7 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
-import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../arguments";
-import { invalidArgType, invalidArgValue } from "../errors";
+import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../base/arguments";
+import { invalidArgType, invalidArgValue } from "../base/errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
 import { hubAuthorization, resolveHubUrl } from "../source/hub";

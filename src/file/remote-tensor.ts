@@ -1,8 +1,8 @@
 /** One tensor of a remote file. */
 
-import { checkProgress, checkSignal } from "../arguments";
-import { runJob } from "../decode/jobs";
-import { dtypeNumber } from "../decode/kernels";
+import { type NativeJob, type NativeOut, native } from "../backend/native";
+import { checkProgress, checkSignal } from "../base/arguments";
+import { GgufError } from "../base/errors";
 import type {
   AsyncOptions,
   Dequantized,
@@ -14,8 +14,13 @@ import type {
   ReadOptions,
   Returned,
   RowsOptions,
-} from "../decode/options";
-import { checkOutLength, type ElementRange, explainFailure, newOut } from "../decode/request";
+} from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import { PART_ELEMENTS } from "../base/ranges";
+import { plain } from "../base/typed-arrays";
+import { runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import { checkOutLength, explainFailure, newOut } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -24,13 +29,10 @@ import {
   type StatsOptions,
   type TensorStats,
 } from "../decode/statistics";
-import { GgufError } from "../errors";
-import { type NativeJob, type NativeOut, native } from "../native";
 import type { Arrived, Source } from "../source/source";
-import { plain } from "../typed-arrays";
 import type { OpenFile } from "./handle";
 import { GgufModelTensor } from "./model-tensor";
-import { forEachPart, PART_ELEMENTS, PARTS_AT_A_TIME } from "./parts";
+import { forEachPart, PARTS_AT_A_TIME } from "./parts";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
 import type { TensorPlace } from "./tensor-map";

@@ -1,9 +1,9 @@
 /** Checks the arguments of `rows` and `rowsSync`. */
-import { checkOptions, type OptionNames } from "../arguments";
-import type { AsyncOptions, DType, RowsOptions } from "../decode/options";
+import { checkOptions, type OptionNames } from "../base/arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import type { AsyncOptions, DType, RowsOptions } from "../base/options";
+import { isTypedArray, lengthOf } from "../base/typed-arrays";
 import { checkDType, checkOut, type OutputArray } from "../decode/request";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import { isTypedArray, lengthOf } from "../typed-arrays";
 
 const ROWS_OPTIONS: OptionNames<RowsOptions & AsyncOptions> = {
   dtype: true,

@@ -6,8 +6,8 @@
  * model's metadata.
  */
 
-import { errorAbout, GgufError, type GgufErrorCode } from "../errors";
-import { native } from "../native";
+import { native } from "../backend/native";
+import { errorAbout, GgufError, type GgufErrorCode } from "../base/errors";
 import { forEachConcurrently } from "../source/concurrent";
 import { closeFile, type OpenFile } from "./handle";
 import { NameList, TENSORS } from "./listing";

@@ -1,6 +1,7 @@
 /** A read-only map. */
-import { type Inspect, inspectCustom } from "../inspect";
-import type { NativeTensors } from "../native";
+
+import type { NativeTensors } from "../backend/native";
+import { type Inspect, inspectCustom } from "../base/inspect";
 import type { OpenFile } from "./handle";
 import { NameList, type Page, TENSORS } from "./listing";
 

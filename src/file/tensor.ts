@@ -1,7 +1,8 @@
 /** One tensor of a local file. */
-import { checkProgress } from "../arguments";
-import { attempt, runJob } from "../decode/jobs";
-import { dtypeNumber } from "../decode/kernels";
+
+import { native } from "../backend/native";
+import { checkProgress } from "../base/arguments";
+import { nextTurn } from "../base/event-loop";
 import type {
   AsyncOptions,
   Dequantized,
@@ -14,8 +15,11 @@ import type {
   Returned,
   RowsOptions,
   ThreadOptions,
-} from "../decode/options";
-import { type ElementRange, explainFailure } from "../decode/request";
+} from "../base/options";
+import type { ElementRange } from "../base/ranges";
+import { attempt, runJob } from "../decode/jobs";
+import { dtypeNumber } from "../decode/kernels";
+import { explainFailure } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -25,8 +29,6 @@ import {
   statsPasses,
   type TensorStats,
 } from "../decode/statistics";
-import { nextTurn } from "../event-loop";
-import { native } from "../native";
 import { handleOf, type OpenFile } from "./handle";
 import { GgufModelTensor } from "./model-tensor";
 import { giveBackRows } from "./rows";

@@ -2,11 +2,17 @@
  * Metadata values in parts, straight from the file and in constant memory, however large a value is. Whoever needs only
  * the first elements of an array takes only the first parts, and no more is read than these.
  */
-import { haveSameBytes, swapBytes } from "../bytes";
-import { GgufError } from "../errors";
-import { native } from "../native";
+
+import { native } from "../backend/native";
+import { haveSameBytes, swapBytes } from "../base/bytes";
+import { GgufError } from "../base/errors";
+import {
+  type GgufTypeName,
+  type GgufValueType,
+  type NumericArray,
+  TYPE_NAMES,
+} from "../base/metadata-values";
 import { handleOf, type OpenFile } from "./handle";
-import { type GgufTypeName, type GgufValueType, type NumericArray, TYPE_NAMES } from "./metadata-values";
 
 /** A part of a value. Its bytes are good until the next one is asked for. */
 export type ValuePart =

@@ -1,6 +1,7 @@
 /** Numbers to blocks, natively. */
-import type { OwnBytes, Returned } from "../decode/options";
-import { native } from "../native";
+
+import { native } from "../backend/native";
+import type { OwnBytes, Returned } from "../base/options";
 import { checkQuantize, type QuantizableType, type QuantizeOptions } from "./request";
 
 /**

@@ -1,8 +1,8 @@
 /** What can be quantized, and checked requests for it, for the addon and the reference alike. */
-import { checkOptions, type OptionNames } from "../arguments";
-import { GgufError, invalidArgType } from "../errors";
-import { isFloat32Array, isUint8Array, lengthOf } from "../typed-arrays";
-import { type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../types";
+import { checkOptions, type OptionNames } from "../base/arguments";
+import { GgufError, invalidArgType } from "../base/errors";
+import { isFloat32Array, isUint8Array, lengthOf } from "../base/typed-arrays";
+import { type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /**
  * A tensor type that {@link quantizeSync} makes blocks of: those of single numbers, and those that ggml rounds to without

@@ -22,7 +22,7 @@
  * The payload and sign of a NaN are not part of any result: they may differ between runtimes and instruction
  * sets.
  */
-import type { GgmlType, GgmlTypeInfo } from "../types";
+import type { GgmlType, GgmlTypeInfo } from "../base/types";
 
 /** Decodes `count` blocks, which start at byte `from` of `bytes`, into `out` from element `to` on. */
 export type Decoder = (bytes: Uint8Array, from: number, count: number, out: Float32Array, to: number) => void;

@@ -1,5 +1,5 @@
 /** The decoder of every type. */
-import { type GgmlType, ggmlTypes } from "../types";
+import { type GgmlType, ggmlTypes } from "../base/types";
 import { codebooks } from "./codebooks";
 import { type CodeDecoder, type Decoder, numbersOf } from "./decoder";
 import { floats } from "./floats";

@@ -8,15 +8,16 @@
  *
  * @module gguf-native/reference
  */
-import { checkOptions } from "../arguments";
-import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../decode/options";
+import { checkOptions } from "../base/arguments";
+import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../base/options";
+import { plain } from "../base/typed-arrays";
+import type { GgmlType, GgmlTypeInfo } from "../base/types";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, newOut } from "../decode/request";
-import { plain } from "../typed-arrays";
-import type { GgmlType, GgmlTypeInfo } from "../types";
 import type { Decoder } from "./decoder";
 import { decoders } from "./decoders";
 import { roundToBF16, roundToF16 } from "./rounding";
 
+export { GgufError, type GgufErrorCode } from "../base/errors";
 export type {
   ActivationOptions,
   Activations,
@@ -27,10 +28,9 @@ export type {
   OutArray,
   Returned,
   ThreadOptions,
-} from "../decode/options";
-export { GgufError, type GgufErrorCode } from "../errors";
+} from "../base/options";
+export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
 export type { QuantizableType, QuantizeOptions } from "../quantize/request";
-export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../types";
 export { matmulSync } from "./products";
 export { quantizeSync } from "./quantize";
 

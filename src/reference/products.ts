@@ -9,11 +9,11 @@
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
  */
-import type { BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../decode/options";
+import type { BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../base/options";
+import { plain } from "../base/typed-arrays";
+import type { GgmlType } from "../base/types";
 import { checkBlockProduct } from "../decode/product-request";
 import { newOut } from "../decode/request";
-import { plain } from "../typed-arrays";
-import type { GgmlType } from "../types";
 import { littleEndianHost } from "./decoder";
 import { codeDecoders, decoders } from "./decoders";
 import { multiplyCodes } from "./integer-products";

@@ -5,9 +5,9 @@
  * that reference leaves open is what it does on x86: the conversion of a NaN, or of a number that does not fit in 32 bits,
  * gives 0 in the last byte.
  */
-import type { OwnBytes, Returned } from "../decode/options";
+import type { OwnBytes, Returned } from "../base/options";
+import { plain } from "../base/typed-arrays";
 import { checkQuantize, type QuantizableType, type QuantizeOptions } from "../quantize/request";
-import { plain } from "../typed-arrays";
 import { roundToBF16, roundToF16 } from "./rounding";
 
 /** Writes the block of the 32 numbers from `x[at]` on to `out`, from byte `to` on. */

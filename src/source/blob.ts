@@ -1,5 +1,5 @@
 /** A `Blob`, such as a file that was chosen or dropped in a browser. */
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { type Arrived, changedError, type Source } from "./source";
 
 /** What is read at a time: a blob gives its bytes in memory of its own, from which they are copied. */

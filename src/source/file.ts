@@ -2,7 +2,7 @@
 import { type BigIntStats, constants, fsync, type Stats } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { getSystemErrorMap, promisify } from "node:util";
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { changedError, type Source } from "./source";
 
 const fsyncAsync = promisify(fsync);

@@ -1,6 +1,7 @@
 /** Reading the header of a file from wherever its bytes come from. */
-import { errorAbout, GgufError } from "../errors";
-import { type NativeFile, native } from "../native";
+
+import { type NativeFile, native } from "../backend/native";
+import { errorAbout, GgufError } from "../base/errors";
 import type { Source } from "./source";
 
 /** How much is read of a header. */

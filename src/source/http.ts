@@ -2,10 +2,10 @@
  * A file behind a URL, read by HTTP ranges. A server is not trusted: its answer is the bytes that were asked for, of the
  * file that was opened, or it is an error. No more than these bytes is kept.
  */
-import { abortable } from "../abortable";
-import { GgufError } from "../errors";
-import { delay } from "../event-loop";
-import { isUint8Array, plain } from "../typed-arrays";
+import { abortable } from "../base/abortable";
+import { GgufError } from "../base/errors";
+import { delay } from "../base/event-loop";
+import { isUint8Array, plain } from "../base/typed-arrays";
 import { isOfHub } from "./hub";
 import { publicUrl } from "./public-url";
 import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";

@@ -2,7 +2,7 @@
  * Hugging Face's hub: URLs of the form `hf://OWNER/NAME/FILE`, and its access token. The token goes to the hub alone, never
  * to where it redirects, and only over connections that nobody else reads.
  */
-import { invalidArgValue } from "../errors";
+import { invalidArgValue } from "../base/errors";
 
 const HUB = "https://huggingface.co";
 

@@ -1,5 +1,5 @@
 /** Bytes by offset, wherever they are: what files and servers have in common. */
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 
 /** Told how many of the bytes asked for have arrived. */
 export type Arrived = (bytes: number) => void;

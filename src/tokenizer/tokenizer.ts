@@ -8,8 +8,8 @@
  * `<b>` and runs of spaces and newlines, are found before anything else is done with a text.
  */
 
+import { Decoder } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
-import { Decoder } from "../text-decoder";
 import { byteLevelEncoding } from "./byte-level";
 import type { Encoding } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";

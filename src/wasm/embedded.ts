@@ -1,6 +1,6 @@
 /** The module as it is in the bundles of this folder: part of the script, so that nothing else has to be fetched. */
 import { inflateSync } from "fflate";
-import { setModule, WebAssembly } from "./module";
+import { setModule, WebAssembly } from "../backend/wasm/module";
 
 /** What `scripts/build/bundle-wasm.mjs` puts in place of this name: the deflated module in base64, and its size. */
 declare const KERNELS: readonly [deflated: string, byteLength: number];

@@ -1,7 +1,7 @@
 /** Complete files get their names: all of them, or none. */
 import { link } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { Journal } from "./journal";
 import { folderJournalPath, journalPath, type PlannedRename, type RenamePlan } from "./journal-file";
 import type { OutputFile } from "./output-file";

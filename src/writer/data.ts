@@ -1,9 +1,7 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
-import type { HalfArray } from "../decode/options";
-import { GgufError, invalidArgType } from "../errors";
-import type { NumericArray } from "../file/metadata-values";
-import { quantizeSync } from "../quantize/quantize";
-import { isQuantizable, type QuantizableType, quantizableTypes } from "../quantize/request";
+import { GgufError, invalidArgType } from "../base/errors";
+import type { NumericArray } from "../base/metadata-values";
+import type { HalfArray } from "../base/options";
 import {
   isAnyArrayBuffer,
   isFloat32Array,
@@ -12,8 +10,10 @@ import {
   memoryAs,
   plain,
   typedArrayName,
-} from "../typed-arrays";
-import { type GgmlType, ggmlTypes } from "../types";
+} from "../base/typed-arrays";
+import { type GgmlType, ggmlTypes } from "../base/types";
+import { quantizeSync } from "../quantize/quantize";
+import { isQuantizable, type QuantizableType, quantizableTypes } from "../quantize/request";
 import { PIECE_BYTES } from "./layout";
 
 /** Bytes in pieces of any size; or numbers, for a {@link QuantizableType}, in pieces of whole blocks. */

@@ -4,7 +4,7 @@
  * package depends on nothing.
  */
 import { ParseErrorCode, visit } from "jsonc-parser";
-import { errorAbout, GgufError } from "../errors";
+import { errorAbout, GgufError } from "../base/errors";
 
 /** Metadata has 64 levels of arrays at most; around them are a few objects. */
 const MAX_DEPTH = 100;

@@ -1,7 +1,7 @@
 /** The one journal that a process must have while it changes a model; journal-file.ts says what is in it. */
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { checkWritable } from "../permission-model";
+import { checkWritable } from "../backend/permission-model";
 import { changedError } from "../source/source";
 import { createJournal, type Plan, removeJournal, replaceJournal } from "./journal-file";
 import { removeLeftovers } from "./leftovers";

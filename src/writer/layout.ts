@@ -1,9 +1,6 @@
 /** Where everything is in a file: the header as bytes, and the data of each tensor after it. */
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { alignUp, HeaderBytes, type HeaderFormat, lengthBytes } from "./header-bytes";
-
-/** The key that says what tensor data is aligned to, in bytes. */
-export const ALIGNMENT_KEY = "general.alignment";
 
 /** What it is aligned to where that key is absent. */
 export const DEFAULT_ALIGNMENT = 32;

@@ -4,7 +4,7 @@
 import { type BigIntStats, constants, type Stats } from "node:fs";
 import { access, copyFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { GgufError, invalidArgValue } from "../errors";
+import { GgufError, invalidArgValue } from "../base/errors";
 import { type FileSource, flush } from "../source/file";
 import { destinationOf } from "./destination";
 import { takeOver } from "./permissions";

@@ -1,8 +1,9 @@
 /** A header as raw bytes. What is not changed is copied without being decoded, so that text that is not UTF-8 survives. */
-import { GgufError } from "../errors";
+
+import { native } from "../backend/native";
+import { GgufError } from "../base/errors";
 import { handleOf, type OpenFile } from "../file/handle";
 import { KEYS, NameList, TENSORS } from "../file/listing";
-import { native } from "../native";
 import { type HeaderFormat, lengthBytes } from "./header-bytes";
 import { preambleBytes, type TensorEntry } from "./layout";
 

@@ -1,6 +1,7 @@
 /** Finishing or undoing an interrupted change: {@link recover}. */
+
+import { checkWritable } from "../backend/permission-model";
 import { checkPath } from "../file/open";
-import { checkWritable } from "../permission-model";
 import { removeLeftovers } from "./leftovers";
 import { busyError, folderOf, journalsOf, settle } from "./settle";
 import { orWriteError } from "./system-calls";

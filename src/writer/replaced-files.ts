@@ -4,7 +4,7 @@
  */
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { shardNumber, siblingPath } from "../file/splits";
 
 /** What files are written from, and what they are. */

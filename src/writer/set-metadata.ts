@@ -1,14 +1,15 @@
 /** Changing the metadata of a file: {@link setMetadata}. */
 
-import { checkBoolean, checkOptions, type OptionNames } from "../arguments";
-import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
+import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { GgufMetadata } from "../file/metadata";
+import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
 import { changeInPlace, changeOf, isAtomic } from "./change-in-place";
 import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
 import { checkInput, closeInput, extentPieces, type InputFile, openInput } from "./input-file";
 import { settleModel } from "./journal";
-import { ALIGNMENT_KEY, DEFAULT_ALIGNMENT, writePreamble, zeros } from "./layout";
+import { DEFAULT_ALIGNMENT, writePreamble, zeros } from "./layout";
 import { parseMetadataValue } from "./text";
 import { inTurn } from "./turns";
 import {

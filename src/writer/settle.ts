@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { flush } from "../source/file";
 import { destinationOf } from "./destination";
 import {

@@ -1,7 +1,8 @@
 /** A model in several files, and back in one: {@link splitModel}, {@link mergeModel}. */
 
-import { checkOptions, type OptionNames } from "../arguments";
-import { GgufError, invalidArgType, invalidArgValue } from "../errors";
+import { checkOptions, type OptionNames } from "../base/arguments";
+import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
+import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
 import { MAX_SHARDS, SPLIT_KEYS, shardSuffix } from "../file/splits";
 import { alignUp } from "./header-bytes";
@@ -14,7 +15,7 @@ import {
   openInputs,
 } from "./input-file";
 import { settleModel } from "./journal";
-import { ALIGNMENT_KEY, type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
+import { type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
 import { encodeEntry } from "./values";
 import {
   type CheckedWriteOptions,

@@ -4,7 +4,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, lstat, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { GgufError } from "../errors";
+import { GgufError } from "../base/errors";
 import { flush } from "../source/file";
 import { processTag } from "./process-identity";
 

@@ -1,6 +1,6 @@
 /** Metadata values from text, as a command line has them: {@link parseMetadataValue}. */
-import { GgufError, invalidArgType } from "../errors";
-import type { GgufTypeName } from "../file/metadata-values";
+import { GgufError, invalidArgType } from "../base/errors";
+import type { GgufTypeName } from "../base/metadata-values";
 import { type ExactJson, isJson, parseExactJson } from "./exact-json";
 import { checkType, type GgufInput, type GgufInputType } from "./values";
 

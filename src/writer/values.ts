@@ -1,14 +1,14 @@
 /** Metadata values on their way into a file: which type each is declared as, whether it fits, and its bytes. */
-import { GgufError, invalidArgType, invalidArgValue } from "../errors";
-import { elementTypeOfArray } from "../file/metadata";
-import { knownKeyType } from "../file/metadata-keys";
+import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import {
   type GgufTypeName,
   type GgufValueType,
   type NumericArray,
   TYPE_NAMES,
-} from "../file/metadata-values";
-import { isTypedArray, isUint8Array, lengthOf, plain } from "../typed-arrays";
+} from "../base/metadata-values";
+import { isTypedArray, isUint8Array, lengthOf, plain } from "../base/typed-arrays";
+import { elementTypeOfArray } from "../file/metadata";
+import { knownKeyType } from "../file/metadata-keys";
 import { HeaderBytes, type HeaderFormat } from "./header-bytes";
 
 /**

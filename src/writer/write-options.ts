@@ -1,6 +1,6 @@
 /** What everything that writes files takes. */
-import { checkOptions, checkProgress, checkSignal, type OptionNames } from "../arguments";
-import { invalidArgType } from "../errors";
+import { checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
+import { invalidArgType } from "../base/errors";
 
 /** What everything that writes files takes. */
 export interface WriteOptions {

@@ -1,6 +1,7 @@
 /** Writing files of which the size is known: all appear, or none. */
-import { abortable } from "../abortable";
-import { checkWritable } from "../permission-model";
+
+import { checkWritable } from "../backend/permission-model";
+import { abortable } from "../base/abortable";
 import type { FileSource } from "../source/file";
 import { commit } from "./commit";
 import { removeLeftovers } from "./leftovers";

@@ -1,21 +1,20 @@
 /** Writing GGUF files: {@link GgufWriter}. */
 import { inspect } from "node:util";
-import { checkOptions, type OptionNames } from "../arguments";
+import { native } from "../backend/native";
+import { checkOptions, type OptionNames } from "../base/arguments";
+import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import { didYouMean } from "../base/suggest";
+import { type GgmlType, ggmlTypes, isGgmlType, meantType } from "../base/types";
 import { checkSupported } from "../decode/kernels";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../errors";
-import { QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
+import { ALIGNMENT_KEY, QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { SPLIT_KEYS } from "../file/splits";
 import { canonicalBytes, type ValuePlace } from "../file/value-parts";
-import { native } from "../native";
-import { didYouMean } from "../suggest";
-import { type GgmlType, ggmlTypes, isGgmlType, meantType } from "../types";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import { CURRENT_FORMAT, HeaderBytes } from "./header-bytes";
 import {
-  ALIGNMENT_KEY,
   type Contents,
   DEFAULT_ALIGNMENT,
   fileChunks,

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { projectRoot } from "../support/paths";
 
 // Not part of the package's interface: loaded from where it was built.
-const { humanBytes, humanCount } = require(join(projectRoot, "dist", "cli", "output", "text.js")) as {
+const { humanBytes, humanCount } = require(join(projectRoot, "dist", "describe", "text.js")) as {
   humanBytes(bytes: number): string;
   humanCount(count: number): string;
 };

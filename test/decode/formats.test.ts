@@ -31,8 +31,11 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
     text: allText("native", "dequant", "kernels").replaceAll("Floats16 sixteen(", "dequantize("), // numbers.h
     entry: (name) => `dequantize(const Block${name}*`,
   },
-  "src/types.ts, GgmlType": { text: text("src", "types.ts"), entry: (name) => `| "${name}"` },
-  "src/types.ts, ggmlTypes": { text: text("src", "types.ts"), entry: (name) => `  ${name}: info(` },
+  "src/base/types.ts, GgmlType": { text: text("src", "base", "types.ts"), entry: (name) => `| "${name}"` },
+  "src/base/types.ts, ggmlTypes": {
+    text: text("src", "base", "types.ts"),
+    entry: (name) => `  ${name}: info(`,
+  },
   "src/reference": { text: allText("src", "reference"), entry: (name) => `  ${name}` },
   "test/support/byte-order.ts": {
     text: text("test", "support", "byte-order.ts"),
@@ -70,7 +73,7 @@ describe("every format is in", () => {
 });
 
 test("the addon and TypeScript have the same table", () => {
-  const { native } = require(join(projectRoot, "dist", "native.js")) as {
+  const { native } = require(join(projectRoot, "dist", "backend", "native.js")) as {
     native: { formats(): { name: string; id: number; blockSize: number; typeSize: number }[] };
   };
   const fromAddon = native.formats().map(({ name, ...info }) => [name, info]);

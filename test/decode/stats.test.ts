@@ -261,7 +261,7 @@ describe("arguments", () => {
     await assert.rejects(tensor.stats({ onProgress: 1 as never }), { code: "ERR_INVALID_ARG_TYPE" });
   });
   test("the addon checks totals itself", needsAddon, () => {
-    const { native } = require(join(projectRoot, "dist", "native.js"));
+    const { native } = require(join(projectRoot, "dist", "backend", "native.js"));
     const bytes = new Uint8Array(1024);
     const run = (totals: unknown) => native.statsBlocksAsync(0, bytes, false, totals, undefined);
     assert.throws(() => run([1, 2, 3, 4]), TypeError);

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { projectRoot } from "../support/paths";
 
 // Not part of the package's interface: loaded from where it was built.
-const { closest } = require(join(projectRoot, "dist", "suggest.js")) as {
+const { closest } = require(join(projectRoot, "dist", "base", "suggest.js")) as {
   closest(name: string, candidates: Iterable<string>): string | undefined;
 };
 

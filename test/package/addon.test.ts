@@ -28,7 +28,7 @@ function node(application: string, args: readonly string[], env: NodeJS.ProcessE
 const LOAD = ["-p", "require('gguf-native').cpu().available.includes('scalar')"];
 
 test("no argument of a native function is dropped without a word", needsAddon, () => {
-  const { native } = require(join(projectRoot, "dist", "native.js")) as {
+  const { native } = require(join(projectRoot, "dist", "backend", "native.js")) as {
     native: { formats(...args: number[]): unknown };
   };
   const many = (count: number): number[] => Array.from({ length: count }, () => 0);

@@ -55,7 +55,7 @@ describe("the bundle for browsers", () => {
     assert.deepEqual(foreign, []);
     const imports = Object.values(metafile.outputs).flatMap((output) => output.imports);
     assert.deepEqual(imports, []);
-    assert.ok(!Object.keys(metafile.inputs).includes("dist/native.js"));
+    assert.ok(!Object.keys(metafile.inputs).includes("dist/backend/native.js"));
   });
 
   const skip = chromium === undefined && "chromium is not installed (apt-get install chromium)";

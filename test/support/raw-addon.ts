@@ -1,6 +1,6 @@
 /** The functions of the addon, without the facade: what the WebAssembly module has to agree with. */
 import { createRequire } from "node:module";
-import type { ParsedHeader } from "#wasm/header";
+import type { ParsedHeader } from "#dist/backend/wasm/header";
 import { testedAddon } from "./installed";
 
 interface File {
@@ -11,7 +11,7 @@ interface Job<T> {
   promise: Promise<T>;
 }
 
-/** Some of `NativeAddon` in src/native-surface.ts. */
+/** Some of `NativeAddon` in src/backend/native-surface.ts. */
 export interface RawAddon {
   parse(bytes: Uint8Array, partial: boolean): File;
   parse(bytes: Uint8Array, partial: boolean, fileSize: number): File | undefined;

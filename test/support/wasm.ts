@@ -1,7 +1,7 @@
 /** The WebAssembly module, if it is built. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setModule } from "#wasm/module";
+import { setModule } from "#dist/backend/wasm/module";
 import { projectRoot } from "./paths";
 
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
@@ -19,6 +19,6 @@ export const needsModule = {
   skip: !existsSync(path) && "dist/wasm/kernels.wasm is not there: npm run build:wasm makes it",
 };
 
-/** The module, in use by `#wasm`; undefined where it is not built. */
+/** The module, in use by `backend/wasm`; undefined where it is not built. */
 export const compiledModule = needsModule.skip ? undefined : new Module(readFileSync(path));
 if (compiledModule !== undefined) setModule(() => compiledModule);

@@ -27,7 +27,7 @@ import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import { factsOf, launch, noPage, pageFileUrl, SCREENS, servePage, ViewPage } from "../support/view-page";
 
 // Not part of the package's interface: what the command line prints, and the page shows as well.
-const { statsRows } = require(join(projectRoot, "dist", "cli", "output", "stats-text.js")) as {
+const { statsRows } = require(join(projectRoot, "dist", "describe", "stats-text.js")) as {
   statsRows(stats: object, options: { withStd: boolean }): [string, string][];
 };
 

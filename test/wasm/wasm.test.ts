@@ -2,8 +2,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type DType, dequantizeSync, type GgmlType, ggmlTypes, matmulSync, quantizeSync } from "gguf-native";
-import { compare, dequantize, formats, multiply, quantize, stats, swapBytes } from "#wasm/kernels";
-import { inModule } from "#wasm/module";
+import {
+  compare,
+  dequantize,
+  formats,
+  multiply,
+  quantize,
+  stats,
+  swapBytes,
+} from "#dist/backend/wasm/kernels";
+import { inModule } from "#dist/backend/wasm/module";
 import { gaussianBlocks, randomBlocks } from "../support/blocks";
 import { ALL_TYPES, readGolden } from "../support/golden";
 import { Random } from "../support/random";

@@ -1,5 +1,5 @@
 /** The scales that stand in blocks: what the codes of a block are multiplied with, and the minimum that goes with it. */
-import { type GgmlType, ggmlTypes } from "#dist/types";
+import { type GgmlType, ggmlTypes } from "#dist/base/types";
 
 /** What stands in one block. */
 export interface BlockScale {

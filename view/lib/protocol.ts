@@ -1,8 +1,8 @@
 /** What the page asks its worker, and what that answers. Text in it comes from files, and is escaped and cut already. */
 
 import type { TensorComparison, TensorStats } from "gguf-native";
-import type { MemoryUse } from "#dist/cli/model/memory";
-import type { TypeTotal } from "#dist/cli/model/type-totals";
+import type { MemoryUse } from "#dist/describe/memory";
+import type { TypeTotal } from "#dist/describe/type-totals";
 import type { Picture } from "./averages";
 import type { BlockScale } from "./block-scales";
 

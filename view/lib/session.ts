@@ -4,19 +4,20 @@
  */
 
 import type { GgufModel, GgufModelTensor } from "gguf-native";
-import { LAYOUT_KEYS } from "#dist/cli/layout-keys";
-import { blockParts } from "#dist/cli/model/blocks";
-import { memoryUse } from "#dist/cli/model/memory";
-import { sameValue } from "#dist/cli/model/same-value";
-import { countOf } from "#dist/cli/model/scalars";
-import { summaryFacts } from "#dist/cli/model/summary";
-import { typeTotals } from "#dist/cli/model/type-totals";
-import { valuesOf } from "#dist/cli/model/values";
-import { TOKENS_KEY, vocabularyTokens } from "#dist/cli/model/vocabulary";
-import { metadataText, stringText } from "#dist/cli/output/metadata-text";
-import { escapeText, shapeText, truncate } from "#dist/cli/output/text";
-import { arrayTexts, linesOf } from "#dist/cli/output/value-pages";
-import { ggmlTypes } from "#dist/types";
+import { ggmlTypes } from "#dist/base/types";
+import { blockParts } from "#dist/describe/blocks";
+import { LAYOUT_KEYS } from "#dist/describe/layout-keys";
+import { memoryUse } from "#dist/describe/memory";
+import { metadataText, stringText } from "#dist/describe/metadata-text";
+import { sameValue } from "#dist/describe/same-value";
+import { countOf } from "#dist/describe/scalars";
+import { summaryFacts } from "#dist/describe/summary";
+import { escapeText, shapeText } from "#dist/describe/text";
+import { truncate } from "#dist/describe/text-width";
+import { typeTotals } from "#dist/describe/type-totals";
+import { arrayTexts, linesOf } from "#dist/describe/value-pages";
+import { valuesOf } from "#dist/describe/values";
+import { TOKENS_KEY, vocabularyTokens } from "#dist/describe/vocabulary";
 import { Averages, type Picture } from "./averages";
 import { blockScales, type Decode, hasScales } from "./block-scales";
 import type {

@@ -2,7 +2,7 @@
 
 import type { TensorComparison } from "gguf-native";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { counted, grouped } from "#dist/cli/output/text";
+import { counted, grouped } from "#dist/describe/text";
 import { type Pair, tensorPairs } from "../lib/pairs";
 import type { ModelSource, ModelView, TensorAddress } from "../lib/protocol";
 import { wordsOf } from "../lib/tensor-list";

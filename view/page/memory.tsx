@@ -1,8 +1,8 @@
 /** What a model takes to run with a context of so many tokens. */
 import { useState } from "preact/hooks";
-import type { CacheBytes, MemoryUse } from "#dist/cli/model/memory";
-import { memoryRemarks } from "#dist/cli/output/memory-remarks";
-import { counted, grouped, humanBytes } from "#dist/cli/output/text";
+import type { CacheBytes, MemoryUse } from "#dist/describe/memory";
+import { memoryRemarks } from "#dist/describe/memory-remarks";
+import { counted, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Answered, Section, Table } from "./parts";

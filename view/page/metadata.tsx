@@ -1,6 +1,6 @@
 /** Keys and values, with search; a long value in full beside the list. */
 import { useMemo, useState } from "preact/hooks";
-import { counted, grouped, humanBytes } from "#dist/cli/output/text";
+import { counted, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView, ValueView } from "../lib/protocol";
 import { wordsOf } from "../lib/tensor-list";
 import { ask, useAnswer } from "./client";

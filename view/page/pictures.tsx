@@ -2,8 +2,8 @@
 
 import type { TensorStats } from "gguf-native";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { edgeText } from "#dist/cli/output/bar-chart";
-import { counted, float32Text, grouped, humanBytes } from "#dist/cli/output/text";
+import { edgeText } from "#dist/describe/stats-text";
+import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import { colorLimit, type Picture } from "../lib/averages";
 import type { Layer } from "../lib/layers";
 

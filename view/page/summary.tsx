@@ -1,6 +1,6 @@
 /** What a model is, and where its bytes are. */
 import { useMemo } from "preact/hooks";
-import { grouped, humanBytes, humanCount } from "#dist/cli/output/text";
+import { grouped, humanBytes, humanCount } from "#dist/describe/text";
 import { layersOf } from "../lib/layers";
 import type { ModelView } from "../lib/protocol";
 import { Facts, Section, Table } from "./parts";

@@ -1,7 +1,7 @@
 /** One tensor: what its values are like, pictures of them, the first ones, and the scales of its blocks. */
 import { useState } from "preact/hooks";
-import { statsRows } from "#dist/cli/output/stats-text";
-import { counted, float32Text, grouped, humanBytes } from "#dist/cli/output/text";
+import { statsRows } from "#dist/describe/stats-text";
+import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView, ScalesView, ValuesView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Answered, Facts, Section, Table } from "./parts";

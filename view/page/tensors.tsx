@@ -1,6 +1,6 @@
 /** The tensors by block, with search and sort, and one of them in full. */
 import { useMemo, useState } from "preact/hooks";
-import { counted, humanBytes } from "#dist/cli/output/text";
+import { counted, humanBytes } from "#dist/describe/text";
 import type { ModelView, TensorTable } from "../lib/protocol";
 import { blockLines, type Line, ORDERS, type Order, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";

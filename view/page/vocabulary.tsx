@@ -1,6 +1,6 @@
 /** The tokens of the vocabulary, with search. */
 import { useMemo, useState } from "preact/hooks";
-import { float32Text, grouped } from "#dist/cli/output/text";
+import { float32Text, grouped } from "#dist/describe/text";
 import type { ModelView, Vocabulary } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";

@@ -1,5 +1,5 @@
 /** Opens the models that arguments name: files on this machine, and URLs. */
-import { GgufError } from "../../errors";
+import { GgufError } from "../../base/errors";
 import type { GgufModel } from "../../file/model";
 import type { GgufModelTensor } from "../../file/model-tensor";
 import { openSync } from "../../file/open";

@@ -1,6 +1,6 @@
 /** Parses and checks the arguments of commands. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import { didYouMean } from "../../suggest";
+import { didYouMean } from "../../base/suggest";
 
 /** Wrong usage: exit code 2. */
 export class UsageError extends Error {}

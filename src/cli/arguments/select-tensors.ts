@@ -1,7 +1,7 @@
 /** Which tensors the arguments of a command name. */
-import { GgufError } from "../../errors";
+import { GgufError } from "../../base/errors";
+import { ggmlTypes } from "../../base/types";
 import type { GgufModel, GgufModelTensor } from "../../index";
-import { ggmlTypes } from "../../types";
 import { globMatcher, isGlob } from "./glob";
 
 /**

@@ -1,5 +1,6 @@
 /** `gguf-native bench`: how fast this machine dequantizes. */
 import { randomFillSync } from "node:crypto";
+import { counted, escapeText, grouped, humanCount } from "../../describe/text";
 import {
   allocate,
   cpu,
@@ -14,8 +15,8 @@ import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import type { Progress } from "../output/progress";
+import { table } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, grouped, humanCount, table } from "../output/text";
 
 const HELP = `Usage: gguf-native bench [FILE] [--json]
 

@@ -11,13 +11,13 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { packageFolder } from "../../addon";
+import { packageFolder } from "../../backend/addon";
+import { escapeText, humanBytes } from "../../describe/text";
 import { checkReplaced, FORCE_OPTION } from "../../writer/replaced-files";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
-import { escapeText, humanBytes } from "../output/text";
 import { compileAddon, countSources, SOURCES } from "../work/compile-addon";
 
 const HELP = `Usage: gguf-native build [-o FILE] [--verbose]

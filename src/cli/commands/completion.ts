@@ -1,9 +1,10 @@
 /** `gguf-native completion`: scripts for shells. */
+
+import { didYouMean } from "../../base/suggest";
 import { openSync } from "../../file/open";
-import { didYouMean } from "../../suggest";
+import { namesAfterFile, optionFacts } from "../arguments/option-facts";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command, CommandList } from "../command";
-import { namesAfterFile, optionFacts } from "../model/option-facts";
 import { completionScript, SHELLS, type Shell } from "../output/completion-scripts";
 import type { Terminal } from "../output/terminal";
 

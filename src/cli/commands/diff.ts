@@ -1,4 +1,10 @@
 /** `gguf-native diff`: in what two models differ. */
+
+import { LAYOUT_KEYS } from "../../describe/layout-keys";
+import { metadataText } from "../../describe/metadata-text";
+import { sameValue } from "../../describe/same-value";
+import { counted, escapeText, float32Text, grouped, shapeText } from "../../describe/text";
+import { textWidth } from "../../describe/text-width";
 import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
   MODEL_HELP,
@@ -10,25 +16,13 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
-import { LAYOUT_KEYS } from "../layout-keys";
-import { keyNames, tensorNames } from "../model/byte-names";
-import { Comparisons } from "../model/comparisons";
-import { again, type Listed, listed } from "../model/listed";
-import { sameValue } from "../model/same-value";
 import { exactJson } from "../output/json";
-import { metadataText } from "../output/metadata-text";
+import { again, type Listed, listed } from "../output/listed";
+import { type Column, wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import {
-  type Column,
-  counted,
-  escapeText,
-  float32Text,
-  grouped,
-  shapeText,
-  textWidth,
-  wrapWhole,
-} from "../output/text";
 import { differentBytes, metadataJson } from "../output/value-json";
+import { keyNames, tensorNames } from "../work/byte-names";
+import { Comparisons } from "../work/comparisons";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native diff A B [options]

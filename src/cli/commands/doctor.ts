@@ -2,11 +2,11 @@
 import { readFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import { findAddon, packageFolder, system } from "../../addon";
+import { findAddon, packageFolder, system } from "../../backend/addon";
+import { counted, escapeText, humanBytes } from "../../describe/text";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, humanBytes } from "../output/text";
 
 const HELP = `Usage: gguf-native doctor [--json]
 
@@ -102,7 +102,7 @@ async function tryAddon(): Promise<{ addon: Addon; wasm: Addon | null; kernels: 
     addon.error = messageOf(error);
   }
   try {
-    const { wasm } = await import("../../native.js"); // loads one of them
+    const { wasm } = await import("../../backend/native.js"); // loads one of them
     const { cpu } = await import("../../decode/cpu.js");
     return { addon, wasm: wasm === undefined ? null : { ...wasm, error: null }, kernels: cpu() };
   } catch (error) {

@@ -1,5 +1,7 @@
 /** `gguf-native hash`: digests of a model that do not depend on how its file is laid out. */
 import { createHash } from "node:crypto";
+import { LAYOUT_KEYS } from "../../describe/layout-keys";
+import { counted } from "../../describe/text";
 import { canonicalBytes, type ValuePlace } from "../../file/value-parts";
 import type { GgufModelTensor } from "../../index";
 import {
@@ -14,21 +16,19 @@ import {
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
-import { LAYOUT_KEYS } from "../layout-keys";
-import { keyNames, tensorNames } from "../model/byte-names";
 import {
   differingTensors,
   digestLines,
   type ExpectedDigests,
   type ModelDigests,
   parseDigests,
-} from "../model/digest-list";
-import { again, type Listed, listed } from "../model/listed";
+} from "../formats/digest-list";
 import { exactJson } from "../output/json";
+import { again, type Listed, listed } from "../output/listed";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
-import { counted } from "../output/text";
 import { differentBytes } from "../output/value-json";
+import { keyNames, tensorNames } from "../work/byte-names";
 import { digestsOf } from "../work/digests";
 
 const HELP = `Usage: gguf-native hash FILE|URL... [--whole] [options]

@@ -1,12 +1,13 @@
 /** `gguf-native inspect`: what a file holds. */
+
+import { memoryUse } from "../../describe/memory";
 import { globMatcher } from "../arguments/glob";
 import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
-import { listedWhere, MOST_ARRANGED } from "../model/listed";
-import { memoryUse } from "../model/memory";
 import { inspectJson } from "../output/inspect-json";
 import { inspectReport } from "../output/inspect-report";
+import { listedWhere, MOST_ARRANGED } from "../output/listed";
 import { markdownLines } from "../output/report-markdown";
 import { reportLines } from "../output/report-text";
 import type { Terminal } from "../output/terminal";

@@ -1,10 +1,10 @@
 /** `gguf-native merge`: a split model in one file. */
 import { statSync } from "node:fs";
+import { escapeText, humanBytes } from "../../describe/text";
 import { mergeModel } from "../../index";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { escapeText, humanBytes } from "../output/text";
 import { interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native merge FILE OUT

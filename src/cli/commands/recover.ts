@@ -1,10 +1,11 @@
 /** `gguf-native recover`: what a killed command left half done. */
+
+import { escapeText } from "../../describe/text";
 import { recover } from "../../index";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import { recoveryLines } from "../output/recovery-text";
 import type { Terminal } from "../output/terminal";
-import { escapeText } from "../output/text";
 
 const HELP = `Usage: gguf-native recover FILE|FOLDER
 

@@ -1,6 +1,10 @@
 /** `gguf-native set`: changes a file's metadata. */
+
+import { TYPE_NAMES } from "../../base/metadata-values";
+import { didYouMean } from "../../base/suggest";
+import { metadataText } from "../../describe/metadata-text";
+import { escapeText } from "../../describe/text";
 import { knownKeyType } from "../../file/metadata-keys";
-import { TYPE_NAMES } from "../../file/metadata-values";
 import {
   GgufError,
   type GgufInputType,
@@ -9,7 +13,6 @@ import {
   parse as parseGguf,
   setMetadata,
 } from "../../index";
-import { didYouMean } from "../../suggest";
 import { settleModel } from "../../writer/journal";
 import { checkReplaced } from "../../writer/replaced-files";
 import { previewMetadata } from "../../writer/set-metadata";
@@ -24,9 +27,7 @@ import {
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
-import { metadataText } from "../output/metadata-text";
 import type { Terminal } from "../output/terminal";
-import { escapeText } from "../output/text";
 import { interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native set FILE KEY VALUE [KEY VALUE...] [options]

@@ -1,10 +1,11 @@
 /** `gguf-native show`: values of a tensor at a glance. */
+
+import { escapeText, float32Text, grouped, shapeText } from "../../describe/text";
+import { valuesOf } from "../../describe/values";
 import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
-import { valuesOf } from "../model/values";
 import type { Terminal } from "../output/terminal";
-import { escapeText, float32Text, grouped, shapeText } from "../output/text";
 
 const HELP = `Usage: gguf-native show FILE|URL TENSOR [--rows A:B] [--columns C:D] [options]
 

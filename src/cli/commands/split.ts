@@ -1,12 +1,12 @@
 /** `gguf-native split`: one model in several files. */
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { escapeText, humanBytes } from "../../describe/text";
 import { shardNumber, shardSuffix } from "../../file/splits";
 import { splitModel } from "../../index";
 import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { escapeText, humanBytes } from "../output/text";
 import { inFolder, interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native split FILE [PREFIX] --max-size SIZE | --max-tensors N

@@ -1,5 +1,7 @@
 /** `gguf-native stats`: what the values of tensors look like. */
 import { basename } from "node:path";
+import { statsRows } from "../../describe/stats-text";
+import { counted, escapeText, float32Text, grouped, humanBytes, shapeText } from "../../describe/text";
 import type { GgufModelTensor, TensorStats } from "../../index";
 import { checkReplaced, FORCE_OPTION, type Origin } from "../../writer/replaced-files";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
@@ -8,19 +10,9 @@ import { canDequantize, selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { histogramLines } from "../output/bar-chart";
 import { histogramSvg } from "../output/histogram-svg";
-import { statsRows } from "../output/stats-text";
 import { stripsSvg } from "../output/strips-svg";
+import { type Column, wrap } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import {
-  type Column,
-  counted,
-  escapeText,
-  float32Text,
-  grouped,
-  humanBytes,
-  shapeText,
-  wrap,
-} from "../output/text";
 import { writeFiles } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 

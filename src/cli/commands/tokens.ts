@@ -1,5 +1,9 @@
 /** `gguf-native tokens`: the vocabulary of a model, and texts in it. */
 import { basename } from "node:path";
+import { stringText } from "../../describe/metadata-text";
+import { numberOf } from "../../describe/scalars";
+import { counted, escapeText, float32Text, grouped } from "../../describe/text";
+import { tokenCount, type VocabularyToken, vocabularyTokens } from "../../describe/vocabulary";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { globMatcher } from "../arguments/glob";
@@ -7,13 +11,9 @@ import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from ".
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
-import { again } from "../model/listed";
-import { numberOf } from "../model/scalars";
-import { tokenCount, type VocabularyToken, vocabularyTokens } from "../model/vocabulary";
 import { exactJson } from "../output/json";
-import { stringText } from "../output/metadata-text";
+import { again } from "../output/listed";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, float32Text, grouped } from "../output/text";
 import { differentBytes } from "../output/value-json";
 
 const HELP = `Usage: gguf-native tokens FILE|URL [options]

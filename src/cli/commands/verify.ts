@@ -1,5 +1,8 @@
 /** `gguf-native verify`: checks the structure and the values of whole files. */
 import type { NotFinite } from "../../decode/statistics";
+import { formatWarnings } from "../../describe/format-warnings";
+import { counted, escapeText, grouped, humanCount } from "../../describe/text";
+import { textWidth } from "../../describe/text-width";
 import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
 import { interruptions } from "../../writer/settle";
 import {
@@ -15,11 +18,10 @@ import {
 import { expectPositionals, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
-import { formatWarnings } from "../model/format-warnings";
-import { listedWhere } from "../model/listed";
+import { listedWhere } from "../output/listed";
 import type { Progress } from "../output/progress";
+import { wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import { counted, escapeText, grouped, humanCount, textWidth, wrapWhole } from "../output/text";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native verify FILE|URL... [options]

@@ -1,6 +1,8 @@
 /** Draws histograms in a terminal. */
+
+import { edgeText } from "../../describe/stats-text";
+import { grouped } from "../../describe/text";
 import type { Terminal } from "./terminal";
-import { float32Text, grouped } from "./text";
 
 /** The values that the bins divide into equal parts. */
 export interface ValueRange {
@@ -31,12 +33,4 @@ export function histogramLines(
     const edge = (edges[i] as string).padStart(edgeWidth);
     return `  ${quiet(edge)}  ${(bar as string).padEnd(barWidth)}  ${(numbers[i] as string).padStart(numberWidth)}`;
   });
-}
-
-/** The value at `share` of the range, in four digits. */
-export function edgeText(min: number, max: number, share: number): string {
-  const value = min + (max - min) * share;
-  // What rounding has left of a zero is zero, and has no sign.
-  const isZero = Math.abs(value) < (max - min) * 1e-6;
-  return float32Text(isZero ? 0 : Number(value.toPrecision(4)));
 }

@@ -1,5 +1,5 @@
 /** Scripts that complete the words of a command line, made from the commands' own lists of options. */
-import type { OptionFacts } from "../model/option-facts";
+import type { OptionFacts } from "../arguments/option-facts";
 
 /** A command as it is completed. */
 export interface CommandFacts {

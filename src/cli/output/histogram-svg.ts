@@ -1,7 +1,8 @@
 /** The histogram of one tensor as an SVG picture. */
-import { edgeText, type ValueRange } from "./bar-chart";
+import { edgeText } from "../../describe/stats-text";
+import { grouped } from "../../describe/text";
+import type { ValueRange } from "./bar-chart";
 import { document, labelWidth, textAt } from "./svg";
-import { grouped } from "./text";
 
 const WIDTH = 800;
 const HEIGHT = 400;

@@ -1,8 +1,9 @@
 /** `gguf-native inspect --json`: everything the header holds. json.ts says how values are written. */
+
+import { fileTypeName } from "../../describe/file-types";
+import { numberOf } from "../../describe/scalars";
+import { typeTotals } from "../../describe/type-totals";
 import type { GgufMetadata, GgufModelTensor } from "../../index";
-import { fileTypeName } from "../model/file-types";
-import { numberOf } from "../model/scalars";
-import { typeTotals } from "../model/type-totals";
 import type { InspectView } from "./inspect-view";
 import { exactJson } from "./json";
 import { differentBytes, metadataJson } from "./value-json";

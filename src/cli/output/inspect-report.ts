@@ -3,17 +3,18 @@
  * report-markdown.ts.
  */
 import { basename } from "node:path";
+import { groupTensors, groupTitle, isBlockGroup, typesText } from "../../describe/blocks";
+import { CACHE_TYPES, type MemoryUse } from "../../describe/memory";
+import { memoryRemarks } from "../../describe/memory-remarks";
+import { metadataText, stringText } from "../../describe/metadata-text";
+import { summaryFacts } from "../../describe/summary";
+import { counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "../../describe/text";
+import { typeTotals } from "../../describe/type-totals";
 import type { GgufModel, GgufModelTensor } from "../../index";
-import { groupTensors, groupTitle, isBlockGroup, typesText } from "../model/blocks";
-import { again, type Listed, MOST_ARRANGED } from "../model/listed";
-import { CACHE_TYPES, type MemoryUse } from "../model/memory";
-import { summaryFacts } from "../model/summary";
-import { typeTotals } from "../model/type-totals";
 import type { InspectView } from "./inspect-view";
-import { memoryRemarks } from "./memory-remarks";
-import { metadataText, stringText } from "./metadata-text";
+import { again, type Listed, MOST_ARRANGED } from "./listed";
+import type { Column } from "./table";
 import type { Terminal } from "./terminal";
-import { type Column, counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "./text";
 
 /** A part of a report; what is in it is escaped. */
 export interface Section {

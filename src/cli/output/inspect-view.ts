@@ -1,7 +1,8 @@
 /** What `gguf-native inspect` shows: for people see inspect-report.ts, for programs inspect-json.ts. */
+
+import type { MemoryUse } from "../../describe/memory";
 import type { GgufModel, GgufModelTensor } from "../../index";
-import type { Listed } from "../model/listed";
-import type { MemoryUse } from "../model/memory";
+import type { Listed } from "./listed";
 
 /** The parts of a model that are shown. */
 export interface InspectView {

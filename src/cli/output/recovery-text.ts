@@ -1,6 +1,7 @@
 /** What was done about an interrupted change. */
+
+import { escapeText } from "../../describe/text";
 import type { Recovery } from "../../index";
-import { escapeText } from "./text";
 
 const OUTCOMES: Readonly<Record<Recovery["outcome"], string>> = {
   finished: "an interrupted change was finished",

@@ -1,8 +1,9 @@
 /** A report in a terminal. */
-import { again } from "../model/listed";
+
 import type { Section } from "./inspect-report";
+import { again } from "./listed";
+import { type Row, wrap } from "./table";
 import type { Terminal } from "./terminal";
-import { type Row, wrap } from "./text";
 
 /** The lines of a report. */
 export function* reportLines(

@@ -1,7 +1,9 @@
 /** What a command prints, and where: width, emphasis, messages, progress. */
+
+import { escapeJson, escapeText } from "../../describe/text";
 import { exactJson } from "./json";
 import { Progress, type ProgressUnit } from "./progress";
-import { type Column, escapeJson, escapeText, facts, type Row, table } from "./text";
+import { type Column, facts, type Row, table } from "./table";
 
 /** A stream that a command writes text to. */
 export interface TextStream {

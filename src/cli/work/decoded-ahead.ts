@@ -1,5 +1,5 @@
 /** Tensors decoded for writing. */
-import { PART_ELEMENTS, partsOf } from "../../file/parts";
+import { PART_ELEMENTS, partsOf } from "../../base/ranges";
 import { allocate, type Dequantized, type DType, type GgufModelTensor } from "../../index";
 
 /** Yields all of a tensor; the next piece is decoded on the addon's threads while the caller writes this one. */

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { Worker } from "node:worker_threads";
-import { PART_ELEMENTS, partsOf } from "../../file/parts";
+import { PART_ELEMENTS, partsOf } from "../../base/ranges";
 import { cpu, type GgmlType, type GgufModelTensor, type GgufTensor, ggmlTypes } from "../../index";
 import { forEachConcurrently } from "../../source/concurrent";
 import type { LocalModel, OpenedModel } from "../arguments/open-model";

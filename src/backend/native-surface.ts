@@ -1,0 +1,337 @@
+/**
+ * The types of the complete native surface: what `native/binding` exports, and what the WebAssembly module takes the place
+ * of. The facade has checked arguments before it calls these functions, as far as JavaScript can check them; behind
+ * the surface, everything that memory safety depends on is checked again.
+ */
+
+import type { GgufErrorCode } from "../base/errors";
+import type { GgufValue } from "../base/metadata-values";
+import type { OwnBytes } from "../base/options";
+
+/** An open file inside the addon. Opaque and tagged: any other object is a TypeError. */
+export interface NativeFile {
+  readonly __nativeFile: never;
+}
+
+/** A running asynchronous piece of work inside the addon; opaque and tagged as well. */
+export interface NativeJob {
+  readonly __nativeJob: never;
+}
+
+/** 0: float32, 1: float16 bits, 2: bfloat16 bits. */
+export type NativeDType = 0 | 1 | 2;
+
+export type NativeOut = Float32Array | Uint16Array;
+
+export interface NativeFileInfo {
+  version: number;
+  bigEndian: boolean;
+  byteLength: number;
+  alignment: number;
+  /** Where tensor data starts; may be past the end of the file if there are no tensors and no padding. */
+  dataOffset: number;
+  /** Whether the metadata has the key `split.count`. */
+  isSplit: boolean;
+  keyCount: number;
+  tensorCount: number;
+}
+
+/** Some metadata keys in file order, one entry of each array per key. */
+export interface NativeKeys {
+  names: string[];
+  /** Value type numbers of the format: 0 uint8 ... 9 array ... 12 float64. */
+  types: Uint8Array;
+  /** Element type of an array; otherwise the value's own type. */
+  elementTypes: Uint8Array;
+  /** The number of elements of an array; otherwise 1. */
+  lengths: Float64Array;
+  /**
+   * Where the value starts in the file (of an array: its first element; of a string: its length), and where
+   * it ends.
+   */
+  begins: Float64Array;
+  ends: Float64Array;
+}
+
+/** Some tensors in file order, one entry of each array per tensor; four of `shapes`. */
+export interface NativeTensors {
+  names: string[];
+  types: Uint32Array;
+  dimCounts: Uint8Array;
+  shapes: Float64Array;
+  elementCounts: Float64Array;
+  /** NaN for an unknown type. */
+  byteLengths: Float64Array;
+  /** Absolute, in the file. */
+  offsets: Float64Array;
+}
+
+export interface NativeFormat {
+  name: string;
+  id: number;
+  blockSize: number;
+  typeSize: number;
+}
+
+/** What is thrown behind the surface, and what its promises reject with. */
+export interface Failure {
+  /** {@link NativeAddon.failureMark}: nothing that others throw has it. */
+  mark: object;
+  code: GgufErrorCode | "ERR_INVALID_ARG_TYPE";
+  detail: string;
+  path?: string;
+  offset?: number;
+  systemCode?: string;
+}
+
+/** Called on the main thread with the progress, in elements. */
+export type ProgressCallback = (done: number, total: number) => void;
+
+export interface NativeAddon {
+  /** Marks each {@link Failure}. */
+  readonly failureMark: object;
+
+  open(path: string, read: boolean, partial: boolean): NativeFile;
+  openAsync(path: string, read: boolean, partial: boolean): Promise<NativeFile>;
+  /**
+   * Reads `bytes` in place: the addon keeps a reference to the array and looks up its address on every use.
+   */
+  parse(bytes: Uint8Array, partial: boolean): NativeFile;
+  /**
+   * The same for the first bytes of a file of `fileSize` bytes; undefined if the header continues after
+   * `bytes`.
+   */
+  parse(bytes: Uint8Array, partial: boolean, fileSize: number): NativeFile | undefined;
+  /**
+   * Idempotent. Detaches views. Does not wait for running jobs: they keep the mapping alive until they are
+   * done.
+   */
+  close(file: NativeFile): void;
+
+  info(file: NativeFile): NativeFileInfo;
+  /** `count` keys from number `first` on. */
+  keys(file: NativeFile, first: number, count: number): NativeKeys;
+  /** The number of the key with this name, in UTF-8; -1 where there is none. */
+  findKey(file: NativeFile, name: string): number;
+  /** The numbers of the keys whose names, decoded, hold U+FFFD, ascending: only two of these can look the same. */
+  replacedKeys(file: NativeFile): Uint32Array;
+  /** Decodes the value of key `index`. */
+  value(file: NativeFile, index: number): GgufValue;
+  /** The raw bytes of a string value, or of each string of an array of strings; undefined for other types. */
+  valueBytes(file: NativeFile, index: number): OwnBytes | OwnBytes[] | undefined;
+  /** Copies `out.length` of the stored bytes of the value of key `index`, from byte `first` of them on, into `out`. */
+  readValue(file: NativeFile, index: number, first: number, out: Uint8Array): void;
+  /** The name of key `index` as it is in the file. */
+  keyBytes(file: NativeFile, index: number): OwnBytes;
+  /** The same of tensors. */
+  tensors(file: NativeFile, first: number, count: number): NativeTensors;
+  findTensor(file: NativeFile, name: string): number;
+  replacedTensors(file: NativeFile): Uint32Array;
+  /** The name of tensor `index` as it is in the file. */
+  tensorNameBytes(file: NativeFile, index: number): OwnBytes;
+
+  /** The stored bytes of tensor `index`: a view for mapped files and parsed memory, otherwise a copy. */
+  bytes(file: NativeFile, index: number): OwnBytes;
+  /** Fills `out` with the stored bytes of tensor `index`, from byte `first` of the tensor on. */
+  readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
+
+  /**
+   * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns
+   * `out` (length end - start) or, if it is undefined, a new array.
+   */
+  dequantize(
+    file: NativeFile,
+    index: number,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+  ): NativeOut;
+  /** As dequantize, off the main thread. `cancel` on the job makes the promise reject with `undefined`. */
+  dequantizeAsync(
+    file: NativeFile,
+    index: number,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+  /**
+   * Dequantizes the first `count` of `rows`, of shape[0] elements each; `out` has count * shape[0] elements.
+   */
+  rows(
+    file: NativeFile,
+    index: number,
+    rows: Float64Array,
+    count: number,
+    dtype: NativeDType,
+    out: NativeOut | undefined,
+  ): NativeOut;
+
+  /** As rows, off the main thread; `rows` is copied. */
+  rowsAsync(
+    file: NativeFile,
+    index: number,
+    rows: Float64Array,
+    count: number,
+    dtype: NativeDType,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+
+  /** As dequantize, for blocks in memory; `type` is the number of the format. */
+  dequantizeBlocks(
+    type: number,
+    blocks: Uint8Array,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+  ): NativeOut;
+  dequantizeBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    dtype: NativeDType,
+    start: number,
+    end: number,
+    out: NativeOut | undefined,
+    onProgress: ProgressCallback | undefined,
+    bigEndian: boolean,
+  ): { job: NativeJob; promise: Promise<NativeOut> };
+
+  /**
+   * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
+   * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
+   * With `int8`, the vectors are rounded to 8 bits.
+   */
+  matmul(
+    file: NativeFile,
+    index: number,
+    x: Float32Array,
+    start: number,
+    end: number,
+    out: Float32Array | undefined,
+    threads: number | undefined,
+    int8: boolean,
+  ): Float32Array;
+  /** As matmul, off the main thread; `x` is copied. */
+  matmulAsync(
+    file: NativeFile,
+    index: number,
+    x: Float32Array,
+    start: number,
+    end: number,
+    out: Float32Array | undefined,
+    onProgress: ProgressCallback | undefined,
+    int8: boolean,
+  ): { job: NativeJob; promise: Promise<Float32Array> };
+  /** The same for all rows of `columns` numbers of block bytes from anywhere. */
+  matmulBlocks(
+    type: number,
+    blocks: Uint8Array,
+    columns: number,
+    x: Float32Array,
+    out: Float32Array | undefined,
+    threads: number | undefined,
+    int8: boolean,
+  ): Float32Array;
+  /** As matmulBlocks, off the main thread; `x` is copied. */
+  matmulBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    columns: number,
+    x: Float32Array,
+    out: Float32Array | undefined,
+    onProgress: ProgressCallback | undefined,
+    int8: boolean,
+    bigEndian: boolean,
+  ): { job: NativeJob; promise: Promise<Float32Array> };
+
+  /**
+   * The statistics of elements `start` to `end` of tensor `index`, joined to `totals`, which are those of what comes
+   * before, a multiple of 2^18 elements: returns new totals. These are count, NaNs, infinities, negative infinities;
+   * zeros, minimum, maximum, mean and the sum of the squared distances from it; low, high, counts of the bins between
+   * them, below and above. The fields from zeros on, and those from low on, may be absent: then they are not measured.
+   */
+  stats(
+    file: NativeFile,
+    index: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    threads: number | undefined,
+  ): Float64Array;
+  /** As stats, off the main thread. */
+  statsAsync(
+    file: NativeFile,
+    index: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** The same for blocks in memory. */
+  statsBlocksAsync(
+    type: number,
+    blocks: Uint8Array,
+    bigEndian: boolean,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+
+  /**
+   * Compares elements `start` to `end` of two tensors, and joins what it finds to `totals`, which are those of what comes
+   * before, a multiple of 2^18 elements: returns new totals. These are count, different, incomparable, the largest
+   * error, the sum of errors, of their squares, and of the squares of the first tensor's values. Memory that can be taken
+   * away is copied first.
+   */
+  compareAsync(
+    fileA: NativeFile,
+    indexA: number,
+    fileB: NativeFile,
+    indexB: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
+  compareBlocksAsync(
+    typeA: number,
+    blocksA: Uint8Array,
+    typeB: number,
+    blocksB: Uint8Array,
+    bigEndian: number,
+    totals: Float64Array,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+  /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
+  compareBytesAsync(
+    fileA: NativeFile,
+    indexA: number,
+    fileB: NativeFile,
+    indexB: number,
+    start: number,
+    end: number,
+    totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+  ): { job: NativeJob; promise: Promise<Float64Array> };
+
+  /** Fills `out` with the blocks that `values` make, and returns it; `type` is the number of the format. */
+  quantize(type: number, values: Float32Array, out: Uint8Array): Uint8Array;
+
+  /** The same blocks in the other byte order, in memory of their own. */
+  swapBytes(type: number, blocks: Uint8Array): Uint8Array;
+
+  /** Asks a job to stop; its promise rejects once no worker touches its memory any more. */
+  cancel(job: NativeJob): void;
+
+  /** A zeroed array in memory that the addon owns, for use as `out`. */
+  allocate(length: number, dtype: NativeDType): NativeOut;
+  /** Returns the memory of collected arrays of `allocate` to the system. */
+  trim(): void;
+
+  /** Every format of formats.def. */
+  formats(): NativeFormat[];
+  cpu(): { isa: string; available: string[]; threads: number };
+}

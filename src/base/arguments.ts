@@ -1,0 +1,78 @@
+/** Checks of arguments that several functions take. */
+
+import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
+import type { AsyncOptions } from "./options";
+import { didYouMean } from "./suggest";
+
+/** Which form of a function was called. */
+export type Form = "sync" | "async";
+
+/** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
+export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
+
+/**
+ * Returns `options` as an object.
+ * @param known the names that mean something; synchronous functions accept those of their asynchronous form, too
+ * @throws TypeError ERR_INVALID_ARG_TYPE if it is neither an object nor undefined; ERR_INVALID_ARG_VALUE for a property of
+ *   another name: it is misspelt, and would be ignored without a word
+ */
+export function checkOptions<T extends object>(
+  options: T | undefined,
+  known: Readonly<Record<string, true>>,
+): Partial<T> {
+  if (options === undefined) return {};
+  if (typeof options !== "object" || options === null)
+    throw invalidArgType("options", "of type object", options);
+  for (const name in options) {
+    if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known);
+  }
+  return options;
+}
+
+function unknownOption(name: string, known: Readonly<Record<string, true>>): TypeError {
+  const names = Object.keys(known);
+  const message = `There is no option '${name}'${didYouMean(name, names) || "."} The options are: ${names.join(", ")}`;
+  return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
+}
+
+export function checkBoolean(name: string, value: unknown, whenAbsent: boolean): boolean {
+  if (value === undefined) return whenAbsent;
+  if (typeof value !== "boolean") throw invalidArgType(name, "of type boolean", value);
+  return value;
+}
+
+export function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined) return undefined;
+  if (
+    typeof signal !== "object" ||
+    signal === null ||
+    !("throwIfAborted" in signal) ||
+    !("addEventListener" in signal)
+  ) {
+    throw invalidArgType("options.signal", "an instance of AbortSignal", signal);
+  }
+  return signal as AbortSignal;
+}
+
+export function checkProgress(onProgress: unknown): AsyncOptions["onProgress"] {
+  if (onProgress === undefined) return undefined;
+  if (typeof onProgress !== "function")
+    throw invalidArgType("options.onProgress", "of type function", onProgress);
+  return onProgress as AsyncOptions["onProgress"];
+}
+
+/** How many threads may work; undefined where the addon chooses. */
+export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {
+  if (threads === undefined) return undefined;
+  if (typeof threads !== "number") throw invalidArgType("options.threads", "of type number", threads);
+  if (!Number.isSafeInteger(threads) || threads < 1) {
+    const detail = `options.threads must be a positive whole number, found ${threads}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return threads;
+}
+
+/** A URL of any realm; another object with `href` fails later, as no URL. */
+export function isUrl(value: unknown): value is URL {
+  return typeof value === "object" && value !== null && "href" in value;
+}
