@@ -1,11 +1,8 @@
 #include "binding/block_request.h"
 
-#include <cstring>
-
 #include "binding/buffers.h"
 #include "binding/environment.h"
 #include "binding/file_handle.h"
-#include "core/checked.h"
 
 namespace gguf::binding {
 
@@ -93,6 +90,7 @@ napi_value BlockRequest::memory_array(const Call& call) const {
 }
 
 bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const {
+  if (path() != nullptr) hold->path = *path();
   if (file_ != nullptr && !file_->is_memory()) {
     hold->file = file_->shared_file();
     return true;
@@ -107,15 +105,18 @@ bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, Bl
   return hold->memory != nullptr;
 }
 
-const uint8_t* BlockRequest::hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const {
+BlockSource BlockRequest::pin(const Call& call, BlockHold* hold) const {
+  BlockSource source = locate(call);
+  if (hold_in_place(call, source, hold)) return source;
   hold->copy = std::make_unique<SourceCopy>(call.env(), memory_array(call), source.data, src_bytes_);
-  return hold->copy->data();
+  source.data = hold->copy->data();
+  return source;
 }
 
-const uint8_t* BlockRequest::hold_whole_copy(const BlockSource& source, BlockHold* hold) const {
-  hold->memory = PinnedMemory::allocate(src_bytes_);
-  std::memcpy(hold->memory->data(), source.data, to_size(src_bytes_));
-  return hold->memory->data();
+Output BlockRequest::find_or_make_output(const Call& call, size_t index, Out out, uint64_t n_elements) const {
+  if (const auto given = output_argument(call, index, out, n_elements, path())) return *given;
+  locate(call);
+  return new_output(call.environment(), out, n_elements);
 }
 
 }  // namespace gguf::binding

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "binding/call.h"
+#include "binding/outputs.h"
 #include "binding/source_copy.h"
 #include "core/header.h"
 #include "machine/pinned_memory.h"
@@ -19,10 +21,13 @@ class FileHandle;
 
 /** What keeps the bytes that a job reads, whatever becomes of the file and of arrays meanwhile. */
 struct BlockHold {
+  std::optional<std::string> path;  // of the file, for errors
   std::shared_ptr<const File> file;
   std::shared_ptr<PinnedMemory> memory;
   Napi::ObjectReference array;       // over shared memory
   std::unique_ptr<SourceCopy> copy;  // of memory that can go away
+
+  bool is_copying() const { return copy != nullptr && !copy->is_complete(); }
 };
 
 /**
@@ -35,6 +40,9 @@ class BlockRequest {
   const std::string* path() const;
   /** Where the blocks are, until JavaScript runs again. Throws where they are not there, or no longer. */
   BlockSource locate(const Call& call) const;
+  /** The same for other threads, as long as `hold` exists: in place where the memory cannot go away, else as
+   * a copy, of which only the beginning is there at first. */
+  BlockSource pin(const Call& call, BlockHold* hold) const;
   const Format& format() const { return format_; }
 
  protected:
@@ -50,13 +58,11 @@ class BlockRequest {
   /** The blocks that are needed: from byte `first` of the tensor or the array on. */
   void take_bytes(uint64_t first, uint64_t n_bytes);
   uint64_t array_bytes() const { return array_bytes_; }
+  /** The output in argument `index`; or a new array, but only when the blocks are there. May run JavaScript.
+   */
+  Output find_or_make_output(const Call& call, size_t index, Out out, uint64_t n_elements) const;
   /** Whether the blocks at `source` can be read there by other threads as long as `hold` exists. */
   bool hold_in_place(const Call& call, const BlockSource& source, BlockHold* hold) const;
-  /** Makes a copy of those at `source`, of which only the beginning is there at first; returns where it is.
-   */
-  const uint8_t* hold_copy(const Call& call, const BlockSource& source, BlockHold* hold) const;
-  /** The same, with all of it there. */
-  const uint8_t* hold_whole_copy(const BlockSource& source, BlockHold* hold) const;
 
  private:
   napi_value memory_array(const Call& call) const;

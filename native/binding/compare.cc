@@ -1,11 +1,10 @@
 // The comparison of two tensors as JavaScript asks for it: as a job.
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "binding/entry_points.h"
 #include "binding/environment.h"
-#include "binding/job.h"
+#include "binding/run.h"
 #include "binding/statistics_request.h"
 #include "dequant/totals.h"
 #include "work/chunked_comparison.h"
@@ -13,9 +12,6 @@
 namespace gguf::binding {
 
 namespace {
-
-/** Up to so many numbers the way to another thread and back takes longer than the work. */
-constexpr uint64_t kMaxInlineNumbers = uint64_t{32} << 10;
 
 /** One of the two: its blocks, in argument `index` and the next. */
 class ComparedRequest : public BlockRequest {
@@ -37,64 +33,71 @@ class ComparedRequest : public BlockRequest {
   }
 
   uint64_t n_numbers() const { return n_numbers_; }
-  /** For other threads as long as `hold` exists: in place where the memory cannot go away, else as a copy. */
-  ComparedBlocks pin(const Call& call, BlockHold* hold) const {
-    BlockSource source = locate(call);
-    if (!hold_in_place(call, source, hold)) source.data = hold_whole_copy(source, hold);
-    return {source, format()};
-  }
 
  private:
   uint64_t n_numbers_ = 0;
 };
 
-/** Starts Work, which writes as many numbers as `totals` has. */
+/** Both of them. Work writes as many numbers as `totals` has. */
 template <class Work>
-napi_value start(const Call& call, const ComparedRequest& a, const ComparedRequest& b, const Totals& totals,
-                 const Comparison& before, Napi::FunctionReference on_progress) {
-  ComparisonTask task;
-  task.n_numbers = a.n_numbers();
-  task.before = before;
-  if (b.n_numbers() != task.n_numbers) {
-    throw_range(call.environment(), std::to_string(a.n_numbers()) + " numbers cannot be compared with " +
-                                        std::to_string(b.n_numbers()));
+class ComparisonRequest {
+ public:
+  ComparisonRequest(const Call& call, ComparedRequest a, ComparedRequest b, Totals totals, Comparison before)
+      : a_(std::move(a)), b_(std::move(b)), totals_(std::move(totals)), before_(before) {
+    if (a_.n_numbers() == b_.n_numbers()) return;
+    throw_range(call.environment(), std::to_string(a_.n_numbers()) + " numbers cannot be compared with " +
+                                        std::to_string(b_.n_numbers()));
   }
-  JobInput input;
-  input.on_progress = std::move(on_progress);
-  input.output = totals.new_output(call);
-  input.output_bytes = totals.size() * sizeof(double);
-  task.a = a.pin(call, &input.hold);
-  task.b = b.pin(call, &input.other_hold);
-  if (a.path() != nullptr) input.path = *a.path();
-  if (b.path() != nullptr) input.other_path = *b.path();
-  const bool is_small = b.path() == nullptr && task.n_numbers <= kMaxInlineNumbers;
-  input.make_work = [&](void* dst) { return std::make_unique<Work>(task, static_cast<double*>(dst)); };
-  return start_job(call, std::move(input), is_small);
+
+  Output find_or_make_output(const Call& call) const { return totals_.new_output(call); }
+  uint64_t output_bytes() const { return totals_.n_bytes(); }
+  bool is_small() const { return a_.n_numbers() <= kMaxInlineNumbers; }
+  ComparisonTask pin(const Call& call, BlockHold (&holds)[2]) const {
+    return {{a_.pin(call, &holds[0]), a_.format()},
+            {b_.pin(call, &holds[1]), b_.format()},
+            a_.n_numbers(),
+            before_};
+  }
+  Work make_work(const Call&, const ComparisonTask& task, int, void* result) const {
+    return Work(task, static_cast<double*>(result));
+  }
+
+ private:
+  /** Up to so many numbers the way to another thread and back takes longer than the work. */
+  static constexpr uint64_t kMaxInlineNumbers = uint64_t{32} << 10;
+
+  const ComparedRequest a_, b_;
+  const Totals totals_;
+  const Comparison before_;
+};
+
+/** The values of both, with what is found joined to the totals of argument `index`; the next may be told of
+ * progress. */
+napi_value compare(const Call& call, ComparedRequest a, ComparedRequest b, size_t index) {
+  Totals totals(call, index);
+  const Comparison before = totals.read<ComparisonTotals>(call).comparison;
+  return run_later(call, ComparisonRequest<ChunkedComparison>(call, a, b, std::move(totals), before),
+                   index + 1);
 }
 
 }  // namespace
 
 napi_value compare_async(const Call& call) {
-  const Totals totals(call, 6);
-  return start<ChunkedComparison>(call, ComparedRequest::of_tensor(call, 0),
-                                  ComparedRequest::of_tensor(call, 2), totals,
-                                  totals.read<ComparisonTotals>(call).comparison, progress_argument(call, 7));
+  return compare(call, ComparedRequest::of_tensor(call, 0), ComparedRequest::of_tensor(call, 2), 6);
 }
 
 napi_value compare_blocks_async(const Call& call) {
   const uint32_t big_endian = call.uint32(4, "bigEndian");
-  const Totals totals(call, 5);
-  return start<ChunkedComparison>(call, ComparedRequest::of_bytes(call, 0, (big_endian & 1) != 0),
-                                  ComparedRequest::of_bytes(call, 2, (big_endian & 2) != 0), totals,
-                                  totals.read<ComparisonTotals>(call).comparison, {});
+  return compare(call, ComparedRequest::of_bytes(call, 0, (big_endian & 1) != 0),
+                 ComparedRequest::of_bytes(call, 2, (big_endian & 2) != 0), 5);
 }
 
 napi_value compare_bytes_async(const Call& call) {
   const ComparedRequest a = ComparedRequest::of_tensor(call, 0), b = ComparedRequest::of_tensor(call, 2);
-  const Totals totals(call, 6);
+  Totals totals(call, 6);
   if (totals.size() != 1) throw_range(call.environment(), "totals must have one element");
   if (a.format().id != b.format().id) throw_range(call.environment(), "the two tensors have different types");
-  return start<ChunkedByteComparison>(call, a, b, totals, {}, progress_argument(call, 7));
+  return run_later(call, ComparisonRequest<ChunkedByteComparison>(call, a, b, std::move(totals), {}), 7);
 }
 
 }  // namespace gguf::binding

@@ -16,8 +16,6 @@ namespace gguf::binding {
 
 namespace {
 
-constexpr size_t kOutputArgument = 5;
-
 /**
  * The row numbers of argument 2, as many as argument 3 says, each below `n_rows`. Copied before they are
  * checked, since another thread may be writing to the array.
@@ -107,24 +105,12 @@ DecodeRequest DecodeRequest::of_bytes(const Call& call, bool big_endian) {
   return request;
 }
 
-Output DecodeRequest::find_or_make_output(const Call& call) const {
-  const uint64_t n_elements = selection.n_elements();
-  if (const auto given = output_argument(call, kOutputArgument, selection.out, n_elements, path())) {
-    return *given;
-  }
-  locate(call);
-  return new_output(call.environment(), selection.out, n_elements);
-}
-
 BlockSource DecodeRequest::pin(const Call& call, BlockHold* hold) {
+  if (selection.row_blocks == 0) return BlockRequest::pin(call, hold);
   BlockSource source = locate(call);
   if (hold_in_place(call, source, hold)) return source;
-  if (selection.row_blocks != 0) {
-    hold->memory = copy_rows(source.data, &selection);
-    source.data = hold->memory->data();
-  } else {
-    source.data = hold_copy(call, source, hold);
-  }
+  hold->memory = copy_rows(source.data, &selection);
+  source.data = hold->memory->data();
   return source;
 }
 

@@ -4,11 +4,12 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "binding/block_request.h"
 #include "binding/call.h"
 #include "binding/outputs.h"
-#include "work/decode_blocks.h"
+#include "work/chunked_decode.h"
 
 namespace gguf::binding {
 
@@ -24,16 +25,22 @@ class DecodeRequest : public BlockRequest {
 
   BlockSelection selection;
 
-  /** Argument 5; or a new array, but only when the blocks are there. May run JavaScript. */
-  Output find_or_make_output(const Call& call) const;
-  /**
-   * As locate(), for other threads as long as `hold` exists: in place where the memory cannot go away, else
-   * as a copy. All rows are copied at once, and the selection is changed to their places in the copy. Of a
-   * range only the beginning is copied at first.
-   */
+  Output find_or_make_output(const Call& call) const {
+    return BlockRequest::find_or_make_output(call, 5, selection.out, selection.n_elements());
+  }
+  uint64_t output_bytes() const { return selection.dst_bytes(); }
+  bool is_small() const { return selection.dst_bytes() <= kMaxInlineBytes; }
+  /** As BlockRequest::pin, but all rows are copied at once, and the selection is changed to their places in
+   * the copy. */
   BlockSource pin(const Call& call, BlockHold* hold);
+  ChunkedDecode make_work(const Call&, const BlockSource& source, int, void* dst) {
+    return ChunkedDecode(source, std::move(selection), dst);
+  }
 
  private:
+  /** Up to this size of output the way to another thread and back takes longer than the work. */
+  static constexpr uint64_t kMaxInlineBytes = uint64_t{64} << 10;
+
   DecodeRequest() = default;
   /** Reads start and end from arguments 3 and 4, of `n_elements` elements. */
   void take_range(const Call& call, uint64_t n_elements);

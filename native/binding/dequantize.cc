@@ -1,20 +1,17 @@
 // Dequantization as JavaScript asks for it: at once, or as a job.
-#include <memory>
 #include <utility>
 
 #include "binding/decode_request.h"
 #include "binding/entry_points.h"
 #include "binding/environment.h"
-#include "binding/job.h"
-#include "work/chunked_decode.h"
+#include "binding/run.h"
 
 namespace gguf::binding {
 
 namespace {
 
-/** Up to this size of output the way to another thread and back takes longer than the work. */
-constexpr uint64_t kMaxInlineBytes = uint64_t{64} << 10;
-
+/** On this thread, without the chunks of a ChunkedWork: a call for a single row must cost less than its
+ * kernel. */
 napi_value decode_now(const Call& call, DecodeRequest request) {
   Environment& environment = call.environment();
   const Output output = request.find_or_make_output(call);
@@ -28,21 +25,6 @@ napi_value decode_now(const Call& call, DecodeRequest request) {
   return output.array;
 }
 
-/** Starts a job; returns { job, promise }. */
-napi_value decode_later(const Call& call, DecodeRequest request) {
-  JobInput input;
-  input.on_progress = progress_argument(call, 6);
-  input.output = request.find_or_make_output(call);
-  input.output_bytes = request.selection.dst_bytes();
-  const BlockSource source = request.pin(call, &input.hold);
-  if (request.path() != nullptr) input.path = *request.path();
-  const bool is_small = request.selection.dst_bytes() <= kMaxInlineBytes;
-  input.make_work = [&](void* dst) {
-    return std::make_unique<ChunkedDecode>(source, std::move(request.selection), dst);
-  };
-  return start_job(call, std::move(input), is_small);
-}
-
 }  // namespace
 
 napi_value dequantize_sync(const Call& call) {
@@ -50,7 +32,7 @@ napi_value dequantize_sync(const Call& call) {
 }
 
 napi_value dequantize_async(const Call& call) {
-  return decode_later(call, DecodeRequest::of_range(call));
+  return run_later(call, DecodeRequest::of_range(call), 6);
 }
 
 napi_value dequantize_rows_sync(const Call& call) {
@@ -58,7 +40,7 @@ napi_value dequantize_rows_sync(const Call& call) {
 }
 
 napi_value dequantize_rows_async(const Call& call) {
-  return decode_later(call, DecodeRequest::of_rows(call));
+  return run_later(call, DecodeRequest::of_rows(call), 6);
 }
 
 napi_value dequantize_blocks_sync(const Call& call) {
@@ -66,7 +48,7 @@ napi_value dequantize_blocks_sync(const Call& call) {
 }
 
 napi_value dequantize_blocks_async(const Call& call) {
-  return decode_later(call, DecodeRequest::of_bytes(call, call.boolean(7, "bigEndian")));
+  return run_later(call, DecodeRequest::of_bytes(call, call.boolean(7, "bigEndian")), 6);
 }
 
 }  // namespace gguf::binding

@@ -35,10 +35,7 @@ constexpr uint64_t kCopyPieceBytes = uint64_t{256} << 10;
 
 Job::Job(Environment& environment, JobInput input)
     : environment_(environment),
-      hold_(std::move(input.hold)),
-      other_hold_(std::move(input.other_hold)),
-      path_(std::move(input.path)),
-      other_path_(std::move(input.other_path)),
+      holds_{std::move(input.holds[0]), std::move(input.holds[1])},
       output_(Napi::Persistent(Napi::Object(environment.env, input.output.array))),
       output_given_(input.output.given),
       on_progress_(std::move(input.on_progress)),
@@ -57,8 +54,10 @@ Job::Job(Environment& environment, JobInput input)
 }
 
 void Job::announce_copied_bytes() {
-  if (hold_.copy == nullptr) return;
-  work_->set_ready_bytes(hold_.copy->copied_bytes());
+  const auto there = [](const BlockHold& hold) {
+    return hold.copy == nullptr ? UINT64_MAX : hold.copy->copied_bytes();
+  };
+  work_->set_ready_bytes(there(holds_[0]), there(holds_[1]));
 }
 
 bool Job::feed() noexcept {
@@ -89,7 +88,8 @@ bool Job::feed_staging() {
 
 bool Job::feed_source() {
   if (!copies_source() || work_->is_exhausted() || work_->unclaimed() >= kEnoughChunks) return true;
-  if (!hold_.copy->copy_part(environment_.env)) {
+  for (BlockHold& hold : holds_) {
+    if (!hold.is_copying() || hold.copy->copy_part(environment_.env)) continue;
     work_->fail(Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
     return false;
   }
@@ -178,7 +178,7 @@ void Job::resolve() {
 void Job::reject(const Error& error) {
   settled_ = true;
   try {
-    const std::optional<std::string>& path = error.of_other ? other_path_ : path_;
+    const std::optional<std::string>& path = holds_[error.of_other].path;
     reject(make_error(environment_, error, path ? &*path : nullptr));
   } catch (...) {
     reject(std::current_exception());
@@ -211,8 +211,7 @@ void Job::reject(napi_value reason) {
 
 void Job::release() {
   // The object that JavaScript cancels with may exist much longer.
-  hold_ = BlockHold{};
-  other_hold_ = BlockHold{};
+  for (BlockHold& hold : holds_) hold = BlockHold{};
   output_.Reset();
   exception_ = nullptr;
   on_progress_.Reset();

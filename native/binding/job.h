@@ -7,8 +7,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "binding/block_request.h"
 #include "binding/call.h"
@@ -21,15 +19,12 @@ namespace gguf::binding {
 
 /** What a job starts from. */
 struct JobInput {
-  BlockHold hold;        // of the source
-  BlockHold other_hold;  // of a second one, which is there as a whole
+  BlockHold holds[2];  // of the source, and of a second one if there is one
   Output output;
   uint64_t output_bytes = 0;
   /** Makes the work, which writes to `dst`. Called before JavaScript runs again. */
   std::function<std::unique_ptr<ChunkedWork>(void* dst)> make_work;
-  Napi::FunctionReference on_progress;    // may be empty
-  std::optional<std::string> path;        // for errors
-  std::optional<std::string> other_path;  // of a second source
+  Napi::FunctionReference on_progress;  // may be empty
 };
 
 /**
@@ -46,8 +41,8 @@ class Job {
   napi_value promise() { return deferred_.promise(environment_); }
 
   ChunkedWork& work() { return *work_; }
-  /** Whether the source is still being copied to where threads can read it. */
-  bool copies_source() const { return hold_.copy != nullptr && !hold_.copy->is_complete(); }
+  /** Whether a source is still being copied to where threads can read it. */
+  bool copies_source() const { return holds_[0].is_copying() || holds_[1].is_copying(); }
   /**
    * Makes ready what threads need for the next chunks: copies the next part of the source, unless they have
    * enough to do, and takes memory for a result that has to be copied in the end, unless other jobs have much
@@ -76,11 +71,11 @@ class Job {
   bool finish();
 
  private:
-  /** Tells the threads how much of the source has been copied. */
+  /** Tells the threads how much of the sources has been copied. */
   void announce_copied_bytes();
   /** Where the elements of the output are now. False where they are no longer there. */
   bool find_output(uint8_t** data);
-  /** Copies a part of the source that is due; false if it is no longer there. */
+  /** Copies the parts of the sources that are due; false if they are no longer there. */
   bool feed_source();
   /** Takes memory for the result if it is due; false if there is none. */
   bool feed_staging();
@@ -93,8 +88,7 @@ class Job {
   void release();
 
   Environment& environment_;
-  BlockHold hold_, other_hold_;
-  std::optional<std::string> path_, other_path_;
+  BlockHold holds_[2];
   Napi::ObjectReference output_;  // strong: memory that is shared stays as long as its array
   bool output_given_;
   Napi::FunctionReference on_progress_;

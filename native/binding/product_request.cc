@@ -83,25 +83,10 @@ void ProductRequest::take_vectors(const Call& call, size_t index) {
   }
 }
 
-Output ProductRequest::find_or_make_output(const Call& call) const {
-  const uint64_t n_results = shape.n_results();
-  if (const auto given = output_argument(call, out_argument_, Out::kFloat32, n_results, path())) {
-    return *given;
-  }
-  locate(call);
-  return new_output(call.environment(), Out::kFloat32, n_results);
-}
-
 const float* ProductRequest::vectors(const Call& call) const {
   const TypedArray x = floats_argument(call, x_argument_, "x");
   if (x.length != shape.n_vectors * shape.columns) throw_range(call.environment(), "x changed its length");
   return reinterpret_cast<const float*>(x.data);
-}
-
-BlockSource ProductRequest::pin(const Call& call, BlockHold* hold) const {
-  BlockSource source = locate(call);
-  if (!hold_in_place(call, source, hold)) source.data = hold_copy(call, source, hold);
-  return source;
 }
 
 }  // namespace gguf::binding

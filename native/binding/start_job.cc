@@ -22,7 +22,8 @@ Napi::FunctionReference progress_argument(const Call& call, size_t index) {
 
 napi_value start_job(const Call& call, JobInput input, bool is_small) {
   Environment& environment = call.environment();
-  const bool is_in_memory = !input.path.has_value();  // so that reading it never waits for a disk
+  const bool is_in_memory =
+      !input.holds[0].path && !input.holds[1].path;  // reading it never waits for a disk
   const auto job = std::make_shared<Job>(environment, std::move(input));
 
   Napi::Object started = Napi::Object::New(call.env());

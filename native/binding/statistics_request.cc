@@ -51,10 +51,4 @@ StatisticsRequest StatisticsRequest::of_bytes(const Call& call) {
   return request;
 }
 
-BlockSource StatisticsRequest::pin(const Call& call, BlockHold* hold) const {
-  BlockSource source = locate(call);
-  if (!hold_in_place(call, source, hold)) source.data = hold_copy(call, source, hold);
-  return source;
-}
-
 }  // namespace gguf::binding

@@ -22,6 +22,7 @@ class Totals {
   Totals(const Call& call, size_t index);
 
   size_t size() const { return fields_.size(); }
+  uint64_t n_bytes() const { return fields_.size() * sizeof(double); }
   /** As StatisticsTotals or ComparisonTotals. Throws ERR_GGUF_RANGE for what cannot be such. */
   template <class T>
   T read(const Call& call) const {
@@ -46,13 +47,18 @@ class StatisticsRequest : public BlockRequest {
 
   StatisticsTask task;
 
-  Output new_output(const Call& call) const { return totals_.new_output(call); }
-  size_t output_bytes() const { return totals_.size() * sizeof(double); }
-  /** As locate(), for other threads as long as `hold` exists: in place where the memory cannot go away, else
-   * as a copy, of which only the beginning is there at first. */
-  BlockSource pin(const Call& call, BlockHold* hold) const;
+  Output find_or_make_output(const Call& call) const { return totals_.new_output(call); }
+  uint64_t output_bytes() const { return totals_.n_bytes(); }
+  bool is_small() const { return task.n_elements() <= kMaxInlineNumbers; }
+  int useful_threads(uint64_t most) const { return useful_statistics_threads(task.n_elements(), most); }
+  ChunkedStatistics make_work(const Call&, const BlockSource& source, int, void* result) {
+    return ChunkedStatistics(source, std::move(task), static_cast<double*>(result));
+  }
 
  private:
+  /** Up to so many numbers the way to another thread and back takes longer than the work. */
+  static constexpr uint64_t kMaxInlineNumbers = uint64_t{64} << 10;
+
   StatisticsRequest(const Call& call, size_t totals_argument);
 
   Totals totals_;

@@ -52,22 +52,19 @@ struct ChunkPair {
 
 /** Whether both are more than stays in the cache. */
 bool is_large(const ComparisonTask& task) {
-  return may_stream(task.n_numbers / task.a.format.block_elements * task.a.format.block_bytes);
+  return may_stream(task.a.bytes_of(task.n_numbers));
 }
 
 }  // namespace
 
-uint64_t ComparisonTask::unit_numbers() const {
-  return std::max(a.format.block_elements, b.format.block_elements);
-}
-
 ChunkedComparison::ChunkedComparison(const ComparisonTask& task, double* result)
-    : ChunkedWork(task.n_numbers / task.unit_numbers(), kChunkNumbers / task.unit_numbers(),
-                  {task.unit_numbers(), task.a.format.block_bytes}),
+    : JoinedWork(
+          task.n_numbers / task.unit_numbers(), kChunkNumbers / task.unit_numbers(),
+          {task.unit_numbers(), task.a.bytes_of(task.unit_numbers()), task.b.bytes_of(task.unit_numbers())},
+          task.before),
       task_(task),
-      result_(result),
-      joined_(task.before) {
-  if (task.n_numbers == 0) write_result();
+      result_(result) {
+  write_result();  // of no numbers, all that will be written
 }
 
 Status ChunkedComparison::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
@@ -79,19 +76,18 @@ Status ChunkedComparison::do_units(uint64_t first, uint64_t count, std::vector<u
                    {task_.b.format, task_.b.source.big_endian, b}, n_numbers, comparison);
   };
   if (Status failure = chunk.use(is_large(task_), scratch, compare)) return failure;
-  const uint64_t n_joined = joined_.add(first, count, comparison);
-  if (n_joined == task_.n_numbers / task_.unit_numbers()) write_result();
+  if (join(first, count, comparison)) write_result();
   return std::nullopt;
 }
 
 void ChunkedComparison::write_result() const {
-  ComparisonTotals{joined_.total()}.write(result_);
+  ComparisonTotals{total()}.write(result_);
 }
 
 ChunkedByteComparison::ChunkedByteComparison(const ComparisonTask& task, double* result)
     : ChunkedWork(task.n_numbers / task.a.format.block_elements,
                   std::max<uint64_t>(1, kChunkBytes / task.a.format.block_bytes),
-                  {task.a.format.block_elements, task.a.format.block_bytes}),
+                  {task.a.format.block_elements, task.a.format.block_bytes, task.b.format.block_bytes}),
       task_(task),
       result_(result) {
   *result = 0;

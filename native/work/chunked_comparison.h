@@ -1,6 +1,7 @@
 // The comparison of two tensors by several threads at once: dequant/comparison.h has the rule.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -8,7 +9,7 @@
 #include "dequant/comparison.h"
 #include "work/chunked_work.h"
 #include "work/decode_blocks.h"
-#include "work/joined_chunks.h"
+#include "work/joined_work.h"
 
 namespace gguf {
 
@@ -16,6 +17,10 @@ namespace gguf {
 struct ComparedBlocks {
   BlockSource source;
   Format format;
+
+  uint64_t bytes_of(uint64_t n_numbers) const {
+    return n_numbers / format.block_elements * format.block_bytes;
+  }
 };
 
 /** What is compared: n_numbers numbers, whole blocks of both. */
@@ -25,14 +30,14 @@ struct ComparisonTask {
   Comparison before;  // of what comes before, if that is a whole number of chunks
 
   /** Numbers of the larger block, which is a whole number of the smaller ones. */
-  uint64_t unit_numbers() const;
+  uint64_t unit_numbers() const { return std::max(a.format.block_elements, b.format.block_elements); }
 };
 
 /** Compares the numbers of chunks of kChunkNumbers. Its units are blocks of the format with the larger ones.
  */
-class ChunkedComparison : public ChunkedWork {
+class ChunkedComparison : public JoinedWork<Comparison> {
  public:
-  /** `result`: where to write the ComparisonTotals once all is compared. */
+  /** `result`: where to write the ComparisonTotals. */
   ChunkedComparison(const ComparisonTask& task, double* result);
 
  private:
@@ -41,7 +46,6 @@ class ChunkedComparison : public ChunkedWork {
 
   const ComparisonTask task_;
   double* const result_;
-  JoinedChunks<Comparison> joined_;
 };
 
 /** Finds whether the bytes of two tensors of the same format are the same; stops at the first difference. Its

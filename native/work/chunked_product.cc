@@ -44,9 +44,8 @@ uint64_t ProductShape::n_multiplications() const {
   return per_row != 0 && n_rows > UINT64_MAX / per_row ? UINT64_MAX : n_rows * per_row;
 }
 
-int useful_threads(const ProductShape& shape, uint64_t most) {
-  const uint64_t useful = shape.n_multiplications() / kThreadMultiplications;
-  return static_cast<int>(std::clamp<uint64_t>(useful, 1, std::clamp<uint64_t>(most, 1, INT32_MAX)));
+int useful_product_threads(const ProductShape& shape, uint64_t most) {
+  return useful_threads(shape.n_multiplications() / kThreadMultiplications, most);
 }
 
 void ChunkedProduct::FreeAligned::operator()(float* floats) const {

@@ -25,8 +25,8 @@ struct ProductShape {
   uint64_t n_multiplications() const;
 };
 
-/** The most threads that a product is worth: one for each kThreadMultiplications, at least one. */
-int useful_threads(const ProductShape& shape, uint64_t most);
+/** How many of at most `most` threads a product is worth: one for each kThreadMultiplications. */
+int useful_product_threads(const ProductShape& shape, uint64_t most);
 
 /**
  * Multiplications that take a thread about as long as it takes another thread to start with its share: 5 us.

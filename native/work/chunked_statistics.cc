@@ -1,6 +1,5 @@
 #include "work/chunked_statistics.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/fault_guard.h"
@@ -10,15 +9,14 @@
 namespace gguf {
 
 ChunkedStatistics::ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result)
-    : ChunkedWork(task.n_blocks, kChunkNumbers / task.format.block_elements,
-                  {task.format.block_elements, task.format.block_bytes}),
+    : JoinedWork(task.n_blocks, kChunkNumbers / task.format.block_elements,
+                 {task.format.block_elements, task.format.block_bytes}, task.before),
       source_(source),
       task_(std::move(task)),
       result_(result),
-      joined_(task_.before),
       histogram_(task_.bins.n) {
   if (task_.bins.n > 0) histogram_.counts = task_.counts_before;
-  if (task_.n_blocks == 0) write_result();
+  write_result();  // of no blocks, all that will be written
 }
 
 Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
@@ -36,7 +34,7 @@ Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<u
   if (!was_read) return lost_mapping(source_.offset + chunk.at());
   if (Status failure = chunk.check()) return failure;
   if (counter != nullptr) keep_counter(std::move(counter));
-  if (joined_.add(first, count, statistics) == task_.n_blocks) write_result();
+  if (join(first, count, statistics)) write_result();
   return std::nullopt;
 }
 
@@ -61,12 +59,11 @@ void ChunkedStatistics::keep_counter(std::unique_ptr<BinCounter> counter) {
 
 void ChunkedStatistics::write_result() {
   for (const auto& counter : counters_) counter->add_to(histogram_);
-  StatisticsTotals{task_.measure, joined_.total(), task_.bins, histogram_.counts}.write(result_);
+  StatisticsTotals{task_.measure, total(), task_.bins, histogram_.counts}.write(result_);
 }
 
 int useful_statistics_threads(uint64_t n_numbers, uint64_t most) {
-  const uint64_t n_chunks = n_numbers / kChunkNumbers + (n_numbers % kChunkNumbers != 0);
-  return static_cast<int>(std::clamp<uint64_t>(n_chunks, 1, std::clamp<uint64_t>(most, 1, INT32_MAX)));
+  return useful_threads(n_numbers / kChunkNumbers + (n_numbers % kChunkNumbers != 0), most);
 }
 
 }  // namespace gguf

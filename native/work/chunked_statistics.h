@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "dequant/statistics.h"
-#include "work/chunked_work.h"
 #include "work/decode_blocks.h"
-#include "work/joined_chunks.h"
+#include "work/joined_work.h"
 
 namespace gguf {
 
@@ -26,9 +25,9 @@ struct StatisticsTask {
 };
 
 /** Measures chunks of kChunkNumbers. Its units are blocks. */
-class ChunkedStatistics : public ChunkedWork {
+class ChunkedStatistics : public JoinedWork<Statistics> {
  public:
-  /** `result`: where to write the StatisticsTotals, once they are complete. */
+  /** `result`: where to write the StatisticsTotals. */
   ChunkedStatistics(const BlockSource& source, StatisticsTask task, double* result);
 
  private:
@@ -37,19 +36,18 @@ class ChunkedStatistics : public ChunkedWork {
   std::unique_ptr<BinCounter> take_counter();
   /** Before the chunk is joined: when the last one is, all are here. Throws bad_alloc. */
   void keep_counter(std::unique_ptr<BinCounter> counter);
-  /** Once all chunks are joined: no other thread works. */
+  /** While no other thread works. */
   void write_result();
 
   const BlockSource source_;
   const StatisticsTask task_;
   double* const result_;
-  JoinedChunks<Statistics> joined_;
   std::mutex counters_mutex_;
   std::vector<std::unique_ptr<BinCounter>> counters_;  // about one for each thread
   Histogram histogram_;
 };
 
-/** The most threads that so many numbers are worth: at least one. */
+/** How many of at most `most` threads so many numbers are worth: one for each chunk. */
 int useful_statistics_threads(uint64_t n_numbers, uint64_t most);
 
 }  // namespace gguf

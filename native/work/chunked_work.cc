@@ -6,6 +6,10 @@
 
 namespace gguf {
 
+int useful_threads(uint64_t n, uint64_t most) {
+  return static_cast<int>(std::clamp<uint64_t>(n, 1, std::clamp<uint64_t>(most, 1, INT32_MAX)));
+}
+
 ChunkedWork::ChunkedWork(uint64_t n_units, uint64_t chunk_units, Unit unit)
     : n_units_(n_units),
       chunk_units_(chunk_units),
@@ -13,7 +17,8 @@ ChunkedWork::ChunkedWork(uint64_t n_units, uint64_t chunk_units, Unit unit)
       n_chunks_(n_units / chunk_units + (n_units % chunk_units != 0)),
       ready_chunks_(n_chunks_) {}
 
-void ChunkedWork::set_ready_units(uint64_t n_units) {
+void ChunkedWork::set_ready_bytes(uint64_t n_bytes, uint64_t n_other_bytes) {
+  const uint64_t n_units = std::min(n_bytes / unit_.src_bytes, n_other_bytes / unit_.other_src_bytes);
   // Releases the source to the thread that claims a chunk of it.
   ready_chunks_.store(n_units >= n_units_ ? n_chunks_ : n_units / chunk_units_, std::memory_order_release);
 }

@@ -10,6 +10,9 @@
 
 namespace gguf {
 
+/** How many of at most `most` threads to use where there is something to do for `n`: at least one. */
+int useful_threads(uint64_t n, uint64_t most);
+
 /**
  * Splits work into chunks, which threads claim one after the other without a lock. A chunk is a number of
  * units, blocks or rows, each of which gives the same number of elements. The owner keeps the memory that is
@@ -24,8 +27,9 @@ class ChunkedWork {
   /** Where the result begins. Before any thread works. */
   void set_output(void* output) { output_ = static_cast<uint8_t*>(output); }
 
-  /** From now on only the first `n_bytes` of the source are there: chunks beyond them wait. */
-  void set_ready_bytes(uint64_t n_bytes) { set_ready_units(n_bytes / unit_.src_bytes); }
+  /** From now on only the first `n_bytes` of the source are there, and so many of a second one: chunks beyond
+   * them wait. */
+  void set_ready_bytes(uint64_t n_bytes, uint64_t n_other_bytes = UINT64_MAX);
 
   /**
    * Works on chunks until none is left that is ready or, once the first is done, `should_stop` says so or
@@ -54,12 +58,13 @@ class ChunkedWork {
 
  protected:
   struct Unit {
-    uint64_t elements;   // of the result
-    uint64_t src_bytes;  // not 0
+    uint64_t elements;             // of the result
+    uint64_t src_bytes;            // not 0
+    uint64_t other_src_bytes = 1;  // of a second source; not 0
   };
   ChunkedWork(uint64_t n_units, uint64_t chunk_units, Unit unit);
 
-  void set_ready_units(uint64_t n_units);
+  uint64_t n_units() const { return n_units_; }
   uint8_t* output() const { return output_; }
   /** Does units `first` to `first + count - 1`. On several threads at once. May throw bad_alloc. */
   virtual Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) = 0;

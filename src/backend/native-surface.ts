@@ -284,7 +284,7 @@ export interface NativeAddon {
    * Compares elements `start` to `end` of two tensors, and joins what it finds to `totals`, which are those of what comes
    * before, a multiple of 2^18 elements: returns new totals. These are count, different, incomparable, the largest
    * error, the sum of errors, of their squares, and of the squares of the first tensor's values. Memory that can be taken
-   * away is copied first.
+   * away is copied a part at a time, while it is compared.
    */
   compareAsync(
     fileA: NativeFile,

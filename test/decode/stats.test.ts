@@ -357,6 +357,38 @@ describe("later", () => {
     await assert.rejects(work, { code: "ERR_GGUF_RANGE" });
     assert.throws(() => file.tensor("t").statsSync());
   });
+  test("memory that is copied while it is compared, or detached meanwhile", needsAddon, async () => {
+    const { native, resultOf } = require(join(projectRoot, "dist", "backend", "native.js"));
+    const elements = 2 ** 22;
+    // More than is copied at once: with a second side that has as many bytes, and with one that has fewer.
+    const floats = (): Uint8Array =>
+      new Uint8Array(Float32Array.from({ length: elements }, (_, i) => i % 1000).buffer);
+    const copies: [Uint8Array, Uint8Array] = [floats(), new Uint8Array((elements / 32) * 34)];
+    const shared = copies.map((bytes) => {
+      const memory = new Uint8Array(new SharedArrayBuffer(bytes.length));
+      memory.set(bytes);
+      return memory;
+    });
+    const [F32, Q8_0] = [ggmlTypes.F32.id, ggmlTypes.Q8_0.id];
+    const run = (typeA: number, a: unknown, typeB: number, b: unknown): Promise<Float64Array> =>
+      resultOf(native.compareBlocksAsync(typeA, a, typeB, b, 0, new Float64Array(7)).promise);
+    for (const { a, b } of [
+      { a: [F32, 0], b: [Q8_0, 1] },
+      { a: [Q8_0, 1], b: [F32, 0] },
+      { a: [F32, 0], b: [F32, 0] },
+    ] as const) {
+      const expected = await run(a[0], shared[a[1]], b[0], shared[b[1]]);
+      assert.equal(expected[0], elements);
+      assert.deepEqual(await run(a[0], copies[a[1]], b[0], copies[b[1]]), expected);
+      assert.deepEqual(await run(a[0], shared[a[1]], b[0], copies[b[1]]), expected);
+    }
+    const detached = floats();
+    const work = [run(F32, detached, Q8_0, copies[1]), run(Q8_0, copies[1], F32, detached)].map((promise) =>
+      assert.rejects(promise, { code: "ERR_GGUF_RANGE" }),
+    );
+    structuredClone(detached.buffer, { transfer: [detached.buffer as ArrayBuffer] });
+    await Promise.all(work);
+  });
   test("threads that are terminated in the middle of their work", async () => {
     writeFileSync(
       at("endless.cjs"),

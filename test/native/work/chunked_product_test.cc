@@ -100,11 +100,11 @@ TEST_F(SharedProduct, WaitsForRowsThatAreNotReady) {
 
 TEST(UsefulThreads, AreFewForSmallProducts) {
   const Format format = format_named("Q8_0");
-  EXPECT_EQ(useful_threads({format, 256, 255, 1}, 8), 1);
-  EXPECT_EQ(useful_threads({format, 256, 512, 1}, 8), 2);
-  EXPECT_EQ(useful_threads({format, 256, 512, 100}, 8), 8);
-  EXPECT_EQ(useful_threads({format, 256, UINT64_MAX / 256, 1000}, UINT64_MAX), INT32_MAX);
-  EXPECT_EQ(useful_threads({format, 256, 0, 0}, 8), 1);
+  EXPECT_EQ(useful_product_threads({format, 256, 255, 1}, 8), 1);
+  EXPECT_EQ(useful_product_threads({format, 256, 512, 1}, 8), 2);
+  EXPECT_EQ(useful_product_threads({format, 256, 512, 100}, 8), 8);
+  EXPECT_EQ(useful_product_threads({format, 256, UINT64_MAX / 256, 1000}, UINT64_MAX), INT32_MAX);
+  EXPECT_EQ(useful_product_threads({format, 256, 0, 0}, 8), 1);
 }
 
 }  // namespace

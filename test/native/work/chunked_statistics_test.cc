@@ -415,6 +415,34 @@ TEST(ChunkedByteComparisonTest, FindsADifferenceWhereverItIs) {
   }
 }
 
+TEST(ChunkedComparisonTest, WaitsForWhatIsNotThereOfEither) {
+  const Format floats = format_named("F32"), small = format_named("Q8_0");
+  constexpr uint64_t kChunks = 4, kNumbers = kChunks * kChunk;
+  const auto a = random_blocks(floats, kNumbers), b = random_blocks(small, kNumbers / small.block_elements);
+  const ComparedBlocks side_a{in_memory(a), floats}, side_b{in_memory(b), small};
+  const Fields expected = compare(side_a, side_b, kNumbers, 1),
+               swapped = compare(side_b, side_a, kNumbers, 1);
+  for (const bool swap : {false, true}) {
+    ComparisonTask task{swap ? side_b : side_a, swap ? side_a : side_b, kNumbers, {}};
+    Fields result(7);
+    ChunkedComparison comparison(task, result.data());
+    const auto work_with = [&](uint64_t of_a, uint64_t of_b) {
+      std::vector<uint8_t> scratch;
+      const uint64_t bytes_of_a = a.size() / kChunks * of_a, bytes_of_b = b.size() / kChunks * of_b;
+      comparison.set_ready_bytes(swap ? bytes_of_b : bytes_of_a, swap ? bytes_of_a : bytes_of_b);
+      comparison.work(scratch, [] { return false; });
+      return comparison.done_elements() / kChunk;
+    };
+    EXPECT_EQ(work_with(2, 1), 1u);
+    EXPECT_EQ(work_with(2, 4), 2u);
+    EXPECT_EQ(work_with(4, 3), 3u);
+    EXPECT_FALSE(comparison.is_exhausted());
+    EXPECT_EQ(work_with(4, 4), 4u);
+    EXPECT_FALSE(comparison.failure());
+    expect_same(result, swap ? swapped : expected);
+  }
+}
+
 TEST(ChunkedComparisonTest, NamesTheFileThatWasCutOff) {
   const Format& format = format_named("F32");
   const auto blocks = random_blocks(format, kChunk);

@@ -1,23 +1,28 @@
-// Results of chunks, joined in the order of the chunks whichever thread is done first.
+// Work with one result, which is joined from those of the chunks: in their order, whichever thread is done
+// first.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 
+#include "work/chunked_work.h"
+
 namespace gguf {
 
 /** A Result has `join`, which adds what comes after it. */
 template <class Result>
-class JoinedChunks {
- public:
-  explicit JoinedChunks(const Result& start) : total_(start) {}
+class JoinedWork : public ChunkedWork {
+ protected:
+  /** `before`: the result of what comes before, if that is a whole number of chunks. */
+  JoinedWork(uint64_t n_units, uint64_t chunk_units, Unit unit, const Result& before)
+      : ChunkedWork(n_units, chunk_units, unit), total_(before) {}
 
   /**
-   * Adds the result of units `first` to `first + count - 1`: at once if all before it are there. Returns how
-   * many units from the first on have been joined. Any thread. Throws bad_alloc.
+   * Adds the result of units `first` to `first + count - 1`: at once if all before it are there. Returns
+   * whether all units are: then no other thread works any more. Any thread. Throws bad_alloc.
    */
-  uint64_t add(uint64_t first, uint64_t count, const Result& result) {
+  bool join(uint64_t first, uint64_t count, const Result& result) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.emplace(first, Waiting{count, result});
     for (auto next = waiting_.begin(); next != waiting_.end() && next->first == n_joined_;
@@ -25,10 +30,10 @@ class JoinedChunks {
       total_.join(next->second.result);
       n_joined_ += next->second.count;
     }
-    return n_joined_;
+    return n_joined_ == n_units();
   }
 
-  /** Good once all are there. */
+  /** `before`, and once all units are joined, all. */
   const Result& total() const { return total_; }
 
  private:
