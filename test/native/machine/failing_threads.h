@@ -3,7 +3,8 @@
 
 namespace gguf::test {
 
-/** Whether FailingThreads works here: on Linux, where a program can define what creates threads. */
+/** Whether FailingThreads works here: on Linux, where a program can replace what the C library has for
+ * creating threads. */
 extern const bool threads_can_fail;
 
 /** While it exists, no thread can be created. */

@@ -69,7 +69,9 @@ TEST(NoMemory, LeavesNothingBehindWherePinnedMemoryWasNotMade) {
 }
 
 TEST(NoThreads, LeaveTheWorkToTheCaller) {
-  if (!threads_can_fail) GTEST_SKIP() << "creating threads fails on Linux only";
+  if (!threads_can_fail)
+    GTEST_SKIP()
+        << "creating threads can be made to fail on Linux only, in a program that is linked dynamically";
   HelperThreads pool;
   Scratch scratch;
   constexpr int kCalls = 1000;
