@@ -1,9 +1,9 @@
-/** Paths of files and folders. The compiled benchmarks are in build/bench/bench/. */
+/** Paths of files and folders. The compiled benchmarks are in build/bench/. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export const projectRoot = join(__dirname, "..", "..", "..");
+export const projectRoot = join(__dirname, "..", "..");
 export const benchFolder = join(projectRoot, "bench");
 export const buildFolder = join(projectRoot, "build", "bench");
 

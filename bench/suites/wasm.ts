@@ -58,7 +58,7 @@ const BROWSER_CALLS = 40;
 const TYPES_AT_ONCE = 5;
 
 async function inChromium(bytes: Buffer, types: GgmlType[], patience: Patience): Promise<PageResult> {
-  const { outputFiles } = bundleFile(join(buildFolder, "bench", "wasm-page.js"), projectRoot);
+  const { outputFiles } = bundleFile(join(buildFolder, "wasm-page.js"), projectRoot);
   const found: PageResult = {};
   for (let i = 0; i < types.length; i += TYPES_AT_ONCE) {
     const some = types.slice(i, i + TYPES_AT_ONCE);

@@ -2,12 +2,15 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../lib/paths.mjs";
 
-/** The licenses of packages whose code a bundle contains: each demands to be there, too. */
-export function licensesOf(...packages) {
-  return packages
+/** The licenses of the packages that the files of a bundle, `inputs` of esbuild's metafile, are of: each demands to be there. */
+export function licensesOf(inputs) {
+  const files = Object.keys(inputs);
+  const packages = files.flatMap((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []);
+  return [...new Set(packages)]
+    .sort()
     .map((name) => {
       const folder = join(root, "node_modules", name);
-      const file = readdirSync(folder).find((each) => /^LICENSE(\.md)?$/.test(each));
+      const file = readdirSync(folder).find((each) => /^license(\.md)?$/i.test(each));
       return `${name}\n\n${readFileSync(join(folder, file), "utf8").trim()}`;
     })
     .join("\n\n");

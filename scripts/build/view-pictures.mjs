@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { buildPackage, buildTests } from "../lib/build.mjs";
+import { buildAll } from "../lib/build.mjs";
 import { fail, need } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
@@ -14,8 +14,7 @@ const SHOWN = "blk.1.ffn_gate.weight";
 const KEPT = ["summary-desktop-light", "tensor-desktop-dark", "tensor-phone-light", "compare-desktop-light"];
 
 need(["chromium", "chromium"]);
-buildPackage();
-buildTests();
+buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const { launch, noPage, pageFileUrl, SCREENS, ViewPage } = support("view-page.js");
 if (noPage) fail(noPage);

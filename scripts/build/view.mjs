@@ -23,17 +23,21 @@ const packageSources = {
   },
 };
 
+/** All files that are in the page. */
+const inputs = {};
+
 /** The text that a bundle is. */
 async function bundle(entry, plugins = []) {
-  const { outputFiles, warnings } = await build({
+  const { outputFiles, warnings, metafile } = await build({
     ...bundleOptions(),
     tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
     resolveExtensions: [".browser.ts", ".ts", ".tsx", ".mjs", ".js"],
     entryPoints: [join(view, entry)],
     plugins: [packageSources, ...plugins],
-    ...{ format: "iife", minify: true, charset: "utf8", write: false },
+    ...{ format: "iife", minify: true, charset: "utf8" },
   });
   if (warnings.length > 0) fail(`${entry} has warnings`);
+  Object.assign(inputs, metafile.inputs);
   return outputFiles[0].text.trim();
 }
 
@@ -66,8 +70,7 @@ const policy = [
   "form-action 'none'",
 ].join("; ");
 
-const licenses = licensesOf("preact", "fflate");
-const parts = { POLICY: policy, STYLE: style, SCRIPT: script, LICENSES: licenses };
+const parts = { POLICY: policy, STYLE: style, SCRIPT: script, LICENSES: licensesOf(inputs) };
 const html = readFileSync(join(view, "index.html"), "utf8").replace(
   /@(POLICY|STYLE|SCRIPT|LICENSES)@/g,
   (_, name) => parts[name],

@@ -1,11 +1,10 @@
 // What the other scripts share: building what they need.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { bundleJson } from "../build/bundle-json.mjs";
-import { bundleWasm, kernels } from "../build/bundle-wasm.mjs";
+import { bundle } from "../build/bundle.mjs";
 import { makeVendorFolder } from "../build/vendor.mjs";
 import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
@@ -17,61 +16,37 @@ export function runNode(...args) {
   run(process.execPath, args);
 }
 
-/**
- * Compiles the TypeScript sources; `options` are further ones of tsc. Bundles what is bundled: the WebAssembly module where
- * it is.
- */
-export function buildSources(...options) {
-  const hasCompiled = compile({
-    sources: "src",
-    config: "tsconfig.build.json",
-    output: join("dist", "index.js"),
-    options,
-  });
-  if (!hasCompiled) return;
-  bundleJson();
-  if (existsSync(kernels)) bundleWasm();
+/** Where tsc puts what it makes of which folder: see tsconfig.json and src/tsconfig.json. */
+const compiledFolders = {
+  src: "dist",
+  bench: "build/bench",
+  examples: "build/examples",
+  test: "build/test",
+  view: "build/view",
+};
+
+/** Compiles the TypeScript of a project and of those that it refers to, as far as it changed, and bundles what is bundled. */
+function compile(project, ...options) {
+  for (const [sources, outputs] of Object.entries(compiledFolders)) removeOrphans(sources, outputs);
+  runNode(require.resolve("typescript/bin/tsc"), "--build", project, ...options);
+  bundle();
 }
 
-/**
- * Runs tsc if there is no `output`, or if sources, configurations or options are not those of the last time. Starting
- * tsc takes seconds even if it finds nothing to do. Returns whether it ran.
- */
-function compile({ sources, config, output, options = [] }) {
-  removeOrphans(config);
-  const configurations = readdirSync(root).filter((name) =>
-    /^tsconfig.*\.json$|^package.*\.json$/.test(name),
-  );
-  const files = readdirSync(join(root, sources), { recursive: true }).map((name) => join(sources, name));
-  const hash = createHash("sha256").update(JSON.stringify(options));
-  for (const file of [...configurations, ...files].sort()) {
-    const { mtimeMs, size } = statSync(join(root, file));
-    hash.update(`${file} ${mtimeMs} ${size}\n`);
-  }
-  const inputs = hash.digest("hex");
-  const stamp = join(root, "build", `${config}.inputs`);
-  if (existsSync(join(root, output)) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs)
-    return false;
-  console.error(`Compiling ${sources}/ ...`);
-  runNode(require.resolve("typescript/bin/tsc"), "-p", config, ...options);
-  mkdirSync(join(root, "build"), { recursive: true });
-  writeFileSync(stamp, inputs);
-  return true;
-}
-
-/** Removes what tsc has made of sources that are gone: it would still be loaded, and tests among it would run. */
-function removeOrphans(config) {
-  const { compilerOptions } = JSON.parse(readFileSync(join(root, config), "utf8"));
-  const [sources, outputs] = [compilerOptions.rootDir, compilerOptions.outDir].map((name) =>
-    join(root, name),
-  );
-  if (!existsSync(outputs)) return;
-  for (const name of readdirSync(outputs, { recursive: true })) {
+/** Removes what tsc has made of sources that are gone, which it never does itself: imports would still find it. */
+function removeOrphans(sources, outputs) {
+  if (!existsSync(join(root, outputs))) return;
+  for (const name of readdirSync(join(root, outputs), { recursive: true })) {
     const [, stem, kind] = /^(.*?)(?:\.d)?\.([cm]?)[jt]s(?:\.map)?$/.exec(name) ?? [];
-    if (stem === undefined || existsSync(join(sources, `${stem}.${kind}ts`))) continue;
-    rmSync(join(outputs, name));
+    if (stem === undefined || existsSync(join(root, sources, `${stem}.${kind}ts`))) continue;
+    rmSync(join(root, outputs, name));
   }
 }
+
+/** Compiles the sources of the package; `options` are further ones of tsc. */
+export const buildSources = (...options) => compile("src", ...options);
+
+/** Compiles all TypeScript that runs in Node: the sources, tests, benchmarks, examples, and parts of the page for the tests. */
+export const buildTests = () => compile(".");
 
 /** Beside the addon: what it was compiled from. */
 const addonRecord = `${addons[0]}.json`;
@@ -123,10 +98,20 @@ export function checkAddon() {
   fail(`The addon does not load: run 'npm run build:native' (${reason})`);
 }
 
-/** Compiles the addon if there is none, and the TypeScript sources. */
+/** Compiles the sources, and the addon if there is none. */
 export function buildPackage() {
-  makeVendorFolder();
   buildSources();
+  needAddon();
+}
+
+/** Compiles all TypeScript, and the addon if there is none. */
+export function buildAll() {
+  buildTests();
+  needAddon();
+}
+
+function needAddon() {
+  makeVendorFolder();
   if (addons.some(existsSync)) return;
   console.log("Compiling the addon ...");
   buildAddon();
@@ -149,34 +134,4 @@ export function buildVariant(variant, settings, env = process.env) {
   ];
   run("cmake", ["-S", join(root, "native"), "-B", folder, ...common, ...settings], { env });
   run("cmake", ["--build", folder, "--target", "gguf_native", "--parallel", String(availableParallelism())]);
-}
-
-/** Compiles the examples to build/examples. */
-export function buildExamples() {
-  buildSources();
-  compile({
-    sources: "examples",
-    config: "tsconfig.examples.json",
-    output: join("build", "examples", "llama.js"),
-  });
-}
-
-/** Compiles the part of the page that knows no browser to build/view. */
-function buildViewParts() {
-  compile({
-    sources: join("view", "lib"),
-    config: "tsconfig.view.json",
-    output: join("build", "view", "lib", "session.js"),
-  });
-}
-
-/** Compiles the tests and their support code to build/test, and the examples and parts of the page, which some tests import. */
-export function buildTests() {
-  buildExamples();
-  buildViewParts();
-  compile({
-    sources: "test",
-    config: "tsconfig.test.json",
-    output: join("build", "test", "support", "sample-model.js"),
-  });
 }

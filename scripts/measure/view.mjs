@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { buildPackage, buildTests } from "../lib/build.mjs";
+import { buildAll } from "../lib/build.mjs";
 import { fail, need } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
@@ -16,8 +16,7 @@ const COLUMNS = 8192;
 const ROWS = 4096;
 
 need(["chromium", "chromium"]);
-buildPackage();
-buildTests();
+buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const { launch, noPage, pageFileUrl, pagePath, ViewPage } = support("view-page.js");
 const { serveView } = require(join(root, "dist", "cli", "work", "view-server.js"));

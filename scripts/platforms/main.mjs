@@ -3,7 +3,7 @@
 // other Nodes only the tests of what differs between them.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { buildPackage, buildTests, runNode } from "../lib/build.mjs";
+import { buildAll, runNode } from "../lib/build.mjs";
 import { fail, need, run } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 import { testFiles } from "../lib/test-files.mjs";
@@ -103,8 +103,7 @@ function testVersion(major) {
 
 if (process.platform !== "linux" || process.arch !== "x64") fail("This runs on Linux on x86-64 only.");
 const chosen = chosenSteps();
-buildPackage();
-buildTests();
+buildAll();
 for (const name of chosen) {
   const begin = performance.now();
   console.log(`\n== ${name}\n`);

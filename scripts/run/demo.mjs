@@ -4,14 +4,13 @@ import { createRequire } from "node:module";
 import { freemem } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { buildPackage, buildTests, runNode } from "../lib/build.mjs";
+import { buildAll, runNode } from "../lib/build.mjs";
 import { root } from "../lib/paths.mjs";
 import { writeSample } from "../lib/sample.mjs";
 
 const require = createRequire(import.meta.url);
 
-buildPackage();
-buildTests(); // for the code that makes the sample and random blocks
+buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const path = process.argv[2] ?? writeSample();
 

@@ -1,6 +1,6 @@
 // `npm run example -- NAME MODEL.gguf ...`: builds and runs examples/NAME.ts. With NAME alone, on a small sample model.
 import { join } from "node:path";
-import { buildExamples, buildPackage, buildTests, runNode } from "../lib/build.mjs";
+import { buildAll, runNode } from "../lib/build.mjs";
 import { writeSample } from "../lib/sample.mjs";
 
 /** The examples, with their arguments for the sample model. */
@@ -17,11 +17,6 @@ if (name === undefined || !Object.hasOwn(examples, name)) {
   process.exit(2);
 }
 
-buildPackage();
-if (args.length === 0) {
-  buildTests(); // for the code that makes the sample
-  args.push(writeSample(), ...examples[name]);
-} else {
-  buildExamples();
-}
+buildAll();
+if (args.length === 0) args.push(writeSample(), ...examples[name]);
 runNode(join("build", "examples", `${name}.js`), ...args);

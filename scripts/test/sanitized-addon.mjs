@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildSources, buildTests, buildVariant } from "../lib/build.mjs";
+import { buildTests, buildVariant } from "../lib/build.mjs";
 import { fail, findClang, run } from "../lib/commands.mjs";
 import { root, variantAddon } from "../lib/paths.mjs";
 import { testArguments, testFiles } from "../lib/test-files.mjs";
@@ -67,7 +67,6 @@ function findLeaks() {
   }
 }
 
-buildSources();
 buildTests();
 buildVariant(variant, ["-DGGUF_NATIVE_SANITIZE=address,undefined"], { ...process.env, CXX: compiler });
 if (!process.argv.includes("--leaks")) {

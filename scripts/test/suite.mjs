@@ -1,8 +1,7 @@
 // Builds and runs the TypeScript tests. `npm test -- metadata cli` runs only the files with such a name.
-import { buildPackage, buildTests, checkAddon, runNode } from "../lib/build.mjs";
+import { buildAll, checkAddon, runNode } from "../lib/build.mjs";
 import { testArguments, testFiles } from "../lib/test-files.mjs";
 
-buildPackage();
+buildAll();
 checkAddon();
-buildTests();
 runNode(...testArguments(testFiles(process.argv.slice(2))));

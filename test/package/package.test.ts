@@ -82,6 +82,7 @@ describe("the tarball", () => {
       "THIRD-PARTY-NOTICES",
       // What is of use in the bundles only is there and nowhere else.
       ...filesUnder("src")
+        .filter((name) => /ts$/.test(name))
         .flatMap(compiled)
         .filter((name) => name !== "dist/wasm/embedded.js"),
       ...["dist/wasm/kernels.wasm"].filter((name) => existsSync(join(projectRoot, name))),

@@ -1,0 +1,19 @@
+// Bundling what tsc has compiled.
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../lib/paths.mjs";
+import { bundlePackages, packageUsers } from "./bundle-packages.mjs";
+import { bundleWasm, kernels, wasmEntries } from "./bundle-wasm.mjs";
+
+/** Whether tsc, which writes its record last, has run since a file was bundled. It may have written the file again. */
+function isStale(file) {
+  const record = join(root, "dist", ".tsbuildinfo");
+  const bundled = join(root, "dist", file);
+  return !existsSync(bundled) || statSync(bundled).mtimeMs <= statSync(record).mtimeMs;
+}
+
+/** Bundles what is not, or not since the sources were compiled; the WebAssembly module where it is. */
+export function bundle() {
+  if (packageUsers.some((file) => isStale(`${file}.js`))) bundlePackages();
+  if (existsSync(kernels) && wasmEntries.some((entry) => isStale(`wasm/${entry}js`))) bundleWasm();
+}
