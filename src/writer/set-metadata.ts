@@ -5,6 +5,7 @@ import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../base/
 import { GgufMetadata } from "../file/metadata";
 import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
+import type { FileAccess } from "../source/file";
 import { changeInPlace, changeOf, isAtomic } from "./change-in-place";
 import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
 import { checkInput, closeInput, extentPieces, type InputFile, openInput } from "./input-file";
@@ -116,35 +117,64 @@ export async function setMetadata(
   }
   const checked = checkWriteOptions(options, SET_METADATA_OPTIONS);
   const entries = Symbol.iterator in changes ? changes : Object.entries(changes);
-  return inTurn(file, () => change(file, entries, output, inPlace, checked));
+  return planMetadata(file, { access: output === undefined ? "r+" : "r", signal: checked.signal }, (plan) => {
+    plan.encode(entries);
+    return plan.make(output, inPlace, checked);
+  });
 }
 
-/** The header that a change would make, up to the padding; nothing is written. @internal */
-export async function previewMetadata(
+/**
+ * Opens a file whose metadata is to be changed, for `work` to encode the change, look at it, and make it; in turn with other
+ * changes. What other processes have left behind is settled first.
+ * @param access "r+" to replace the file or change it in place; "r" to write to another one; "look" to write nothing, in
+ *   which case nothing is settled
+ * @throws GgufError as {@link setMetadata}
+ * @internal
+ */
+export function planMetadata<T>(
   path: string,
-  changes: Iterable<readonly [string, MetadataChange]>,
-): Promise<Uint8Array> {
-  const input = await openInput(path, "r");
-  try {
-    return changedHeader(input, changes);
-  } finally {
-    await closeInput(input);
+  { access, signal }: { access: FileAccess | "look"; signal?: AbortSignal | undefined },
+  work: (plan: MetadataPlan) => Promise<T>,
+): Promise<T> {
+  return inTurn(path, async () => {
+    signal?.throwIfAborted();
+    if (access !== "look") await settleModel(path, signal);
+    const input = await openInput(path, access === "r+" ? "r+" : "r", signal);
+    try {
+      return await work(new MetadataPlan(input));
+    } finally {
+      await closeInput(input);
+    }
+  });
+}
+
+/** A change of an open file. What is looked at before it is made is what is written. @internal */
+export class MetadataPlan {
+  /** As the file has it. */
+  readonly metadata: GgufMetadata;
+  readonly #input: InputFile;
+  #header: Uint8Array | undefined;
+
+  constructor(input: InputFile) {
+    this.metadata = GgufMetadata.of(input);
+    this.#input = input;
   }
-}
 
-async function change(
-  path: string,
-  changes: Iterable<readonly [string, MetadataChange]>,
-  output: string | undefined,
-  inPlace: boolean | undefined,
-  options: CheckedWriteOptions,
-): Promise<SetMetadataResult> {
-  const { signal } = options;
-  signal?.throwIfAborted();
-  await settleModel(path, signal);
-  const input = await openInput(path, output === undefined ? "r+" : "r", signal);
-  try {
-    const header = changedHeader(input, changes);
+  /** Encodes the header with the changes, up to the padding. */
+  encode(changes: Iterable<readonly [string, MetadataChange]>): Uint8Array {
+    this.#header = changedHeader(this.#input, this.metadata, changes);
+    return this.#header;
+  }
+
+  /** Makes the change that was encoded: in place, in a file that replaces this one, or in `output`. */
+  async make(
+    output: string | undefined,
+    inPlace: boolean | undefined,
+    options: CheckedWriteOptions,
+  ): Promise<SetMetadataResult> {
+    const input = this.#input;
+    const header = this.#header as Uint8Array;
+    const { signal } = options;
     const dataOffset = alignUp(header.length, input.info.alignment);
     signal?.throwIfAborted();
     // A file without tensors may end without padding.
@@ -159,18 +189,16 @@ async function change(
     const dataBytes = input.source.byteLength - input.dataOffset;
     const canShare = dataOffset === input.dataOffset;
     const target = {
-      path: output ?? path,
+      path: output ?? input.path,
       byteLength: dataOffset + dataBytes,
       chunks: withHeader(input, header, dataOffset, dataBytes),
       base: canShare ? { source: input.source, start: startOf(input, header) } : undefined,
     };
-    await writeOutputs([target], { model: [path] }, options, async () => {
+    await writeOutputs([target], { model: [input.path] }, options, async () => {
       await checkInput(input);
       await closeInput(input);
     });
     return { inPlace: false };
-  } finally {
-    await closeInput(input);
   }
 }
 
@@ -181,11 +209,13 @@ function startOf(input: InputFile, header: Uint8Array): Uint8Array {
   return start;
 }
 
-/** The header with the changes, up to the padding. */
-function changedHeader(input: InputFile, changes: Iterable<readonly [string, MetadataChange]>): Uint8Array {
+function changedHeader(
+  input: InputFile,
+  metadata: GgufMetadata,
+  changes: Iterable<readonly [string, MetadataChange]>,
+): Uint8Array {
   const { header } = input;
   const entries = header.entries();
-  const metadata = GgufMetadata.of(input);
   const alignmentBefore = entries.get(ALIGNMENT_KEY);
   for (const [key, change] of changes) {
     checkKey(key);

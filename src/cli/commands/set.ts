@@ -5,18 +5,11 @@ import { didYouMean } from "../../base/suggest";
 import { metadataText } from "../../describe/metadata-text";
 import { escapeText } from "../../describe/text";
 import { knownKeyType } from "../../file/metadata-keys";
-import {
-  GgufError,
-  type GgufInputType,
-  type GgufMetadata,
-  openSync,
-  parse as parseGguf,
-  setMetadata,
-} from "../../index";
-import { settleModel } from "../../writer/journal";
+import { GgufError, type GgufInputType, type GgufMetadata, parse as parseGguf } from "../../index";
 import { checkReplaced } from "../../writer/replaced-files";
-import { previewMetadata } from "../../writer/set-metadata";
+import { type MetadataPlan, planMetadata } from "../../writer/set-metadata";
 import { checkKey } from "../../writer/values";
+import { checkWriteOptions } from "../../writer/write-options";
 import {
   CHAT_TEMPLATE,
   type Change,
@@ -109,51 +102,50 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
   const texts = [values.from, template].flatMap((each) => (each === "-" ? "/dev/stdin" : (each ?? [])));
   await checkReplaced([output ?? path], { model: [path], others: texts });
-  // An interrupted change may have left a header that cannot be read.
-  if (!values["dry-run"]) await settleModel(path);
-  const { all, lines } = await plan(path, changes, removals);
-  if (values["dry-run"]) terminal.print([...lines, "nothing was written"]);
-  else if (all.length === 0 && output === undefined) terminal.print(lines);
-  else {
-    const { inPlace: isInPlace } = await interruptible(terminal, path, (options) =>
-      setMetadata(path, all, { ...options, output, inPlace }),
-    );
-    const how = isInPlace ? "changed in place" : "replaced by a changed copy";
-    terminal.print([...lines, output === undefined ? how : escapeText(`written to ${output}`)]);
-  }
+  const access = values["dry-run"] ? "look" : output === undefined ? "r+" : "r";
+  await planMetadata(path, { access }, async (plan) => {
+    const { all, lines } = await describe(plan, changes, removals);
+    if (values["dry-run"]) terminal.print([...lines, "nothing was written"]);
+    else if (all.length === 0 && output === undefined) terminal.print(lines);
+    else {
+      const { inPlace: isInPlace } = await interruptible(terminal, path, (options) =>
+        plan.make(output, inPlace, checkWriteOptions(options)),
+      );
+      const how = isInPlace ? "changed in place" : "replaced by a changed copy";
+      terminal.print([...lines, output === undefined ? how : escapeText(`written to ${output}`)]);
+    }
+  });
   return 0;
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** The changes to make, removals first, and what to say of them. What is to be removed and not there changes nothing. */
-async function plan(
-  path: string,
+/**
+ * Encodes the changes, removals first.
+ * @returns them, and what to say of them: what is to be removed and not there changes nothing
+ */
+async function describe(
+  plan: MetadataPlan,
   changes: readonly Change[],
   removals: readonly string[],
 ): Promise<{ all: Change[]; lines: string[] }> {
-  const before = openSync(path, { partial: true, splits: false });
-  try {
-    const { metadata } = before;
-    const dropped = changes.flatMap(([key, change]) => (change === undefined ? [key] : []));
-    const removed = new Set([...removals, ...dropped].flatMap((name) => keysNamed(metadata, name)));
-    const all = [
-      ...Array.from(removed, (key): Change => [key, undefined]),
-      ...changes.filter(([, change]) => change !== undefined),
-    ];
-    const after = parseGguf(await usage(() => previewMetadata(path, all)), { partial: true });
-    const lines = [...new Set(all.map(([key]) => key))].flatMap((key) => [
-      ...described("-", metadata, key),
-      ...described("+", after.metadata, key),
-      ...(after.metadata.has(key) ? newKeyNotes(metadata, key) : []),
-    ]);
-    after.close();
-    const absent = [...removals, ...dropped].filter((name) => keysNamed(metadata, name).length === 0);
-    const notes = absent.map((name) => `${name} is not in the file${didYouMean(name, metadata.keys())}`);
-    return { all, lines: [...lines, ...notes.map(escapeText)] };
-  } finally {
-    before.close();
-  }
+  const { metadata } = plan;
+  const dropped = changes.flatMap(([key, change]) => (change === undefined ? [key] : []));
+  const removed = new Set([...removals, ...dropped].flatMap((name) => keysNamed(metadata, name)));
+  const all = [
+    ...Array.from(removed, (key): Change => [key, undefined]),
+    ...changes.filter(([, change]) => change !== undefined),
+  ];
+  const after = parseGguf(await usage(() => plan.encode(all)), { partial: true });
+  const lines = [...new Set(all.map(([key]) => key))].flatMap((key) => [
+    ...described("-", metadata, key),
+    ...described("+", after.metadata, key),
+    ...(after.metadata.has(key) ? newKeyNotes(metadata, key) : []),
+  ]);
+  after.close();
+  const absent = [...removals, ...dropped].filter((name) => keysNamed(metadata, name).length === 0);
+  const notes = absent.map((name) => `${name} is not in the file${didYouMean(name, metadata.keys())}`);
+  return { all, lines: [...lines, ...notes.map(escapeText)] };
 }
 
 /** Runs `work`; where a value does not fit its key, that is wrong usage. */
