@@ -48,8 +48,8 @@ export interface ComparedTensor {
   read(options: ReadOptions): Promise<Uint8Array>;
 }
 
-/** The bytes of so many elements are compared in this thread: the way to another and back would take longer. */
-const SMALL_ELEMENTS = 2 ** 16;
+/** So many elements are copied and compared in this thread: the way to another and back would take longer. */
+const SMALL_ELEMENTS = 2 ** 15;
 
 /** Of larger tensors so many bytes are: most that differ do so from the beginning. */
 const FIRST_BYTES = 2 ** 12;
@@ -105,25 +105,53 @@ async function compareInFiles(
         compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, onProgress),
       explain,
     );
-  if (haveSameEncoding(a, b) && (await areSame())) {
-    return comparison(new Float64Array(FIELDS).fill(count, 0, 1), true);
+  // Copied: views would keep a file mapped after it is closed.
+  const start = ({ file, position }: ComparedTensor, length: number): Uint8Array => {
+    const bytes = new Uint8Array(length);
+    attempt(() => native.readBytes(handleOf(file), position, 0, bytes), explain);
+    return bytes;
+  };
+  if (count <= SMALL_ELEMENTS) {
+    const [ofA, ofB] = [a, b].map((each) => start(each, bytesOf(each, count))) as [Uint8Array, Uint8Array];
+    const same = haveSameEncoding(a, b) && haveSameBytes(ofA, ofB);
+    const totals = same
+      ? equalTotals(count)
+      : await compareBytes(a, ofA, b, ofB, new Float64Array(FIELDS), signal, explain);
+    onProgress?.(count, count);
+    return comparison(totals, same);
+  }
+  if (haveSameEncoding(a, b) && haveSameBytes(start(a, FIRST_BYTES), start(b, FIRST_BYTES))) {
+    const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
+    if (differ === 0) return comparison(equalTotals(count), true);
   }
   return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
+}
 
-  async function areSame(): Promise<boolean> {
-    const isSmall = count <= SMALL_ELEMENTS;
-    const length = isSmall ? (count / a.info.blockSize) * a.info.typeSize : FIRST_BYTES;
-    // Copied: views would keep a file mapped after it is closed.
-    const [startOfA, startOfB] = [a, b].map(({ file, position }) => {
-      const start = new Uint8Array(length);
-      attempt(() => native.readBytes(handleOf(file), position, 0, start), explain);
-      return start;
-    });
-    const haveSameStart = haveSameBytes(startOfA as Uint8Array, startOfB as Uint8Array);
-    if (isSmall || !haveSameStart) return haveSameStart;
-    const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
-    return differ === 0;
-  }
+function bytesOf({ info }: ComparedTensor, count: number): number {
+  return (count / info.blockSize) * info.typeSize;
+}
+
+/** The totals of values of which each is the same in both. */
+function equalTotals(count: number): Float64Array {
+  return new Float64Array(FIELDS).fill(count, 0, 1);
+}
+
+/** Joins the comparison of some elements, of which these are all bytes, to `totals`. */
+function compareBytes(
+  a: ComparedTensor,
+  ofA: Uint8Array,
+  b: ComparedTensor,
+  ofB: Uint8Array,
+  totals: Float64Array,
+  signal: AbortSignal | undefined,
+  explain: (error: unknown) => unknown,
+): Promise<Float64Array> {
+  const bigEndian = (a.file.info.bigEndian ? 1 : 0) + (b.file.info.bigEndian ? 2 : 0);
+  return runJob(
+    { signal },
+    () => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals),
+    explain,
+  );
 }
 
 /** A part at a time, each fetched once. */
@@ -135,17 +163,13 @@ async function compareParts(
 ): Promise<TensorComparison> {
   let sameBytes = haveSameEncoding(a, b);
   let totals: Float64Array = new Float64Array(FIELDS);
-  const bigEndian = (a.file.info.bigEndian ? 1 : 0) + (b.file.info.bigEndian ? 2 : 0);
+  const explain = (error: unknown): unknown => explainFailure(error, count, a.subject);
   const fetch = ({ start, end }: ElementRange, signal: AbortSignal): Promise<Uint8Array[]> =>
     Promise.all([a, b].map((tensor) => tensor.read({ start, end, signal })));
   await forEachPart({ start: 0, end: count }, signal, fetch, async (bytes, part, signal) => {
     const [ofA, ofB] = bytes as [Uint8Array, Uint8Array];
     sameBytes &&= haveSameBytes(ofA, ofB);
-    totals = await runJob(
-      { signal },
-      () => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals),
-      (error) => explainFailure(error, count, a.subject),
-    );
+    totals = await compareBytes(a, ofA, b, ofB, totals, signal, explain);
     onProgress?.(part.end, count);
   });
   return comparison(totals, sameBytes);

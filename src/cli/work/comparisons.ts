@@ -26,8 +26,9 @@ export class Comparisons {
       longer.set(this.#rows);
       this.#rows = longer;
     }
-    for (const [i, field] of FIELDS.entries())
-      this.#rows[this.#count * FIELDS.length + i] = comparison[field];
+    const begin = this.#count * FIELDS.length;
+    for (let i = 0; i < FIELDS.length; i++)
+      this.#rows[begin + i] = comparison[FIELDS[i] as (typeof FIELDS)[number]];
     this.#rowOf[index] = ++this.#count;
   }
 
@@ -38,7 +39,9 @@ export class Comparisons {
   get(index: number): TensorComparison | undefined {
     if (!this.has(index)) return undefined;
     const begin = ((this.#rowOf[index] as number) - 1) * FIELDS.length;
-    const numbers = FIELDS.map((field, i) => [field, this.#rows[begin + i]]);
-    return { ...Object.fromEntries(numbers), sameBytes: false } as TensorComparison;
+    const numbers = { sameBytes: false } as TensorComparison;
+    for (let i = 0; i < FIELDS.length; i++)
+      numbers[FIELDS[i] as (typeof FIELDS)[number]] = this.#rows[begin + i] as number;
+    return numbers;
   }
 }
