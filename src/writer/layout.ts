@@ -8,6 +8,16 @@ export const DEFAULT_ALIGNMENT = 32;
 /** The most bytes that are handed on in one piece. */
 export const PIECE_BYTES = 4 << 20;
 
+/** The most keys, and the most tensors, of a file that is written: there are objects for each, of some hundred bytes. */
+const MOST_ENTRIES = 2 ** 20;
+
+/** @throws GgufError ERR_GGUF_RANGE for more keys or tensors than are written */
+export function checkCount(count: number, what: "metadata keys" | "tensors", path: string | undefined): void {
+  if (count <= MOST_ENTRIES) return;
+  const detail = `${count} ${what} are more than can be written, ${MOST_ENTRIES}`;
+  throw new GgufError("ERR_GGUF_RANGE", detail, { path });
+}
+
 /** What the header says of a tensor, without its offset. */
 export interface TensorEntry {
   readonly name: string | Uint8Array;

@@ -5,7 +5,7 @@ import { GgufError } from "../base/errors";
 import { handleOf, type OpenFile } from "../file/handle";
 import { KEYS, NameList, TENSORS } from "../file/listing";
 import { type HeaderFormat, lengthBytes } from "./header-bytes";
-import { preambleBytes, type TensorEntry } from "./layout";
+import { checkCount, preambleBytes, type TensorEntry } from "./layout";
 
 /** What the header says of a tensor, and where its data is in the file. */
 export interface RawTensor extends TensorEntry {
@@ -24,6 +24,7 @@ export class RawHeader {
   readonly format: HeaderFormat;
   readonly #file: OpenFile;
   readonly #bytes: Uint8Array;
+  #byteLength: number | undefined;
 
   /** @param bytes what `file` was parsed from: all that comes before the tensor data */
   constructor(file: OpenFile, bytes: Uint8Array) {
@@ -39,7 +40,11 @@ export class RawHeader {
 
   /** Bytes of the file up to the end of the tensor directory. */
   get byteLength(): number {
-    return this.#tensorPlaces().at(-1)?.end ?? this.#directoryBegin();
+    if (this.#byteLength === undefined) {
+      this.#byteLength = this.#directoryBegin();
+      for (const { end } of this.#tensorPlaces()) this.#byteLength = end;
+    }
+    return this.#byteLength;
   }
 
   /** Whether `bytes` are this header. */
@@ -47,8 +52,12 @@ export class RawHeader {
     return Buffer.compare(bytes, this.#bytes.subarray(0, this.byteLength)) === 0;
   }
 
-  /** The metadata entries by name: key, type and value of each. */
+  /**
+   * The metadata entries by name: key, type and value of each.
+   * @throws GgufError ERR_GGUF_RANGE where there are too many of them
+   */
   entries(): Map<string, Uint8Array> {
+    checkCount(this.#file.info.keyCount, "metadata keys", this.#file.path);
     const entries = new Map<string, Uint8Array>();
     let begin = preambleBytes(this.format);
     for (const { names, columns } of new NameList([this.#file], KEYS).pages()) {
@@ -67,9 +76,11 @@ export class RawHeader {
 
   /**
    * The tensors, in file order.
-   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type, whose data has an unknown length
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a tensor of an unknown type, whose data has an unknown length;
+   *   ERR_GGUF_RANGE where there are too many of them
    */
   tensors(): RawTensor[] {
+    checkCount(this.tensorCount, "tensors", this.#file.path);
     const places = this.#tensorPlaces();
     const tensors: RawTensor[] = [];
     for (const { names, columns } of new NameList([this.#file], TENSORS).pages()) {
@@ -80,7 +91,7 @@ export class RawHeader {
           const detail = `its type, number ${types[i]}, is not known, so neither is the length of its data`;
           throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: this.#file.path, tensor });
         }
-        const { nameBegin, nameEnd } = places[tensors.length] as TensorPlace;
+        const { nameBegin, nameEnd } = places.next().value as TensorPlace;
         tensors.push({
           name: this.#bytes.subarray(nameBegin, nameEnd),
           type: types[i] as number,
@@ -99,21 +110,20 @@ export class RawHeader {
     return native.keys(handleOf(this.#file), keyCount - 1, 1).ends[0] as number;
   }
 
-  /** It was checked when it was parsed. */
-  #tensorPlaces(): TensorPlace[] {
+  /** In file order. The header was checked when it was parsed. */
+  *#tensorPlaces(): Generator<TensorPlace, void, undefined> {
     const { buffer, byteOffset, byteLength } = this.#bytes;
     const view = new DataView(buffer, byteOffset, byteLength);
     const width = lengthBytes(this.format);
     const little = !this.format.bigEndian;
-    const { dimCounts } = native.tensors(handleOf(this.#file), 0, this.tensorCount);
     let at = this.#directoryBegin();
-    return Array.from(dimCounts, (dims) => {
+    for (let i = 0; i < this.tensorCount; i++) {
       const length = width === 4 ? view.getUint32(at, little) : Number(view.getBigUint64(at, little));
       const nameBegin = at + width;
       const nameEnd = nameBegin + length;
       // After the name: how many dimensions there are, these, the type and the offset.
-      at = nameEnd + 4 + dims * width + 4 + 8;
-      return { nameBegin, nameEnd, end: at };
-    });
+      at = nameEnd + 4 + view.getUint32(nameEnd, little) * width + 4 + 8;
+      yield { nameBegin, nameEnd, end: at };
+    }
   }
 }

@@ -15,7 +15,7 @@ import {
   openInputs,
 } from "./input-file";
 import { settleModel } from "./journal";
-import { type Contents, fileChunks, layOut, type TensorEntry } from "./layout";
+import { type Contents, checkCount, fileChunks, layOut, type TensorEntry } from "./layout";
 import { encodeEntry } from "./values";
 import {
   type CheckedWriteOptions,
@@ -124,6 +124,11 @@ async function copy(
   const inputs = await openInputs(path, signal);
   try {
     const [{ header, info }] = inputs;
+    checkCount(
+      inputs.reduce((sum, { header }) => sum + header.tensorCount, 0),
+      "tensors",
+      path,
+    );
     const model = {
       format: header.format,
       alignment: info.alignment,

@@ -16,6 +16,7 @@ import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorDa
 import { CURRENT_FORMAT, HeaderBytes } from "./header-bytes";
 import {
   type Contents,
+  checkCount,
   DEFAULT_ALIGNMENT,
   fileChunks,
   layOut,
@@ -111,7 +112,8 @@ export class GgufWriter {
    *
    * @param model an open model: of `open`, `openSync`, `parse` or `openRemote`
    * @throws TypeError for anything else, such as a path
-   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_CLOSED
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_RANGE for one of more
+   *   than 2^20 keys or tensors; ERR_GGUF_CLOSED
    */
   static from(model: GgufModel): GgufWriter {
     if (!(model instanceof GgufModel)) {
@@ -124,6 +126,8 @@ export class GgufWriter {
 
   #copy(model: GgufModel): void {
     const { metadata, tensors, alignment, paths } = model;
+    checkCount(metadata.size, "metadata keys", paths[0]);
+    checkCount(tensors.size, "tensors", paths[0]);
     for (const key of metadata.keys()) {
       if (SPLIT_KEYS.includes(key)) continue;
       const out = new HeaderBytes(CURRENT_FORMAT).string(metadata.keyBytes(key) as Uint8Array);

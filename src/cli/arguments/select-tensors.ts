@@ -8,7 +8,7 @@ import { globMatcher, isGlob } from "./glob";
  * The tensors that any of `patterns` names, in file order; all where there are no patterns. A pattern is the name of a
  * tensor or else a glob, and must name at least one. Those that a glob of `exclude` matches are left out.
  * @param path the model's, for errors
- * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND
+ * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND; ERR_GGUF_RANGE where they are too many
  */
 export function selectTensors<T extends GgufModelTensor>(
   file: GgufModel<T>,
@@ -16,23 +16,53 @@ export function selectTensors<T extends GgufModelTensor>(
   patterns: readonly string[] | undefined,
   exclude: readonly string[] = [],
 ): T[] {
-  const names = new Set(patterns === undefined ? file.tensors.keys() : []);
+  const names = new Set<string>();
+  const globs = new Map<string, (name: string) => boolean>();
   for (const pattern of patterns ?? []) {
-    const found =
-      file.tensors.has(pattern) || !isGlob(pattern) ? [file.tensor(pattern).name] : matching(pattern);
-    if (found.length === 0) throw notFound(path, `no tensor's name matches '${pattern}'`);
-    for (const name of found) names.add(name);
+    if (file.tensors.has(pattern) || !isGlob(pattern)) names.add(file.tensor(pattern).name);
+    else globs.set(pattern, globMatcher(pattern));
   }
+  const unmatched = new Set(globs.keys());
   const excluded = exclude.map(globMatcher);
-  const selected = Array.from(file.tensors.values()).filter(
-    ({ name }) => names.has(name) && !excluded.some((matches) => matches(name)),
-  );
+  const isWanted = ({ name }: T): boolean => {
+    let isNamed = patterns === undefined || names.has(name);
+    for (const [pattern, matches] of globs) {
+      if (!matches(name)) continue;
+      unmatched.delete(pattern);
+      isNamed = true;
+    }
+    return isNamed && !excluded.some((matches) => matches(name));
+  };
+  const selected = tensorsWhere(file, path, isWanted);
+  const [pattern] = unmatched;
+  if (pattern !== undefined) throw notFound(path, `no tensor's name matches '${pattern}'`);
   if (selected.length === 0) throw notFound(path, "no tensors are left");
   return selected;
+}
 
-  function matching(pattern: string): string[] {
-    return Array.from(file.tensors.keys()).filter(globMatcher(pattern));
+/** The most tensors that a command works on together: there are objects for each. */
+const MOST_SELECTED = 2 ** 20;
+
+/**
+ * The tensors that `isWanted` accepts, in file order.
+ * @param path the model's, for errors
+ * @throws GgufError ERR_GGUF_RANGE where they are too many
+ */
+export function tensorsWhere<T extends GgufModelTensor>(
+  file: GgufModel<T>,
+  path: string,
+  isWanted: (tensor: T) => boolean,
+): T[] {
+  const found: T[] = [];
+  for (const tensor of file.tensors.values()) {
+    if (!isWanted(tensor)) continue;
+    if (found.length === MOST_SELECTED) {
+      const detail = `these are more than ${MOST_SELECTED} tensors: name fewer of them`;
+      throw new GgufError("ERR_GGUF_RANGE", detail, { path });
+    }
+    found.push(tensor);
   }
+  return found;
 }
 
 function notFound(path: string, detail: string): GgufError {

@@ -6,7 +6,7 @@ import type { GgufModelTensor, TensorStats } from "../../index";
 import { checkReplaced, FORCE_OPTION, type Origin } from "../../writer/replaced-files";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
-import { canDequantize, selectTensors } from "../arguments/select-tensors";
+import { canDequantize, selectTensors, tensorsWhere } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { histogramLines } from "../output/bar-chart";
 import { histogramSvg } from "../output/histogram-svg";
@@ -140,10 +140,9 @@ function shortNumber(value: number): string {
 
 /** All tensors that can be turned into numbers; says how many others there are. */
 function knownTensors({ file, path }: OpenedModel, terminal: Terminal): GgufModelTensor[] {
-  const all = Array.from(file.tensors.values());
-  const known = all.filter(canDequantize);
+  const known = tensorsWhere(file, path, canDequantize);
   if (known.length === 0) throw new Error(`${path} has no tensors to draw`);
-  const others = all.length - known.length;
+  const others = file.tensors.size - known.length;
   if (others > 0) terminal.complain(`${counted(others, "tensor")} of unknown types left out`);
   return known;
 }
