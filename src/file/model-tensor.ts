@@ -69,7 +69,8 @@ export abstract class GgufModelTensor {
     this.#place = place;
     // Now: a tensor is made while its file is open, and its properties can be read afterwards, too.
     const [, base] = this.type === "NVFP4" ? (/^(.+)\.weight$/s.exec(place.name) ?? []) : [];
-    this.#scale = base === undefined ? undefined : place.all.get(`${base}.scale`);
+    if (base !== undefined)
+      this.#scale = place.all.get(`${base}.scale`) ?? place.all.get(`${place.name}.scale`);
   }
 
   /** The name in the file, made unique if two are equal after decoding. */
@@ -125,10 +126,11 @@ export abstract class GgufModelTensor {
   }
 
   /**
-   * The second scale of weights of type NVFP4: the tensor NAME.scale beside NAME.weight, in any file of the model. It has one
-   * number for the whole tensor or, where that has three dimensions, one for each matrix of it, such as an expert. All that
-   * this library makes of the blocks lacks that factor, as in ggml: numbers, rows, products and statistics. Undefined for
-   * other types, and where there is no such tensor: then the factor is 1.
+   * The second scale of weights of type NVFP4: the tensor NAME.scale beside NAME.weight, in any file of the model; or, as
+   * some converters call it, NAME.weight.scale. It has one number for the whole tensor or, where that has three dimensions,
+   * one for each matrix of it, such as an expert. All that this library makes of the blocks lacks that factor, as in ggml:
+   * numbers, rows, products and statistics. Undefined for other types, and where there is no such tensor: then the factor
+   * is 1.
    */
   get scale(): this | undefined {
     return this.#scale as this | undefined;

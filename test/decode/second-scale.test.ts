@@ -49,6 +49,21 @@ test("is the tensor of that name, beside NVFP4 weights only", async () => {
   }
 });
 
+test("is the tensor NAME.weight.scale where there is no NAME.scale", () => {
+  const names = ["blk.0.ffn_down.weight.scale", "blk.0.ffn_up_exps.weight.scale"];
+  const file = parse(
+    writeGguf({
+      tensors: [
+        ...[weights, experts].map((tensor) => ({ ...tensor })),
+        floats("blk.0.ffn_up_exps.scale", [1, 2, 3]),
+        ...names.map((name) => floats(name, [0.5])),
+      ],
+    }),
+  );
+  assert.equal(file.tensor("blk.0.ffn_down.weight").scale?.name, "blk.0.ffn_down.weight.scale");
+  assert.equal(file.tensor("blk.0.ffn_up_exps.weight").scale?.name, "blk.0.ffn_up_exps.scale");
+});
+
 test("is found in the other files of a split model", async () => {
   const shards = [
     [weights],
