@@ -1,5 +1,6 @@
 /** `tensor.stats`, `statsSync` and `compare` against plain computations: every type, set, source and number of threads. */
 import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -142,6 +143,36 @@ describe("the same bits", () => {
       const same = await file.tensor("t").compare(mapped.tensor("t"));
       assert.deepEqual([same.sameBytes, same.different, same.snr], [true, 0, Infinity]);
     }
+  });
+  test("small tensors of files without a task in the pool for each", needsAddon, async () => {
+    const [one, two] = [0, 1].map((change) => {
+      const bytes = Buffer.alloc(2 ** 15, 1);
+      bytes[2 ** 15 - 1] = change;
+      return { type: ggmlTypes.I8.id, shape: [2 ** 15], bytes };
+    }) as [object, object];
+    const tensors = [
+      { name: "a", ...one },
+      { name: "b", ...two },
+      { name: "c", ...one },
+    ] as never;
+    writeFileSync(at("small.gguf"), writeGguf({ tensors }));
+    using file = openSync(at("small.gguf"));
+    const started: string[] = [];
+    const hook = createHook({
+      init(_id, type) {
+        if (type.startsWith("gguf-native")) started.push(type);
+      },
+    }).enable();
+    let most = 0;
+    const onProgress = (done: number, total: number): void => {
+      most = done / total;
+    };
+    const found = await file.tensor("a").compare(file.tensor("b"), { onProgress });
+    const same = await file.tensor("a").compare(file.tensor("c"));
+    hook.disable();
+    assert.deepEqual([started, most], [[], 1]);
+    assert.deepEqual([found.different, found.maxError, found.sameBytes], [1, 1, false]);
+    assert.deepEqual([same.different, same.sameBytes], [0, true]);
   });
   test("on every instruction set", () => {
     const program = `

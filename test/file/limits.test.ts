@@ -1,6 +1,6 @@
 /** Files that are large, or no files: a right answer, in time and memory that the bytes really there account for. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -15,8 +15,20 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
-import { type GgufError, type GgufFile, type OpenOptions, open, openSync, parse } from "gguf-native";
+import {
+  type GgufError,
+  type GgufFile,
+  GgufWriter,
+  mergeModel,
+  type OpenOptions,
+  open,
+  openSync,
+  parse,
+  setMetadata,
+  splitModel,
+} from "gguf-native";
 import { ByteWriter } from "../support/byte-writer";
+import { bin } from "../support/cli";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
@@ -105,6 +117,48 @@ describe("large headers", () => {
     const { metadata } = parse(w.done());
     assert.throws(() => metadata.toJSON(), { code: "ERR_GGUF_RANGE", message: /1048577 metadata keys/ });
     assert.match(inspect(metadata), / and 1047577 more$/);
+  });
+
+  test("more than 2^20 keys or tensors are not written, nor worked on together", async () => {
+    const count = 2 ** 20 + 1;
+    const keys = header(0, count);
+    for (let i = 0; i < count; i++) keys.string(`k${i}`).u32(0).u8(1);
+    const tensors = header(count, 1).string("a.key").u32(0).u8(1);
+    for (let i = 0; i < count; i++) tensors.string(`t${i}`).u32(1).u64(0).u32(0).u64(0);
+    const [ofKeys, ofTensors] = [join(folder, "keys.gguf"), join(folder, "many-tensors.gguf")];
+    writeFileSync(ofKeys, keys.align(32).done());
+    writeFileSync(ofTensors, tensors.align(32).done());
+
+    const output = join(folder, "rewritten.gguf");
+    const tooMany = (what: string) => ({
+      code: "ERR_GGUF_RANGE",
+      message: new RegExp(`1048577 ${what} are more than can be written, 1048576`),
+    });
+    for (const [path, what] of [
+      [ofKeys, "metadata keys"],
+      [ofTensors, "tensors"],
+    ] as const) {
+      using file = openSync(path);
+      assert.throws(() => GgufWriter.from(file), tooMany(what));
+      await assert.rejects(mergeModel(path, output), tooMany(what));
+      await assert.rejects(splitModel(path, output, { maxTensors: 9 }), tooMany(what));
+    }
+    await assert.rejects(setMetadata(ofKeys, { k1: 2 }), tooMany("metadata keys"));
+    // The tensors are not looked at for that.
+    await setMetadata(ofTensors, { "a.key": 2 });
+    await setMetadata(ofTensors, { "a.key": "a longer value" }, { output });
+    using changed = openSync(output);
+    assert.deepEqual([changed.metadata.get("a.key"), changed.tensors.size], ["a longer value", count]);
+
+    for (const args of [
+      ["stats", ofTensors, "--svg", join(folder, "all.svg")],
+      ["stats", ofTensors, "t*"],
+      ["dequantize", ofTensors, "--all", "-o", folder],
+    ]) {
+      const { status, stderr } = spawnSync(process.execPath, [bin, ...args], { encoding: "utf8" });
+      assert.match(stderr, /these are more than 1048576 tensors: name fewer of them/);
+      assert.equal(status, 1);
+    }
   });
 
   test("500,000 strings", () => {

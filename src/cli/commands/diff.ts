@@ -3,7 +3,7 @@
 import { LAYOUT_KEYS } from "../../describe/layout-keys";
 import { metadataText } from "../../describe/metadata-text";
 import { sameValue } from "../../describe/same-value";
-import { counted, escapeText, float32Text, grouped, shapeText } from "../../describe/text";
+import { counted, escapeText, grouped, shapeText } from "../../describe/text";
 import { textWidth } from "../../describe/text-width";
 import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
@@ -184,7 +184,9 @@ async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal)
 function tensorDifference([one, other]: Pair, errors: TensorComparison | undefined): TensorDifference {
   const either = (one ?? other) as GgufModelTensor;
   const { name, type, shape } = either;
-  const label = { name, ...differentBytes("nameBytes", name, either.nameBytes()) };
+  const label = name.includes("\ufffd")
+    ? { name, ...differentBytes("nameBytes", name, either.nameBytes()) }
+    : { name };
   if (one === undefined || other === undefined) {
     return { ...label, only: other === undefined ? "a" : "b", type, shape };
   }
@@ -351,7 +353,7 @@ function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDif
   if (errors !== undefined && what.length === 0) {
     what.push(errors.different > 0 ? "values" : "stored differently");
   }
-  const short = (value: number): string => float32Text(Number(value.toPrecision(3)));
+  const short = (value: number): string => String(Number(value.toPrecision(3)));
   const cells = errors && [
     short(errors.maxError),
     short(errors.meanError),

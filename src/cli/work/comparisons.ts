@@ -6,14 +6,15 @@ const FIELDS = [
   ...["count", "different", "incomparable", "maxError", "meanError", "rmsError", "relativeError", "snr"],
 ] as readonly (keyof Omit<TensorComparison, "sameBytes">)[];
 
-const FIRST_ROWS = 64;
+/** Rows that are in memory of their own: one array would have to be copied to grow. */
+const CHUNK_ROWS = 4096;
 
 /** Comparisons of tensors whose bytes differ, by number. */
 export class Comparisons {
-  #rows = new Float64Array(FIRST_ROWS * FIELDS.length);
+  readonly #chunks: Float64Array[] = [];
   #count = 0;
   /** By the number of the comparison: which row it has, and 1 more; 0 where it has none. */
-  #rowOf = new Uint32Array(FIRST_ROWS);
+  #rowOf = new Uint32Array(CHUNK_ROWS);
 
   add(index: number, comparison: TensorComparison): void {
     if (index >= this.#rowOf.length) {
@@ -21,14 +22,11 @@ export class Comparisons {
       longer.set(this.#rowOf);
       this.#rowOf = longer;
     }
-    if ((this.#count + 1) * FIELDS.length > this.#rows.length) {
-      const longer = new Float64Array(2 * this.#rows.length);
-      longer.set(this.#rows);
-      this.#rows = longer;
-    }
-    const begin = this.#count * FIELDS.length;
-    for (let i = 0; i < FIELDS.length; i++)
-      this.#rows[begin + i] = comparison[FIELDS[i] as (typeof FIELDS)[number]];
+    if (this.#count % CHUNK_ROWS === 0) this.#chunks.push(new Float64Array(CHUNK_ROWS * FIELDS.length));
+    const { chunk, begin } = this.#place(this.#count);
+    FIELDS.forEach((field, i) => {
+      chunk[begin + i] = comparison[field];
+    });
     this.#rowOf[index] = ++this.#count;
   }
 
@@ -38,10 +36,16 @@ export class Comparisons {
 
   get(index: number): TensorComparison | undefined {
     if (!this.has(index)) return undefined;
-    const begin = ((this.#rowOf[index] as number) - 1) * FIELDS.length;
-    const numbers = { sameBytes: false } as TensorComparison;
-    for (let i = 0; i < FIELDS.length; i++)
-      numbers[FIELDS[i] as (typeof FIELDS)[number]] = this.#rows[begin + i] as number;
-    return numbers;
+    const { chunk, begin } = this.#place((this.#rowOf[index] as number) - 1);
+    const comparison = { sameBytes: false } as TensorComparison;
+    FIELDS.forEach((field, i) => {
+      comparison[field] = chunk[begin + i] as number;
+    });
+    return comparison;
+  }
+
+  #place(row: number): { chunk: Float64Array; begin: number } {
+    const chunk = this.#chunks[Math.floor(row / CHUNK_ROWS)] as Float64Array;
+    return { chunk, begin: (row % CHUNK_ROWS) * FIELDS.length };
   }
 }
