@@ -146,7 +146,7 @@ describe("large headers", () => {
     await assert.rejects(setMetadata(ofKeys, { k1: 2 }), tooMany("metadata keys"));
     // The tensors are not looked at for that.
     await setMetadata(ofTensors, { "a.key": 2 });
-    await setMetadata(ofTensors, { "a.key": "a longer value" }, { output });
+    await setMetadata(ofTensors, { "a.key": { value: "a longer value", type: "string" } }, { output });
     using changed = openSync(output);
     assert.deepEqual([changed.metadata.get("a.key"), changed.tensors.size], ["a longer value", count]);
 
