@@ -72,10 +72,10 @@ struct Ahead<BlockIQ2_XXS> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
     put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
-  }
+  });
 }
 
 // IQ2_XS  0   2               66       74
@@ -108,10 +108,10 @@ struct Ahead<BlockIQ2_XS> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
-  }
+  });
 }
 
 // IQ2_S   0   2      34      66          74       82
@@ -137,10 +137,10 @@ struct Ahead<BlockIQ2_S> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, b->signs + 8 * i, Sink::kTo);
     put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
-  }
+  });
 }
 
 // IQ3_XXS 0   2               66                 98
@@ -171,10 +171,10 @@ struct Ahead<BlockIQ3_XXS> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_XXS*, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather16<Iq3xxs>(ahead.rows, 16 * i, ahead.signs + 8 * i, Sink::kTo);
     put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
-  }
+  });
 }
 
 // IQ3_S   0   2               66          74      106      110
@@ -201,10 +201,10 @@ struct Ahead<BlockIQ3_S> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather16<Iq3s>(ahead.rows, 16 * i, b->signs + 8 * i, Sink::kTo);
     put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
-  }
+  });
 }
 
 // IQ1_S   0   2      34              50
@@ -241,10 +241,10 @@ struct Ahead<BlockIQ1_S> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
     put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
-  }
+  });
 }
 
 // IQ1_M   0      32   48       56
@@ -284,10 +284,10 @@ struct Ahead<BlockIQ1_M> {
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
-  for (int i = 0; i < 4; ++i) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
     put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
-  }
+  });
 }
 
 }  // namespace

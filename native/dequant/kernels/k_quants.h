@@ -130,13 +130,13 @@ GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
-  for (int i = 0; i < 2; ++i) {
+  repeat<2>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
     put_group_pair<Levels>(4 * i, 0, lo, hi, ahead.s, y);
     put_group_pair<Levels>(4 * i + 2, 2, lo, hi, ahead.s, y);
-  }
+  });
 }
 
 // Q5_K    0   2      4        16   48              176
@@ -194,12 +194,12 @@ GGUF_INLINE void put_q6_k(int at, const Codes& codes, const Scales& d, Sink& y) 
 
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ6_K* b, const Ahead<BlockQ6_K>& ahead, Sink& y) {
-  for (int n = 0; n < 2; ++n) {
+  repeat<2>(y, [&](int n) GGUF_INLINE_LAMBDA {
     const auto ql = simd::load<6>(b->ql + 64 * n, Sink::kTo);
     const auto qh = simd::load_twice<6>(b->qh + 32 * n, Sink::kTo);
     put_q6_k(128 * n, simd::select<15>(ql, simd::shift_halves<-4, -2>(qh)), ahead.d, y);
     put_q6_k(128 * n + 64, simd::select<15>(simd::shift<4>(ql), simd::shift_halves<0, 2>(qh)), ahead.d, y);
-  }
+  });
 }
 
 // Q8_K    0   4                              260             292
@@ -209,7 +209,7 @@ GGUF_INLINE void dequantize(const BlockQ6_K* b, const Ahead<BlockQ6_K>& ahead, S
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ8_K* b, const Ahead<BlockQ8_K>&, Sink& y) {
   const auto number = Sink::template scaled<Signed8>(float_of_bits(word32(b->d)));
-  for (int i = 0; i < 256; i += 32) y.put_codes(i, number, SignedBytes{b->q + i}, 0);
+  repeat<256, 32>(y, [&](int i) GGUF_INLINE_LAMBDA { y.put_codes(i, number, SignedBytes{b->q + i}, 0); });
 }
 
 // IQ4_XS  0   2             4            8             136
@@ -230,7 +230,7 @@ struct Ahead<BlockIQ4_XS> {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockIQ4_XS* b, const Ahead<BlockIQ4_XS>& ahead, Sink& y) {
   using Levels = Nonlinear4;
-  for (int i = 0; i < 2; ++i) {
+  repeat<2>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
@@ -239,7 +239,7 @@ GGUF_INLINE void dequantize(const BlockIQ4_XS* b, const Ahead<BlockIQ4_XS>& ahea
       const int group = 4 * i + k;
       y.put_codes(32 * group, Sink::template scaled<Levels>(ahead.d, group), lo, k, hi, k);
     }
-  }
+  });
 }
 
 }  // namespace

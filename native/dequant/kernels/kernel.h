@@ -18,6 +18,7 @@
 // has
 //
 //   kTo               ToNumbers{} or ToBytes{}: what codes are loaded for
+//   kStraight         whether kernels are straight code without loops
 //   scaled<Levels>(d, i), scaled<Levels>(d)
 //                     how codes become numbers: level * d[i], or level * d
 //   affine<Levels>(d, m, i)
@@ -100,6 +101,7 @@ struct ScaledBytes {
 template <class Sink>
 struct TakesNumbers {
   static constexpr ToNumbers kTo{};
+  static constexpr bool kStraight = false;
 
   template <class Levels>
   static GGUF_INLINE auto scaled(float d) {
@@ -144,6 +146,18 @@ struct TakesNumbers {
  private:
   GGUF_INLINE Sink& sink() { return static_cast<Sink&>(*this); }
 };
+
+/** Calls use(0), use(kStep) ... up to kEnd: in straight code for a sink that is kStraight, whose places and
+ * offsets are constants then; for others in a loop, which is smaller. */
+template <int kEnd, int kStep = 1, class Sink, class Use>
+GGUF_INLINE void repeat(const Sink&, Use use) {
+  if constexpr (Sink::kStraight) {
+    GGUF_UNROLL
+    for (int i = 0; i < kEnd; i += kStep) use(i);
+  } else {
+    for (int i = 0; i < kEnd; i += kStep) use(i);
+  }
+}
 
 /** Eight nibbles, each to its own byte, the lowest first. */
 constexpr uint64_t spread_nibbles(uint32_t nibbles) {

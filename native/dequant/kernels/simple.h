@@ -46,7 +46,7 @@ struct Ahead<BlockQ5_1> : BlockScalesAndMinima<BlockQ5_1> {};
 //   y[j] = (lo(q[j]) - 8) * d        y[j+16] = (hi(q[j]) - 8) * d        j < 16
 template <class Levels, class Block, class ScaleArray, class Sink>
 GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y) {
-  for (int i = 0; i < 16; i += 4) {
+  repeat<16, 4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
@@ -54,7 +54,7 @@ GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y
     for (int k = 0; k < 4; ++k) {
       y.put_codes(32 * (i + k), Sink::template scaled<Levels>(d, i + k), lo, k, hi, k);
     }
-  }
+  });
 }
 
 template <class Sink>
@@ -69,7 +69,7 @@ GGUF_INLINE void dequantize(const BlockQ4_0* b, const Ahead<BlockQ4_0>& ahead, S
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ4_1* b, const Ahead<BlockQ4_1>& ahead, Sink& y) {
   using Levels = Unsigned<4>;
-  for (int i = 0; i < 16; i += 4) {
+  repeat<16, 4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load_runs<4, sizeof *b>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
@@ -77,7 +77,7 @@ GGUF_INLINE void dequantize(const BlockQ4_1* b, const Ahead<BlockQ4_1>& ahead, S
     for (int k = 0; k < 4; ++k) {
       y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
     }
-  }
+  });
 }
 
 /** The fifth bits of four blocks: those of y[0..15] of each (Half 0), or those of y[16..31] (Half 1). */
@@ -96,7 +96,7 @@ GGUF_INLINE uint64_t fifth_bits(const Block* b) {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, Sink& y) {
   using Levels = Offset<5>;
-  for (int i = 0; i < 16; i += 4) {
+  repeat<16, 4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load_runs<5, sizeof *b>(b[i].q, Sink::kTo);
     const auto lo =
         simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
@@ -106,7 +106,7 @@ GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, S
     for (int k = 0; k < 4; ++k) {
       y.put_codes(32 * (i + k), Sink::template scaled<Levels>(ahead.d, i + k), lo, k, hi, k);
     }
-  }
+  });
 }
 
 // Q5_1    0   2   4    8              24
@@ -117,7 +117,7 @@ GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, S
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, Sink& y) {
   using Levels = Unsigned<5>;
-  for (int i = 0; i < 16; i += 4) {
+  repeat<16, 4>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto q = simd::load_runs<5, sizeof *b>(b[i].q, Sink::kTo);
     const auto lo =
         simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
@@ -127,7 +127,7 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
     for (int k = 0; k < 4; ++k) {
       y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
     }
-  }
+  });
 }
 
 // Q8_0    0   2                              34
@@ -136,9 +136,9 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
 //   y[j] = q[j] * d, q signed        j < 32
 template <class Block, class Sink>
 GGUF_INLINE void dequantize_bytes(const Block* b, const Scales& d, Sink& y) {
-  for (int i = 0; i < 16; ++i) {
+  repeat<16>(y, [&](int i) GGUF_INLINE_LAMBDA {
     y.put_codes(32 * i, Sink::template scaled<Signed8>(d, i), SignedBytes{b[i].q}, 0);
-  }
+  });
 }
 
 template <class Sink>
@@ -168,11 +168,11 @@ GGUF_INLINE void put_64(int at, const V& v, const Number& number, Sink& y) {
 //   y[j] = bit j%8 of q[j/8] ? d : -d        j < 128
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ1_0* b, const Ahead<BlockQ1_0>&, Sink& y) {
-  for (int i = 0; i < kGroup<BlockQ1_0>; ++i) {
+  repeat<kGroup<BlockQ1_0>>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto number = Sink::template scaled<Sign>(simd::half(b[i].d));
     put_64(128 * i, simd::values<Sign>(simd::spread_bits<1>(word64(b[i].q), Sink::kTo)), number, y);
     put_64(128 * i + 64, simd::values<Sign>(simd::spread_bits<1>(word64(b[i].q + 8), Sink::kTo)), number, y);
-  }
+  });
 }
 
 // Q2_0    0   2              18
@@ -181,10 +181,10 @@ GGUF_INLINE void dequantize(const BlockQ1_0* b, const Ahead<BlockQ1_0>&, Sink& y
 //   y[j] = (((q[j/4] >> 2*(j%4)) & 3) - 1) * d        j < 64
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockQ2_0* b, const Ahead<BlockQ2_0>&, Sink& y) {
-  for (int i = 0; i < kGroup<BlockQ2_0>; ++i) {
+  repeat<kGroup<BlockQ2_0>>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto v = simd::values<Ternary>(simd::load_packed<2>(b[i].q, Sink::kTo));
     put_64(64 * i, v, Sink::template scaled<Ternary>(simd::half(b[i].d)), y);
-  }
+  });
 }
 
 // IQ4_NL  0   2              18
@@ -252,14 +252,14 @@ struct Nvfp4Scales {
 template <class Sink>
 GGUF_INLINE void dequantize(const BlockNVFP4* b, const Ahead<BlockNVFP4>&, Sink& y) {
   const Nvfp4Scales d{b};
-  for (int i = 0; i < kGroup<BlockNVFP4>; ++i) {
+  repeat<kGroup<BlockNVFP4>>(y, [&](int i) GGUF_INLINE_LAMBDA {
     const auto v = simd::values<Fp4>(simd::load_nibble_runs<4>(b[i].q, Sink::kTo));
     GGUF_UNROLL
     for (int s = 0; s < 4; s += 2) {
       y.put_halves(64 * i + 16 * s, Sink::template scaled<Fp4>(d, 4 * i + s),
                    Sink::template scaled<Fp4>(d, 4 * i + s + 1), v, s);
     }
-  }
+  });
 }
 
 }  // namespace

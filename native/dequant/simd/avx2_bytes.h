@@ -159,11 +159,13 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
       for (int v = 0; v < kVectors; ++v) {
         const __m256i two = pair_sums<kKind>(row, broadcast_int(x + 4 * (i * kVectors + v)).x);
         pairs[v] = i == first ? two : _mm256_add_epi16(pairs[v], two);
+        GGUF_KEEP_IN_REGISTER("x", pairs[v]);  // or products wait in memory, to be added in another order
       }
     }
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       sums[v].x = _mm256_add_epi32(sums[v].x, _mm256_madd_epi16(pairs[v], _mm256_set1_epi16(1)));
+      GGUF_KEEP_IN_REGISTER("x", sums[v].x);
     }
   }
 }

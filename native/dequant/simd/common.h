@@ -23,21 +23,25 @@
 // once and broadcast-loaded many times: it prevents the compiler from replacing the loads by a chain of
 // shuffles, which all wait for one port. GGUF_KEEP_IN_REGISTER(type of register, variable) prevents the
 // compiler from noticing that all lanes are equal; it would then compute one and broadcast it.
+// GGUF_INLINE_LAMBDA stands between the parameters and the body of a lambda that is part of a kernel.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define GGUF_INLINE __forceinline
 #define GGUF_NOINLINE __declspec(noinline)
+#define GGUF_INLINE_LAMBDA
 #define GGUF_UNROLL
 #define GGUF_KEEP_IN_MEMORY(array)
 #define GGUF_KEEP_IN_REGISTER(register, variable)
 #elif defined(__clang__)
 #define GGUF_INLINE inline __attribute__((always_inline))
 #define GGUF_NOINLINE __attribute__((noinline))
+#define GGUF_INLINE_LAMBDA __attribute__((always_inline))
 #define GGUF_UNROLL _Pragma("clang loop unroll(full)")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 #define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))
 #else
 #define GGUF_INLINE inline __attribute__((always_inline))
 #define GGUF_NOINLINE __attribute__((noinline))
+#define GGUF_INLINE_LAMBDA __attribute__((always_inline))
 #define GGUF_UNROLL _Pragma("GCC unroll 32")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 #define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))

@@ -15,6 +15,7 @@ namespace {
  */
 template <class Block, class Rows>
 struct CodeDotSink : TakesCodes<CodeDotSink<Block, Rows>> {
+  static constexpr bool kStraight = true;
   Rows rows;
 
   GGUF_INLINE CodeDotSink(const RoundedVector& vector, const Rows& first) : rows(first), x_(vector) {}

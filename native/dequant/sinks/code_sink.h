@@ -95,6 +95,7 @@ struct AffineCodes {
 template <class Sink>
 struct TakesCodes {
   static constexpr ToBytes kTo{};
+  static constexpr bool kStraight = false;
 
   template <class Levels>
   static GGUF_INLINE CodesOfOneScale<Levels> scaled(float d) {
