@@ -1,6 +1,7 @@
 /**
- * Statistics, the test for finite values and comparisons of a file in the page cache, compared with dequantizing the same
- * file into memory that stays in the cache: what looking at every value costs in addition to making it.
+ * Statistics, without and with a histogram of 256 bins, the test for finite values and comparisons of a file in the page
+ * cache, compared with dequantizing the same file into memory that stays in the cache: what looking at every value costs
+ * in addition to making it.
  */
 import { writeFileSync } from "node:fs";
 import { cpu, type GgufTensor, ggmlTypes, openSync } from "gguf-native";
@@ -14,7 +15,7 @@ import { gaussianBlocks } from "../weights";
 /** Not public: what the command `verify` uses. */
 type Countable = GgufTensor & { countNotFiniteSync(): unknown };
 
-export const STATS_SIDES = ["stats", "finite", "compare"] as const;
+export const STATS_SIDES = ["stats", "histogram", "finite", "compare"] as const;
 export type StatsSide = (typeof STATS_SIDES)[number];
 
 export async function runStats(context: Context): Promise<void> {
@@ -55,6 +56,7 @@ export async function runStatsTypes(context: Context, types = chosenTypes(contex
       [
         { name: "dequantize", run: dequantize },
         { name: "stats", run: () => a.statsSync({ threads: 1 }) },
+        { name: "histogram", run: () => a.statsSync({ threads: 1, bins: 256, range: [-0.1, 0.1] }) },
         { name: "finite", run: () => a.countNotFiniteSync() },
         // Two tensors.
         { name: "compare", run: () => a.compare(b), repeats: 2 },

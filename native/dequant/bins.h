@@ -24,21 +24,54 @@ struct Histogram {
   explicit Histogram(uint32_t n_bins) : counts(size_t{n_bins} + 2) {}
 };
 
-/** Bins in the form in which an instruction set finds that of a number. */
+/**
+ * Finds the slots of nearly all numbers in binary32: max(least, min(most, number * factor + term)), whose
+ * product is not rounded, is the slot in fixed point, and a margin more. That is larger than the error. So
+ * the slot is right, unless the bits `decided` are all 0: then the number may belong below the lower edge of
+ * that slot.
+ */
+struct SlotGuess {
+  bool is_useful = false;  // else the rest means nothing: too many numbers are too near an edge
+  float factor = 0, term = 0, least = 0, most = 0;
+  uint32_t point = 0;  // bits after the point
+  uint32_t decided = 0;
+  float sure = 0;  // its slot is right in any case: 0, which many weights are and is often an edge, or NaN
+};
+
+/** Bins in the form in which an instruction set finds those of numbers. A number is counted in a slot: 0
+ * below all bins, 1 + its bin, or the last one above. */
 struct BinRange {
   explicit BinRange(const Bins& bins);
 
   double low, scale;         // the bin is the whole part of (number - low) * scale,
   double last;               // or this one
   float smallest, greatest;  // of the numbers of the range: all between them have a bin
-  uint32_t below, above;     // what other numbers get
+  uint32_t n_slots;
+  SlotGuess guess;
+
+  /** That of a number, which is no NaN: what every instruction set finds. */
+  uint32_t slot_of(float number) const {
+    if (number < smallest) return 0;
+    if (number > greatest) return n_slots - 1;
+    double part = (static_cast<double>(number) - low) * scale;
+    part = part > 0 ? part : 0;  // also where it is not a number: 0 times a scale that is infinite
+    part = part < last ? part : last;
+    return 1 + static_cast<uint32_t>(part);
+  }
+
+ private:
+  SlotGuess best_guess() const;
 };
 
-/** Counts numbers in the bins of a histogram. */
+/**
+ * Counts numbers in the bins of a histogram. To add 1 to a counter takes longer than to find it. So where a
+ * histogram of many numbers has few bins, there is a counter for each pair of slots, and two numbers are
+ * counted at a time.
+ */
 class BinCounter {
  public:
-  /** Throws bad_alloc. */
-  explicit BinCounter(const Bins& bins);
+  /** For about n_numbers numbers: only the speed depends on that. Throws bad_alloc. */
+  BinCounter(const Bins& bins, uint64_t n_numbers);
   /** At most 2^32 - 1 numbers before add_to. None is a NaN. */
   void count(const float* x, size_t n);
   /** How many were counted since add_to. */
@@ -48,11 +81,11 @@ class BinCounter {
 
  private:
   BinRange range_;
-  size_t n_slots_;
   size_t stride_;  // from table to table
   uint64_t n_counted_ = 0;
+  std::vector<uint32_t> pairs_;  // of slots a and b: counter a * n_slots + b. Empty without them
   std::vector<uint32_t>
-      tables_;  // kTables: successive numbers, which are often in the same bin, go to different ones
+      tables_;  // kTables: successive numbers, which are often in one slot, go to different ones
 };
 
 }  // namespace gguf

@@ -120,7 +120,7 @@ const Reply* module_measure(uint32_t type, bool big_endian, const uint8_t* block
   StatisticsTotals& totals = read.value();
   const Format& format = format_of(type);
   const auto chunk_blocks = static_cast<uint32_t>(kChunkNumbers / format.block_elements);
-  BinCounter counter(totals.bins);
+  BinCounter counter(totals.bins, uint64_t{n_blocks} * format.block_elements);
   Histogram histogram(totals.bins.n);
   for (uint32_t first = 0; first < n_blocks; first += chunk_blocks) {
     Statistics chunk;

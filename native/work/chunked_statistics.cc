@@ -48,7 +48,7 @@ std::unique_ptr<BinCounter> ChunkedStatistics::take_counter() {
       return counter;
     }
   }
-  return std::make_unique<BinCounter>(task_.bins);
+  return std::make_unique<BinCounter>(task_.bins, task_.n_elements());
 }
 
 void ChunkedStatistics::keep_counter(std::unique_ptr<BinCounter> counter) {

@@ -66,8 +66,13 @@ struct Distances {
 };
 using PairMeasurer = Distances (*)(const float* a, const float* b, size_t n);
 
-/** The bin of each number, or what those below and above all bins get. None is a NaN. */
-using BinFinder = void (*)(const float* x, size_t n, const BinRange& range, uint32_t* bins);
+/** Numbers whose slots in a histogram are found before they are counted: all stay in the first-level cache.
+ */
+constexpr size_t kSlotsAtOnce = 1024;
+/** The slots of n numbers, up to kSlotsAtOnce. None is a NaN. */
+using SlotFinder = void (*)(const float* x, size_t n, const BinRange& range, uint32_t* slots);
+/** The same of n_pairs pairs of numbers: slots a and b are a * n_slots + b. */
+using SlotPairFinder = void (*)(const float* x, size_t n_pairs, const BinRange& range, uint32_t* pairs);
 
 // ---- products with vectors of int8: see integer_products.h
 
@@ -165,7 +170,8 @@ struct KernelTable {
   Measurer measure;
   FiniteTest all_finite;
   PairMeasurer measure_pair;
-  BinFinder find_bins;
+  SlotFinder find_slots;
+  SlotPairFinder find_slot_pairs;
   Rounder round_runs;
   CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
   int code_vectors;                                  // of a tile of levels, at most

@@ -470,17 +470,30 @@ GGUF_INLINE __m128i bins_in_range(__m128 x, const BinRange& range) {
   return _mm256_cvttpd_epi32(_mm256_min_pd(part, _mm256_set1_pd(range.last)));
 }
 
-GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& range) {
   const __m256 x = _mm256_loadu_ps(p);
   const __m128i low = bins_in_range(_mm_loadu_ps(p), range), high = bins_in_range(_mm_loadu_ps(p + 4), range);
-  __m256 bin = _mm256_castsi256_ps(_mm256_set_m128i(high, low));
+  const __m256i bin = _mm256_set_m128i(high, low);
   const __m256 is_below = _mm256_cmp_ps(x, _mm256_set1_ps(range.smallest), _CMP_LT_OQ);
   const __m256 is_above = _mm256_cmp_ps(x, _mm256_set1_ps(range.greatest), _CMP_GT_OQ);
-  const __m256i below = _mm256_set1_epi32(static_cast<int>(range.below));
-  const __m256i above = _mm256_set1_epi32(static_cast<int>(range.above));
-  bin = _mm256_blendv_ps(bin, _mm256_castsi256_ps(below), is_below);
-  bin = _mm256_blendv_ps(bin, _mm256_castsi256_ps(above), is_above);
-  _mm256_storeu_ps(reinterpret_cast<float*>(bins), bin);
+  const __m256i above = _mm256_set1_epi32(static_cast<int>(range.n_slots - 1));
+  __m256 slot = _mm256_castsi256_ps(_mm256_add_epi32(bin, _mm256_set1_epi32(1)));
+  slot = _mm256_blendv_ps(_mm256_andnot_ps(is_below, slot), _mm256_castsi256_ps(above), is_above);
+  _mm256_storeu_ps(reinterpret_cast<float*>(slots), slot);
+}
+
+GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  const __m256 x = _mm256_loadu_ps(p);
+  const SlotGuess& guess = range.guess;
+  __m256 part = _mm256_fmadd_ps(x, _mm256_set1_ps(guess.factor), _mm256_set1_ps(guess.term));
+  part = _mm256_max_ps(_mm256_min_ps(part, _mm256_set1_ps(guess.most)), _mm256_set1_ps(guess.least));
+  const __m256i fixed = _mm256_cvttps_epi32(part);
+  const __m256i decided = _mm256_and_si256(fixed, _mm256_set1_epi32(static_cast<int>(guess.decided)));
+  const __m256 is_unsure = _mm256_cmp_ps(x, _mm256_set1_ps(guess.sure), _CMP_NEQ_UQ);
+  const __m256 is_undecided = _mm256_castsi256_ps(_mm256_cmpeq_epi32(decided, _mm256_setzero_si256()));
+  const __m128i point = _mm_cvtsi32_si128(static_cast<int>(guess.point));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(slots), _mm256_srl_epi32(fixed, point));
+  return _mm256_testz_ps(is_undecided, is_unsure) != 0;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -505,15 +505,27 @@ GGUF_INLINE __m256i bins_in_range(__m256 x, const BinRange& range) {
   return _mm512_cvttpd_epi32(_mm512_min_pd(part, _mm512_set1_pd(range.last)));
 }
 
-GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& range) {
   const __m512 x = _mm512_loadu_ps(p);
   const __m512i low = _mm512_castsi256_si512(bins_in_range(_mm256_loadu_ps(p), range));
-  __m512i bin = _mm512_inserti64x4(low, bins_in_range(_mm256_loadu_ps(p + 8), range), 1);
+  const __m512i bin = _mm512_inserti64x4(low, bins_in_range(_mm256_loadu_ps(p + 8), range), 1);
   const __mmask16 is_below = _mm512_cmp_ps_mask(x, _mm512_set1_ps(range.smallest), _CMP_LT_OQ);
   const __mmask16 is_above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(range.greatest), _CMP_GT_OQ);
-  bin = _mm512_mask_set1_epi32(bin, is_below, static_cast<int>(range.below));
-  bin = _mm512_mask_set1_epi32(bin, is_above, static_cast<int>(range.above));
-  _mm512_storeu_si512(bins, bin);
+  __m512i slot = _mm512_maskz_add_epi32(_knot_mask16(is_below), bin, _mm512_set1_epi32(1));
+  slot = _mm512_mask_set1_epi32(slot, is_above, static_cast<int>(range.n_slots - 1));
+  _mm512_storeu_si512(slots, slot);
+}
+
+GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  const __m512 x = _mm512_loadu_ps(p);
+  const SlotGuess& guess = range.guess;
+  __m512 part = _mm512_fmadd_ps(x, _mm512_set1_ps(guess.factor), _mm512_set1_ps(guess.term));
+  part = _mm512_max_ps(_mm512_min_ps(part, _mm512_set1_ps(guess.most)), _mm512_set1_ps(guess.least));
+  const __m512i fixed = _mm512_cvttps_epi32(part);
+  const __mmask16 is_unsure = _mm512_cmp_ps_mask(x, _mm512_set1_ps(guess.sure), _CMP_NEQ_UQ);
+  const __m512i decided = _mm512_set1_epi32(static_cast<int>(guess.decided));
+  _mm512_storeu_si512(slots, _mm512_srli_epi32(fixed, guess.point));
+  return _mm512_mask_testn_epi32_mask(is_unsure, fixed, decided) == 0;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -420,13 +420,19 @@ GGUF_INLINE uint32x2_t bins_in_range(float64x2_t x, const BinRange& range) {
   return vmovn_u64(vcvtq_u64_f64(vminq_f64(part, last)));
 }
 
-GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& range) {
   const float32x4_t x = vld1q_f32(p);
   const Doubles wide = load_doubles(p);
-  uint32x4_t bin = vcombine_u32(bins_in_range(wide.low, range), bins_in_range(wide.high, range));
-  bin = vbslq_u32(vcltq_f32(x, vdupq_n_f32(range.smallest)), vdupq_n_u32(range.below), bin);
-  bin = vbslq_u32(vcgtq_f32(x, vdupq_n_f32(range.greatest)), vdupq_n_u32(range.above), bin);
-  vst1q_u32(bins, bin);
+  const uint32x4_t bin = vcombine_u32(bins_in_range(wide.low, range), bins_in_range(wide.high, range));
+  uint32x4_t slot = vaddq_u32(bin, vdupq_n_u32(1));
+  slot = vbicq_u32(slot, vcltq_f32(x, vdupq_n_f32(range.smallest)));
+  slot = vbslq_u32(vcgtq_f32(x, vdupq_n_f32(range.greatest)), vdupq_n_u32(range.n_slots - 1), slot);
+  vst1q_u32(slots, slot);
+}
+
+GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  store_slots(slots, p, range);
+  return true;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -399,14 +399,13 @@ GGUF_INLINE uint32_t total(const Counts& c) {
   return n;
 }
 
-GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
-  for (int i = 0; i < kLanes; ++i) {
-    double part = (static_cast<double>(p[i]) - range.low) * range.scale;
-    part = part > 0 ? part : 0;  // also where it is not a number: 0 times a scale that is infinite
-    part = part < range.last ? part : range.last;
-    const auto bin = static_cast<uint32_t>(part);
-    bins[i] = p[i] < range.smallest ? range.below : p[i] > range.greatest ? range.above : bin;
-  }
+GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  for (int i = 0; i < kLanes; ++i) slots[i] = range.slot_of(p[i]);
+}
+
+GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  store_slots(slots, p, range);
+  return true;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

@@ -493,15 +493,20 @@ GGUF_INLINE v128_t bins_in_range(v128_t x, const BinRange& range) {
   return wasm_u32x4_trunc_sat_f64x2_zero(wasm_f64x2_pmin(wasm_f64x2_splat(range.last), part));
 }
 
-GGUF_INLINE void store_bins(uint32_t* bins, const float* p, const BinRange& range) {
+GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& range) {
   const v128_t x = wasm_v128_load(p);
   const Doubles wide = load_doubles(p);
   const v128_t bin =
       wasm_i64x2_shuffle(bins_in_range(wide.low, range), bins_in_range(wide.high, range), 0, 2);
   const v128_t is_below = wasm_f32x4_lt(x, wasm_f32x4_splat(range.smallest));
   const v128_t is_above = wasm_f32x4_gt(x, wasm_f32x4_splat(range.greatest));
-  const v128_t or_below = wasm_v128_bitselect(wasm_u32x4_splat(range.below), bin, is_below);
-  wasm_v128_store(bins, wasm_v128_bitselect(wasm_u32x4_splat(range.above), or_below, is_above));
+  const v128_t or_below = wasm_v128_andnot(wasm_i32x4_add(bin, wasm_u32x4_splat(1)), is_below);
+  wasm_v128_store(slots, wasm_v128_bitselect(wasm_u32x4_splat(range.n_slots - 1), or_below, is_above));
+}
+
+GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
+  store_slots(slots, p, range);
+  return true;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------

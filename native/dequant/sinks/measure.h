@@ -226,16 +226,39 @@ inline Distances measure_pair(const float* a, const float* b, size_t n) {
   return d;
 }
 
-/** A BinFinder of kernel_table.h. */
-inline void find_bins(const float* x, size_t n, const BinRange& range, uint32_t* bins) {
-  size_t i = 0;
-  for (; i + simd::kLanes <= n; i += simd::kLanes) simd::store_bins(bins + i, x + i, range);
-  if (i == n) return;
+/** A SlotFinder of kernel_table.h. */
+inline void find_slots(const float* x, size_t n, const BinRange& range, uint32_t* slots) {
+  const BinRange own = range;  // in registers: the compiler knows that no store changes it
+  const size_t n_last = n % simd::kLanes, n_whole = n - n_last;
+  if (own.guess.is_useful) {
+    // Where all are guessed that can be, a list of the others: a branch for each register would be guessed
+    // wrong.
+    uint32_t undecided[kSlotsAtOnce / simd::kLanes + 1];
+    size_t n_undecided = 0;
+    for (size_t i = 0; i < n_whole; i += simd::kLanes) {
+      undecided[n_undecided] = static_cast<uint32_t>(i);
+      n_undecided += simd::guess_slots(slots + i, x + i, own) ? 0 : 1;
+    }
+    for (size_t k = 0; k < n_undecided; ++k) {
+      simd::store_slots(slots + undecided[k], x + undecided[k], own);
+    }
+  } else {
+    for (size_t i = 0; i < n_whole; i += simd::kLanes) simd::store_slots(slots + i, x + i, own);
+  }
+  if (n_last == 0) return;
   float last[simd::kLanes] = {};
-  uint32_t bins_of_last[simd::kLanes];
-  std::memcpy(last, x + i, (n - i) * sizeof *x);
-  simd::store_bins(bins_of_last, last, range);
-  std::memcpy(bins + i, bins_of_last, (n - i) * sizeof *bins);
+  uint32_t slots_of_last[simd::kLanes];
+  std::memcpy(last, x + n_whole, n_last * sizeof *x);
+  simd::store_slots(slots_of_last, last, own);
+  std::memcpy(slots + n_whole, slots_of_last, n_last * sizeof *slots);
+}
+
+/** A SlotPairFinder of kernel_table.h. */
+inline void find_slot_pairs(const float* x, size_t n_pairs, const BinRange& range, uint32_t* pairs) {
+  uint32_t slots[kSlotsAtOnce];
+  find_slots(x, 2 * n_pairs, range, slots);
+  const uint32_t n_slots = range.n_slots;
+  for (size_t i = 0; i < n_pairs; ++i) pairs[i] = slots[i] * n_slots + slots[n_pairs + i];
 }
 
 }  // namespace

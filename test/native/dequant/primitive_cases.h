@@ -561,8 +561,12 @@ void bins(const Input& in, Output& out) {
   }
   const Bins& range = ranges[in.bytes[64] % 8];
   if (!std::isfinite(range.low) || !std::isfinite(range.high)) return;
+  auto* slots = reinterpret_cast<uint32_t*>(out.bytes);
+  const BinRange bins(range);
   for (int i = 0; i < 16; i += simd::kLanes) {
-    simd::store_bins(reinterpret_cast<uint32_t*>(out.bytes) + i, numbers + i, BinRange(range));
+    simd::store_slots(slots + i, numbers + i, bins);
+    if (bins.guess.is_useful && simd::guess_slots(slots + 16 + i, numbers + i, bins)) continue;
+    simd::store_slots(slots + 16 + i, numbers + i, bins);
   }
 }
 

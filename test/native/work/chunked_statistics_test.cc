@@ -362,20 +362,6 @@ TEST(ChunkedStatisticsOfFiles, FailWhereTheFileWasCutOff) {
   }
 }
 
-TEST(BinCounter, AddsWhatItCountedOnce) {
-  const Bins bins{0, 4, 4};
-  BinCounter counter(bins);
-  Histogram histogram(bins.n);
-  const Numbers x = {-1, 0, 0.5f, 3, 4, 5, 6};
-  for (const size_t n : {x.size(), size_t{2}}) {
-    counter.count(x.data(), n);
-    EXPECT_EQ(counter.n_counted(), n);
-    counter.add_to(histogram);
-    EXPECT_EQ(counter.n_counted(), 0u);
-  }
-  EXPECT_EQ(histogram.counts, (std::vector<uint64_t>{3, 0, 0, 2, 2, 2}));
-}
-
 TEST(Totals, HaveCountsUpToTwoToThe53rd) {
   constexpr double kMost = 9007199254740992;
   for (const size_t n : {StatisticsTotals::kFiniteFields, StatisticsTotals::kFields}) {
