@@ -22,6 +22,9 @@ no memory of their own.
                 always choose the most probable token)
   --seed N      seed of the random choices (default 0)
   --threads N   number of threads that multiply (default: as many as help)
+  --activations int8|f32
+                int8 (default) rounds what weights are multiplied with to 8
+                bits, which is faster; f32 does not
   --next N      do not continue the text; list the N most probable next tokens
   --context N   for --perplexity: cut the text into pieces of N tokens and
                 predict the second half of each, like llama-perplexity -c N
@@ -38,6 +41,7 @@ runExample(USAGE, async (args) => {
       "top-k": { type: "string" },
       seed: { type: "string", default: "0" },
       threads: { type: "string" },
+      activations: { type: "string", default: "int8" },
       next: { type: "string" },
       perplexity: { type: "string" },
       context: { type: "string" },
@@ -52,6 +56,9 @@ runExample(USAGE, async (args) => {
   const topK = options["top-k"];
   const sample = topK === undefined ? greedy : topKSampler(wholeNumber("--top-k", topK, 1), seed);
   const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
+  const { activations } = options;
+  if (activations !== "int8" && activations !== "f32")
+    throw new UsageError(`--activations must be int8 or f32, not '${activations}'`);
   const next = options.next === undefined ? 0 : wholeNumber("--next", options.next, 1);
 
   const context = options.context === undefined ? undefined : wholeNumber("--context", options.context, 2);
@@ -60,7 +67,7 @@ runExample(USAGE, async (args) => {
 
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
-  const llama = Llama.load(file, { threads });
+  const llama = Llama.load(file, { activations, threads });
   const { contextLength } = llama.config;
   if (measured !== undefined) {
     measure(llama, tokenizer, readFileSync(measured, "utf8"), context);

@@ -48,14 +48,19 @@ export class LayerCache {
     this.#widen(Math.ceil((this.length + count) / STEP) * STEP);
     const keyBits = halves(keys);
     const valueBits = halves(values);
-    for (let token = 0; token < count; token++) {
-      for (let head = 0; head < kvHeadCount; head++) {
-        const at = token * kvHeadCount + head;
-        const key = keyBits.subarray(at * keyLength, (at + 1) * keyLength);
-        this.#keys.set(key, (head * this.#capacity + this.length + token) * keyLength);
-        const column = head * this.#capacity * valueLength + this.length + token;
-        for (let row = 0; row < valueLength; row++) {
-          this.#values[column + row * this.columns] = valueBits[at * valueLength + row]!;
+    for (let head = 0; head < kvHeadCount; head++) {
+      const keyMatrix = (head * this.#capacity + this.length) * keyLength;
+      for (let token = 0; token < count; token++) {
+        const from = (token * kvHeadCount + head) * keyLength;
+        const to = keyMatrix + token * keyLength;
+        for (let i = 0; i < keyLength; i++) this.#keys[to + i] = keyBits[from + i]!;
+      }
+      const valueMatrix = head * this.#capacity * valueLength + this.length;
+      for (let row = 0; row < valueLength; row++) {
+        const from = head * valueLength + row;
+        const to = valueMatrix + row * this.columns;
+        for (let token = 0; token < count; token++) {
+          this.#values[to + token] = valueBits[from + token * kvHeadCount * valueLength]!;
         }
       }
     }

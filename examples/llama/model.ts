@@ -22,6 +22,11 @@ const BATCH = 128;
 const OUTPUT_BATCH = 32;
 
 export interface LoadOptions {
+  /**
+   * `int8` (default) rounds what matrices are multiplied with to 8 bits, which is faster; `f32` does not. The keys and
+   * values of the attention, which are F16, and weights that are plain numbers are multiplied exactly in both cases.
+   */
+  activations?: "int8" | "f32" | undefined;
   /** Threads that multiply. Default: as many as help. */
   threads?: number | undefined;
 }
@@ -64,7 +69,7 @@ export class Llama {
     private readonly output: Linear,
     /** By the attention of layers. */
     private readonly frequencies: ReadonlyMap<LayerAttention, Float64Array>,
-    private readonly threads: number | undefined,
+    private readonly options: LoadOptions,
   ) {}
 
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
@@ -113,7 +118,7 @@ export class Llama {
       // Many models use the same matrix for the embeddings and for the output.
       linear(file.tensors.has("output.weight") ? "output" : "token_embd"),
       new Map(config.attention.map((kind) => [kind, ropeFrequencies(config, kind, ropeFactors)])),
-      options.threads,
+      { activations: "int8", ...options },
     );
     for (const name of unused)
       throw new Error(`this example does not know the purpose of the tensor ${name}`);
@@ -202,7 +207,7 @@ export class Llama {
     rope(queries, config.headCount, config, rotations);
     rope(keys, config.kvHeadCount, config, rotations);
     cache.append(keys, this.#multiply(layer.attnV, x));
-    const heard = attention(config, layer.attention, queries, cache, this.threads);
+    const heard = attention(config, layer.attention, queries, cache, this.options.threads);
     return this.#multiply(layer.attnOutput, heard);
   }
 
@@ -216,7 +221,7 @@ export class Llama {
 
   /** The products of a matrix with the vectors in `x`, in the same layout. */
   #multiply({ weight, scale, bias }: Linear, x: Float32Array): Float32Array {
-    const products = weight.matmulSync(x, { threads: this.threads });
+    const products = weight.matmulSync(x, this.options);
     if (scale !== 1) for (const [i, product] of products.entries()) products[i] = product * scale;
     if (bias !== undefined) add(products, bias);
     return products;

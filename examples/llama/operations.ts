@@ -1,11 +1,13 @@
 /**
  * The operations of a model between its matrices. One array holds the activations of several tokens, one after the
- * other. Numbers are stored as float32, and computed in JavaScript's float64.
+ * other. Numbers are stored as float32, and computed in JavaScript's float64, in an order that nothing changes: the same
+ * bits everywhere.
  */
 import { matmulSync } from "gguf-native";
 import { dot } from "../vectors";
 import type { LayerCache } from "./cache";
 import type { Activation, LayerAttention, LlamaConfig } from "./config";
+import { cosAndSin, exp, ln, preciseExp } from "./elementary";
 
 /** Scales each vector to a root mean square of 1, then multiplies it with `weight`, element by element. */
 export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number): Float32Array {
@@ -26,7 +28,8 @@ export function ropeFrequencies(
 ): Float64Array {
   return Float64Array.from(
     { length: ropeLength / 2 },
-    (_, pair) => ropeBase ** ((-2 * pair) / ropeLength) / ropeScale / (factors?.[pair] ?? 1),
+    // ropeBase to the power of -2 pair / ropeLength
+    (_, pair) => preciseExp(((-2 * pair) / ropeLength) * ln(ropeBase)) / ropeScale / (factors?.[pair] ?? 1),
   );
 }
 
@@ -38,8 +41,9 @@ export function rotationsOf(frequencies: Float64Array, position: number, count: 
   const rotations = new Float64Array(2 * frequencies.length * count);
   for (let i = 0, token = position; token < position + count; token++) {
     for (const frequency of frequencies) {
-      rotations[i++] = Math.cos(token * frequency);
-      rotations[i++] = Math.sin(token * frequency);
+      const [cos, sin] = cosAndSin(token * frequency);
+      rotations[i++] = cos;
+      rotations[i++] = sin;
     }
   }
   return rotations;
@@ -68,8 +72,8 @@ export function rope(x: Float32Array, headCount: number, config: LlamaConfig, ro
 
 /**
  * Grouped-query attention, for each head of the tokens in `queries`, whose keys and values are the last in `cache`. The
- * result is the mean of the values in the window that ends with the token, weighted by the softmax of the dot products of their keys with the
- * token's query. For each head of keys, the products of all its queries are two matrix products.
+ * result is the mean of the values in the window that ends with the token, weighted by the softmax of the dot products of
+ * their keys with the token's query. For each head of keys, the products of all its queries are two matrix products.
  */
 export function attention(
   config: LlamaConfig,
@@ -82,50 +86,60 @@ export function attention(
   const count = queries.length / (headCount * keyLength);
   const { columns } = cache;
   const groupSize = headCount / kvHeadCount;
+  const rows = count * groupSize;
   const first = cache.length - count;
-  const groupQueries = new Float32Array(count * groupSize * keyLength);
-  const scores = new Float32Array(count * groupSize * columns);
-  const sums = new Float32Array(count * groupSize * valueLength);
+  const groupQueries = new Float32Array(rows * keyLength);
+  const scores = new Float32Array(rows * columns);
+  const totals = new Float64Array(rows);
+  const sums = new Float32Array(rows * valueLength);
   const result = new Float32Array(count * headCount * valueLength);
   for (let group = 0; group < kvHeadCount; group++) {
-    for (let token = 0; token < count; token++) {
-      const from = (token * headCount + group * groupSize) * keyLength;
-      const to = token * groupSize * keyLength;
-      for (let i = 0; i < groupSize * keyLength; i++) groupQueries[to + i] = queries[from + i]! * scoreScale;
+    for (let row = 0; row < rows; row++) {
+      const from = headOf(row, group) * keyLength;
+      const to = row * keyLength;
+      for (let i = 0; i < keyLength; i++) groupQueries[to + i] = queries[from + i]! * scoreScale;
     }
     matmulSync("F16", cache.keys(group), keyLength, groupQueries, { out: scores, threads });
-    for (let token = 0; token < count; token++) {
-      for (let head = 0; head < groupSize; head++) {
-        const start = (token * groupSize + head) * columns;
-        const end = start + first + token + 1;
-        const begin = Math.max(start, end - window);
-        softmax(scores.subarray(begin, end));
-        scores.fill(0, start, begin);
-        scores.fill(0, end, start + columns);
-      }
+    for (let row = 0; row < rows; row++) {
+      const start = row * columns;
+      const end = start + first + Math.floor(row / groupSize) + 1;
+      const begin = Math.max(start, end - window);
+      totals[row] = exponentiate(scores, begin, end);
+      scores.fill(0, start, begin);
+      scores.fill(0, end, start + columns);
     }
     matmulSync("F16", cache.values(group), columns, scores, { out: sums, threads });
-    const width = groupSize * valueLength;
-    for (let token = 0; token < count; token++) {
-      const sum = sums.subarray(token * width, (token + 1) * width);
-      result.set(sum, (token * headCount + group * groupSize) * valueLength);
+    for (let row = 0; row < rows; row++) {
+      const factor = 1 / totals[row]!;
+      const from = row * valueLength;
+      const to = headOf(row, group) * valueLength;
+      for (let i = 0; i < valueLength; i++) result[to + i] = sums[from + i]! * factor;
     }
   }
   return result;
+
+  /** The query head, counted through all tokens, that a row of a group is about. */
+  function headOf(row: number, group: number): number {
+    return Math.floor(row / groupSize) * headCount + group * groupSize + (row % groupSize);
+  }
 }
 
-/** Turns scores into probabilities, in place. */
-export function softmax(scores: Float32Array): void {
+/** Replaces scores by e to the power of what they exceed the greatest by, and returns the sum of these powers. */
+function exponentiate(scores: Float32Array, begin: number, end: number): number {
   let greatest = Number.NEGATIVE_INFINITY;
-  for (let i = 0; i < scores.length; i++) if (scores[i]! > greatest) greatest = scores[i]!;
+  for (let i = begin; i < end; i++) if (scores[i]! > greatest) greatest = scores[i]!;
   let sum = 0;
-  for (let i = 0; i < scores.length; i++) {
+  for (let i = begin; i < end; i++) {
     const power = exp(scores[i]! - greatest);
     scores[i] = power;
     sum += power;
   }
-  const factor = 1 / sum;
-  for (let i = 0; i < scores.length; i++) scores[i]! *= factor;
+  return sum;
+}
+
+/** Turns scores into probabilities, in place. */
+export function softmax(scores: Float32Array): void {
+  scale(scores, 1 / exponentiate(scores, 0, scores.length));
 }
 
 /** ln of the sum of e to the power of each number: what a logit is lower by is its probability's -ln. */
@@ -134,7 +148,7 @@ export function logSumExp(logits: Float32Array): number {
   for (let i = 0; i < logits.length; i++) if (logits[i]! > greatest) greatest = logits[i]!;
   let sum = 0;
   for (let i = 0; i < logits.length; i++) sum += exp(logits[i]! - greatest);
-  return greatest + Math.log(sum);
+  return greatest + ln(sum);
 }
 
 /** SwiGLU or GeGLU, into `gate`: `activation(gate) * up`. */
@@ -152,26 +166,10 @@ const ACTIVATIONS: Readonly<Record<Activation, (x: number) => number>> = {
 
 /** Limits logits smoothly to numbers between -cap and cap, in place. */
 export function capLogits(logits: Float32Array, cap: number): void {
-  for (let i = 0; i < logits.length; i++) logits[i] = cap * Math.tanh(logits[i]! / cap);
+  for (let i = 0; i < logits.length; i++) logits[i] = cap * tanh(logits[i]! / cap);
 }
 
-/** 2^n for n from -1022 to 1023. */
-const POWERS_OF_TWO = Float64Array.from({ length: 2046 }, (_, i) => 2 ** (i - 1022));
-
-/**
- * e^x with a relative error below 1e-8, which float32 does not show, in a third of the time of `Math.exp`: e^x is
- * 2^n * e^r, where |r| is at most ln(2) / 2, so eight terms of the series for e^r suffice.
- */
-export function exp(x: number): number {
-  if (x < -708) return 0;
-  if (x > 709) return Number.POSITIVE_INFINITY;
-  const n = Math.floor(x * Math.LOG2E + 0.5);
-  const r = x - n * Math.LN2;
-  const r2 = r * r;
-  const power =
-    1 + r + r2 * (1 / 2 + r * (1 / 6) + r2 * (1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))));
-  return power * POWERS_OF_TWO[n + 1022]!;
-}
+const tanh = (x: number): number => 1 - 2 / (1 + preciseExp(2 * Math.max(-300, Math.min(x, 300))));
 
 /** Adds vectors to those of `x`, each scaled by {@link rmsNorm} first if there is a weight for that. */
 export function addNormed(

@@ -1,4 +1,6 @@
 /** How well a model predicts a text. */
+
+import { preciseExp } from "./elementary";
 import type { Llama } from "./model";
 import { logSumExp } from "./operations";
 
@@ -43,5 +45,5 @@ export function perplexity(
       count++;
     });
   }
-  return { perplexity: Math.exp(sum / count), count };
+  return { perplexity: preciseExp(sum / count), count };
 }

@@ -23,7 +23,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: ["cli/", "examples/", "file/permission-model", "file/splits", "package/docs", "writer/"],
+    names: ["cli/", "examples/examples", "file/permission-model", "file/splits", "package/docs", "writer/"],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",

@@ -63,6 +63,10 @@ describe("llama", () => {
     const rate = "\\d+\\.\\d tokens/s";
     assert.match(alone.stderr, new RegExp(`^\\d+ tokens read at ${rate}, 5 written at ${rate}\n$`));
     assert.equal(runWell("llama", model, ...prompt, "--tokens", "5"), alone.stdout);
+    assert.match(
+      run("llama", model, ...prompt, "--activations", "int4").stderr,
+      /^--activations must be int8 or f32, not 'int4'\n/,
+    );
   });
 
   test("chooses by chance with --top-k, the same for the same --seed", quick, () => {
@@ -72,6 +76,12 @@ describe("llama", () => {
     assert.match(first, /^token7 token8( token\d+){8}\n$/);
     assert.equal(text("1"), first);
     assert.notEqual(text("2"), first);
+  });
+
+  test("rounds activations, unless --activations f32 asks for the others", quick, () => {
+    const next = (...args: string[]): string => runWell("llama", model, ...prompt, "--next", "9", ...args);
+    assert.equal(next("--activations", "int8"), next());
+    assert.notEqual(next("--activations", "f32"), next());
   });
 
   test("lists the most probable tokens, the one that it would choose first", quick, () => {

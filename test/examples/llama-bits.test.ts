@@ -1,0 +1,74 @@
+/** The llama example writes the same text, with the same bits, on every instruction set and with any number of threads. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu } from "gguf-native";
+import { emulated } from "../support/emulated";
+import { type LlamaRun, WRITTEN } from "../support/llama-run";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
+
+/** SHA-256 of the model, and of all logits: the same on every processor. */
+const MODEL = "86d55866c484a57b200506eb7ff789ba9aa5b86afb699775fdf31c64968c45f6";
+const DIGESTS: Record<LlamaRun["activations"], string> = {
+  int8: "1897bd6cd6f0607648a05117f0031ce0e9329fda31e41ae57cce6cfb7dbf1c10",
+  f32: "4d4937d443022dfb8a85160966dda147043eadce6e9bdb7575dd568623ac13b5",
+};
+
+const bytes = sampleModel();
+const model = join(temporaryFolder(), "sample.gguf");
+writeFileSync(model, bytes);
+
+/** Runs the child with the kernels that `env` asks for. */
+function runsWith(isa: string, env: Record<string, string>): LlamaRun[] {
+  const child = join(__dirname, "..", "support", "llama-child.js");
+  const { stdout, stderr, status } = spawnSync(process.execPath, ["--no-warnings", child, model], {
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  });
+  assert.equal(status, 0, stderr);
+  const result = JSON.parse(stdout) as { isa: string; runs: LlamaRun[] };
+  assert.equal(result.isa, isa);
+  return result.runs;
+}
+
+describe("the llama example has the same bits", () => {
+  const digestOf = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
+
+  test("with the same model", () => {
+    assert.equal(digestOf(bytes), MODEL);
+  });
+
+  const kernels = cpu().available.map((isa) => ({
+    isa,
+    env: { GGUF_NATIVE_ISA: isa } as Record<string, string>,
+  }));
+  const hasModule = existsSync(join(projectRoot, "dist", "wasm", "kernels.wasm"));
+  if (hasModule && cpu().isa !== "wasm") kernels.push({ isa: "wasm", env: { GGUF_NATIVE_WASM: "1" } });
+  const texts = new Map<string, number[]>();
+  for (const { isa, env } of kernels) {
+    // An emulator takes a minute for it, and its instructions are the same everywhere.
+    const skip = isa === "wasm" && emulated && "not on an emulated processor";
+    test(`on ${isa}, with one and with two threads`, { skip }, () => {
+      const runs = runsWith(isa, env);
+      assert.deepEqual(
+        runs.map(({ activations, threads }) => [activations, threads]),
+        [
+          ["int8", 1],
+          ["int8", 2],
+          ["f32", 1],
+          ["f32", 2],
+        ],
+      );
+      for (const { activations, tokens, digest } of runs) {
+        assert.equal(tokens.length, WRITTEN);
+        assert.deepEqual(tokens, texts.get(activations) ?? tokens);
+        texts.set(activations, tokens);
+        assert.equal(digest, DIGESTS[activations], activations);
+      }
+    });
+  }
+});
