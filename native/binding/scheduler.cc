@@ -98,7 +98,8 @@ void Scheduler::start(std::shared_ptr<Job> job) {
 void Scheduler::cancel(std::shared_ptr<Job> job) {
   job->cancel();
   settle_if_done(std::move(job));
-  start_tasks();
+  // Nothing is to be started: where others wait for what it gave back, a task is under way, and its end starts
+  // them.
 }
 
 void Scheduler::start_tasks() {
