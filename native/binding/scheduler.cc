@@ -98,8 +98,7 @@ void Scheduler::start(std::shared_ptr<Job> job) {
 void Scheduler::cancel(std::shared_ptr<Job> job) {
   job->cancel();
   settle_if_done(std::move(job));
-  // Nothing is to be started: where others wait for what it gave back, a task is under way, and its end starts
-  // them.
+  // Where others wait for what it gave back, a task is under way, whose end starts them.
 }
 
 void Scheduler::start_tasks() {
