@@ -1,6 +1,7 @@
 /** Who else is at work: two changes of one file at once, hostile folders, sources that change, journals of others. */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
+import crypto from "node:crypto";
 import {
   chmodSync,
   chownSync,
@@ -19,6 +20,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import fs from "node:fs/promises";
 import { join, relative } from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
@@ -31,6 +33,9 @@ import {
   setMetadata,
   splitModel,
 } from "gguf-native";
+import { gatherBuffer, OutputFile } from "#dist/writer/output-file";
+import { modeFor } from "#dist/writer/permissions";
+import { temporaryPath, writeAll } from "#dist/writer/system-calls";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sanitized } from "../support/sanitized";
 
@@ -79,6 +84,24 @@ describe("changes of one file at once", () => {
       assert.equal(values.get("test.first"), i);
       assert.equal(values.get("general.description"), text);
       assert.equal(values.get("test.twice"), 2, "in the order of the calls");
+    }
+  });
+
+  test("in one process, by two hard links: all are applied", { skip: skipWindows }, async () => {
+    for (let i = 0; i < ROUNDS; i++) {
+      const path = await written();
+      const other = join(folder(), "other.gguf");
+      linkSync(path, other);
+      const text = String(i % 10).repeat(LONG.length);
+      await Promise.all([
+        setMetadata(path, { "general.architecture": "tess" }, { inPlace: true }),
+        setMetadata(other, { "general.description": text }, { inPlace: true }),
+      ]);
+      const found = valuesOf(path);
+      assert.deepEqual(
+        [found.get("general.architecture"), found.get("general.description") === text],
+        ["tess", true],
+      );
     }
   });
 
@@ -223,6 +246,79 @@ describe("hostile folders", { skip: skipWindows }, () => {
       assert.ok(lstatSync(path).isFile());
       assert.deepEqual(readFileSync(path), before);
     }
+  });
+
+  test("a file or a link that is there under the temporary name stays, and nothing is written", async () => {
+    const path = await written();
+    const dir = join(path, "..");
+    const { randomBytes } = crypto;
+    crypto.randomBytes = ((count: number) => Buffer.alloc(count, 7)) as typeof randomBytes;
+    try {
+      const temporary = temporaryPath(dir);
+      const secret = join(folder(), "secret");
+      writeFileSync(secret, "secret");
+      for (const put of [() => symlinkSync(secret, temporary), () => linkSync(secret, temporary)]) {
+        put();
+        const fresh = join(dir, "new.gguf");
+        await assert.rejects(new GgufWriter().set("a.b", 1).write(fresh), {
+          code: "ERR_GGUF_WRITE",
+          message: /EEXIST/,
+        });
+        assert.deepEqual([readFileSync(secret, "utf8"), existsSync(fresh)], ["secret", false]);
+        rmSync(temporary);
+      }
+    } finally {
+      crypto.randomBytes = randomBytes;
+    }
+  });
+
+  test("a file of the same size in the place of a complete one does not get its name", async () => {
+    const path = await written();
+    const before = readFileSync(path);
+    const { lstat } = fs;
+    let looks = 0;
+    (fs as { lstat: unknown }).lstat = (file: string, options?: object) => {
+      if (file.endsWith(".tmp") && looks++ === 0) {
+        const other = join(root, "same-size");
+        writeFileSync(other, new Uint8Array(statSync(file).size));
+        renameSync(other, file);
+      }
+      return lstat(file, options);
+    };
+    try {
+      await assert.rejects(setMetadata(path, { "general.description": "short" }), {
+        code: "ERR_GGUF_CHANGED",
+        message: /another program has put something else in the place/,
+      });
+    } finally {
+      fs.lstat = lstat;
+    }
+    assert.equal(looks > 0, true);
+    assert.deepEqual(readFileSync(path), before);
+  });
+
+  test("a file that is not as long as its header promises is not finished", async () => {
+    for (const promised of [2, 4]) {
+      const file = await OutputFile.create(join(folder(), "new.gguf"), gatherBuffer());
+      await file.write(Uint8Array.of(1, 2, 3));
+      await assert.rejects(file.finish(promised), { code: "ERR_GGUF_CHANGED" });
+      await file.discard();
+    }
+  });
+
+  test("memory that is taken away while the system writes it is an error", async () => {
+    const handle = await fs.open(join(folder(), "new.bin"), "w");
+    const bytes = new Uint8Array(2 ** 20);
+    const writing = writeAll(handle, bytes);
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    await assert.rejects(writing, { code: "ERR_GGUF_CHANGED" });
+    await handle.close();
+  });
+
+  test("setuid and setgid stay with owner and group alone", () => {
+    const existing = { mode: 0o106755, uid: 1, gid: 2 };
+    const modes = [modeFor(existing, 1, 2), modeFor(existing, 3, 2), modeFor(existing, 1, 3)];
+    assert.deepEqual(modes, [0o6755, 0o755, 0o755]);
   });
 
   test("owner, group and mode stay where they can", { skip: needsRoot }, async () => {
