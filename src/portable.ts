@@ -40,7 +40,7 @@ export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type ParseOptions, parse } from "./file/parse";
 export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-file";
 export { RemoteGgufTensor } from "./file/remote-tensor";
-export type { ShardNumber } from "./file/splits";
+export type { ShardNumber } from "./file/shard-names";
 export { GgufTensor } from "./file/tensor";
 export { quantizeSync } from "./quantize/quantize";
 export type { QuantizableType, QuantizeOptions } from "./quantize/request";

@@ -4,7 +4,8 @@ import { GgufError, invalidArgType } from "../base/errors";
 import { BlobSource, blobName } from "../source/blob";
 import { openSource, RemoteGgufFile } from "./remote-file";
 import type { RemoteOpenFile } from "./remote-tensor";
-import { openEach, shardsOf, siblingPath } from "./splits";
+import { siblingPath } from "./shard-names";
+import { openEach, shardsOf } from "./splits";
 
 /** Options of {@link openBlob}. */
 export interface BlobOptions {

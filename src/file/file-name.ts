@@ -1,7 +1,7 @@
 /** The naming convention of GGUF files: {@link parseFileName}. */
 import { invalidArgType } from "../base/errors";
 import { isGgmlType } from "../base/types";
-import { type ShardNumber, shardNumber } from "./splits";
+import { type ShardNumber, shardNumber } from "./shard-names";
 
 /** The parts of a file name that follows the naming convention. */
 export interface GgufFileName {

@@ -7,7 +7,8 @@ import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from
 import { invalidArgType, invalidArgValue } from "../base/errors";
 import { OpenFile } from "./handle";
 import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
-import { openEach, openEachSync, shardsOf, siblingPath } from "./splits";
+import { siblingPath } from "./shard-names";
+import { openEach, openEachSync, shardsOf } from "./splits";
 
 /** Options of {@link open} and {@link openSync}. */
 export interface OpenOptions extends ParseOptions {

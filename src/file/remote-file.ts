@@ -9,7 +9,8 @@ import type { Source } from "../source/source";
 import { closeFile, OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { RemoteGgufTensor, type RemoteOpenFile } from "./remote-tensor";
-import { MAX_OPENING, openEach, shardNumber, shardsOf, siblingPath } from "./splits";
+import { shardNumber, siblingPath } from "./shard-names";
+import { MAX_OPENING, openEach, shardsOf } from "./splits";
 
 /** Options of {@link openRemote}. */
 export interface RemoteOptions {

@@ -1,6 +1,7 @@
 /** Files that are copied from. Each is opened once, so that its header and its data are of the same file. */
 import { closeFile, OpenFile } from "../file/handle";
-import { openEach, shardsOf, siblingPath } from "../file/splits";
+import { siblingPath } from "../file/shard-names";
+import { openEach, shardsOf } from "../file/splits";
 import { type FileAccess, FileSource } from "../source/file";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { changedError, type Source } from "../source/source";

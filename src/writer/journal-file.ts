@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
 import { link, open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { shardNumber, shardSuffix } from "../file/splits";
+import { shardNumber, shardSuffix } from "../file/shard-names";
 import { flush } from "../source/file";
 import { type ProcessIdentity, thisProcess } from "./process-identity";
 import {

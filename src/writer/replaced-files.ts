@@ -5,7 +5,7 @@
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GgufError } from "../base/errors";
-import { shardNumber, siblingPath } from "../file/splits";
+import { shardNumber, siblingPath } from "../file/shard-names";
 
 /** What files are written from, and what they are. */
 export interface Origin {

@@ -4,7 +4,8 @@ import { checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
-import { MAX_SHARDS, SPLIT_KEYS, shardSuffix } from "../file/splits";
+import { shardSuffix } from "../file/shard-names";
+import { MAX_SHARDS, SPLIT_KEYS } from "../file/splits";
 import { alignUp } from "./header-bytes";
 import {
   checkInputs,

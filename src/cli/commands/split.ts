@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { escapeText, humanBytes } from "../../describe/text";
-import { shardNumber, shardSuffix } from "../../file/splits";
+import { shardNumber, shardSuffix } from "../../file/shard-names";
 import { splitModel } from "../../index";
 import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
