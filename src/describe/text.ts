@@ -28,6 +28,12 @@ function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, "0");
 }
 
+/** `text`, or its beginning and an ellipsis, of `length` UTF-16 units at most. */
+export function shorten(text: string, length: number): string {
+  if (text.length <= length) return text;
+  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
 /** 1536 as "1.5 KiB". */
 export function humanBytes(bytes: number): string {
   if (Number.isNaN(bytes)) return "?";

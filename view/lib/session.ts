@@ -12,8 +12,7 @@ import { metadataText, stringText } from "#dist/describe/metadata-text";
 import { sameValue } from "#dist/describe/same-value";
 import { countOf } from "#dist/describe/scalars";
 import { summaryFacts } from "#dist/describe/summary";
-import { escapeText, shapeText } from "#dist/describe/text";
-import { truncate } from "#dist/describe/text-width";
+import { escapeText, shapeText, shorten } from "#dist/describe/text";
 import { typeTotals } from "#dist/describe/type-totals";
 import { arrayTexts, linesOf } from "#dist/describe/value-pages";
 import { valuesOf } from "#dist/describe/values";
@@ -96,11 +95,11 @@ export function serve(library: Library, post: (message: FromWorker) => void): (m
 
 /** What is said of an error. Messages have names of files in them. */
 function sentenceOf(error: unknown): string {
-  return truncate(escapeText(error instanceof Error ? error.message : String(error)), 1000);
+  return shorten(escapeText(error instanceof Error ? error.message : String(error)), 1000);
 }
 
 function nameText(name: string): string {
-  return truncate(escapeText(name.slice(0, MOST_NAME + 1)), MOST_NAME);
+  return shorten(escapeText(name.slice(0, MOST_NAME + 1)), MOST_NAME);
 }
 
 function answersOf(library: Library): Answers {
@@ -140,7 +139,7 @@ function answersOf(library: Library): Answers {
       for (const { bytes, type, score } of vocabularyTokens(metadata)) {
         if (tokens.length === MOST_TOKENS) break;
         const text = decoder.decode(bytes.subarray(0, 4 * MOST_TOKEN));
-        tokens.push(truncate(escapeText(text), MOST_TOKEN));
+        tokens.push(shorten(escapeText(text), MOST_TOKEN));
         types.push(type);
         scores.push(score);
       }

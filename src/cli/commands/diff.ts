@@ -4,7 +4,6 @@ import { LAYOUT_KEYS } from "../../describe/layout-keys";
 import { metadataText } from "../../describe/metadata-text";
 import { sameValue } from "../../describe/same-value";
 import { counted, escapeText, grouped, shapeText } from "../../describe/text";
-import { textWidth } from "../../describe/text-width";
 import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
   MODEL_HELP,
@@ -20,6 +19,7 @@ import { exactJson } from "../output/json";
 import { again, type Listed, listed } from "../output/listed";
 import { type Column, wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
+import { textWidth } from "../output/text-width";
 import { differentBytes, metadataJson } from "../output/value-json";
 import { keyNames, tensorNames } from "../work/byte-names";
 import { Comparisons } from "../work/comparisons";

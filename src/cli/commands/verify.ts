@@ -2,7 +2,6 @@
 import type { NotFinite } from "../../decode/statistics";
 import { formatWarnings } from "../../describe/format-warnings";
 import { counted, escapeText, grouped, humanCount } from "../../describe/text";
-import { textWidth } from "../../describe/text-width";
 import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
 import { interruptions } from "../../writer/settle";
 import {
@@ -22,6 +21,7 @@ import { listedWhere } from "../output/listed";
 import type { Progress } from "../output/progress";
 import { wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
+import { textWidth } from "../output/text-width";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native verify FILE|URL... [options]

@@ -1,6 +1,6 @@
 /** A line that says how far a command has got. */
 import { escapeText, grouped } from "../../describe/text";
-import { textWidth, truncate } from "../../describe/text-width";
+import { textWidth, truncate } from "./text-width";
 
 /** Milliseconds between two updates. */
 const UPDATE_MS = 100;

@@ -1,7 +1,7 @@
 /** A report as Markdown, for pages such as a model card. */
 
-import { truncate } from "../../describe/text-width";
 import type { Group, ReportColumn, Section } from "./inspect-report";
+import { truncate } from "./text-width";
 
 /** Columns of text that a cell holds at most. */
 const MAX_CELL = 120;

@@ -1,5 +1,5 @@
 /** Pieces of SVG pictures. Text is in a font of one width, so that it is known to fit. */
-import { textWidth, truncate } from "../../describe/text-width";
+import { textWidth, truncate } from "./text-width";
 
 const FONT_SIZE = 13;
 

@@ -1,5 +1,5 @@
 /** Tables, and text in lines, as wide as the terminal. */
-import { charWidth, textWidth, truncate } from "../../describe/text-width";
+import { clusters, clusterWidth, textWidth, truncate } from "./text-width";
 
 export interface Column {
   title: string;
@@ -171,13 +171,13 @@ export function wrapWhole(text: string, width: number): string[] {
       lines.push(line.trimEnd());
       [line, used] = ["", 0];
     }
-    for (const char of word) {
-      if (used + charWidth(char) > width && char !== " ") {
+    for (const cluster of clusters(word)) {
+      if (used + clusterWidth(cluster) > width && cluster !== " ") {
         lines.push(line);
         [line, used] = ["", 0];
       }
-      line += char;
-      used += charWidth(char);
+      line += cluster;
+      used += clusterWidth(cluster);
     }
   }
   return [...lines, line.trimEnd()];
