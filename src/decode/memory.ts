@@ -14,7 +14,9 @@ import { checkDType } from "../decode/request";
  * It cannot be transferred to another thread, as results without `out` can: Node.js 22 and newer throw a
  * `DataCloneError`, Node.js 20 copies it.
  *
- * @throws GgufError ERR_GGUF_RANGE if `length` is not a whole number, or there is not enough memory.
+ * @throws TypeError ERR_INVALID_ARG_TYPE, ERR_INVALID_ARG_VALUE for another `dtype`
+ * @throws GgufError ERR_GGUF_RANGE if `length` is not a whole number, or longer than arrays can be;
+ *   ERR_GGUF_OUT_OF_MEMORY if there is not enough memory
  */
 export function allocate<D extends DType = "f32">(length: number, dtype?: D): Dequantized<D> {
   if (typeof length !== "number") throw invalidArgType("length", "of type number", length);

@@ -16,7 +16,7 @@ import { explainFailure } from "./request";
 /**
  * Multiplies a matrix with vectors: y[v][r] is the sum over all columns c of w[r][c] * x[v][c], where w are the numbers
  * that {@link dequantizeSync} gives. Nothing is dequantized to memory: blocks are read once, whatever the number of
- * vectors. The sums have binary32 numbers and the order that docs/design.md defines under "Products": the same bits on
+ * vectors. The sums have binary32 numbers and the order that docs/sums.md defines under "Products": the same bits on
  * every instruction set, for any number of vectors at a time, of rows and of threads, except for the sign and payload of a
  * NaN. So do those of `activations: "int8"`, which rounds the vectors, and is faster.
  *

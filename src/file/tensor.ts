@@ -195,7 +195,7 @@ export class GgufTensor extends GgufModelTensor {
    * are the numbers that {@link dequantizeSync} gives. Nothing is dequantized to memory, and the blocks are read once,
    * whatever the number of vectors. Blocks the calling thread.
    *
-   * The sums have binary32 numbers and the order that docs/design.md defines under "Products". So the bits are the same
+   * The sums have binary32 numbers and the order that docs/sums.md defines under "Products". So the bits are the same
    * on every instruction set, for any number of vectors at a time, any split of the rows and any number of threads, but
    * for the sign and payload of a NaN; `gguf-native/reference` gives them too. With
    * `activations: "int8"`, which rounds the vectors and is faster, that is so too.
@@ -245,7 +245,7 @@ export class GgufTensor extends GgufModelTensor {
    * where `bins` is given, a histogram. Looks at values in the cache, and writes none down. Blocks the calling thread,
    * and uses `threads` of the machine's cores.
    *
-   * Sums have binary64 numbers and the order that docs/design.md defines under "Statistics": the same bits on every
+   * Sums have binary64 numbers and the order that docs/sums.md defines under "Statistics": the same bits on every
    * instruction set and for any number of threads.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws GgufError ERR_GGUF_RANGE if `start` or `end` is not at the boundary of a block, or `bins`, `range` or

@@ -1,7 +1,7 @@
 /**
  * Products with vectors that are rounded to 8 bits, in plain TypeScript, to the same bits as the native kernels.
  *
- * They have one definition, whatever computes them (see "Products of integers" in docs/design.md). All arithmetic but that
+ * They have one definition, whatever computes them (see "Products of integers" in docs/sums.md). All arithmetic but that
  * of integers is binary32, each operation rounded on its own:
  *
  *   1. A vector x is cut into runs of 32 columns. a is the largest |x| of a run. If a number of the run is not finite,

@@ -1,7 +1,7 @@
 /**
  * Products of quantized rows with vectors in plain TypeScript, to the same bits as the native kernels.
  *
- * A product has one definition, whatever computes it (see "Products" in docs/design.md):
+ * A product has one definition, whatever computes it (see "Products" in docs/sums.md):
  *
  *   1. The numbers of a row are those that dequantization gives, taken in the order in which the kernel of their type
  *      hands them over: ascending, except for the types of {@link INTERLEAVED}.

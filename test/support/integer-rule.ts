@@ -1,5 +1,5 @@
 /**
- * Products with vectors of 8 bits by the rule of docs/design.md, written down once more: sums in BigInt, and binary32 by
+ * Products with vectors of 8 bits by the rule of docs/sums.md, written down once more: sums in BigInt, and binary32 by
  * `Math.fround`. The levels and scales are the reference's; they must make the numbers that dequantization gives.
  */
 import assert from "node:assert/strict";

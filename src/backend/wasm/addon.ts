@@ -4,7 +4,7 @@
  * when they are needed.
  */
 import { GgufError } from "../../base/errors";
-import { plain } from "../../base/typed-arrays";
+import { longestArray, plain } from "../../base/typed-arrays";
 import type { NativeAddon } from "../native-surface";
 import { newArray } from "./block-jobs";
 import { decoding } from "./decoding";
@@ -43,8 +43,9 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
       try {
         return newArray(dtype, length);
       } catch (cause) {
+        if (length > longestArray) throw failure("ERR_GGUF_RANGE", "no array can have that length");
         const detail = `there is no memory for ${length} elements`;
-        throw new GgufError("ERR_GGUF_RANGE", detail, { cause });
+        throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", detail, { cause });
       }
     },
     // What was collected is the system's again.
