@@ -265,7 +265,7 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {
     const uint64_t n = std::min(kPart, n_columns - part), n_runs = n / run_, first = part / run_;
-    if (memory.stride == columns_) {
+    if (columns_ <= kPart) {
       for (uint64_t r = 0, at_once = kMostAtOnce / columns_; r < n_rows; r += at_once) {
         unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * columns_, memory.swapped,
                rows_from(r * columns_));

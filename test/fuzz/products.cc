@@ -1,9 +1,10 @@
-// Products on every instruction set of this machine against the rule of dequant/products.h, computed number
-// by number: any blocks and vectors, any number of rows, columns and vectors, both byte orders. Each run is
-// one matrix.
+// Products on every instruction set of this machine against the two rules of dequant/products.h, computed
+// number by number: any blocks and vectors, any number of rows, columns and vectors, both byte orders. Each
+// run is one matrix.
 //
-//   | format | rows | columns | vectors | shifts | seed: 3 bytes | bytes ...
+//   | format | rows | columns | vectors | options | seed: 3 bytes | bytes ...
 //
+// The options: six bits for the alignment, one for vectors of int8, one for big-endian blocks.
 // The bytes given are the first blocks; the others, and the vectors, are made from the seed.
 #include "dequant/products.h"
 
@@ -19,6 +20,7 @@
 #include "test/fuzz/memory.h"
 #include "test/fuzz/random.h"
 #include "test/fuzz/require.h"
+#include "test/native/dequant/integer_rule.h"
 
 namespace gguf::fuzz {
 namespace {
@@ -27,7 +29,7 @@ constexpr size_t kOptionBytes = 8;
 /** The most columns: several groups of blocks. */
 constexpr size_t kMaxColumns = 1300;
 /** More rows and vectors than a tile has. */
-constexpr size_t kMaxRows = 14, kMaxVectors = 8;
+constexpr size_t kMaxRows = 18, kMaxVectors = 8;
 
 float number_of(uint64_t bits) {
   const auto low = static_cast<uint32_t>(bits);
@@ -63,6 +65,41 @@ float product(const Format& format, const float* row, const float* x, size_t col
   return sums[0] + 0.0f;
 }
 
+/** The products of all rows with all vectors: numbers by the scalar kernels, then the rule of
+ * number_products.h.
+ */
+std::vector<float> products_of_numbers(const Format& format, const uint8_t* blocks, size_t n_rows,
+                                       size_t columns, const std::vector<float>& x) {
+  std::vector<float> numbers(n_rows * columns);
+  use_isa("scalar");
+  dequantize(format, Out::kFloat32, Store::kPlain, false, blocks, numbers.size() / format.block_elements,
+             numbers.data());
+  std::vector<float> y;
+  for (size_t v = 0; v < x.size(); v += columns) {
+    for (size_t r = 0; r < n_rows; ++r) {
+      y.push_back(product(format, numbers.data() + r * columns, x.data() + v, columns));
+    }
+  }
+  return y;
+}
+
+/** The same by the rule of integer_products.h. */
+std::vector<float> products_of_codes(const Format& format, const uint8_t* blocks, size_t n_rows,
+                                     size_t columns, const std::vector<float>& x) {
+  bool is_right = false;
+  const test::Levels levels = test::levels_of(format, blocks, n_rows * columns, is_right);
+  FUZZ_REQUIRE(is_right);
+  std::vector<float> y;
+  for (size_t v = 0; v < x.size(); v += columns) {
+    const test::Rounded vector = test::rounded(x.data() + v, columns);
+    for (size_t r = 0; r < n_rows; ++r) {
+      y.push_back(test::integer_product(format, levels, r, vector, is_right));
+    }
+  }
+  FUZZ_REQUIRE(is_right);
+  return y;
+}
+
 }  // namespace
 }  // namespace gguf::fuzz
 
@@ -85,23 +122,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<float> x(n_vectors * columns);
   fill_vectors(x, random);
 
-  // The definition: numbers by the scalar kernels, then the rule.
   std::vector<uint8_t> little(blocks.data(), blocks.data() + n_bytes);
   if (big_endian) swap_blocks(fields_of(format), blocks.data(), n_blocks, little.data());
-  std::vector<float> numbers(n_rows * columns);
-  use_isa("scalar");
-  dequantize(format, Out::kFloat32, Store::kPlain, false, little.data(), n_blocks, numbers.data());
-  std::vector<float> expected(n_vectors * n_rows);
-  for (size_t v = 0; v < n_vectors; ++v) {
-    for (size_t r = 0; r < n_rows; ++r) {
-      expected[v * n_rows + r] =
-          product(format, numbers.data() + r * columns, x.data() + v * columns, columns);
-    }
-  }
+  const auto activations = (data[4] & 64) != 0 ? Activations::kInt8 : Activations::kFloat32;
+  const bool uses_codes = activations == Activations::kInt8 && format.block_elements > 1;
+  const std::vector<float> expected =
+      (uses_codes ? products_of_codes : products_of_numbers)(format, little.data(), n_rows, columns, x);
 
   for (const char* isa : available_isas()) {
     use_isa(isa);
-    const Products products(format, big_endian, columns, n_vectors);
+    const Products products(format, big_endian, columns, n_vectors, activations);
     const Memory packed(0, products.packed_floats() * sizeof(float));
     const Memory scratch(0, products.scratch_floats() * sizeof(float));
     const Memory y(sizeof(float), expected.size() * sizeof(float));

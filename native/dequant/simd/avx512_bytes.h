@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dequant/simd/avx512.h"
+#include "dequant/simd/x86_bytes.h"
 
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 namespace gguf {
@@ -16,22 +17,133 @@ template <class Levels>
 constexpr int kByteBias = -least_level<Levels>();
 constexpr int kByteVectors = 6;
 
-/** Bit i is byte i: all ones, or zero. */
-GGUF_INLINE __m256i spread_32(uint32_t bits) {
-  return _mm256_movm_epi8(bits);
+// Codes that become bytes stay in the order of the row.
+
+// ---- loading codes ---------------------------------------------------------------------------------------
+
+template <int Bits>
+struct CodesInOrder {
+  __m512i x;
+};
+
+/** Nibbles stay in memory, in four runs of 16 bytes: low and high ones of 32 bytes are made together. */
+template <int Stride>
+struct LowNibblesInOrder {
+  const uint8_t* p;
+};
+template <int Stride>
+struct HighNibblesInOrder {
+  const uint8_t* p;
+};
+
+template <int Bits, int Stride>
+GGUF_INLINE auto load_runs(const uint8_t* p, ToBytes) {
+  if constexpr (Bits == 4) {
+    return LowNibblesInOrder<Stride>{p};
+  } else if constexpr (Stride == 16) {
+    return CodesInOrder<Bits>{load512(p)};
+  } else {
+    const __m512i first = _mm512_inserti32x4(_mm512_castsi128_si512(load128(p)), load128(p + Stride), 1);
+    return CodesInOrder<Bits>{_mm512_inserti32x4(_mm512_inserti32x4(first, load128(p + 2 * Stride), 2),
+                                                 load128(p + 3 * Stride), 3)};
+  }
 }
 
-}  // namespace simd
-}  // namespace
-}  // namespace gguf
-GGUF_TARGET_END
+template <int Bits>
+GGUF_INLINE auto load(const uint8_t* p, ToBytes to) {
+  return load_runs<Bits, 16>(p, to);
+}
 
-#include "dequant/simd/x86_bytes.h"
+template <int Bits>
+GGUF_INLINE CodesInOrder<Bits> load_twice(const uint8_t* p, ToBytes) {
+  return {_mm512_broadcast_i64x4(load256(p))};
+}
 
-GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
-namespace gguf {
-namespace {
-namespace simd {
+template <int Bits>
+GGUF_INLINE CodesInOrder<Bits> spread_bits(uint64_t bits, ToBytes) {
+  return {_mm512_movm_epi8(bits)};
+}
+
+/** Two bytes in each quadword, and from there eight pairs of bits. */
+template <int Bits>
+GGUF_INLINE CodesInOrder<Bits> load_packed(const uint8_t* p, ToBytes) {
+  const __m512i shifts = _mm512_set1_epi64(0x0e0c0a0806040200);
+  return {_mm512_multishift_epi64_epi8(shifts, _mm512_cvtepu16_epi64(load128(p)))};
+}
+
+/** Every eight bytes twice, and the second time their high nibbles. */
+template <int Bits>
+GGUF_INLINE CodesInOrder<Bits> load_nibble_runs(const uint8_t* p, ToBytes) {
+  const __m512i twice =
+      _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), _mm512_castsi256_si512(load256(p)));
+  return {_mm512_srlv_epi64(twice, _mm512_setr_epi64(0, 4, 0, 4, 0, 4, 0, 4))};
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+template <int A, int B, int Bits>
+GGUF_INLINE CodesInOrder<Bits> shift_halves(const CodesInOrder<Bits>& c) {
+  constexpr int a = A < 0 ? -A : A, b = B < 0 ? -B : B;
+  static_assert((A >= 0) == (B >= 0), "both in the same direction");
+  if constexpr (a == b) return {A < 0 ? _mm512_slli_epi16(c.x, a) : _mm512_srli_epi16(c.x, a)};
+  const __m512i counts = join(_mm256_set1_epi16(a), _mm256_set1_epi16(b));
+  return {A < 0 ? _mm512_sllv_epi16(c.x, counts) : _mm512_srlv_epi16(c.x, counts)};
+}
+
+template <int N, int Bits>
+GGUF_INLINE CodesInOrder<Bits> shift(const CodesInOrder<Bits>& c) {
+  return shift_halves<N, N>(c);
+}
+
+template <int N, int Stride>
+GGUF_INLINE HighNibblesInOrder<Stride> shift(const LowNibblesInOrder<Stride>& c) {
+  static_assert(N == 4, "nibbles are shifted by four bits");
+  return {c.p};
+}
+
+template <int Mask, int Bits>
+GGUF_INLINE CodesInOrder<Bits> select(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b) {
+  return {select<Mask>(Codes<Bits>{a.x}, Codes<Bits>{b.x}).x};
+}
+
+struct TritsInOrder {
+  __m512i x;
+};
+
+/** Every four of the last sixteen bytes are three times those before. */
+GGUF_INLINE TritsInOrder load_trits(const uint8_t* p, ToBytes) {
+  const __m128i one = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
+  const __m128i three = _mm_add_epi8(one, _mm_add_epi8(one, one));
+  const __m128i nine = _mm_add_epi8(three, _mm_add_epi8(three, three));
+  const __m128i last = _mm_unpacklo_epi64(
+      _mm_unpacklo_epi32(one, three), _mm_unpacklo_epi32(nine, _mm_add_epi8(nine, _mm_add_epi8(nine, nine))));
+  return {join(load256(p), _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), last, 1))};
+}
+
+GGUF_INLINE TritsInOrder times3(const TritsInOrder& t) {
+  return {_mm512_add_epi8(t.x, _mm512_add_epi8(t.x, t.x))};
+}
+
+/** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2. */
+GGUF_INLINE CodesInOrder<2> top_trits(const TritsInOrder& t) {
+  const __mmask64 is_one = _mm512_cmpge_epu8_mask(t.x, _mm512_set1_epi8(86)),
+                  is_two = _mm512_cmpge_epu8_mask(t.x, _mm512_set1_epi8(static_cast<char>(171)));
+  return {
+      _mm512_mask_mov_epi8(_mm512_maskz_mov_epi8(is_one, _mm512_set1_epi8(1)), is_two, _mm512_set1_epi8(2))};
+}
+
+template <class Levels>
+GGUF_INLINE CodesInOrder<Levels::kBits> values(const CodesInOrder<Levels::kBits>& c) {
+  return c;
+}
+template <class Levels, int Stride>
+GGUF_INLINE LowNibblesInOrder<Stride> values(const LowNibblesInOrder<Stride>& c) {
+  return c;
+}
+template <class Levels, int Stride>
+GGUF_INLINE HighNibblesInOrder<Stride> values(const HighNibblesInOrder<Stride>& c) {
+  return c;
+}
 
 /** As RowBits, in the order of the row: quadword k has the rows of codes 8k to 8k + 7. */
 template <class Levels, int kColumns>
@@ -56,9 +168,8 @@ GGUF_INLINE CodesInOrder<Levels::kBits> unpack_rows_in_order(__m512i packed, con
   const __m512i codes = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.code), fours);
   const __m512i tops = _mm512_multishift_epi64_epi8(load512(kRowBits<Bits>.sign),
                                                     _mm512_set1_epi64(static_cast<int64_t>(word64(signs))));
-  const __m512i both =
-      select<(1 << (Levels::kBits - 1)) - 1>(Codes<Levels::kBits>{codes}, Codes<Levels::kBits>{tops}).x;
-  return {_mm512_castsi512_si256(both), _mm512_extracti64x4_epi64(both, 1)};
+  return select<(1 << (Levels::kBits - 1)) - 1>(CodesInOrder<Levels::kBits>{codes},
+                                                CodesInOrder<Levels::kBits>{tops});
 }
 
 template <class Levels, class Rows>
@@ -69,6 +180,96 @@ GGUF_INLINE CodesInOrder<Levels::kBits> gather8(const Rows& rows, int first, con
 template <class Levels, class Rows>
 GGUF_INLINE CodesInOrder<Levels::kBits> gather16(const Rows& rows, int first, const uint8_t* signs, ToBytes) {
   return unpack_rows_in_order<Levels, 4>(_mm512_castsi256_si512(rows.sixteen(first)), signs);
+}
+
+// ---- bytes -----------------------------------------------------------------------------------------------
+
+/** Half of a register. The other half is often what is put next: then the two are multiplied as they are. */
+struct Bytes32 {
+  __m512i x;
+  int half;
+};
+
+/** The levels of 64 codes, with kByteBias added. */
+template <class Levels>
+GGUF_INLINE __m512i levels_of_codes(__m512i codes) {
+  constexpr int kBias = kByteBias<Levels>;
+  if constexpr (std::is_same_v<Levels, Signed8>) {
+    static_assert(kBias == 128, "the top bit");
+    return _mm512_xor_si512(codes, _mm512_set1_epi8(-128));
+  } else {
+    const __m512i code = _mm512_and_si512(codes, _mm512_set1_epi8((1 << Levels::kBits) - 1));
+    if constexpr (Levels::kLinear) {
+      static_assert(kBias == -Levels::value(0), "bytes are codes");
+      return code;
+    } else {
+      return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load128(kByteLevels<Levels, kBias>.byte)), code);
+    }
+  }
+}
+
+template <class Levels, int Bits>
+GGUF_INLINE Bytes32 level_bytes(const CodesInOrder<Bits>& v, int unit) {
+  return {levels_of_codes<Levels>(v.x), unit / 2};
+}
+
+template <class Levels, int Bits>
+GGUF_INLINE Bytes32 level_bytes(const CodesInOrder<Bits>& a, int i, const CodesInOrder<Bits>& b, int k) {
+  const __m512i from = _mm512_setr_epi64(2 * i, 2 * i + 1, 8 + 2 * k, 9 + 2 * k, 0, 0, 0, 0);
+  return {levels_of_codes<Levels>(_mm512_permutex2var_epi64(a.x, from, b.x)), 0};
+}
+
+/** The low nibbles of 32 bytes, then the high ones. */
+template <class Levels, int Stride>
+GGUF_INLINE __m512i low_and_high(const uint8_t* p) {
+  static_assert(Stride == 16, "32 bytes in a row");
+  const __m512i counts = join(_mm256_setzero_si256(), _mm256_set1_epi16(4));
+  return levels_of_codes<Levels>(_mm512_srlv_epi16(_mm512_broadcast_i64x4(load256(p)), counts));
+}
+template <class Levels, int Stride>
+GGUF_INLINE Bytes32 level_bytes(const LowNibblesInOrder<Stride>& v, int unit) {
+  return {low_and_high<Levels, Stride>(v.p + Stride * unit), 0};
+}
+template <class Levels, int Stride>
+GGUF_INLINE Bytes32 level_bytes(const HighNibblesInOrder<Stride>& v, int unit) {
+  return {low_and_high<Levels, Stride>(v.p + Stride * unit), 1};
+}
+/** Of two runs: the low nibbles of the first, its high ones, and those of the second. */
+template <class Levels, int Stride>
+GGUF_INLINE Bytes32 level_bytes(const LowNibblesInOrder<Stride>& v, int unit,
+                                const HighNibblesInOrder<Stride>&, int) {
+  const uint8_t* const first = v.p + Stride * (unit & ~1);
+  const __m512i two =
+      _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(load128(first)), 0xff00, load128(first + Stride));
+  const __m512i counts = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4);
+  return {levels_of_codes<Levels>(_mm512_srlv_epi32(two, counts)), unit & 1};
+}
+
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
+  return {levels_of_codes<Levels>(_mm512_castsi256_si512(load256(v.p + 16 * unit))), 0};
+}
+
+GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
+  store256(to, a.half == 0 ? _mm512_castsi512_si256(a.x) : _mm512_extracti64x4_epi64(a.x, 1));
+}
+
+/** The lower half of a and the upper half of b: in GCC in the way that it knows to be a if both are a. */
+GGUF_INLINE __m512i join_outer(__m512i a, __m512i b) {
+#if defined(__GNUC__) && !defined(__clang__)
+  using Quadwords = long long __attribute__((vector_size(64)));
+  return reinterpret_cast<__m512i>(__builtin_shuffle(
+      reinterpret_cast<Quadwords>(a), reinterpret_cast<Quadwords>(b), Quadwords{0, 1, 2, 3, 12, 13, 14, 15}));
+#else
+  return _mm512_mask_mov_epi64(a, 0xf0, b);
+#endif
+}
+
+GGUF_INLINE __m512i join(const Bytes32& a, const Bytes32& b) {
+  if (a.half == 0 && b.half == 1) return join_outer(a.x, b.x);
+  if (a.half == 0) return join(_mm512_castsi512_si256(a.x), _mm512_castsi512_si256(b.x));
+  if (b.half == 1) return _mm512_shuffle_i64x2(a.x, b.x, _MM_SHUFFLE(3, 2, 3, 2));
+  return _mm512_shuffle_i64x2(a.x, b.x, _MM_SHUFFLE(1, 0, 3, 2));
 }
 
 // ---- one row and one vector ------------------------------------------------------------------------------
@@ -88,7 +289,7 @@ struct DotSums {
 
 template <int kRun, int kKind>
 GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const int8_t* x) {
-  return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), join(a.x, b.x), load512(x))};
+  return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), join(a, b), load512(x))};
 }
 
 template <int kRun>
@@ -99,10 +300,10 @@ GGUF_INLINE DotSums<kRun> join(const DotSums<kRun>& a, const DotSums<kRun>& b) {
 /** Each is the sum of two quarters: runs 0, 2, 4, 6 of the lower two, runs 1, 3, 5, 7 of the upper two. */
 GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
   const __m512i quarters = add_fours(a.x, b.x);
-  const __m256i even = _mm512_castsi512_si256(quarters), odd = _mm512_extracti64x4_epi64(quarters, 1);
-  const __m256i sums = _mm256_add_epi32(_mm256_permute2x128_si256(even, odd, 0x20),
-                                        _mm256_permute2x128_si256(even, odd, 0x31));
-  return {_mm256_permutevar8x32_epi32(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))};
+  const __m512i sums =
+      _mm512_add_epi32(quarters, _mm512_shuffle_i32x4(quarters, quarters, _MM_SHUFFLE(2, 3, 0, 1)));
+  const __m512i in_turn = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+  return {_mm512_castsi512_si256(_mm512_permutexvar_epi32(in_turn, sums))};
 }
 
 GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {

@@ -6,124 +6,29 @@
 
 #include <cmath>
 #include <cstring>
-#include <set>
-#include <string>
 #include <vector>
 
-#include "dequant/isa/kernel_table.h"
 #include "test/native/core/guarded_bytes.h"
+#include "test/native/dequant/integer_rule.h"
 #include "test/native/dequant/product_support.h"
 #include "test/native/dequant/test_isas.h"
 
 namespace gguf::test {
 namespace {
 
-/** Formats with a scale for 16 weights. */
-uint64_t run_of(const Format& format) {
-  static const std::set<std::string> short_runs = {"Q2_K",  "Q3_K",  "Q6_K", "IQ2_XS",
-                                                   "IQ2_S", "IQ1_M", "NVFP4"};
-  return short_runs.count(format.name) != 0 ? 16 : 32;
-}
-
-bool is_affine(const Format& format) {
-  static const std::set<std::string> affine = {"Q4_1", "Q5_1", "Q2_K", "Q4_K", "Q5_K"};
-  return affine.count(format.name) != 0;
-}
-
-/** Weights as levels and scales. */
-struct Levels {
-  std::vector<int64_t> levels;
-  Numbers scales, minima;
-};
-
-/** Those that the scalar set unpacks; they must make the numbers that dequantize gives. */
-Levels levels_of(const Format& format, const uint8_t* blocks, uint64_t n_numbers) {
-  constexpr uint64_t kGroupNumbers = 512;
-  const char* const isa = active_isa();
-  EXPECT_TRUE(use_isa("scalar"));
-  const uint64_t run = run_of(format), n_blocks = n_numbers / format.block_elements;
-  std::vector<uint8_t> bytes(n_numbers + kGroupNumbers);
-  Levels w;
-  w.scales.resize(bytes.size() / run);
-  w.minima.resize(bytes.size() / run);
-  const FormatKernels& kernels = active_kernels().formats[format.index];
-  const CodeFacts facts = kernels.code_facts();
-  EXPECT_EQ(static_cast<uint64_t>(facts.run), run) << format.name;
-  EXPECT_EQ(facts.affine, is_affine(format)) << format.name;
-  kernels.unpack(blocks, n_blocks, {bytes.data(), w.scales.data(), w.minima.data()});
-  Numbers numbers(n_numbers);
-  dequantize(format, Out::kFloat32, Store::kPlain, false, blocks, n_blocks, numbers.data());
-  use_isa(isa);
-  for (uint64_t i = 0; i < n_numbers; ++i) {
-    const int64_t level = static_cast<int8_t>(bytes[i]) - facts.bias;
-    w.levels.push_back(level);
-    float number = w.scales[i / run] * static_cast<float>(level);
-    if (facts.affine) number += w.minima[i / run];
-    if (number != number && numbers[i] != numbers[i]) continue;
-    EXPECT_EQ(bits_of_float(number), bits_of_float(numbers[i])) << format.name << ", number " << i;
-  }
-  return w;
-}
-
-/** Step 1. */
-struct Rounded {
-  std::vector<int64_t> codes;
-  Numbers scales;
-};
-
-Rounded rounded(const float* x, uint64_t columns) {
-  Rounded r;
-  for (uint64_t start = 0; start < columns; start += 32) {
-    float largest = 0;
-    bool finite = true;
-    for (uint64_t c = start; c < start + 32; ++c) {
-      finite = finite && std::isfinite(x[c]);
-      if (finite) largest = std::max(largest, std::fabs(x[c]));
-    }
-    const bool zeros = !finite || largest < std::ldexp(1.0f, -119);
-    r.scales.push_back(!finite ? std::nanf("") : zeros ? 0 : largest / 127);
-    for (uint64_t c = start; c < start + 32; ++c) {
-      const float factor = 127 / largest;
-      const float product = x[c] * factor;
-      r.codes.push_back(zeros ? 0 : std::llrint(product));  // halves to even
-    }
-  }
-  return r;
-}
-
 Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                           const Numbers& x) {
-  const uint64_t n = x.size() / columns, run = run_of(format);
-  const Levels w = levels_of(format, rows, n_rows * columns);
+  bool is_right = false;
+  const Levels w = levels_of(format, rows, n_rows * columns, is_right);
+  EXPECT_TRUE(is_right) << format.name;
   Numbers y;
-  for (uint64_t v = 0; v < n; ++v) {
+  for (uint64_t v = 0; v < x.size() / columns && is_right; ++v) {
     const Rounded vector = rounded(&x[v * columns], columns);
     for (uint64_t row = 0; row < n_rows; ++row) {
-      float p[16] = {};
-      for (uint64_t r = 0; r < columns / run; ++r) {
-        int64_t products = 0, codes = 0;
-        for (uint64_t c = r * run; c < (r + 1) * run; ++c) {
-          products += w.levels[row * columns + c] * vector.codes[c];
-          codes += vector.codes[c];
-        }
-        EXPECT_LT(std::abs(products), 1 << 24);
-        const uint64_t of_row = (row * columns) / run + r;
-        const float d = vector.scales[r * run / 32];
-        const float scale = w.scales[of_row] * d;
-        const float term = scale * static_cast<float>(products);
-        p[r % 16] = p[r % 16] + term;
-        if (is_affine(format)) {
-          const float offset = d * static_cast<float>(codes);
-          const float second = w.minima[of_row] * offset;
-          p[r % 16] = p[r % 16] + second;
-        }
-      }
-      for (int h = 8; h >= 1; h /= 2) {
-        for (int i = 0; i < h; ++i) p[i] = p[i] + p[i + h];
-      }
-      y.push_back(p[0]);
+      y.push_back(integer_product(format, w, row, vector, is_right));
     }
   }
+  EXPECT_TRUE(is_right) << format.name;
   return y;
 }
 
@@ -140,11 +45,12 @@ std::vector<Format> formats_of_codes() {
   return found;
 }
 
-/** Lengths of rows: whole groups and parts of groups, one part of a row and several, one segment and two. */
+/** Lengths of rows: whole groups and parts of groups, one part of a row and several (1088 is also the
+ * distance of rows in memory), one segment and two. */
 std::vector<uint64_t> lengths(const Format& format) {
   const uint64_t block = format.block_elements;
   if (block == 256) return {256, 1280, 4352};
-  return {block, 576 / block * block, 512 + 5 * block, 4096 + 3 * block};
+  return {block, 576 / block * block, 512 + 5 * block, 1088 / block * block, 4096 + 3 * block};
 }
 
 class IntegerRowProducts : public OnEveryIsa {};
