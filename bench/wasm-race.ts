@@ -41,6 +41,21 @@ export async function raceModule(
   return { numbers: Object.fromEntries(numbers), products };
 }
 
+/** Standard deviations of weights: as usual; so small that many are subnormal in binary16; that nearly all are. */
+export const DEVIATIONS = [2e-2, 2e-4, 2e-5] as const;
+
+/** Dequantizing of as many F16 weights of such a standard deviation. */
+export async function raceF16(
+  deviation: number,
+  patience: Patience,
+  others: (blocks: Uint8Array, out: Float32Array) => Contender[],
+): Promise<Timings> {
+  const random = new Random(5);
+  const weights = Float32Array.from({ length: WEIGHTS }, () => deviation * random.gaussian());
+  const blocks = reference.quantizeSync("F16", weights);
+  return Object.fromEntries(await race(dequantizers("F16", blocks, others), patience));
+}
+
 function dequantizers(
   type: GgmlType,
   blocks: Uint8Array,

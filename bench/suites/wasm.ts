@@ -13,7 +13,7 @@ import type { Patience } from "../measure";
 import { buildFolder, projectRoot } from "../paths";
 import { digits, gigabytes, printTable, progress, times } from "../table";
 import type { PageInput, PageResult } from "../wasm-page";
-import { raceModule, VECTORS, WEIGHTS } from "../wasm-race";
+import { DEVIATIONS, raceF16, raceModule, VECTORS, WEIGHTS } from "../wasm-race";
 
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
 
@@ -29,15 +29,16 @@ export async function runWasm(context: Context): Promise<void> {
   const module = new (globalThis as unknown as WithModules).WebAssembly.Module(bytes);
   setModule(() => module);
   const inNode: PageResult = {};
+  const native = (type: GgmlType) => (blocks: Uint8Array, out: Float32Array) => [
+    { name: "native", run: () => void dequantizeSync(type, blocks, { out }) },
+  ];
   for (const type of types) {
     progress(`WebAssembly in Node: ${type}`);
-    const native = (blocks: Uint8Array, out: Float32Array) => [
-      { name: "native", run: () => void dequantizeSync(type, blocks, { out }) },
-    ];
-    inNode[type] = await raceModule(type, patience, native);
+    inNode[type] = await raceModule(type, patience, native(type));
   }
   report(context, "Node", inNode);
   reportProducts(context, "Node", inNode);
+  if (types.includes("F16")) await reportSmallWeights(context, patience, native("F16"));
   if (chromium === undefined) {
     results.miss("WebAssembly in Chromium: chromium is not installed");
     return;
@@ -101,6 +102,31 @@ function report({ results }: Context, runtime: string, found: PageResult): void 
   );
   const mean = Math.exp(faster.reduce((sum, ratio) => sum + Math.log(ratio), 0) / faster.length);
   console.log(`\n  with SIMD ${digits(mean)} times as fast as without (geometric mean)`);
+}
+
+/** F16 with small weights: binary16 has subnormal numbers, which take no longer than others. */
+async function reportSmallWeights(
+  { results }: Context,
+  patience: Patience,
+  native: Parameters<typeof raceF16>[2],
+): Promise<void> {
+  const bytes = 4 * WEIGHTS;
+  const rows: (string | undefined)[][] = [];
+  for (const deviation of DEVIATIONS) {
+    progress(`WebAssembly in Node: F16, standard deviation ${deviation}`);
+    const timings = await raceF16(deviation, patience, native);
+    for (const [side, timing] of Object.entries(timings)) {
+      results.add({ task: "wasm", subject: `F16 of ${deviation}`, side, runtime: "Node", bytes }, timing);
+    }
+    const speed = (side: string) => gigabytes(bytes, timings[side]?.best);
+    rows.push([String(deviation), ...["native", "wasm", "scalar", "typescript"].map(speed)]);
+  }
+  progress("");
+  printTable(
+    "WebAssembly in Node: F16 weights by their standard deviation, GB/s, one thread",
+    ["deviation", "native", "module", "without SIMD", "TypeScript"],
+    rows,
+  );
 }
 
 /** The same of products. */
