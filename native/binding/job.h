@@ -41,6 +41,7 @@ class Job {
   napi_value promise() { return deferred_.promise(environment_); }
 
   ChunkedWork& work() { return *work_; }
+  const ChunkedWork& work() const { return *work_; }
   /** Whether a source is still being copied to where threads can read it. */
   bool copies_source() const { return holds_[0].is_copying() || holds_[1].is_copying(); }
   /**
@@ -54,8 +55,9 @@ class Job {
   bool has_work() const { return work_->unclaimed() > in_flight && (!is_staged_ || staging_ != nullptr); }
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
   bool is_settled() const { return settled_; }
-  /** Tasks that the scheduler has in flight for it. */
-  uint64_t in_flight = 0;
+  // For the scheduler:
+  uint64_t in_flight = 0;       // tasks
+  uint64_t claimed_before = 0;  // chunks, at the end of its last turn
 
   /** Makes the promise reject with undefined once no thread works on it any more. */
   void cancel();

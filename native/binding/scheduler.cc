@@ -27,8 +27,12 @@ constexpr std::chrono::milliseconds kLongSlice{50};
 /** A slice in which the work on a job was completed: its promise waits to be settled. */
 constexpr std::chrono::milliseconds kSliceOfDoneJob{1};
 
-/** About as many as a thread works on in a short slice. */
+/** About as many as a thread works on in a short slice. A job that has more is long. */
 constexpr uint64_t kChunksOfSlice = 64;
+
+bool is_long(const Job& job) {
+  return job.work().n_chunks() > kChunksOfSlice;
+}
 
 }  // namespace
 
@@ -37,21 +41,27 @@ constexpr uint64_t kChunksOfSlice = 64;
  * a core. */
 class Scheduler::Task : public AsyncTask {
  public:
-  Task(Scheduler& its_scheduler, std::vector<std::shared_ptr<Job>> its_jobs, int its_threads)
+  Task(Scheduler& its_scheduler, Jobs its_jobs, int its_threads)
       : scheduler(its_scheduler), jobs(std::move(its_jobs)), n_threads(its_threads) {
     for (const auto& job : jobs) returns_often_ |= job->reports_progress() || job->copies_source();
+    while (n_short_ < jobs.size() && !is_long(*jobs[n_short_])) ++n_short_;
   }
 
   void execute() noexcept override {
     if (n_threads == 0) return;
     const Clock::time_point start = Clock::now();
-    std::atomic<bool> has_done_job{false};
+    std::atomic<bool> has_done_job{false}, has_done_short_job{false};
     const auto is_over = [&] { return Clock::now() - start >= slice(has_done_job); };
+    const auto gives_way = [&] { return has_done_short_job || scheduler.short_job_waits_ || is_over(); };
     const auto work = [&](std::vector<uint8_t>& its_scratch) {
-      for (const auto& job : jobs) {
-        job->work().work(its_scratch, is_over);
-        has_done_job = has_done_job || job->work().is_exhausted();
-        if (is_over()) return;
+      for (size_t i = 0; i < n_short_ && !is_over(); ++i) {
+        jobs[i]->work().work(its_scratch, is_over);
+        if (jobs[i]->work().is_exhausted()) has_done_job = has_done_short_job = true;
+      }
+      for (size_t i = n_short_; i < jobs.size(); ++i) {
+        jobs[i]->work().work(its_scratch, gives_way);
+        if (jobs[i]->work().is_exhausted()) has_done_job = true;
+        if (gives_way()) return;
       }
     };
     scheduler.environment_.helper_threads->run(n_threads - 1, scratch, work);
@@ -62,7 +72,7 @@ class Scheduler::Task : public AsyncTask {
   void complete() override { scheduler.task_done(*this); }
 
   Scheduler& scheduler;
-  const std::vector<std::shared_ptr<Job>> jobs;
+  const Jobs jobs;  // short ones, then long ones
   const int n_threads;
   std::vector<uint8_t> scratch;
 
@@ -73,26 +83,30 @@ class Scheduler::Task : public AsyncTask {
     return hurry ? kShortSlice : kLongSlice;
   }
 
+  size_t n_short_ = 0;          // how many of them are short
   bool returns_often_ = false;  // to report progress, or to copy more of a source
 };
 
 Scheduler::~Scheduler() {
   give_back_slots(n_tasks_, n_threads_);
-  while (!jobs_.empty()) remove(std::shared_ptr<Job>(jobs_.back()));
+  for (List* list : {&short_jobs_, &long_jobs_}) {
+    while (!list->empty()) remove(std::shared_ptr<Job>(list->back()));
+  }
 }
 
 void Scheduler::start(std::shared_ptr<Job> job) {
   // Settled already where JavaScript got hold of it while it was being made, and cancelled it.
   if (!job->is_settled()) {
     try {
-      jobs_.push_back(job);
-      slots_.job_started(jobs_.size() == 1);
+      list_of(*job).push_back(job);
+      slots_.job_started(short_jobs_.size() + long_jobs_.size() == 1);
     } catch (...) {
       job->fail(std::current_exception());
     }
   }
-  settle_if_done(std::move(job));
+  settle_if_done(job);
   start_tasks();
+  if (!is_long(*job) && job->in_flight == 0 && !job->is_settled()) short_job_waits_ = true;
 }
 
 void Scheduler::cancel(std::shared_ptr<Job> job) {
@@ -107,7 +121,7 @@ void Scheduler::start_tasks() {
     int n_threads = 1;
     ++n_tasks_;
     ++n_threads_;
-    std::vector<std::shared_ptr<Job>> jobs;
+    Jobs jobs;
     std::exception_ptr failure;
     try {
       const uint64_t n_chunks = next_jobs(jobs);
@@ -130,12 +144,14 @@ void Scheduler::start_tasks() {
 }
 
 bool Scheduler::fail_next(const std::exception_ptr& failure) {
-  for (size_t tried = 0; tried < jobs_.size(); ++tried) {
-    const std::shared_ptr<Job> job = jobs_[(next_ + tried) % jobs_.size()];
-    if (job->in_flight > 0 || job->is_settled()) continue;
-    job->fail(failure);
-    settle_if_done(job);
-    return true;
+  for (const List* list : {&short_jobs_, &long_jobs_}) {
+    for (const auto& next : *list) {
+      if (next->in_flight > 0 || next->is_settled()) continue;
+      const std::shared_ptr<Job> job = next;
+      job->fail(failure);
+      settle_if_done(job);
+      return true;
+    }
   }
   return false;
 }
@@ -146,30 +162,43 @@ void Scheduler::give_back_slots(int n_tasks, int n_threads) {
   slots_.give_back(n_tasks, n_threads);
 }
 
-uint64_t Scheduler::next_jobs(std::vector<std::shared_ptr<Job>>& jobs) {
-  const uint64_t enough = kChunksOfSlice * static_cast<uint64_t>(slots_.limit());
-  uint64_t n_chunks = 0;
-  ++next_;
-  for (size_t tried = 0; tried < jobs_.size() && n_chunks < enough; ++tried) {
-    std::shared_ptr<Job> job = jobs_[(next_ + tried) % jobs_.size()];
+Scheduler::List& Scheduler::list_of(const Job& job) {
+  return is_long(job) ? long_jobs_ : short_jobs_;
+}
+
+uint64_t Scheduler::enough_chunks() const {
+  return kChunksOfSlice * static_cast<uint64_t>(slots_.limit());
+}
+
+uint64_t Scheduler::next_jobs(Jobs& jobs) {
+  for (;;) {
+    jobs.clear();
+    uint64_t n_chunks_of_short = 0, n_chunks_of_long = 0;
+    if (!add_next(short_jobs_, jobs, n_chunks_of_short)) continue;
+    short_job_waits_ = n_chunks_of_short >= enough_chunks();
+    if (add_next(long_jobs_, jobs, n_chunks_of_long)) return n_chunks_of_short + n_chunks_of_long;
+  }
+}
+
+bool Scheduler::add_next(const List& list, Jobs& jobs, uint64_t& n_chunks) {
+  for (auto next = list.begin(); next != list.end() && n_chunks < enough_chunks(); ++next) {
+    const std::shared_ptr<Job> job = *next;
     if (!job->feed()) {
-      // Settled, it leaves the list, and gives back what others may have waited for: once more from the
-      // first.
-      settle_if_done(std::move(job));
-      jobs.clear();
-      n_chunks = 0;
-      tried = SIZE_MAX;  // 0 in the next round
-    } else if (job->has_work()) {
+      // Settled, it leaves the list, and gives back what others may have waited for.
+      settle_if_done(job);
+      return false;
+    }
+    if (job->has_work()) {
       n_chunks += job->work().unclaimed();
-      jobs.push_back(std::move(job));
+      jobs.push_back(job);
     } else if (!jobs.empty()) {
       break;  // it waits for memory, as do most of those behind it
     }
   }
-  return n_chunks;
+  return true;
 }
 
-void Scheduler::queue(std::vector<std::shared_ptr<Job>> jobs, int n_threads) {
+void Scheduler::queue(Jobs jobs, int n_threads) {
   auto task = std::make_unique<Task>(*this, jobs, n_threads);
   if (n_threads > 0 && !spare_scratch_.empty()) {
     task->scratch = std::move(spare_scratch_.back());
@@ -207,6 +236,7 @@ void Scheduler::task_done(Task& task) {
   std::exception_ptr failure;  // which the other jobs do not share
   for (const auto& job : task.jobs) {
     try {
+      end_turn(job);
       job->report();
       settle_if_done(job);
     } catch (...) {
@@ -215,6 +245,14 @@ void Scheduler::task_done(Task& task) {
   }
   start_tasks();
   if (failure) std::rethrow_exception(failure);
+}
+
+void Scheduler::end_turn(const std::shared_ptr<Job>& job) noexcept {
+  const uint64_t n_claimed = job->work().claimed();
+  if (!is_long(*job) || n_claimed == job->claimed_before) return;
+  job->claimed_before = n_claimed;
+  const auto found = std::find(long_jobs_.begin(), long_jobs_.end(), job);
+  if (found != long_jobs_.end()) long_jobs_.splice(long_jobs_.end(), long_jobs_, found);
 }
 
 void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
@@ -229,11 +267,13 @@ void Scheduler::settle_if_done(std::shared_ptr<Job> job) {
 }
 
 void Scheduler::remove(const std::shared_ptr<Job>& job) {
-  const auto found = std::find(jobs_.begin(), jobs_.end(), job);
-  if (found == jobs_.end()) return;
-  jobs_.erase(found);
-  if (jobs_.empty()) spare_scratch_.clear();
-  slots_.job_ended(jobs_.empty());
+  List& list = list_of(*job);
+  const auto found = std::find(list.begin(), list.end(), job);
+  if (found == list.end()) return;
+  list.erase(found);
+  const bool is_last = short_jobs_.empty() && long_jobs_.empty();
+  if (is_last) spare_scratch_.clear();
+  slots_.job_ended(is_last);
 }
 
 bool Scheduler::can_run_javascript() const {

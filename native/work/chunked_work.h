@@ -44,6 +44,9 @@ class ChunkedWork {
 
   /** No chunk will be claimed any more. */
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  uint64_t n_chunks() const { return n_chunks_; }
+  /** Chunks that were claimed. */
+  uint64_t claimed() const { return next_chunk_.load(std::memory_order_relaxed); }
   /** Chunks that are ready and wait to be claimed; 0 after stop(). */
   uint64_t unclaimed() const;
   /** Whether no chunk will ever be claimed again. */
