@@ -22,8 +22,9 @@ type Against = "typescript" | "libggml" | "limit";
 interface FloorsFile {
   /** By instruction set, then by output: "first" (16 KiB), "second" (256 KiB), "memory". */
   kernels: Record<string, Partial<Record<Output, Partial<Record<Against, Floors>>>>>;
-  /** Products of one vector, by instruction set. "cached" and "memory" say where the blocks are. */
-  products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against, Floors>>>>>;
+  /** Products of one vector, by instruction set. "cached" and "memory" say where the blocks are; "int8" how many times
+   * faster than native products of vectors of 8 bits are. */
+  products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against | "int8", Floors>>>>>;
   /** What looking at values leaves of the speed of dequantizing, by instruction set. */
   stats: Record<string, Partial<Record<StatsSide, Floors>>>;
   /** By reader. */
@@ -115,6 +116,11 @@ function kernelRatio(results: Results, type: GgmlType, against: Against, bytes: 
   return other / fast;
 }
 
+const COMPARED: Record<string, string> = {
+  limit: "share of reads or of the cached speed",
+  int8: "of int8, times those of binary32",
+};
+
 async function productRatios(context: Context, floors: FloorsFile["products"][string]): Promise<Ratio[]> {
   await runProductTypes(context);
   const { results, options } = context;
@@ -125,16 +131,16 @@ async function productRatios(context: Context, floors: FloorsFile["products"][st
       for (const [against, byType] of Object.entries(floors[place] ?? {})) {
         const floor = byType[type] ?? byType.default;
         const current = () => {
-          const fast = productSpeed(results, type, "native", bytes);
+          const fast = productSpeed(results, type, against === "int8" ? "int8" : "native", bytes);
           const other =
             against === "limit"
               ? memoryLimit(results, type, options.quick)
-              : productSpeed(results, type, against, bytes);
+              : productSpeed(results, type, against === "int8" ? "native" : against, bytes);
           return fast === undefined || other === undefined ? undefined : fast / other;
         };
         const measured = current();
         if (floor === undefined || measured === undefined) continue;
-        const compared = against === "limit" ? "share of reads or of the cached speed" : `times ${against}`;
+        const compared = COMPARED[against] ?? `times ${against}`;
         const what = `product of ${type}, ${size(bytes)}: ${compared}`;
         ratios.push({ what, floor, measured, current, again: () => runProductTypes(context, [type]) });
       }
