@@ -14,6 +14,7 @@ export const SUITES = [
   "load",
   "stats",
   "wasm",
+  "accuracy",
 ] as const;
 export type Suite = (typeof SUITES)[number];
 

@@ -4,6 +4,7 @@ import { writeCharts } from "./charts";
 import { type Context, makeContext } from "./context";
 import { checkFloors } from "./floors";
 import { KERNEL_SUITES, parseOptions, USAGE } from "./options";
+import { runAccuracy } from "./suites/accuracy";
 import { runCalls } from "./suites/calls";
 import { runInAndOut } from "./suites/in-and-out";
 import { printKernels, runKernels } from "./suites/kernels";
@@ -54,6 +55,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("load")) await runLoad(context);
   if (suites.has("stats")) await runStats(context);
   if (suites.has("wasm")) await runWasm(context);
+  if (suites.has("accuracy")) await runAccuracy(context);
 }
 
 function printMachine({ results }: Context): void {

@@ -7,6 +7,7 @@ import { Tokenizer } from "#tokenizer";
 import { Llama } from "./llama/model";
 import { perplexity } from "./llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "./llama/sampling";
+import { write } from "./llama/write";
 import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
@@ -68,48 +69,38 @@ runExample(USAGE, async (args) => {
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
   const llama = Llama.load(file, { activations, threads });
-  const { contextLength } = llama.config;
   if (measured !== undefined) {
     measure(llama, tokenizer, readFileSync(measured, "utf8"), context);
     return;
   }
   const prompt = tokenizer.encode(begun);
-  if (prompt.length === 0) throw new Error("the prompt is empty");
-  if (prompt.length + wanted > contextLength) {
-    throw new Error(
-      `the prompt has ${prompt.length} tokens; with ${wanted} more it does not fit in the model's context of ${contextLength} tokens`,
-    );
-  }
-  const cache = llama.createCache(prompt.length + wanted);
-  const begin = performance.now();
-
-  let logits = llama.forward(prompt, cache);
-  const read = performance.now();
   if (next > 0) {
-    for (const { token, probability } of mostProbable(logits, next)) {
+    for (const { token, probability } of mostProbable(
+      llama.forward(prompt, llama.createCache(prompt.length)),
+      next,
+    )) {
       const text = JSON.stringify(tokenizer.decoder()(token));
       console.log(`${String(token).padStart(6)}  ${probability.toExponential(3)}  ${text}`);
     }
     return;
   }
 
-  const decode = tokenizer.decoder();
-  process.stdout.write(begun);
+  const begin = performance.now();
+  let read = begin; // when the first token was there
   let added = 0;
-  let processed = 0; // not the last one
-  while (added < wanted) {
-    const token = sample(logits);
-    if (tokenizer.isEnd(token)) break;
-    process.stdout.write(decode(token));
+  for (const { text } of write(llama, tokenizer, prompt, wanted, sample)) {
+    if (added === 0) {
+      read = performance.now();
+      process.stdout.write(begun);
+    }
+    process.stdout.write(text);
     added++;
-    if (added === wanted) break;
-    logits = llama.forward([token], cache);
-    processed++;
   }
-  process.stdout.write("\n");
+  const end = performance.now();
+  process.stdout.write(added === 0 ? `${begun}\n` : "\n");
   console.error(
     `${prompt.length} tokens read at ${rate(prompt.length, read - begin)}, ` +
-      `${added} written at ${rate(processed, performance.now() - read)}`,
+      `${added} written at ${rate(Math.max(0, added - 1), end - read)}`,
   );
 });
 

@@ -13,6 +13,7 @@ const sameOnEveryProcessor = [
       "cli/glob",
       "examples/hugging-face",
       "examples/llama",
+      "examples/llama-page",
       "examples/many-machines",
       "file/name",
       "file/real-models",

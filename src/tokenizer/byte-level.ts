@@ -1,5 +1,5 @@
 /** Vocabularies of the kind `gpt2`: byte-level BPE, with a list of merges. */
-import { type Encoding, mergePairs, type Vocabulary } from "./encoding";
+import { type Encoding, mergePairs, utf8Bytes, type Vocabulary } from "./encoding";
 
 const CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d";
 const GPT2_WORDS = new RegExp(
@@ -79,7 +79,7 @@ export function byteLevelEncoding({ metadata, tokens, ids }: Vocabulary): Encodi
   const byteOf = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
 
   const symbolsOf = (word: string): string[] => {
-    const symbols = Array.from(Buffer.from(word), (byte) => BYTE_CHARACTERS[byte] as string);
+    const symbols = Array.from(utf8Bytes(word), (byte) => BYTE_CHARACTERS[byte] as string);
     const whole = symbols.join("");
     if (rule.wholeWords && ids.has(whole)) return [whole];
     return mergePairs(symbols, (left, right) => ranks.get(`${left} ${right}`));
@@ -95,11 +95,10 @@ export function byteLevelEncoding({ metadata, tokens, ids }: Vocabulary): Encodi
         }),
     // Tokens that were added to the vocabulary later are plain text.
     bytes: (token) =>
-      Buffer.concat(
-        Array.from(tokens[token] ?? "", (character) => {
-          const byte = byteOf.get(character);
-          return byte === undefined ? Buffer.from(character) : Uint8Array.of(byte);
-        }),
+      Uint8Array.from(
+        Array.from(tokens[token] ?? "").flatMap(
+          (character) => byteOf.get(character) ?? [...utf8Bytes(character)],
+        ),
       ),
   };
 }

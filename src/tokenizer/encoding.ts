@@ -1,6 +1,11 @@
 /** The common part of all kinds of vocabulary. */
 import type { GgufMetadata } from "../file/metadata";
 
+const encoder = new TextEncoder();
+
+/** The bytes of a text in UTF-8, in browsers, too. */
+export const utf8Bytes = (text: string): Uint8Array => encoder.encode(text);
+
 /** The interface that each kind of vocabulary implements. */
 export interface Encoding {
   /** The tokens of a text, without tokens that mark its beginning or end. */

@@ -1,5 +1,5 @@
 /** Vocabularies of the kind `llama`, from SentencePiece: every piece has a score. */
-import { type Encoding, mergePairs, type Vocabulary } from "./encoding";
+import { type Encoding, mergePairs, utf8Bytes, type Vocabulary } from "./encoding";
 
 /** Stands for a space in a piece. */
 const SPACE = "\u2581";
@@ -24,7 +24,7 @@ export function sentencePieceEncoding({ metadata, tokens, ids }: Vocabulary): En
   };
   const idsOf = (piece: string): number[] => {
     const id = ids.get(piece);
-    return id === undefined ? Array.from(Buffer.from(piece), (byte) => bytes[byte] ?? unknown) : [id];
+    return id === undefined ? Array.from(utf8Bytes(piece), (byte) => bytes[byte] ?? unknown) : [id];
   };
   return {
     encode(text) {
@@ -34,7 +34,7 @@ export function sentencePieceEncoding({ metadata, tokens, ids }: Vocabulary): En
     bytes(token) {
       const byte = byteOf.get(token);
       return byte === undefined
-        ? Buffer.from((tokens[token] ?? "").replaceAll(SPACE, " "))
+        ? utf8Bytes((tokens[token] ?? "").replaceAll(SPACE, " "))
         : Uint8Array.of(byte);
     },
   };

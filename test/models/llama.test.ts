@@ -40,7 +40,7 @@ const WRITTEN = 64;
 const TIE = 0.001;
 
 /** Tokens that a perplexity is measured over, and the length of the pieces that they are cut to. */
-const MEASURED = 4000;
+const MEASURED = 4096;
 const PIECE = 512;
 const measuredText = readFileSync(join(projectRoot, "test", "models", "text.md"), "utf8");
 

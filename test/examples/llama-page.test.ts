@@ -1,0 +1,151 @@
+/** examples/browser, bundled and run in headless Chromium: the same text as in Node. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openSync } from "gguf-native";
+import type { Browser } from "playwright-core";
+import { Tokenizer } from "#tokenizer";
+import { Llama } from "../../examples/llama/model";
+import { greedy } from "../../examples/llama/sampling";
+import { write } from "../../examples/llama/write";
+import { bundleFile, chromium } from "../support/browser";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
+import { launch, ViewPage } from "../support/view-page";
+import { needsModule } from "../support/wasm";
+
+const PROMPT = "token7 token8 token9";
+const TOKENS = 24;
+
+const folder = temporaryFolder();
+const model = join(folder, "sample.gguf");
+writeFileSync(model, sampleModel());
+
+/** What the example writes here. */
+function expectedText(): string {
+  using file = openSync(model);
+  const tokenizer = new Tokenizer(file.metadata);
+  const written = write(Llama.load(file), tokenizer, tokenizer.encode(PROMPT), TOKENS, greedy);
+  return PROMPT + Array.from(written, ({ text }) => text).join("");
+}
+
+const skip =
+  needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
+
+describe("the page that writes text", { skip, timeout: 300_000 }, () => {
+  let browser: Browser;
+  let server: Server;
+  let url: string;
+  before(async () => {
+    const pages = join(projectRoot, "examples", "browser");
+    const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
+    assert.deepEqual(warnings, []);
+    const answers: Record<string, [type: string, body: Uint8Array]> = {
+      "/": ["text/html", readFileSync(join(pages, "index.html"))],
+      "/llama.js": ["text/javascript", outputFiles[0]!.contents],
+    };
+    server = createServer((request, response) => {
+      const answer = answers[request.url ?? ""];
+      if (answer === undefined) response.writeHead(404).end();
+      else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    server?.close();
+  });
+
+  /** Opens the page with a file, and waits for what it says of it. */
+  async function openWith(path: string, status: string | RegExp): Promise<ViewPage> {
+    const view = await ViewPage.open(browser, url);
+    await view.page.getByLabel("Drop a model here").setInputFiles(path);
+    await view.page.getByRole("status").filter({ hasText: status }).waitFor();
+    return view;
+  }
+
+  test("writes what the example writes in Node, once and again", async () => {
+    const view = await openWith(model, "sample.gguf is open.");
+    const { page } = view;
+    await page.getByLabel("Beginning of the text").fill(PROMPT);
+    await page.getByLabel("Tokens to add").fill(String(TOKENS));
+    for (let round = 0; round < 2; round++) {
+      await page.getByRole("button", { name: "Write" }).click();
+      const status = page.getByRole("status").filter({ hasText: `${TOKENS} written at` });
+      await status.waitFor();
+      assert.match(
+        (await status.textContent()) ?? "",
+        /^\d+ tokens read at [\d.]+ tokens\/s, 24 written at [\d.]+ tokens\/s\.$/,
+      );
+      assert.equal(await page.getByRole("region", { name: "Text" }).textContent(), expectedText());
+    }
+    assert.deepEqual(view.problems, []);
+  });
+
+  test("stops when it is told to, and goes on with another text", async () => {
+    const view = await openWith(model, "sample.gguf is open.");
+    const { page } = view;
+    await page.getByLabel("Beginning of the text").fill(PROMPT);
+    await page.getByLabel("Tokens to add").fill("2000");
+    await page.getByRole("button", { name: "Write" }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("status").filter({ hasText: "written at" }).waitFor();
+    const text = (await page.getByRole("region", { name: "Text" }).textContent()) ?? "";
+    assert.ok(text.startsWith(PROMPT) && text.split(" ").length < 2000, text.slice(0, 100));
+    await page.getByRole("button", { name: "Write" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
+    assert.deepEqual(view.problems, []);
+  });
+
+  test("says what is wrong with a file, and with a prompt", async () => {
+    const bad = join(folder, "bad.gguf");
+    writeFileSync(bad, "no model");
+    const view = await openWith(bad, /^Error: /);
+    const { page } = view;
+    assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), false);
+    await page.getByLabel("Drop a model here").setInputFiles(model);
+    await page.getByRole("status").filter({ hasText: "is open" }).waitFor();
+    await page.getByLabel("Tokens to add").fill("99999");
+    await page.getByRole("button", { name: "Write" }).click();
+    await page.getByRole("status").filter({ hasText: "does not fit in the model's context" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
+    assert.deepEqual(view.problems, []);
+  });
+
+  test("opens a file that is dropped", async () => {
+    const view = await ViewPage.open(browser, url);
+    const bytes = Buffer.from(sampleModel()).toString("base64");
+    await view.page.evaluate(`{
+      const transfer = new DataTransfer();
+      const bytes = Uint8Array.from(atob("${bytes}"), (char) => char.charCodeAt(0));
+      transfer.items.add(new File([bytes], "dropped.gguf"));
+      document.getElementById("drop").dispatchEvent(
+        new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }),
+      );
+    }`);
+    await view.page.getByRole("status").filter({ hasText: "dropped.gguf is open." }).waitFor();
+    assert.deepEqual(view.problems, []);
+  });
+
+  test("axe finds nothing, and the keyboard reaches everything", async () => {
+    const axe = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
+    const view = await openWith(model, "sample.gguf is open.");
+    await view.page.evaluate(axe);
+    const violations = await view.page.evaluate(
+      "axe.run().then(({ violations }) => violations.map(({ id }) => id))",
+    );
+    assert.deepEqual(violations, []);
+    const reached: unknown[] = [];
+    for (let i = 0; i < 4; i++) {
+      await view.page.keyboard.press("Tab");
+      reached.push(await view.page.evaluate("document.activeElement.id"));
+    }
+    assert.deepEqual(reached, ["file", "prompt", "tokens", "write"]);
+  });
+});
