@@ -15,42 +15,80 @@ namespace {
  */
 constexpr float kLeastMagnitude = 0x1p-119f;
 
+/** Runs that are rounded together, so that their divisions share registers. */
+constexpr int kRunsAtOnce = 16;
+
+/** The bits of the largest magnitude of a run; of a NaN, if it has one. */
+inline int32_t most_of_run(const float* x) {
+  constexpr int kLanes = 8;
+  int32_t most[kLanes] = {};
+  for (int i = 0; i < RoundedRun::kColumns; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      int32_t bits;
+      std::memcpy(&bits, x + i + lane, sizeof bits);
+      const int32_t magnitude = bits & 0x7fffffff;
+      most[lane] = magnitude > most[lane] ? magnitude : most[lane];
+    }
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) {
+      most[lane] = most[lane] > most[lane + width] ? most[lane] : most[lane + width];
+    }
+  }
+  return most[0];
+}
+
+/** The codes of a run whose scale is that of `factor`; 0 stands for runs of zeros and of what is not finite.
+ */
+inline void round_run(const float* x, float factor, RoundedRun& run) {
+  constexpr int kRun = RoundedRun::kColumns;
+  // A number of up to 22 bits plus this one is rounded to an integer, which is in the last bits of the sum.
+  constexpr float kRounds = 0x1.8p23f;
+  constexpr int32_t kRoundsBits = 0x4b400000;
+  if (factor == 0) {
+    std::memset(run.codes, 0, sizeof run.codes);
+    run.sums[0] = run.sums[1] = 0;
+    return;
+  }
+  int32_t codes[kRun];
+  for (int i = 0; i < kRun; ++i) {
+    const float rounded = x[i] * factor + kRounds;
+    int32_t bits;
+    std::memcpy(&bits, &rounded, sizeof bits);
+    codes[i] = bits - kRoundsBits;
+  }
+  for (int i = 0; i < kRun; ++i) run.codes[i] = static_cast<int8_t>(codes[i]);
+  for (int half = 0; half < 2; ++half) {
+    int32_t sum = 0;
+    for (int i = 0; i < kRun / 2; ++i) sum += codes[kRun / 2 * half + i];
+    run.sums[half] = sum;
+  }
+}
+
 /** A Rounder of kernel_table.h. */
 inline void round_runs(const float* x, uint64_t n_runs, RoundedRun* runs) {
   constexpr int kRun = RoundedRun::kColumns;
-  constexpr uint32_t kInfinity = 0x7f800000, kSign = 0x80000000;
-  // A number of up to 22 bits plus this one is rounded to an integer, which is in the last bits of the sum.
-  constexpr float kRounds = 0x1.8p23f;
-  for (const RoundedRun* const end = runs + n_runs; runs < end; ++runs, x += kRun) {
-    int32_t bits[kRun];
-    std::memcpy(bits, x, sizeof bits);
-    int32_t most = 0;
-    for (int i = 0; i < kRun; ++i) {
-      const auto magnitude = static_cast<int32_t>(static_cast<uint32_t>(bits[i]) & ~kSign);
-      most = magnitude > most ? magnitude : most;
+  constexpr int32_t kInfinity = 0x7f800000;
+  const float nan = float_of_bits(0x7fc00000);
+  while (n_runs > 0) {
+    const int n = n_runs < kRunsAtOnce ? static_cast<int>(n_runs) : kRunsAtOnce;
+    int32_t most[kRunsAtOnce] = {};
+    for (int i = 0; i < n; ++i) most[i] = most_of_run(x + i * kRun);
+    float scales[kRunsAtOnce], factors[kRunsAtOnce];
+    for (int i = 0; i < kRunsAtOnce; ++i) {
+      const float largest = float_of_bits(static_cast<uint32_t>(most[i]));
+      const bool is_finite = most[i] < kInfinity, counts = is_finite && largest >= kLeastMagnitude;
+      const float divisor = counts ? largest : 127;
+      scales[i] = counts ? divisor / 127 : is_finite ? 0 : nan;
+      factors[i] = counts ? 127 / divisor : 0;
     }
-    const float largest = float_of_bits(static_cast<uint32_t>(most));
-    if (!(largest >= kLeastMagnitude && most < static_cast<int32_t>(kInfinity))) {
-      std::memset(runs->codes, 0, sizeof runs->codes);
-      runs->scale = largest < kLeastMagnitude ? 0 : float_of_bits(0x7fc00000);
-      runs->sums[0] = runs->sums[1] = 0;
-      continue;
+    for (int i = 0; i < n; ++i) {
+      runs[i].scale = scales[i];
+      round_run(x + i * kRun, factors[i], runs[i]);
     }
-    runs->scale = largest / 127;
-    const float factor = 127 / largest;
-    int32_t codes[kRun];
-    for (int i = 0; i < kRun; ++i) {
-      const float rounded = x[i] * factor + kRounds;
-      int32_t rounded_bits;
-      std::memcpy(&rounded_bits, &rounded, sizeof rounded_bits);
-      codes[i] = rounded_bits - 0x4b400000;
-    }
-    for (int i = 0; i < kRun; ++i) runs->codes[i] = static_cast<int8_t>(codes[i]);
-    for (int half = 0; half < 2; ++half) {
-      int32_t sum = 0;
-      for (int i = 0; i < kRun / 2; ++i) sum += codes[kRun / 2 * half + i];
-      runs->sums[half] = sum;
-    }
+    x += n * kRun;
+    runs += n;
+    n_runs -= static_cast<uint64_t>(n);
   }
 }
 
