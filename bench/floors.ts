@@ -8,6 +8,7 @@ import { benchFolder } from "./paths";
 import { blockSizes } from "./products";
 import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
+import { type LlamaSide, llamaSpeed, llamaSubject, runLlama } from "./suites/llama";
 import { GENERATED, REAL, runOpen } from "./suites/open";
 import { memoryLimit, productSpeed, runProductTypes } from "./suites/products";
 import { runStatsTypes, type StatsSide, statsShare } from "./suites/stats";
@@ -27,9 +28,13 @@ interface FloorsFile {
   products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against | "int8", Floors>>>>>;
   /** What looking at values leaves of the speed of dequantizing, by instruction set. */
   stats: Record<string, Partial<Record<StatsSide, Floors>>>;
+  /** The llama example with activations of 8 bits and one thread, by instruction set, then by what it does. */
+  llama: Record<string, Record<LlamaFloor, Partial<Record<Exclude<LlamaSide, "int8">, number>>>>;
   /** By reader. */
   open: Record<string, Floors>;
 }
+
+type LlamaFloor = "reading" | "writing";
 
 const OUTPUTS = ["first", "second", "memory"] as const;
 type Output = (typeof OUTPUTS)[number];
@@ -53,6 +58,7 @@ export async function checkFloors(context: Context): Promise<boolean> {
   const kernels = floors.kernels[isa];
   const products = floors.products[isa];
   const stats = floors.stats[isa];
+  const llama = floors.llama[isa];
   if (kernels === undefined || products === undefined || stats === undefined)
     console.log(`floors.json has no floors for ${isa}`);
   const { suites } = context.options;
@@ -62,6 +68,7 @@ export async function checkFloors(context: Context): Promise<boolean> {
   }
   if (products && suites.has("products")) ratios.push(...(await productRatios(context, products)));
   if (stats && suites.has("stats")) ratios.push(...(await statsRatios(context, stats)));
+  if (llama && suites.has("llama")) ratios.push(...(await llamaRatios(context, llama)));
   if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
 
   for (const ratio of ratios) {
@@ -160,6 +167,26 @@ async function statsRatios(context: Context, floors: FloorsFile["stats"][string]
       if (floor === undefined || measured === undefined) continue;
       const what = `${side} of ${type}: share of dequantizing`;
       ratios.push({ what, floor, measured, current, again: () => runStatsTypes(context, [type]) });
+    }
+  }
+  return ratios;
+}
+
+async function llamaRatios(context: Context, floors: FloorsFile["llama"][string]): Promise<Ratio[]> {
+  const { prompt } = await runLlama(context);
+  const ratios: Ratio[] = [];
+  for (const [work, bySide] of Object.entries(floors)) {
+    const subject = llamaSubject[work as LlamaFloor](prompt);
+    for (const [side, floor] of Object.entries(bySide)) {
+      const current = () => {
+        const fast = llamaSpeed(context.results, subject, "int8", 1);
+        const slow = llamaSpeed(context.results, subject, side as LlamaSide, 1);
+        return fast === undefined || slow === undefined ? undefined : fast / slow;
+      };
+      const measured = current();
+      if (measured === undefined) continue;
+      const again = async () => void (await runLlama(context));
+      ratios.push({ what: `llama, ${subject}: times ${side}`, floor, measured, current, again });
     }
   }
   return ratios;

@@ -84,7 +84,8 @@ async function timed({ run }: Contender, calls: number): Promise<number> {
   return seconds() - begin;
 }
 
-function summary(samples: readonly number[]): Timing {
+/** What counts of the seconds that the batches took. */
+export function summary(samples: readonly number[]): Timing {
   const sorted = samples.toSorted((a, b) => a - b);
   return { best: sorted[0]!, median: sorted[sorted.length >> 1]!, rounds: sorted.length };
 }

@@ -12,6 +12,7 @@ export const SUITES = [
   "scaling",
   "products",
   "load",
+  "llama",
   "stats",
   "wasm",
   "accuracy",

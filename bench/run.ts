@@ -8,6 +8,7 @@ import { runAccuracy } from "./suites/accuracy";
 import { runCalls } from "./suites/calls";
 import { runInAndOut } from "./suites/in-and-out";
 import { printKernels, runKernels } from "./suites/kernels";
+import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
@@ -53,6 +54,7 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("scaling")) await runScaling(context);
   if (suites.has("products")) await runProducts(context);
   if (suites.has("load")) await runLoad(context);
+  if (suites.has("llama")) await runLlama(context);
   if (suites.has("stats")) await runStats(context);
   if (suites.has("wasm")) await runWasm(context);
   if (suites.has("accuracy")) await runAccuracy(context);

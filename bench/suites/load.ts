@@ -3,25 +3,18 @@
  * fresh memory. Each run is a process of its own: memory that was used before is another matter.
  */
 import { fork } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { type GgmlType, ggmlTypes } from "gguf-native";
-import { writeGguf } from "../../test/support/gguf-writer";
 import { type Context, MIB } from "../context";
-import { temporaryFile } from "../paths";
+import { summary } from "../measure";
+import { QUICK_SHAPE, SHAPE, writeModel } from "../model";
 import { digits, duration, gigabytes, printTable, progress, times } from "../table";
-import { gaussianBlocks } from "../weights";
 import type { LoadAnswer, LoadRequest } from "./load-child";
 import { ORDERS, OUTPUT_NAMES } from "./load-ways";
 
 export async function runLoad({ options, results }: Context): Promise<void> {
-  const layers = options.quick ? 4 : 16;
-  const tensors = modelTensors(layers);
-  const weights = tensors.reduce((sum, { shape }) => sum + shape.reduce(product, 1), 0);
+  const { path, weights, tensorCount } = writeModel(options.quick ? QUICK_SHAPE : SHAPE);
   const bytes = 4 * weights;
-  const path = temporaryFile("model.gguf");
-  writeFileSync(path, writeGguf({ tensors }));
 
   const threads = availableParallelism();
   const fill: LoadRequest = { path, way: undefined, threads };
@@ -47,12 +40,11 @@ export async function runLoad({ options, results }: Context): Promise<void> {
       continue;
     }
     seconds.sort((a, b) => a - b);
-    const timing = { best: seconds[0]!, median: seconds[seconds.length >> 1]!, rounds: seconds.length };
-    results.add({ task: "load", subject: "model", side: sideOf(request), bytes, weights }, timing);
+    results.add({ task: "load", subject: "model", side: sideOf(request), bytes, weights }, summary(seconds));
   }
   const limit = runs[0]!.seconds[0];
   printTable(
-    `${digits(weights / 1e6)} M weights in ${tensors.length} tensors, Q4_K and Q6_K, into fresh memory`,
+    `${digits(weights / 1e6)} M weights in ${tensorCount} tensors, Q4_K and Q6_K, into fresh memory`,
     ["results, order of calls", "time", "median", "GB/s", "x the limit", "memory used"],
     runs.map(({ request, seconds, mostMemory }) => [
       sideOf(request),
@@ -67,39 +59,6 @@ export async function runLoad({ options, results }: Context): Promise<void> {
 
 function sideOf({ way, threads }: LoadRequest): string {
   return way === undefined ? `filled by ${threads} threads` : `${way.outputs}, ${way.order}`;
-}
-
-const product = (a: number, b: number) => a * b;
-
-/** The tensors of a small llama, in the types that Q4_K_M gives them. */
-function modelTensors(layers: number) {
-  const [embedding, feedForward, keys, vocabulary] = [1024, 2816, 512, 32_000];
-  const made = new Map<string, Uint8Array>();
-  const tensor = (name: string, type: GgmlType, shape: number[]) => {
-    const key = `${type} ${shape}`;
-    const weights = shape.reduce(product, 1);
-    const bytes = made.get(key) ?? gaussianBlocks(type, weights);
-    made.set(key, bytes);
-    return { name, type: ggmlTypes[type].id, shape, bytes };
-  };
-  const tensors = [tensor("token_embd.weight", "Q4_K", [embedding, vocabulary])];
-  for (let layer = 0; layer < layers; layer++) {
-    const more = layer % 2 === 0 ? "Q6_K" : "Q4_K";
-    const add = (name: string, type: GgmlType, shape: number[]) =>
-      tensors.push(tensor(`blk.${layer}.${name}.weight`, type, shape));
-    add("attn_norm", "F32", [embedding]);
-    add("attn_q", "Q4_K", [embedding, embedding]);
-    add("attn_k", "Q4_K", [embedding, keys]);
-    add("attn_v", more, [embedding, keys]);
-    add("attn_output", "Q4_K", [embedding, embedding]);
-    add("ffn_norm", "F32", [embedding]);
-    add("ffn_gate", "Q4_K", [embedding, feedForward]);
-    add("ffn_up", "Q4_K", [embedding, feedForward]);
-    add("ffn_down", more, [feedForward, embedding]);
-  }
-  tensors.push(tensor("output_norm.weight", "F32", [embedding]));
-  tensors.push(tensor("output.weight", "Q6_K", [embedding, vocabulary]));
-  return tensors;
 }
 
 function inChild(request: LoadRequest): Promise<LoadAnswer> {

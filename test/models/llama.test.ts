@@ -19,8 +19,8 @@ import { Llama } from "../../examples/llama/model";
 import { logSumExp } from "../../examples/llama/operations";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy } from "../../examples/llama/sampling";
+import { LlamaCpp, noLlamaCpp } from "../support/libllama";
 import { projectRoot, temporaryFolder } from "../support/paths";
-import { LlamaCpp, noLlamaCpp } from "./libllama";
 import { GEMMA3, modelPath, needsModel, SMOLLM2 } from "./support";
 
 const PROMPTS = [

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { projectRoot } from "../support/paths";
+import { projectRoot } from "./paths";
 
 type Func = (...args: unknown[]) => unknown;
 
@@ -62,8 +62,7 @@ export class LlamaCpp {
       params,
     );
     // Its threads wait for each other actively: with other programs on all processors, that takes forever.
-    const threads = Math.max(1, Math.floor(availableParallelism() / 2));
-    this.#call("llama_set_n_threads", "void", ["void *", "int", "int"], this.#context, threads, threads);
+    this.setThreads(Math.max(1, Math.floor(availableParallelism() / 2)));
     this.#vocabulary = this.#call("llama_model_get_vocab", "void *", ["void *"], model);
     this.#width = this.#call("llama_vocab_n_tokens", "int", ["void *"], this.#vocabulary) as number;
   }
@@ -86,25 +85,47 @@ export class LlamaCpp {
     return this.#call("llama_vocab_is_eog", "bool", ["void *", "int"], this.#vocabulary, token) as boolean;
   }
 
-  /** The logits after each token of a text, which it reads from the beginning. */
-  read(tokens: readonly number[]): Logits {
+  /** How many threads compute. Default: half of the processors. */
+  setThreads(count: number): void {
+    this.#call("llama_set_n_threads", "void", ["void *", "int", "int"], this.#context, count, count);
+  }
+
+  /** Forgets all tokens. */
+  clear(): void {
     const memory = this.#call("llama_get_memory", "void *", ["void *"], this.#context);
     this.#call("llama_memory_clear", "void", ["void *", "bool"], memory, true);
+  }
+
+  /** The logits after each token of a text, which it reads from the beginning. */
+  read(tokens: readonly number[]): Logits {
+    this.clear();
+    this.#decode(tokens, new Int8Array(tokens.length).fill(1));
+    return { at: (i) => this.#logits(i) };
+  }
+
+  /** Reads tokens that follow those before. Returns the logits after the last one, good until the next call. */
+  forward(tokens: readonly number[]): Float32Array {
+    const last = tokens.length - 1;
+    this.#decode(tokens, new Int8Array(tokens.length).fill(1, last));
+    return this.#logits(last);
+  }
+
+  /** Reads tokens. `wanted` has a 1 for each of them whose logits are computed. */
+  #decode(tokens: readonly number[], wanted: Int8Array): void {
     const batch = {
       n_tokens: tokens.length,
       token: Int32Array.from(tokens),
       ...{ embd: null, pos: null, n_seq_id: null, seq_id: null },
-      logits: new Int8Array(tokens.length).fill(1),
+      logits: wanted,
     };
     const status = this.#call("llama_decode", "int", ["void *", "llama_batch"], this.#context, batch);
     if (status !== 0) throw new Error(`llama_decode: ${status}`);
-    const types = ["void *", "int"];
-    return {
-      at: (i) => {
-        const pointer = this.#call("llama_get_logits_ith", "void *", types, this.#context, i);
-        return new Float32Array(this.#koffi.view(pointer, 4 * this.#width));
-      },
-    };
+  }
+
+  /** The logits after token number `i` of the last call. */
+  #logits(i: number): Float32Array {
+    const pointer = this.#call("llama_get_logits_ith", "void *", ["void *", "int"], this.#context, i);
+    return new Float32Array(this.#koffi.view(pointer, 4 * this.#width));
   }
 }
 
@@ -123,7 +144,10 @@ async function loadLibrary(): Promise<Library> {
   };
   const { default: koffi } = await load("koffi");
   const open = (name: string) => koffi.load(join(bins, name), { global: true });
-  open("libggml-base.so");
+  defineTypes(koffi);
+  const logger = koffi.pointer("llama_log");
+  const quiet = koffi.register(() => {}, logger);
+  open("libggml-base.so").func("ggml_log_set", "void", [logger, "void *"])(quiet, null);
   open("libggml.v0.5.0.so").func("ggml_backend_load_all_from_path", "void", ["str"])(bins);
   const llama = open("libllama.v0.5.0.so");
   const functions = new Map<string, Func>();
@@ -132,9 +156,7 @@ async function loadLibrary(): Promise<Library> {
     functions.set(name, known);
     return known(...args);
   };
-  defineTypes(koffi);
-  const quiet = koffi.register(() => {}, koffi.pointer("llama_log"));
-  call("llama_log_set", "void", [koffi.pointer("llama_log"), "void *"], quiet, null);
+  call("llama_log_set", "void", [logger, "void *"], quiet, null);
   return { koffi, call };
 }
 
