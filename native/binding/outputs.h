@@ -8,7 +8,7 @@
 #include <string>
 
 #include "binding/call.h"
-#include "dequant/dequant.h"
+#include "dequant/out.h"
 
 namespace gguf::binding {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dequant/block_fields.h"
+#include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
 
 namespace gguf {

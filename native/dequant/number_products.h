@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "dequant/dequant.h"
+#include "dequant/formats.h"
 #include "dequant/put_order.h"
 
 namespace gguf {

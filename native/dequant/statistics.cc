@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dequant/block_fields.h"
+#include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
 #include "dequant/partial_sums.h"
 #include "dequant/pieces.h"

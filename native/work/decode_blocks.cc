@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "core/fault_guard.h"
 #include "core/pages.h"
+#include "dequant/dequant.h"
 #include "machine/settings.h"
 
 namespace gguf {

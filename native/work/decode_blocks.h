@@ -7,7 +7,8 @@
 
 #include "core/file.h"
 #include "core/result.h"
-#include "dequant/dequant.h"
+#include "dequant/formats.h"
+#include "dequant/out.h"
 
 namespace gguf {
 

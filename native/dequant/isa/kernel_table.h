@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "dequant/bins.h"
-#include "dequant/dequant.h"
+#include "dequant/formats.h"
+#include "dequant/out.h"
 
 namespace gguf {
 

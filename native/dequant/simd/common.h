@@ -10,9 +10,9 @@
 
 #include "dequant/bins.h"
 #include "dequant/blocks.h"
-#include "dequant/dequant.h"
 #include "dequant/half.h"
 #include "dequant/levels.h"
+#include "dequant/out.h"
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "dequant/codebooks.h"
-#include "dequant/dequant.h"
 #include "dequant/half.h"
 #include "dequant/levels.h"
+#include "dequant/out.h"
 #include "dequant/simd/target.h"
 
 namespace gguf::test {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "dequant/dequant.h"
+
 namespace gguf::test {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "dequant/dequant.h"
 #include "dequant/kernels/codebooks.h"
 #include "dequant/kernels/k_quants.h"
 #include "dequant/kernels/numbers.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/fault_guard.h"
+#include "dequant/dequant.h"
 #include "dequant/totals.h"
 #include "test/native/work/work_support.h"
 #include "work/chunked_comparison.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "dequant/dequant.h"
 #include "test/native/machine/on_threads.h"
 #include "work/decode_blocks.h"
 
