@@ -1,26 +1,46 @@
 #include "binding/async_tasks.h"
 
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
+#include "core/mutex.h"
 
 namespace gguf::binding {
 
-struct AsyncTasks::Queued {
-  AsyncTasks* owner;
+class AsyncTasks::Queued {
+ public:
+  Queued(AsyncTasks& its_owner, std::unique_ptr<AsyncTask> task) : owner(its_owner), task_(std::move(task)) {}
+
+  /** Nothing where the task was taken. */
+  void execute() noexcept {
+    const MutexLock lock(executing_);
+    if (task_ != nullptr) task_->execute();
+  }
+
+  /** Needs no lock, which a thread that executes holds: only the thread that calls this takes the task. */
+  void stop() noexcept GGUF_NEEDS_NO_LOCK { task_->stop(); }
+
+  /** Takes the task, when no thread executes it. */
+  std::unique_ptr<AsyncTask> take() {
+    const MutexLock lock(executing_);
+    return std::move(task_);
+  }
+
+  AsyncTasks& owner;
   napi_async_work work = nullptr;
-  std::mutex executing;             // locked while `task` executes
-  std::unique_ptr<AsyncTask> task;  // nullptr once the environment has ended; changed under the lock
+
+ private:
+  Mutex executing_;  // locked while the task executes
+  std::unique_ptr<AsyncTask> task_ GGUF_GUARDED_BY(executing_);
 };
 
 /** The tasks of all environments. */
 class AsyncTasks::Registry {
  public:
   uintptr_t add(std::shared_ptr<Queued> queued) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     // On a 32-bit system numbers can come round again, and 0 is no number.
     while (++last_number_ == 0 || by_number_.count(last_number_) != 0) {
     }
@@ -30,14 +50,14 @@ class AsyncTasks::Registry {
 
   /** nullptr where the task is over, or its environment. */
   std::shared_ptr<Queued> find(uintptr_t number) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_number_.find(number);
     return found == by_number_.end() ? nullptr : found->second;
   }
 
   /** The same, and forgets it. */
   std::shared_ptr<Queued> take(uintptr_t number) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_number_.find(number);
     if (found == by_number_.end()) return nullptr;
     std::shared_ptr<Queued> queued = std::move(found->second);
@@ -46,9 +66,9 @@ class AsyncTasks::Registry {
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<uintptr_t, std::shared_ptr<Queued>> by_number_;
-  uintptr_t last_number_ = 0;
+  Mutex mutex_;
+  std::unordered_map<uintptr_t, std::shared_ptr<Queued>> by_number_ GGUF_GUARDED_BY(mutex_);
+  uintptr_t last_number_ GGUF_GUARDED_BY(mutex_) = 0;
 };
 
 /** Never destroyed: threads of the pool may still run while the process exits. */
@@ -59,19 +79,13 @@ AsyncTasks::Registry& AsyncTasks::registry() {
 
 AsyncTasks::~AsyncTasks() {
   for (const auto& [number, queued] : queued_) registry().take(number);
-  for (const auto& [number, queued] : queued_) queued->task->stop();
-  for (const auto& [number, queued] : queued_) {
-    std::unique_ptr<AsyncTask> task;
-    const std::lock_guard<std::mutex> lock(queued->executing);
-    task = std::move(queued->task);
-  }
+  for (const auto& [number, queued] : queued_) queued->stop();
+  for (const auto& [number, queued] : queued_) queued->take();
 }
 
 void AsyncTasks::queue(std::unique_ptr<AsyncTask> task, const char* name) {
   const napi_env env = environment_.env;
-  const auto queued = std::make_shared<Queued>();
-  queued->owner = this;
-  queued->task = std::move(task);
+  const auto queued = std::make_shared<Queued>(*this, std::move(task));
   // Forgets the task again unless it is queued.
   struct Entry {
     AsyncTasks& tasks;
@@ -99,18 +113,18 @@ void AsyncTasks::queue(std::unique_ptr<AsyncTask> task, const char* name) {
 void AsyncTasks::execute(napi_env, void* number) {
   const std::shared_ptr<Queued> queued = registry().find(reinterpret_cast<uintptr_t>(number));
   if (queued == nullptr) return;
-  const std::lock_guard<std::mutex> lock(queued->executing);
-  if (queued->task != nullptr) queued->task->execute();
+  queued->execute();
 }
 
 void AsyncTasks::complete(napi_env env, napi_status, void* number) {
   const std::shared_ptr<Queued> queued = registry().take(reinterpret_cast<uintptr_t>(number));
   if (queued == nullptr) return;  // the environment has ended: not even `env` can be used
-  AsyncTasks& tasks = *queued->owner;
+  AsyncTasks& tasks = queued->owner;
   tasks.queued_.erase(reinterpret_cast<uintptr_t>(number));
   napi_delete_async_work(env, queued->work);
+  const std::unique_ptr<AsyncTask> task = queued->take();
   try {
-    queued->task->complete();
+    task->complete();
   } catch (...) {
     leave_pending(tasks.environment_);
   }

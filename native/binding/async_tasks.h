@@ -43,7 +43,7 @@ class AsyncTasks {
   void queue(std::unique_ptr<AsyncTask> task, const char* name);
 
  private:
-  struct Queued;
+  class Queued;
   class Registry;
   static Registry& registry();
   static void execute(napi_env env, void* number);

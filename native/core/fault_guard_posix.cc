@@ -17,10 +17,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "core/fault_guard.h"
+#include "core/mutex.h"
 
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
@@ -59,8 +59,8 @@ struct Group {
 Group first_group;
 /** For changes of the registry; the handler takes no lock. Never destroyed: files may still be closed while
    the process exits. */
-std::mutex& registry_mutex() {
-  static std::mutex* const mutex = new std::mutex;
+Mutex& registry_mutex() {
+  static Mutex* const mutex = new Mutex;
   return *mutex;
 }
 
@@ -206,8 +206,8 @@ bool calls_no_function(const struct sigaction& action) {
          (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 }
 
-/** The handler of ours to install on top of `action`; kMaxHandlers where none is left. Under the lock. */
-size_t handler_on_top_of(const struct sigaction& action) {
+/** The handler of ours to install on top of `action`; kMaxHandlers where none is left. */
+size_t handler_on_top_of(const struct sigaction& action) GGUF_REQUIRES(registry_mutex()) {
   static size_t n_used = 0;
   if (calls_no_function(action)) {
     for (size_t i = 0; i < n_used; i++) {
@@ -220,7 +220,7 @@ size_t handler_on_top_of(const struct sigaction& action) {
   return n_used++;
 }
 
-bool install_on_top_of(const struct sigaction& action) {
+bool install_on_top_of(const struct sigaction& action) GGUF_REQUIRES(registry_mutex()) {
   const size_t i = handler_on_top_of(action);
   if (i == kMaxHandlers) return false;
   struct sigaction ours = {};
@@ -232,8 +232,8 @@ bool install_on_top_of(const struct sigaction& action) {
   return sigaction(SIGBUS, &ours, nullptr) == 0;
 }
 
-/** Installs a handler of ours on top, unless one is there. Under the lock. */
-bool install_handler() {
+/** Installs a handler of ours on top, unless one is there. */
+bool install_handler() GGUF_REQUIRES(registry_mutex()) {
   static const bool prepared = [] {
     const long size = sysconf(_SC_PAGESIZE);
     page_bytes = static_cast<size_t>(size);
@@ -245,7 +245,7 @@ bool install_handler() {
   return is_ours(now) || install_on_top_of(now);
 }
 
-void set(WatchedMapping& place, uintptr_t begin, uintptr_t end, int fd) {
+void set(WatchedMapping& place, uintptr_t begin, uintptr_t end, int fd) GGUF_REQUIRES(registry_mutex()) {
   const size_t version = place.version.load(std::memory_order_relaxed);
   place.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -256,7 +256,7 @@ void set(WatchedMapping& place, uintptr_t begin, uintptr_t end, int fd) {
   place.version.store(version + 2, std::memory_order_release);
 }
 
-WatchedMapping& free_place() {
+WatchedMapping& free_place() GGUF_REQUIRES(registry_mutex()) {
   Group* group = &first_group;
   for (;;) {
     for (WatchedMapping& place : group->places) {
@@ -274,7 +274,7 @@ WatchedMapping& free_place() {
 }  // namespace
 
 WatchedMapping* watch_mapping(uint8_t* start, size_t n_bytes, int fd) {
-  const std::lock_guard<std::mutex> lock(registry_mutex());
+  const MutexLock lock(registry_mutex());
   if (n_bytes == 0 || !install_handler()) return nullptr;
   WatchedMapping& place = free_place();
   const size_t page_size = page_bytes.load(std::memory_order_relaxed);
@@ -284,7 +284,7 @@ WatchedMapping* watch_mapping(uint8_t* start, size_t n_bytes, int fd) {
 }
 
 void unwatch_mapping(WatchedMapping* mapping) {
-  const std::lock_guard<std::mutex> lock(registry_mutex());
+  const MutexLock lock(registry_mutex());
   set(*mapping, 0, 0, -1);
 }
 

@@ -49,8 +49,8 @@ void watch(IsDone is_done) {
 }
 
 struct Shared {
-  std::mutex mutex;
-  std::weak_ptr<HelperThreads> pool;
+  Mutex mutex;
+  std::weak_ptr<HelperThreads> pool GGUF_GUARDED_BY(mutex);
 };
 
 /** Never destroyed: environments may still end while the process exits. */
@@ -60,18 +60,19 @@ Shared& shared_pool() {
 }
 
 #ifndef _WIN32
+/** nullptr where no environment keeps it. */
+std::shared_ptr<HelperThreads> existing_pool() {
+  const MutexLock lock(shared_pool().mutex);
+  return shared_pool().pool.lock();
+}
+
 /** For a process that exits without ending its environments. Windows has ended all threads by then. */
 struct StopAtExit {
   StopAtExit() = default;
   StopAtExit(const StopAtExit&) = delete;
   StopAtExit& operator=(const StopAtExit&) = delete;
   ~StopAtExit() {
-    std::shared_ptr<HelperThreads> pool;
-    {
-      const std::lock_guard<std::mutex> lock(shared_pool().mutex);
-      pool = shared_pool().pool.lock();
-    }
-    if (pool != nullptr) pool->stop();
+    if (const auto pool = existing_pool()) pool->stop();
   }
 };
 #endif
@@ -79,7 +80,7 @@ struct StopAtExit {
 }  // namespace
 
 std::shared_ptr<HelperThreads> HelperThreads::shared() {
-  const std::lock_guard<std::mutex> lock(shared_pool().mutex);
+  const MutexLock lock(shared_pool().mutex);
   std::shared_ptr<HelperThreads> pool = shared_pool().pool.lock();
   if (pool == nullptr) {
     pool = std::make_shared<HelperThreads>();
@@ -98,7 +99,7 @@ HelperThreads::~HelperThreads() {
 void HelperThreads::stop() {
   std::vector<std::thread> threads;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_.store(true, std::memory_order_relaxed);
     threads.swap(threads_);
   }
@@ -109,7 +110,7 @@ void HelperThreads::stop() {
 void HelperThreads::open(Call& call) noexcept {
   int n_to_wake = 0;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     start_threads(std::min(call.wanted, kMaxThreads));
     if (threads_.empty()) {
       call.wanted = 0;
@@ -142,7 +143,7 @@ void HelperThreads::start_threads(int n) noexcept {
 void HelperThreads::close(Call& call) noexcept {
   const auto have_returned = [&] { return call.active.load(std::memory_order_acquire) == 0; };
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = std::find(calls_.begin(), calls_.end(), &call);
     if (found != calls_.end()) calls_.erase(found);
     n_wanted_.fetch_sub(call.wanted, std::memory_order_relaxed);
@@ -151,8 +152,8 @@ void HelperThreads::close(Call& call) noexcept {
   // Those that have joined are at their last chunks.
   watch(have_returned);
   if (have_returned()) return;
-  std::unique_lock<std::mutex> lock(mutex_);
-  returned_.wait(lock, have_returned);
+  MutexLock lock(mutex_);
+  while (!have_returned()) lock.wait(returned_);
 }
 
 HelperThreads::Call* HelperThreads::next_call() const {
@@ -165,34 +166,42 @@ void HelperThreads::watch_for_calls() const {
   watch([this] { return wants_help() || stopping_.load(std::memory_order_relaxed); });
 }
 
+HelperThreads::Call* HelperThreads::join_call() noexcept {
+  MutexLock lock(mutex_);
+  Call* call = next_call();
+  while (call == nullptr && !stopping_.load(std::memory_order_relaxed)) {
+    ++n_sleeping_;
+    lock.wait(wake_);
+    --n_sleeping_;
+    call = next_call();
+  }
+  if (call == nullptr) return nullptr;
+  --call->wanted;
+  n_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  call->active.fetch_add(1, std::memory_order_relaxed);
+  ++n_in_calls_;
+  return call;
+}
+
+void HelperThreads::leave_call(Call& call) noexcept {
+  bool is_last;
+  {
+    const MutexLock lock(mutex_);
+    --n_in_calls_;
+    is_last = call.active.fetch_sub(1, std::memory_order_release) == 1;
+  }
+  if (is_last) returned_.notify_all();
+}
+
 void HelperThreads::help() noexcept {
   std::vector<uint8_t> scratch;
   for (;;) {
     watch_for_calls();
-    std::unique_lock<std::mutex> lock(mutex_);
-    Call* call = next_call();
-    while (call == nullptr && !stopping_.load(std::memory_order_relaxed)) {
-      ++n_sleeping_;
-      wake_.wait(lock);
-      --n_sleeping_;
-      call = next_call();
-    }
+    Call* const call = join_call();
     if (call == nullptr) return;
-    --call->wanted;
-    n_wanted_.fetch_sub(1, std::memory_order_relaxed);
-    call->active.fetch_add(1, std::memory_order_relaxed);
-    ++n_in_calls_;
-    lock.unlock();
-
     call->work(call->argument, scratch);
     drop_large_scratch(scratch);
-
-    lock.lock();
-    --n_in_calls_;
-    // From here on the call may be gone.
-    const bool is_last = call->active.fetch_sub(1, std::memory_order_release) == 1;
-    lock.unlock();
-    if (is_last) returned_.notify_all();
+    leave_call(*call);
   }
 }
 

@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "core/mutex.h"
 
 namespace gguf {
 
@@ -62,7 +63,7 @@ class HelperThreads {
   struct Call {
     void (*const work)(const void*, std::vector<uint8_t>&);
     const void* const argument;
-    int wanted;                  // helpers that may still join
+    int wanted;                  // helpers that may still join; under the lock of the pool
     std::atomic<int> active{0};  // that have joined and not returned; the last thing they touch
 
     Call(void (*its_work)(const void*, std::vector<uint8_t>&), const void* its_argument, int n_helpers)
@@ -76,20 +77,25 @@ class HelperThreads {
   static constexpr std::chrono::seconds kRetryTime{1};
 
   /** So that there are `n`, and `n` that are in no call as far as so many threads run at the same time. */
-  void start_threads(int n) noexcept;
+  void start_threads(int n) noexcept GGUF_REQUIRES(mutex_);
   void help() noexcept;
+  /** Joins the next call that wants a helper, and sleeps until there is one; nullptr once threads are to end.
+   */
+  Call* join_call() noexcept;
+  /** The call may be gone afterwards. */
+  void leave_call(Call& call) noexcept;
   /** The call that a helper joins next; nullptr where none wants one. */
-  Call* next_call() const;
+  Call* next_call() const GGUF_REQUIRES(mutex_);
   void watch_for_calls() const;
 
-  std::mutex mutex_;  // of all that is not atomic
+  Mutex mutex_;
   std::condition_variable wake_, returned_;
-  std::vector<std::thread> threads_;
-  std::vector<Call*> calls_;
-  int n_sleeping_ = 0;
-  int n_in_calls_ = 0;
-  std::chrono::steady_clock::time_point next_start_{};  // of threads
-  std::atomic<int> n_wanted_{0};                        // over all calls
+  std::vector<std::thread> threads_ GGUF_GUARDED_BY(mutex_);
+  std::vector<Call*> calls_ GGUF_GUARDED_BY(mutex_);
+  int n_sleeping_ GGUF_GUARDED_BY(mutex_) = 0;
+  int n_in_calls_ GGUF_GUARDED_BY(mutex_) = 0;
+  std::chrono::steady_clock::time_point next_start_ GGUF_GUARDED_BY(mutex_){};  // of threads
+  std::atomic<int> n_wanted_{0};                                                // over all calls
   std::atomic<bool> stopping_{false};
 };
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/mutex.h"
 #include "core/pages.h"
 #include "machine/settings.h"
 
@@ -23,9 +23,9 @@ struct Kept {
 };
 
 struct Pool {
-  std::mutex mutex;
-  Kept* smallest = nullptr;
-  uint64_t n_bytes = 0;  // of all
+  Mutex mutex;
+  Kept* smallest GGUF_GUARDED_BY(mutex) = nullptr;
+  uint64_t n_bytes GGUF_GUARDED_BY(mutex) = 0;  // of all
 };
 
 /** Never destroyed: finalizers may still run while the process exits. Needs no memory either. */
@@ -57,8 +57,8 @@ size_t whole_huge_pages(uint64_t n_bytes) {
   return to_size((std::max<uint64_t>(n_bytes, 1) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
 }
 
-/** The link to the first kept block of `size` or more. Under the lock. */
-Kept** first_of(size_t size) {
+/** The link to the first kept block of `size` or more. */
+Kept** first_of(size_t size) GGUF_REQUIRES(pool().mutex) {
   Kept** place = &pool().smallest;
   while (*place != nullptr && (*place)->n_bytes < size) place = &(*place)->next;
   return place;
@@ -66,7 +66,7 @@ Kept** first_of(size_t size) {
 
 /** The smallest block that fits, unless most of it would be unused. */
 std::optional<Block> take_kept(size_t size) {
-  const std::lock_guard<std::mutex> lock(pool().mutex);
+  const MutexLock lock(pool().mutex);
   Kept** const place = first_of(size);
   Kept* const kept = *place;
   if (kept == nullptr || kept->n_bytes / 2 > size) return std::nullopt;
@@ -94,7 +94,7 @@ Block take_zeroed(uint64_t n_bytes) {
 
 void give_back(Block block) noexcept {
   {
-    const std::lock_guard<std::mutex> lock(pool().mutex);
+    const MutexLock lock(pool().mutex);
     if (block.n_bytes <= limit() && pool().n_bytes <= limit() - block.n_bytes) {
       Kept** const place = first_of(block.n_bytes);
       *place = new (block.data) Kept{*place, block.n_bytes};
@@ -108,7 +108,7 @@ void give_back(Block block) noexcept {
 void trim() noexcept {
   Kept* kept;
   {
-    const std::lock_guard<std::mutex> lock(pool().mutex);
+    const MutexLock lock(pool().mutex);
     kept = std::exchange(pool().smallest, nullptr);
     pool().n_bytes = 0;
   }

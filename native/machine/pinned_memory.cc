@@ -2,11 +2,11 @@
 
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/mutex.h"
 
 namespace gguf {
 
@@ -16,12 +16,12 @@ constexpr std::align_val_t kAlignment{64};
 
 /** All pinned memory of the process by its first address. */
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   struct Entry {
     uint64_t size;
     std::weak_ptr<PinnedMemory> memory;
   };
-  std::map<uintptr_t, Entry> by_address;
+  std::map<uintptr_t, Entry> by_address GGUF_GUARDED_BY(mutex);
 };
 
 /** Never destroyed: finalizers may still run while the process exits. */
@@ -48,22 +48,25 @@ uintptr_t address(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
+/** From now on it is not found. */
+void forget(const void* data) {
+  const MutexLock lock(registry().mutex);
+  registry().by_address.erase(address(data));
+}
+
 }  // namespace
 
 PinnedMemory::PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file)
     : data_(data), size_(size), file_(std::move(file)) {}
 
 std::shared_ptr<PinnedMemory> PinnedMemory::registered(std::shared_ptr<PinnedMemory> memory) {
-  const std::lock_guard<std::mutex> lock(registry().mutex);
+  const MutexLock lock(registry().mutex);
   registry().by_address.insert({address(memory->data()), Registry::Entry{memory->size(), memory}});
   return memory;
 }
 
 PinnedMemory::~PinnedMemory() {
-  {
-    const std::lock_guard<std::mutex> lock(registry().mutex);
-    registry().by_address.erase(address(data_));
-  }
+  forget(data_);
   // Only now: from here on another block may get the same address.
   if (file_ == nullptr) free_memory({data_, to_size(size_)});
 }
@@ -97,7 +100,7 @@ std::shared_ptr<PinnedMemory> PinnedMemory::of_mapping(std::shared_ptr<const Fil
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_bytes) {
-  const std::lock_guard<std::mutex> lock(registry().mutex);
+  const MutexLock lock(registry().mutex);
   auto entry = registry().by_address.upper_bound(address(data));
   if (entry == registry().by_address.begin()) return nullptr;
   --entry;

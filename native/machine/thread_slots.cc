@@ -39,7 +39,7 @@ ThreadSlots::ThreadSlots(int processors, std::optional<int> pool_size)
       limit_(pool_size ? std::min(processors, tasks_limit_) : processors) {}
 
 bool ThreadSlots::take_task(int held) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (held > 0 && (n_tasks_ >= tasks_limit_ || !has_room_for_thread(held))) return false;
   ++n_tasks_;
   ++n_threads_;
@@ -47,7 +47,7 @@ bool ThreadSlots::take_task(int held) {
 }
 
 bool ThreadSlots::take_helper(int held) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!has_room_for_thread(held)) return false;
   ++n_threads_;
   return true;
@@ -59,7 +59,7 @@ bool ThreadSlots::has_room_for_thread(int held) const {
 }
 
 void ThreadSlots::give_back(int n_tasks, int n_threads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   n_tasks_ -= n_tasks;
   n_threads_ -= n_threads;
 }
@@ -67,14 +67,14 @@ void ThreadSlots::give_back(int n_tasks, int n_threads) {
 void ThreadSlots::job_started(bool first_of_environment) {
   n_jobs_.fetch_add(1, std::memory_order_relaxed);
   if (!first_of_environment) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ++n_environments_;
 }
 
 void ThreadSlots::job_ended(bool last_of_environment) {
   n_jobs_.fetch_sub(1, std::memory_order_relaxed);
   if (!last_of_environment) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   --n_environments_;
 }
 

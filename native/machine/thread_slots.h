@@ -2,8 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <optional>
+
+#include "core/mutex.h"
 
 namespace gguf {
 
@@ -51,15 +52,15 @@ class ThreadSlots {
   bool is_contended() const { return n_jobs_.load(std::memory_order_relaxed) > 1; }
 
  private:
-  bool has_room_for_thread(int held) const;
+  bool has_room_for_thread(int held) const GGUF_REQUIRES(mutex_);
 
   const int pool_size_;
   const int tasks_limit_;
   const int limit_;
-  std::mutex mutex_;
-  int n_threads_ = 0;
-  int n_tasks_ = 0;
-  int n_environments_ = 0;  // that have jobs
+  Mutex mutex_;
+  int n_threads_ GGUF_GUARDED_BY(mutex_) = 0;
+  int n_tasks_ GGUF_GUARDED_BY(mutex_) = 0;
+  int n_environments_ GGUF_GUARDED_BY(mutex_) = 0;  // that have jobs
   std::atomic<int> n_jobs_{0};
 };
 

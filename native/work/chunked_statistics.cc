@@ -41,7 +41,7 @@ Status ChunkedStatistics::do_units(uint64_t first, uint64_t count, std::vector<u
 std::unique_ptr<BinCounter> ChunkedStatistics::take_counter() {
   if (task_.bins.n == 0) return nullptr;
   {
-    const std::lock_guard<std::mutex> lock(counters_mutex_);
+    const MutexLock lock(counters_mutex_);
     if (!counters_.empty()) {
       std::unique_ptr<BinCounter> counter = std::move(counters_.back());
       counters_.pop_back();
@@ -52,7 +52,7 @@ std::unique_ptr<BinCounter> ChunkedStatistics::take_counter() {
 }
 
 void ChunkedStatistics::keep_counter(std::unique_ptr<BinCounter> counter) {
-  const std::lock_guard<std::mutex> lock(counters_mutex_);
+  const MutexLock lock(counters_mutex_);
   if (counter->n_counted() > UINT32_MAX - kChunkNumbers) counter->add_to(histogram_);
   counters_.push_back(std::move(counter));
 }

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/mutex.h"
 #include "dequant/statistics.h"
 #include "work/decode_blocks.h"
 #include "work/joined_work.h"
@@ -37,14 +37,15 @@ class ChunkedStatistics : public JoinedWork<Statistics> {
   /** Before the chunk is joined: when the last one is, all are here. Throws bad_alloc. */
   void keep_counter(std::unique_ptr<BinCounter> counter);
   /** While no other thread works. */
-  void write_result();
+  void write_result() GGUF_NEEDS_NO_LOCK;
 
   const BlockSource source_;
   const StatisticsTask task_;
   double* const result_;
-  std::mutex counters_mutex_;
-  std::vector<std::unique_ptr<BinCounter>> counters_;  // about one for each thread
-  Histogram histogram_;
+  Mutex counters_mutex_;
+  /** About one for each thread. */
+  std::vector<std::unique_ptr<BinCounter>> counters_ GGUF_GUARDED_BY(counters_mutex_);
+  Histogram histogram_ GGUF_GUARDED_BY(counters_mutex_);
 };
 
 /** How many of at most `most` threads so many numbers are worth: one for each chunk. */

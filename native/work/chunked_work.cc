@@ -56,7 +56,7 @@ bool ChunkedWork::work_on_one(std::vector<uint8_t>& scratch) noexcept {
 }
 
 void ChunkedWork::fail(Error error) noexcept {
-  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  const MutexLock lock(failure_mutex_);
   if (!failure_) failure_ = std::move(error);
   stop();
 }

@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "core/mutex.h"
 #include "core/result.h"
 
 namespace gguf {
@@ -57,7 +57,7 @@ class ChunkedWork {
   uint64_t n_elements() const { return n_units_ * unit_.elements; }
   uint64_t done_elements() const { return done_units_.load(std::memory_order_relaxed) * unit_.elements; }
   /** The first thing that failed. Call it when no thread is in work(). */
-  const Status& failure() const { return failure_; }
+  const Status& failure() const GGUF_NEEDS_NO_LOCK { return failure_; }
 
  protected:
   struct Unit {
@@ -84,8 +84,8 @@ class ChunkedWork {
   std::atomic<uint64_t> next_chunk_{0};
   std::atomic<uint64_t> done_units_{0};
   std::atomic<bool> stopped_{false};
-  std::mutex failure_mutex_;
-  Status failure_;
+  Mutex failure_mutex_;
+  Status failure_ GGUF_GUARDED_BY(failure_mutex_);
 };
 
 }  // namespace gguf

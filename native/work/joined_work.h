@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
+#include "core/mutex.h"
 #include "work/chunked_work.h"
 
 namespace gguf {
@@ -23,7 +23,7 @@ class JoinedWork : public ChunkedWork {
    * whether all units are: then no other thread works any more. Any thread. Throws bad_alloc.
    */
   bool join(uint64_t first, uint64_t count, const Result& result) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.emplace(first, Waiting{count, result});
     for (auto next = waiting_.begin(); next != waiting_.end() && next->first == n_joined_;
          next = waiting_.erase(next)) {
@@ -33,8 +33,8 @@ class JoinedWork : public ChunkedWork {
     return n_joined_ == n_units();
   }
 
-  /** `before`, and once all units are joined, all. */
-  const Result& total() const { return total_; }
+  /** `before`, and once all units are joined, all. While no other thread works. */
+  const Result& total() const GGUF_NEEDS_NO_LOCK { return total_; }
 
  private:
   struct Waiting {
@@ -42,10 +42,11 @@ class JoinedWork : public ChunkedWork {
     Result result;
   };
 
-  std::mutex mutex_;
-  Result total_;
-  uint64_t n_joined_ = 0;
-  std::map<uint64_t, Waiting> waiting_;  // by their first unit: about one for each thread
+  Mutex mutex_;
+  Result total_ GGUF_GUARDED_BY(mutex_);
+  uint64_t n_joined_ GGUF_GUARDED_BY(mutex_) = 0;
+  /** By their first unit: about one for each thread. */
+  std::map<uint64_t, Waiting> waiting_ GGUF_GUARDED_BY(mutex_);
 };
 
 }  // namespace gguf

@@ -1,6 +1,7 @@
 // Checks the C++ sources: their format (with --fix: formats them), that only native/binding knows Node, and that
-// everything in it does; and with Clang, on Linux on x86-64, that no length of 64 bits is cut short where memory has
-// addresses of 32, and that big-endian systems are refused.
+// everything in it does; that mutexes are those of core/mutex.h; and with Clang, on Linux on x86-64, that what they guard
+// is used only where they are locked, that no length of 64 bits is cut short where memory has addresses of 32, and that
+// big-endian systems are refused.
 import { spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -56,6 +57,9 @@ function checkFormat(files, fix) {
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 
+const includesOf = (file) =>
+  [...read(file).matchAll(/^#include "([^"]+)"/gm)].map(([, header]) => `native/${header}`);
+
 /** Every line outside the binding that includes Node's headers or uses its types. */
 function linesThatKnowNode(files) {
   const finds = [];
@@ -76,13 +80,22 @@ function filesThatDoNotNeedNode(files) {
   for (let before = -1; before !== knows.size; ) {
     before = knows.size;
     for (const file of binding) {
-      const includes = [...read(file).matchAll(/^#include "(binding\/[^"]+)"/gm)];
-      if (includes.some(([, header]) => knows.has(`native/${header}`))) knows.add(file);
+      if (includesOf(file).some((header) => knows.has(header))) knows.add(file);
     }
   }
   return binding
     .filter((file) => !knows.has(file))
     .map((file) => `${file}: does not know Node, and belongs into another folder than native/binding`);
+}
+
+const mutexHeader = "native/core/mutex.h";
+
+/** Every file with a mutex that Clang does not check. */
+function filesWithOtherMutexes(files) {
+  return files
+    .filter((name) => name.startsWith("native/") && name !== mutexHeader)
+    .filter((file) => /\bstd::\w*mutex\b|#include <(shared_)?mutex>/.test(read(file)))
+    .map((file) => `${file}: a mutex is a Mutex of core/mutex.h, so that Clang checks what it guards`);
 }
 
 /** What Clang says of sources that it compiles with these options. */
@@ -123,6 +136,24 @@ function lengthsCutShort(clang) {
   }
 }
 
+/** Uses of what a mutex guards where it is not locked: in sources with a Mutex of their own or of a header they include. */
+function missingLocks(clang) {
+  const includesMutex = (file) => includesOf(file).includes(mutexHeader);
+  const sources = read("native/sources.txt")
+    .match(/^\w+\/\S+/gm)
+    .filter((name) => [`native/${name}`, ...includesOf(`native/${name}`)].some(includesMutex));
+  const { compiles, output } = compile(
+    clang,
+    [
+      ...["-Wthread-safety", "-Werror=thread-safety"],
+      ...["node-addon-api", "node-api-headers/include"].map((name) => `-isystem../node_modules/${name}`),
+      ...["-DNAPI_VERSION=8", "-DNODE_ADDON_API_CPP_EXCEPTIONS"],
+    ],
+    sources,
+  );
+  return compiles ? [] : [output];
+}
+
 /** The headers that numbers are read by, where they would be read wrongly and still compile. */
 function bigEndianAccepted(clang) {
   const options = ["-xc++", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__"];
@@ -131,18 +162,25 @@ function bigEndianAccepted(clang) {
     .map((header) => `native/${header} compiles for a big-endian system`);
 }
 
-function hostsThatGoWrong() {
+function foundByClang() {
   const clang = ["clang++-16", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
   if (clang === undefined || process.platform !== "linux" || process.arch !== "x64") {
-    console.warn("not checked for 32-bit and big-endian systems: that takes Clang, on Linux on x86-64");
+    console.warn(
+      "not checked for missing locks, 32-bit and big-endian systems: that takes Clang, on Linux on x86-64",
+    );
     return [];
   }
-  return [...lengthsCutShort(clang), ...bigEndianAccepted(clang)];
+  return [...missingLocks(clang), ...lengthsCutShort(clang), ...bigEndianAccepted(clang)];
 }
 
 const files = folders.flatMap(filesUnder).filter((name) => /\.(h|cc?)$/.test(name));
 const formatted = checkFormat(files, process.argv.includes("--fix"));
-const finds = [...linesThatKnowNode(files), ...filesThatDoNotNeedNode(files), ...hostsThatGoWrong()];
+const finds = [
+  ...linesThatKnowNode(files),
+  ...filesThatDoNotNeedNode(files),
+  ...filesWithOtherMutexes(files),
+  ...foundByClang(),
+];
 for (const find of finds) console.error(find);
 if (!formatted || finds.length > 0) process.exit(1);
 console.log(`${files.length} C++ files are in order`);
