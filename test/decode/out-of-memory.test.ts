@@ -28,7 +28,7 @@ describe("an allocation that fails", { skip }, () => {
       const { status, signal, stderr, stdout } = spawnSync(
         process.execPath,
         ["--expose-gc", join(__dirname, "..", "support", "out-of-memory-child.js"), part, temporaryFolder()],
-        { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_ADDON: addon } },
+        { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_ADDON: addon, GGUF_NATIVE_WASM: "" } },
       );
       assert.deepEqual(
         { status, signal, stderr, stdout },
