@@ -96,7 +96,7 @@ function pnpmAdd(tarball) {
 }
 
 /** What must not be said while the package is installed. */
-const complaint = /\bwarn|\berror|ERR_|ignored|blocked|deprecated|scripts\b|gyp\b|builds\b/i;
+const complaint = /\bwarn|\berror|ERR_|ignored|blocked|deprecated|scripts\b|gyp\b(?!-build)|builds\b/i;
 
 /** Without the settings of the npm that runs this script, about which others complain; those of the network stay. */
 function withoutSettings(env) {
