@@ -31,8 +31,9 @@ const sameOnEveryProcessor = [
     names: ["remote/"],
   },
   {
-    reason: "test what JavaScript does in the middle of a call, and how time and memory grow with a file",
-    names: ["decode/huge", "decode/reentrancy", "file/limits"],
+    reason:
+      "test what JavaScript does in the middle of a call, in which order jobs run, and how time and memory grow with a file",
+    names: ["decode/huge", "decode/reentrancy", "decode/turns", "file/limits"],
   },
   {
     reason:
