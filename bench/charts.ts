@@ -4,10 +4,11 @@ import { join } from "node:path";
 import type { GgmlType } from "gguf-native";
 import type { Context } from "./context";
 import { INSTALL_HINT, optionalPackage } from "./optional";
-import { blockSizes } from "./products";
+import { blockSizes, COLUMNS } from "./products";
 import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes } from "./suites/kernels";
-import { memoryLimit, productSpeed } from "./suites/products";
+import { MANY, memoryLimit, productSpeed, VECTORS_TASK } from "./suites/products";
+import { quantizeErrors } from "./suites/quantize";
 import { size } from "./table";
 
 interface Vega {
@@ -29,6 +30,7 @@ const COLOURS: Record<string, string> = {
   "gguf-native": "#0072b2",
   "gguf-native, int8": "#d55e00",
   libggml: "#e69f00",
+  "llama.cpp": "#e69f00",
   TypeScript: "#999999",
   "dequantize, then multiply": "#56b4e9",
   "@huggingface/gguf": "#cc79a7",
@@ -77,9 +79,12 @@ export async function writeCharts({ results, options }: Context, folder: string)
       (bytes) =>
         [`products-${size(bytes).replace(" ", "")}`, productChart(results, bytes, options.quick)] as Named,
     ),
+    ["products-128-vectors", vectorsChart(results)],
+    ["llama", llamaChart(results)],
     ["open", openChart(results)],
     ["scaling-by-size", sizesChart(results)],
     ["scaling-by-threads", threadsChart(results)],
+    ["quantize-error", quantizeChart(results)],
   ];
   mkdirSync(folder, { recursive: true });
   for (const [name, spec] of specs) {
@@ -156,6 +161,60 @@ function productChart(results: Results, bytes: number, quick: boolean): object |
   return typesChart(results, `Products of ${size(bytes)} of blocks and a vector`, "Gweights/s", rows, limits);
 }
 
+/** Products of many vectors, in GFLOP/s. */
+function vectorsChart(results: Results): object | undefined {
+  const rows = results
+    .all({ task: VECTORS_TASK, vectors: MANY })
+    .map(({ subject, side, weights = 0, best }): Row => {
+      return { type: subject, side: label(side), speed: (2 * weights * MANY) / best / 1e9 };
+    });
+  const title = `Products of ${COLUMNS} x ${COLUMNS} weights and ${MANY} vectors`;
+  return typesChart(results, title, "GFLOP/s", rows, []);
+}
+
+function llamaChart(results: Results): object | undefined {
+  const rows = results.all({ task: "llama" }).map(({ subject, side, threads = 1, best }): Row => {
+    const name = side === "f32" ? label("native") : label(side);
+    return { subject, threads: `threads: ${threads}`, side: name, speed: 1 / best };
+  });
+  if (rows.length === 0) return undefined;
+  const sides = sidesOf(rows);
+  return {
+    title: {
+      text: "The llama example and llama.cpp",
+      subtitle: caption(results, [], "by threads"),
+      anchor: "start",
+    },
+    data: { values: rows },
+    facet: {
+      row: {
+        field: "subject",
+        type: "nominal",
+        sort: null,
+        title: null,
+        header: { labelAngle: 0, labelAlign: "left" },
+      },
+      column: { field: "threads", type: "nominal", title: null },
+    },
+    spec: {
+      width: WIDTH / 2 - 130,
+      height: { step: 18 },
+      encoding: {
+        y: { field: "side", type: "nominal", sort: sides, title: null },
+        x: { field: "speed", type: "quantitative", title: "tokens per second" },
+      },
+      layer: [
+        { mark: "bar", encoding: { color: colour(rows, { disable: true }) } },
+        {
+          mark: { type: "text", align: "left", dx: 4 },
+          encoding: { text: { field: "speed", format: ".3~r" } },
+        },
+      ],
+    },
+    resolve: { scale: { x: "independent" } },
+  };
+}
+
 /** Bars of `rows` for each type, and ticks at its limit. */
 function typesChart(
   results: Results,
@@ -223,6 +282,37 @@ function openChart(results: Results): object | undefined {
         },
       ],
     },
+  };
+}
+
+function quantizeChart(results: Results): object | undefined {
+  const rows = quantizeErrors(results);
+  if (rows.length === 0) return undefined;
+  const bits = { field: "bits", type: "quantitative", title: "bits per weight", scale: { zero: false } };
+  const snr = {
+    field: "snr",
+    type: "quantitative",
+    title: "signal to noise, decibels",
+    scale: { zero: false },
+  };
+  return {
+    title: {
+      text: "What quantizing loses, by size",
+      subtitle: "gaussian weights, all columns equally important; 6 dB more are half the error",
+      anchor: "start",
+    },
+    data: { values: rows },
+    height: 420,
+    encoding: { x: bits, y: snr },
+    layer: [
+      { mark: { type: "point", filled: true, size: 40, color: COLOURS["gguf-native"] } },
+      // The names of codebook types stand on the left, those of others on the right, so that few overlap.
+      ...[true, false].map((isLeft) => ({
+        transform: [{ filter: `${isLeft ? "" : "!"}test(/^IQ/, datum.subject)` }],
+        mark: { type: "text", align: isLeft ? "right" : "left", dx: isLeft ? -6 : 6, dy: 1, fontSize: 9 },
+        encoding: { text: { field: "subject", type: "nominal" } },
+      })),
+    ],
   };
 }
 

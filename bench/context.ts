@@ -31,7 +31,7 @@ export interface Context {
 export async function makeContext(options: Options): Promise<Context> {
   const results = new Results();
   const wants = (...suites: Suite[]) => suites.some((suite) => options.suites.has(suite));
-  const libggml = wants("peers", "scaling") ? await Libggml.load(results) : undefined;
+  const libggml = wants("peers", "scaling", "quantize") ? await Libggml.load(results) : undefined;
   const libggmlCpu = wants("products", "accuracy") ? await LibggmlCpu.load(results) : undefined;
   const limits = wants("machine", "scaling", "products") ? await MachineLimits.load(results) : undefined;
   return { options, results, libggml, libggmlCpu, limits };

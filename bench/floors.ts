@@ -10,7 +10,8 @@ import type { Results } from "./results";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
 import { type LlamaSide, llamaSpeed, llamaSubject, runLlama } from "./suites/llama";
 import { GENERATED, REAL, runOpen } from "./suites/open";
-import { memoryLimit, productSpeed, runProductTypes } from "./suites/products";
+import { manyRatio, memoryLimit, productSpeed, runMany, runProductTypes } from "./suites/products";
+import { QUANTIZE_WAYS, quantizeRatio, runQuantizeTypes } from "./suites/quantize";
 import { runStatsTypes, type StatsSide, statsShare } from "./suites/stats";
 import { digits, printTable, size } from "./table";
 
@@ -26,8 +27,12 @@ interface FloorsFile {
   /** Products of one vector, by instruction set. "cached" and "memory" say where the blocks are; "int8" how many times
    * faster than native products of vectors of 8 bits are. */
   products: Record<string, Partial<Record<"cached" | "memory", Partial<Record<Against | "int8", Floors>>>>>;
+  /** Products of 128 vectors of 8 bits, by instruction set: how many times as fast as another they are. */
+  many: Record<string, Partial<Record<"native" | "libggml", Floors>>>;
   /** What looking at values leaves of the speed of dequantizing, by instruction set. */
   stats: Record<string, Partial<Record<StatsSide, Floors>>>;
+  /** How many times faster than libggml blocks are made of numbers, by instruction set. */
+  quantize: Record<string, Floors>;
   /** The llama example with activations of 8 bits and one thread, by instruction set, then by what it does. */
   llama: Record<string, Record<LlamaFloor, Partial<Record<Exclude<LlamaSide, "int8">, number>>>>;
   /** By reader. */
@@ -54,7 +59,7 @@ const ATTEMPTS = 3;
 /** Measures, compares and prints; returns whether every ratio holds. */
 export async function checkFloors(context: Context): Promise<boolean> {
   const floors = JSON.parse(readFileSync(join(benchFolder, "floors.json"), "utf8")) as FloorsFile;
-  const { isa } = context.results.machine;
+  const [isa] = context.results.machine.isa.split("_") as [string]; // neon_dotprod is neon, with more
   const kernels = floors.kernels[isa];
   const products = floors.products[isa];
   const stats = floors.stats[isa];
@@ -67,7 +72,11 @@ export async function checkFloors(context: Context): Promise<boolean> {
     ratios.push(...(await kernelRatios(context, kernels)));
   }
   if (products && suites.has("products")) ratios.push(...(await productRatios(context, products)));
+  const many = floors.many[isa];
+  if (many && suites.has("products")) ratios.push(...(await manyRatios(context, many)));
   if (stats && suites.has("stats")) ratios.push(...(await statsRatios(context, stats)));
+  const quantize = floors.quantize[isa];
+  if (quantize && suites.has("quantize")) ratios.push(...(await quantizeRatios(context, quantize)));
   if (llama && suites.has("llama")) ratios.push(...(await llamaRatios(context, llama)));
   if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
 
@@ -156,6 +165,22 @@ async function productRatios(context: Context, floors: FloorsFile["products"][st
   return ratios;
 }
 
+async function manyRatios(context: Context, floors: FloorsFile["many"][string]): Promise<Ratio[]> {
+  await runMany(context);
+  const ratios: Ratio[] = [];
+  for (const type of chosenTypes(context)) {
+    for (const [side, byType] of Object.entries(floors)) {
+      const floor = byType[type] ?? byType.default;
+      const current = () => manyRatio(context.results, type, side as "native" | "libggml");
+      const measured = current();
+      if (floor === undefined || measured === undefined) continue;
+      const what = `products of ${type} with 128 vectors: int8, times ${side}`;
+      ratios.push({ what, floor, measured, current, again: () => runMany(context, [type]) });
+    }
+  }
+  return ratios;
+}
+
 async function statsRatios(context: Context, floors: FloorsFile["stats"][string]): Promise<Ratio[]> {
   await runStatsTypes(context);
   const ratios: Ratio[] = [];
@@ -167,6 +192,22 @@ async function statsRatios(context: Context, floors: FloorsFile["stats"][string]
       if (floor === undefined || measured === undefined) continue;
       const what = `${side} of ${type}: share of dequantizing`;
       ratios.push({ what, floor, measured, current, again: () => runStatsTypes(context, [type]) });
+    }
+  }
+  return ratios;
+}
+
+async function quantizeRatios(context: Context, floors: Floors): Promise<Ratio[]> {
+  await runQuantizeTypes(context);
+  const ratios: Ratio[] = [];
+  for (const type of chosenTypes(context)) {
+    for (const way of QUANTIZE_WAYS) {
+      const floor = floors[type] ?? floors.default;
+      const current = () => quantizeRatio(context.results, type, way);
+      const measured = current();
+      if (floor === undefined || measured === undefined) continue;
+      const what = `blocks of ${type}, ${way}: times libggml`;
+      ratios.push({ what, floor, measured, current, again: () => runQuantizeTypes(context, [type]) });
     }
   }
   return ratios;

@@ -1,6 +1,6 @@
 /** ggml's own dequantization, from the library in the npm package `@node-llama-cpp/linux-x64`. */
 import { join } from "node:path";
-import type { GgmlType } from "gguf-native";
+import { type GgmlType, ggmlTypes } from "gguf-native";
 import { firstExisting, INSTALL_HINT, type KoffiLibrary, loadKoffi } from "./optional";
 import { benchFolder } from "./paths";
 import type { Results } from "./results";
@@ -25,6 +25,26 @@ export class Libggml {
       return undefined;
     }
     return new Libggml(koffi.load(path));
+  }
+
+  /** Makes blocks of rows of `columns` numbers, with a weight for each column or without; undefined for a type that is not
+   * made in this way. Checks nothing. */
+  quantizer(
+    type: GgmlType,
+  ):
+    | ((
+        numbers: Float32Array,
+        out: Uint8Array,
+        columns: number,
+        importance: Float32Array | undefined,
+      ) => void)
+    | undefined {
+    if (type === "Q8_K") return undefined;
+    const { id } = ggmlTypes[type];
+    const parameters = ["int", "void *", "void *", "int64_t", "int64_t", "int64_t", "void *"];
+    const run = this.#library.func("ggml_quantize_chunk", "size_t", parameters);
+    return (numbers, out, columns, importance) =>
+      void run(id, numbers, out, 0, numbers.length / columns, columns, importance ?? null);
   }
 
   /** ggml's function for a type; undefined if it has none. */

@@ -13,7 +13,10 @@ export const SUITES = [
   "products",
   "load",
   "llama",
+  "embeddings",
+  "latency",
   "stats",
+  "quantize",
   "wasm",
   "accuracy",
 ] as const;

@@ -6,12 +6,15 @@ import { checkFloors } from "./floors";
 import { KERNEL_SUITES, parseOptions, USAGE } from "./options";
 import { runAccuracy } from "./suites/accuracy";
 import { runCalls } from "./suites/calls";
+import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut } from "./suites/in-and-out";
 import { printKernels, runKernels } from "./suites/kernels";
+import { runLatency } from "./suites/latency";
 import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
+import { runQuantize } from "./suites/quantize";
 import { runScaling } from "./suites/scaling";
 import { runStats } from "./suites/stats";
 import { runWasm } from "./suites/wasm";
@@ -55,7 +58,10 @@ async function runSuites(context: Context): Promise<void> {
   if (suites.has("products")) await runProducts(context);
   if (suites.has("load")) await runLoad(context);
   if (suites.has("llama")) await runLlama(context);
+  if (suites.has("embeddings")) await runEmbeddings(context);
+  if (suites.has("latency")) await runLatency(context);
   if (suites.has("stats")) await runStats(context);
+  if (suites.has("quantize")) await runQuantize(context);
   if (suites.has("wasm")) await runWasm(context);
   if (suites.has("accuracy")) await runAccuracy(context);
 }

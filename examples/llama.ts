@@ -2,21 +2,23 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
-// The tokenizers of the command line, in src/tokenizer: not part of the package's interface.
-import { Tokenizer } from "#tokenizer";
+import { Tokenizer } from "gguf-native/tokenizer";
+import { ImportanceMatrix, readPieces } from "./llama/importance";
 import { Llama } from "./llama/model";
 import { perplexity } from "./llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "./llama/sampling";
 import { write } from "./llama/write";
-import { onlyModel, runExample, UsageError, wholeNumber } from "./run";
+import { oneOf, onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
        llama MODEL.gguf --perplexity FILE [options]
+       llama MODEL.gguf --imatrix OUT.gguf --text FILE [options]
 
-Continues TEXT, or says how well the model predicts the text in FILE. The model
-must have the architecture llama, qwen2, qwen3 or gemma3. Its tensors can have
-any types. They are multiplied where they are in the file, so the weights need
-no memory of their own.
+Continues TEXT, says how well the model predicts the text in FILE, or writes an
+importance matrix of it, to quantize the model with. The model must have the
+architecture llama, qwen2, qwen3 or gemma3. Its tensors can have any types. They
+are multiplied where they are in the file, so the weights need no memory of
+their own.
 
   --tokens N    number of tokens to add (default 32)
   --top-k K     choose at random among the K most probable tokens (default:
@@ -29,7 +31,9 @@ no memory of their own.
   --next N      do not continue the text; list the N most probable next tokens
   --context N   for --perplexity: cut the text into pieces of N tokens and
                 predict the second half of each, like llama-perplexity -c N
-                (default: predict every token from all before it)
+                (default: predict every token from all before it);
+                for --imatrix: read the text in pieces of N tokens, like
+                llama-imatrix -c N (default 512)
 `;
 
 runExample(USAGE, async (args) => {
@@ -46,34 +50,47 @@ runExample(USAGE, async (args) => {
       next: { type: "string" },
       perplexity: { type: "string" },
       context: { type: "string" },
+      imatrix: { type: "string" },
+      text: { type: "string" },
     },
   });
   const path = onlyModel(positionals);
   const { prompt: begun = "", perplexity: measured } = options;
-  if ((options.prompt === undefined) === (measured === undefined))
-    throw new UsageError("give a text to continue with --prompt, or a file with --perplexity");
+  if ([options.prompt, measured, options.imatrix].filter((given) => given !== undefined).length !== 1)
+    throw new UsageError("give a text to continue with --prompt, or a file with --perplexity or --imatrix");
+  if ((options.imatrix === undefined) !== (options.text === undefined))
+    throw new UsageError("--imatrix needs a file with --text, and --text is for --imatrix alone");
   const wanted = wholeNumber("--tokens", options.tokens, 0);
   const seed = wholeNumber("--seed", options.seed, 0);
   const topK = options["top-k"];
   const sample = topK === undefined ? greedy : topKSampler(wholeNumber("--top-k", topK, 1), seed);
   const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
-  const { activations } = options;
-  if (activations !== "int8" && activations !== "f32")
-    throw new UsageError(`--activations must be int8 or f32, not '${activations}'`);
+  const activations = oneOf("--activations", options.activations, ["int8", "f32"]);
   const next = options.next === undefined ? 0 : wholeNumber("--next", options.next, 1);
 
   const context = options.context === undefined ? undefined : wholeNumber("--context", options.context, 2);
-  if (context !== undefined && measured === undefined)
-    throw new UsageError("--context is for --perplexity alone");
+  if (context !== undefined && measured === undefined && options.imatrix === undefined)
+    throw new UsageError("--context is for --perplexity and --imatrix");
 
   using file = openSync(path);
   const tokenizer = new Tokenizer(file.metadata);
-  const llama = Llama.load(file, { activations, threads });
-  if (measured !== undefined) {
-    measure(llama, tokenizer, readFileSync(measured, "utf8"), context);
+  const matrix = options.imatrix === undefined ? undefined : new ImportanceMatrix();
+  const observe = matrix?.add.bind(matrix);
+  const llama = Llama.load(file, { activations, threads, observe });
+  if (matrix !== undefined) {
+    const text = options.text as string;
+    const size = context ?? 512;
+    const { tokens, begin } = tokensOf(tokenizer, text);
+    const pieces = readPieces(llama, tokens, begin, size);
+    await matrix.write(options.imatrix as string, text, pieces, size);
+    console.log(`${options.imatrix}: the importance of columns in ${pieces * size} tokens`);
     return;
   }
-  const prompt = tokenizer.encode(begun);
+  if (measured !== undefined) {
+    measure(llama, tokensOf(tokenizer, measured), context);
+    return;
+  }
+  const prompt = [...tokenizer.encode(begun)];
   if (next > 0) {
     for (const { token, probability } of mostProbable(
       llama.forward(prompt, llama.createCache(prompt.length)),
@@ -104,21 +121,30 @@ runExample(USAGE, async (args) => {
   );
 });
 
+interface TextTokens {
+  tokens: number[];
+  /** The token that each piece of the text begins with, if the model wants one. */
+  begin: number | undefined;
+}
+
+function tokensOf(tokenizer: Tokenizer, path: string): TextTokens {
+  const [begin] = tokenizer.encode("");
+  return { tokens: [...tokenizer.encode(readFileSync(path, "utf8"))], begin };
+}
+
 /** Prints the perplexity of a text. */
-function measure(llama: Llama, tokenizer: Tokenizer, text: string, context: number | undefined): void {
+function measure(llama: Llama, { tokens, begin }: TextTokens, context: number | undefined): void {
   const { contextLength } = llama.config;
-  const tokens = tokenizer.encode(text);
   const length = context ?? tokens.length;
   if (length > contextLength) {
     throw new Error(
       `${length} tokens at once are more than the model's context of ${contextLength}: choose a --context`,
     );
   }
-  const begin = performance.now();
-  const [beginning] = tokenizer.encode("");
-  const { perplexity: result, count } = perplexity(llama, tokens, { context, begin: beginning });
+  const started = performance.now();
+  const { perplexity: result, count } = perplexity(llama, tokens, { context, begin });
   console.log(`perplexity ${result.toFixed(4)} of ${count} tokens`);
-  console.error(`${tokens.length} tokens read at ${rate(tokens.length, performance.now() - begin)}`);
+  console.error(`${tokens.length} tokens read at ${rate(tokens.length, performance.now() - started)}`);
 }
 
 function rate(tokens: number, ms: number): string {

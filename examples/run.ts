@@ -35,3 +35,10 @@ export function wholeNumber(option: string, text: string, least: number): number
   }
   return value;
 }
+
+/** @throws UsageError unless `text` is one of `choices` */
+export function oneOf<T extends string>(option: string, text: string, choices: readonly T[]): T {
+  const choice = choices.find((known) => known === text);
+  if (choice === undefined) throw new UsageError(`${option} must be ${choices.join(" or ")}, not '${text}'`);
+  return choice;
+}

@@ -9,8 +9,17 @@
  */
 import "./backend/bundled"; // before all else
 
+export { type ConvertModelOptions, convertModel } from "./convert/convert-model";
 export { type OpenOptions, open, openSync } from "./file/open";
 export * from "./portable";
+export {
+  type QuantizationError,
+  type QuantizedTensor,
+  type QuantizeModelOptions,
+  type QuantizeReport,
+  quantizeModel,
+} from "./quantize-model/quantize-model";
+export { openSafetensors } from "./safetensors/open";
 export type { Chunks, TensorBytes, TensorData } from "./writer/data";
 export { type Recovery, recover } from "./writer/recover";
 export {
@@ -25,4 +34,4 @@ export { mergeModel, type SplitOptions, splitModel } from "./writer/split-model"
 export { parseMetadataValue } from "./writer/text";
 export type { ArrayInputType, GgufInput, GgufInputType } from "./writer/values";
 export type { WriteOptions } from "./writer/write-options";
-export { GgufWriter, type GgufWriterOptions } from "./writer/writer";
+export { GgufWriter, type GgufWriterFromOptions, type GgufWriterOptions } from "./writer/writer";

@@ -42,5 +42,8 @@ export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-fi
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/shard-names";
 export { GgufTensor } from "./file/tensor";
-export { quantizeSync } from "./quantize/quantize";
+export { quantize, quantizeSync } from "./quantize/quantize";
 export type { QuantizableType, QuantizeOptions } from "./quantize/request";
+export type { SafetensorsDtype } from "./safetensors/dtypes";
+export { SafetensorsFile, SafetensorsTensor } from "./safetensors/model";
+export type { SafetensorsOptions } from "./safetensors/open-place";

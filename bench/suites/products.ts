@@ -181,33 +181,53 @@ function printProductTypes({ results, options, libggmlCpu, limits }: Context): v
     console.log(`  libggml: mul_mat of ${libggmlCpu.name}, which rounds vectors to 8 bits for most types`);
 }
 
-const VECTORS = [1, 2, 4, 8, 32, 128];
-const MANY = 128;
+/** Few vectors, as programs that serve several users multiply at a time; and many, as in prompts. */
+const VECTORS = [1, 2, 16, 128];
+export const MANY = 128;
+export const VECTORS_TASK = "products by vectors";
 
-/** A square matrix and several vectors at a time, one thread. */
+/** A square matrix of every type and several vectors at a time, one thread. */
 async function runVectors(context: Context): Promise<void> {
   const { results } = context;
-  const task = "products by vectors";
-  for (const type of chosenTypes(context, ["Q4_K", "Q6_K", "Q8_0", "F16"])) {
-    const memory = await makeMemory(COLUMNS * rowBytes(type));
-    const matrix = { type, blocks: fillRows(memory, type), memory };
-    const rows = [];
-    for (const vectors of VECTORS) {
-      progress(`product of ${type}, ${vectors} vectors`);
-      await compareMatrix(context, matrix, ["native", "int8", "libggml"], { task, vectors, threads: 1 });
-      const speed = (side: Side) => gigaflops(results, { task, subject: type, side, vectors });
-      const [native, int8, peer] = [speed("native"), speed("int8"), speed("libggml")];
-      rows.push([
-        ...[String(vectors), show(native), show(int8), times(int8, native)],
-        ...[show(peer), times(native, peer), times(int8, peer)],
-      ]);
-    }
-    progress("");
-    printTable(
-      `${type}, ${COLUMNS} x ${COLUMNS}, GFLOP/s, one thread (${results.machine.isa})`,
-      ["vectors", "native", "int8", "ratio", "libggml", "ratio", "to int8"],
-      rows,
-    );
+  const types = chosenTypes(context);
+  for (const type of types) await runVectorsOf(context, type);
+  progress("");
+  printTable(
+    `${COLUMNS} x ${COLUMNS}, GFLOP/s by the number of vectors, one thread (${results.machine.isa})`,
+    ["type", ...VECTORS.flatMap((vectors) => [`${vectors}: native`, "int8", "ratio", "libggml", "to int8"])],
+    types.map((type) => [
+      type,
+      ...VECTORS.flatMap((vectors) => {
+        const [native, int8, peer] = VECTORS_SIDES.map((side) =>
+          gigaflops(results, { task: VECTORS_TASK, subject: type, side, vectors }),
+        );
+        return [show(native), show(int8), times(int8, native), show(peer), times(int8, peer)];
+      }),
+    ]),
+  );
+}
+
+const VECTORS_SIDES = ["native", "int8", "libggml"] as const;
+
+/** As many vectors as a prompt has, one thread. */
+export async function runMany(context: Context, types = chosenTypes(context)): Promise<void> {
+  for (const type of types) await runVectorsOf(context, type, [MANY]);
+  progress("");
+}
+
+/** How many times as fast as `side` products of many vectors of 8 bits are. */
+export function manyRatio(results: Results, type: string, side: "native" | "libggml"): number | undefined {
+  const key = { task: VECTORS_TASK, subject: type, vectors: MANY };
+  const [int8, other] = ["int8", side].map((its) => gigaflops(results, { ...key, side: its }));
+  return int8 === undefined || other === undefined ? undefined : int8 / other;
+}
+
+async function runVectorsOf(context: Context, type: GgmlType, counts = VECTORS): Promise<void> {
+  const memory = await makeMemory(COLUMNS * rowBytes(type));
+  const matrix = { type, blocks: fillRows(memory, type), memory };
+  for (const vectors of counts) {
+    progress(`product of ${type}, ${vectors} vectors`);
+    await compareMatrix(context, matrix, VECTORS_SIDES, { task: VECTORS_TASK, vectors, threads: 1 });
   }
 }
 
@@ -272,7 +292,7 @@ async function compareMatrix(
     const weights = side === "read" ? memory.length / bytesPerWeight(type) : rows * COLUMNS;
     return { task, subject: type, side, weights, vectors, threads };
   };
-  const patience = { budget: context.options.quick ? 0.3 : 1.5, minRounds: context.options.quick ? 3 : 6 };
+  const patience = { budget: context.options.quick ? 0.2 : 0.6, minRounds: context.options.quick ? 3 : 6 };
   await compareProducts(context, product, sides, key, { memory, patience });
 }
 

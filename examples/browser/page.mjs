@@ -1,5 +1,7 @@
 /** The page: hands a file and a prompt to the worker, and shows what that writes. */
 
+import { takeFiles } from "./files.mjs";
+
 /** @param {() => Worker} makeWorker starts the worker */
 export function startPage(makeWorker) {
   const [drop, file, form, prompt, tokens, write, stop, status, text] = [
@@ -29,21 +31,7 @@ export function startPage(makeWorker) {
     status.textContent = message.error ?? message.status;
   }
 
-  function choose(files) {
-    if (files.length > 0) load(files[0]);
-  }
-
-  file.addEventListener("change", () => choose(file.files));
-  drop.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    drop.classList.add("over");
-  });
-  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-  drop.addEventListener("drop", (event) => {
-    event.preventDefault();
-    drop.classList.remove("over");
-    choose(event.dataTransfer.files);
-  });
+  takeFiles(drop, file, load);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     text.textContent = prompt.value;

@@ -1,9 +1,10 @@
 /** The worker: opens a model, and writes text with it. */
 import { parse } from "gguf-native";
-import { Tokenizer } from "#tokenizer";
+import { Tokenizer } from "gguf-native/tokenizer";
 import { Llama } from "../llama/model";
 import { greedy } from "../llama/sampling";
 import { write } from "../llama/write";
+import { pause } from "./files.mjs";
 
 /** @param scope the worker's global object */
 export function startWorker(scope) {
@@ -19,21 +20,9 @@ export function startWorker(scope) {
     scope.postMessage({ status: `${file.name} is open.` });
   }
 
-  /** Lets messages come in: not a timer, which browsers make wait. */
-  function pause() {
-    return new Promise((resolve) => {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => {
-        port1.close();
-        resolve();
-      };
-      port2.postMessage(undefined);
-    });
-  }
-
   async function run({ prompt, tokens }) {
     const { llama, tokenizer } = model;
-    const begun = tokenizer.encode(prompt);
+    const begun = [...tokenizer.encode(prompt)];
     const start = performance.now();
     let first = start;
     let count = 0;

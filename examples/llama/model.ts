@@ -1,5 +1,7 @@
 /** The forward pass of a llama model, and of those that differ from it in little. */
 import type { GgufFile, GgufTensor } from "gguf-native";
+import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
+import { Workspace } from "../network/workspace";
 import { KvCache, type LayerCache } from "./cache";
 import { type LayerAttention, type LlamaConfig, readConfig } from "./config";
 import {
@@ -21,23 +23,13 @@ const BATCH = 128;
 /** Tokens whose logits are computed at a time: with a vocabulary of 262,144 tokens, 32 MiB. */
 const OUTPUT_BATCH = 32;
 
-export interface LoadOptions {
-  /**
-   * `int8` (default) rounds what matrices are multiplied with to 8 bits, which is faster; `f32` does not. The keys and
-   * values of the attention, which are F16, and weights that are plain numbers are multiplied exactly in both cases.
-   */
-  activations?: "int8" | "f32" | undefined;
-  /** Threads that multiply. Default: as many as help. */
-  threads?: number | undefined;
+/** The keys and values of the attention, which are F16, are multiplied exactly in any case. */
+export interface LoadOptions extends ProductOptions {
+  /** Is told of each matrix its name, its columns and the vectors that it is multiplied with. */
+  observe?: Observer | undefined;
 }
 
-/** A matrix, still quantized and in its file, and what is added to its products. */
-interface Linear {
-  weight: GgufTensor;
-  /** The second scale of NVFP4 weights; 1 for others. */
-  scale: number;
-  bias: Float32Array | undefined;
-}
+export type Observer = (name: string, columns: number, vectors: Float32Array) => void;
 
 interface Layer {
   attention: LayerAttention;
@@ -61,6 +53,8 @@ interface Layer {
 
 /** A model whose weights stay in its file, which must stay open. */
 export class Llama {
+  readonly #workspace = new Workspace();
+
   private constructor(
     readonly config: LlamaConfig,
     private readonly embeddings: GgufTensor,
@@ -69,59 +63,46 @@ export class Llama {
     private readonly output: Linear,
     /** By the attention of layers. */
     private readonly frequencies: ReadonlyMap<LayerAttention, Float64Array>,
-    private readonly options: LoadOptions,
+    private readonly options: Omit<LoadOptions, "observe">,
+    private readonly observe: Observer | undefined,
   ) {}
 
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
-  static load(file: GgufFile, options: LoadOptions = {}): Llama {
+  static load(file: GgufFile, { observe, ...options }: LoadOptions = {}): Llama {
     const config = readConfig(file.metadata);
-    const unused = new Set(file.tensors.keys());
-    const find = (name: string): GgufTensor => {
-      unused.delete(name);
-      return file.tensor(name);
-    };
-    const vector = (name: string): Float32Array => find(name).dequantizeSync();
-    const optionalVector = (name: string): Float32Array | undefined =>
-      file.tensors.has(name) ? vector(name) : undefined;
-    const linear = (name: string): Linear => {
-      const weight = find(`${name}.weight`);
-      unused.delete(`${name}.input_scale`); // for inputs in NVFP4, and these here are binary32
-      return { weight, scale: secondScale(weight), bias: optionalVector(`${name}.bias`) };
-    };
-    const secondScale = ({ scale }: GgufTensor): number => (scale === undefined ? 1 : vector(scale.name)[0]!);
-
+    const weights = new Weights(file);
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
       return {
         attention: config.attention[i]!,
-        attnNorm: vector(`${block}attn_norm.weight`),
-        attnQ: linear(`${block}attn_q`),
-        attnK: linear(`${block}attn_k`),
-        attnV: linear(`${block}attn_v`),
-        queryNorm: optionalVector(`${block}attn_q_norm.weight`),
-        keyNorm: optionalVector(`${block}attn_k_norm.weight`),
-        attnOutput: linear(`${block}attn_output`),
-        attnPostNorm: optionalVector(`${block}post_attention_norm.weight`),
-        ffnNorm: vector(`${block}ffn_norm.weight`),
-        ffnGate: linear(`${block}ffn_gate`),
-        ffnUp: linear(`${block}ffn_up`),
-        ffnDown: linear(`${block}ffn_down`),
-        ffnPostNorm: optionalVector(`${block}post_ffw_norm.weight`),
+        attnNorm: weights.vector(`${block}attn_norm.weight`),
+        attnQ: weights.linear(`${block}attn_q`),
+        attnK: weights.linear(`${block}attn_k`),
+        attnV: weights.linear(`${block}attn_v`),
+        queryNorm: weights.optionalVector(`${block}attn_q_norm.weight`),
+        keyNorm: weights.optionalVector(`${block}attn_k_norm.weight`),
+        attnOutput: weights.linear(`${block}attn_output`),
+        attnPostNorm: weights.optionalVector(`${block}post_attention_norm.weight`),
+        ffnNorm: weights.vector(`${block}ffn_norm.weight`),
+        ffnGate: weights.linear(`${block}ffn_gate`),
+        ffnUp: weights.linear(`${block}ffn_up`),
+        ffnDown: weights.linear(`${block}ffn_down`),
+        ffnPostNorm: weights.optionalVector(`${block}post_ffw_norm.weight`),
       };
     });
-    const ropeFactors = optionalVector("rope_freqs.weight");
+    const ropeFactors = weights.optionalVector("rope_freqs.weight");
     const llama = new Llama(
       config,
-      find("token_embd.weight"),
+      weights.tensor("token_embd.weight"),
       layers,
-      vector("output_norm.weight"),
+      weights.vector("output_norm.weight"),
       // Many models use the same matrix for the embeddings and for the output.
-      linear(file.tensors.has("output.weight") ? "output" : "token_embd"),
+      weights.linear(weights.has("output.weight") ? "output" : "token_embd"),
       new Map(config.attention.map((kind) => [kind, ropeFrequencies(config, kind, ropeFactors)])),
-      { activations: "int8", ...options },
+      options,
+      observe,
     );
-    for (const name of unused)
-      throw new Error(`this example does not know the purpose of the tensor ${name}`);
+    weights.expectAllUsed();
     return llama;
   }
 
@@ -186,43 +167,49 @@ export class Llama {
     );
     const x = this.embeddings.rowsSync(tokens);
     if (embeddingScale !== 1) scale(x, embeddingScale);
+    const normed = this.#workspace.floats("normed", x.length);
     for (const [i, layer] of this.layers.entries()) {
-      const attentionInput = rmsNorm(x, layer.attnNorm, normEpsilon);
+      const attentionInput = rmsNorm(x, layer.attnNorm, normEpsilon, normed);
       const attended = this.#attend(layer, attentionInput, cache.layers[i]!, rotations.get(layer.attention)!);
       addNormed(x, attended, layer.attnPostNorm, normEpsilon);
-      const ffnInput = rmsNorm(x, layer.ffnNorm, normEpsilon);
-      const gate = this.#multiply(layer.ffnGate, ffnInput);
-      const hidden = gated(activation, gate, this.#multiply(layer.ffnUp, ffnInput));
-      addNormed(x, this.#multiply(layer.ffnDown, hidden), layer.ffnPostNorm, normEpsilon);
+      const ffnInput = rmsNorm(x, layer.ffnNorm, normEpsilon, normed);
+      const gate = this.#multiply(layer.ffnGate, ffnInput, "gate");
+      const hidden = gated(activation, gate, this.#multiply(layer.ffnUp, ffnInput, "up"));
+      addNormed(x, this.#multiply(layer.ffnDown, hidden, "down"), layer.ffnPostNorm, normEpsilon);
     }
     return x;
   }
 
   #attend(layer: Layer, x: Float32Array, cache: LayerCache, rotations: Rotations): Float32Array {
     const { config } = this;
-    let queries = this.#multiply(layer.attnQ, x);
-    let keys = this.#multiply(layer.attnK, x);
-    if (layer.queryNorm !== undefined) queries = rmsNorm(queries, layer.queryNorm, config.normEpsilon);
-    if (layer.keyNorm !== undefined) keys = rmsNorm(keys, layer.keyNorm, config.normEpsilon);
+    const queries = this.#multiply(layer.attnQ, x, "queries");
+    const keys = this.#multiply(layer.attnK, x, "keys");
+    if (layer.queryNorm !== undefined) rmsNorm(queries, layer.queryNorm, config.normEpsilon, queries);
+    if (layer.keyNorm !== undefined) rmsNorm(keys, layer.keyNorm, config.normEpsilon, keys);
     rope(queries, config.headCount, config, rotations);
     rope(keys, config.kvHeadCount, config, rotations);
-    cache.append(keys, this.#multiply(layer.attnV, x));
-    const heard = attention(config, layer.attention, queries, cache, this.options.threads);
-    return this.#multiply(layer.attnOutput, heard);
+    cache.append(keys, this.#multiply(layer.attnV, x, "values"));
+    const { threads } = this.options;
+    const heard = attention(config, layer.attention, queries, cache, this.#workspace, threads);
+    return this.#multiply(layer.attnOutput, heard, "attended");
   }
 
   /** The logits after some tokens, from their activations after all layers. */
   #logits(x: Float32Array): Float32Array {
     const { normEpsilon, logitCap } = this.config;
-    const logits = this.#multiply(this.output, rmsNorm(x, this.outputNorm, normEpsilon));
+    const normed = rmsNorm(x, this.outputNorm, normEpsilon, this.#workspace.floats("last normed", x.length));
+    const logits = this.#multiply(this.output, normed);
     if (logitCap !== undefined) capLogits(logits, logitCap);
     return logits;
   }
 
-  /** The products of a matrix with the vectors in `x`, in the same layout. */
-  #multiply({ weight, scale, bias }: Linear, x: Float32Array): Float32Array {
-    const products = weight.matmulSync(x, this.options);
-    if (scale !== 1) for (const [i, product] of products.entries()) products[i] = product * scale;
+  /** The products of a matrix with the vectors in `x`, in the same layout: in an array of the workspace, or a new one. */
+  #multiply(linear: Linear, x: Float32Array, name?: string): Float32Array {
+    const { weight, bias } = linear;
+    const [columns, rows] = weight.shape as [number, number];
+    const out = name === undefined ? undefined : this.#workspace.floats(name, (x.length / columns) * rows);
+    this.observe?.(weight.name, columns, x);
+    const products = multiply(linear, x, this.options, out);
     if (bias !== undefined) add(products, bias);
     return products;
   }

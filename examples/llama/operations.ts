@@ -4,20 +4,28 @@
  * bits everywhere.
  */
 import { matmulSync } from "gguf-native";
+import { cosAndSin, exp, ln, preciseExp } from "../network/elementary";
+import type { Workspace } from "../network/workspace";
 import { dot } from "../vectors";
 import type { LayerCache } from "./cache";
 import type { Activation, LayerAttention, LlamaConfig } from "./config";
-import { cosAndSin, exp, ln, preciseExp } from "./elementary";
 
-/** Scales each vector to a root mean square of 1, then multiplies it with `weight`, element by element. */
-export function rmsNorm(x: Float32Array, weight: Float32Array, epsilon: number): Float32Array {
+/**
+ * Scales each vector to a root mean square of 1, then multiplies it with `weight`, element by element. Returns `out`, which
+ * may be `x`.
+ */
+export function rmsNorm(
+  x: Float32Array,
+  weight: Float32Array,
+  epsilon: number,
+  out: Float32Array,
+): Float32Array {
   const width = weight.length;
-  const result = new Float32Array(x.length);
   for (let start = 0; start < x.length; start += width) {
     const scale = 1 / Math.sqrt(dot(x, start, x, start, width) / width + epsilon);
-    for (let i = 0; i < width; i++) result[start + i] = x[start + i]! * scale * weight[i]!;
+    for (let i = 0; i < width; i++) out[start + i] = x[start + i]! * scale * weight[i]!;
   }
-  return result;
+  return out;
 }
 
 /** The angle by which each pair of a head is rotated from one position to the next, in radians. */
@@ -80,6 +88,7 @@ export function attention(
   { window }: LayerAttention,
   queries: Float32Array,
   cache: LayerCache,
+  workspace: Workspace,
   threads: number | undefined,
 ): Float32Array {
   const { headCount, kvHeadCount, keyLength, valueLength, scoreScale } = config;
@@ -88,11 +97,11 @@ export function attention(
   const groupSize = headCount / kvHeadCount;
   const rows = count * groupSize;
   const first = cache.length - count;
-  const groupQueries = new Float32Array(rows * keyLength);
-  const scores = new Float32Array(rows * columns);
+  const groupQueries = workspace.floats("group's queries", rows * keyLength);
+  const scores = workspace.floats("scores", rows * columns);
   const totals = new Float64Array(rows);
-  const sums = new Float32Array(rows * valueLength);
-  const result = new Float32Array(count * headCount * valueLength);
+  const sums = workspace.floats("sums of values", rows * valueLength);
+  const result = workspace.floats("heard", count * headCount * valueLength);
   for (let group = 0; group < kvHeadCount; group++) {
     for (let row = 0; row < rows; row++) {
       const from = headOf(row, group) * keyLength;
@@ -125,7 +134,7 @@ export function attention(
 }
 
 /** Replaces scores by e to the power of what they exceed the greatest by, and returns the sum of these powers. */
-function exponentiate(scores: Float32Array, begin: number, end: number): number {
+export function exponentiate(scores: Float32Array, begin: number, end: number): number {
   let greatest = Number.NEGATIVE_INFINITY;
   for (let i = begin; i < end; i++) if (scores[i]! > greatest) greatest = scores[i]!;
   let sum = 0;
@@ -171,14 +180,14 @@ export function capLogits(logits: Float32Array, cap: number): void {
 
 const tanh = (x: number): number => 1 - 2 / (1 + preciseExp(2 * Math.max(-300, Math.min(x, 300))));
 
-/** Adds vectors to those of `x`, each scaled by {@link rmsNorm} first if there is a weight for that. */
+/** Adds the vectors of `y` to those of `x`, each scaled by {@link rmsNorm} in place first if there is a weight for that. */
 export function addNormed(
   x: Float32Array,
   y: Float32Array,
   weight: Float32Array | undefined,
   epsilon: number,
 ): void {
-  add(x, weight === undefined ? y : rmsNorm(y, weight, epsilon));
+  add(x, weight === undefined ? y : rmsNorm(y, weight, epsilon, y));
 }
 
 /** Multiplies all numbers with `factor`, in place. */

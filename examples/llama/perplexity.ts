@@ -1,6 +1,6 @@
 /** How well a model predicts a text. */
 
-import { preciseExp } from "./elementary";
+import { preciseExp } from "../network/elementary";
 import type { Llama } from "./model";
 import { logSumExp } from "./operations";
 

@@ -59,7 +59,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("compareAsync", entry<compare_async>);
   add("compareBlocksAsync", entry<compare_blocks_async>);
   add("compareBytesAsync", entry<compare_bytes_async>);
-  add("quantize", entry<quantize_numbers>);
+  add("quantize", entry<quantize_sync>);
+  add("quantizeAsync", entry<quantize_async>);
   add("swapBytes", entry<swap_block_bytes>);
 
   add("cancel", entry<cancel_job>);

@@ -58,6 +58,21 @@ void BlockRequest::take_array(const Call& call, bool big_endian, size_t index) {
   big_endian_ = big_endian;
 }
 
+void BlockRequest::take_numbers(const Call& call, size_t index) {
+  format_ = formats()[kF32];
+  array_argument_ = index;
+  array_of_floats_ = true;
+  array_bytes_ = array(call).length;
+  take_bytes(0, array_bytes_);
+}
+
+TypedArray BlockRequest::array(const Call& call) const {
+  if (!array_of_floats_) return blocks_argument(call, array_argument_, format_);
+  TypedArray floats = floats_argument(call, array_argument_, "numbers");
+  floats.length *= sizeof(float);
+  return floats;
+}
+
 void BlockRequest::take_bytes(uint64_t first, uint64_t n_bytes) {
   src_offset_ = tensor_offset_ + first;
   src_bytes_ = n_bytes;
@@ -77,10 +92,13 @@ const std::string* BlockRequest::path() const {
 
 BlockSource BlockRequest::locate(const Call& call) const {
   if (file_ != nullptr) return file_->blocks(call.environment(), src_offset_, src_bytes_);
-  const TypedArray array = blocks_argument(call, array_argument_, format_);
-  if (array.length != array_bytes_) throw_range(call.environment(), "blocks changed its length");
+  const TypedArray bytes = array(call);
+  if (bytes.length != array_bytes_) {
+    throw_range(call.environment(),
+                std::string(array_of_floats_ ? "numbers" : "blocks") + " changed its length");
+  }
   BlockSource source;
-  source.data = array.data + src_offset_;
+  source.data = bytes.data + src_offset_;
   source.big_endian = big_endian_;
   return source;
 }

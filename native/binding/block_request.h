@@ -1,4 +1,4 @@
-// The blocks that a call names: of a tensor, or of a Uint8Array.
+// The blocks that a call names: of a tensor, of a Uint8Array, or the numbers of a Float32Array.
 #pragma once
 
 #include <napi.h>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "binding/buffers.h"
 #include "binding/call.h"
 #include "binding/outputs.h"
 #include "binding/source_copy.h"
@@ -52,6 +53,8 @@ class BlockRequest {
   const TensorInfo& take_tensor(const Call& call, size_t index = 0);
   /** Of type and blocks, argument `index` and the next. */
   void take_array(const Call& call, bool big_endian, size_t index = 0);
+  /** Of a Float32Array, as blocks of F32: all of argument `index`. */
+  void take_numbers(const Call& call, size_t index);
   /** The blocks from `start` to `end`, elements in argument `index` and the next, of `n_elements`: returns
    * how many those are. */
   uint64_t take_blocks(const Call& call, size_t index, uint64_t n_elements);
@@ -66,6 +69,8 @@ class BlockRequest {
 
  private:
   napi_value memory_array(const Call& call) const;
+  /** The array of blocks, with its length in bytes. */
+  TypedArray array(const Call& call) const;
 
   Format format_{};
   FileHandle* file_ = nullptr;  // of argument 0, so it exists during the call; nullptr for bytes
@@ -73,6 +78,7 @@ class BlockRequest {
   uint64_t src_offset_ = 0;     // of the first byte that is needed: in the file, or in the array
   uint64_t src_bytes_ = 0;
   size_t array_argument_ = 0;
+  bool array_of_floats_ = false;
   uint64_t array_bytes_ = 0;  // of the array, when it was checked
   bool big_endian_ = false;
 };

@@ -56,7 +56,8 @@ napi_value compare_async(const Call& call);
 napi_value compare_blocks_async(const Call& call);
 napi_value compare_bytes_async(const Call& call);
 // quantize.cc: blocks for files that are written
-napi_value quantize_numbers(const Call& call);
+napi_value quantize_sync(const Call& call);
+napi_value quantize_async(const Call& call);
 napi_value swap_block_bytes(const Call& call);
 
 // start_job.cc: the work that is done off the main thread

@@ -90,7 +90,7 @@ bool Job::feed_source() {
   if (!copies_source() || work_->is_exhausted() || work_->unclaimed() >= kEnoughChunks) return true;
   for (BlockHold& hold : holds_) {
     if (!hold.is_copying() || hold.copy->copy_part(environment_.env)) continue;
-    work_->fail(Error{ErrorCode::kRange, "the blocks were detached, moved or cut off while they were read"});
+    work_->fail(Error{ErrorCode::kRange, "what is read was detached, moved or cut off meanwhile"});
     return false;
   }
   announce_copied_bytes();

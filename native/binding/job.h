@@ -3,6 +3,8 @@
 
 #include <napi.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -51,8 +53,15 @@ class Job {
    * same. False if it failed: then no work is left.
    */
   bool feed() noexcept;
-  /** Whether there is work for one more task; after feed(). */
-  bool has_work() const { return work_->unclaimed() > in_flight && (!is_staged_ || staging_ != nullptr); }
+  /** Whether there is work for one more task; after feed(). One task has all threads that may work. */
+  bool has_work() const {
+    const bool may_work = in_flight == 0 || work_->most_threads() == INT_MAX;
+    return work_->unclaimed() > in_flight && may_work && (!is_staged_ || staging_ != nullptr);
+  }
+  /** How many threads have something to do. */
+  uint64_t useful_threads() const {
+    return std::min(work_->unclaimed(), static_cast<uint64_t>(work_->most_threads()));
+  }
   bool reports_progress() const { return !on_progress_.IsEmpty(); }
   bool is_settled() const { return settled_; }
   // For the scheduler:

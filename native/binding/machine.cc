@@ -1,6 +1,7 @@
 #include "binding/entry_points.h"
 #include "dequant/dequant.h"
 #include "machine/thread_slots.h"
+#include "quant/quantize.h"
 
 namespace gguf::binding {
 
@@ -12,6 +13,8 @@ napi_value list_formats(const Call& call) {
     item.Set("id", static_cast<double>(format.id));
     item.Set("blockSize", static_cast<double>(format.block_elements));
     item.Set("typeSize", static_cast<double>(format.block_bytes));
+    item.Set("encodes", can_quantize(format));
+    item.Set("needsImportance", needs_importance(format));
     list.Set(list.Length(), item);
   }
   return list;

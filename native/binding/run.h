@@ -11,6 +11,8 @@
 
 #include <napi.h>
 
+#include <algorithm>
+#include <climits>
 #include <memory>
 #include <utility>
 
@@ -32,9 +34,10 @@ napi_value run_now(const Call& call, Request request, size_t threads_index) {
   return output.array;
 }
 
-/** Starts a job, whose progress argument `progress_index` is told; returns { job, promise }. */
+/** Starts a job, whose progress argument `progress_index` is told, on no more than `most_threads` at a time;
+ * returns { job, promise }. */
 template <class Request>
-napi_value run_later(const Call& call, Request request, size_t progress_index) {
+napi_value run_later(const Call& call, Request request, size_t progress_index, int most_threads = INT_MAX) {
   JobInput input;
   input.on_progress = progress_argument(call, progress_index);
   input.output = request.find_or_make_output(call);
@@ -43,8 +46,10 @@ napi_value run_later(const Call& call, Request request, size_t progress_index) {
   const auto source = request.pin(call, input.holds);
   input.make_work = [&](void* output) {
     using Work = decltype(request.make_work(call, source, 0, output));
-    return std::unique_ptr<ChunkedWork>(
-        new Work(request.make_work(call, source, ThreadSlots::of_process().limit(), output)));
+    const int threads = std::min(most_threads, ThreadSlots::of_process().limit());
+    auto work = std::unique_ptr<ChunkedWork>(new Work(request.make_work(call, source, threads, output)));
+    work->limit_threads(most_threads);
+    return work;
   };
   return start_job(call, std::move(input), is_small);
 }

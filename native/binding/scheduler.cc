@@ -189,7 +189,7 @@ bool Scheduler::add_next(const List& list, Jobs& jobs, uint64_t& n_chunks) {
       return false;
     }
     if (job->has_work()) {
-      n_chunks += job->work().unclaimed();
+      n_chunks += job->useful_threads();
       jobs.push_back(job);
     } else if (!jobs.empty()) {
       break;  // it waits for memory, as do most of those behind it

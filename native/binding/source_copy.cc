@@ -24,7 +24,7 @@ bool SourceCopy::copy_part(napi_env env) {
   const Napi::HandleScope scope(env);
   TypedArray bytes;
   get_typed_array(env, array_.Value(), &bytes);
-  if (bytes.length < offset_ + n_bytes_) return false;
+  if (bytes.length * element_bytes(bytes.type) < offset_ + n_bytes_) return false;
   copy_from(bytes.data + offset_);
   if (is_complete()) array_.Reset();
   return true;

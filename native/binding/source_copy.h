@@ -14,7 +14,7 @@ namespace gguf::binding {
 constexpr uint64_t kCopyPartBytes = uint64_t{4} << 20;
 
 /**
- * Copies a range of a Uint8Array part by part, so that the event loop gets its turns while much is copied,
+ * Copies a range of a typed array part by part, so that the event loop gets its turns while much is copied,
  * and threads work on the first parts meanwhile. On the thread of its environment only.
  */
 class SourceCopy {

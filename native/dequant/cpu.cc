@@ -3,6 +3,10 @@
 #include <cstdint>
 
 #if defined(__x86_64__) || defined(_M_X64)
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
 #else
@@ -61,9 +65,13 @@ constexpr uint32_t kAvx512bw = 1u << 30;
 constexpr uint32_t kAvx512vl = 1u << 31;
 constexpr uint32_t kAvx512vbmi = 1u << 1;   // ecx
 constexpr uint32_t kAvx512vnni = 1u << 11;  // ecx
+// CPUID leaf 7, edx
+constexpr uint32_t kAmxTile = 1u << 24;
+constexpr uint32_t kAmxInt8 = 1u << 25;
 // Extended control register 0
-constexpr uint64_t kYmmState = 0x06;  // xmm, upper halves of ymm
-constexpr uint64_t kZmmState = 0xe6;  // and masks, upper halves of zmm, zmm16 to zmm31
+constexpr uint64_t kYmmState = 0x06;      // xmm, upper halves of ymm
+constexpr uint64_t kZmmState = 0xe6;      // and masks, upper halves of zmm, zmm16 to zmm31
+constexpr uint64_t kTileState = 0x60000;  // configuration, data
 
 }  // namespace
 
@@ -79,14 +87,59 @@ bool cpu_has_avx512() {
          has_all(leaf7.ecx, kAvx512vbmi | kAvx512vnni);
 }
 
+bool cpu_has_amx() {
+  return cpu_has_avx512() && has_all(saved_state(), kTileState) &&
+         has_all(cpuid(7, 0).edx, kAmxTile | kAmxInt8);
+}
+
+bool allow_amx() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool cpu_has_neon_dotprod() {
+  return false;
+}
+
 }  // namespace gguf
 #else
+#if defined(__ARM_FEATURE_DOTPROD)
+// The compiler uses it everywhere: for Apple's processors, all of which have it.
+#elif defined(__linux__) && defined(__aarch64__)
+#include <sys/auxv.h>
+#elif defined(_WIN32)
+#include <windows.h>
+#endif
+
 namespace gguf {
 bool cpu_has_avx2() {
   return false;
 }
 bool cpu_has_avx512() {
   return false;
+}
+bool cpu_has_amx() {
+  return false;
+}
+bool allow_amx() {
+  return false;
+}
+bool cpu_has_neon_dotprod() {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return true;
+#elif defined(__linux__) && defined(__aarch64__)
+  constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP, which old headers lack
+  return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+#elif defined(_WIN32)
+  constexpr DWORD kDotProducts = 43;  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, which old headers lack
+  return IsProcessorFeaturePresent(kDotProducts) != 0;
+#else
+  return false;
+#endif
 }
 }  // namespace gguf
 #endif

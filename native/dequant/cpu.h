@@ -7,5 +7,12 @@ namespace gguf {
 bool cpu_has_avx2();
 /** The same, and AVX-512 F, BW, DQ, VL and VBMI, with the operating system saving zmm and mask registers. */
 bool cpu_has_avx512();
+/** The same, and tiles with products of bytes (AMX-TILE, AMX-INT8), with the operating system saving tiles.
+ */
+bool cpu_has_amx();
+/** Asks Linux whether the threads of this process may use tiles, which they must not before. */
+bool allow_amx();
+/** The dot products of bytes that ARM processors have since about 2018: FEAT_DotProd. */
+bool cpu_has_neon_dotprod();
 
 }  // namespace gguf

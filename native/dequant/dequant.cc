@@ -24,7 +24,8 @@ constexpr bool always() {
 
 std::vector<const KernelTable*> find_targets() {
   const Target targets[] = {
-      {kAvx512Kernels, cpu_has_avx512}, {kAvx2Kernels, cpu_has_avx2},
+      {kAvx512AmxKernels, cpu_has_amx}, {kAvx512Kernels, cpu_has_avx512},
+      {kAvx2Kernels, cpu_has_avx2},     {kNeonDotprodKernels, cpu_has_neon_dotprod},
       {kNeonKernels, always},  // part of every 64-bit ARM
       {kWasmKernels, always},  // if the module is compiled for it
       {kScalarKernels, always},
@@ -77,6 +78,11 @@ const std::vector<const char*>& available_isas() {
 
 const char* active_isa() {
   return active_kernels().isa;
+}
+
+const char* active_base_isa() {
+  const KernelTable& kernels = active_kernels();
+  return kernels.base == nullptr ? kernels.isa : kernels.base->isa;
 }
 
 bool use_isa(const char* name) {

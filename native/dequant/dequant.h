@@ -23,6 +23,8 @@ const std::vector<const char*>& available_isas();
 /** The one in use: the best, or the one that the environment variable GGUF_NATIVE_ISA names if it is
  * available. */
 const char* active_isa();
+/** The set that it is in everything but products of integers: itself, or one of another name. */
+const char* active_base_isa();
 /** Changes the instruction set in use, for tests. Returns false and changes nothing if `name` is not
  * available. */
 bool use_isa(const char* name);

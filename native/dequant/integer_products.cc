@@ -86,9 +86,18 @@ uint64_t position(uint64_t run, uint64_t n) {
 
 }  // namespace
 
+const KernelTable& kernels_for_vectors(const KernelTable& kernels, uint64_t n) {
+  const bool special = n >= kernels.n_wanted && (kernels.is_ready == nullptr || kernels.is_ready());
+  return special ? kernels : *kernels.base;
+}
+
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
+    : IntegerProducts(format, big_endian, columns, n, kernels_for_vectors(active_kernels(), n)) {}
+
+IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
+                                 const KernelTable& kernels) noexcept
     : format_(format),
-      kernels_(active_kernels()),
+      kernels_(kernels),
       swaps_(big_endian && has_byte_order(format)),
       columns_(columns),
       n_(n) {
@@ -116,14 +125,17 @@ void IntegerProducts::pack(const float* x, float* packed) const noexcept {
   }
 }
 
-/** All codes, then all scales, then what is added. */
+/** All codes, as RoundedVector has them, then all scales, then what is added. */
 void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
   const uint64_t n_columns = repeated_columns(), n_runs = n_columns / run_;
   auto* const codes = reinterpret_cast<uint8_t*>(packed);
   uint8_t *const scales = codes + n_columns, *const addends = scales + 4 * n_runs;
+  const uint64_t n_halves = RoundedRun::kColumns / run_;
+  constexpr uint64_t kHalf = RoundedRun::kColumns / 2;
+  const uint64_t last = n_halves == 1 ? n_columns / 2 : kHalf, step = n_halves * kHalf;
   for_each_rounded_run(kernels_.round_runs, x, columns_, [&](uint64_t i, const RoundedRun& rounded) {
-    std::memcpy(codes + RoundedRun::kColumns * i, rounded.codes, RoundedRun::kColumns);
-    const uint64_t n_halves = RoundedRun::kColumns / run_;
+    std::memcpy(codes + step * i, rounded.codes, kHalf);
+    std::memcpy(codes + last + step * i, rounded.codes + kHalf, kHalf);
     for (uint64_t half = 0; half < n_halves; ++half) {
       const PackedRun run = packed_run(rounded, run_, half, affine_, bias_);
       const uint64_t at = 4 * (i * n_halves + half);
@@ -136,7 +148,12 @@ void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
       std::memcpy(bytes + at, bytes, static_cast<size_t>(std::min(n, end - at)));
     }
   };
-  repeat(codes, columns_, n_columns);
+  if (n_halves == 1) {
+    repeat(codes, columns_ / 2, n_columns / 2);
+    repeat(codes + last, columns_ / 2, n_columns / 2);
+  } else {
+    repeat(codes, columns_, n_columns);
+  }
   repeat(scales, 4 * columns_ / run_, 4 * n_runs);
   repeat(addends, 4 * columns_ / run_, 4 * n_runs);
 }
@@ -151,6 +168,8 @@ void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
   const uint64_t n_halves = RoundedRun::kColumns / run_;
   for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
     const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (run_ + 8);
+    const uint64_t word_step = kernels_.whole_runs ? 4 : 4 * n_vectors,
+                   vector_step = kernels_.whole_runs ? run_ : 4;
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / run_;
       for (uint64_t k = 0; k < n_vectors; ++k) {
@@ -159,12 +178,12 @@ void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
             kernels_.round_runs, vector, n_columns, [&](uint64_t i, const RoundedRun& rounded) {
               for (uint64_t half = 0; half < n_halves; ++half) {
                 const PackedRun run = packed_run(rounded, run_, half, affine_, bias_);
-                uint8_t* const at = to + position(i * n_halves + half, n_runs) * run_bytes + 4 * k;
+                uint8_t* const at = to + position(i * n_halves + half, n_runs) * run_bytes;
                 for (uint64_t word = 0; word < run_ / 4; ++word) {
-                  std::memcpy(at + 4 * n_vectors * word, run.codes + 4 * word, 4);
+                  std::memcpy(at + vector_step * k + word_step * word, run.codes + 4 * word, 4);
                 }
-                std::memcpy(at + n_vectors * run_, &run.scale, 4);
-                std::memcpy(at + n_vectors * (run_ + 4), run.addend, 4);
+                std::memcpy(at + n_vectors * run_ + 4 * k, &run.scale, 4);
+                std::memcpy(at + n_vectors * (run_ + 4) + 4 * k, run.addend, 4);
               }
             });
       }
@@ -195,7 +214,8 @@ void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const 
   const uint64_t n_columns = repeated_columns();
   const float* const scales = packed + n_columns / 4;
   const float* const addends = scales + n_columns / run_;
-  const RoundedVector x{reinterpret_cast<const int8_t*>(packed), scales, addends,
+  const auto* const codes = reinterpret_cast<const int8_t*>(packed);
+  const RoundedVector x{codes, codes + n_columns / 2, scales, addends,
                         reinterpret_cast<const int32_t*>(addends)};
   const CodeMultiplier multiply_codes = kernels_.formats[format_.index].multiply_codes;
   if (!swaps_) return multiply_codes(rows, n_rows, columns_, x, y);
@@ -312,6 +332,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
         tile.x = reinterpret_cast<const uint8_t*>(packed) +
                  (v * (columns_ / run_) + start / run_ * n_vectors) * (run_ + 8);
         tile.y = y + v * y_stride;
+        tile.n_vectors = n_vectors;
         tiles.of[n_vectors - 1](tile);
         if (columns_ > kSegment) tile.sums += memory.tile_sums;
       }

@@ -37,14 +37,20 @@ struct CodeFacts;
 struct KernelTable;
 struct UnpackedCodes;
 
+/** Those for products with n vectors: of `kernels`, or of the set that it is based on. */
+const KernelTable& kernels_for_vectors(const KernelTable& kernels, uint64_t n);
+
 /** One of the two of products.h, which says what the functions do. */
 class IntegerProducts {
  public:
   /** `format` is one whose blocks are not numbers. */
   IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
+  /** By other kernels than those in use, for tests. */
+  IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
+                  const KernelTable& kernels) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** Up to 140 KB, and 1 KB more for each vector if rows are long. None for one vector, but a row of
+  /** Up to 150 KB, and 1 KB more for each vector if rows are long. None for one vector, but a row of
    * big-endian blocks. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed) const noexcept;

@@ -32,8 +32,16 @@ constexpr uint64_t kLineFloats = 16;
 /** Rows of so few single numbers are multiplied with one vector after the other: adding up the 64 sums of
  * every pair would take a tile longer than to convert the numbers again. */
 constexpr uint64_t kFewColumns = 256;
+/** Long ones are multiplied with so few vectors a pair at a time, where a set can. */
+constexpr uint64_t kFewVectors = 6;
 /** So many numbers of such rows stay in the first-level cache from vector to vector. */
 constexpr uint64_t kCachedNumbers = 4096;
+
+/** Whether rows are dequantized first: for several vectors, unless that takes longer. */
+bool needs_tiles(const FormatKernels& kernels, const Format& format, uint64_t columns, uint64_t n) {
+  if (n == 1 || format.block_elements > 1) return n != 1;
+  return columns > kFewColumns && (n > kFewVectors || kernels.multiply_pair == nullptr);
+}
 
 /** Sums of a tile. */
 constexpr uint64_t kSumFloats = kTileRows * kTileVectors * kPartialSums;
@@ -104,7 +112,7 @@ NumberProducts::NumberProducts(const Format& format, bool big_endian, uint64_t c
       swaps_(big_endian && has_byte_order(format)),
       columns_(columns),
       n_(n),
-      uses_tiles_(swaps_ || (n != 1 && (format.block_elements > 1 || columns > kFewColumns))),
+      uses_tiles_(swaps_ || needs_tiles(kernels_.formats[format.index], format, columns, n)),
       padded_(round_up(std::max<uint64_t>(columns, 1), kPartialSums)),
       row_stride_(columns > kShortRow ? std::min(padded_, kSegment) + kLineFloats : padded_),
       n_rows_(std::max<uint64_t>(kSegment / row_stride_, 1) * kTileRows) {}
@@ -169,12 +177,20 @@ void NumberProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float*
   if (uses_tiles_) return multiply_tiles(rows, n_rows, packed, scratch, y, y_stride);
 
   const Multiplier multiplier = kernels_.formats[format_.index].multiply;
+  const PairMultiplier pair_multiplier = kernels_.formats[format_.index].multiply_pair;
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   const uint64_t n_at_a_time = n_ == 1 ? n_rows : round_up(kCachedNumbers, columns_) / columns_;
   while (n_rows > 0) {
     const uint64_t n_taken = std::min(n_rows, n_at_a_time);
-    for (uint64_t v = 0; v < n_; ++v) {
-      multiplier(rows, n_taken, columns_, packed + v * padded_, y + v * y_stride);
+    for (uint64_t v = 0; v < n_;) {
+      const float* const x = packed + v * padded_;
+      if (pair_multiplier != nullptr && v + 2 <= n_) {
+        pair_multiplier(rows, n_taken, columns_, x, padded_, y + v * y_stride, y_stride);
+        v += 2;
+      } else {
+        multiplier(rows, n_taken, columns_, x, y + v * y_stride);
+        ++v;
+      }
     }
     rows += n_taken * row_bytes;
     y += n_taken;

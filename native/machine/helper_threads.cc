@@ -16,8 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/** How long a thread looks out for work, or for the end of work, before it sleeps: what waking it takes. */
-constexpr std::chrono::microseconds kWatchTime{50};
+/**
+ * How long a thread looks out for work, or for the end of work, before it sleeps. Waking it takes 50 us; a
+ * model does other things for 100 us between two products of a layer.
+ */
+constexpr std::chrono::microseconds kWatchTime{200};
 
 /** More threads than any product keeps busy. */
 constexpr int kMaxThreads = 256;

@@ -1,243 +1,139 @@
 #include "quant/quantize.h"
 
-#include <cfloat>
-#include <cmath>
+#include <algorithm>
 #include <cstring>
+#include <string>
 
-#include "dequant/blocks.h"
+#include "core/checked.h"
+#include "dequant/dequant.h"
 #include "dequant/half.h"
+#include "quant/encoders.h"
 
-// Written so that compilers turn the loops over the 32 numbers of a block into vector instructions: no
-// branches in them, and no sums or extremes over more than one lane.
 namespace gguf {
 namespace {
 
-constexpr int kCount = 32;
-constexpr int kLanes = 8;
-
-/** The bits of |x|; larger numbers have larger ones, and a NaN the largest. */
-inline int32_t magnitude_bits(float x) {
-  return static_cast<int32_t>(bits_of_float(x) & 0x7fffffffu);
-}
-
-constexpr int32_t kInfinityBits = 0x7f800000;
-
-/**
- * The whole part of x, as x86 converts it: 0 in the last byte, which is all that is used, where x is a NaN or
- * does not fit in 32 bits. C++ does not define that, and processors differ. ggml's reference leaves it open;
- * these are the bytes that it writes on x86.
- */
-inline int32_t whole(float x) {
-  const float fitting = std::fabs(x) < 0x1p31f ? x : 0.0f;
-  return static_cast<int32_t>(fitting);
-}
-
-inline float inverse(float d) {
-  return d != 0.0f ? 1.0f / d : 0.0f;
-}
-
-inline void put_half(uint8_t* dst, float x) {
-  const uint16_t half = float_to_half(x);
-  std::memcpy(dst, &half, sizeof half);
-}
-
-/** The bits of the greatest magnitude in a block, in which a NaN is beyond infinity, or is skipped. */
-template <bool kSkipsNans>
-int32_t most_magnitude_bits(const float* x) {
-  int32_t lanes[kLanes] = {};
-  for (int i = 0; i < kCount; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      int32_t bits = magnitude_bits(x[i + lane]);
-      if constexpr (kSkipsNans) bits = bits > kInfinityBits ? 0 : bits;
-      lanes[lane] = bits > lanes[lane] ? bits : lanes[lane];
-    }
-  }
-  int32_t most = 0;
-  for (int lane = 0; lane < kLanes; ++lane) most = lanes[lane] > most ? lanes[lane] : most;
-  return most;
-}
-
-/** The first number of a block with the greatest magnitude, NaNs aside; 0 if all are 0 or NaN. */
-float greatest(const float* x) {
-  const int32_t most = most_magnitude_bits<true>(x);
-  if (most == 0) return 0.0f;
-  int i = 0;
-  while (magnitude_bits(x[i]) != most) ++i;
-  return x[i];
-}
-
-struct Range {
-  float min, max;
+struct AllFacts {
+  EncoderFacts of[kFormatCount];
 };
 
-/** The least and the greatest number of a block. NaNs are skipped; if there is nothing else, min is above
- * max. */
-Range range_of(const float* x) {
-  float least[kLanes], most[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    least[lane] = FLT_MAX;
-    most[lane] = -FLT_MAX;
+constexpr AllFacts all_facts() {
+  AllFacts facts{};
+#define ENCODER(name, importance, chunk) facts.of[k##name] = {true, Importance::importance, chunk};
+#include "quant/encoders.def"
+#undef ENCODER
+  return facts;
+}
+
+constexpr AllFacts kFacts = all_facts();
+
+/** The encoders of the instruction set in use. */
+const EncoderTable& active_encoders() {
+  const EncoderTable* const tables[] = {kAvx512Encoders, kAvx2Encoders, kNeonEncoders, kWasmEncoders};
+  for (const EncoderTable* const table : tables) {
+    if (table != nullptr && std::strcmp(table->isa, active_base_isa()) == 0) return *table;
   }
-  for (int i = 0; i < kCount; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const float v = x[i + lane];
-      least[lane] = v < least[lane] ? v : least[lane];
-      most[lane] = v > most[lane] ? v : most[lane];
-    }
-  }
-  Range range = {least[0], most[0]};
-  for (int lane = 1; lane < kLanes; ++lane) {
-    range.min = least[lane] < range.min ? least[lane] : range.min;
-    range.max = most[lane] > range.max ? most[lane] : range.max;
-  }
-  // Of zeros with both signs, the first one counts. The minimum is stored, so its sign shows.
-  if (range.min == 0.0f) {
-    int i = 0;
-    while (x[i] != 0.0f) ++i;
-    range.min = x[i];
-  }
-  return range;
+  return kScalarEncoders != nullptr ? *kScalarEncoders : *kWasmEncoders;
 }
 
-/** What ggml's reference takes for the greatest magnitude of a block: a NaN makes it forget what came before.
- */
-float greatest_magnitude(const float* x) {
-  const int32_t most = most_magnitude_bits<false>(x);
-  if (most <= kInfinityBits) return float_of_bits(static_cast<uint32_t>(most));
-  float amax = 0.0f;
-  for (int i = 0; i < kCount; ++i) {
-    const float magnitude = std::fabs(x[i]);
-    amax = amax > magnitude ? amax : magnitude;
-  }
-  return amax;
+/** How many times as long the wider search takes, about. */
+constexpr uint64_t kWiderWork = 8;
+
+/** Numbers that are copied and encoded at a time, in the first-level cache. */
+constexpr uint64_t kPieceNumbers = 4096;
+
+constexpr size_t kAlignment = 64;
+
+constexpr uint32_t magnitude(uint32_t bits) {
+  return bits & 0x7fffffffu;
+}
+constexpr uint32_t kInfinity = 0x7f800000;
+
+/** The first of n numbers that is not finite; n if all are. */
+uint64_t first_not_finite(const float* x, uint64_t n) {
+  // Without branches: the sum has its highest bit only where the exponent has all of its bits.
+  uint32_t sums = 0;
+  for (uint64_t i = 0; i < n; ++i) sums |= magnitude(bits_of_float(x[i])) + (0x80000000u - kInfinity);
+  if (sums < 0x80000000u) return n;
+  uint64_t i = 0;
+  while (magnitude(bits_of_float(x[i])) < kInfinity) ++i;
+  return i;
 }
 
-/** Codes of 4 bits: j in the low half of byte j, j + 16 in the high one. */
-inline void put_nibbles(uint8_t* dst, const uint8_t* codes) {
-  for (int j = 0; j < 16; ++j) {
-    dst[j] = static_cast<uint8_t>((codes[j] & 15) | (codes[j + 16] << 4));
-  }
+Error not_finite(const RowEncoding& rows, uint64_t at, float found) {
+  const uint32_t bits = bits_of_float(found);
+  const char* const what = magnitude(bits) > kInfinity ? "NaN" : bits > kInfinity ? "-Infinity" : "Infinity";
+  return Error{ErrorCode::kRange, "numbers[" + std::to_string(at) + "] (row " +
+                                      std::to_string(at / rows.columns) + ", column " +
+                                      std::to_string(at % rows.columns) + ") is " + what + ", which " +
+                                      rows.format.name + " blocks cannot hold"};
 }
 
-/** The fifth bits of codes: bit j of 32. */
-inline void put_fifth_bits(uint8_t* dst, const uint8_t* codes) {
-  uint32_t bits = 0;
-  for (int j = 0; j < kCount; ++j) bits |= static_cast<uint32_t>((codes[j] >> 4) & 1) << j;
-  std::memcpy(dst, &bits, sizeof bits);
-}
-
-/** Puts code(x[j]), but no more than kBits hold, for each number of the block. */
-template <int kBits, class Block, class Code>
-inline void put_codes(const float* x, Block* y, Code code) {
-  constexpr int32_t kMost = (1 << kBits) - 1;
-  uint8_t codes[kCount];
-  for (int j = 0; j < kCount; ++j) {
-    const int32_t c = whole(code(x[j]));
-    codes[j] = static_cast<uint8_t>(c < kMost ? c : kMost);
-  }
-  put_nibbles(y->q, codes);
-  if constexpr (kBits == 5) put_fifth_bits(y->qh, codes);
-}
-
-/** Codes around zero, of which the number of greatest magnitude gets the lowest. */
-template <int kBits, class Block>
-inline void quantize_centered(const float* x, Block* y) {
-  constexpr int kMiddle = 1 << (kBits - 1);
-  constexpr float kOffset = kMiddle + 0.5f;
-  const float d = greatest(x) / -kMiddle;
-  const float id = inverse(d);
-  put_half(y->d, d);
-  put_codes<kBits>(x, y, [id](float v) { return v * id + kOffset; });
-}
-
-/** Codes from the minimum up. */
-template <int kBits, class Block>
-inline void quantize_from_minimum(const float* x, Block* y) {
-  const Range range = range_of(x);
-  const float d = (range.max - range.min) / ((1 << kBits) - 1);
-  const float id = inverse(d);
-  put_half(y->d, d);
-  put_half(y->m, range.min);
-  put_codes<kBits>(x, y, [id, min = range.min](float v) { return (v - min) * id + 0.5f; });
-}
-
-inline void quantize_block(const float* x, BlockQ4_0* y) {
-  quantize_centered<4>(x, y);
-}
-inline void quantize_block(const float* x, BlockQ5_0* y) {
-  quantize_centered<5>(x, y);
-}
-inline void quantize_block(const float* x, BlockQ4_1* y) {
-  quantize_from_minimum<4>(x, y);
-}
-inline void quantize_block(const float* x, BlockQ5_1* y) {
-  quantize_from_minimum<5>(x, y);
-}
-
-void quantize_block(const float* x, BlockQ8_0* y) {
-  const float d = greatest_magnitude(x) / 127;
-  const float id = inverse(d);
-  put_half(y->d, d);
-  for (int j = 0; j < kCount; ++j) {
-    // To the nearest, halves away from zero: what is added is the number below one half, because 0.5 itself
-    // would round the number below 0.5 up to 1.
-    const float v = x[j] * id;
-    y->q[j] = static_cast<uint8_t>(whole(v + std::copysign(0x1.fffffep-2f, v)));
-  }
-}
-
-template <class Block>
-void quantize_blocks(const float* x, uint64_t n, uint8_t* dst) {
-  for (; n > 0; --n, x += kCount, dst += sizeof(Block)) {
-    quantize_block(x, reinterpret_cast<Block*>(dst));
-  }
-}
-
-void copy_numbers(const float* x, uint64_t n, uint8_t* dst) {
-  if (n > 0) std::memcpy(dst, x, static_cast<size_t>(n) * sizeof *x);
-}
-
-template <uint16_t (*kConvert)(float)>
-void convert_numbers(const float* x, uint64_t n, uint8_t* dst) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const uint16_t bits = kConvert(x[i]);
-    std::memcpy(dst + i * sizeof bits, &bits, sizeof bits);
-  }
-}
-
-using Quantizer = void (*)(const float* x, uint64_t n, uint8_t* dst);
-
-Quantizer quantizer_of(const Format& format) {
-  switch (format.index) {
-    case kF32:
-      return copy_numbers;
-    case kF16:
-      return convert_numbers<float_to_half>;
-    case kBF16:
-      return convert_numbers<float_to_bfloat16>;
-    case kQ4_0:
-      return quantize_blocks<BlockQ4_0>;
-    case kQ4_1:
-      return quantize_blocks<BlockQ4_1>;
-    case kQ5_0:
-      return quantize_blocks<BlockQ5_0>;
-    case kQ5_1:
-      return quantize_blocks<BlockQ5_1>;
-    case kQ8_0:
-      return quantize_blocks<BlockQ8_0>;
-    default:
-      return nullptr;
-  }
+/** Room for as many numbers as are in memory already, aligned to a cache line. */
+float* room_for(uint64_t n, std::vector<uint8_t>& scratch) {
+  const size_t needed = to_size(n * sizeof(float)) + kAlignment;
+  if (scratch.size() < needed) scratch.resize(needed);
+  const size_t misalignment = reinterpret_cast<uintptr_t>(scratch.data()) % kAlignment;
+  return reinterpret_cast<float*>(scratch.data() + (kAlignment - misalignment) % kAlignment);
 }
 
 }  // namespace
 
-bool can_quantize(const Format& format) {
-  return quantizer_of(format) != nullptr;
+const EncoderFacts& encoder_facts(const Format& format) {
+  return kFacts.of[format.index];
 }
 
-void quantize(const Format& format, const float* src, uint64_t n_blocks, uint8_t* dst) noexcept {
-  quantizer_of(format)(src, n_blocks, dst);
+bool can_quantize(const Format& format) {
+  return encoder_facts(format).exists;
+}
+
+bool needs_importance(const Format& format) {
+  return encoder_facts(format).importance == Importance::kRequired;
+}
+
+uint64_t chunk_numbers(const Format& format, Search search) {
+  const EncoderTable& encoders = active_encoders();
+  constexpr auto kBest = static_cast<size_t>(Search::kBest);
+  const bool wider =
+      search == Search::kBest && encoders.of[kBest][format.index] != encoders.of[0][format.index];
+  return encoder_facts(format).chunk / (wider ? kWiderWork : 1);
+}
+
+void quantize(const Format& format, const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst,
+              Search search) noexcept {
+  active_encoders().of[static_cast<size_t>(search)][format.index](x, importance, n_blocks, dst);
+}
+
+uint64_t RowEncoding::blocks_at_once() const {
+  const bool whole_rows = importance != nullptr && encoder_facts(format).importance == Importance::kRow;
+  return whole_rows ? columns / format.block_elements : 1;
+}
+
+Status quantize_rows(const RowEncoding& rows, uint64_t first_block, uint64_t n_blocks, const float* x,
+                     uint8_t* dst, std::vector<uint8_t>& scratch) {
+  const Format& format = rows.format;
+  if (format.block_elements == 1) {  // which may be anything
+    quantize(format, x, nullptr, n_blocks, dst);
+    return std::nullopt;
+  }
+  const uint64_t row_blocks = rows.columns / format.block_elements;
+  const uint64_t most = std::max(kPieceNumbers / format.block_elements, rows.blocks_at_once());
+  // An encoder relies on what was checked, so it gets numbers that nobody else can change.
+  float* const piece = room_for(std::min(most, n_blocks) * format.block_elements, scratch);
+  for (uint64_t n; n_blocks > 0; n_blocks -= n, first_block += n) {
+    const uint64_t in_row = first_block % row_blocks;
+    n = std::min(n_blocks, most);
+    if (rows.importance != nullptr) n = std::min(n, row_blocks - in_row);
+    const uint64_t n_numbers = n * format.block_elements;
+    std::memcpy(piece, x, to_size(n_numbers * sizeof *x));
+    const uint64_t bad = first_not_finite(piece, n_numbers);
+    if (bad < n_numbers) return not_finite(rows, first_block * format.block_elements + bad, piece[bad]);
+    const float* const importance =
+        rows.importance == nullptr ? nullptr : rows.importance + in_row * format.block_elements;
+    quantize(format, piece, importance, n, dst, rows.search);
+    x += n_numbers;
+    dst += n * format.block_bytes;
+  }
+  return std::nullopt;
 }
 
 }  // namespace gguf

@@ -27,6 +27,10 @@ const Format& format_of(uint32_t type) {
   return *format;
 }
 
+Search search_of(bool best) {
+  return best ? Search::kBest : Search::kGgml;
+}
+
 /** Memory for floats, aligned to a cache line. */
 class Floats {
  public:
@@ -60,14 +64,16 @@ struct PackedProducts {
 
 }  // namespace
 
-/** Columns: the names, separated by spaces; of each format its number, weights and bytes of a block. */
+/** Columns: the names, separated by spaces; of each format its number, weights and bytes of a block, whether
+ * it can be encoded, and whether only with importance. */
 GGUF_EXPORT("formats") const Reply* module_formats() {
   std::string names;
   std::vector<uint32_t> numbers;
   for (const Format& format : formats()) {
     if (!names.empty()) names += ' ';
     names += format.name;
-    numbers.insert(numbers.end(), {format.id, format.block_elements, format.block_bytes});
+    numbers.insert(numbers.end(), {format.id, format.block_elements, format.block_bytes, can_quantize(format),
+                                   needs_importance(format)});
   }
   Reply* const reply = new Reply;
   reply->add(std::move(names));
@@ -161,13 +167,27 @@ const Reply* module_compare(uint32_t type_a, bool big_endian_a, const uint8_t* a
   return new Reply;
 }
 
-GGUF_EXPORT("can_quantize") bool module_can_quantize(uint32_t type) {
-  return can_quantize(format_of(type));
+/** How many numbers to encode in one step: whole units of what has to be encoded at once. */
+GGUF_EXPORT("quantize_step")
+double module_quantize_step(uint32_t type, double columns, bool has_importance, bool best) {
+  const Format& format = format_of(type);
+  const float some = 0;
+  const RowEncoding rows{format, static_cast<uint64_t>(columns), has_importance ? &some : nullptr,
+                         search_of(best)};
+  const uint64_t at_once = rows.blocks_at_once() * format.block_elements;
+  const uint64_t chunk = chunk_numbers(format, search_of(best));
+  return static_cast<double>(std::max<uint64_t>(chunk / at_once, 1) * at_once);
 }
 
+/** Of rows of so many columns, the blocks from number `first_block` on. */
 GGUF_EXPORT("quantize")
-void module_quantize(uint32_t type, const float* numbers, uint32_t n_blocks, uint8_t* blocks) {
-  quantize(format_of(type), numbers, n_blocks, blocks);
+Reply* module_quantize(uint32_t type, double columns, const float* importance, bool best, double first_block,
+                       const float* numbers, uint32_t n_blocks, uint8_t* blocks) {
+  const RowEncoding rows{format_of(type), static_cast<uint64_t>(columns), importance, search_of(best)};
+  std::vector<uint8_t> scratch;
+  const Status failure =
+      quantize_rows(rows, static_cast<uint64_t>(first_block), n_blocks, numbers, blocks, scratch);
+  return failure ? new Reply(*failure) : new Reply;
 }
 
 /** The same blocks in the other byte order. */

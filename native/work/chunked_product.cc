@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "core/fault_guard.h"
+#include "core/mutex.h"
 
 namespace gguf {
 
@@ -14,8 +16,9 @@ constexpr size_t kAlignment = 64;
 /** Multiplications of one chunk: a tenth of a millisecond, after which a job can be stopped. */
 constexpr uint64_t kChunkMultiplications = uint64_t{1} << 20;
 
-/** Chunks for each thread, so that none waits long for the last. */
-constexpr uint64_t kChunksPerThread = 4;
+/** Chunks for each thread, so that none waits long for the last: a product with one vector takes 20 to 100
+ * us. */
+constexpr uint64_t kChunksPerThread = 16;
 
 /** A multiple of the rows that are multiplied at once, or fewer than that if these are longer than
  * kChunkBytes. */
@@ -31,10 +34,49 @@ uint64_t chunk_rows(const ProductShape& shape, int threads) {
   return std::min(rows, (share / at_once + 1) * at_once);
 }
 
-float* allocate_floats(uint64_t n) {
-  if (n > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
-  const size_t n_bytes = static_cast<size_t>(n) * sizeof(float);
-  return static_cast<float*>(::operator new(n_bytes, std::align_val_t{kAlignment}));
+using Memory = PackedVectors::Memory;
+
+void release(Memory memory) {
+  if (memory.floats != nullptr) ::operator delete(memory.floats, std::align_val_t{kAlignment});
+}
+
+/** What products gave back, for the next: at most kMost pieces of at most kMostBytes, for the whole process.
+ */
+class SpareMemory {
+ public:
+  /** Throws bad_alloc. */
+  Memory take(size_t n_bytes) {
+    {
+      const MutexLock lock(mutex_);
+      for (Memory& kept : kept_) {
+        if (kept.n_bytes >= n_bytes) return std::exchange(kept, Memory());
+      }
+    }
+    return {static_cast<float*>(::operator new(n_bytes, std::align_val_t{kAlignment})), n_bytes};
+  }
+
+  /** Keeps the largest ones, which fit the most products. */
+  void give_back(Memory memory) {
+    if (memory.n_bytes <= kMostBytes) {
+      const MutexLock lock(mutex_);
+      for (Memory& kept : kept_) {
+        if (kept.n_bytes < memory.n_bytes) std::swap(kept, memory);
+      }
+    }
+    release(memory);
+  }
+
+ private:
+  static constexpr size_t kMost = 8, kMostBytes = size_t{256} << 10;
+  Mutex mutex_;
+  Memory kept_[kMost] GGUF_GUARDED_BY(mutex_);
+};
+
+/** Never destroyed: finalizers may still run while the process exits. */
+SpareMemory& spare_memory() {
+  alignas(SpareMemory) static unsigned char place[sizeof(SpareMemory)];
+  static SpareMemory* const instance = new (place) SpareMemory;
+  return *instance;
 }
 
 }  // namespace
@@ -48,8 +90,16 @@ int useful_product_threads(const ProductShape& shape, uint64_t most) {
   return useful_threads(shape.n_multiplications() / kThreadMultiplications, most);
 }
 
-void ChunkedProduct::FreeAligned::operator()(float* floats) const {
-  ::operator delete(floats, std::align_val_t{kAlignment});
+PackedVectors::PackedVectors(const Products& products, const ProductShape& shape, const float* x) {
+  if (shape.n_results() == 0) return;
+  const uint64_t n = products.packed_floats();
+  if (n > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
+  memory_ = spare_memory().take(static_cast<size_t>(n) * sizeof(float));
+  products.pack(x, memory_.floats);
+}
+
+PackedVectors::~PackedVectors() {
+  spare_memory().give_back(memory_);
 }
 
 ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x,
@@ -58,11 +108,9 @@ ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& sh
                   {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
       source_(source),
       shape_(shape),
-      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations) {
+      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations),
+      packed_(products_, shape_, x) {
   set_output(y);
-  if (shape.n_results() == 0) return;
-  packed_.reset(allocate_floats(products_.packed_floats()));
-  products_.pack(x, packed_.get());
 }
 
 Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
@@ -90,7 +138,7 @@ Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint
   }
   float* const y = reinterpret_cast<float*>(output()) + first;
   const bool was_read =
-      read_mapping([&] { products_.multiply(rows, count, packed_.get(), tile, y, shape_.n_rows); });
+      read_mapping([&] { products_.multiply(rows, count, packed_.floats(), tile, y, shape_.n_rows); });
   if (!was_read) return lost_mapping(source_.offset + at);
   const uint64_t row_blocks = shape_.columns / shape_.format.block_elements;
   return check_source(source_, shape_.format, first * row_blocks, (first + count) * row_blocks);

@@ -1,8 +1,8 @@
 // Products of rows of blocks with vectors, by several threads at once: dequant/products.h has the rule.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "dequant/products.h"
@@ -33,6 +33,26 @@ int useful_product_threads(const ProductShape& shape, uint64_t most);
  */
 constexpr uint64_t kThreadMultiplications = uint64_t{64} << 10;
 
+/** Vectors as products read them. Their memory is used again: a call for one vector allocates nothing. */
+class PackedVectors {
+ public:
+  /** Packs what is at `x`; nothing if there are no results. Throws bad_alloc. */
+  PackedVectors(const Products& products, const ProductShape& shape, const float* x);
+  ~PackedVectors();
+  PackedVectors(const PackedVectors&) = delete;
+  PackedVectors& operator=(const PackedVectors&) = delete;
+
+  const float* floats() const { return memory_.floats; }
+
+  struct Memory {
+    float* floats = nullptr;  // aligned to 64 bytes
+    size_t n_bytes = 0;
+  };
+
+ private:
+  Memory memory_;
+};
+
 /** Multiplies chunks of rows with all vectors. Its units are rows. */
 class ChunkedProduct : public ChunkedWork {
  public:
@@ -44,16 +64,12 @@ class ChunkedProduct : public ChunkedWork {
   ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x, int threads, float* y);
 
  private:
-  struct FreeAligned {
-    void operator()(float* floats) const;
-  };
-
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
 
   const BlockSource source_;
   const ProductShape shape_;
   const Products products_;
-  std::unique_ptr<float[], FreeAligned> packed_;  // the vectors
+  const PackedVectors packed_;
 };
 
 }  // namespace gguf

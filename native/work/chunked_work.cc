@@ -44,7 +44,7 @@ bool ChunkedWork::work_on_one(std::vector<uint8_t>& scratch) noexcept {
   const uint64_t count = std::min(chunk_units_, n_units_ - first);
   try {
     if (Status failure = do_units(first, count, scratch)) {
-      fail(std::move(*failure));
+      fail_chunk(std::move(*failure), chunk);
       return false;
     }
   } catch (const std::exception&) {  // bad_alloc, or length_error: a vector that cannot be so long
@@ -56,8 +56,16 @@ bool ChunkedWork::work_on_one(std::vector<uint8_t>& scratch) noexcept {
 }
 
 void ChunkedWork::fail(Error error) noexcept {
+  fail_chunk(std::move(error), 0);
+}
+
+void ChunkedWork::fail_chunk(Error error, uint64_t chunk) noexcept {
   const MutexLock lock(failure_mutex_);
-  if (!failure_) failure_ = std::move(error);
+  // Chunks are claimed in their order and completed, so the first that fails is always among these.
+  if (!failure_ || chunk < failed_chunk_) {
+    failure_ = std::move(error);
+    failed_chunk_ = chunk;
+  }
   stop();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <vector>
 
@@ -38,9 +39,16 @@ class ChunkedWork {
    */
   template <class ShouldStop>
   void work(std::vector<uint8_t>& scratch, ShouldStop should_stop) noexcept {
-    while (work_on_one(scratch) && !should_stop()) {
+    if (n_threads_.fetch_add(1, std::memory_order_relaxed) < most_threads_) {
+      while (work_on_one(scratch) && !should_stop()) {
+      }
     }
+    n_threads_.fetch_sub(1, std::memory_order_relaxed);
   }
+
+  /** From now on a thread that would be one too many leaves work() at once. Before any thread works. */
+  void limit_threads(int most) { most_threads_ = most; }
+  int most_threads() const { return most_threads_; }
 
   /** No chunk will be claimed any more. */
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
@@ -56,7 +64,8 @@ class ChunkedWork {
   /** Elements of the result: all, and those that are done. */
   uint64_t n_elements() const { return n_units_ * unit_.elements; }
   uint64_t done_elements() const { return done_units_.load(std::memory_order_relaxed) * unit_.elements; }
-  /** The first thing that failed. Call it when no thread is in work(). */
+  /** What failed: of several chunks that did, the first, whichever thread was first. Call it when no thread
+   * is in work(). */
   const Status& failure() const GGUF_NEEDS_NO_LOCK { return failure_; }
 
  protected:
@@ -74,18 +83,22 @@ class ChunkedWork {
 
  private:
   bool work_on_one(std::vector<uint8_t>& scratch) noexcept;
+  void fail_chunk(Error error, uint64_t chunk) noexcept;
 
   const uint64_t n_units_;
   const uint64_t chunk_units_;
   const Unit unit_;
   const uint64_t n_chunks_;
   uint8_t* output_ = nullptr;
+  int most_threads_ = INT_MAX;
+  std::atomic<int> n_threads_{0};
   std::atomic<uint64_t> ready_chunks_;
   std::atomic<uint64_t> next_chunk_{0};
   std::atomic<uint64_t> done_units_{0};
   std::atomic<bool> stopped_{false};
   Mutex failure_mutex_;
   Status failure_ GGUF_GUARDED_BY(failure_mutex_);
+  uint64_t failed_chunk_ GGUF_GUARDED_BY(failure_mutex_) = 0;  // where failure_ comes from a chunk
 };
 
 }  // namespace gguf

@@ -7,11 +7,17 @@ import { join, relative } from "node:path";
 import { buildAll } from "../lib/build.mjs";
 import { fail, need } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
+import { SHOWN, sampleForPage, writeModelsToCompare } from "../lib/sample.mjs";
 
 const require = createRequire(import.meta.url);
-const SHOWN = "blk.1.ffn_gate.weight";
 /** What the documentation shows. */
-const KEPT = ["summary-desktop-light", "tensor-desktop-dark", "tensor-phone-light", "compare-desktop-light"];
+const KEPT = [
+  "summary-desktop-light",
+  "tensor-desktop-dark",
+  "tensor-phone-light",
+  "compare-desktop-light",
+  "vocabulary-desktop-light",
+];
 
 need(["chromium", "chromium"]);
 buildAll();
@@ -23,7 +29,7 @@ const [option, folder = join("docs", "pictures")] = process.argv.slice(2);
 if (option !== undefined && option !== "--all") fail("usage: npm run view:pictures -- --all FOLDER");
 mkdirSync(join(root, folder), { recursive: true });
 
-/** How each view is reached, with a model open. */
+/** How each view is reached, with a model open; two of them to compare. */
 const views = {
   summary: async (view) => {
     await view.tab("Summary");
@@ -31,55 +37,57 @@ const views = {
   metadata: async (view) => {
     await view.tab("Metadata");
   },
+  vocabulary: async (view) => {
+    const panel = await view.tab("Vocabulary");
+    await panel
+      .getByRole("textbox", { name: "Text to tokens" })
+      .fill("A quantized model: its tensors, and naïve tokens.");
+    await panel.getByTestId("tokens").waitFor();
+  },
+  template: async (view) => {
+    await view.tab("Metadata");
+    await view.page.getByRole("searchbox").fill("chat_template");
+    await view.page.getByRole("row", { name: /chat_template/ }).click();
+    await view.page.getByTestId("rendered").waitFor();
+  },
   tensor: async (view) => {
     await view.tab("Tensors");
     const region = await view.tensor(SHOWN);
     await region.getByTestId("stats").waitFor();
   },
-  compare: async (view, path) => {
-    await view.tab("Compare");
-    await view.page.getByTestId("compare-file").setInputFiles(path);
-    const differences = view.page.getByRole("grid", { name: "Differences" });
-    await differences.focus();
-    await view.page.keyboard.press("End"); // rows that are not in sight are no elements
-    await differences.getByRole("row").filter({ hasText: SHOWN }).first().click();
-    await view.page.getByTestId("comparison").waitFor();
-    await view.page
-      .getByRole("heading", { name: "Two tensors" })
-      .evaluate((heading) => heading.scrollIntoView());
-  },
   memory: async (view) => {
     await view.tab("Memory");
+  },
+  compare: async (view) => {
+    await view.tab("Compare");
+    await view.idle();
+    await view.page.evaluate((name) => {
+      location.hash = `compare/${name}`;
+    }, SHOWN);
+    await view.page.getByTestId("comparison").waitFor();
   },
 };
 
 const temporary = mkdtempSync(join(tmpdir(), "gguf-native-pictures-"));
 const browser = await launch();
 try {
-  const [path, other] = [join(temporary, "model-F16.gguf"), join(temporary, "model-Q8_0.gguf")];
-  writeFileSync(
-    path,
-    modelWith((x) => x),
-  );
-  // As a type of eight bits would round it.
-  writeFileSync(
-    other,
-    modelWith((x) => Math.round(x * 200) / 200),
-  );
+  const path = join(temporary, "model.gguf");
+  writeFileSync(path, sampleForPage());
+  const models = await writeModelsToCompare(temporary);
   for (const [screen, viewport] of Object.entries(SCREENS)) {
     for (const colorScheme of ["light", "dark"]) {
-      const view = await ViewPage.open(browser, pageFileUrl, { viewport, colorScheme });
-      await view.choose(path);
       for (const [name, show] of Object.entries(views)) {
         const picture = `${name}-${screen}-${colorScheme}`;
         if (option === undefined && !KEPT.includes(picture)) continue;
-        await show(view, other);
+        const view = await ViewPage.open(browser, pageFileUrl, { viewport, colorScheme });
+        await view.choose(...(name === "compare" ? models : [path]));
+        await show(view);
         await view.idle();
         const file = join(root, folder, `${picture}.webp`);
         writeFileSync(file, await webp(view.page));
         console.log(`${relative(root, file)}: ${statSync(file).size} bytes`);
+        await view.close();
       }
-      await view.close();
     }
   }
 } finally {
@@ -92,30 +100,4 @@ async function webp(page) {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 70 });
   return Buffer.from(data, "base64");
-}
-
-/** The sample model; the weights of one tensor have a structure, as those of real models have. */
-function modelWith(round) {
-  const { parse, quantizeSync } = require("gguf-native");
-  const { Random } = support("random.js");
-  const bytes = support("sample-model.js").sampleModel();
-  const { offset, byteLength, shape } = parse(bytes).tensor(SHOWN);
-  const [columns, rows] = shape;
-  const random = new Random(3);
-  const some = (count) => Float32Array.from({ length: count }, () => random.gaussian());
-  const ofColumns = Array.from({ length: 4 }, () => some(columns));
-  const ofRows = Array.from({ length: 4 }, () => some(rows));
-  const strong = Float32Array.from({ length: columns }, () => (random.below(60) === 0 ? 3 : 1));
-  const values = new Float32Array(columns * rows);
-  for (let r = 0; r < rows; r++) {
-    for (let c = 0; c < columns; c++) {
-      const common = ofRows.reduce((sum, row, i) => sum + row[r] * ofColumns[i][c], 0);
-      const wave = Math.sin(c / 19 + r / 67) + Math.cos((c - r / 3) / 41);
-      values[r * columns + c] = round(
-        0.02 * strong[c] * (0.5 * random.gaussian() + 0.4 * common + 0.7 * wave),
-      );
-    }
-  }
-  bytes.set(quantizeSync("F16", values).subarray(0, byteLength), offset);
-  return bytes;
 }

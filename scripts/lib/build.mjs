@@ -25,6 +25,9 @@ const compiledFolders = {
   view: "build/view",
 };
 
+/** What scripts/build/view.mjs puts between what tsc makes. */
+const bundledElsewhere = [join("view", "session.js")];
+
 /** Compiles the TypeScript of a project and of those that it refers to, as far as it changed, and bundles what is bundled. */
 function compile(project, ...options) {
   for (const [sources, outputs] of Object.entries(compiledFolders)) removeOrphans(sources, outputs);
@@ -37,7 +40,8 @@ function removeOrphans(sources, outputs) {
   if (!existsSync(join(root, outputs))) return;
   for (const name of readdirSync(join(root, outputs), { recursive: true })) {
     const [, stem, kind] = /^(.*?)(?:\.d)?\.([cm]?)[jt]s(?:\.map)?$/.exec(name) ?? [];
-    if (stem === undefined || existsSync(join(root, sources, `${stem}.${kind}ts`))) continue;
+    if (stem === undefined || bundledElsewhere.includes(name)) continue;
+    if (existsSync(join(root, sources, `${stem}.${kind}ts`))) continue;
     rmSync(join(root, outputs, name));
   }
 }
@@ -76,7 +80,8 @@ export function findHeaders() {
 export function buildAddon(...options) {
   const headers = findHeaders();
   const given = headers === undefined ? [] : [`--nodedir=${headers}`];
-  runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild", ...given, ...options);
+  const jobs = process.env.JOBS ?? "max";
+  runNode(require.resolve("node-gyp/bin/node-gyp.js"), "rebuild", `--jobs=${jobs}`, ...given, ...options);
   if (existsSync(addons[0])) writeFileSync(addonRecord, JSON.stringify(addonState()));
 }
 
@@ -113,7 +118,10 @@ export function buildAll() {
 function needAddon() {
   makeVendorFolder();
   if (addons.some(existsSync)) return;
-  console.log("Compiling the addon ...");
+  console.log(
+    "Compiling the addon: kernels for each instruction set, once. This takes a minute or two, longer on few cores.\n" +
+      "To install without it: npm ci --ignore-scripts, then npm run build:ts. Installed as a package, it is compiled already.",
+  );
   buildAddon();
 }
 

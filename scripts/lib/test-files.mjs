@@ -10,11 +10,13 @@ const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
     names: [
-      "cli/glob",
+      "file/glob",
+      "examples/embeddings",
       "examples/hugging-face",
       "examples/llama",
       "examples/llama-page",
       "examples/many-machines",
+      "examples/search-page",
       "file/name",
       "file/real-models",
       "file/suggest",
@@ -24,7 +26,16 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: ["cli/", "examples/examples", "file/permission-model", "file/splits", "package/docs", "writer/"],
+    names: [
+      "cli/",
+      "examples/examples",
+      "file/permission-model",
+      "file/splits",
+      "package/demo",
+      "package/docs",
+      "quantize/",
+      "writer/",
+    ],
   },
   {
     reason: "test TypeScript against servers and timers, for which an emulator is too slow",

@@ -1,12 +1,13 @@
 // Estimates the speed of the NEON kernels without an ARM machine:
 //
-//   node scripts/measure/neon.mjs [--compiler COMMAND] [--json FILE] [TYPE ...]
+//   node scripts/measure/neon.mjs [--products] [--compiler COMMAND] [--json FILE] [TYPE ...]
 //
 // Each kernel is cross-compiled with the flags of the addon and run once under qemu, which records every instruction
 // that it executes. llvm-mca then says how many cycles these take on a core, by LLVM's model of that core, when they
 // come again and again. The bound is what the stores alone take by the same model: 16 registers for 64 weights. What no
 // model has: caches, the forwarding of stores to loads, and how well branches are predicted.
 //
+// --products   of levels with vectors of 8 bits, on each set, instead of dequantizing
 // --compiler   default: aarch64-linux-gnu-g++-12 or aarch64-linux-gnu-g++; "clang++-16 --target=aarch64-linux-gnu" works
 // --json FILE  writes the figures, too
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,6 +16,7 @@ import { parseArgs } from "node:util";
 import { fail, isThere, need, output, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
+const SETS = ["neon", "neon_dotprod"];
 const CORES = ["neoverse-n1", "neoverse-v1", "apple-m1"];
 /** Enough groups for a kernel to come to the same steps again and again. */
 const GROUPS = 12;
@@ -23,7 +25,11 @@ const groupWeights = (blockElements) => (blockElements >= 256 ? blockElements : 
 const folder = join(root, "build", "estimate-neon");
 
 const { values: options, positionals: chosen } = parseArgs({
-  options: { compiler: { type: "string" }, json: { type: "string" } },
+  options: {
+    products: { type: "boolean", default: false },
+    compiler: { type: "string" },
+    json: { type: "string" },
+  },
   allowPositionals: true,
 });
 const firstOf = (...commands) => commands.find(isThere) ?? commands.at(-1);
@@ -46,45 +52,86 @@ for (const [i, core] of CORES.entries()) {
   console.log(`${core}: model ${modelOf(core)}, ${bounds[i].toFixed(1)} cycles for the stores of 64 weights`);
 }
 
-const rows = [];
-for (const [type, blockElements] of formats()) {
-  if (chosen.length > 0 && !chosen.includes(type)) continue;
-  const steps = steadySteps(type, blockElements);
-  const per64 = 64 / steps.weights;
-  const cycles = CORES.map((core) => cyclesOf(core, steps.lines) * per64);
-  const shares = cycles.map((n, i) => bounds[i] / n);
-  rows.push({ type, instructions: steps.lines.length * per64, cycles, shares });
-}
+const rows = options.products ? productRows() : storeRows();
 if (rows.length === 0) fail(`no such type: ${chosen.join(", ")}`);
 printTable();
 if (options.json) writeFileSync(options.json, `${JSON.stringify({ cores: CORES, bounds, rows }, null, 1)}\n`);
+
+function storeRows() {
+  return chosenFormats().map(([type, blockElements]) => {
+    const weights = groupWeights(blockElements);
+    const blocks = (GROUPS * weights) / blockElements;
+    const lines = steadySteps(type, symbols.get(type), ["store", type, String(blocks)], GROUPS);
+    const stored = lines.reduce((sum, line) => sum + bytesStored(line), 0);
+    if (stored < weights * 2 * 4) fail(`${type} stores ${stored} bytes for ${weights * 2} weights`);
+    return rowOf(type, lines, weights * 2);
+  });
+}
+
+/** A type with one vector on each set; then the tiles of each set, which are the same for all types. */
+function productRows() {
+  const found = [];
+  for (const [type, blockElements] of chosenFormats()) {
+    if (blockElements === 1) continue;
+    for (const isa of SETS) {
+      const weights = groupWeights(blockElements);
+      const args = ["multiply", isa, type, String((GROUPS * weights) / blockElements)];
+      const lines = steadySteps(`${type}-${isa}`, symbols.get(`multiply ${type}`), args, GROUPS);
+      found.push(rowOf(`${type}, ${isa}`, lines, weights * 2));
+    }
+  }
+  for (const [run, affine] of [32, 16].flatMap((columns) => [0, 1].map((added) => [columns, added]))) {
+    for (const isa of SETS) {
+      const runs = 16 * GROUPS; // GROUPS for each partial sum
+      const args = ["tile", isa, String(run), String(affine), String(runs)];
+      const [tileRows, vectors] = output("qemu-aarch64-static", [program, ...args])
+        .split(" ")
+        .map(Number);
+      const name = `tile-${run}-${affine}-${isa}`;
+      const lines = steadySteps(name, symbols.get(`tile ${run} ${vectors}`), args, runs);
+      const what = `${tileRows} x ${vectors}, runs of ${run}${affine ? " with minima" : ""}, ${isa}`;
+      found.push(rowOf(what, lines, 2 * run * tileRows * vectors));
+    }
+  }
+  return found;
+}
+
+function rowOf(type, lines, weights) {
+  const per64 = 64 / weights;
+  const cycles = CORES.map((core) => cyclesOf(core, lines) * per64);
+  return { type, instructions: lines.length * per64, cycles, shares: cycles.map((n, k) => bounds[k] / n) };
+}
 
 /** Compiles the kernels and the program that runs one of them. The flags are those of binding.gyp. */
 function compile() {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "run-kernel");
-  const sources = ["native/dequant/isa/neon.cc", "native/dequant/codebooks.cc", "native/dequant/formats.cc"];
+  const sources = ["isa/neon.cc", "isa/neon_dotprod.cc", "codebooks.cc", "formats.cc"];
   const flags = ["-O3", "-ffp-contract=off", "-std=c++17", "-fvisibility=hidden", "-fno-pie"];
   const [command, ...first] = compiler.split(" ");
   output(command, [
     ...[...first, ...flags, "-I", "native", "-static", "-no-pie"],
-    ...["bench/native/run-kernel.cc", ...sources, "-o", path],
+    ...["bench/native/run-kernel.cc"],
+    ...[...sources.map((source) => `native/dequant/${source}`), "-o", path],
   ]);
   return path;
 }
 
-/** The first and the last address of the functions of each kernel, by the name of its block. */
+/** The first and the last address of the functions of each kernel, by the name of its block or the size of its tile. */
 function readSymbols() {
   const found = new Map();
   const lines = output(objdump, ["--syms", program]).split("\n");
   for (const line of lines) {
     const [, address, size, name] =
       /^([0-9a-f]+) .*\.text\s+([0-9a-f]+)\s+(?:\.hidden )?(\S+)$/.exec(line) ?? [];
-    const type = /store_blocksIN\w*?\d+Block(\w+?)ELNS/.exec(name ?? "")?.[1];
-    if (type === undefined) continue;
-    const ranges = found.get(type) ?? [];
+    const [, stored] = /store_blocksIN\w*?\d+Block(\w+?)ELNS/.exec(name ?? "") ?? [];
+    const [, multiplied] = /multiply_codesIN\w*?\d+Block(\w+?)EEEv/.exec(name ?? "") ?? [];
+    const [, run, vectors] = /multiply_code_tileILi(\d+)ELi0ELi(\d+)E/.exec(name ?? "") ?? [];
+    const key = stored ?? (multiplied && `multiply ${multiplied}`) ?? (run && `tile ${run} ${vectors}`);
+    if (key === undefined) continue;
+    const ranges = found.get(key) ?? [];
     ranges.push(`0x${address}+0x${size}`);
-    found.set(type, ranges);
+    found.set(key, ranges);
   }
   return found;
 }
@@ -106,37 +153,32 @@ function readInstructions() {
   return found;
 }
 
-/** All types but F32, which the C library copies. */
-function formats() {
+/** The types that were asked for, or all but F32, which the C library copies. */
+function chosenFormats() {
   const lines = output("qemu-aarch64-static", [program]).trim().split("\n");
   const all = lines.map((line) => line.split(" ")).map(([type, elements]) => [type, Number(elements)]);
-  return all.filter(([type]) => type !== "F32");
+  return all.filter(([type]) => type !== "F32" && (chosen.length === 0 || chosen.includes(type)));
 }
 
 /**
- * What a kernel executes for two groups, in the middle of its work: the scales of successive groups are computed to two
- * places in turn, so that two groups are one round.
+ * What a kernel executes for two groups (or runs of a tile), in the middle of its work: the scales of successive groups are
+ * computed to two places in turn, so that two groups are one round. `count` groups are executed.
  */
-function steadySteps(type, blockElements) {
-  const ranges = symbols.get(type);
-  if (ranges === undefined) fail(`the kernel of ${type} was not found in ${program}`);
-  const weights = groupWeights(blockElements);
-  const log = join(folder, `${type}.log`);
+function steadySteps(name, ranges, args, count) {
+  if (ranges === undefined) fail(`the kernel ${name} was not found in ${program}`);
+  const log = join(folder, `${name}.log`);
   const how = ["-singlestep", "-d", "exec,nochain", "-dfilter", ranges.join(","), "-D", log];
-  output("qemu-aarch64-static", [...how, program, type, String((GROUPS * weights) / blockElements)]);
+  output("qemu-aarch64-static", [...how, program, ...args]);
   const trace = [...readFileSync(log, "latin1").matchAll(/^Trace \d+: \S+ \[[0-9a-f]+\/([0-9a-f]+)\//gm)];
   const addresses = trace.map(([, address]) => Number.parseInt(address, 16));
   const visits = new Map();
   for (const [at, address] of addresses.entries()) visits.set(address, [...(visits.get(address) ?? []), at]);
   // An instruction that is executed once for each group, perhaps not for the first or the last.
-  const rounds = [...visits.values()].find((at) => at.length === GROUPS || at.length === GROUPS - 1);
-  if (rounds === undefined) fail(`the loop of ${type} over groups was not found`);
+  const rounds = [...visits.values()].find((at) => at.length === count || at.length === count - 1);
+  if (rounds === undefined) fail(`the loop of ${name} over groups was not found`);
   const round = (first) => addresses.slice(rounds[first], rounds[first + 2]);
-  if (round(4).join() !== round(6).join()) fail(`the rounds of ${type} differ`);
-  const lines = round(4).map((address) => instructions.get(address) ?? fail(`no instruction at ${address}`));
-  const stored = lines.reduce((sum, line) => sum + bytesStored(line), 0);
-  if (stored < weights * 2 * 4) fail(`${type} stores ${stored} bytes for ${weights * 2} weights`);
-  return { weights: weights * 2, lines };
+  if (round(4).join() !== round(6).join()) fail(`the rounds of ${name} differ`);
+  return round(4).map((address) => instructions.get(address) ?? fail(`no instruction at ${address}`));
 }
 
 /** Of vector registers; 0 for every other instruction. */
@@ -176,11 +218,17 @@ function firstLine(command) {
 }
 
 function printTable() {
-  const titles = ["type", "instructions", ...CORES.flatMap((core) => [core, "of the bound"])];
-  console.log("For 64 weights: instructions, cycles and the bound of the stores as a share of them.\n");
+  const columns = (core) => (options.products ? [core] : [core, "of the bound"]);
+  const titles = ["type", "instructions", ...CORES.flatMap(columns)];
+  const what = options.products
+    ? "For 64 weights, each with one vector: instructions and cycles.\n"
+    : "For 64 weights: instructions, cycles and the bound of the stores as a share of them.\n";
+  console.log(what);
   console.log(`| ${titles.join(" | ")} |\n|${titles.map(() => "---|").join("")}`);
   for (const { type, instructions: count, cycles, shares } of rows) {
-    const cells = cycles.flatMap((n, i) => [n.toFixed(1), shares[i].toFixed(2).replace(/^0/, "")]);
+    const cells = cycles.flatMap((n, i) =>
+      options.products ? [n.toFixed(1)] : [n.toFixed(1), shares[i].toFixed(2).replace(/^0/, "")],
+    );
     console.log(`| ${[type, count.toFixed(1), ...cells].join(" | ")} |`);
   }
 }

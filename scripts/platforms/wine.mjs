@@ -23,7 +23,9 @@ const leftOut = [
   "package/docs",
   "package/package",
   "reference/browser",
+  "tokenizer/browser",
   "view/browser",
+  "view/texts",
   "wasm/entry",
   "writer/writing-kills",
 ];

@@ -11,6 +11,7 @@ const makers = {
   "dist/wasm/kernels.wasm": "npm run build:wasm",
   "dist/wasm/index.mjs": "npm run build:wasm",
   "dist/view/index.html": "npm run build:view",
+  "dist/view/session.js": "npm run build:view",
 };
 
 const missing = Object.keys(makers).filter((file) => !existsSync(join(root, file)));

@@ -1,71 +1,161 @@
-// `npm run demo [path]`: inspects a model, measures how fast its tensors become numbers, and compares the native kernels
-// with the TypeScript reference for every type. Without a path it makes a small sample model first.
+// `npm run demo [path]`: what the package does with a model, with the time that each call takes, and what to try next. Without
+// a path it makes a small sample model first.
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { freemem } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { performance } from "node:perf_hooks";
 import { buildAll, runNode } from "../lib/build.mjs";
+import { commandText, nextCommands } from "../lib/next-commands.mjs";
 import { root } from "../lib/paths.mjs";
-import { writeSample } from "../lib/sample.mjs";
+import { sampleForPage } from "../lib/sample.mjs";
 
 const require = createRequire(import.meta.url);
 
+/** Weights from which on threads have enough to do. */
+const MANY = 2 ** 25;
+/** Architectures of the example that writes text, and the most weights with which it is soon done. */
+const WRITES = ["llama", "qwen2", "qwen3", "gemma3"];
+const MOST_TO_WRITE = 2 ** 31;
+
 buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
-const path = process.argv[2] ?? writeSample();
+const { cpu, dequantizeSync, ggmlTypes, openSync } = require("gguf-native");
+const { Tokenizer } = require("gguf-native/tokenizer");
+const reference = require("gguf-native/reference");
+const isSample = process.argv[2] === undefined;
+const path = process.argv[2] ?? writeDemoModel();
+const main = join("dist", "cli", "main.js");
 
 section("npx gguf-native inspect");
-runNode(join("dist", "cli", "main.js"), "inspect", path);
+runNode(main, "inspect", path);
 
-section("All tensors to float32, in memory that is used again");
-const { cpu, dequantizeSync, ggmlTypes, openSync } = require("gguf-native");
-const reference = require("gguf-native/reference");
-await measureModel(path);
+section("The same from a program, and how long each call takes");
+const model = await measureCalls();
+
+if (canWrite(model)) {
+  section(`It writes${isSample ? " (the weights are random, so the words mean nothing)" : ""}`);
+  const begin = "The weights of a model";
+  runNode(join("build", "examples", "llama.js"), path, "--prompt", begin, "--tokens", "24");
+}
 
 section("Every type: native against plain TypeScript");
 compareTypes();
 
-/** Loads all tensors again and again, as a runtime does that keeps its memory; then once into new memory. */
-async function measureModel(file) {
-  const model = openSync(file);
-  const { isa, threads } = cpu();
-  const tensors = tensorsThatFit(model);
-  const weights = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
-  if (weights === 0) {
-    console.log("  no tensors of known types that fit into memory");
-    return;
-  }
-  const memory = new Float32Array(weights);
-  let end = 0;
-  const outs = tensors.map(({ elementCount }) => {
-    end += elementCount;
-    return memory.subarray(end - elementCount, end);
-  });
-  const one = await bestOfSome(() => {
-    for (const [i, tensor] of tensors.entries()) tensor.dequantizeSync({ out: outs[i] });
-  });
-  const every = await bestOfSome(() =>
-    Promise.all(tensors.map((tensor, i) => tensor.dequantize({ out: outs[i] }))),
-  );
-  const begin = performance.now();
-  await Promise.all(tensors.map((tensor) => tensor.dequantize()));
-  const once = performance.now() - begin;
+section("What to try next");
+printNext(model);
+model.close();
 
-  const rate = (ms) => `${((4 * weights) / ms / 1e6).toFixed(1)} GB/s`;
-  const row = (title, ms) => console.log(`  ${title.padEnd(10)}  ${rate(ms).padStart(10)}`);
-  row("one thread", one);
-  if (threads > 1) row(`${threads} threads`, every);
-  console.log("  (float32 written per second, best of several runs)");
-  const left = model.tensors.size - tensors.length;
-  console.log(
-    `  (${tensors.length} tensors, ${weights.toLocaleString("en-US")} weights, kernels: ${isa}` +
-      `${left > 0 ? `; ${left} tensors left out, of unknown types or too large for the free memory` : ""})`,
-  );
-  console.log(`  (loaded once, into new memory: ${rate(once)}, ${once.toFixed(1)} ms)`);
-  model.close();
+function writeDemoModel() {
+  const folder = join(root, "build", "demo");
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, "demo.gguf");
+  writeFileSync(file, sampleForPage());
+  return relative(process.cwd(), file);
 }
 
-/** Tensors of known types whose numbers take at most a quarter of the free memory, twice. */
+/** Calls as a program makes them, in the order in which one tries them. Each is timed at its fastest, opening once. */
+async function measureCalls() {
+  const begin = performance.now();
+  const opened = openSync(path);
+  report("openSync(file)", performance.now() - begin, counted(opened.tensors.size, "tensor"));
+
+  const tensors = tensorsThatFit(opened);
+  const isMatrix = ({ shape, elementCount }) => shape.length === 2 && elementCount > shape[0];
+  const matrices = tensors.filter(isMatrix);
+  const rowsOf = matrices.find(({ name }) => name === "token_embd.weight") ?? matrices[0];
+  const [largest] = matrices
+    .filter((tensor) => tensor !== rowsOf)
+    .sort((a, b) => b.elementCount - a.elementCount);
+  if (rowsOf !== undefined) {
+    const ids = [1, 0, 1];
+    report(
+      "tensor.rowsSync([1, 0, 1])",
+      await best(() => rowsOf.rowsSync(ids)),
+      `${rowsOf.shape[0]} numbers each, of ${rowsOf.name}`,
+    );
+  }
+  if (largest !== undefined) {
+    const [columns] = largest.shape;
+    const vector = new Float32Array(columns).fill(1);
+    const of = `${largest.shape.join(" x ")} of ${largest.type}, ${largest.name}`;
+    report("await tensor.matmul(vector)", await best(() => largest.matmul(vector)), of);
+    report(
+      '... with activations: "int8"',
+      await best(() => largest.matmul(vector, { activations: "int8" })),
+      "",
+    );
+  }
+  const weights = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
+  if (weights > 0) {
+    const outs = tensors.map(({ elementCount }) => new Float32Array(elementCount));
+    const one = await best(() => {
+      for (const [i, tensor] of tensors.entries()) tensor.dequantizeSync({ out: outs[i] });
+    });
+    const rate = (ms) =>
+      `${weights.toLocaleString("en-US")} weights, ${((4 * weights) / ms / 1e6).toFixed(1)} GB/s`;
+    report("tensor.dequantizeSync(), all", one, rate(one));
+    const { threads } = cpu();
+    if (weights >= MANY && threads > 1) {
+      const every = await best(() =>
+        Promise.all(tensors.map((tensor, i) => tensor.dequantize({ out: outs[i] }))),
+      );
+      report(`the same by ${threads} threads`, every, rate(every));
+    }
+    const left = opened.tensors.size - tensors.length;
+    const without = left > 0 ? `; without ${left} of unknown types, or too large for the free memory` : "";
+    console.log(`  (kernels: ${cpu().isa}; numbers are float32, in memory that is used again${without})`);
+  }
+  const tokenizer = tokenizerOf(opened);
+  if (tokenizer !== undefined) {
+    const text = "The weights of a quantized model are read in place.";
+    const ids = tokenizer.encode(text);
+    report(
+      "tokenizer.encode(text)",
+      await best(() => tokenizer.encode(text)),
+      `${counted(ids.length, "token")} for "${text}"`,
+    );
+  }
+  return opened;
+}
+
+/** Undefined for a model without a vocabulary, or one of a kind that is not known. */
+function tokenizerOf({ metadata }) {
+  try {
+    return new Tokenizer(metadata);
+  } catch {
+    return undefined;
+  }
+}
+
+function canWrite({ metadata, tensors }) {
+  const weights = Array.from(tensors.values()).reduce((sum, { elementCount }) => sum + elementCount, 0);
+  return (
+    WRITES.includes(metadata.architecture) &&
+    tokenizerOf({ metadata }) !== undefined &&
+    weights < MOST_TO_WRITE
+  );
+}
+
+function report(call, ms, what) {
+  const time = ms < 0.1 ? `${(ms * 1000).toFixed(1)} us` : `${ms.toFixed(2)} ms`;
+  console.log(`  ${call.padEnd(30)} ${time.padStart(10)}   ${what}`.trimEnd());
+}
+
+function counted(count, noun) {
+  return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Commands that work as they stand here. */
+function printNext({ tensors }) {
+  const [largest] = [...tensors.values()].sort((a, b) => b.elementCount - a.elementCount);
+  for (const [args, what] of nextCommands(path, largest?.name ?? "NAME")) {
+    console.log(`  # ${what}\n  ${commandText(args)}`);
+  }
+  console.log("\n  In a program: docs/guide.md. With a model of yours: npm run demo -- model.gguf");
+}
+
+/** Tensors of known types whose numbers take at most a quarter of the free memory. */
 function tensorsThatFit({ tensors }) {
   let room = freemem() / 4;
   return [...tensors.values()].filter(({ type, elementCount }) => {
@@ -73,18 +163,6 @@ function tensorsThatFit({ tensors }) {
     if (fits) room -= 4 * elementCount;
     return fits;
   });
-}
-
-/** Milliseconds of the fastest of three runs or more, as many as a second has room for. */
-async function bestOfSome(run) {
-  let fastest = Number.POSITIVE_INFINITY;
-  const end = performance.now() + 1000;
-  for (let count = 0; count < 3 || performance.now() < end; count++) {
-    const begin = performance.now();
-    await run();
-    fastest = Math.min(fastest, performance.now() - begin);
-  }
-  return fastest;
 }
 
 /** Times both sides on the same random blocks, 256 KiB of output. */
@@ -96,9 +174,9 @@ function compareTypes() {
   const gigabytes = (ms) => (out.byteLength / ms / 1e6).toFixed(2);
   const rows = Object.entries(ggmlTypes).map(([type, { blockSize }]) => {
     const bytes = gaussianBlocks(type, out.length / blockSize, random);
-    const native = best(() => dequantizeSync(type, bytes, { out }));
+    const native = bestSync(() => dequantizeSync(type, bytes, { out }));
     const nativeBits = Buffer.from(out.slice().buffer);
-    const plain = best(() => reference.dequantizeSync(type, bytes, { out }));
+    const plain = bestSync(() => reference.dequantizeSync(type, bytes, { out }));
     const same = nativeBits.equals(Buffer.from(out.buffer)) ? "identical" : sameNumbers(nativeBits, out);
     return [type, gigabytes(native), gigabytes(plain), `${(plain / native).toFixed(1)} x`, same];
   });
@@ -119,8 +197,20 @@ function sameNumbers(bits, out) {
   return out.every((value, i) => Object.is(value, other[i])) ? "identical" : "DIFFERENT";
 }
 
+/** Milliseconds of the fastest of three runs or more, as many as half a second has room for. */
+async function best(run) {
+  let fastest = Number.POSITIVE_INFINITY;
+  const end = performance.now() + 500;
+  for (let count = 0; count < 3 || performance.now() < end; count++) {
+    const begin = performance.now();
+    await run();
+    fastest = Math.min(fastest, performance.now() - begin);
+  }
+  return fastest;
+}
+
 /** Milliseconds of the fastest of many runs within 50 ms. */
-function best(run) {
+function bestSync(run) {
   let fastest = Number.POSITIVE_INFINITY;
   for (const end = performance.now() + 50; performance.now() < end; ) {
     const begin = performance.now();

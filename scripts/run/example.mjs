@@ -1,14 +1,15 @@
 // `npm run example -- NAME MODEL.gguf ...`: builds and runs examples/NAME.ts. With NAME alone, on a small sample model.
 import { join } from "node:path";
 import { buildAll, runNode } from "../lib/build.mjs";
+import { root } from "../lib/paths.mjs";
 import { writeSample } from "../lib/sample.mjs";
 
-/** The examples, with their arguments for the sample model. */
+/** The examples, with their sample model and their arguments for it. */
 const examples = {
-  llama: ["--prompt", "token7 token8", "--tokens", "8"],
-  embeddings: ["--token", "token7"],
-  "worker-pool": [],
-  "many-machines": ["--alone"],
+  llama: ["llama", "--prompt", "token7 token8", "--tokens", "8"],
+  embeddings: ["bert", "--text", join(root, "README.md"), "--query", "in the browser"],
+  "worker-pool": ["llama"],
+  "many-machines": ["llama", "--alone"],
 };
 
 const [name, ...args] = process.argv.slice(2);
@@ -18,5 +19,8 @@ if (name === undefined || !Object.hasOwn(examples, name)) {
 }
 
 buildAll();
-if (args.length === 0) args.push(writeSample(), ...examples[name]);
+if (args.length === 0) {
+  const [sample, ...rest] = examples[name];
+  args.push(writeSample(sample), ...rest);
+}
 runNode(join("build", "examples", `${name}.js`), ...args);

@@ -20,6 +20,7 @@ const cpuFlags = [
   "avx512bw",
   "avx512vl",
   "avx512vbmi",
+  "avx512_vnni",
 ];
 const commands = ["cmake", "g++"]; // also names of packages
 const packages = [

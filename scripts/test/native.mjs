@@ -85,7 +85,7 @@ if (options.includes("--build-only")) process.exit(0);
 for (const name of programs) {
   const program = [join(build, name), join(build, "Release", `${name}.exe`)].find((path) => existsSync(path));
   if (program === undefined) fail(`${name} was not built: test/native has no such tests`);
-  const command = arm64 ? ["qemu-aarch64-static", program] : [program];
+  const command = arm64 ? ["qemu-aarch64-static", "-cpu", "max", program] : [program];
   run(command[0], [...command.slice(1), "--gtest_brief=1", ...(filters[name] ?? []), ...testArguments], {
     env: {
       ...process.env,
@@ -93,4 +93,10 @@ for (const name of programs) {
       TSAN_OPTIONS: `suppressions=${join(root, "test", "native", "thread-sanitizer.txt")}`,
     },
   });
+}
+// A processor without the newer instructions must not execute any.
+if (arm64) {
+  const filter = "--gtest_filter=Isas.*:*IntegerRowProducts.OfAVector*";
+  const program = [join(build, "dequant_tests"), "--gtest_brief=1", filter];
+  run("qemu-aarch64-static", ["-cpu", "cortex-a53", ...program]);
 }

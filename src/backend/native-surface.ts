@@ -18,6 +18,12 @@ export interface NativeJob {
   readonly __nativeJob: never;
 }
 
+/** What an asynchronous function returns: the job, to cancel it, and its result. */
+export interface Started<Result> {
+  job: NativeJob;
+  promise: Promise<Result>;
+}
+
 /** 0: float32, 1: float16 bits, 2: bfloat16 bits. */
 export type NativeDType = 0 | 1 | 2;
 
@@ -71,6 +77,9 @@ export interface NativeFormat {
   id: number;
   blockSize: number;
   typeSize: number;
+  /** Whether numbers can be made blocks of it, and whether only with the importance of columns. */
+  encodes: boolean;
+  needsImportance: boolean;
 }
 
 /** What is thrown behind the surface, and what its promises reject with. */
@@ -156,7 +165,7 @@ export interface NativeAddon {
     end: number,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<NativeOut> };
+  ): Started<NativeOut>;
   /**
    * Dequantizes the first `count` of `rows`, of shape[0] elements each; `out` has count * shape[0] elements.
    */
@@ -178,7 +187,7 @@ export interface NativeAddon {
     dtype: NativeDType,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<NativeOut> };
+  ): Started<NativeOut>;
 
   /** As dequantize, for blocks in memory; `type` is the number of the format. */
   dequantizeBlocks(
@@ -198,7 +207,7 @@ export interface NativeAddon {
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
     bigEndian: boolean,
-  ): { job: NativeJob; promise: Promise<NativeOut> };
+  ): Started<NativeOut>;
 
   /**
    * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
@@ -225,7 +234,7 @@ export interface NativeAddon {
     out: Float32Array | undefined,
     onProgress: ProgressCallback | undefined,
     int8: boolean,
-  ): { job: NativeJob; promise: Promise<Float32Array> };
+  ): Started<Float32Array>;
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
   matmulBlocks(
     type: number,
@@ -246,7 +255,7 @@ export interface NativeAddon {
     onProgress: ProgressCallback | undefined,
     int8: boolean,
     bigEndian: boolean,
-  ): { job: NativeJob; promise: Promise<Float32Array> };
+  ): Started<Float32Array>;
 
   /**
    * The statistics of elements `start` to `end` of tensor `index`, joined to `totals`, which are those of what comes
@@ -270,7 +279,7 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<Float64Array> };
+  ): Started<Float64Array>;
   /** The same for blocks in memory. */
   statsBlocksAsync(
     type: number,
@@ -278,7 +287,7 @@ export interface NativeAddon {
     bigEndian: boolean,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<Float64Array> };
+  ): Started<Float64Array>;
 
   /**
    * Compares elements `start` to `end` of two tensors, and joins what it finds to `totals`, which are those of what comes
@@ -295,7 +304,7 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<Float64Array> };
+  ): Started<Float64Array>;
   /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
   compareBlocksAsync(
     typeA: number,
@@ -304,7 +313,7 @@ export interface NativeAddon {
     blocksB: Uint8Array,
     bigEndian: number,
     totals: Float64Array,
-  ): { job: NativeJob; promise: Promise<Float64Array> };
+  ): Started<Float64Array>;
   /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
   compareBytesAsync(
     fileA: NativeFile,
@@ -315,10 +324,33 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
-  ): { job: NativeJob; promise: Promise<Float64Array> };
+  ): Started<Float64Array>;
 
-  /** Fills `out` with the blocks that `values` make, and returns it; `type` is the number of the format. */
-  quantize(type: number, values: Float32Array, out: Uint8Array): Uint8Array;
+  /**
+   * The blocks that rows of `columns` numbers make, with a weight for each column or without; `type` is the number of the
+   * format. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work. `best`: by the wider
+   * search, where the type has one.
+   */
+  quantize(
+    type: number,
+    numbers: Float32Array,
+    columns: number,
+    importance: Float32Array | undefined,
+    out: Uint8Array | undefined,
+    threads: number | undefined,
+    best?: boolean,
+  ): Uint8Array;
+  /** As quantize, off the main thread; `importance` is copied. */
+  quantizeAsync(
+    type: number,
+    numbers: Float32Array,
+    columns: number,
+    importance: Float32Array | undefined,
+    out: Uint8Array | undefined,
+    onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
+    best?: boolean,
+  ): Started<Uint8Array>;
 
   /** The same blocks in the other byte order, in memory of their own. */
   swapBytes(type: number, blocks: Uint8Array): Uint8Array;

@@ -1,11 +1,22 @@
-/** The decoder of UTF-8 of this runtime. */
+/** The decoder and the encoder of UTF-8 of this runtime. */
 
 interface Runtime {
   TextDecoder?: typeof TextDecoder;
-  process?: { getBuiltinModule?(name: string): { TextDecoder: typeof TextDecoder } };
+  TextEncoder?: typeof TextEncoder;
+  process?: { getBuiltinModule?(name: string): Required<Runtime> };
 }
 
-const { TextDecoder: own, process } = globalThis as Runtime;
+/** In Jest's environment "jsdom" there are none; Node's are those that it replaces. */
+const runtime = globalThis as Runtime;
+const own =
+  runtime.TextDecoder && runtime.TextEncoder ? runtime : runtime.process?.getBuiltinModule?.("util");
+const { TextDecoder: Decoder, TextEncoder: Encoder } = own as Required<Runtime>;
 
-/** In Jest's environment "jsdom" there is no TextDecoder; Node's is the one that it replaces. */
-export const Decoder = (own ?? process?.getBuiltinModule?.("util").TextDecoder) as typeof TextDecoder;
+export { Decoder };
+
+const encoder = new Encoder();
+
+/** The bytes of a text in UTF-8. */
+export function utf8(text: string): Uint8Array {
+  return encoder.encode(text);
+}

@@ -17,7 +17,7 @@ const terminal = new Terminal({
     write(text) {
       // Where a disk has room for a part of the text only, Node's stream for files loses the rest without an error.
       if (process.stdout instanceof Socket) process.stdout.write(text);
-      else writeFileSync(STDOUT, Buffer.from(text));
+      else writeFileSync(STDOUT, text);
     },
     drained() {
       if (!process.stdout.writableNeedDrain) return undefined;

@@ -9,9 +9,10 @@ import type { Terminal } from "./output/terminal";
 
 const HELP = `Usage: gguf-native COMMAND ...
 
-  inspect FILE              what a GGUF file holds: summary, tensors, metadata
+  inspect FILE...           what a GGUF file holds: summary, tensors, metadata
+  get FILE KEY              a metadata value as it is, for other programs
   dequantize FILE TENSOR... tensors as numbers: .npy, .safetensors, .bin
-  stats FILE TENSOR...      minimum, maximum, mean, deviation, histogram
+  stats FILE [TENSOR...]    minimum, maximum, mean, deviation, histogram
   verify FILE...            check structure and values of whole files
   hash FILE...              SHA-256 of tensors and of the whole model
   diff A B                  in what two models differ, and by how much
@@ -19,6 +20,11 @@ const HELP = `Usage: gguf-native COMMAND ...
   tokens FILE [TEXT]        the vocabulary, and texts in it
   view FILE [FILE]          look at a model, or at two, in the browser
   bench [FILE]              how fast this machine dequantizes
+  quantize FILE OUT         the weights in fewer bits
+  convert FOLDER OUT        a checkpoint as a GGUF file; other byte orders
+  extract FILE TENSOR...    some tensors, or layers, in a file of their own
+  remove FILE TENSOR...     a model without some of its tensors
+  rename FILE TENSOR NAME   other names for tensors
   set FILE KEY VALUE...     change, add or remove metadata
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
@@ -27,7 +33,8 @@ const HELP = `Usage: gguf-native COMMAND ...
   doctor                    what the package finds on this machine
   build                     compile the addon, where none is prebuilt
 
-The first eight read URLs, too: https://... and hf://OWNER/NAME/FILE.
+The first nine, and those from quantize to rename, read URLs, too:
+https://..., hf://OWNER/NAME/FILE.
 
   gguf-native COMMAND --help   options and examples of a command
   gguf-native --version
@@ -35,9 +42,22 @@ The first eight read URLs, too: https://... and hf://OWNER/NAME/FILE.
 Exit codes: 0 good, 1 the file is bad (diff: they differ), 2 wrong usage.
 `;
 
+/** What is said to somebody who types the name alone. */
+const INTRODUCTION = `gguf-native looks into GGUF models, the files of llama.cpp, and changes them.
+
+  gguf-native inspect model.gguf     what is in it; or a folder, a URL, hf://...
+  gguf-native view model.gguf        the same in the browser, with pictures
+  gguf-native quantize model.gguf small.gguf --type Q4_K_M
+  gguf-native --help                 all commands
+
+No model at hand?
+  gguf-native inspect hf://ggml-org/models/tinyllamas/stories260K.gguf
+`;
+
 // Loaded when they are needed: --help and --version work without the addon.
 const commands: Record<string, () => Promise<{ command: Command }>> = {
   inspect: () => import("./commands/inspect.js"),
+  get: () => import("./commands/get.js"),
   dequantize: () => import("./commands/dequantize.js"),
   stats: () => import("./commands/stats.js"),
   verify: () => import("./commands/verify.js"),
@@ -47,6 +67,11 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   tokens: () => import("./commands/tokens.js"),
   view: () => import("./commands/view.js"),
   bench: () => import("./commands/bench.js"),
+  quantize: () => import("./commands/quantize.js"),
+  convert: () => import("./commands/convert.js"),
+  extract: () => import("./commands/extract.js"),
+  remove: () => import("./commands/remove.js"),
+  rename: () => import("./commands/rename.js"),
   set: () => import("./commands/set.js"),
   split: () => import("./commands/split.js"),
   merge: () => import("./commands/merge.js"),
@@ -104,6 +129,10 @@ async function dispatch([name, ...args]: readonly string[], terminal: Terminal):
     terminal.print([(JSON.parse(manifest) as { version: string }).version]);
     return 0;
   }
+  if (name === undefined) {
+    terminal.printText(INTRODUCTION);
+    return 0;
+  }
   if (name === "--help" || name === "-h" || (name === "help" && args.length === 0)) {
     terminal.printText(HELP);
     return 0;
@@ -120,8 +149,7 @@ async function dispatch([name, ...args]: readonly string[], terminal: Terminal):
 }
 
 /** @throws UsageError for a name that no command has */
-async function loadCommand(name: string | undefined): Promise<Command> {
-  if (name === undefined) throw new UsageError("missing COMMAND");
+async function loadCommand(name: string): Promise<Command> {
   if (isCommand(name)) return (await (commands[name] as () => Promise<{ command: Command }>)()).command;
   const isFile = name.endsWith(".gguf");
   const isOption = name.startsWith("-");

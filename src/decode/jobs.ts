@@ -1,6 +1,6 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 
-import { type NativeJob, native, resultOf } from "../backend/native";
+import { native, resultOf, type Started } from "../backend/native";
 import { checkProgress, checkSignal } from "../base/arguments";
 import type { AsyncOptions } from "../base/options";
 
@@ -12,7 +12,7 @@ import type { AsyncOptions } from "../base/options";
  */
 export async function runJob<Result>(
   options: AsyncOptions | undefined,
-  begin: (onProgress: AsyncOptions["onProgress"]) => { job: NativeJob; promise: Promise<Result> },
+  begin: (onProgress: AsyncOptions["onProgress"]) => Started<Result>,
   explain: (error: unknown) => unknown,
 ): Promise<Result> {
   const signal = checkSignal(options?.signal);

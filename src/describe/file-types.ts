@@ -41,6 +41,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   38: "MXFP4_MOE",
   39: "NVFP4",
   40: "Q1_0",
+  41: "Q2_0",
 };
 
 /** Added to the number where a program has guessed it from the tensors. */

@@ -94,7 +94,7 @@ function cacheOf(metadata: GgufMetadata, wanted: number | undefined): Cache {
     cache.bytes = both(({ hasWindow }) => (hasWindow ? windowed : cells));
   }
   if (cache.perToken.q8_0 === null) {
-    cache.remarks.push("as q8_0 not at all: the length of its rows is not a multiple of 32");
+    cache.remarks.push("the cache cannot be q8_0: the length of its rows is not a multiple of 32");
   }
   return cache;
 }

@@ -59,7 +59,7 @@ export function* elementTexts(
   quoted: boolean,
 ): Generator<string, void, undefined> {
   if (part.kind === "numbers") {
-    for (const value of numbersOf(part.type, part.bytes)) yield numberText(part.type, value);
+    yield* numberTexts(part);
     return;
   }
   const mark = quoted ? '"' : "";
@@ -69,6 +69,14 @@ export function* elementTexts(
     const bytes = part.bytes.subarray(start, Math.min(end, start + PREVIEW_BYTES));
     yield mark + escapeText(textOf(bytes).slice(0, PREVIEW)) + mark;
   }
+}
+
+/** Each number or bool of a part, in full. */
+export function* numberTexts({
+  type,
+  bytes,
+}: ValuePart & { kind: "numbers" }): Generator<string, void, undefined> {
+  for (const value of numbersOf(type, bytes)) yield numberText(type, value);
 }
 
 function numberText(type: GgufTypeName, value: number | bigint): string {

@@ -23,7 +23,8 @@ export function summaryFacts(file: GgufModel<GgufModelTensor>): [name: string, v
   facts.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
   const endianness = file.byteOrder === "big" ? ", big-endian" : "";
   const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
-  facts.push(["size", `${bytes}, GGUF version ${file.version}${endianness}`]);
+  const format = file.format === "gguf" ? `GGUF version ${file.version}` : file.format;
+  facts.push(["size", `${bytes}, ${format}${endianness}`]);
   if (file.paths.length > 1) facts.push(["files", grouped(file.paths.length)]);
   const context = numberOf(metadata, `${architecture}.context_length`);
   if (context !== undefined) facts.push(["context length", grouped(context)]);

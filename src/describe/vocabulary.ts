@@ -30,8 +30,9 @@ export function tokenCount(metadata: GgufMetadata): number {
   throw new Error(`the file has no vocabulary: no array of strings ${TOKENS_KEY}`);
 }
 
-/** The tokens in order. */
+/** The tokens in order. @throws Error for a file without a vocabulary */
 export function* vocabularyTokens(metadata: GgufMetadata): Generator<VocabularyToken, void, undefined> {
+  tokenCount(metadata);
   const types = numbersAt(metadata, "tokenizer.ggml.token_type");
   const scores = numbersAt(metadata, "tokenizer.ggml.scores");
   let id = 0;

@@ -57,6 +57,11 @@ const FIRST_BYTES = 2 ** 12;
 /** Fields of the addon's totals. */
 const FIELDS = 7;
 
+/** The totals of nothing, to which others are joined. @internal */
+export function noTotals(): Float64Array {
+  return new Float64Array(FIELDS);
+}
+
 /** Compares two tensors of `count` elements each. @internal */
 export async function compareTensors(
   a: ComparedTensor,
@@ -116,15 +121,15 @@ async function compareInFiles(
     const same = haveSameEncoding(a, b) && haveSameBytes(ofA, ofB);
     const totals = same
       ? equalTotals(count)
-      : await compareBytes(a, ofA, b, ofB, new Float64Array(FIELDS), signal, explain);
+      : await compareBytes(a, ofA, b, ofB, noTotals(), signal, explain);
     onProgress?.(count, count);
-    return comparison(totals, same);
+    return comparisonOf(totals, same);
   }
   if (haveSameEncoding(a, b) && haveSameBytes(start(a, FIRST_BYTES), start(b, FIRST_BYTES))) {
     const [differ] = await run(native.compareBytesAsync, new Float64Array(1));
-    if (differ === 0) return comparison(equalTotals(count), true);
+    if (differ === 0) return comparisonOf(equalTotals(count), true);
   }
-  return comparison(await run(native.compareAsync, new Float64Array(FIELDS)), false);
+  return comparisonOf(await run(native.compareAsync, noTotals()), false);
 }
 
 function bytesOf({ info }: ComparedTensor, count: number): number {
@@ -162,7 +167,7 @@ async function compareParts(
   { signal, onProgress }: AsyncOptions,
 ): Promise<TensorComparison> {
   let sameBytes = haveSameEncoding(a, b);
-  let totals: Float64Array = new Float64Array(FIELDS);
+  let totals: Float64Array = noTotals();
   const explain = (error: unknown): unknown => explainFailure(error, count, a.subject);
   const fetch = ({ start, end }: ElementRange, signal: AbortSignal): Promise<Uint8Array[]> =>
     Promise.all([a, b].map((tensor) => tensor.read({ start, end, signal })));
@@ -172,10 +177,11 @@ async function compareParts(
     totals = await compareBytes(a, ofA, b, ofB, totals, signal, explain);
     onProgress?.(part.end, count);
   });
-  return comparison(totals, sameBytes);
+  return comparisonOf(totals, sameBytes);
 }
 
-function comparison(totals: Float64Array, sameBytes: boolean): TensorComparison {
+/** What totals of the addon come to. @internal */
+export function comparisonOf(totals: Float64Array, sameBytes: boolean): TensorComparison {
   const [count, different, incomparable, maxError, sumErrors, sumSquares, signal] = totals as unknown as [
     number,
     number,

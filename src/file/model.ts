@@ -33,6 +33,11 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
     this.#tensors = new TensorMap(files, create);
   }
 
+  /** The format of the file. A model of another format has the same interface as a GGUF file of version 3. */
+  get format(): "gguf" | "safetensors" {
+    return "gguf";
+  }
+
   /** The version of the format: 1, 2 or 3. */
   get version(): number {
     return this.#first.info.version;

@@ -45,8 +45,16 @@ const HEADER_LIMITS: HeaderLimits = { firstBytes: 512 << 10, maxBytes: 256 << 20
  * of a tensor is fetched when it is requested. It keeps no connection open; `close()` frees the header.
  */
 export class RemoteGgufFile extends GgufModel<RemoteGgufTensor> {
+  readonly #opened: readonly RemoteOpenFile[];
+
   private constructor(files: [RemoteOpenFile, ...RemoteOpenFile[]]) {
     super(files, RemoteGgufTensor.at);
+    this.#opened = files;
+  }
+
+  override close(): void {
+    super.close();
+    for (const { source } of this.#opened) source.close().catch(() => undefined);
   }
 
   /** @internal */
@@ -89,17 +97,13 @@ export async function openSource(
 export async function openRemote(url: string | URL, options?: RemoteOptions): Promise<RemoteGgufFile> {
   const { fetch: given, headers, signal, partial, splits } = checkOptions(options, REMOTE_OPTIONS);
   const place = checkUrl(url);
-  if (given !== undefined && typeof given !== "function") {
-    throw invalidArgType("options.fetch", "of type function", given);
-  }
+  checkFetch(given);
   const checkedSignal = checkSignal(signal);
   const isPartial = checkBoolean("options.partial", partial, false);
   const isSplit = checkBoolean("options.splits", splits, true);
   const sentHeaders = new Headers(headers);
   const open = async (shard: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
-    const place = new URL(shard);
-    const source = new HttpSource(place, given ?? fetch, withHubToken(place, sentHeaders));
-    return openSource(source, isPartial, stop);
+    return openSource(sourceOfUrl(shard, given, sentHeaders), isPartial, stop);
   };
   const early = new EarlyOpenings(isSplit ? expectedFiles(place) : [place], open, checkedSignal);
   try {
@@ -110,6 +114,18 @@ export async function openRemote(url: string | URL, options?: RemoteOptions): Pr
   } finally {
     early.discard();
   }
+}
+
+/** The source of a URL that {@link checkUrl} has checked. @internal */
+export function sourceOfUrl(place: string, given: typeof fetch | undefined, headers: Headers): HttpSource {
+  const url = new URL(place);
+  return new HttpSource(url, given ?? fetch, withHubToken(url, headers));
+}
+
+/** @internal */
+export function checkFetch(given: unknown): typeof fetch | undefined {
+  if (given === undefined || typeof given === "function") return given as typeof fetch | undefined;
+  throw invalidArgType("options.fetch", "of type function", given);
 }
 
 /** The headers for a file: for one of Hugging Face with its token, unless they have one. */
@@ -177,7 +193,8 @@ function expectedFiles(place: string): string[] {
   return files;
 }
 
-function checkUrl(url: unknown): string {
+/** The URL to fetch, without credentials and fragment. @internal */
+export function checkUrl(url: unknown): string {
   if (typeof url !== "string" && !isUrl(url)) {
     throw invalidArgType("url", "of type string or an instance of URL", url);
   }

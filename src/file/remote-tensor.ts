@@ -1,6 +1,6 @@
 /** One tensor of a remote file. */
 
-import { type NativeJob, type NativeOut, native } from "../backend/native";
+import { type NativeOut, native, type Started } from "../backend/native";
 import { checkProgress, checkSignal } from "../base/arguments";
 import { GgufError } from "../base/errors";
 import type {
@@ -45,10 +45,14 @@ export interface RemoteOpenFile extends OpenFile {
 /** A tensor of a remote file: its properties, and methods that fetch its data. */
 export class RemoteGgufTensor extends GgufModelTensor {
   readonly #file: RemoteOpenFile;
+  /** Where its data is in the source. */
+  readonly #begin: number;
 
-  private constructor(place: TensorPlace<RemoteOpenFile>) {
+  /** @internal */
+  protected constructor(place: TensorPlace<RemoteOpenFile>) {
     super(place);
     this.#file = place.file;
+    this.#begin = place.columns.offsets[place.index] as number;
   }
 
   /** @internal */
@@ -251,7 +255,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
 
   /** Throws unless the file has these bytes of the tensor; it may lack them if it was opened with `partial`. */
   #checkBytes(first: number, byteLength: number): void {
-    const begin = this.offset + first;
+    const begin = this.#begin + first;
     const fileEnd = this.#file.source.byteLength;
     if (byteLength === 0 || begin + byteLength <= fileEnd) return;
     const detail = `bytes ${begin} to ${begin + byteLength} are needed, but the file ends at ${fileEnd}`;
@@ -266,7 +270,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     arrived?: Arrived,
   ): Promise<void> {
     this.#checkBytes(first, bytes.length);
-    await this.#file.source.read(this.offset + first, bytes, signal, arrived);
+    await this.#file.source.read(this.#begin + first, bytes, signal, arrived);
   }
 
   /** Decodes `bytes`, the blocks of `length` elements. */
@@ -287,10 +291,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   #run<Result>(
     options: AsyncOptions,
     length: number,
-    begin: (
-      onProgress: AsyncOptions["onProgress"],
-      bigEndian: boolean,
-    ) => { job: NativeJob; promise: Promise<Result> },
+    begin: (onProgress: AsyncOptions["onProgress"], bigEndian: boolean) => Started<Result>,
   ): Promise<Result> {
     const { bigEndian } = this.#file.info;
     return runJob(

@@ -146,7 +146,7 @@ function explainShard(error: unknown, no: number, split: Split): unknown {
 }
 
 /** Whether the file does not exist, on this machine or on the server. */
-function isMissing({ cause }: GgufError): boolean {
+export function isMissing({ cause }: GgufError): boolean {
   const { code, status } = (cause ?? {}) as { code?: unknown; status?: unknown };
   return code === "ENOENT" || status === 404;
 }

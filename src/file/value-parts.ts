@@ -43,7 +43,7 @@ const STRINGS = 1 << 12;
 const MAX_DEPTH = 64;
 
 /** Bytes of a number or bool; 0 for strings and arrays. */
-const SIZES: Record<GgufTypeName, 0 | 1 | 2 | 4 | 8> = {
+export const SIZES: Record<GgufTypeName, 0 | 1 | 2 | 4 | 8> = {
   ...{ uint8: 1, int8: 1, bool: 1, uint16: 2, int16: 2, uint32: 4, int32: 4, float32: 4 },
   ...{ uint64: 8, int64: 8, float64: 8, string: 0, array: 0 },
 };
@@ -123,6 +123,39 @@ function* stringParts(input: Window, count: number): Generator<ValuePart, void, 
       at += bytes.length;
     }
     left--;
+  }
+}
+
+/** The parts of element `index` of an array that is given by its parts; none where the array ends before it. */
+export function* elementOf(parts: Iterable<ValuePart>, index: number): Generator<ValuePart, void, undefined> {
+  /** How many arrays have begun, this one among them, and how many of its elements have passed. */
+  let depth = 0;
+  let passed = 0;
+  for (const part of parts) {
+    if (part.kind === "array") {
+      if (depth > 0 && passed === index) yield part;
+      depth++;
+    } else if (part.kind === "end") {
+      depth--;
+      if (depth > 0 && passed === index) yield part;
+      if (depth === 1) passed++;
+    } else if (depth > 1 || part.kind === "text") {
+      if (passed === index) yield part;
+      const isWhole = part.kind === "text" && part.at + part.bytes.length === part.length;
+      if (depth === 1 && isWhole) passed++;
+    } else {
+      const size = part.kind === "numbers" ? SIZES[part.type] : 0;
+      const count = part.kind === "numbers" ? part.bytes.length / size : part.count;
+      const at = index - passed;
+      passed += count;
+      if (at < 0 || at >= count) continue;
+      if (part.kind === "numbers") yield { ...part, bytes: part.bytes.subarray(at * size, (at + 1) * size) };
+      else {
+        const [starts, ends] = [part.starts.subarray(at), part.ends.subarray(at)];
+        yield { ...part, starts, ends, count: 1 };
+      }
+    }
+    if (passed > index) return;
   }
 }
 

@@ -1,41 +1,111 @@
 /** Numbers to blocks, natively. */
 
 import { native } from "../backend/native";
-import type { OwnBytes, Returned } from "../base/options";
-import { checkQuantize, type QuantizableType, type QuantizeOptions } from "./request";
+import { GgufError } from "../base/errors";
+import type { AsyncOptions, OwnBytes, Returned, ThreadOptions } from "../base/options";
+import { type GgmlType, isGgmlType } from "../base/types";
+import { attempt, runJob } from "../decode/jobs";
+import { checkQuantize, type Encoders, type QuantizableType, type QuantizeOptions } from "./request";
+
+let encoders: Encoders | undefined;
+
+/** The types that there are encoders for. */
+function findEncoders(): Encoders {
+  encoders ??= new Map(
+    native
+      .formats()
+      .filter(({ name, encodes }) => encodes && isGgmlType(name))
+      .map(({ name, needsImportance }) => [name, { needsImportance }]),
+  );
+  return encoders;
+}
+
+export function isQuantizable(type: string): type is QuantizableType {
+  return findEncoders().has(type);
+}
+
+/** Whether blocks of a type can only be made with importance. */
+export function needsImportance(type: GgmlType): boolean {
+  return findEncoders().get(type)?.needsImportance === true;
+}
+
+/** The types that numbers can be made blocks of, in the order of their ids. */
+export function quantizableTypes(): QuantizableType[] {
+  return [...findEncoders().keys()] as QuantizableType[];
+}
 
 /**
- * Turns numbers into blocks of `type`: the opposite of {@link dequantizeSync}, with the loss of the type.
+ * Turns numbers into blocks of `type`: the opposite of {@link dequantizeSync}, with the loss of the type. Blocks the
+ * calling thread, and works on as many as help.
  *
- * The bytes equal those of ggml's reference rounding (`quantize_row_q4_0_ref` and so on, and its conversions to binary16
- * and bfloat16), on every machine. That rounding knows no importance of weights; for the best quality of a type below 8
- * bits, a model is quantized by llama.cpp with an importance matrix.
+ * The bytes equal those of ggml's reference (`ggml_quantize_chunk`, compiled without contraction to fused multiply-adds), on
+ * every machine and for any number of threads. Rows are encoded on their own: for some types, what a block becomes depends
+ * on the whole row if there is importance.
  *
- * NaN and infinite numbers have defined results, too. F32 keeps their bits. In F16 and BF16, a NaN stays a NaN and an
- * infinity an infinity; numbers from 65,520 up become infinite in F16. A block of the other types cannot hold them. With an
- * infinite number in it, the block's scale or offset is infinite, so that the whole block dequantizes to infinities and
- * NaNs. A NaN gets the lowest code of Q4_0, Q4_1, Q5_0 and Q5_1, and the code 0 of Q8_0, whose scale is NaN if the last
- * number of the block is; an earlier NaN hides the numbers before it from the choice of the scale. A block of numbers so
- * small that the inverse of its scale is infinite gets these codes as well.
+ * F32 keeps every number. In F16 and BF16, a NaN stays a NaN and an infinity an infinity; numbers from 65,520 up become
+ * infinite in F16. The other types hold finite numbers only. Of these, too, some are too large for the scale of a block,
+ * which is then infinite, as ggml writes it.
  *
- * @param type one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1
- * @param values whole blocks of numbers: a multiple of 32, except for F32, F16 and BF16
+ * @param type a type that ggml can make blocks of; for IQ1_S, IQ2_XXS and IQ2_XS, `importance` is required
+ * @param numbers whole rows, one after the other
  * @returns the blocks, little-endian
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
- * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
- *   an `out` of another length
+ * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type, or where importance is required; ERR_GGUF_RANGE for numbers
+ *   that are not whole blocks and rows, or are not finite (what `out` holds is then undefined), for a weight of `importance`
+ *   that is not finite or negative, and for an `out` or `importance` of another length
  */
 export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
-  values: Float32Array,
-  options?: QuantizeOptions<A>,
+  numbers: Float32Array,
+  options?: QuantizeOptions<A> & ThreadOptions,
 ): Returned<A>;
 export function quantizeSync(
   type: QuantizableType,
-  values: Float32Array,
-  options?: QuantizeOptions,
+  numbers: Float32Array,
+  options?: QuantizeOptions & ThreadOptions,
 ): Uint8Array {
-  const { info, out } = checkQuantize(type, values, options);
-  native.quantize(info.id, values, out);
-  return out;
+  const request = checkQuantize(findEncoders(), type, numbers, options);
+  const { info, columns, importance, out, threads, best } = request;
+  const result = attempt(
+    () => native.quantize(info.id, numbers, columns, importance, out, threads, best),
+    (error) => explain(error, request.byteLength),
+  );
+  return out ?? result;
+}
+
+/**
+ * As {@link quantizeSync}, off the main thread and on every core; progress is in numbers. Wrong arguments reject the promise.
+ * `importance` may change once this has returned; `numbers` must not change until the promise settles. Numbers in memory that
+ * JavaScript can take away (by detaching or shortening it) are copied while the work runs, a part at a time; if they are taken
+ * away before that, the promise rejects with ERR_GGUF_RANGE. `out` is written directly if its memory cannot be taken away
+ * (such as a SharedArrayBuffer), and otherwise at the end.
+ *
+ * @throws the reason of `options.signal` if it is aborted
+ */
+export function quantize<A extends Uint8Array = OwnBytes>(
+  type: QuantizableType,
+  numbers: Float32Array,
+  options?: QuantizeOptions<A> & ThreadOptions & AsyncOptions,
+): Promise<Returned<A>>;
+export async function quantize(
+  type: QuantizableType,
+  numbers: Float32Array,
+  options?: QuantizeOptions & ThreadOptions & AsyncOptions,
+): Promise<Uint8Array> {
+  const request = checkQuantize(findEncoders(), type, numbers, options);
+  const { info, columns, importance, out, threads, best } = request;
+  const result = await runJob(
+    options,
+    (onProgress) =>
+      native.quantizeAsync(info.id, numbers, columns, importance, out, onProgress, threads, best),
+    (error) => explain(error, request.byteLength),
+  );
+  return out ?? result;
+}
+
+/** A RangeError comes from the limits of the runtime, which depend on its version and on the available memory. */
+function explain(error: unknown, byteLength: number): unknown {
+  if (!(error instanceof RangeError)) return error;
+  const detail = `there is no memory for blocks of ${byteLength} bytes: quantize less at a time`;
+  return new GgufError("ERR_GGUF_OUT_OF_MEMORY", detail, { cause: error });
 }

@@ -30,9 +30,9 @@ export type {
   ThreadOptions,
 } from "../base/options";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
-export type { QuantizableType, QuantizeOptions } from "../quantize/request";
+export type { PlainQuantizeOptions as QuantizeOptions } from "../quantize/request";
 export { matmulSync } from "./products";
-export { quantizeSync } from "./quantize";
+export { type QuantizableType, quantizeSync } from "./quantize";
 
 /**
  * The number of elements decoded at a time for 16-bit outputs: a multiple of every block size, 16 KiB of

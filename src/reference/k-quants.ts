@@ -1,5 +1,5 @@
 /** Super-blocks of 256 weights with small integer scales per group: Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K. */
-import { type CodeTable, half } from "./decoder";
+import { type Codes, type CodeTable, half } from "./decoder";
 
 export const kQuants = {
   // byte     0            16       80    82     84
@@ -67,15 +67,11 @@ export const kQuants = {
   Q4_K: {
     run: 32,
     affine: true,
-    decode(bytes, from, count, { levels, scales, minima }) {
+    decode(bytes, from, count, codes) {
+      const { levels } = codes;
       for (let block = 0, b = from, y = 0; block < count; block++, b += 144, y += 256) {
-        const d = half(bytes, b);
-        const dmin = half(bytes, b + 2);
+        scaleGroups(bytes, b, codes, block * 8);
         for (let g = 0; g < 8; g += 2) {
-          for (let i = g; i < g + 2; i++) {
-            scales[block * 8 + i] = d * sixBitScale(bytes, b + 4, i);
-            minima[block * 8 + i] = -dmin * sixBitMin(bytes, b + 4, i);
-          }
           const q = b + 16 + g * 16;
           const even = y + g * 32;
           for (let l = 0; l < 32; l++) {
@@ -97,15 +93,11 @@ export const kQuants = {
   Q5_K: {
     run: 32,
     affine: true,
-    decode(bytes, from, count, { levels, scales, minima }) {
+    decode(bytes, from, count, codes) {
+      const { levels } = codes;
       for (let block = 0, b = from, y = 0; block < count; block++, b += 176, y += 256) {
-        const d = half(bytes, b);
-        const dmin = half(bytes, b + 2);
+        scaleGroups(bytes, b, codes, block * 8);
         for (let g = 0; g < 8; g += 2) {
-          for (let i = g; i < g + 2; i++) {
-            scales[block * 8 + i] = d * sixBitScale(bytes, b + 4, i);
-            minima[block * 8 + i] = -dmin * sixBitMin(bytes, b + 4, i);
-          }
           const q = b + 48 + g * 16;
           const even = y + g * 32;
           for (let l = 0; l < 32; l++) {
@@ -182,6 +174,16 @@ function signed(byte: number): number {
  *   7 6      upper bits, scale 4..7   upper bits, min 4..7     lower nibble of min 4..7 (bits 7..4)
  *   5 .. 0   scale 0..3               min 0..3                 lower nibble of scale 4..7 (bits 3..0)
  */
+
+/** Decodes the scales of the block at byte b: those of its eight groups, from number `group` on. */
+function scaleGroups(bytes: Uint8Array, b: number, { scales, minima }: Codes, group: number): void {
+  const d = half(bytes, b);
+  const dmin = half(bytes, b + 2);
+  for (let g = 0; g < 8; g++) {
+    scales[group + g] = d * sixBitScale(bytes, b + 4, g);
+    minima[group + g] = -dmin * sixBitMin(bytes, b + 4, g);
+  }
+}
 
 function sixBitScale(bytes: Uint8Array, S: number, g: number): number {
   return g < 4 ? bytes[S + g]! & 63 : (bytes[S + g + 4]! & 15) | ((bytes[S + g - 4]! >> 6) << 4);

@@ -1,14 +1,17 @@
 /**
  * Numbers to blocks in plain TypeScript, to the same bits as the native code.
  *
- * It follows ggml's reference in binary32, where every operation rounds on its own, so `Math.fround` is around each. What
- * that reference leaves open is what it does on x86: the conversion of a NaN, or of a number that does not fit in 32 bits,
- * gives 0 in the last byte.
+ * It follows ggml's reference in binary32, where every operation rounds on its own, so `Math.fround` is around each. Where
+ * the inverse of a scale is infinite, that reference converts a NaN, or a number that does not fit in 32 bits. As on x86,
+ * this gives 0 in the last byte.
  */
 import type { OwnBytes, Returned } from "../base/options";
 import { plain } from "../base/typed-arrays";
-import { checkQuantize, type QuantizableType, type QuantizeOptions } from "../quantize/request";
+import { checkPlainQuantize, notFinite, type PlainQuantizeOptions } from "../quantize/request";
 import { roundToBF16, roundToF16 } from "./rounding";
+
+/** A type that the reference makes blocks of: those that ggml rounds to without a search. */
+export type QuantizableType = "F32" | "F16" | "BF16" | "Q8_0" | "Q4_0" | "Q4_1" | "Q5_0" | "Q5_1";
 
 /** Writes the block of the 32 numbers from `x[at]` on to `out`, from byte `to` on. */
 type Encoder = (x: Float32Array, at: number, out: DataView, to: number) => void;
@@ -103,7 +106,9 @@ const fromMinimum =
     putCodes(out, to + 4, bits);
   };
 
-const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">, Encoder>> = {
+type BlockType = Exclude<QuantizableType, "F32" | "F16" | "BF16">;
+
+const encoders: Readonly<Record<BlockType, Encoder>> = {
   Q4_0: centered(4),
   Q4_1: fromMinimum(4),
   Q5_0: centered(5),
@@ -112,11 +117,7 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
   // d = the greatest magnitude / 127; q = x / d, to the nearest, halves away from zero
   Q8_0(x, at, out, to) {
     let amax = 0;
-    for (let j = 0; j < COUNT; j++) {
-      const magnitude = Math.abs(x[at + j]!);
-      // Not Math.max: a NaN takes the place of what was there, and what comes next takes its place.
-      amax = amax > magnitude ? amax : magnitude;
-    }
+    for (let j = 0; j < COUNT; j++) amax = Math.max(amax, Math.abs(x[at + j]!));
     const d = Math.fround(amax / 127);
     const id = inverse(d);
     putHalf(out, to, d);
@@ -127,6 +128,8 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
   },
 };
 
+const TYPES: QuantizableType[] = ["F32", "F16", "BF16", ...(Object.keys(encoders) as BlockType[])];
+
 /**
  * Turns numbers into blocks of `type`; arguments, result, bits and errors are those of `quantizeSync` of `gguf-native`.
  *
@@ -135,35 +138,36 @@ const encoders: Readonly<Record<Exclude<QuantizableType, "F32" | "F16" | "BF16">
  * @returns the blocks, little-endian
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another type; ERR_GGUF_RANGE for numbers that are not whole blocks, or
- *   an `out` of another length
+ *   not finite where blocks cannot hold these (then nothing is written), or an `out` of another length
  */
 export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   numbers: Float32Array,
-  options?: QuantizeOptions<A>,
+  options?: PlainQuantizeOptions<A>,
 ): Returned<A>;
 export function quantizeSync(
   type: QuantizableType,
   numbers: Float32Array,
-  options?: QuantizeOptions,
+  options?: PlainQuantizeOptions,
 ): Uint8Array {
-  const request = checkQuantize(type, numbers, options);
-  const { info } = request;
-  const values = plain(request.values);
+  const request = checkPlainQuantize(TYPES, type, numbers, options);
+  const values = plain(request.numbers);
   const out = plain(request.out);
   const view = new DataView(out.buffer, out.byteOffset, out.byteLength);
-  if (request.type === "F32") {
+  if (type === "F32") {
     const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
     for (let i = 0; i < words.length; i++) view.setUint32(4 * i, words[i]!, true);
-  } else if (request.type === "F16" || request.type === "BF16") {
+  } else if (type === "F16" || type === "BF16") {
     const halves = new Uint16Array(values.length);
-    const round = request.type === "F16" ? roundToF16 : roundToBF16;
+    const round = type === "F16" ? roundToF16 : roundToBF16;
     round(values, values.length, halves, 0);
     for (let i = 0; i < halves.length; i++) view.setUint16(2 * i, halves[i]!, true);
   } else {
-    const encode = encoders[request.type];
-    for (let at = 0, to = 0; at < values.length; at += COUNT, to += info.typeSize)
-      encode(values, at, view, to);
+    const bad = values.findIndex((value) => !Number.isFinite(value));
+    if (bad !== -1) throw notFinite(type, values, bad, values.length);
+    const encode = encoders[type];
+    const { typeSize } = request.info;
+    for (let at = 0, to = 0; at < values.length; at += COUNT, to += typeSize) encode(values, at, view, to);
   }
   return request.out;
 }

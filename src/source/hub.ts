@@ -30,6 +30,11 @@ export function isHubUrl(url: string): boolean {
   return /^hf:/i.test(url);
 }
 
+/** `hf://OWNER/NAME` or `hf://OWNER/NAME@REVISION`: all files of a repository. */
+export function isRepository(url: string): boolean {
+  return /^hf:\/\/(?:models\/)?[^/]+\/[^/]+\/?$/i.test(url);
+}
+
 /** The https: URL of an hf: URL; any other is returned as it is. */
 export function resolveHubUrl(url: string): string {
   if (!isHubUrl(url)) return url;
@@ -37,12 +42,6 @@ export function resolveHubUrl(url: string): string {
   if (owner === undefined || name === undefined || path === undefined) {
     throw invalidArgValue("url", "must be of the form hf://OWNER/NAME[@REVISION]/FILE", url);
   }
-  const base = hubUrl();
-  if (base === undefined) {
-    const endpoint = environment().HF_ENDPOINT;
-    throw invalidArgValue("HF_ENDPOINT", "must be an http: or https: URL without a user name", endpoint);
-  }
-  const folder = base.pathname.replace(/\/+$/, "");
   const repository = `${kind.toLowerCase().replace("models/", "")}${owner}/${name}`;
   // Decoded, since '%2e%2e' is '..' to a URL, and '..%2F' may be '../' to a server.
   const [branch, ...file] = [revision, ...path.split("/")].map(decoded) as [string, ...string[]];
@@ -51,7 +50,26 @@ export function resolveHubUrl(url: string): string {
     throw invalidArgValue("url", "must not leave its repository with '.' or '..'", url);
   }
   const place = [branch, ...file].map(encodeURIComponent).join("/");
-  return `${base.origin}${folder}/${repository}/resolve/${place}`;
+  return `${hubFolder()}/${repository}/resolve/${place}`;
+}
+
+/** The URL of the list of all files of a repository, hf://OWNER/NAME[@REVISION]. */
+export function repositoryTreeUrl(url: string): string {
+  // Checked as that of a file is.
+  const file = new URL(resolveHubUrl(`${url.replace(/\/+$/, "")}/x`));
+  const [, repository, revision] =
+    /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/x$/.exec(file.href.slice(hubFolder().length)) ?? [];
+  return `${hubFolder()}/api/models/${repository}/tree/${revision}?recursive=true`;
+}
+
+/** The hub, without a slash at its end. */
+function hubFolder(): string {
+  const base = hubUrl();
+  if (base === undefined) {
+    const endpoint = environment().HF_ENDPOINT;
+    throw invalidArgValue("HF_ENDPOINT", "must be an http: or https: URL without a user name", endpoint);
+  }
+  return base.origin + base.pathname.replace(/\/+$/, "");
 }
 
 /** A part of a URL without its percent signs; one with wrong ones is taken as it is. */

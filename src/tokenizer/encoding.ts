@@ -1,10 +1,14 @@
 /** The common part of all kinds of vocabulary. */
+import { GgufError } from "../base/errors";
 import type { GgufMetadata } from "../file/metadata";
 
 const encoder = new TextEncoder();
 
 /** The bytes of a text in UTF-8, in browsers, too. */
 export const utf8Bytes = (text: string): Uint8Array => encoder.encode(text);
+
+/** Stands for a space in the pieces of some vocabularies. */
+export const SPACE = "\u2581";
 
 /** The interface that each kind of vocabulary implements. */
 export interface Encoding {
@@ -21,6 +25,22 @@ export interface Vocabulary {
   tokens: string[];
   /** The token for each text. */
   ids: ReadonlyMap<string, number>;
+}
+
+/** The error for a vocabulary that lacks a part. */
+export function missing(key: string): GgufError {
+  return new GgufError("ERR_GGUF_INVALID", `the vocabulary needs '${key}', which the metadata does not have`);
+}
+
+/** The tokens such as `<0x0A>`, each for one byte of a character that has no token of its own. */
+export function bytePieces({ ids }: Vocabulary): {
+  idOfByte: readonly (number | undefined)[];
+  byteOfId: ReadonlyMap<number | undefined, number>;
+} {
+  const idOfByte = Array.from({ length: 256 }, (_, byte) =>
+    ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
+  );
+  return { idOfByte, byteOfId: new Map(idOfByte.map((id, byte) => [id, byte])) };
 }
 
 /**

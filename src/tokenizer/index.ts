@@ -1,7 +1,7 @@
 /**
- * The tokenizers that the command line and the examples use. Inside this project their name is `#tokenizer`; they are not
- * part of the package's interface.
+ * `gguf-native/tokenizer`: text to tokens and back, with the vocabulary of a model, in Node.js and browsers.
+ *
+ * @module gguf-native/tokenizer
  */
-export { wordRule, words } from "./byte-level";
-export { mergePairs } from "./encoding";
-export { Tokenizer } from "./tokenizer";
+export { type DecodeOptions, type EncodeOptions, Tokenizer } from "./tokenizer";
+export { wordRuleNames } from "./word-rules";

@@ -1,104 +1,284 @@
 /**
- * Converts text to tokens and back, with the vocabulary of the model's file: for the command line and the examples, and
- * not part of the package's interface, as it supports few of the vocabularies that there are. It knows two kinds of
- * vocabulary, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores) and `gpt2` (byte-level
- * BPE).
+ * `gguf-native/tokenizer`: converts text to tokens and back, with the vocabulary that is in a model's metadata. The tokens
+ * are those of llama.cpp, with which models are run.
  *
- * Control tokens in texts are not known: `<|im_start|>` is read as ordinary text. User-defined tokens, such as Gemma's
- * `<b>` and runs of spaces and newlines, are found before anything else is done with a text.
+ * Four kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
+ * `gpt2` (byte-level BPE; `tokenizer.ggml.pre` names how text is split into words before), `gemma4` (the same on text in place
+ * of bytes) and `bert` (WordPiece).
  */
-
+import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
+import { GgufError, invalidArgType } from "../base/errors";
 import { Decoder } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
-import type { Encoding } from "./encoding";
+import { type Encoding, missing, type Vocabulary } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";
+import { wordPieceEncoding } from "./word-piece";
+import { wordRule } from "./word-rules";
+
+/** Options of {@link Tokenizer.encode}. */
+export interface EncodeOptions {
+  /**
+   * Whether names of control tokens in the text, such as `<|im_start|>`, become these tokens. By default they are ordinary
+   * text, so that nothing a user types can end a message. User-defined tokens are found in any case.
+   */
+  special?: boolean | undefined;
+  /** Whether the token that begins a text comes first. Default: as the model wants it. */
+  bos?: boolean | undefined;
+  /** Whether the token that ends a text comes last. Default: as the model wants it. */
+  eos?: boolean | undefined;
+}
+
+const ENCODE_OPTIONS: OptionNames<EncodeOptions> = { special: true, bos: true, eos: true };
+
+/** Options of {@link Tokenizer.decode} and {@link Tokenizer.decoder}. */
+export interface DecodeOptions {
+  /** Whether control tokens become their names, such as `<|im_start|>`. By default they have no text. */
+  special?: boolean | undefined;
+}
+
+const DECODE_OPTIONS: OptionNames<DecodeOptions> = { special: true };
 
 /** Values of `tokenizer.ggml.token_type`. */
+const UNKNOWN = 2;
 const CONTROL = 3;
 const USER_DEFINED = 4;
 
-/** The types of tokens without text: unknown and control. */
-const TEXTLESS = new Set([2, CONTROL]);
-
-/** Control tokens that end a text, whether the metadata says so or not: what llama.cpp knows by their names. */
+/** Tokens that end a text, whatever the metadata says: llama.cpp knows them by these names. They are control tokens. */
 const ENDS = new Set([
-  ...["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>"],
-  ...["<end_of_turn>", "<end_of_utterance>"],
+  ...["</s>", "<eos>", "[EOS]", "<EOT>", "_<EOT>", "[EOT]", "[e~[", "<turn|>", "<|tool_response>"],
+  ...["<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>"],
+  ...["<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>", "<end_of_utterance>", "<｜end▁of▁sentence｜>"],
 ]);
 
+/** In Phi 3, white space after these tokens belongs to them, but for some. */
+const TAKES_SPACE = /phi-?3/i;
+const TAKE_NO_SPACE = new Set(["<unk>", "<s>", "<|endoftext|>"]);
+const LEADING_SPACE = /^[ \t-\r]+/;
+
+/** What the kinds of vocabulary differ in. */
+interface Kind {
+  encoding: Encoding;
+  /** The tokens at the beginning and at the end of a text, and whether they are there unless the metadata says otherwise. */
+  begin: number | undefined;
+  end: number | undefined;
+  addsBegin: boolean;
+  addsEnd: boolean;
+  /** What is put before a text. */
+  prefix: string;
+}
+
+/** A token whose text is found in texts before anything else is done with them. */
+interface Whole {
+  id: number;
+  text: string;
+  isControl: boolean;
+  /** Whether white space after it belongs to it. */
+  takesSpace: boolean;
+}
+
+/** Converts text to tokens and back, with the vocabulary of a model. */
 export class Tokenizer {
-  readonly #encoding: Encoding;
+  readonly #kind: Kind;
   readonly #pieces: readonly string[];
   readonly #types: ArrayLike<number | bigint>;
-  readonly #begin: number | undefined;
+  readonly #addsBegin: boolean;
+  readonly #addsEnd: boolean;
   readonly #ends: ReadonlySet<number>;
-  /** Tokens whose text is one token wherever it is, the longest first. */
-  readonly #userDefined: readonly { id: number; text: string }[];
+  /** Tokens that are found in texts, the longest first. */
+  readonly #wholes: readonly Whole[];
 
-  /** @throws Error for a vocabulary of another kind, or one that lacks a part */
+  /**
+   * @param metadata that of a model, or of its first part
+   * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another kind of vocabulary, or a rule for words that is not known;
+   *   ERR_GGUF_INVALID for one that lacks a part; ERR_GGUF_METADATA_TYPE for a part of the wrong type
+   */
   constructor(metadata: GgufMetadata) {
-    const model = metadata.string("tokenizer.ggml.model");
+    if (typeof metadata?.strings !== "function")
+      throw invalidArgType("metadata", "an instance of GgufMetadata", metadata);
     const tokens = metadata.strings("tokenizer.ggml.tokens");
-    if (tokens === undefined) throw new Error("the file has no vocabulary");
+    if (tokens === undefined) throw missing("tokenizer.ggml.tokens");
     this.#pieces = tokens;
-    const vocabulary = { metadata, tokens, ids: new Map(tokens.map((text, id) => [text, id])) };
-    if (model === "llama") this.#encoding = sentencePieceEncoding(vocabulary);
-    else if (model === "gpt2") this.#encoding = byteLevelEncoding(vocabulary);
-    else throw new Error(`only vocabularies of the kinds llama and gpt2 are supported, not ${model}`);
-
     this.#types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
-    const addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? model === "llama";
-    this.#begin = addsBegin ? metadata.number("tokenizer.ggml.bos_token_id") : undefined;
-    const ends = ["eos", "eot", "eom"].map((name) => metadata.number(`tokenizer.ggml.${name}_token_id`));
-    this.#ends = new Set([
-      ...ends.filter((id) => id !== undefined),
-      ...this.#ofType(CONTROL).flatMap(({ id, text }) => (ENDS.has(text) ? [id] : [])),
-    ]);
-    this.#userDefined = this.#ofType(USER_DEFINED)
-      .filter(({ text }) => text !== "")
+    this.#kind = kindOf({ metadata, tokens, ids: new Map(tokens.map((text, id) => [text, id])) });
+    const { addsBegin, addsEnd } = this.#kind;
+    this.#addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? addsBegin;
+    this.#addsEnd = metadata.boolean("tokenizer.ggml.add_eos_token") ?? addsEnd;
+
+    this.#ends = endsOf(metadata, tokens);
+    const takesSpace = TAKES_SPACE.test(metadata.string("general.name") ?? "");
+    this.#wholes = tokens
+      .map((text, id) => ({
+        ...{ id, text, isControl: this.#isControl(id) },
+        takesSpace: takesSpace && !TAKE_NO_SPACE.has(text),
+      }))
+      .filter(({ id, text, isControl }) => text !== "" && (isControl || this.#typeOf(id) === USER_DEFINED))
       .sort((a, b) => b.text.length - a.text.length);
   }
 
-  /** The tokens of a text. If the model requires it, the token that marks the beginning comes first. */
-  encode(text: string): number[] {
-    let pieces: (string | number)[] = [text];
-    for (const { id, text: part } of this.#userDefined) {
-      if (!text.includes(part)) continue;
-      pieces = pieces.flatMap((piece) => (typeof piece === "string" ? separated(piece, part, id) : [piece]));
-    }
-    const tokens = pieces.flatMap((piece) =>
-      typeof piece === "string" ? this.#encoding.encode(piece) : [piece],
+  /** The number of tokens. */
+  get size(): number {
+    return this.#pieces.length;
+  }
+
+  /**
+   * The tokens of a text: those of llama.cpp.
+   *
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_INVALID where the vocabulary lacks a byte of the text, or the token that is asked for
+   */
+  encode(text: string, options?: EncodeOptions): Int32Array {
+    if (typeof text !== "string") throw invalidArgType("text", "of type string", text);
+    const given = checkOptions(options, ENCODE_OPTIONS);
+    const special = checkBoolean("options.special", given.special, false);
+    const { encoding, begin, end } = this.#kind;
+    const bos = checkBoolean("options.bos", given.bos, this.#addsBegin && begin !== undefined);
+    const eos = checkBoolean("options.eos", given.eos, this.#addsEnd && end !== undefined);
+    // Halves of characters have no bytes.
+    const tokens = this.#parts(text.replace(/\p{Surrogate}/gu, "\ufffd"), special).flatMap((part) =>
+      typeof part === "string" ? encoding.encode(part) : [part],
     );
-    return this.#begin === undefined ? tokens : [this.#begin, ...tokens];
+    if (bos) tokens.unshift(known("begins", begin));
+    if (eos) tokens.push(known("ends", end));
+    return Int32Array.from(tokens);
   }
 
-  /** The tokens of a type of `tokenizer.ggml.token_type`. */
-  #ofType(type: number): { id: number; text: string }[] {
-    return this.#pieces.flatMap((text, id) => (Number(this.#types[id]) === type ? [{ id, text }] : []));
-  }
-
-  /** Whether `token` marks the end of the text. */
-  isEnd(token: number): boolean {
-    return this.#ends.has(token);
-  }
-
-  /** What stands for `token` in the vocabulary; "" where there is no such token. */
-  piece(token: number): string {
-    return this.#pieces[token] ?? "";
-  }
-
-  /** A function that converts one token after the other to text. It returns characters once they are complete. */
-  decoder(): (token: number) => string {
+  /**
+   * The text of tokens. Bytes that are no UTF-8 become U+FFFD. What `encode` adds before a text, such as a space, is left
+   * out. The vocabularies of the kind `bert` do not keep a text as it is.
+   *
+   * @throws GgufError ERR_GGUF_RANGE for a number that no token has
+   */
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string {
     const decoder = new Decoder();
-    return (token) =>
-      TEXTLESS.has(Number(this.#types[token]))
-        ? ""
-        : decoder.decode(this.#encoding.bytes(token), { stream: true });
+    const bytesOf = this.#bytes(options);
+    const text =
+      Array.from(ids, (id) => decoder.decode(bytesOf(id), { stream: true })).join("") + decoder.decode();
+    const { prefix } = this.#kind;
+    return prefix !== "" && text.startsWith(prefix) ? text.slice(prefix.length) : text;
+  }
+
+  /**
+   * A function that converts one token after the other to text, as a model writes them. It returns characters once all of
+   * their bytes are there.
+   */
+  decoder(options?: DecodeOptions): (id: number) => string {
+    const decoder = new Decoder();
+    const bytesOf = this.#bytes(options);
+    return (id) => decoder.decode(bytesOf(id), { stream: true });
+  }
+
+  /** Whether a token marks the end of what a model writes. */
+  isEnd(id: number): boolean {
+    return this.#ends.has(id);
+  }
+
+  /** What stands for a token in the vocabulary; "" where there is no such token. */
+  piece(id: number): string {
+    return this.#pieces[id] ?? "";
+  }
+
+  /**
+   * The bytes that a token stands for in a text; none for a control token, unless its name is asked for. The bytes of a
+   * character may be in several tokens.
+   *
+   * @throws GgufError ERR_GGUF_RANGE for a number that no token has
+   */
+  bytes(id: number, options?: DecodeOptions): Uint8Array {
+    return this.#bytes(options)(id);
+  }
+
+  #bytes(options: DecodeOptions | undefined): (id: number) => Uint8Array {
+    const { special } = checkOptions(options, DECODE_OPTIONS);
+    const names = checkBoolean("options.special", special, false);
+    return (id) => {
+      if (this.#pieces[id] === undefined) {
+        const detail = `there is no token ${String(id)}: the vocabulary has ${this.#pieces.length}`;
+        throw new GgufError("ERR_GGUF_RANGE", detail);
+      }
+      return this.#isControl(id) && !names ? NO_BYTES : this.#kind.encoding.bytes(id);
+    };
+  }
+
+  #typeOf(id: number): number {
+    return Number(this.#types[id]);
+  }
+
+  /** Whether a token is no text: a control token, or the unknown one. */
+  #isControl(id: number): boolean {
+    const type = this.#typeOf(id);
+    return type === CONTROL || type === UNKNOWN || ENDS.has(this.piece(id));
+  }
+
+  /** A text, cut at the tokens that are found in it before anything else is done. */
+  #parts(text: string, special: boolean): (string | number)[] {
+    let parts: (string | number)[] = text === "" ? [] : [text];
+    for (const whole of this.#wholes) {
+      if ((whole.isControl && !special) || !text.includes(whole.text)) continue;
+      parts = parts.flatMap((part) => (typeof part === "string" ? separated(part, whole) : [part]));
+    }
+    return parts;
   }
 }
 
-/** The pieces of a text between those that equal `part`, and `id` in place of these. */
-function separated(text: string, part: string, id: number): (string | number)[] {
-  return text.split(part).flatMap((piece, i) => [...(i === 0 ? [] : [id]), ...(piece === "" ? [] : [piece])]);
+const NO_BYTES = new Uint8Array(0);
+
+/** The kind of a vocabulary. @throws GgufError */
+function kindOf(vocabulary: Vocabulary): Kind {
+  const { metadata, tokens } = vocabulary;
+  const idOf = (name: string, whenAbsent: number): number | undefined => {
+    const id = metadata.number(`tokenizer.ggml.${name}_token_id`) ?? whenAbsent;
+    return tokens[id] === undefined ? undefined : id;
+  };
+  const name = metadata.string("tokenizer.ggml.model");
+  switch (name) {
+    case "llama": {
+      const prefix = (metadata.boolean("tokenizer.ggml.add_space_prefix") ?? true) ? " " : "";
+      const encoding = sentencePieceEncoding(vocabulary, prefix);
+      const ids = { begin: idOf("bos", 1), end: idOf("eos", 2) };
+      return { encoding, ...ids, addsBegin: true, addsEnd: false, prefix };
+    }
+    case "gpt2":
+    case "gemma4": {
+      const rule = wordRule(name === "gemma4" ? name : (metadata.string("tokenizer.ggml.pre") ?? "default"));
+      const encoding = byteLevelEncoding(vocabulary, rule);
+      const ids = { begin: idOf("bos", -1), end: idOf("eos", -1) };
+      return { encoding, ...ids, addsBegin: rule.addsBegin ?? false, addsEnd: false, prefix: "" };
+    }
+    case "bert": {
+      // The key is spelt so.
+      const ids = { begin: idOf("bos", 101), end: idOf("seperator", 102) };
+      return { encoding: wordPieceEncoding(vocabulary), ...ids, addsBegin: true, addsEnd: true, prefix: " " };
+    }
+    default: {
+      const found = name === undefined ? "names no kind (tokenizer.ggml.model)" : `is of the kind '${name}'`;
+      const detail = `the vocabulary ${found}, and known are llama, gpt2, bert and gemma4`;
+      throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
+    }
+  }
+}
+
+function known(what: string, id: number | undefined): number {
+  if (id !== undefined) return id;
+  throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token that ${what} a text`);
+}
+
+/** The tokens that end a text. */
+function endsOf(metadata: GgufMetadata, tokens: readonly string[]): ReadonlySet<number> {
+  const named = ["eos", "eot", "eom"].flatMap(
+    (name) => metadata.number(`tokenizer.ggml.${name}_token_id`) ?? [],
+  );
+  const known = tokens.flatMap((text, id) => (ENDS.has(text) ? [id] : []));
+  const names = new Set(known.map((id) => tokens[id]));
+  // Where these two end a text, <|end|> ends only a part of it.
+  const isPart = names.has("<|return|>") && names.has("<|call|>");
+  return new Set([...named, ...known.filter((id) => !(isPart && tokens[id] === "<|end|>"))]);
+}
+
+/** The pieces of a text between those that equal a token, and the token in place of these. */
+function separated(text: string, { id, text: part, takesSpace }: Whole): (string | number)[] {
+  return text.split(part).flatMap((piece, i) => {
+    const rest = takesSpace && i > 0 ? piece.replace(LEADING_SPACE, "") : piece;
+    return [...(i === 0 ? [] : [id]), ...(rest === "" ? [] : [rest])];
+  });
 }

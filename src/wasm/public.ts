@@ -9,3 +9,4 @@
  */
 export { type BlobOptions, openBlob } from "../file/blob-file";
 export * from "../portable";
+export { openSafetensors } from "../safetensors/open-place";

@@ -1,5 +1,5 @@
 /** Tensor data on its way into a file, in whatever form it was given. */
-import { GgufError, invalidArgType } from "../base/errors";
+import { errorAbout, GgufError, invalidArgType } from "../base/errors";
 import type { NumericArray } from "../base/metadata-values";
 import type { HalfArray } from "../base/options";
 import {
@@ -12,8 +12,8 @@ import {
   typedArrayName,
 } from "../base/typed-arrays";
 import { type GgmlType, ggmlTypes } from "../base/types";
-import { quantizeSync } from "../quantize/quantize";
-import { isQuantizable, type QuantizableType, quantizableTypes } from "../quantize/request";
+import { isQuantizable, quantizableTypes, quantize } from "../quantize/quantize";
+import type { QuantizableType } from "../quantize/request";
 import { PIECE_BYTES } from "./layout";
 
 /** Bytes in pieces of any size; or numbers, for a {@link QuantizableType}, in pieces of whole blocks. */
@@ -103,7 +103,7 @@ function checkBytes(
 
 function unquantizable(data: unknown, target: DataTarget): TypeError {
   const { type } = target;
-  const reason = `(Uint8Array for type ${type}): numbers can be given for ${quantizableTypes}`;
+  const reason = `(Uint8Array for type ${type}): numbers can be given for ${quantizableTypes().join(", ")}`;
   return wrongData(`bytes ${reason}`, data, target);
 }
 
@@ -156,7 +156,7 @@ export async function* dataPieces(
   // What is counted is what is handed on: memory can be taken away or made smaller since it was given.
   let length = 0;
   for await (const piece of pieces) {
-    for (const slice of slices(checkPiece(piece, target), target)) {
+    for await (const slice of slices(checkPiece(piece, target), target)) {
       length += slice.length;
       if (length > target.byteLength) throw wrongLength(`at least ${length}`, target);
       yield slice;
@@ -165,14 +165,20 @@ export async function* dataPieces(
   checkLength(length, target);
 }
 
-function* slices(piece: Piece, target: DataTarget): Generator<Uint8Array, void, undefined> {
+async function* slices(piece: Piece, target: DataTarget): AsyncGenerator<Uint8Array, void, undefined> {
   if (isUint8Array(piece)) {
     for (let at = 0; at < piece.length; at += PIECE_BYTES) yield piece.subarray(at, at + PIECE_BYTES);
     return;
   }
   byteLengthOf(piece, target);
   for (let at = 0; at < piece.length; at += PIECE_NUMBERS) {
-    yield quantizeSync(target.type as QuantizableType, piece.subarray(at, at + PIECE_NUMBERS));
+    const part = piece.subarray(at, at + PIECE_NUMBERS);
+    try {
+      yield await quantize(target.type as QuantizableType, part);
+    } catch (error) {
+      const where = piece.length > PIECE_NUMBERS ? `of its numbers from ${at} on: ` : "";
+      throw error instanceof GgufError ? errorAbout(error, { tensor: target.name }, where) : error;
+    }
   }
 }
 

@@ -1,5 +1,8 @@
 /** The bytes of a header as they are written: numbers in the file's byte order, lengths in its version's width. */
 
+import { swapBytes } from "../base/bytes";
+import { utf8 } from "../base/text-decoder";
+
 /** How the numbers of a file are stored. */
 export interface HeaderFormat {
   /** 1 has lengths and counts of four bytes, 2 and 3 of eight. */
@@ -75,8 +78,15 @@ export class HeaderBytes {
 
   /** A string: its length and its bytes. */
   string(text: string | Uint8Array): this {
-    const bytes = typeof text === "string" ? Buffer.from(text) : text;
+    const bytes = typeof text === "string" ? utf8(text) : text;
     return this.count(bytes.length).raw(bytes);
+  }
+
+  /** Numbers of `size` bytes, given little-endian. */
+  numbers(size: number, bytes: Uint8Array): this {
+    this.raw(bytes);
+    if (!this.#littleEndian) swapBytes(this.#bytes.subarray(this.#length - bytes.length, this.#length), size);
+    return this;
   }
 
   raw(bytes: Uint8Array): this {

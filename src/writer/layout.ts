@@ -1,5 +1,6 @@
 /** Where everything is in a file: the header as bytes, and the data of each tensor after it. */
 import { GgufError } from "../base/errors";
+import { utf8 } from "../base/text-decoder";
 import { alignUp, HeaderBytes, type HeaderFormat, lengthBytes } from "./header-bytes";
 
 /** What it is aligned to where that key is absent. */
@@ -51,7 +52,7 @@ export function preambleBytes(format: HeaderFormat): number {
 }
 
 export function writePreamble(out: HeaderBytes, tensorCount: number, entryCount: number): HeaderBytes {
-  return out.raw(Buffer.from("GGUF")).int(4, out.format.version).count(tensorCount).count(entryCount);
+  return out.raw(utf8("GGUF")).int(4, out.format.version).count(tensorCount).count(entryCount);
 }
 
 /** Places the tensors one behind the other, each at a multiple of the alignment. */

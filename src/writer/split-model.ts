@@ -53,6 +53,26 @@ export async function splitModel(
   output: string | URL,
   options: SplitOptions,
 ): Promise<string[]> {
+  return (await splitFiles(source, output, options, false)).map(({ path }) => path);
+}
+
+/** A file that was written, or would be. */
+interface WrittenFile {
+  readonly path: string;
+  readonly byteLength: number;
+}
+
+/**
+ * As {@link splitModel}, with the sizes of the files.
+ * @param dryRun only says which files there would be
+ * @internal
+ */
+export async function splitFiles(
+  source: string | URL,
+  output: string | URL,
+  options: SplitOptions,
+  dryRun: boolean,
+): Promise<WrittenFile[]> {
   const prefix = checkPath(output).replace(/\.gguf$/i, "");
   if (/(^|[\\/])$/.test(prefix)) throw invalidArgValue("output", "must end in a file name", output);
   const { maxTensors, maxBytes } = checkOptions(options, SPLIT_OPTIONS);
@@ -63,7 +83,8 @@ export async function splitModel(
   if (maxTensors === undefined && maxBytes === undefined) {
     throw invalidArgValue("options", "must have maxTensors or maxBytes", options);
   }
-  return copy(source, checkWriteOptions(options, SPLIT_OPTIONS), ({ entries, tensors, ...rest }) => {
+  const checked = checkWriteOptions(options, SPLIT_OPTIONS);
+  return copy(source, checked, dryRun, ({ entries, tensors, ...rest }) => {
     const alignmentEntry = entries.get(ALIGNMENT_KEY);
     const model = { ...rest, entries: withoutSplit(entries) };
     const further = { ...rest, entries: alignmentEntry === undefined ? [] : [alignmentEntry] };
@@ -95,7 +116,7 @@ export async function mergeModel(
   options?: WriteOptions,
 ): Promise<void> {
   const path = checkPath(output);
-  await copy(source, checkWriteOptions(options), ({ entries, ...rest }) => [
+  await copy(source, checkWriteOptions(options), false, ({ entries, ...rest }) => [
     { path, contents: { ...rest, entries: withoutSplit(entries) } },
   ]);
 }
@@ -112,16 +133,17 @@ interface Model extends Omit<CopiedContents, "entries"> {
   entries: Map<string, Uint8Array>;
 }
 
-/** Opens a model and writes it as the files that `arrange` makes of it; returns their paths. */
+/** Opens a model and writes it, unless it is only looked at, as the files that `arrange` makes of it. */
 async function copy(
   source: string | URL,
   options: CheckedWriteOptions,
+  dryRun: boolean,
   arrange: (model: Model) => { path: string; contents: CopiedContents }[],
-): Promise<string[]> {
+): Promise<WrittenFile[]> {
   const path = checkPath(source);
   const { signal } = options;
   signal?.throwIfAborted();
-  await settleModel(path, signal);
+  if (!dryRun) await settleModel(path, signal);
   const inputs = await openInputs(path, signal);
   try {
     const [{ header, info }] = inputs;
@@ -141,11 +163,13 @@ async function copy(
       const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
+    const files = outputs.map(({ path, byteLength }) => ({ path, byteLength }));
+    if (dryRun) return files;
     await writeOutputs(outputs, { model: inputs.map((input) => input.path) }, options, async () => {
       await checkInputs(inputs);
       await closeInputs(inputs);
     });
-    return outputs.map((each) => each.path);
+    return files;
   } finally {
     await closeInputs(inputs);
   }

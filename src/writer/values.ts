@@ -9,6 +9,7 @@ import {
 import { isTypedArray, isUint8Array, lengthOf, plain } from "../base/typed-arrays";
 import { elementTypeOfArray } from "../file/metadata";
 import { knownKeyType } from "../file/metadata-keys";
+import { SIZES, type ValuePlace, valueParts } from "../file/value-parts";
 import { HeaderBytes, type HeaderFormat } from "./header-bytes";
 
 /**
@@ -194,6 +195,26 @@ function isArray(value: object): value is Elements {
 /** How many elements there are, whatever a `length` that a subclass of a typed array has says. */
 function countOf(array: Elements): number {
   return isTypedArray(array) ? lengthOf(array) : array.length;
+}
+
+/**
+ * The bytes of an entry of another file, in `format`.
+ * @param key its bytes, which may be no text
+ */
+export function copyEntry(format: HeaderFormat, key: Uint8Array, place: ValuePlace): Uint8Array {
+  const out = new HeaderBytes(format).string(key).int(4, TYPE_NAMES.indexOf(place.type.type));
+  for (const part of valueParts(place)) {
+    if (part.kind === "array") out.int(4, TYPE_NAMES.indexOf(part.elementType)).count(part.length);
+    else if (part.kind === "numbers") out.numbers(SIZES[part.type], part.bytes);
+    else if (part.kind === "strings") {
+      const { bytes, starts, ends, count } = part;
+      for (let i = 0; i < count; i++) out.string(bytes.subarray(starts[i], ends[i]));
+    } else if (part.kind === "text") {
+      if (part.at === 0) out.count(part.length);
+      out.raw(part.bytes);
+    }
+  }
+  return out.bytes;
 }
 
 /**

@@ -2,7 +2,8 @@
 import { inspect } from "node:util";
 import { native } from "../backend/native";
 import { checkOptions, type OptionNames } from "../base/arguments";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import { joinBytes } from "../base/bytes";
+import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes, isGgmlType, meantType } from "../base/types";
 import { checkSupported } from "../decode/kernels";
@@ -11,9 +12,9 @@ import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { SPLIT_KEYS } from "../file/splits";
-import { canonicalBytes, type ValuePlace } from "../file/value-parts";
+import type { ValuePlace } from "../file/value-parts";
 import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
-import { CURRENT_FORMAT, HeaderBytes } from "./header-bytes";
+import { CURRENT_FORMAT, type HeaderFormat } from "./header-bytes";
 import {
   type Contents,
   checkCount,
@@ -27,6 +28,7 @@ import {
   checkKey,
   checkText,
   checkType,
+  copyEntry,
   type DeclaredType,
   encodeEntry,
   type GgufInput,
@@ -39,9 +41,18 @@ import { type Output, writeOutputs } from "./write-outputs";
 export interface GgufWriterOptions {
   /** What tensor data is aligned to, in bytes: a power of two; default 32. Another one is written as `general.alignment`. */
   alignment?: number | undefined;
+  /**
+   * The byte order of every number in the file; default `"little"`. Data of tensors is little-endian all the same when it
+   * is given, and turned around when it is written.
+   */
+  byteOrder?: "little" | "big" | undefined;
 }
 
-const WRITER_OPTIONS: OptionNames<GgufWriterOptions> = { alignment: true };
+/** Options of {@link GgufWriter.from}: the alignment is that of the model. */
+export type GgufWriterFromOptions = Pick<GgufWriterOptions, "byteOrder">;
+
+const FROM_OPTIONS: OptionNames<GgufWriterFromOptions> = { byteOrder: true };
+const WRITER_OPTIONS: OptionNames<GgufWriterOptions> = { alignment: true, ...FROM_OPTIONS };
 
 interface WrittenTensor extends TensorEntry {
   readonly target: DataTarget;
@@ -57,7 +68,7 @@ const MAX_DIMS = 4;
 const QUANTIZATION_VERSION = 2;
 
 /**
- * Writes a GGUF file (version 3, little-endian): metadata of every type, and tensors from bytes.
+ * Writes a GGUF file (version 3): metadata of every type, and tensors from bytes.
  *
  * ```js
  * await new GgufWriter()
@@ -85,17 +96,22 @@ const QUANTIZATION_VERSION = 2;
  */
 export class GgufWriter {
   readonly #entries = new Map<string, Uint8Array>();
-  readonly #tensors = new Map<string, WrittenTensor>();
+  #tensors = new Map<string, WrittenTensor>();
   /** What was copied and not yet changed: keys with their types, and names of tensors. */
   readonly #copiedKeys = new Map<string, DeclaredType | undefined>();
-  readonly #copiedTensors = new Set<string>();
+  #copiedTensors = new Set<string>();
   /** The files of the model that was copied. */
   #copiedFrom: readonly string[] = [];
+  readonly #format: HeaderFormat;
   #alignment = DEFAULT_ALIGNMENT;
 
   /** @throws GgufError ERR_GGUF_INVALID for an alignment that is not a power of two */
   constructor(options?: GgufWriterOptions) {
-    const { alignment } = checkOptions(options, WRITER_OPTIONS);
+    const { alignment, byteOrder = "little" } = checkOptions(options, WRITER_OPTIONS);
+    if (byteOrder !== "little" && byteOrder !== "big") {
+      throw invalidArgValue("options.byteOrder", 'must be "little" or "big"', byteOrder);
+    }
+    this.#format = { ...CURRENT_FORMAT, bigEndian: byteOrder === "big" };
     if (alignment === undefined) return;
     if (typeof alignment !== "number") throw invalidArgType("options.alignment", "of type number", alignment);
     this.set(ALIGNMENT_KEY, alignment);
@@ -107,19 +123,20 @@ export class GgufWriter {
    * given.
    *
    * Everything is copied as bytes, so text that is not UTF-8 stays what it is. Tensor data is read a piece at a time when
-   * the file is written; until then the model must stay open. The new file is one file, of version 3 and little-endian,
-   * whatever the model is: in several files, on a server or big-endian. `split.*` keys are left out.
+   * the file is written; until then the model must stay open. The new file is one file, of version 3 and, without
+   * `byteOrder`, little-endian, whatever the model is: in several files, on a server or big-endian. `split.*` keys are left
+   * out.
    *
    * @param model an open model: of `open`, `openSync`, `parse` or `openRemote`
    * @throws TypeError for anything else, such as a path
    * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type; ERR_GGUF_RANGE for one of more
    *   than 2^20 keys or tensors; ERR_GGUF_CLOSED
    */
-  static from(model: GgufModel): GgufWriter {
+  static from(model: GgufModel, options?: GgufWriterFromOptions): GgufWriter {
     if (!(model instanceof GgufModel)) {
       throw invalidArgType("model", "an open model, such as openSync(path) returns", model);
     }
-    const writer = new GgufWriter();
+    const writer = new GgufWriter(checkOptions(options, FROM_OPTIONS));
     writer.#copy(model);
     return writer;
   }
@@ -130,9 +147,8 @@ export class GgufWriter {
     checkCount(tensors.size, "tensors", paths[0]);
     for (const key of metadata.keys()) {
       if (SPLIT_KEYS.includes(key)) continue;
-      const out = new HeaderBytes(CURRENT_FORMAT).string(metadata.keyBytes(key) as Uint8Array);
-      for (const bytes of canonicalBytes(metadata.place(key) as ValuePlace)) out.raw(bytes);
-      this.#entries.set(key, out.bytes);
+      const [name, place] = [metadata.keyBytes(key) as Uint8Array, metadata.place(key) as ValuePlace];
+      this.#entries.set(key, copyEntry(this.#format, name, place));
       this.#copiedKeys.set(key, checkType(metadata.typeOf(key)));
     }
     for (const [name, tensor] of tensors) {
@@ -167,7 +183,7 @@ export class GgufWriter {
     if (this.#entries.has(key) && !isCopied) throw invalid(`the metadata key '${key}' is set already`);
     const declared = checkType(type) ?? this.#copiedKeys.get(key);
     const alignment = key === ALIGNMENT_KEY ? checkAlignment(value, declared) : this.#alignment;
-    this.#entries.set(key, encodeEntry(CURRENT_FORMAT, key, value, declared));
+    this.#entries.set(key, encodeEntry(this.#format, key, value, declared));
     this.#copiedKeys.delete(key);
     this.#alignment = alignment;
     return this;
@@ -199,9 +215,10 @@ export class GgufWriter {
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_RANGE for data of another length than type and shape take
    */
   addTensor(name: string, type: GgmlType, shape: readonly number[], data: TensorData): this {
-    checkName(name);
+    const copied = this.#copiedTensors.has(name) ? this.#tensors.get(name) : undefined;
+    if (copied === undefined) checkName(name);
     const subject: GgufErrorSubject = { tensor: name };
-    if (this.#tensors.has(name) && !this.#copiedTensors.has(name)) {
+    if (copied === undefined && this.#tensors.has(name)) {
       throw invalid("there is one of this name already", subject);
     }
     if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
@@ -214,7 +231,9 @@ export class GgufWriter {
     }
     const byteLength = checkShape(shape, type, subject);
     const target: DataTarget = { name, type, byteLength };
-    const entry: TensorEntry = { name, type: ggmlTypes[type].id, shape: [...shape], byteLength };
+    // The name that was copied may be no text.
+    const nameInFile = copied?.name ?? name;
+    const entry: TensorEntry = { name: nameInFile, type: ggmlTypes[type].id, shape: [...shape], byteLength };
     this.#tensors.set(name, { ...entry, target, data: checkData(data, target) });
     this.#copiedTensors.delete(name);
     return this;
@@ -225,13 +244,45 @@ export class GgufWriter {
    * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND where there is none of this name
    */
   removeTensor(name: string): this {
-    if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
-    if (!this.#tensors.delete(name)) {
-      const detail = `no tensor is named '${name}'${didYouMean(name, this.#tensors.keys())}`;
-      throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", detail);
-    }
+    this.#expectTensor(name);
+    this.#tensors.delete(name);
     this.#copiedTensors.delete(name);
     return this;
+  }
+
+  /**
+   * Gives tensors other names, all at once, so that two can swap theirs. Each keeps its place.
+   *
+   * @param names the new names by the present ones: an object, or entries such as those of a `Map`
+   * @throws TypeError for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND where there is none of a present name; ERR_GGUF_INVALID for a new name that is
+   *   empty or longer than the 63 bytes that ggml reads, or that two tensors would have
+   */
+  renameTensors(names: Readonly<Record<string, string>> | Iterable<readonly [string, string]>): this {
+    if (typeof names !== "object" || names === null)
+      throw invalidArgType("names", "an object or entries", names);
+    const wanted = new Map(Symbol.iterator in names ? names : Object.entries(names));
+    for (const [name, to] of wanted) {
+      this.#expectTensor(name);
+      if (to !== name) checkName(to);
+    }
+    const renamed = new Map<string, WrittenTensor>();
+    for (const [name, tensor] of this.#tensors) {
+      const to = wanted.get(name) ?? name;
+      if (renamed.has(to)) throw invalid("two tensors would have this name", { tensor: to });
+      renamed.set(to, to === name ? tensor : { ...tensor, name: to, target: { ...tensor.target, name: to } });
+    }
+    const copied = Array.from(this.#copiedTensors, (name) => wanted.get(name) ?? name);
+    this.#tensors = renamed;
+    this.#copiedTensors = new Set(copied);
+    return this;
+  }
+
+  #expectTensor(name: string): void {
+    if (typeof name !== "string") throw invalidArgType("name", "of type string", name);
+    if (this.#tensors.has(name)) return;
+    const detail = `no tensor is named '${name}'${didYouMean(name, this.#tensors.keys())}`;
+    throw new GgufError("ERR_GGUF_TENSOR_NOT_FOUND", detail);
   }
 
   /**
@@ -259,13 +310,17 @@ export class GgufWriter {
   /** The file as of now, whatever is set and added later. */
   #snapshot(): Pick<Output, "byteLength" | "chunks"> {
     const contents: Contents<WrittenTensor> = {
-      format: CURRENT_FORMAT,
+      format: this.#format,
       alignment: this.#alignment,
       entries: [...this.#entries.values(), ...this.#missingEntries()],
       tensors: [...this.#tensors.values()],
     };
     const layout = layOut(contents);
-    const chunks = fileChunks(contents, layout, ({ data, target }) => dataPieces(data, target));
+    const { bigEndian } = this.#format;
+    const chunks = fileChunks(contents, layout, ({ data, target }) => {
+      const pieces = dataPieces(data, target);
+      return bigEndian ? swapped(pieces, target.type) : pieces;
+    });
     return { byteLength: layout.byteLength, chunks };
   }
 
@@ -275,7 +330,7 @@ export class GgufWriter {
       ({ target }) => ggmlTypes[target.type].blockSize > 1 && !this.#copiedTensors.has(target.name),
     );
     if (!isQuantized || this.#entries.has(QUANTIZATION_VERSION_KEY)) return [];
-    return [encodeEntry(CURRENT_FORMAT, QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION, undefined)];
+    return [encodeEntry(this.#format, QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION, undefined)];
   }
 }
 
@@ -294,6 +349,21 @@ function copiedTensor(tensor: GgufModelTensor, isBigEndian: boolean): WrittenTen
     }
   }
   return { name: tensor.nameBytes(), type: info.id, shape, byteLength, target, data };
+}
+
+/** Data in the other byte order. A piece may end within a block: that one goes with the next piece. */
+async function* swapped(
+  pieces: AsyncIterable<Uint8Array>,
+  type: GgmlType,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const { id, typeSize } = ggmlTypes[type];
+  let rest: Uint8Array = new Uint8Array();
+  for await (const piece of pieces) {
+    const bytes = joinBytes([rest, piece]);
+    const whole = bytes.length - (bytes.length % typeSize);
+    if (whole > 0) yield native.swapBytes(id, bytes.subarray(0, whole));
+    rest = bytes.subarray(whole);
+  }
 }
 
 function checkAlignment(value: unknown, declared: DeclaredType | undefined): number {

@@ -27,6 +27,12 @@ const MiB = 2 ** 20;
 /** The most that a command may take, Node included, which takes some 50 MiB. */
 const MOST_BYTES = 300 * MiB;
 
+/**
+ * The space for new objects, in MiB, that V8 may fill before it looks which of them are still in use: later versions of
+ * Node.js take several times as much, however little is kept.
+ */
+const NEW_SPACE = "--max-semi-space-size=16";
+
 /** Writes a file whose only key holds an array of `count` elements, all zero. Returns a test's `skip`. */
 function writeZeros(name: string, elementType: number, count: number, bytes: number): string | false {
   if (emulated) return "the emulator keeps a record of every page that is mapped";
@@ -53,7 +59,7 @@ writeFileSync(
 
 /** Runs a command in a process of its own, and reads what it prints after `pause` milliseconds. */
 async function cost(args: readonly string[], pause = 0): Promise<{ stdout: string; bytes: number }> {
-  const child = spawn(process.execPath, ["--require", reporter, bin, ...args], {
+  const child = spawn(process.execPath, [NEW_SPACE, "--require", reporter, bin, ...args], {
     cwd: folder,
     stdio: ["ignore", "pipe", "pipe"],
     timeout: 120_000,
@@ -121,7 +127,8 @@ describe("400,000 tensors", { skip: (emulated || sanitized) && "takes too long t
   ftruncateSync(file, w.offset + 32 * count);
   closeSync(file);
   test("inspect keeps no rows", () => assertCheap(["inspect", "tensors"], /Tensors \(400,000\)/));
-  test("hash keeps a digest of each", () => assertCheap(["hash", "--whole", "tensors"], /^[0-9a-f]{64} /));
+  test("hash keeps a digest of each", () =>
+    assertCheap(["hash", "--whole", "tensors"], /^[0-9a-f]{64} /, 0, 400 * MiB));
   test("diff keeps nothing of what is the same", () =>
     assertCheap(["diff", "tensors", "tensors"], /^no differences\n$/, 0, 400 * MiB));
   test("verify keeps nothing of what is finite", () => assertCheap(["verify", "tensors"], /^ok /));

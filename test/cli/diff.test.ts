@@ -190,3 +190,50 @@ describe("tensors", () => {
     assert.deepEqual([found.values, found.different], [count, 2]);
   });
 });
+
+describe("at 80 columns", () => {
+  const rows = async (a: TypedValue, b: TypedValue): Promise<string[]> => {
+    const key = "a.key.that.takes.a.good.part.of.the.line";
+    writeModel("x.gguf", { metadata: [[key, a]] });
+    writeModel("y.gguf", { metadata: [[key, b]], version: 2, byteOrder: "big" });
+    const { stdout } = await run(["diff", "x.gguf", "y.gguf"]);
+    expectTidy(stdout);
+    return Array.from(stdout.matchAll(/^ {2}[-+] {2}\S+ +\S+ +(.*)$/gm), ([, value]) => value as string);
+  };
+  const long = "the same for a long time, ".repeat(100);
+  const tokens = Array.from({ length: 5000 }, (_, i) => `token ${i}`);
+  test("values are shown from where they differ", async () => {
+    for (const [a, b, expected] of [
+      [str(`${long}one`), str(`${long}two`), ["…g time, one", "…g time, two"]],
+      [str(`${long}漢字`), str(`${long}漢語`), ["…ime, 漢字", "…ime, 漢語"]],
+      [str(long), str(`${long}!`), ["…g time,", "…g time, !"]],
+      [
+        arr("string", tokens),
+        arr("string", tokens.with(4000, "other")),
+        ['[4000] "token 4000", "token 4001", ...', '[4000] "other", "token 4001", ...'],
+      ],
+      [arr("int32", Array(600).fill(7)), arr("int32", [...Array(599).fill(7), 8]), ["[599] 7", "[599] 8"]],
+      [arr("uint8", Array(600).fill(7)), arr("uint8", Array(601).fill(7)), ["[600] none", "[600] 7"]],
+      [
+        arr("array", [arr("int32", [1, 2, 3, 4, 5, 6]), arr("string", ["a", "b"])]),
+        arr("array", [arr("int32", [1, 2, 3, 4, 5, 6]), arr("string", ["a", "c"])]),
+        ['[1][1] "b"', '[1][1] "c"'],
+      ],
+      [str("short"), str("shore"), ["short", "shore"]],
+      [str(`${"x".repeat(3 << 20)}a`), str(`${"x".repeat(3 << 20)}b`), ["…xxxxxxxxa", "…xxxxxxxxb"]],
+    ] as const)
+      for (const [i, shown] of (await rows(a, b)).entries()) {
+        const whole = expected[i] as string;
+        assert.ok(whole.startsWith(shown.replace(/…$/, "")), `${shown} is not the start of ${whole}`);
+        assert.ok(shown.length >= Math.min(whole.length, 12), shown);
+      }
+  });
+  test("types and shapes are whole", async () => {
+    const name = "blk.10.a_name_that_takes_a_good_part_of_the_line.weight";
+    writeModel("x.gguf", { tensors: [blocks(name, "IQ2_XXS", [1024, 4, 2, 2], 1)] });
+    writeModel("y.gguf", { tensors: [blocks(name, "IQ4_XS", [1024, 2, 4, 2], 1)] });
+    const { stdout } = await run(["diff", "x.gguf", "y.gguf"]);
+    expectTidy(stdout);
+    assert.match(stdout, /IQ2_XXS -> IQ4_XS, 1024 x 4 x 2 x 2 -> 1024 x 2 x 4 x 2\n/);
+  });
+});

@@ -244,8 +244,13 @@ describe("verify, stats, hash and diff", () => {
   });
   test("a picture of a model: the same as of the file", async () => {
     const { url } = await serveFiles();
-    await succeed("stats", "sample.gguf", "--svg", "local.svg");
-    await succeed("stats", url("sample.gguf"), "--svg", "remote.svg");
+    for (const [place, picture] of [
+      ["sample.gguf", "local.svg"],
+      [url("sample.gguf"), "remote.svg"],
+    ] as const) {
+      const { status, stderr } = await run(["stats", place, "--svg", picture]);
+      assert.deepEqual([status, stderr.startsWith(`${picture}: `)], [0, true]);
+    }
     assert.equal(readFileSync(at("remote.svg"), "utf8"), readFileSync(at("local.svg"), "utf8"));
   });
   test("a model in several files", async () => {

@@ -38,6 +38,15 @@ describe("split", () => {
     }
     assert.equal(await output("diff", "model.gguf", "count/part-00002-of-00003.gguf"), "no differences\n");
   });
+  test("a dry run tells the files and their sizes, and writes nothing", async () => {
+    mkdirSync(at("dry"));
+    const args = ["split", "model.gguf", "dry/made/part", "--max-tensors", "9"];
+    assert.match(await output(...args, "--dry-run"), /^(dry\S+: .*\n){3}nothing was written\n$/);
+    const { files } = await json([...args, "--dry-run"]);
+    assert.deepEqual(parts("dry"), []);
+    assert.deepEqual((await json(args)).files, files);
+    for (const { path, byteLength } of files) assert.equal(statSync(at(path)).size, byteLength);
+  });
   test("by size, by default under the name of the file", async () => {
     mkdirSync(at("size"));
     writeFileSync(at("size/m.gguf"), sampleModel());

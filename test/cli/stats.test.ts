@@ -137,9 +137,24 @@ describe("for people", () => {
   });
 });
 
+/** Draws a picture, which is said on standard error. */
+async function drawn(...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await run(["stats", ...args]);
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^[\w-]+\.svg: [\d.]+ KiB\n$/);
+  return stdout;
+}
+
+describe("without a tensor", () => {
+  test("all of them, in a table, and in JSON", async () => {
+    assert.equal(await output("stats", "sample.gguf"), await output("stats", "sample.gguf", "*"));
+    assert.equal((await json(["stats", "sample.gguf"])).tensors.length, 20);
+  });
+});
+
 describe("--svg", () => {
   test("draws a picture with a bar for each bin, whatever the name", async () => {
-    await output("stats", "numbers.gguf", "<*", "--svg", "picture.svg", "--bins", "7");
+    await drawn("numbers.gguf", "<*", "--svg", "picture.svg", "--bins", "7");
     const svg = readFileSync(at("picture.svg"), "utf8");
     assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" viewBox=/);
     assert.equal(svg.match(/<rect x=/g)!.length, 7);
@@ -157,7 +172,7 @@ describe("--svg", () => {
       [-3e38, 3e38],
     ].entries()) {
       writeModel("middle.gguf", { tensors: [floats("t", [low!, 0, high!])] });
-      await output("stats", "middle.gguf", "t", "--svg", `middle-${i}.svg`);
+      await drawn("middle.gguf", "t", "--svg", `middle-${i}.svg`);
       const svg = readFileSync(at(`middle-${i}.svg`), "utf8");
       assert.deepEqual(ticks(svg)[2], "0");
       expectPicture(svg);
@@ -167,7 +182,7 @@ describe("--svg", () => {
     const name = "W漢".repeat(300);
     const values = [-1.234e-38, ...Array(2 ** 20).fill(1.234e-38)];
     writeModel("long-labels.gguf", { tensors: [floats(name, values)] });
-    await output("stats", "long-labels.gguf", name, "--svg", "long-labels.svg");
+    await drawn("long-labels.gguf", name, "--svg", "long-labels.svg");
     expectPicture(readFileSync(at("long-labels.svg"), "utf8"));
   });
   test("of several tensors: a strip for each, those of a kind together", async () => {
@@ -188,7 +203,10 @@ describe("--svg", () => {
     const unknown = { name: "unknown", type: 99, shape: [4], bytes: new Uint8Array(16) };
     writeModel("strips.gguf", { tensors: [...ordinary, ...odd, unknown] });
     const { status, stdout, stderr } = await run(["stats", "strips.gguf", "--svg", "strips.svg"]);
-    assert.deepEqual([status, stderr], [0, "gguf-native: 1 tensor of unknown types left out\n"]);
+    assert.deepEqual(
+      [status, stderr],
+      [0, "gguf-native: 1 tensor of unknown types left out\nstrips.svg: 5.99 KiB\n"],
+    );
     assert.equal(stdout.split("\n").length, 1 + 10 + 1);
     const svg = readFileSync(at("strips.svg"), "utf8");
     expectPicture(svg);
@@ -202,20 +220,20 @@ describe("--svg", () => {
     const [, from, to] = /x{500}: [^<]*<\/title>\n?<path d="M([\d.]+) [\d.]+H([\d.]+)"/.exec(svg)!;
     const zero = /<text x="([\d.]+)"[^>]*>0<\/text>/.exec(svg)![1];
     assert.ok(Math.abs((Number(from) + Number(to)) / 2 - Number(zero)) < 0.02);
-    await output("stats", "strips.gguf", "blk.*.b", "--svg", "some.svg");
+    await drawn("strips.gguf", "blk.*.b", "--svg", "some.svg");
     assert.equal(readFileSync(at("some.svg"), "utf8").match(/<g><title>/g)!.length, 3);
   });
   test("of tensors that have no magnitude", async () => {
     writeModel("flat.gguf", {
       tensors: [floats("zeros", [0, 0]), floats("none", [Number.NaN]), floats("e", [], [0])],
     });
-    await output("stats", "flat.gguf", "*", "--svg", "flat.svg");
+    await drawn("flat.gguf", "*", "--svg", "flat.svg");
     expectPicture(readFileSync(at("flat.svg"), "utf8"));
   });
   test("fails for a tensor without finite values, and for a model without tensors", async () => {
     await expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
     writeModel("bare.gguf", {});
-    await expectFailure(["stats", "bare.gguf", "--svg", "no.svg"], 1, /bare\.gguf has no tensors to draw/);
+    await expectFailure(["stats", "bare.gguf", "--svg", "no.svg"], 1, /bare\.gguf has no tensors to look at/);
     assert.ok(!existsSync(at("no.svg")));
     assert.deepEqual(leftovers(), []);
   });
@@ -249,7 +267,7 @@ function ticks(svg: string): string[] {
 }
 
 test("wrong usage", async () => {
-  await expectFailure(["stats", "sample.gguf"], 2, /missing TENSOR/);
+  await expectFailure(["stats"], 2, /missing FILE/);
   for (const bins of ["0", "1001", "x", "1.5", ""]) {
     await expectFailure(
       ["stats", "sample.gguf", "*", `--bins=${bins}`],

@@ -18,6 +18,14 @@ const { clusters, textWidth, truncate } = require(
   truncate(text: string, width: number): string;
 };
 
+test("characters that are taken to be of one column are", async () => {
+  const { default: measured } = await import("string-width");
+  for (let code = 0x20; code < 0x3000; code++) {
+    const char = String.fromCharCode(code);
+    assert.equal(textWidth(char), measured(char), `U+${code.toString(16)}`);
+  }
+});
+
 describe("text", () => {
   const texts: [what: string, text: string, width: number][] = [
     ["nothing", "", 0],

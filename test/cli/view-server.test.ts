@@ -79,8 +79,8 @@ const STRICT = {
   ].join("; "),
 };
 
-function expectStrict({ headers }: Answer): void {
-  for (const [name, value] of Object.entries(STRICT)) assert.equal(headers[name], value, name);
+function expectStrict({ headers }: Answer, expected: Record<string, string> = STRICT): void {
+  for (const [name, value] of Object.entries(expected)) assert.equal(headers[name], value, name);
   const loose = Object.keys(headers).filter((name) =>
     /^(access-control-|set-cookie|server|x-powered-by|location)/.test(name),
   );
@@ -135,11 +135,40 @@ describe("the page", () => {
   });
 });
 
+describe("the way to the page without its token", async () => {
+  const site = await serve([modelPath]);
+
+  test("is short, has no secret, and runs and loads nothing but its own script and style", async () => {
+    for (const path of ["/", "/?", "/?url=model/0/model.gguf", `/?${site.base}`]) {
+      const answer = await ask(site, path);
+      assert.equal(answer.status, 200, path);
+      assert.equal(answer.headers["content-type"], "text/html; charset=utf-8");
+      const text = answer.body.toString();
+      assert.ok(text.length < 2000 && !text.includes(site.base.slice(1, -1)) && !text.includes("model.gguf"));
+      const [, style = ""] = /<style>(.*?)<\/style>/s.exec(text)!;
+      const [, script = ""] = /<script>(.*?)<\/script>/s.exec(text)!;
+      const policy = [
+        ...["default-src 'none'", `script-src ${sha256(script)}`, `style-src ${sha256(style)}`],
+        ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+      ].join("; ");
+      expectStrict(answer, { ...STRICT, "content-security-policy": policy });
+    }
+    const head = await ask(site, "/", {}, "HEAD");
+    assert.deepEqual([head.status, head.body.length], [200, 0]);
+  });
+  test("earns no trust: what follows such a request is not read", async () => {
+    const host = `Host: 127.0.0.1:${site.port}\r\n\r\n`;
+    const answers = await askRaw(site, `GET / HTTP/1.1\r\n${host}GET ${site.base} HTTP/1.1\r\n${host}`);
+    assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200"]);
+    assert.ok(!answers.includes(PAGE));
+  });
+});
+
 describe("who may ask", async () => {
   const site = await serve([modelPath]);
   const own = `127.0.0.1:${site.port}`;
-  /** The page and the file. */
-  const places = [site.base, model(site)];
+  /** The page, the file, and the way to the page. */
+  const places = [site.base, model(site), "/"];
 
   test("Host is the server's own", async () => {
     for (const path of places) {
@@ -214,21 +243,12 @@ describe("who may ask", async () => {
     assert.match(await askRaw(site, post), /^HTTP\/1\.1 405 /);
     assert.deepEqual(readFileSync(modelPath), content);
   });
-  test("without the token there is nothing", async () => {
+  test("without the token there is nothing but the way to the page", async () => {
     const token = site.base.slice(1, -1);
     const changed = `${token.slice(0, -1)}${token.endsWith("A") ? "B" : "A"}`;
     for (const prefix of [
-      ...[
-        "/",
-        "//",
-        "/x/",
-        `/${changed}/`,
-        `/${token.slice(1)}/`,
-        `/${token}x/`,
-        `/x${token}/`,
-        `//${token}/`,
-      ],
-      ...[`/${token.toUpperCase()}/`, `/x/${token}/`, `/?${token}/`, `/#/${token}/`, `/%2f${token}/`],
+      ...["//", "/x/", `/${changed}/`, `/${token.slice(1)}/`, `/${token}x/`, `/x${token}/`, `//${token}/`],
+      ...[`/${token.toUpperCase()}/`, `/x/${token}/`, `/#/${token}/`, `/%2f${token}/`, "/%3f", "/#"],
     ]) {
       const answers = [];
       for (const path of ["", "model/0/model.gguf", "?url=model/0/model.gguf"]) {
@@ -238,6 +258,9 @@ describe("who may ask", async () => {
       assert.equal(bodies.size, 1, "nothing tells a good path from a bad one");
     }
     await expectRefusal(404, ask(site, site.base.slice(0, -1)));
+    for (const path of ["/model/0/model.gguf", "/ask", "/index.html", "/favicon.ico"]) {
+      await expectRefusal(404, ask(site, path));
+    }
   });
 });
 

@@ -11,7 +11,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openRemote, splitModel } from "gguf-native";
 import { at, expectFailure, floats, folder, writeModel } from "../support/cli";
 import { installPackage, plainEnv } from "../support/installed";
-import { freePort } from "../support/range-server";
+import { answerRange, freePort, serve } from "../support/range-server";
+import { safetensorsOf } from "../support/safetensors-files";
 import { descriptorsOf } from "../support/view-site";
 
 const PAGE = "<!doctype html><title>the page</title><script>1</script>";
@@ -21,6 +22,10 @@ const { bin, folder: installed } = installPackage("compiled");
 const page = join(installed, "dist", "view", "index.html");
 mkdirSync(join(installed, "dist", "view"), { recursive: true });
 writeFileSync(page, PAGE);
+writeFileSync(
+  join(installed, "dist", "view", "session.js"),
+  "exports.startSession = () => ({ ask: () => undefined, close: () => undefined });",
+);
 
 writeModel("small.gguf", { tensors: [floats("t", [1, 2, 3, 4])] });
 writeModel("other name.gguf", { tensors: [floats("u", [5, 6]), floats("v", [7])] });
@@ -69,6 +74,22 @@ test("prints the address of the page, which opens the model", async () => {
   assert.equal(running.printed(), `${url}\nCtrl-C ends it.\n`);
   assert.equal(running.complained(), "");
 });
+test("a model of safetensors, a file or its folder, for which the page asks", async () => {
+  mkdirSync(at("checkpoint"));
+  const tensors = { t: { dtype: "F32", shape: [1], bytes: new Uint8Array(4) } };
+  writeFileSync(join(at("checkpoint"), "model.safetensors"), safetensorsOf(tensors));
+  for (const [path, place] of [
+    ["checkpoint/model.safetensors", "remote/0/model.safetensors"],
+    ["checkpoint", "remote/0/checkpoint"],
+    ["./checkpoint/", "remote/0/checkpoint"],
+  ] as const) {
+    const { url, child } = await view([path, "--no-open"]);
+    assert.equal(new URL(url).searchParams.get("url"), place);
+    child.kill("SIGKILL");
+  }
+  writeFileSync(at("bad.safetensors"), Buffer.alloc(20, 255));
+  await expectFailure(["view", "bad.safetensors"], 1, /header/);
+});
 test("two models, of which each may be split", async () => {
   const [, second] = await splitModel(at("other name.gguf"), at("parts"), { maxTensors: 1 });
   const { url } = await view(["--no-open", "small.gguf", second!]);
@@ -88,6 +109,15 @@ test("a file that is cut off is shown as far as it goes", async () => {
   const place = new URL(new URL(url).searchParams.get("url")!, url);
   await assert.rejects(openRemote(place), { code: "ERR_GGUF_TRUNCATED" });
   assert.deepEqual([...(await openRemote(place, { partial: true })).tensors.keys()], ["t"]);
+});
+test("a model on another server", async () => {
+  const { url: far } = await serve((request, response) =>
+    answerRange(request, response, readFileSync(at("small.gguf"))),
+  );
+  const { url } = await view(["--no-open", `${far}?signature=secret`]);
+  assert.deepEqual(new URL(url).searchParams.getAll("url"), ["remote/0/model.gguf"]);
+  assert.equal(await (await fetch(url)).text(), PAGE);
+  assert.equal((await fetch(new URL("remote/0/model.gguf", url))).status, 404);
 });
 test("--port", async () => {
   const port = await freePort();
@@ -172,7 +202,12 @@ test("what is wrong is said before there is a server", async () => {
   await expectFailure(["view", "."], 1, /directory/);
   await expectFailure(["view", "odd\x1b[31m\nname"], 1, /odd\\x1b\[31m\\nname/);
   await expectFailure(["view", "a", "b", "c"], 2, /unexpected argument 'c'/);
-  await expectFailure(["view", "https://example.com/model.gguf"], 2, /files on this machine only/);
+  await expectFailure(["view", "hf://owner"], 2, /hf:/);
+  await expectFailure(
+    ["view", "http://127.0.0.1:1/model.gguf"],
+    1,
+    /127\.0\.0\.1:1\/model\.gguf: the request failed/,
+  );
   for (const port of ["0", "65536", "-1", "80.5", "x", ""]) {
     await expectFailure(
       ["view", `--port=${port}`, "small.gguf"],

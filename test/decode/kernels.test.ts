@@ -40,7 +40,7 @@ const SETS: Record<string, string[]> = {
   scalar: ["scalar.h", "scalar_bytes.h"],
   avx2: ["avx2.h", "avx2_bytes.h", "x86_bytes.h", "x86.h"],
   avx512: ["avx512.h", "avx512_bytes.h", "x86_bytes.h", "x86.h"],
-  neon: ["neon.h", "neon_bytes.h"],
+  neon: ["neon.h", "neon_bytes.h"], // and once more with neon_dotprod.h
   wasm: ["wasm.h", "wasm_bytes.h"],
 };
 

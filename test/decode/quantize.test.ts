@@ -2,19 +2,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import {
-  dequantizeSync,
-  type GgmlType,
-  ggmlTypes,
-  openSync,
-  type QuantizableType,
-  quantizeSync,
-} from "gguf-native";
+import { dequantizeSync, type GgmlType, ggmlTypes, openSync, quantizeSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { firstDifference } from "../support/compare";
 import { libggmlQuantizer } from "../support/libggml";
 import { fixtures } from "../support/paths";
 import { Random } from "../support/random";
+
+type QuantizableType = reference.QuantizableType;
 
 const TYPES: readonly QuantizableType[] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"];
 const BLOCK_TYPES = TYPES.filter((type) => ggmlTypes[type].blockSize > 1);
@@ -40,6 +35,14 @@ describe("golden", () => {
       const [input, type] = name.split(".") as [string, QuantizableType];
       const values = numbersOf(input);
       const expected = Buffer.from(golden.tensor(name).bytes());
+      const at = values.findIndex((value) => !Number.isFinite(value));
+      if (at !== -1 && BLOCK_TYPES.includes(type)) {
+        const message = `numbers[${at}] (row 0, column ${at}) is ${values[at]}, which ${type} blocks cannot hold`;
+        for (const [way, quantize] of Object.entries(ways)) {
+          assert.throws(() => quantize(type, values), { code: "ERR_GGUF_RANGE", message }, way);
+        }
+        return;
+      }
       for (const [way, quantize] of Object.entries(ways)) {
         assert.deepEqual(Buffer.from(quantize(type, values)), expected, way);
       }
@@ -49,6 +52,8 @@ describe("golden", () => {
     });
   }
 });
+
+const LARGEST = 2 ** 128 - 2 ** 104;
 
 /** Blocks that are hard to round, reproducibly. */
 function* hardNumbers(blocks: number, seed: number): Generator<Float32Array> {
@@ -61,10 +66,9 @@ function* hardNumbers(blocks: number, seed: number): Generator<Float32Array> {
     (scale) => (sign() * random.below(256) * scale) / 2,
     (scale) => sign() * 2 ** (random.below(40) - 20) * scale,
     (scale) => (random.below(4) === 0 ? sign() * 0 : random.unit() * scale),
-    (scale) => (random.below(8) === 0 ? sign() * Number.POSITIVE_INFINITY : random.gaussian() * scale),
-    (scale) => (random.below(8) === 0 ? Number.NaN : random.gaussian() * scale),
     () => {
-      bits[0] = random.bits();
+      do bits[0] = random.bits();
+      while (!Number.isFinite(float[0]));
       return float[0] as number;
     },
     () => sign() * random.below(1 << 20) * 2 ** -149,
@@ -72,7 +76,7 @@ function* hardNumbers(blocks: number, seed: number): Generator<Float32Array> {
   for (let i = 0; i < blocks; i++) {
     const kind = kinds[i % kinds.length] as (scale: number) => number;
     const scale = 2 ** (random.below(260) - 130);
-    yield Float32Array.from({ length: 32 }, () => kind(scale));
+    yield Float32Array.from({ length: 32 }, () => Math.max(-LARGEST, Math.min(kind(scale), LARGEST)));
   }
 }
 
@@ -222,13 +226,13 @@ for (const [way, quantize] of Object.entries(ways)) {
       assert.throws(() => call("Q8_0", values, { out: new Float32Array(17) }), type);
       assert.throws(() => call("Q8_0", values, { outt: new Uint8Array(68) }), {
         name: "TypeError",
-        message: "There is no option 'outt'. Did you mean 'out'? The options are: out",
+        message: /^There is no option 'outt'. Did you mean 'out'\? The options are: /,
       });
       assert.throws(() => call("Q8_0", values, { out: new Uint8Array(67) }), { code: "ERR_GGUF_RANGE" });
       assert.throws(() => call("Q8_0", new Float32Array(33)), { code: "ERR_GGUF_RANGE" });
-      assert.throws(() => call("Q4_K", new Float32Array(256)), {
+      assert.throws(() => call("I32", new Float32Array(256)), {
         code: "ERR_GGUF_UNSUPPORTED_TYPE",
-        message: /type Q4_K, only of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1$/,
+        message: /type I32, only of F32, F16, .*\bQ8_0\b/,
       });
       assert.throws(() => call("q8_0", values), {
         code: "ERR_GGUF_UNSUPPORTED_TYPE",

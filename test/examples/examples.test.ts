@@ -4,10 +4,10 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { openSync } from "gguf-native";
 import { emulated } from "../support/emulated";
-import { arr, writeGguf } from "../support/gguf-writer";
+import { writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleBert } from "../support/sample-bert";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 
@@ -16,9 +16,6 @@ const model = join(folder, "sample.gguf");
 writeFileSync(model, sampleModel());
 const empty = join(folder, "empty.gguf");
 writeFileSync(empty, writeGguf());
-const vocabulary = join(folder, "vocabulary.gguf");
-writeFileSync(vocabulary, writeGguf({ metadata: [["tokenizer.ggml.tokens", arr("string", ["a", "b"])]] }));
-
 function run(example: string, ...args: string[]) {
   const file = join(projectRoot, "build", "examples", `${example}.js`);
   const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { encoding: "utf8" });
@@ -37,7 +34,7 @@ const quick = { skip: emulated && "takes long on an emulated processor, and does
 describe("every example", quick, () => {
   for (const [example, args] of [
     ["llama", ["--prompt", "a"]],
-    ["embeddings", ["--token", "1"]],
+    ["embeddings", ["--embed", "a"]],
     ["worker-pool", []],
   ] as const) {
     test(`${example}: usage and errors`, () => {
@@ -96,7 +93,7 @@ describe("llama", () => {
   test("says what it is not given, and what it cannot do", quick, () => {
     assert.match(
       run("llama", model).stderr,
-      /^give a text to continue with --prompt, or a file with --perplexity\n/,
+      /^give a text to continue with --prompt, or a file with --perplexity or --imatrix\n/,
     );
     assert.match(
       run("llama", model, ...prompt, "--perplexity", "text").stderr,
@@ -104,14 +101,14 @@ describe("llama", () => {
     );
     assert.match(
       run("llama", model, ...prompt, "--context", "9").stderr,
-      /^--context is for --perplexity alone/,
+      /^--context is for --perplexity and --imatrix/,
     );
     assert.match(
       run("llama", model, ...prompt, "--top-k", "0").stderr,
       /^--top-k must be a whole number of at least 1/,
     );
     for (const [args, message] of [
-      [[empty, ...prompt], /^the file has no vocabulary\n$/],
+      [[empty, ...prompt], /^the vocabulary needs 'tokenizer.ggml.tokens'/],
       [
         [model, ...prompt, "--tokens", "2048"],
         /more it does not fit in the model's context of 2048 tokens\n$/,
@@ -148,56 +145,59 @@ describe("llama", () => {
 });
 
 describe("embeddings", () => {
-  const list = (...args: string[]): [number, number][] =>
-    runWell("embeddings", model, ...args)
-      .trimEnd()
-      .split("\n")
-      .map((line) => {
-        const [, cosine, token, text] = /^ *(-?\d\.\d{4}) {2}(\d+) {2}"(.*)"$/.exec(line)!;
-        assert.ok(Number(token) < 3 || text === `▁token${token}`, line);
-        return [Number(token), Number(cosine)];
-      });
+  const bert = join(folder, "bert.gguf");
+  writeFileSync(bert, sampleBert());
+  const text = join(folder, "passages.txt");
+  writeFileSync(text, "The cat.\n\nA model in a file,\nand its memory.\n\nBrowser!\n");
 
-  test("finds what is nearest to a token, by number and by text", quick, () => {
-    using file = openSync(model);
-    const rows = file.tensor("token_embd.weight").dequantizeSync();
-    const product = (a: number, b: number): number => {
-      let sum = 0;
-      for (let i = 0; i < 512; i++) sum += rows[a * 512 + i]! * rows[b * 512 + i]!;
-      return sum;
-    };
-    const expected = Array.from({ length: 2048 }, (_, token): [number, number] => [
-      token,
-      product(token, 77) / Math.sqrt(product(token, token) * product(77, 77)),
-    ]).sort(([, a], [, b]) => b - a);
-
-    const found = list("--token", "77", "--top", "5");
-    assert.deepEqual(
-      found,
-      expected.slice(0, 5).map(([token, cosine]) => [token, Number(cosine.toFixed(4))]),
+  test("lists the passages that are most similar to a query", () => {
+    const { status, stdout, stderr } = run(
+      "embeddings",
+      bert,
+      "--text",
+      text,
+      "--query",
+      "browser!",
+      "--top",
+      "2",
     );
-    assert.deepEqual(list("--token", "token77", "--top", "5"), found);
+    assert.equal(status, 0, stderr);
+    assert.match(stderr, /^3 passages in \d+\.\d\d s\n$/);
+    assert.match(stdout, /^ 1\.0000 {2}line 6: Browser!\n +0\.\d{4} {2}line [13]: .*\n$/);
+    const all = runWell("embeddings", bert, "--text", text, "--query", "x");
+    assert.match(all, /line 3: A model in a file, and its memory\.\n/);
+    assert.equal(all.split("\n").length, 4);
   });
 
-  test("finds what is nearest to the mean of several", () => {
-    const found = list("--token", "77", "--token", "▁token99", "--top", "2");
-    assert.deepEqual(found.map(([token]) => token).sort(), [77, 99]);
+  test("prints the vector of a text, the same with any number of threads", quick, () => {
+    const vector = (...args: string[]): number[] =>
+      JSON.parse(runWell("embeddings", bert, "--embed", "a cat", ...args)) as number[];
+    const found = vector();
+    assert.equal(found.length, 128);
+    assert.ok(Math.abs(Math.hypot(...found) - 1) < 1e-6);
+    assert.deepEqual(vector("--threads", "1"), found);
+    for (const other of [
+      ["--pooling", "cls"],
+      ["--activations", "f32"],
+    ])
+      assert.notDeepEqual(vector(...other), found);
   });
 
-  test("says that a vocabulary has no weights", quick, () => {
-    const { status, stderr } = run("embeddings", vocabulary, "--token", "a");
-    assert.deepEqual(
-      [status, stderr],
-      [1, `${vocabulary} has no weights: it is a vocabulary, not a whole model\n`],
+  test("says what it is not given, and what it cannot do", quick, () => {
+    const usage = /^give a file to search with --text and a --query, or a text to --embed\n/;
+    for (const args of [
+      [],
+      ["--text", text],
+      ["--query", "a"],
+      ["--text", text, "--query", "a", "--embed", "a"],
+    ])
+      assert.match(run("embeddings", bert, ...args).stderr, usage);
+    assert.match(
+      run("embeddings", bert, "--embed", "a", "--pooling", "most").stderr,
+      /^--pooling must be mean or cls or last, not 'most'\n/,
     );
-  });
-
-  test("says which token does not exist", quick, () => {
-    assert.match(run("embeddings", model).stderr, /^give a token to search for with --token\n/);
-    assert.match(run("embeddings", model, "--token", "nope").stderr, /^the vocabulary has no token 'nope'\n/);
-    const { status, stderr } = run("embeddings", model, "--token", "2048");
-    assert.equal(status, 1);
-    assert.match(stderr, /indexes\[0\] is 2048, rows are whole numbers from 0 to 2047/);
+    const { status, stderr } = run("embeddings", model, "--embed", "a");
+    assert.deepEqual([status, stderr], [1, "this example runs models of the architecture bert, not llama\n"]);
   });
 });
 

@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
+import { Tokenizer } from "gguf-native/tokenizer";
 import type { Browser } from "playwright-core";
-import { Tokenizer } from "#tokenizer";
 import { Llama } from "../../examples/llama/model";
 import { greedy } from "../../examples/llama/sampling";
 import { write } from "../../examples/llama/write";
@@ -29,7 +29,7 @@ writeFileSync(model, sampleModel());
 function expectedText(): string {
   using file = openSync(model);
   const tokenizer = new Tokenizer(file.metadata);
-  const written = write(Llama.load(file), tokenizer, tokenizer.encode(PROMPT), TOKENS, greedy);
+  const written = write(Llama.load(file), tokenizer, [...tokenizer.encode(PROMPT)], TOKENS, greedy);
   return PROMPT + Array.from(written, ({ text }) => text).join("");
 }
 

@@ -1,12 +1,15 @@
 /** examples/llama: its numbers against llama.cpp's and a plain forward pass, its cache, its sampling. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
-import { cosAndSin, exp, ln, preciseExp } from "../../examples/llama/elementary";
+import { ImportanceMatrix, readPieces } from "../../examples/llama/importance";
 import { Llama } from "../../examples/llama/model";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/sampling";
+import { cosAndSin, exp, ln, preciseExp } from "../../examples/network/elementary";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
+import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
@@ -593,4 +596,36 @@ describe("sampling", () => {
       [1, 3, 0, 4, 2],
     );
   });
+});
+
+test("an importance matrix has the sums of what each matrix is multiplied with, and its count", async () => {
+  const path = join(temporaryFolder(), "importance.gguf");
+  const inputs = new Map<string, Float32Array[]>();
+  const matrix = new ImportanceMatrix();
+  using file = parse(sampleModel());
+  const llama = Llama.load(file, {
+    activations: "f32",
+    observe(name, columns, vectors) {
+      inputs.set(name, [...(inputs.get(name) ?? []), vectors.slice()]);
+      matrix.add(name, columns, vectors);
+    },
+  });
+  assert.equal(readPieces(llama, [1, 2, 3, 4, 5, 6, 7], 9, 3), 2);
+  await matrix.write(path, "a text", 2, 3);
+  using written = openSync(path);
+  assert.equal(written.metadata.string("general.type"), "imatrix");
+  assert.deepEqual(written.metadata.get("imatrix.chunk_count"), 2);
+  const matrices = [...inputs].filter(([name]) => name.startsWith("blk."));
+  assert.ok(inputs.has("token_embd.weight") || inputs.has("output.weight"));
+  assert.equal(written.tensors.size, 2 * matrices.length);
+  for (const [name, vectors] of matrices) {
+    const sums = written.tensor(`${name}.in_sum2`).dequantizeSync();
+    const expected = new Float64Array(sums.length);
+    for (const vector of vectors) {
+      for (const [i, x] of vector.entries()) expected[i % sums.length]! += x * x;
+    }
+    assert.deepEqual(sums, Float32Array.from(expected), name);
+    assert.deepEqual([...written.tensor(`${name}.counts`).dequantizeSync()], [6]);
+  }
+  assert.throws(() => readPieces(llama, [1, 2], undefined, 3), /less than a piece of 3/);
 });

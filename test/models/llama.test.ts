@@ -13,15 +13,15 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { GgufWriter, openSync } from "gguf-native";
-import { Tokenizer } from "#tokenizer";
+import { openSync } from "gguf-native";
+import { Tokenizer } from "gguf-native/tokenizer";
 import { Llama } from "../../examples/llama/model";
 import { logSumExp } from "../../examples/llama/operations";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy } from "../../examples/llama/sampling";
 import { LlamaCpp, noLlamaCpp } from "../support/libllama";
 import { projectRoot, temporaryFolder } from "../support/paths";
-import { GEMMA3, modelPath, needsModel, SMOLLM2 } from "./support";
+import { GEMMA3, modelPath, needsModel, SMOLLM2, widened } from "./support";
 
 const PROMPTS = [
   "Once upon a time",
@@ -53,18 +53,6 @@ const ODD =
   "  two  spaces\n\n\n\ttab <b>tags</b> 漢字 🦙 naïve 1234567 don't [multimodal] <|im_end|> \u2581 e\u0301\r\n ";
 
 const folder = temporaryFolder();
-
-/** Writes a model with the same weights as F32. */
-async function widen(model: string): Promise<string> {
-  using file = openSync(modelPath(model));
-  const writer = GgufWriter.from(file);
-  for (const tensor of file.tensors.values()) {
-    writer.addTensor(tensor.name, "F32", [...tensor.shape], tensor.dequantizeSync());
-  }
-  const path = join(folder, model);
-  await writer.write(path);
-  return path;
-}
 
 /** Continues a prompt, token by token, from `begin` on, until the model ends the text or `length` tokens are there. */
 function continueText(
@@ -140,8 +128,8 @@ for (const [name, model] of Object.entries({ SmolLM2: SMOLLM2, "Gemma 3": GEMMA3
       const llamaCpp = await theirs();
       for (const sample of [text, measuredText, ODD, "", " ", ...PROMPTS, ...text.split("\n")]) {
         assert.deepEqual(
-          tokenizer.encode(sample),
-          llamaCpp.tokens(sample),
+          [...tokenizer.encode(sample)],
+          llamaCpp.vocabulary.tokens(sample),
           JSON.stringify(sample.slice(0, 80)),
         );
       }
@@ -149,16 +137,16 @@ for (const [name, model] of Object.entries({ SmolLM2: SMOLLM2, "Gemma 3": GEMMA3
 
     test(`writes ${WRITTEN} tokens as llama.cpp does, after ${PROMPTS.length} prompts`, async (context) => {
       const { llama, tokenizer } = ours();
-      const path = await widen(model);
+      const path = await widened(folder, model);
       const llamaCpp = await LlamaCpp.load(path, 256);
       for (const prompt of PROMPTS) {
-        const begin = tokenizer.encode(prompt);
+        const begin = [...tokenizer.encode(prompt)];
         const write = (first: number[]) =>
           continueText(llama, (token) => tokenizer.isEnd(token), first, begin.length + WRITTEN);
         const tokens = compareText(context, llamaCpp, begin, write);
         const last = tokens.at(-1)!;
         for (const token of tokens.slice(begin.length)) {
-          assert.equal(tokenizer.isEnd(token), llamaCpp.isEnd(token), `${token} ends the text`);
+          assert.equal(tokenizer.isEnd(token), llamaCpp.vocabulary.isEnd(token), `${token} ends the text`);
         }
         assert.ok(tokens.length === begin.length + WRITTEN || tokenizer.isEnd(last), prompt);
         texts.push({ begin: begin.length, tokens });
@@ -184,7 +172,7 @@ for (const [name, model] of Object.entries({ SmolLM2: SMOLLM2, "Gemma 3": GEMMA3
     test(`has llama.cpp's perplexity over ${MEASURED} tokens`, async (context) => {
       const { llama, rounding, tokenizer } = ours();
       const llamaCpp = await theirs();
-      const tokens = tokenizer.encode(measuredText).slice(0, MEASURED);
+      const tokens = [...tokenizer.encode(measuredText).subarray(0, MEASURED)];
       assert.equal(tokens.length, MEASURED);
       const [begin] = tokenizer.encode("");
       const found = perplexity(llama, tokens, { context: PIECE, begin });

@@ -2,15 +2,15 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { GgufWriter, openSync } from "gguf-native";
 import { projectRoot } from "../support/paths";
 
 const folder = process.env.GGUF_NATIVE_MODELS ?? "";
 
 export const SMOLLM2 = "smollm2-135m-instruct-q4_1.gguf";
 export const GEMMA3 = "gemma-3-270m-q4_k_m.gguf";
-/** Not a GGUF file: {@link writeMiniLm} makes one of it. */
-export const MINILM = "all-minilm-l6-v2.safetensors";
-export const MINILM_VOCABULARY = "all-minilm-l6-v2-vocab.txt";
+/** Not a GGUF file, but a checkpoint, with its configuration and vocabulary beside it. */
+export const MINILM = "all-MiniLM-L6-v2/model.safetensors";
 
 export const modelPath = (file: string): string => join(folder, file);
 
@@ -42,4 +42,16 @@ export function readWithPython(path: string, { values = false } = {}): PythonMod
   if (stderr.includes("ModuleNotFoundError")) return "gguf-py is not installed: npm run models";
   if (status !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as PythonModel;
+}
+
+/** Writes a model with the same weights as F32 to a folder. */
+export async function widened(folder: string, model: string): Promise<string> {
+  using file = openSync(modelPath(model));
+  const writer = GgufWriter.from(file);
+  for (const tensor of file.tensors.values()) {
+    writer.addTensor(tensor.name, "F32", [...tensor.shape], tensor.dequantizeSync());
+  }
+  const path = join(folder, model);
+  await writer.write(path);
+  return path;
 }

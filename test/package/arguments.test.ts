@@ -16,9 +16,12 @@ import {
   openRemote,
   openSync,
   parse,
+  quantizeModel,
   quantizeSync,
   RemoteGgufFile,
   RemoteGgufTensor,
+  SafetensorsFile,
+  SafetensorsTensor,
   setMetadata,
   splitModel,
 } from "gguf-native";
@@ -212,7 +215,8 @@ describe("methods on other objects", () => {
 });
 
 test("constructors are not public", () => {
-  const classes = [GgufFile, GgufMetadata, GgufTensor, RemoteGgufFile, RemoteGgufTensor];
+  const remote = [RemoteGgufFile, RemoteGgufTensor, SafetensorsFile, SafetensorsTensor];
+  const classes = [GgufFile, GgufMetadata, GgufTensor, ...remote];
   for (const type of [...classes, ...classes.map((type) => Object.getPrototypeOf(type))]) {
     if (type === Function.prototype) continue;
     const make = type as unknown as new (...args: unknown[]) => unknown;
@@ -317,9 +321,16 @@ describe("an option of another name is a TypeError that lists the known ones", (
       ["tensor.matmulSync", "Threads", "threads", (options) => tensor.matmulSync(x, options)],
       ["tensor.matmul", "otu", "out", (options) => tensor.matmul(x, options)],
       ["new GgufWriter", "alignmnet", "alignment", (options) => new GgufWriter(options)],
+      ["GgufWriter.from", "byteorder", "byteOrder", (options) => GgufWriter.from(file, options)],
       ["writer.write", "onWarnings", "onWarning", (options) => new GgufWriter().write(path, options)],
       ["setMetadata", "outptu", "output", (options) => setMetadata(path, {}, options)],
       ["splitModel", "maxTensor", "maxTensors", (options) => splitModel(path, "x", options)],
+      [
+        "quantizeModel",
+        "tensor",
+        "tensors",
+        (options) => quantizeModel(path, "x", { type: "Q8_0", ...(options as object) }),
+      ],
       ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
     ];
   for (const [name, wrong, meant, run] of cases) {

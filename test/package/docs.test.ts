@@ -11,6 +11,7 @@ import { delimiter, join } from "node:path";
 import { describe, test } from "node:test";
 import { type DocBlock, docBlocks, promisedLines } from "../support/doc-blocks";
 import { projectRoot, temporaryFolder } from "../support/paths";
+import { safetensorsOf } from "../support/safetensors-files";
 import { sampleModel } from "../support/sample-model";
 import { needsModule } from "../support/wasm";
 
@@ -34,6 +35,9 @@ const FILES: Record<string, Uint8Array | string> = {
   "model-Q4_K_M.gguf": sample,
   "a.gguf": sample,
   "b.gguf": sample,
+  "model.safetensors": safetensorsOf({
+    "model.norm.weight": { dtype: "F32", shape: [2], bytes: new Uint8Array(8) },
+  }),
   "prompt.txt": "Once upon a time\n",
   "chat.jinja": "{% for message in messages %}{{ message.content }}{% endfor %}\n",
   "changes.json": '{ "general.name": "Mine", "general.url": null }\n',

@@ -93,7 +93,9 @@ describe("the tarball", () => {
       "vendor/node-api-headers/LICENSE",
       ...[...filesUnder("docs"), ...filesUnder("examples")].filter((name) => !name.startsWith("docs/api/")),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
-      ...["dist/view/index.html"].filter((name) => existsSync(join(projectRoot, name))),
+      ...["dist/view/index.html", "dist/view/session.js"].filter((name) =>
+        existsSync(join(projectRoot, name)),
+      ),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
   });
@@ -181,9 +183,12 @@ test("npm pack stops where something is not built, and says what to run", () => 
     mkdirSync(dirname(join(place, name)), { recursive: true });
     writeFileSync(join(place, name), "");
   }
-  assert.match(pack().stderr, /^the package would lack dist\/view\/index\.html: run npm run build:view$/m);
+  assert.match(
+    pack().stderr,
+    /^the package would lack dist\/view\/index\.html, dist\/view\/session\.js: run npm run build:view$/m,
+  );
   mkdirSync(join(place, "dist", "view"));
-  writeFileSync(join(place, "dist", "view", "index.html"), "");
+  for (const name of ["index.html", "session.js"]) writeFileSync(join(place, "dist", "view", name), "");
   assert.equal(pack().status, 0);
 });
 

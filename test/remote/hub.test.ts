@@ -64,6 +64,8 @@ describe("hf: URLs", () => {
       if (expected !== undefined) assert.equal((await asked(url)).url, expected);
       else {
         await assert.rejects(openRemote(url), { name: "TypeError" });
+        // To the command line, a repository is a model of safetensors.
+        if (/^hf:\/\/owner\/name\/?$/.test(url)) return;
         // For the command line, what has no slashes is the name of a file.
         await expectFailure(["inspect", url], url.startsWith("hf://") ? 2 : 1, /./);
       }

@@ -20,7 +20,7 @@ const built = join(projectRoot, "dist", "cli");
 export const bin = join(built, "main.js");
 
 interface TextStream {
-  write(text: string): unknown;
+  write(text: string | Uint8Array): unknown;
   isTTY?: boolean;
   columns?: number;
 }
@@ -53,8 +53,8 @@ export interface Outcome {
 export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   const text = { stdout: "", stderr: "" };
   const stream = (name: keyof typeof text) => ({
-    write: (piece: string) => {
-      text[name] += piece;
+    write: (piece: string | Uint8Array) => {
+      text[name] += typeof piece === "string" ? piece : Buffer.from(piece).toString();
     },
   });
   const terminal = new Terminal({ stdout: stream("stdout"), stderr: stream("stderr"), env });

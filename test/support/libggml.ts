@@ -11,8 +11,13 @@ interface Koffi {
   };
 }
 
-/** ggml's blocks of whole blocks of numbers. */
-export type Quantizer = (type: GgmlType, values: Float32Array) => Uint8Array;
+/** ggml's blocks of rows of `columns` numbers (default: of one row), with a weight for each column or without. */
+export type Quantizer = (
+  type: GgmlType,
+  values: Float32Array,
+  columns?: number,
+  importance?: Float32Array,
+) => Uint8Array;
 
 /** ggml's reference rounding; or why it cannot be had here. */
 export async function libggmlQuantizer(): Promise<Quantizer | string> {
@@ -33,10 +38,13 @@ export async function libggmlQuantizer(): Promise<Quantizer | string> {
     return `libggml cannot be loaded: ${(error as Error).message}`; // an old C++ library, say
   }
   const quantizeChunk = ggml.func("ggml_quantize_chunk", "size_t", parameters);
-  return (type, values) => {
+  const quantizeQ8K = ggml.func("quantize_row_q8_K_ref", "void", ["void *", "void *", "int64_t"]);
+  return (type, values, columns = values.length, importance) => {
     const { id, blockSize, typeSize } = ggmlTypes[type];
     const blocks = new Uint8Array((values.length / blockSize) * typeSize);
-    quantizeChunk(id, values, blocks, 0, 1, values.length, null);
+    // The type of sums, which models do not have: ggml writes it in another way.
+    if (type === "Q8_K") quantizeQ8K(values, blocks, values.length);
+    else quantizeChunk(id, values, blocks, 0, values.length / columns, columns, importance ?? null);
     return blocks;
   };
 }

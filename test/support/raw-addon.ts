@@ -36,7 +36,14 @@ export interface RawAddon {
   compareBlocksAsync(
     ...args: [number, Uint8Array, number, Uint8Array, bigEndian: number, totals: Float64Array]
   ): Job<Float64Array>;
-  quantize(type: number, values: Float32Array, out: Uint8Array): Uint8Array;
+  quantize(
+    type: number,
+    numbers: Float32Array,
+    columns: number,
+    importance: Float32Array | undefined,
+    out: Uint8Array | undefined,
+    threads: number | undefined,
+  ): Uint8Array;
   swapBytes(type: number, blocks: Uint8Array): Uint8Array;
   formats(): object[];
 }

@@ -1,15 +1,17 @@
 /** A llama in miniature with random weights: several types, as a real model file mixes them. */
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
-import { arr, f32, str, type TensorSpec, u32, writeGguf } from "./gguf-writer";
+import { arr, f32, str, type TensorSpec, type TypedValue, u32, writeGguf } from "./gguf-writer";
 import { Random } from "./random";
 
 const EMBEDDING = 512;
 const FEED_FORWARD = 1536;
-const VOCABULARY = 2048;
+/** Tokens of its vocabulary. */
+export const VOCABULARY = 2048;
 const LAYERS = 2;
 
-export function sampleModel(): Uint8Array {
+/** `vocabulary` is the metadata of its tokens, and what else a file is to have. */
+export function sampleModel(vocabulary = numberedTokens()): Uint8Array {
   const random = new Random(1);
   const tensors: TensorSpec[] = [];
   const add = (name: string, type: GgmlType, ...shape: number[]): void => {
@@ -33,9 +35,6 @@ export function sampleModel(): Uint8Array {
     add(`blk.${layer}.ffn_down.weight`, down, FEED_FORWARD, EMBEDDING);
   }
   add("output_norm.weight", "F32", EMBEDDING);
-  const tokens = Array.from({ length: VOCABULARY }, (_, i) =>
-    i < 3 ? ["<unk>", "<s>", "</s>"][i]! : `▁token${i}`,
-  );
   return writeGguf({
     metadata: [
       ["general.architecture", str("llama")],
@@ -49,18 +48,27 @@ export function sampleModel(): Uint8Array {
       ["llama.attention.head_count_kv", u32(2)],
       ["llama.attention.layer_norm_rms_epsilon", f32(1e-5)],
       ["llama.rope.dimension_count", u32(EMBEDDING / 8)],
-      ["tokenizer.ggml.model", str("llama")],
-      ["tokenizer.ggml.tokens", arr("string", tokens)],
-      [
-        "tokenizer.ggml.scores",
-        arr(
-          "float32",
-          tokens.map((_, i) => 0 - i),
-        ),
-      ],
-      ["tokenizer.ggml.bos_token_id", u32(1)],
-      ["tokenizer.ggml.eos_token_id", u32(2)],
+      ...vocabulary,
     ],
     tensors,
   });
+}
+
+function numberedTokens(): [string, TypedValue][] {
+  const tokens = Array.from({ length: VOCABULARY }, (_, i) =>
+    i < 3 ? ["<unk>", "<s>", "</s>"][i]! : `▁token${i}`,
+  );
+  return [
+    ["tokenizer.ggml.model", str("llama")],
+    ["tokenizer.ggml.tokens", arr("string", tokens)],
+    [
+      "tokenizer.ggml.scores",
+      arr(
+        "float32",
+        tokens.map((_, i) => 0 - i),
+      ),
+    ],
+    ["tokenizer.ggml.bos_token_id", u32(1)],
+    ["tokenizer.ggml.eos_token_id", u32(2)],
+  ];
 }

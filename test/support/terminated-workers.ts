@@ -1,5 +1,5 @@
 /**
- * Starts workers that decode without end, and terminates each at another moment of its work: for any runtime that has
+ * Starts workers that decode, multiply and quantize without end, and terminates each at another moment of its work: for any runtime that has
  * worker threads. `node terminated-workers.js 200` prints "200 workers terminated"; a crash ends the process instead.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,15 +17,17 @@ const path = join(folder, "workers.gguf");
 const bytes = new Uint8Array((1024 / 32) * 18 * ROWS);
 writeFileSync(path, writeGguf({ tensors: [{ name: "t", type: 2, shape: [1024, ROWS], bytes }] }));
 
-// Every kind of source and of output: of the file and in memory; new (small and large), given, shared and allocate()'s.
+// Every kind of source and of output of what decodes: of the file and in memory; new (small and large), given, shared and allocate()'s.
 const source = `
   const { parentPort, workerData: { root, path, index } } = require("node:worker_threads");
-  const { allocate, dequantize, open, openSync, parse } = require(root);
+  const { allocate, dequantize, open, openSync, parse, quantize } = require(root);
   const { readFileSync } = require("node:fs");
   const file = index % 2 === 0 ? openSync(path) : parse(readFileSync(path));
   const blocks = new Uint8Array(18 * 2 ** 17);
   const t = file.tensor("t");
   const n = 1024 * ${ROWS};
+  const numbers = Float32Array.from({ length: 2 ** 16 }, (_, i) => Math.sin(i));
+  const vectors = numbers.subarray(0, 1024 * 4);
   const ways = [
     () => t.dequantize(),
     () => t.dequantize({ dtype: "f16", onProgress() {} }),
@@ -35,16 +37,21 @@ const source = `
     () => t.rows(Array.from({ length: 200 }, (_, i) => i * 5)),
     () => dequantize("Q4_0", blocks),
     () => dequantize("Q4_0", blocks.subarray(0, 18 * 2 ** 12)),
+    () => t.matmul(vectors),
+    () => t.matmul(vectors, { activations: "int8" }),
+    () => quantize("Q4_K", numbers, { columns: 256, onProgress() {} }),
+    () => quantize("Q6_K", numbers, { columns: 256, importance: numbers.subarray(0, 256).map(Math.abs), threads: 2 }),
     async () => (await open(path)).close(),
   ];
   const again = (way) => ways[way]().then(() => again((way + 1) % ways.length));
-  Promise.all([0, 3, 6].map((first) => again((first + index) % ways.length)));
+  Promise.all([0, 3, 6, 9].map((first) => again((first + index) % ways.length)));
   parentPort.postMessage("begun");`;
 
 async function terminateOne(index: number) {
   const worker = new Worker(source, { eval: true, workerData: { root, path, index } });
-  await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
-  await new Promise((resolve) => setTimeout(resolve, (index * 7) % 23));
+  const failed = new Promise<never>((_, reject) => worker.once("error", reject));
+  await Promise.race([failed, new Promise((resolve) => worker.once("message", resolve))]);
+  await Promise.race([failed, new Promise((resolve) => setTimeout(resolve, (index * 7) % 23))]);
   await worker.terminate();
 }
 

@@ -12,7 +12,7 @@ import {
 } from "playwright-core";
 import { browserEnvironment, chromium } from "./browser";
 import { projectRoot } from "./paths";
-import { serveSite } from "./view-site";
+import { type SiteModel, serveSite } from "./view-site";
 
 export const pagePath = join(projectRoot, "dist", "view", "index.html");
 export const pageFileUrl = pathToFileURL(pagePath).href;
@@ -141,8 +141,9 @@ export class ViewPage {
 }
 
 /** The page over the local server, with models. */
-export async function servePage(...models: (readonly string[])[]): Promise<string> {
-  return (await serveSite(readFileSync(pagePath, "utf8"), models)).url;
+export async function servePage(...models: SiteModel[]): Promise<string> {
+  const { startSession } = require(join(projectRoot, "dist", "view", "session.js"));
+  return (await serveSite(readFileSync(pagePath, "utf8"), models, 0, startSession)).url;
 }
 
 /** The facts of a `<dl>` by their names, once it is there. */
@@ -154,4 +155,17 @@ export async function factsOf(list: Locator): Promise<Record<string, string>> {
   ]);
   assert.equal(names.length, values.length);
   return Object.fromEntries(names.map((name, i) => [name, values[i] as string]));
+}
+
+/** What is in sight is accessible, as far as axe can tell, and no wider than the window. */
+export async function expectNothingSerious({ page }: ViewPage, where: string): Promise<void> {
+  await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+  const found = (await page.evaluate(
+    `axe.run().then(({ violations }) => violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, help, nodes }) => ({ id, help, nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary) })))`,
+  )) as object[];
+  assert.deepEqual(found, [], where);
+  const width = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
+  assert.ok(width <= 0, `${where}: the page is ${width} pixels too wide`);
 }

@@ -13,10 +13,14 @@ export const viewServer = join(projectRoot, "dist", "cli", "work", "view-server.
 const { serveView } = require(viewServer) as {
   serveView(
     page: string,
-    models: readonly (readonly string[])[],
+    models: readonly SiteModel[],
     port: number,
+    startSession?: unknown,
   ): Promise<{ url: string; close(): Promise<void> }>;
 };
+
+/** Files on this machine, or what opens a model that is elsewhere. */
+export type SiteModel = readonly string[] | { name: string; open(partial: boolean): Promise<unknown> };
 
 export interface Site {
   url: string;
@@ -29,10 +33,11 @@ export interface Site {
 /** Serves until the tests of the calling file are done. */
 export async function serveSite(
   page: string,
-  models: readonly (readonly string[])[],
+  models: readonly SiteModel[],
   port = 0,
+  startSession?: unknown,
 ): Promise<Site> {
-  const { url, close } = await serveView(page, models, port);
+  const { url, close } = await serveView(page, models, port, startSession);
   let closed: Promise<void> | undefined;
   const closeOnce = () => {
     closed ??= close();

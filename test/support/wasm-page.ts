@@ -96,7 +96,7 @@ export async function runChecks(input: WasmInput): Promise<WasmResult> {
     aborted: await codeOf(() => openBlob(half, { signal: aborted })),
     missing: await codeOf(() => openRemote(new URL("/missing.gguf", input.url))),
     closed: await codeOf(() => tensor!.dequantize()),
-    type: await codeOf(() => quantizeSync("Q4_K" as never, numbers)),
+    type: await codeOf(() => quantizeSync("Q8_1" as never, numbers)),
   };
   const globals = ["process", "Buffer", "require", "global"].filter((name) => name in globalThis);
   return { globals, isa: cpu().isa, types: Object.keys(ggmlTypes), compared, differences, errors };

@@ -3,11 +3,20 @@
  * once it is under way. Prints how many such calls there were if it lives.
  */
 import fs from "node:fs/promises";
-import { mergeModel, setMetadata, splitModel } from "gguf-native";
+import {
+  convertModel,
+  GgufWriter,
+  mergeModel,
+  openSync,
+  quantizeModel,
+  setMetadata,
+  splitModel,
+} from "gguf-native";
 
 /** What the process is asked for: its one argument, as JSON. */
 export interface WriteTask {
-  work: "set" | "set one number" | "set in place" | "split" | "merge";
+  work: "set" | "set one number" | "set in place" | "split" | "merge" | "quantize" | "rename" | "convert";
+  /** The model, or the checkpoint that is converted. */
   path: string;
   output: string;
   /** What to set `general.description` to. */
@@ -43,6 +52,11 @@ function countCalls(owner: object, names: readonly string[]): void {
   }
 }
 
+async function renamed(path: string, output: string): Promise<void> {
+  using file = openSync(path);
+  await GgufWriter.from(file).renameTensors({ "t0.weight": "first.weight" }).write(output);
+}
+
 async function main(): Promise<void> {
   const handle = await fs.open(__filename);
   countCalls(Object.getPrototypeOf(handle), ["write", "sync", "chmod"]);
@@ -55,6 +69,9 @@ async function main(): Promise<void> {
   else if (work === "set") await setMetadata(path, newText);
   else if (work === "set in place") await setMetadata(path, newText, { inPlace: true });
   else if (work === "split") await splitModel(path, output, { maxTensors: 4 });
+  else if (work === "quantize") await quantizeModel(path, output, { type: "Q4_0" });
+  else if (work === "rename") await renamed(path, output);
+  else if (work === "convert") await convertModel(path, output, { type: "q8_0" });
   else await mergeModel(path, output);
   process.stdout.write(`${calls}\n`);
 }

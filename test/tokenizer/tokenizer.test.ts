@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openSync, parse } from "gguf-native";
-import { mergePairs, Tokenizer, wordRule, words } from "#tokenizer";
+import { Tokenizer } from "gguf-native/tokenizer";
+import { mergePairs } from "#dist/tokenizer/encoding";
+import { wordRule, words } from "#dist/tokenizer/word-rules";
 import { emulated } from "../support/emulated";
 import { arr, bool, str, type TypedValue, u32, writeGguf } from "../support/gguf-writer";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
@@ -56,8 +58,9 @@ for (const [name, texts] of Object.entries(LLAMA_CPP)) {
         const begin = name === tinyLlama ? [1] : [];
         // SentencePiece puts a space before the text.
         const space = name === tinyLlama && text !== "" ? " " : "";
-        assert.deepEqual(tokenizer.encode(text), [...begin, ...expected]);
-        assert.equal(decode(tokenizer, tokenizer.encode(text)), space + text);
+        assert.deepEqual([...tokenizer.encode(text)], [...begin, ...expected]);
+        assert.equal(decode(tokenizer, [...tokenizer.encode(text)]), space + text);
+        assert.equal(tokenizer.decode(tokenizer.encode(text)), text);
       });
     }
   });
@@ -85,16 +88,16 @@ describe("a vocabulary of the kind llama", () => {
 
   test("joins what scores highest first, not what is longest", () => {
     // "aba" is a piece, but "ab" is made first, then "▁ab"; the last "a" is left.
-    assert.deepEqual(tokenizer().encode("aba"), [1, 8, 4]);
+    assert.deepEqual([...tokenizer().encode("aba")], [1, 8, 4]);
   });
   test("has no space before the text if the file says so", () => {
-    assert.deepEqual(tokenizer(["tokenizer.ggml.add_space_prefix", bool(false)]).encode("ab"), [1, 6]);
+    assert.deepEqual([...tokenizer(["tokenizer.ggml.add_space_prefix", bool(false)]).encode("ab")], [1, 6]);
   });
   test("adds no start token if the file says so", () => {
-    assert.deepEqual(tokenizer(["tokenizer.ggml.add_bos_token", bool(false)]).encode("ab"), [8]);
+    assert.deepEqual([...tokenizer(["tokenizer.ggml.add_bos_token", bool(false)]).encode("ab")], [8]);
   });
   test("without bytes has an unknown token for each", () => {
-    assert.deepEqual(tokenizer().encode("aé"), [1, 7, 0, 0]);
+    assert.deepEqual([...tokenizer().encode("aé")], [1, 7, 0, 0]);
   });
   test("knows its end, and that control tokens have no text", () => {
     assert.deepEqual(
@@ -150,7 +153,7 @@ describe("tokens of their own", () => {
   ];
 
   test("user-defined ones are found before anything is joined, the longest first; control tokens are not", () => {
-    const encode = (text: string): number[] => tokenizer(tokens, false).encode(text);
+    const encode = (text: string): number[] => [...tokenizer(tokens, false).encode(text)];
     assert.deepEqual(encode("a<i>b"), [1, 7, 2]);
     assert.deepEqual(encode("<i><i>"), [7, 7]);
     assert.deepEqual(encode("a\n\n\n\n\n\nb"), [1, 9, 9, 2]);
@@ -161,7 +164,7 @@ describe("tokens of their own", () => {
   });
   test("the text after one begins with a space, as at the beginning, and it is text itself", () => {
     const spaced = tokenizer(tokens, true);
-    assert.deepEqual(spaced.encode("a<i>b"), [0, 1, 7, 0, 2]);
+    assert.deepEqual([...spaced.encode("a<i>b")], [0, 1, 7, 0, 2]);
     assert.equal(decode(spaced, [1, 7, 10, 2]), "a<i>b");
   });
   test("control tokens of well-known names end a text without a key that says so", () => {
@@ -198,24 +201,145 @@ describe("a vocabulary of the kind gpt2", () => {
     assert.equal(tokenizer("gpt-2", ["abc"]).encode("abc").length, 3);
   });
   test("rejects an unknown rule", () => {
-    assert.throws(
-      () => tokenizer("deepseek-llm"),
-      /as gpt-2, smollm, llama-bpe, qwen2 do, not as deepseek-llm does/,
+    const code = "ERR_GGUF_UNSUPPORTED_TYPE";
+    assert.throws(() => tokenizer("new"), { code, message: /by the rule 'new', .* known are gpt-2, phi-2/ });
+    assert.throws(() => tokenizer("constructor"), { code, message: /'constructor'/ });
+  });
+});
+
+describe("a vocabulary of the kind bert", () => {
+  const pieces = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "▁un",
+    "aff",
+    "able",
+    "▁cafe",
+    "▁!",
+    "▁漢",
+    "▁字",
+    "▁a",
+  ];
+  const tokenizer = (...metadata: [string, TypedValue][]): Tokenizer =>
+    new Tokenizer(
+      parse(
+        writeGguf({
+          metadata: [
+            ["tokenizer.ggml.model", str("bert")],
+            ["tokenizer.ggml.tokens", arr("string", pieces)],
+            ["tokenizer.ggml.token_type", arr("int32", [3, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1])],
+            ["tokenizer.ggml.unknown_token_id", u32(1)],
+            ["tokenizer.ggml.bos_token_id", u32(2)],
+            ["tokenizer.ggml.seperator_token_id", u32(3)],
+            ...metadata,
+          ],
+        }),
+      ).metadata,
     );
-    assert.throws(() => tokenizer("constructor"), /not as constructor does/);
+
+  test("takes the longest pieces of each word, between the two tokens that the model wants", () => {
+    assert.deepEqual([...tokenizer().encode("Unaffable CAFÉ!")], [2, 4, 5, 6, 7, 8, 3]);
+    assert.deepEqual([...tokenizer().encode("漢字 unaffab")], [2, 9, 10, 1, 3]);
+    assert.deepEqual([...tokenizer().encode("")], [2, 3]);
+    assert.deepEqual([...tokenizer().encode("a", { bos: false, eos: false })], [11]);
+  });
+  test("keeps case and accents where the file says so", () => {
+    const cased = tokenizer(["tokenizer.ggml.normalizer.lowercase", bool(false)]);
+    assert.deepEqual([...cased.encode("cafe Cafe café")], [2, 7, 1, 1, 3]);
+  });
+  test("gives the text back in lower case, without control tokens unless they are asked for", () => {
+    const ids = tokenizer().encode("Unaffable café");
+    assert.equal(tokenizer().decode(ids), "unaffable cafe");
+    assert.equal(tokenizer().decode(ids, { special: true }), "[CLS] unaffable cafe[SEP]");
+  });
+  test("a vocabulary with a huge piece takes no longer", () => {
+    const long = "a".repeat(100_000);
+    const metadata: [string, TypedValue][] = [
+      ["tokenizer.ggml.model", str("bert")],
+      ["tokenizer.ggml.tokens", arr("string", ["[UNK]", "▁a", "a", `a${long}`])],
+      ["tokenizer.ggml.unknown_token_id", u32(0)],
+    ];
+    const huge = new Tokenizer(parse(writeGguf({ metadata })).metadata);
+    assert.equal(huge.encode(long).length, long.length);
+  });
+});
+
+describe("options and arguments", () => {
+  const metadata: [string, TypedValue][] = [
+    ["tokenizer.ggml.model", str("llama")],
+    [
+      "tokenizer.ggml.tokens",
+      arr("string", ["<unk>", "<s>", "</s>", "<|user|>", "▁", "a", "<0xC3>", "<0xA9>"]),
+    ],
+    ["tokenizer.ggml.scores", arr("float32", [0, 0, 0, 0, -1, -1, 0, 0])],
+    ["tokenizer.ggml.token_type", arr("int32", [2, 3, 3, 3, 1, 1, 6, 6])],
+    ["tokenizer.ggml.add_space_prefix", bool(false)],
+  ];
+  const tokenizer = new Tokenizer(parse(writeGguf({ metadata })).metadata);
+
+  test("control tokens in a text are found if they are asked for", () => {
+    assert.deepEqual([...tokenizer.encode("a<|user|>a", { special: true })], [1, 5, 3, 5]);
+    assert.ok(!tokenizer.encode("a<|user|>a").includes(3));
+  });
+  test("the tokens at both ends are there as asked", () => {
+    assert.deepEqual([...tokenizer.encode("a", { bos: false })], [5]);
+    assert.deepEqual([...tokenizer.encode("a", { eos: true })], [1, 5, 2]);
+    assert.equal(tokenizer.size, 8);
+  });
+  test("bytes of a character come one by one, and their text once they are complete", () => {
+    const ids = tokenizer.encode("é", { bos: false });
+    assert.deepEqual([...ids], [6, 7]);
+    const next = tokenizer.decoder();
+    assert.deepEqual(Array.from(ids, next), ["", "é"]);
+    assert.equal(tokenizer.decode([6]), "\ufffd");
+    assert.equal(tokenizer.decode([3, 5], { special: true }), "<|user|>a");
+  });
+  test("half of a character is none", () => {
+    assert.deepEqual([...tokenizer.encode("a\ud800", { bos: false })], [5, 0, 0, 0]);
+  });
+  test("wrong arguments are named", () => {
+    const code = "ERR_INVALID_ARG_TYPE";
+    assert.throws(() => new Tokenizer({} as never), { code, message: /metadata/ });
+    assert.throws(() => tokenizer.encode(1 as never), { code, message: /text/ });
+    assert.throws(() => tokenizer.encode("", { special: 1 as never }), { code, message: /options\.special/ });
+    assert.throws(() => tokenizer.encode("", { specials: true } as never), { code: "ERR_INVALID_ARG_VALUE" });
+    for (const id of [8, -1, 0.5, Number.NaN])
+      assert.throws(() => tokenizer.decode([id]), { code: "ERR_GGUF_RANGE", message: /there is no token/ });
+  });
+  test("a token that the vocabulary lacks is an error where it is asked for", () => {
+    const none = new Tokenizer(
+      parse(
+        writeGguf({
+          metadata: [
+            ["tokenizer.ggml.model", str("gpt2")],
+            ["tokenizer.ggml.pre", str("gpt-2")],
+            ["tokenizer.ggml.tokens", arr("string", ["a"])],
+            ["tokenizer.ggml.merges", arr("string", [])],
+          ],
+        }),
+      ).metadata,
+    );
+    const code = "ERR_GGUF_INVALID";
+    assert.throws(() => none.encode("a", { bos: true }), { code, message: /no token that begins a text/ });
+    assert.throws(() => none.encode("b"), { code, message: /no token for 'b'/ });
   });
 });
 
 test("vocabularies of other kinds are rejected", () => {
   const metadata: [string, TypedValue][] = [
-    ["tokenizer.ggml.model", str("bert")],
+    ["tokenizer.ggml.model", str("rwkv")],
     ["tokenizer.ggml.tokens", arr("string", ["a"])],
   ];
-  assert.throws(
-    () => new Tokenizer(parse(writeGguf({ metadata })).metadata),
-    /kinds llama and gpt2 are supported, not bert/,
-  );
-  assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), /no vocabulary/);
+  assert.throws(() => new Tokenizer(parse(writeGguf({ metadata })).metadata), {
+    code: "ERR_GGUF_UNSUPPORTED_TYPE",
+    message: /kind 'rwkv', and known are llama, gpt2, bert/,
+  });
+  assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), {
+    code: "ERR_GGUF_INVALID",
+    message: /needs 'tokenizer.ggml.tokens'/,
+  });
 });
 
 test("mergePairs takes the lowest rank first, the leftmost of equals", () => {

@@ -24,7 +24,18 @@ import { ALL_TYPES, goldenPath, readGolden, WITHOUT_GOLDEN } from "../support/go
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
-import { factsOf, launch, noPage, pageFileUrl, SCREENS, servePage, ViewPage } from "../support/view-page";
+import {
+  expectNothingSerious,
+  factsOf,
+  launch,
+  noPage,
+  pageFileUrl,
+  pagePath,
+  SCREENS,
+  servePage,
+  ViewPage,
+} from "../support/view-page";
+import { serveSite } from "../support/view-site";
 
 // Not part of the package's interface: what the command line prints, and the page shows as well.
 const { statsRows } = require(join(projectRoot, "dist", "describe", "stats-text.js")) as {
@@ -183,23 +194,280 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.close();
     }
   });
-  test("two models side by side, over the local server", async () => {
+  describe("two models side by side", () => {
     const changed = Buffer.from(sampleModel());
-    const { offset, byteLength } = parse(changed).tensor("blk.1.attn_k.weight");
-    changed.fill(0, offset, offset + byteLength);
-    const view = await open(await servePage([sample], [write("changed.gguf", changed)]));
-    await view.opened();
-    const panel = await view.tab("Compare");
-    const grid = panel.getByRole("grid", { name: "Differences" });
-    await grid.getByRole("row").filter({ hasText: "blk.1.attn_k.weight" }).first().click();
-    const numbers = await factsOf(panel.getByTestId("comparison"));
-    const count = parse(changed).tensor("blk.1.attn_k.weight").elementCount.toLocaleString("en-US");
-    assert.ok(
-      Object.values(numbers).some((text) => text.includes(count)),
-      JSON.stringify(numbers),
-    );
-    await panel.getByTestId("difference").waitFor();
-    await view.close();
+    for (const [name, share] of [
+      ["blk.1.attn_k.weight", 1],
+      ["blk.0.ffn_down.weight", 0.01],
+    ] as const) {
+      const { offset, byteLength } = parse(changed).tensor(name);
+      changed.fill(0, offset, offset + Math.floor(byteLength * share));
+    }
+    const [model, other] = [parse(sampleModel()), parse(changed)];
+    const path = write("changed.gguf", changed);
+    const names = (grid: Locator) => grid.locator("[role=gridcell].c-name").allTextContents();
+
+    test("open on Compare, the worst tensor first, and each is shown beside the list", async () => {
+      const view = await open(await servePage([sample], [path]));
+      const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
+      await panel.waitFor();
+      assert.equal(await view.name.textContent(), "sample.gguf");
+      assert.equal(await view.page.getByTestId("other-name").textContent(), "changed.gguf");
+      assert.match(await view.page.title(), /^sample\.gguf and changed\.gguf/);
+      await panel.getByText("exact").first().waitFor();
+      await view.idle();
+      const grid = panel.getByRole("grid", { name: "Differences" });
+      assert.deepEqual((await names(grid)).slice(0, 2), ["blk.1.attn_k.weight", "blk.0.ffn_down.weight"]);
+      const chart = await panel.getByTestId("noise").getAttribute("aria-label");
+      assert.equal(chart, "Signal to noise by layer; the lowest is blk.1.attn_k.weight with 0.0 dB");
+      const { snr, count, different } = await model
+        .tensor("blk.0.ffn_down.weight")
+        .compare(other.tensor("blk.0.ffn_down.weight"));
+      const row = grid.getByRole("row").filter({ hasText: "blk.0.ffn_down.weight" });
+      assert.ok((await row.textContent())!.includes(`${snr.toFixed(1)} dB`));
+      await row.click();
+      const region = view.page.getByTestId("pair");
+      await region.getByRole("heading", { name: "blk.0.ffn_down.weight", exact: true }).waitFor();
+      const numbers = await factsOf(region.getByTestId("comparison"));
+      const text = [different, count].map((number) => number.toLocaleString("en-US")).join(" of ");
+      assert.equal(numbers["Values that differ"], text);
+      assert.equal(numbers["Signal to noise"], `${snr.toFixed(1)} dB`);
+      // All of it is in sight, and so is the row, which is marked.
+      for (const id of ["picture-a", "picture-b", "difference"]) {
+        const box = (await region.getByTestId(id).boundingBox())!;
+        assert.ok(
+          box.y >= 0 && box.y + box.height <= SCREENS.desktop.height,
+          `${id}: ${JSON.stringify(box)}`,
+        );
+      }
+      assert.equal(await row.getAttribute("aria-selected"), "true");
+      await view.page.waitForURL(/#compare\/blk\.0\.ffn_down\.weight$/);
+      await view.page.goBack();
+      await region.waitFor({ state: "detached" });
+      await view.close();
+    });
+    test("a dot of the chart opens its tensor; order, search and both tensors are in the address", async () => {
+      const url = await servePage([sample], [path]);
+      const view = await open(
+        `${url}#compare/blk.0.attn_k.weight?search=blk.*.attn_*&order=name&with=blk.0.attn_v.weight`,
+      );
+      const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
+      const region = view.page.getByTestId("pair");
+      await region.getByRole("heading", { name: "blk.0.attn_k.weight and blk.0.attn_v.weight" }).waitFor();
+      await region.getByTestId("difference").waitFor();
+      const grid = panel.getByRole("grid", { name: "Differences" });
+      assert.equal((await names(grid))[0], "blk.0.attn_k.weight");
+      assert.match((await panel.getByTestId("matches").textContent())!, /^10 of /);
+      await view.idle();
+      const dot = panel.getByTestId("noise").locator("path", { hasText: "blk.1.attn_k.weight: 0.0 dB" });
+      await dot.dispatchEvent("click");
+      await region.getByRole("heading", { name: "blk.1.attn_k.weight", exact: true }).waitFor();
+      await view.page.waitForURL(/#compare\/blk\.1\.attn_k\.weight\?search=blk\.\*\.attn_\*&order=name$/);
+      await view.close();
+    });
+    test("that are chosen together open on Compare, too; a tensor of one alone is shown", async () => {
+      const bytes = writeGguf({
+        metadata: [],
+        tensors: [{ name: "only", type: 0, shape: [8], bytes: new Uint8Array(32) }],
+      });
+      const view = await open(pageFileUrl);
+      await view.choose(sample, write("only.gguf", bytes));
+      const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
+      await panel.getByRole("row").filter({ hasText: "blk.0.attn_q.weight" }).click();
+      await view.page.getByTestId("pair").getByText("B has no tensor of this name.").waitFor();
+      await view.page.getByTestId("picture-a").waitFor();
+      await view.close();
+    });
+  });
+
+  describe("where one is, is in the address", () => {
+    /** Waits until the address of the page ends as it should. */
+    const expectAddress = async (view: ViewPage, end: string) => {
+      await view.page.waitForURL((url) => url.href.endsWith(end));
+    };
+    test("of every tab, also on a new page, and back again", async () => {
+      const url = await servePage([sample]);
+      const view = await open(url);
+      await view.opened();
+      await expectAddress(view, "#summary");
+      const metadata = await view.tab("Metadata");
+      await metadata.getByRole("searchbox").fill("block");
+      await metadata.getByRole("row").filter({ hasText: "llama.block_count" }).click();
+      await expectAddress(view, "#metadata/llama.block_count?search=block");
+      const tensors = await view.tab("Tensors");
+      await tensors.getByRole("searchbox").pressSequentially("attn_q");
+      await expectAddress(view, "#tensors?search=attn_q");
+      await tensors.getByRole("combobox", { name: "Order" }).selectOption("size");
+      await tensors.getByRole("row").filter({ hasText: "blk.1.attn_q.weight" }).click();
+      const shown = "#tensors/blk.1.attn_q.weight?search=attn_q&order=size";
+      await expectAddress(view, shown);
+      const vocabulary = await view.tab("Vocabulary");
+      await vocabulary.getByRole("searchbox").fill("a b");
+      await expectAddress(view, "#vocabulary?search=a+b");
+      const memory = await view.tab("Memory");
+      await memory.getByLabel("Tokens of context").fill("1234");
+      await expectAddress(view, "#memory?context=1234");
+
+      const { page } = view;
+      // Each place is one step, however much was typed there.
+      await page.goBack();
+      assert.equal(await page.getByRole("searchbox", { name: "Search tokens" }).inputValue(), "a b");
+      await page.goBack();
+      const region = page.getByTestId("tensor");
+      await region.getByRole("heading", { name: "blk.1.attn_q.weight", exact: true }).waitFor();
+      await page.goBack();
+      await region.waitFor({ state: "detached" });
+      assert.equal(await page.getByRole("combobox", { name: "Order" }).inputValue(), "size");
+      await page.goBack();
+      assert.equal(await page.getByRole("combobox", { name: "Order" }).inputValue(), "file");
+      assert.equal(await page.getByRole("searchbox").inputValue(), "attn_q");
+      await page.goBack();
+      assert.equal(await page.getByTestId("value").textContent(), "2");
+      await page.goForward();
+      await page.getByRole("searchbox", { name: "Search tensors" }).waitFor();
+      await view.close();
+
+      const other = await open(`${url}${shown}`);
+      await other.page.getByTestId("tensor").getByRole("heading", { name: "blk.1.attn_q.weight" }).waitFor();
+      assert.equal(await other.page.getByRole("searchbox").inputValue(), "attn_q");
+      assert.equal(await other.page.getByRole("combobox", { name: "Order" }).inputValue(), "size");
+      assert.match((await other.page.getByTestId("matches").textContent())!, /^2 of /);
+      await other.close();
+    });
+    test("of a model that is opened by its URL, and back to the one before", async () => {
+      const url = await servePage([sample], [write("second.gguf", sampleModel())]);
+      const view = await open(url.replace(/&url=.*/, ""));
+      await view.opened();
+      const panel = await view.tab("Compare");
+      await panel.getByRole("textbox", { name: "URL of another model" }).fill("model/1/second.gguf");
+      await panel.getByRole("button", { name: "Open", exact: true }).click();
+      await panel.getByRole("grid", { name: "Differences" }).waitFor();
+      await expectAddress(view, "?url=model/0/sample.gguf&url=model/1/second.gguf#compare");
+      await view.page.goBack();
+      await panel.getByRole("grid", { name: "Differences" }).waitFor({ state: "detached" });
+      await view.close();
+    });
+    test("of what is not there says so", async () => {
+      const view = await open(`${await servePage([sample])}#tensors/nope`);
+      await view.page
+        .getByTestId("tensor")
+        .getByText("There is no tensor named nope in this file.")
+        .waitFor();
+      await view.page.getByRole("tab", { name: "Metadata" }).click();
+      await view.page.evaluate('location.hash = "#metadata/no%0Aope"');
+      await view.alert.getByText("There is no key named no\\nope in this file.").waitFor();
+      await view.close();
+    });
+  });
+
+  describe("the secret of the server", () => {
+    /** The address has what it should, and nothing of the secret. */
+    const expectPublic = (view: ViewPage, printed: string, end: string) =>
+      view.page.waitForURL((url) => url.href === `${new URL(printed).origin}/${end}`);
+    const heading = (view: ViewPage, name: string) =>
+      view.page.getByTestId("tensor").getByRole("heading", { name, exact: true });
+    const [first, second] = ["blk.0.attn_q.weight", "blk.1.attn_q.weight"];
+    const query = "?url=model/0/sample.gguf";
+
+    test("is not in the address, which loads again, goes back and forward", async () => {
+      const printed = await servePage([sample]);
+      const view = await open(`${printed}#tensors/${first}?search=attn_q`);
+      await heading(view, first).waitFor();
+      const before = `${query}#tensors/${first}?search=attn_q`;
+      await expectPublic(view, printed, before);
+      await view.tensor(second);
+      const after = `${query}#tensors/${second}`;
+      await expectPublic(view, printed, after);
+      for (let round = 0; round < 2; round++) {
+        await view.page.reload();
+        await heading(view, second).waitFor();
+        await expectPublic(view, printed, after);
+        await view.page.goBack();
+        await heading(view, first).waitFor();
+        await expectPublic(view, printed, before);
+        assert.equal(await view.page.getByRole("searchbox").inputValue(), "attn_q");
+        await view.page.goForward();
+        await heading(view, second).waitFor();
+        await expectPublic(view, printed, after);
+      }
+      // Away from the page, and back to it.
+      await view.page.goto("about:blank");
+      await view.page.goBack();
+      await heading(view, second).waitFor();
+      await expectPublic(view, printed, after);
+      await view.close();
+    });
+    test("is kept for a tab: two show two models, one without it says what to do", async () => {
+      const [one, two] = [await servePage([sample]), await servePage([write("two.gguf", sampleModel())])];
+      const view = await open(one);
+      await view.opened();
+      const other = await view.page.context().newPage();
+      const name = other.getByTestId("model-name");
+      for (const printed of [two, one]) {
+        await other.goto(printed);
+        await name.waitFor();
+        await other.reload();
+        await name.waitFor();
+        await view.page.reload();
+        await view.opened();
+        assert.equal(await view.name.textContent(), "sample.gguf");
+        assert.equal(await name.textContent(), printed === one ? "sample.gguf" : "two.gguf");
+      }
+      const address = view.page.url();
+      const stranger = await view.page.context().newPage();
+      await stranger.goto(address);
+      const alert = stranger.getByRole("alert");
+      assert.match((await alert.textContent())!, /start from the one that the command printed\.$/);
+      assert.ok(await alert.isVisible());
+      assert.equal(stranger.url(), address);
+      const apart = await open(address);
+      await apart.alert.waitFor();
+      await expectNothingSerious(apart, "without the token");
+      await apart.close();
+      await view[Symbol.asyncDispose]();
+    });
+    test("stays in the address where the browser keeps nothing", async () => {
+      const printed = await servePage([sample]);
+      const view = await open("about:blank");
+      await view.page.addInitScript(
+        'Object.defineProperty(window, "sessionStorage", { get() { throw new DOMException("no", "SecurityError") } })',
+      );
+      await view.page.goto(printed);
+      await view.opened();
+      await view.page.reload();
+      await view.opened();
+      assert.equal(view.page.url().replace(/#.*/, ""), printed);
+      await view.page.goto(new URL(`/${query}`, printed).href);
+      await view.alert.waitFor();
+      await view[Symbol.asyncDispose]();
+    });
+    test("is not in errors, also when another command has the port", async () => {
+      const { startSession } = require(join(projectRoot, "dist", "view", "session.js"));
+      const html = readFileSync(pagePath, "utf8");
+      const site = await serveSite(html, [[sample]], 0, startSession);
+      const view = await open(`${site.url}&url=model/7/nope.gguf`);
+      const isPublic = async () => {
+        const text = await view.page.locator("body").innerText();
+        assert.doesNotMatch(text, /[\w-]{43}|127\.0\.0\.1/);
+      };
+      await view.alert.first().waitFor();
+      await isPublic();
+      await site.close();
+      const next = await serveSite(html, [[sample]], site.port, startSession);
+      await view.tab("Tensors");
+      await view.page.evaluate(`location.hash = "#tensors/${first}"`);
+      await view.page.getByTestId("tensor").getByRole("alert").first().waitFor();
+      await isPublic();
+      await view.page.reload();
+      await view.page.getByText("start from the address that the command printed").waitFor();
+      await isPublic();
+      await view.page.goto(next.url);
+      await view.opened();
+      await view.page.reload();
+      await view.opened();
+      assert.equal(await view.name.textContent(), "sample.gguf");
+      await view[Symbol.asyncDispose]();
+    });
   });
 
   describe("files that are bad give an error", () => {
@@ -432,6 +700,68 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     await view.close();
   });
 
+  test("keys: / searches, arrows go to the list, Escape empties the search and closes", async () => {
+    const view = await open(await servePage([sample]));
+    await view.opened();
+    const { keyboard } = view.page;
+    const panel = await view.tab("Tensors");
+    const search = panel.getByRole("searchbox");
+    const grid = panel.getByRole("grid", { name: "Tensors" });
+    const isFocused = (locator: Locator) => locator.and(view.page.locator(":focus")).waitFor();
+    const region = view.page.getByTestId("tensor");
+    await keyboard.press("/");
+    await isFocused(search);
+    await keyboard.type("BLK.*.attn_q*");
+    assert.equal(await panel.getByTestId("matches").textContent(), "2 of 20 tensors");
+    await keyboard.press("ArrowDown"); // past the title of the block
+    await isFocused(grid);
+    await keyboard.press("Enter");
+    await region.getByRole("heading", { name: "blk.0.attn_q.weight", exact: true }).waitFor();
+    await keyboard.press("Escape");
+    await region.waitFor({ state: "detached" });
+    await isFocused(grid);
+    await keyboard.press("/");
+    await isFocused(search);
+    await keyboard.press("Escape");
+    assert.equal(await search.inputValue(), "");
+    assert.equal(await panel.getByTestId("matches").textContent(), "20 tensors");
+    await keyboard.type("a/b"); // in the search box it is a character
+    assert.equal(await search.inputValue(), "a/b");
+    await keyboard.press("Escape");
+    await keyboard.press("Escape");
+    assert.equal(await view.page.evaluate("document.activeElement === document.body"), true);
+    await view.close();
+  });
+
+  test("tabs stay where they are, the button to close stays in sight, and errors name no secret", async () => {
+    for (const viewport of Object.values(SCREENS)) {
+      const path = write("named.gguf", sampleModel());
+      const view = await open(await servePage([path]), { viewport });
+      await view.opened();
+      const boxes = () =>
+        view.page
+          .getByRole("tab")
+          .evaluateAll((tabs: { offsetLeft: number }[]) => tabs.map(({ offsetLeft }) => offsetLeft));
+      const before = await boxes();
+      await view.tab("Tensors");
+      assert.deepEqual(await boxes(), before);
+      const region = await view.tensor("blk.0.attn_q.weight");
+      await view.idle();
+      await region.evaluate((element: PageElement) => {
+        element.scrollTop = element.scrollHeight;
+      });
+      const close = region.getByRole("button", { name: "Close" });
+      const [button, whole] = [(await close.boundingBox())!, (await region.boundingBox())!];
+      assert.ok(button.y >= whole.y && button.y < whole.y + 20, JSON.stringify([button, whole]));
+      truncateSync(path, 1000);
+      const other = await view.tensor("blk.1.attn_q.weight");
+      const text = (await other.getByRole("alert").first().textContent())!;
+      assert.match(text, /named\.gguf/);
+      assert.doesNotMatch(text, /http|127\.0\.0\.1|[\w-]{43}/);
+      await view[Symbol.asyncDispose]();
+    }
+  });
+
   describe("200,000 tensors", () => {
     const path = join(folder, "many.gguf");
     const count = 200_000;
@@ -482,24 +812,11 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
   });
 
   describe("axe finds nothing serious", () => {
-    const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
     for (const [screen, viewport] of Object.entries(SCREENS)) {
       for (const colorScheme of ["light", "dark"] as const) {
         test(`${screen}, ${colorScheme}`, async () => {
           const view = await open(pageFileUrl, { viewport, colorScheme });
-          const expectNothing = async (where: string) => {
-            await view.page.evaluate(axe);
-            const found = (await view.page.evaluate(
-              `axe.run().then(({ violations }) => violations
-                .filter(({ impact }) => impact === "serious" || impact === "critical")
-                .map(({ id, help, nodes }) => ({ id, help, nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary) })))`,
-            )) as object[];
-            assert.deepEqual(found, [], where);
-            const width = (await view.page.evaluate(
-              "document.documentElement.scrollWidth - innerWidth",
-            )) as number;
-            assert.ok(width <= 0, `${where}: the page is ${width} pixels too wide`);
-          };
+          const expectNothing = (where: string) => expectNothingSerious(view, where);
           await expectNothing("start");
           await view.choose(sample);
           for (const tab of TABS) {
@@ -515,6 +832,15 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
           await view.tensor("blk.0.attn_q.weight");
           await view.idle();
           await expectNothing("a tensor");
+          await view.tab("Compare");
+          await view.page.getByTestId("compare-file").setInputFiles(write("axe-other.gguf", sampleModel()));
+          await view.page.getByTestId("noise").waitFor();
+          await view.idle();
+          await expectNothing("two models");
+          await view.page.getByRole("row").filter({ hasText: "blk.0.attn_q.weight" }).click();
+          await view.page.getByTestId("comparison").waitFor();
+          await view.idle();
+          await expectNothing("two tensors");
           await view.page.reload();
           await view.choose(write("axe.gguf", Buffer.from("no model")));
           await expectNothing("an error");

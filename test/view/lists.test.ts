@@ -1,9 +1,9 @@
 /** The page's lists, addresses and layers: the parts of it that know no browser. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { hashOf, modelsOf, modelUrl, namedModels, placeOf } from "../../view/lib/address";
+import { hashOf, isNear, modelsOf, modelUrl, modelUrlsOf, placeOf, searchOf } from "../../view/lib/address";
 import { layersOf } from "../../view/lib/layers";
-import { tensorPairs } from "../../view/lib/pairs";
+import { type Measured, noiseByLayer, PAIR_ORDERS, selectPairs, tensorPairs } from "../../view/lib/pairs";
 import type { TensorTable } from "../../view/lib/protocol";
 import { listHeight, rowsInSight, scrollTopFor } from "../../view/lib/rows";
 import { blockLines, compareNames, ORDERS, selectTensors } from "../../view/lib/tensor-list";
@@ -183,8 +183,31 @@ describe("addresses", () => {
     }
   });
   test("are named by the page's URL, two at most", () => {
-    assert.deepEqual(namedModels("?url=a.gguf&x=1&url=b.gguf&url=c.gguf"), ["a.gguf", "b.gguf"]);
-    assert.deepEqual(namedModels(""), []);
+    assert.deepEqual(modelUrlsOf("?url=a.gguf&x=1&url=b.gguf&url=c.gguf"), ["a.gguf", "b.gguf"]);
+    assert.deepEqual(modelUrlsOf(""), ["", ""]);
+  });
+  test("of models survive the way through the page's URL, and can be read there", () => {
+    for (const urls of [
+      ["", ""],
+      ["", "b.gguf"],
+      ["https://example.com/a b.gguf?x=1&y=%2F#z", "model/1/\u00e9+.gguf"],
+    ] as const) {
+      assert.deepEqual(modelUrlsOf(searchOf(urls)), urls);
+    }
+    assert.equal(searchOf(["model/0/a.gguf", ""]), "?url=model/0/a.gguf");
+    assert.equal(searchOf(["", "hf://o/n/a.gguf"]), "?url=&url=hf://o/n/a.gguf");
+  });
+  test("of this machine are near", () => {
+    for (const url of ["", "model/0/a.gguf", "http://localhost:1234/a.gguf"])
+      assert.ok(isNear(url, base), url);
+    for (const url of [
+      "remote/0/a.gguf",
+      "hf://o/n/a.gguf",
+      "https://127.0.0.1.example.com/a.gguf",
+      "http://localhost.example/a",
+    ]) {
+      assert.ok(!isNear(url, base), url);
+    }
   });
   test("files that are chosen together are a model, or two to compare", () => {
     const files = (...names: string[]) => names.map((name) => ({ name }));
@@ -196,10 +219,81 @@ describe("addresses", () => {
   });
   test("places survive the way through the URL", () => {
     for (const rest of ["", "blk.0.attn_q.weight", "a/b %25#?<script>\u00e9"]) {
-      const place = { tab: "tensors", rest };
-      assert.deepEqual(placeOf(hashOf(place)), place);
+      for (const view of [{}, { search: "blk.*.attn_[qk]* & %+?#=", order: "size" }] as const) {
+        const place = { tab: "tensors", rest, view };
+        assert.deepEqual(placeOf(hashOf(place)), place);
+      }
     }
-    assert.deepEqual(placeOf("#tensors/%E0%A4%A"), { tab: "tensors", rest: "" });
-    assert.deepEqual(placeOf(""), { tab: "", rest: "" });
+    assert.equal(
+      hashOf({ tab: "tensors", rest: "a.b", view: { search: "blk.* x" } }),
+      "#tensors/a.b?search=blk.*+x",
+    );
+    assert.deepEqual(placeOf("#tensors/%E0%A4%A"), { tab: "tensors", rest: "", view: {} });
+    assert.deepEqual(placeOf("#tensors?order=%E0%A4"), {
+      tab: "tensors",
+      rest: "",
+      view: { order: "\ufffd" },
+    });
+    assert.deepEqual(placeOf(""), { tab: "", rest: "", view: {} });
+  });
+});
+
+describe("in what pairs of tensors differ", () => {
+  const other = tableOf([
+    { name: "output.weight", bytes: 50 },
+    { name: "blk.2.attn_q.weight", block: "blk.2", type: "Q8_0" },
+    { name: "blk.10.attn_q.weight", block: "blk.10", shape: "2" },
+    { name: "extra" },
+    { name: "blk.10.ffn_up.weight", block: "blk.10" },
+  ]);
+  const pairs = tensorPairs(table, other);
+  const found = (snr: number, maxError: number) => ({ snr, maxError }) as Measured;
+  const at = (name: string) => pairs.findIndex((pair) => pair.name === name);
+  const measured = new Map<number, Measured>([
+    [at("blk.2.attn_q.weight"), found(30, 0.5)],
+    [at("output.weight"), found(Number.POSITIVE_INFINITY, 0)],
+  ]);
+  const select = (search: string, order: (typeof PAIR_ORDERS)[number]) =>
+    selectPairs(pairs, measured, search, order).map((i) => pairs[i]!.name);
+
+  test("the worst first: what cannot be compared, the noisy ones, the exact ones, what is not known yet", () => {
+    const expected = [
+      "token_embd.weight",
+      "blk.10.attn_q.weight",
+      "extra",
+      "blk.2.attn_q.weight",
+      "output.weight",
+    ];
+    assert.deepEqual(select("", "snr"), [...expected, "blk.10.ffn_up.weight"]);
+    assert.deepEqual(select("", "error"), [...expected, "blk.10.ffn_up.weight"]);
+    measured.set(at("blk.10.ffn_up.weight"), found(12, 0.1));
+    assert.deepEqual(select("blk. ", "snr").slice(1), ["blk.10.ffn_up.weight", "blk.2.attn_q.weight"]);
+    assert.deepEqual(select("blk. ", "error").slice(1), ["blk.2.attn_q.weight", "blk.10.ffn_up.weight"]);
+    measured.set(at("blk.10.ffn_up.weight"), { failure: "the file has changed" });
+    assert.ok(select("", "snr").indexOf("blk.10.ffn_up.weight") < 4);
+  });
+  test("by name and as in the file, each once, and found by globs and what is different", () => {
+    for (const order of PAIR_ORDERS) assert.equal(new Set(select("", order)).size, pairs.length);
+    assert.deepEqual(
+      select("", "file"),
+      pairs.map(({ name }) => name),
+    );
+    assert.deepEqual(select("blk.*.attn_?.weight", "name"), ["blk.2.attn_q.weight", "blk.10.attn_q.weight"]);
+    assert.deepEqual(select("only", "name"), ["extra", "token_embd.weight"]);
+  });
+  test("have signal to noise by layer, the worst of each", () => {
+    measured.set(at("blk.10.ffn_up.weight"), found(12, 0.1));
+    measured.set(at("blk.10.attn_q.weight"), found(Number.NaN, 1));
+    const { titles, points, worst } = noiseByLayer(table, pairs, measured, 10);
+    assert.deepEqual(titles, ["blk.10", "blk.2", "outside"]);
+    assert.equal(points.length, 3);
+    assert.deepEqual(
+      worst.map(({ column, snr }) => [column, snr]),
+      [
+        [0, 12],
+        [1, 30],
+      ],
+    );
+    assert.deepEqual(noiseByLayer(table, pairs, new Map(), 10).points, []);
   });
 });

@@ -148,6 +148,7 @@ function worker(files: Record<string, Uint8Array>) {
       return parse(bytes, { partial });
     },
     decode,
+    render: async (task) => JSON.stringify(task),
     breath: () => new Promise(setImmediate),
   };
   const waiting = new Map<number, (message: FromWorker) => void>();

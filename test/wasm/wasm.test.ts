@@ -2,18 +2,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type DType, dequantizeSync, type GgmlType, ggmlTypes, matmulSync, quantizeSync } from "gguf-native";
-import {
-  compare,
-  dequantize,
-  formats,
-  multiply,
-  quantize,
-  stats,
-  swapBytes,
-} from "#dist/backend/wasm/kernels";
+import { encoding } from "#dist/backend/wasm/encoding";
+import { compare, dequantize, formats, multiply, stats, swapBytes } from "#dist/backend/wasm/kernels";
 import { inModule } from "#dist/backend/wasm/module";
 import { gaussianBlocks, randomBlocks } from "../support/blocks";
+import { encodedTypes } from "../support/encoded-types";
 import { ALL_TYPES, readGolden } from "../support/golden";
+import { quantizeCases } from "../support/quantize-cases";
 import { Random } from "../support/random";
 import { outcomeOf, rawAddon } from "../support/raw-addon";
 import { compiledModule, Module, needsModule } from "../support/wasm";
@@ -203,28 +198,48 @@ describe("the WebAssembly module", needsModule, () => {
     assertSame(y, expected);
   });
 
-  for (const type of ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"] as const) {
-    test(`${type}: the addon's blocks of numbers`, () => {
+  for (const { name, needsImportance } of encodedTypes()) {
+    test(`${name}: the addon's blocks of numbers`, async () => {
+      const { id } = ggmlTypes[name];
+      for (const { name: of, numbers, columns, importance } of quantizeCases(name, needsImportance)) {
+        const expected = quantizeSync(name, numbers, { columns, importance });
+        const given = shared(numbers);
+        assertSame(encoding.quantize(id, given, columns, importance, undefined, undefined), expected, of);
+      }
+      // Several steps.
       const random = new Random(6);
-      const values = Float32Array.from({ length: 2 ** 17 + 32 }, () => random.gaussian());
-      values.set([NaN, Infinity, -Infinity, 1e38, -0, 1e-40, 3e9], 100);
-      const expected = quantizeSync(type, values);
-      const blocks = new Uint8Array(expected.length);
-      quantize(ggmlTypes[type].id, shared(values), blocks);
-      assertSame(blocks, expected);
+      const columns = 2 ** 12;
+      const numbers = Float32Array.from({ length: 2 ** 17 }, () => random.gaussian());
+      const importance = Float32Array.from({ length: columns }, () => random.unit());
+      const expected = quantizeSync(name, numbers, { columns, importance });
+      const out = new Uint8Array(expected.length);
+      const progress: number[] = [];
+      const onProgress = (done: number): number => progress.push(done);
+      const started = encoding.quantizeAsync(id, numbers, columns, importance, out, onProgress, undefined);
+      importance.fill(0); // which was copied
+      assert.equal(await started.promise, out);
+      assertSame(out, expected);
+      assert.equal(progress.at(-1), numbers.length);
     });
   }
 
   test("errors are the addon's", () => {
-    const none = new Uint8Array(0);
-    for (const [type, values, out] of [
-      [999, new Float32Array(0), none],
-      [ggmlTypes.Q2_K.id, new Float32Array(0), none],
+    const bad = new Float32Array(96);
+    bad.set([Number.NaN, Number.POSITIVE_INFINITY], 70);
+    for (const [type, numbers] of [
+      [999, new Float32Array(0)],
+      [ggmlTypes.I32.id, new Float32Array(0)],
+      [ggmlTypes.Q8_0.id, bad],
+      [ggmlTypes.Q4_1.id, bad.map((value) => -value).reverse()],
     ] as const) {
-      assert.deepEqual(
-        outcomeOf(() => quantize(type, values, out)),
-        outcomeOf(() => void rawAddon.quantize(type, values, out)),
+      const addon = outcomeOf(
+        () => void rawAddon.quantize(type, numbers, 32, undefined, undefined, undefined),
       );
+      assert.deepEqual(
+        outcomeOf(() => void encoding.quantize(type, numbers, 32, undefined, undefined, undefined)),
+        addon,
+      );
+      assert.ok("error" in addon);
     }
     for (const totals of [3, 5, 10, 12].map((length) => new Float64Array(length))) {
       const addon = outcomeOf(
@@ -266,7 +281,7 @@ describe("the WebAssembly module", needsModule, () => {
       // Its packed vectors have no place; then a format that is not one.
       for (const work of [
         () => inModule(({ exports }) => exports.new_products(0, 0, 2 ** 31, 2, 1)),
-        () => inModule(({ exports }) => exports.can_quantize(999)),
+        () => inModule(({ exports }) => exports.quantize_step(999, 32, 0, 0)),
       ]) {
         assert.deepEqual(outcomeOf(work), OUT_OF_MEMORY);
         works();

@@ -5,9 +5,19 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
-import { GgufWriter, mergeModel, openSync, recover, setMetadata, splitModel } from "gguf-native";
+import {
+  convertModel,
+  GgufWriter,
+  mergeModel,
+  openSync,
+  quantizeModel,
+  recover,
+  setMetadata,
+  splitModel,
+} from "gguf-native";
+import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import type { WriteTask } from "../support/write-child";
@@ -23,7 +33,10 @@ type Files = Record<string, Buffer>;
 
 interface Scene {
   work: Work;
+  /** The model that is changed or made. */
   path: string;
+  /** What is read, if it is not that. */
+  input?: string;
   output: string;
   before: Files;
   after: Files;
@@ -44,7 +57,9 @@ async function sceneOf(work: Work): Promise<Scene> {
   const folder = mkdtempSync(join(root, "scene-"));
   const writer = new GgufWriter().set("general.architecture", "test").set("test.block_count", 1);
   writer.set("general.description", OLD);
-  for (let i = 0; i < 12; i++) writer.addTensor(`t${i}`, "F32", [4096], new Float32Array(4096).fill(i));
+  for (let i = 0; i < 12; i++) {
+    writer.addTensor(`t${i}.weight`, "F32", [256, 16], new Float32Array(4096).fill(i));
+  }
   const whole = join(folder, "m.gguf");
   await writer.write(whole);
   if (work.startsWith("set")) {
@@ -54,6 +69,25 @@ async function sceneOf(work: Work): Promise<Scene> {
       const result = await setMetadata(whole, changes, { inPlace });
       assert.equal(result.inPlace, work !== "set");
     });
+  }
+  if (work === "quantize") {
+    return finish({ work, folder, path: "m.gguf", output: "m.gguf" }, () =>
+      quantizeModel(whole, whole, { type: "Q4_0" }),
+    );
+  }
+  if (work === "rename") {
+    writeFileSync(join(folder, "new.gguf"), readFileSync(whole));
+    return finish({ work, folder, input: "m.gguf", path: "new.gguf", output: "new.gguf" }, async () => {
+      using file = openSync(whole);
+      const writer = GgufWriter.from(file).renameTensors({ "t0.weight": "first.weight" });
+      await writer.write(join(folder, "new.gguf"));
+    });
+  }
+  if (work === "convert") {
+    const input = writeCheckpoint(root, CHECKPOINTS[0] as (typeof CHECKPOINTS)[number]);
+    return finish({ work, folder, input, path: "m.gguf", output: "m.gguf" }, () =>
+      convertModel(input, whole, { type: "q8_0" }),
+    );
   }
   const [first] = (await splitModel(whole, join(folder, "m"), { maxTensors: 5 })) as [string];
   const path = first.slice(folder.length + 1);
@@ -90,14 +124,14 @@ function prepared({ before }: Scene): string {
 
 /** Runs the work, and returns what it printed last; undefined if it was killed. */
 async function run(
-  { work, path, output }: Scene,
+  { work, path, input, output }: Scene,
   folder: string,
   kill: { at?: WriteTask["killAt"]; during?: boolean; afterMs?: number },
 ): Promise<number | undefined> {
   const { at = 0, during = false, afterMs } = kill;
   const task: WriteTask = {
     ...{ work, text: NEW, killAt: at, during },
-    ...{ path: join(folder, path), output: join(folder, output) },
+    ...{ path: resolve(folder, input ?? path), output: join(folder, output) },
   };
   const worker = spawn(process.execPath, [child, JSON.stringify(task)], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -138,7 +172,16 @@ async function check({ path, before, after, work }: Scene, folder: string): Prom
   openSync(join(folder, path)).close();
 }
 
-const works: Work[] = ["set", "set one number", "set in place", "split", "merge"];
+const works: Work[] = [
+  "set",
+  "set one number",
+  "set in place",
+  "split",
+  "merge",
+  "quantize",
+  "rename",
+  "convert",
+];
 const skip = process.platform === "win32" && "Windows cannot kill a process in the middle of a call";
 describe("killed at a call of the file system, before and during it", { skip }, () => {
   for (const work of works) {

@@ -112,6 +112,24 @@ export class Averages {
   }
 }
 
+/** The colours of a picture: what is in their middle, and how far from it they end. */
+export interface ColorScale {
+  readonly middle: number;
+  readonly limit: number;
+}
+
+/**
+ * The scale for values on both sides of zero has zero in the middle. Where nearly all are on one side, as in the weights of
+ * a norm, it is their median: around it they can be told apart.
+ */
+export function colorScale(cells: Float32Array): ColorScale {
+  const sorted = cells.filter(Number.isFinite).sort();
+  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
+  const isOneSided = at(0.01) > 0 || at(0.99) < 0;
+  const middle = isOneSided ? at(0.5) : 0;
+  return { middle, limit: colorLimit(middle === 0 ? cells : cells.map((value) => value - middle)) };
+}
+
 /** The magnitude that all but a few cells keep below: where a scale of colours ends, so that single cells do not pale the rest. */
 export function colorLimit(cells: Float32Array): number {
   const sizes = cells.filter(Number.isFinite).map(Math.abs).sort();

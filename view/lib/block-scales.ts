@@ -1,5 +1,7 @@
 /** The scales that stand in blocks: what the codes of a block are multiplied with, and the minimum that goes with it. */
 import { type GgmlType, ggmlTypes } from "#dist/base/types";
+import { newCodes } from "#dist/reference/decoder";
+import { codeDecoders } from "#dist/reference/decoders";
 
 /** What stands in one block. */
 export interface BlockScale {
@@ -7,6 +9,21 @@ export interface BlockScale {
   readonly scales: readonly number[];
   /** That of types which have one. */
   readonly minimum?: number;
+}
+
+/** What stands in the block of a weight. */
+export interface BlockView {
+  /** Blocks of the tensor before it. */
+  readonly number: number;
+  /** Weights of the block before this one. */
+  readonly position: number;
+  readonly size: number;
+  readonly scales: readonly number[];
+  readonly minimum?: number;
+  /** What the weight's own code is multiplied with, and what is added then: value = scale * code + minimum. */
+  readonly run: { readonly scale: number; readonly minimum?: number; readonly size: number } | null;
+  /** Of every weight of the block; none in files whose bytes are in the other order. */
+  readonly codes: Int8Array;
 }
 
 /** Turns blocks into numbers. */
@@ -91,4 +108,30 @@ function spreadScale(block: Uint8Array, byteOrder: "little" | "big", decode: Dec
   let bits = 0;
   for (let i = 0; i < 4; i++) bits |= (view.getUint16(2 * i, byteOrder === "little") >> 12) << (4 * i);
   return decode("F16", Uint8Array.of(bits & 255, bits >> 8))[0] as number;
+}
+
+/** What stands in one block, and what of it the weight at `position` is made of. */
+export function blockView(
+  type: GgmlType,
+  block: Uint8Array,
+  position: number,
+  byteOrder: "little" | "big",
+  decode: Decode,
+): Omit<BlockView, "number"> {
+  const size = ggmlTypes[type].blockSize;
+  const [scales] = blockScales(type, block, byteOrder, decode) as [BlockScale];
+  const decoder = codeDecoders[type];
+  if (decoder === undefined || byteOrder === "big") {
+    return { position, size, ...scales, run: null, codes: new Int8Array(0) };
+  }
+  const codes = newCodes(decoder, size);
+  decoder.decode(block, 0, 1, codes);
+  const number = Math.floor(position / decoder.run);
+  const minimum = codes.minima[number];
+  const run = {
+    scale: codes.scales[number] as number,
+    ...(minimum === undefined ? {} : { minimum }),
+    size: decoder.run,
+  };
+  return { position, size, ...scales, run, codes: codes.levels };
 }

@@ -9,23 +9,45 @@ export interface Layer {
   readonly byType: readonly number[];
 }
 
-/** The blocks in the order of the file, then all tensors outside of blocks; `most` columns at most. */
-export function layersOf(table: TensorTable, most: number): Layer[] {
-  const { blocks, blockOf, byteLengths, types, typeOf } = table;
+/** Columns for the blocks in the order of the file, and one for all tensors outside of blocks. */
+export interface LayerColumns {
+  readonly titles: readonly string[];
+  /** How many of them are of blocks, and so follow each other. */
+  readonly blockColumns: number;
+  /** The column of a tensor. */
+  columnOf(tensor: number): number;
+}
+
+/** Columns of a table, `most` at most. */
+export function layerColumns({ blocks, blockOf }: TensorTable, most: number): LayerColumns {
   const perColumn = Math.max(1, Math.ceil(blocks.length / (most - 1)));
   const columns = Math.ceil(blocks.length / perColumn);
-  const bytes = Array.from({ length: columns + 1 }, () => types.map(() => 0));
-  for (const [i, block] of blockOf.entries()) {
-    const column = bytes[block < 0 ? columns : Math.floor(block / perColumn)] as number[];
-    const type = typeOf[i] as number;
+  const titles = Array.from({ length: columns }, (_, i) => {
+    const first = i * perColumn;
+    const last = Math.min(first + perColumn, blocks.length) - 1;
+    return first === last ? `${blocks[first]}` : `${blocks[first]} to ${blocks[last]}`;
+  });
+  return {
+    titles: blockOf.includes(-1) ? [...titles, "outside"] : titles,
+    blockColumns: columns,
+    columnOf: (tensor) => {
+      const block = blockOf[tensor] as number;
+      return block < 0 ? columns : Math.floor(block / perColumn);
+    },
+  };
+}
+
+/** The bytes of each column, of `most` at most. */
+export function layersOf(table: TensorTable, most: number): Layer[] {
+  const { byteLengths, types, typeOf } = table;
+  const { titles, columnOf } = layerColumns(table, most);
+  const bytes = titles.map(() => types.map(() => 0));
+  for (const [i, type] of typeOf.entries()) {
+    const column = bytes[columnOf(i)] as number[];
     column[type] = (column[type] as number) + (byteLengths[i] || 0);
   }
-  const isOutside = blockOf.includes(-1);
-  return bytes.slice(0, isOutside ? columns + 1 : columns).map((byType, i): Layer => {
-    const last = Math.min((i + 1) * perColumn, blocks.length) - 1;
-    const first = i * perColumn;
-    const title =
-      i === columns ? "outside" : first === last ? `${blocks[first]}` : `${blocks[first]} to ${blocks[last]}`;
+  return titles.map((title, i): Layer => {
+    const byType = bytes[i] as number[];
     return { title, bytes: byType.reduce((sum, n) => sum + n, 0), byType };
   });
 }

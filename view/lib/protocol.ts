@@ -4,7 +4,9 @@ import type { TensorComparison, TensorStats } from "gguf-native";
 import type { MemoryUse } from "#dist/describe/memory";
 import type { TypeTotal } from "#dist/describe/type-totals";
 import type { Picture } from "./averages";
-import type { BlockScale } from "./block-scales";
+import type { BlockScale, BlockView } from "./block-scales";
+import type { Conversation, TemplateTask } from "./chat-template";
+import type { TextTokens } from "./text-tokens";
 
 /** Where a model is: a URL, or the files that were chosen. */
 export type ModelSource = { readonly url: string } | { readonly files: readonly File[] };
@@ -71,6 +73,12 @@ export interface Vocabulary {
   readonly count: number;
 }
 
+/** What a chat template makes of a conversation. */
+export interface RenderedTemplate {
+  readonly text: string;
+  readonly isCut: boolean;
+}
+
 /** A tensor of an open model. */
 export interface TensorAddress {
   readonly model: number;
@@ -85,6 +93,22 @@ export interface ValuesView {
   readonly row: number;
   readonly column: number;
   readonly values: readonly Float32Array[];
+}
+
+/** A part of a tensor as a matrix. */
+export interface Region {
+  readonly row: number;
+  readonly column: number;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** One weight, and what stands in its block; null for types whose blocks are numbers. */
+export interface WeightView {
+  readonly row: number;
+  readonly column: number;
+  readonly value: number;
+  readonly block: BlockView | null;
 }
 
 /** Scales of successive blocks. */
@@ -108,9 +132,15 @@ export interface Calls {
   close(model: number): void;
   value(request: { model: number; key: number; first: number; count: number }): ValueView;
   vocabulary(model: number): Vocabulary;
+  tokens(request: { model: number; text: string; special: boolean }): TextTokens;
+  template(request: { model: number; key: number; conversation: Conversation }): TemplateTask;
+  /** In the worker, whoever has the model: a template is a program in a file. */
+  render(task: TemplateTask): RenderedTemplate;
   memory(request: { model: number; context: number | undefined }): MemoryUse;
   stats(request: TensorAddress & { bins: number }): TensorStats;
-  picture(request: TensorAddress & { width: number; height: number }): Picture;
+  /** Without a region, of the whole tensor. */
+  picture(request: TensorAddress & { width: number; height: number; region?: Region | undefined }): Picture;
+  weight(request: TensorAddress & { row: number; column: number }): WeightView;
   values(request: TensorAddress & { row: number; column: number; rows: number; columns: number }): ValuesView;
   scales(request: TensorAddress & { first: number; count: number }): ScalesView | null;
   compare(request: { a: TensorAddress; b: TensorAddress }): TensorComparison;
@@ -119,6 +149,27 @@ export interface Calls {
 }
 
 export type CallName = keyof Calls;
+
+/** The models of `gguf-native view` have numbers from here on, those of the page's worker smaller ones. */
+export const FIRST_SERVED = 2 ** 32;
+
+/** A call's argument with other numbers of models in it. Only what opens a model has none. */
+export function withModels<A>(argument: A, numberOf: (model: number) => number): A {
+  if (typeof argument === "number") return numberOf(argument) as A;
+  const { model, a, b } = argument as { model?: number; a?: unknown; b?: unknown };
+  if (model !== undefined) return { ...argument, model: numberOf(model) };
+  return { ...argument, a: withModels(a, numberOf), b: withModels(b, numberOf) };
+}
+
+/** The numbers of the models that a call is about. */
+export function modelsIn(argument: unknown): number[] {
+  const models: number[] = [];
+  withModels(argument, (model) => {
+    models.push(model);
+    return model;
+  });
+  return models;
+}
 
 /** What the page sends. */
 export type ToWorker =

@@ -1,5 +1,6 @@
 /** The list of tensors: by block, searched and sorted. */
 import type { TensorTable } from "./protocol";
+import { searchMatcher } from "./search";
 
 /** What tensors can be sorted by. */
 export const ORDERS = ["file", "name", "type", "size", "weights"] as const;
@@ -10,16 +11,12 @@ export type Line =
   | { readonly tensor: number }
   | { readonly block: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean };
 
-/** The numbers of the tensors whose names, types or shapes have every word of a search, in an order. */
+/** The numbers of the tensors whose names, types and shapes a search finds, in an order. */
 export function selectTensors(table: TensorTable, search: string, order: Order): number[] {
-  const words = wordsOf(search);
+  const matches = searchMatcher(search);
   const found: number[] = [];
   for (const [i, name] of table.names.entries()) {
-    if (words.length > 0) {
-      const text = `${name} ${table.types[table.typeOf[i] as number]} ${table.shapes[i]}`.toLowerCase();
-      if (!words.every((word) => text.includes(word))) continue;
-    }
-    found.push(i);
+    if (matches(name, `${name} ${table.types[table.typeOf[i] as number]} ${table.shapes[i]}`)) found.push(i);
   }
   const at = (column: Float64Array, i: number): number => column[i] || 0;
   const type = (i: number): string => table.types[table.typeOf[i] as number] as string;
@@ -30,11 +27,6 @@ export function selectTensors(table: TensorTable, search: string, order: Order):
     weights: (a, b) => at(table.elementCounts, b) - at(table.elementCounts, a),
   };
   return order === "file" ? found : found.sort((a, b) => compare[order](a, b) || a - b);
-}
-
-/** The words of a search, in small letters. */
-export function wordsOf(search: string): string[] {
-  return search.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
 /** By code units, which is fast and the same everywhere; but numbers by what they are: blk.2 comes before blk.10. */

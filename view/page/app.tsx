@@ -1,12 +1,13 @@
 /** The whole page: opening models, tabs, what is dropped, and where one is. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { hashOf, modelsOf, modelUrl, namedModels, type Place, placeOf } from "../lib/address";
+import { isNear, modelsOf, modelUrl } from "../lib/address";
 import type { ModelSource, ModelView } from "../lib/protocol";
 import { ask, messageOf } from "./client";
 import { Compare } from "./compare";
 import { Memory } from "./memory";
 import { Metadata } from "./metadata";
 import { Failure, Progress } from "./parts";
+import { base, go, type Step, useAddress } from "./place";
 import { Start } from "./start";
 import { Summary } from "./summary";
 import { Tensors } from "./tensors";
@@ -16,6 +17,10 @@ const TABS = ["Summary", "Metadata", "Vocabulary", "Tensors", "Compare", "Memory
 type Tab = (typeof TABS)[number];
 
 const slug = (tab: Tab): string => tab.toLowerCase();
+
+function goToTab(tab: Tab, step?: Step): void {
+  go({ place: { tab: slug(tab), rest: "", view: {} } }, step);
+}
 
 /** Which of two models: the one to look at, and the one it is compared with. */
 type Side = "a" | "b";
@@ -27,60 +32,105 @@ interface Slot {
   readonly error?: string;
 }
 
-/** The models of the page, and how another one is opened. */
-function useModels(): Record<Side, Slot> & { choose: (side: Side, source: ModelSource) => void } {
-  const [slots, setSlots] = useState<Record<Side, Slot>>({ a: {}, b: {} });
-  const opening = useRef<Partial<Record<Side, AbortController>>>({});
-  const open = useRef<Partial<Record<Side, number>>>({});
-  const choose = (side: Side, source: ModelSource): void => {
-    opening.current[side]?.abort();
-    const controller = new AbortController();
-    opening.current[side] = controller;
-    const set = (slot: Slot): void => {
-      if (!controller.signal.aborted) setSlots((now) => ({ ...now, [side]: slot }));
-    };
-    const last = open.current[side];
-    if (last !== undefined) void ask("close", last);
-    delete open.current[side];
-    set({ opening: "url" in source ? "Fetching the header" : "Reading the header" });
-    ask("open", source, { signal: controller.signal }).then(
-      (model) => {
-        open.current[side] = model.id;
-        set({ model });
-      },
-      (error: unknown) => set({ error: messageOf(error) }),
-    );
+/** The models of the page: those that its URL names, and files that were chosen. */
+function useModels(): Record<Side, Slot> & { choose: (sources: Partial<Record<Side, ModelSource>>) => void } {
+  const { models } = useAddress();
+  const [files, setFiles] = useState<Record<Side, readonly File[] | undefined>>({
+    a: undefined,
+    b: undefined,
+  });
+  const [a, b] = [useModel(models[0], files.a), useModel(models[1], files.b)];
+  const choose = (sources: Partial<Record<Side, ModelSource>>): void => {
+    const urlOf = (source: ModelSource | undefined, url: string): string =>
+      source === undefined ? url : "url" in source ? source.url : "";
+    const filesOf = (source: ModelSource | undefined) =>
+      source !== undefined && "files" in source ? source.files : undefined;
+    setFiles((now) => ({ a: filesOf(sources.a) ?? now.a, b: filesOf(sources.b) ?? now.b }));
+    go({ models: [urlOf(sources.a, models[0]), urlOf(sources.b, models[1])] });
   };
-  // What the URL of the page names.
-  useEffect(() => {
-    const sides: readonly Side[] = ["a", "b"];
-    for (const [i, text] of namedModels(location.search).entries()) {
-      const side = sides[i] as Side;
-      try {
-        choose(side, { url: modelUrl(text, location.href) });
-      } catch (error) {
-        setSlots((now) => ({ ...now, [side]: { error: messageOf(error) } }));
-      }
-    }
-  }, []);
-  return { ...slots, choose };
+  return { a, b, choose };
 }
 
-/** Where one is, as the fragment of the URL says, so that going back works. */
-function usePlace(): [Place, (place: Place) => void] {
-  const [place, setPlace] = useState(() => placeOf(location.hash));
+/** A model by its URL, or where that is empty, of files. */
+function useModel(url: string, files: readonly File[] | undefined): Slot {
+  const [slot, setSlot] = useState<Slot>(url === "" ? {} : { opening: FETCHING });
+  const chosen = url === "" ? files : undefined;
   useEffect(() => {
-    const onChange = (): void => setPlace(placeOf(location.hash));
-    addEventListener("hashchange", onChange);
-    return () => removeEventListener("hashchange", onChange);
-  }, []);
-  return [
-    place,
-    (next) => {
-      location.hash = hashOf(next);
-      setPlace(next);
+    if (chosen !== undefined) return openModel({ files: chosen }, setSlot);
+    if (url === "") return setSlot({});
+    try {
+      return openModel({ url: modelUrl(url, base) }, setSlot);
+    } catch (error) {
+      setSlot({ error: messageOf(error) });
+    }
+  }, [url, chosen]);
+  return slot;
+}
+
+const FETCHING = "Fetching the header";
+
+/** Opens a model, and says how far that is; the function it returns closes it again. */
+function openModel(source: ModelSource, set: (slot: Slot) => void): () => void {
+  const controller = new AbortController();
+  const { signal } = controller;
+  set({ opening: "url" in source ? FETCHING : "Reading the header" });
+  ask("open", source, { signal }).then(
+    (model) => {
+      signal.addEventListener("abort", () => void ask("close", model.id));
+      set({ model });
     },
-  ];
+    (error: unknown) => {
+      if (!signal.aborted) set({ error: messageOf(error) });
+    },
+  );
+  return () => controller.abort();
+}
+
+/** What is typed into. */
+const FIELDS = "input, select, textarea, [contenteditable]";
+
+/**
+ * Keys that work wherever one is: `/` goes to the search box, arrows to the list. Escape empties the search box that one is in,
+ * and else closes what is shown beside the list; then it leaves the field.
+ */
+function useKeys(close: () => void): void {
+  const latest = useRef(close);
+  latest.current = close;
+  useEffect(() => {
+    const inPanel = (selector: string): HTMLElement | null => document.querySelector(`#panel ${selector}`);
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      const { target, key } = event;
+      const field = target instanceof Element && target.matches(FIELDS) ? (target as HTMLInputElement) : null;
+      if (key === "/" && field === null) {
+        const search = inPanel("input[type=search]") as HTMLInputElement | null;
+        if (search === null) return;
+        event.preventDefault();
+        search.focus();
+        search.select();
+      } else if ((key === "ArrowDown" || key === "ArrowUp") && isAtList(target)) {
+        const grid = inPanel("[role=grid]");
+        if (grid === null) return;
+        event.preventDefault();
+        grid.focus({ preventScroll: true });
+        grid.dispatchEvent(new KeyboardEvent("keydown", { key }));
+      } else if (key === "Escape" && field?.type === "search" && field.value !== "") {
+        event.preventDefault();
+        field.value = "";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      } else if (key === "Escape") {
+        if (inPanel(".split-detail") !== null) latest.current();
+        else field?.blur();
+      }
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, []);
+}
+
+/** Whether arrows have nothing else to do: in no field, or in the search box over the list. */
+function isAtList(target: EventTarget | null): boolean {
+  return target === document.body || (target instanceof Element && target.matches("input[type=search]"));
 }
 
 /** Whether files are held over the page; those that are dropped go to `onDrop`. */
@@ -119,21 +169,28 @@ function useDrop(onDrop: (files: readonly File[]) => void): boolean {
 
 export function App() {
   const { a, b, choose } = useModels();
-  const [place, setPlace] = usePlace();
-  const tab = TABS.find((name) => slug(name) === place.tab) ?? "Summary";
+  const { models, place } = useAddress();
   const { model } = a;
+  const known = TABS.find((name) => slug(name) === place.tab);
+  const tab = known ?? (models[1] === "" ? "Summary" : "Compare");
+  useEffect(() => {
+    if (model !== undefined && known === undefined) goToTab(tab, "replace");
+  }, [model, known, tab]);
+  const show = (rest: string): void => go({ place: { ...place, rest } });
+  useKeys(() => show(""));
   /** Two files of two models are compared. */
   const chooseFiles = (all: readonly File[]): void => {
     const [files, others] = modelsOf(all);
-    choose("a", { files });
-    if (others.length > 0) choose("b", { files: others });
+    choose({ a: { files }, ...(others.length > 0 && { b: { files: others } }) });
+    if (others.length > 0) goToTab("Compare");
   };
   const isOver = useDrop((files) =>
-    tab === "Compare" && model !== undefined ? choose("b", { files }) : chooseFiles(files),
+    tab === "Compare" && model !== undefined ? choose({ b: { files } }) : chooseFiles(files),
   );
   useEffect(() => {
-    document.title = model === undefined ? "gguf-native view" : `${model.name} - gguf-native view`;
-  }, [model]);
+    const names = [model?.name, b.model?.name].filter(Boolean).join(" and ");
+    document.title = model === undefined ? "gguf-native view" : `${names} - gguf-native view`;
+  }, [model, b.model]);
   return (
     <>
       <header>
@@ -143,9 +200,19 @@ export function App() {
           </span>
           {model === undefined ? null : (
             <>
-              <h1 class="name" data-testid="model-name">
-                {model.name}
-              </h1>
+              <div class="names">
+                <h1 class="name" data-testid="model-name">
+                  {model.name}
+                </h1>
+                {b.model === undefined ? null : (
+                  <p class="versus">
+                    <span class="note">and</span>{" "}
+                    <span class="name" data-testid="other-name">
+                      {b.model.name}
+                    </span>
+                  </p>
+                )}
+              </div>
               <label class="quiet button" for="another">
                 Open another
               </label>
@@ -163,9 +230,7 @@ export function App() {
             </>
           )}
         </div>
-        {model === undefined ? null : (
-          <Tabs tab={tab} onTab={(next) => setPlace({ tab: slug(next), rest: "" })} />
-        )}
+        {model === undefined ? null : <Tabs tab={tab} onTab={goToTab} />}
       </header>
       <main class={model === undefined ? "is-start" : ""}>
         {a.opening === undefined ? null : <Progress label={a.opening} />}
@@ -174,23 +239,22 @@ export function App() {
         {model === undefined ? (
           a.opening === undefined ? (
             <Start
-              onChoose={(source) => ("files" in source ? chooseFiles(source.files) : choose("a", source))}
+              onChoose={(source) => ("files" in source ? chooseFiles(source.files) : choose({ a: source }))}
             />
           ) : null
         ) : (
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${slug(tab)}`} key={model.id}>
             {tab === "Summary" ? <Summary model={model} /> : null}
-            {tab === "Metadata" ? <Metadata model={model} /> : null}
+            {tab === "Metadata" ? <Metadata model={model} name={place.rest} onOpen={show} /> : null}
             {tab === "Vocabulary" ? <VocabularyTab model={model} /> : null}
-            {tab === "Tensors" ? (
-              <Tensors
-                model={model}
-                name={place.rest}
-                onOpen={(name) => setPlace({ tab: "tensors", rest: name })}
-              />
-            ) : null}
+            {tab === "Tensors" ? <Tensors model={model} name={place.rest} onOpen={show} /> : null}
             {tab === "Compare" ? (
-              <Compare a={model} b={b} onChoose={(source) => choose("b", source)} />
+              <Compare
+                a={model}
+                b={b}
+                isNear={models.every((url) => isNear(url, base))}
+                onChoose={(source) => choose({ b: source })}
+              />
             ) : null}
             {tab === "Memory" ? <Memory model={model} /> : null}
           </div>
@@ -236,6 +300,7 @@ function Tabs({ tab, onTab }: { tab: Tab; onTab: (tab: Tab) => void }) {
           id={`tab-${slug(name)}`}
           aria-selected={name === tab}
           aria-controls="panel"
+          data-text={name}
           tabIndex={name === tab ? 0 : -1}
           onClick={() => onTab(name)}
         >

@@ -1,14 +1,19 @@
-/** The side of the page: asks the worker. Leaving what a question was for cancels it. */
+/** The side of the page: asks the worker, or the server. Leaving what a question was for cancels it. */
 
-import source from "virtual:worker";
+import program from "virtual:worker";
 import { useEffect, useState } from "preact/hooks";
-import type { CallName, Calls, FromWorker, ToWorker } from "../lib/protocol";
-
-/** Options of a question. */
-export interface CallOptions {
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((done: number, total: number) => void) | undefined;
-}
+import {
+  type CallName,
+  type Calls,
+  type FromWorker,
+  type ModelSource,
+  type ModelView,
+  modelsIn,
+  type ToWorker,
+  withModels,
+} from "../lib/protocol";
+import { programUrl } from "../program-url";
+import { askServer, type CallOptions, placeOnServer } from "./server";
 
 interface Waiting extends CallOptions {
   resolve(result: unknown): void;
@@ -20,8 +25,7 @@ let lastId = 0;
 const worker = startWorker();
 
 function startWorker(): Worker {
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const started = new Worker(url);
+  const started = new Worker(programUrl(program));
   started.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => {
     const call = waiting.get(data.id);
     if (call === undefined) return;
@@ -43,11 +47,7 @@ function startWorker(): Worker {
 }
 
 /** Asks the worker. Rejects with the signal's reason if that is aborted. */
-export function ask<N extends CallName>(
-  call: N,
-  argument: Parameters<Calls[N]>[0],
-  { signal, onProgress }: CallOptions = {},
-): Promise<ReturnType<Calls[N]>> {
+function askWorker(call: CallName, argument: unknown, { signal, onProgress }: CallOptions): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason as Error);
@@ -60,9 +60,58 @@ export function ask<N extends CallName>(
       send({ id, cancel: true });
       reject(signal.reason as Error);
     });
-    waiting.set(id, { onProgress, resolve: resolve as (result: unknown) => void, reject });
+    waiting.set(id, { onProgress, resolve, reject });
     send({ id, call, argument });
   });
+}
+
+/** The URLs of models that the server has open, and those of them that the worker had to open, too. */
+const servedUrls = new Map<number, string>();
+const twins = new Map<number, Promise<number>>();
+
+/** The number of a model for the worker, which opens it if the server alone has it. */
+async function numberInWorker(model: number): Promise<number> {
+  const url = servedUrls.get(model);
+  if (url === undefined) return model;
+  const twin = twins.get(model) ?? askWorker("open", { url }, {}).then((opened) => (opened as ModelView).id);
+  twins.set(model, twin);
+  twin.catch(() => twins.delete(model));
+  return twin;
+}
+
+/** Asks the server about its models, and the worker about all others, and about pairs of which only one is the server's. */
+async function askAny(call: CallName, argument: unknown, options: CallOptions): Promise<unknown> {
+  if (call === "open") {
+    const source = argument as ModelSource;
+    const place = placeOnServer(source);
+    if (place === undefined || !("url" in source)) return askWorker(call, source, options);
+    const view = (await askServer(call, { url: place }, options)) as ModelView;
+    servedUrls.set(view.id, source.url);
+    return view;
+  }
+  if (call === "render") return askWorker(call, argument, options);
+  const models = modelsIn(argument);
+  if (models.every((model) => servedUrls.has(model))) {
+    const [model] = models;
+    if (call === "close" && model !== undefined && twins.has(model)) {
+      await askWorker(call, await numberInWorker(model), options);
+      twins.delete(model);
+    }
+    return askServer(call, argument, options);
+  }
+  const numbers = new Map<number, number>();
+  for (const model of models) numbers.set(model, await numberInWorker(model));
+  const translated = withModels(argument, (model) => numbers.get(model) as number);
+  return askWorker(call, translated, options);
+}
+
+/** Asks about models. Rejects with the signal's reason if that is aborted. */
+export function ask<N extends CallName>(
+  call: N,
+  argument: Parameters<Calls[N]>[0],
+  options: CallOptions = {},
+): Promise<ReturnType<Calls[N]>> {
+  return askAny(call, argument, options) as Promise<ReturnType<Calls[N]>>;
 }
 
 /** How far a question is. */

@@ -1,89 +1,140 @@
-/** Two tensors or two files side by side, and in what they differ. */
-
-import type { TensorComparison } from "gguf-native";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { counted, grouped } from "#dist/describe/text";
-import { type Pair, tensorPairs } from "../lib/pairs";
-import type { ModelSource, ModelView, TensorAddress } from "../lib/protocol";
-import { wordsOf } from "../lib/tensor-list";
-import { ask, messageOf, useAnswer } from "./client";
+/** Two files, or two tensors of one, beside each other, and in what they differ. */
+import type { ComponentChildren } from "preact";
+import { useId, useMemo } from "preact/hooks";
+import { counted } from "#dist/describe/text";
+import {
+  type Measured,
+  noiseByLayer,
+  PAIR_ORDERS,
+  type Pair,
+  type PairOrder,
+  selectPairs,
+  tensorPairs,
+} from "../lib/pairs";
+import type { ModelSource, ModelView } from "../lib/protocol";
+import { wordsOf } from "../lib/search";
+import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
-import { Answered, Facts, Failure, Progress, Section, Table } from "./parts";
-import { Heatmap, type Measure, MeasureChoice, short } from "./pictures";
+import { useMeasured } from "./measured";
+import { matchesText } from "./metadata";
+import { NoiseChart } from "./noise";
+import { type Chosen, decibels, TwoTensors } from "./pair";
+import { Answered, Failure, Missing, OrderChoice, Progress, Search, Section, Table } from "./parts";
+import { short } from "./pictures";
+import { go, type Step, useAddress, useView } from "./place";
+import { Split } from "./split";
 import { Chooser } from "./start";
-import { PICTURE } from "./tensor";
+
+/** Columns of the chart at most. */
+const MOST_LAYERS = 256;
+/** Values that are compared without being asked for. */
+const MOST_AT_ONCE = 2 ** 31;
+
+interface Other {
+  readonly model?: ModelView;
+  readonly opening?: string;
+  readonly error?: string;
+}
 
 export function Compare({
   a,
   b,
+  isNear,
   onChoose,
 }: {
   a: ModelView;
-  b: { readonly model?: ModelView; readonly opening?: string; readonly error?: string };
+  b: Other;
+  /** Whether both models are on this machine. */
+  isNear: boolean;
   onChoose: (source: ModelSource) => void;
 }) {
-  const other = b.model ?? a;
-  const [names, setNames] = useState<readonly [string, string]>(["", ""]);
-  const [first, second] = [a.tensors.names.indexOf(names[0]), other.tensors.names.indexOf(names[1])];
+  const other = (
+    <>
+      {b.opening === undefined ? null : <Progress label={b.opening} />}
+      {b.error === undefined ? null : <Failure message={b.error} />}
+      {b.model?.warning === undefined ? null : <Failure message={b.model.warning} />}
+      <Chooser
+        fileLabel="Choose the other file"
+        urlLabel="URL of another model"
+        testId="compare-file"
+        onChoose={onChoose}
+      />
+    </>
+  );
+  const names = useNames();
+  if (b.model !== undefined) {
+    return (
+      <Differences
+        key={`${a.id} ${b.model.id}`}
+        a={a}
+        b={b.model}
+        names={names}
+        startsItself={isNear}
+        other={other}
+      />
+    );
+  }
+  const chosen = names.names.map((one) => ({ model: a, tensor: a.tensors.names.indexOf(one) }));
   return (
     <div class="page">
-      <Section title="Files">
-        <Facts
-          facts={[
-            ["A", a.name],
-            ["B", b.model === undefined ? "the same file, until another one is chosen" : b.model.name],
-          ]}
-        />
-        {b.opening === undefined ? null : <Progress label={b.opening} />}
-        {b.error === undefined ? null : <Failure message={b.error} />}
-        {b.model?.warning === undefined ? null : <Failure message={b.model.warning} />}
-        <Chooser
-          fileLabel="Choose the other file"
-          urlLabel="URL of another model"
-          testId="compare-file"
-          onChoose={onChoose}
-        />
+      <Section title="Two models" note={`${a.name} is A`}>
+        {other}
       </Section>
-      {b.model === undefined ? null : (
-        <Differences
-          key={`${a.id} ${b.model.id}`}
-          a={a}
-          b={b.model}
-          onOpen={(name) => setNames([name, name])}
-        />
-      )}
-      <Section title="Two tensors">
-        <div class="fields">
-          <TensorField
-            label="Tensor A"
-            model={a}
-            value={names[0]}
-            onChange={(name) => setNames([name, names[1]])}
-          />
-          <TensorField
-            label="Tensor B"
-            model={other}
-            value={names[1]}
-            onChange={(name) => setNames([names[0], name])}
-          />
-        </div>
-        {first < 0 || second < 0 ? (
-          <p class="note">Choose two tensors of the same shape: of A, and of B.</p>
+      <Section title="Two tensors of this model">
+        <TensorFields a={a} b={a} {...names} />
+        {chosen.some(({ tensor }) => tensor < 0) ? (
+          <p class="note">Choose two tensors of the same shape.</p>
         ) : (
-          <SideBySide
-            key={`${a.id} ${first} ${other.id} ${second}`}
-            a={{ model: a.id, tensor: first }}
-            b={{ model: other.id, tensor: second }}
-            sameShape={a.tensors.shapes[first] === other.tensors.shapes[second]}
-          />
+          <Detail a={chosen[0] as Chosen} b={chosen[1] as Chosen} />
         )}
       </Section>
     </div>
   );
 }
 
+interface Names {
+  /** Of the tensors that are compared. */
+  readonly names: readonly [a: string, b: string];
+  readonly setNames: (names: readonly [string, string], step?: Step) => void;
+}
+
+/** The names of two tensors in the address: one that stands there alone is that of both. */
+function useNames(): Names {
+  const { place } = useAddress();
+  const { with: nameB = place.rest, ...view } = place.view;
+  return {
+    names: [place.rest, nameB],
+    setNames: ([one, two], step) =>
+      go({ place: { ...place, rest: one, view: one === two ? view : { ...view, with: two } } }, step),
+  };
+}
+
+function Detail({ a, b, known }: { a: Chosen; b: Chosen; known?: Measured | undefined }) {
+  const found = known === undefined || "failure" in known ? undefined : known;
+  return <TwoTensors key={`${a.model.id} ${a.tensor} ${b.model.id} ${b.tensor}`} a={a} b={b} known={found} />;
+}
+
 /** The most names that are offered. */
 const OFFERED = 50;
+
+function TensorFields({ a, b, names: [one, two], setNames }: Names & { a: ModelView; b: ModelView }) {
+  return (
+    <div class="fields">
+      <TensorField
+        label="Tensor A"
+        model={a}
+        value={one}
+        onChange={(name) => setNames([name, two], "replace")}
+      />
+      <TensorField
+        label="Tensor B"
+        model={b}
+        value={two}
+        onChange={(name) => setNames([one, name], "replace")}
+      />
+    </div>
+  );
+}
 
 function TensorField({
   label,
@@ -130,188 +181,172 @@ function TensorField({
 const COLUMNS = [
   { title: "Name", className: "c-name name" },
   { title: "What", className: "c-what note" },
-  { title: "SNR", className: "c-short number" },
-  { title: "Max error", className: "c-short number" },
+  { title: "SNR", className: "c-snr number" },
+  { title: "Max error", className: "c-error number" },
 ];
 
-/** What is known of the values of a pair. */
-type Measured = TensorComparison | { readonly failure: string };
+const ORDER_NAMES: Record<PairOrder, string> = {
+  snr: "Signal to noise, worst first",
+  error: "Largest error first",
+  file: "As in the file",
+  name: "Name",
+};
 
-function Differences({ a, b, onOpen }: { a: ModelView; b: ModelView; onOpen: (name: string) => void }) {
+function Differences({
+  a,
+  b,
+  names,
+  startsItself,
+  other,
+}: {
+  a: ModelView;
+  b: ModelView;
+  names: Names;
+  startsItself: boolean;
+  other: ComponentChildren;
+}) {
   const pairs = useMemo(() => tensorPairs(a.tensors, b.tensors), [a, b]);
-  const [measured, setMeasured] = useState<ReadonlyMap<number, Measured>>(new Map());
-  const [work, setWork] = useState<{ done: number; total: number } | undefined>(undefined);
-  const running = useRef<AbortController>(undefined);
-  useEffect(() => () => running.current?.abort(), []);
-  const keys = useAnswer(`${a.id} ${b.id}`, (options) => ask("differentKeys", { a: a.id, b: b.id }, options));
-
-  const measure = async (): Promise<void> => {
-    const controller = new AbortController();
-    running.current = controller;
-    const { signal } = controller;
-    const results = new Map<number, Measured>();
-    const comparable = [...pairs.entries()].filter(([, pair]) => pair.isComparable);
-    for (const [done, [i, pair]] of comparable.entries()) {
-      setWork({ done, total: comparable.length });
-      try {
-        results.set(i, await ask("compare", addresses(a, b, pair), { signal }));
-      } catch (error) {
-        if (signal.aborted) break;
-        results.set(i, { failure: messageOf(error) });
-      }
-      setMeasured(new Map(results));
-    }
-    setWork(undefined);
-  };
-
-  const row = (i: number) => {
-    const pair = pairs[i] as Pair;
-    const found = measured.get(i);
-    const cells = [pair.name, pair.what || "the same type and shape", "", ""];
-    if (found !== undefined && "failure" in found) cells[1] = found.failure;
-    else if (found !== undefined) {
-      if (pair.what === "")
-        cells[1] =
-          found.different > 0 ? "values differ" : found.sameBytes ? "the same" : "stored differently";
-      cells[2] = decibels(found.snr);
-      cells[3] = short(found.maxError);
-    }
-    return { cells };
-  };
-  const differing = pairs.filter(({ what }) => what !== "").length;
-  return (
-    <>
-      <Section
-        title="Tensors"
-        note={`${counted(pairs.length, "tensor")}, ${grouped(differing)} of another type or shape, or in one file alone`}
-      >
-        {work === undefined ? (
-          <button type="button" class="secondary" onClick={() => void measure()}>
-            Compare all values
-          </button>
+  const weights = a.tensors.elementCounts.reduce((sum, count) => sum + count, 0);
+  const measuring = useMeasured(a, b, pairs, startsItself && weights <= MOST_AT_ONCE);
+  const { measured, work } = measuring;
+  const [search, setSearch] = useView("search");
+  const [orderName, setOrder] = useView("order", "snr");
+  const order = PAIR_ORDERS.find((one) => one === orderName) ?? "snr";
+  const found = useMemo(() => selectPairs(pairs, measured, search, order), [pairs, measured, search, order]);
+  const noise = useMemo(() => noiseByLayer(a.tensors, pairs, measured, MOST_LAYERS), [a, pairs, measured]);
+  const [nameA, nameB] = names.names;
+  const chosen = { a: indexIn(a, nameA), b: indexIn(b, nameB) };
+  const selected = nameA === nameB ? pairs.findIndex(({ name }) => name === nameA) : -1;
+  const open = (pair: number): void => names.setNames(bothOf(pairs[pair]?.name ?? ""));
+  const detail =
+    nameA === "" && nameB === "" ? undefined : (
+      <>
+        <h2 class="name">{nameA === nameB ? nameA : `${nameA} and ${nameB}`}</h2>
+        {chosen.a < 0 && chosen.b < 0 ? (
+          <Missing noun="tensor" name={nameA} />
         ) : (
-          <div class="fields">
-            <Progress label="Comparing" done={work.done} total={work.total} />
-            <button type="button" class="secondary" onClick={() => running.current?.abort()}>
-              Stop
-            </button>
-          </div>
+          <Detail
+            a={{ model: a, tensor: chosen.a }}
+            b={{ model: b, tensor: chosen.b }}
+            known={measured.get(selected)}
+          />
         )}
-        <div class="boxed">
+        <Section title="Other tensors">
+          <TensorFields a={a} b={b} {...names} />
+        </Section>
+      </>
+    );
+  return (
+    <Split
+      detail={detail}
+      detailKey={nameA}
+      detailLabel="Two tensors"
+      testId="pair"
+      onClose={() => names.setNames(["", ""])}
+      list={
+        <>
+          <Search
+            label="Search differences"
+            value={search}
+            onInput={setSearch}
+            matches={matchesText(found.length, pairs.length, "tensor")}
+          >
+            <OrderChoice names={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
+          </Search>
+          <div class="overview">
+            {work !== undefined ? (
+              <div class="fields">
+                <Progress label="Comparing" done={work.done} total={work.total} />
+                <button type="button" onClick={measuring.stop}>
+                  Stop
+                </button>
+              </div>
+            ) : measuring.isComplete ? null : (
+              <button type="button" onClick={measuring.start}>
+                Compare all values
+              </button>
+            )}
+            <NoiseChart
+              noise={noise}
+              nameOf={(pair) => (pairs[pair] as Pair).name}
+              selected={selected}
+              onOpen={open}
+            />
+          </div>
           <Grid
             label="Differences"
             columns={COLUMNS}
-            count={pairs.length}
-            row={row}
-            onOpen={(i) => {
-              const pair = pairs[i];
-              if (pair?.isComparable) onOpen(pair.name);
+            count={found.length}
+            selected={selected < 0 ? undefined : found.indexOf(selected)}
+            row={(i) => {
+              const pair = found[i] as number;
+              return { cells: cellsOf(pairs[pair] as Pair, measured.get(pair)) };
             }}
+            onOpen={(i) => open(found[i] as number)}
           />
-        </div>
-      </Section>
-      <Section title="Metadata">
-        <Answered answer={keys} label="Comparing metadata">
-          {(different) =>
-            different.length === 0 ? (
-              <p class="note">Both files have the same metadata.</p>
-            ) : (
-              <Table
-                label="Metadata that differs"
-                columns={["Key", "A", "B"]}
-                rows={different.map(({ key, a: inA, b: inB }) => [
-                  <span key={key} class="name">
-                    {key}
-                  </span>,
-                  inA ?? "(none)",
-                  inB ?? "(none)",
-                ])}
-              />
-            )
-          }
-        </Answered>
-      </Section>
-    </>
-  );
-}
-
-function addresses(a: ModelView, b: ModelView, pair: Pair): { a: TensorAddress; b: TensorAddress } {
-  return { a: { model: a.id, tensor: pair.a }, b: { model: b.id, tensor: pair.b } };
-}
-
-function decibels(ratio: number): string {
-  if (Number.isFinite(ratio)) return `${ratio.toFixed(1)} dB`;
-  return ratio > 0 ? "exact" : "?";
-}
-
-function SideBySide({ a, b, sameShape }: { a: TensorAddress; b: TensorAddress; sameShape: boolean }) {
-  const [measure, setMeasure] = useState<Measure>("means");
-  const size = { width: PICTURE.width / 2, height: PICTURE.height / 2 };
-  const pictureA = useAnswer("a", (options) => ask("picture", { ...a, ...size }, options));
-  const pictureB = useAnswer("b", (options) => ask("picture", { ...b, ...size }, options));
-  const sides = [
-    { title: "A", testId: "picture-a", answer: pictureA },
-    { title: "B", testId: "picture-b", answer: pictureB },
-  ];
-  return (
-    <>
-      <MeasureChoice measure={measure} onChange={setMeasure} />
-      <div class="side-by-side">
-        {sides.map(({ title, testId, answer }) => (
-          <div key={title}>
-            <h3>{title}</h3>
-            <Answered answer={answer} label={`Averaging ${title}`}>
-              {(picture) => <Heatmap picture={picture} title={title} testId={testId} measure={measure} />}
-            </Answered>
+          <div class="more">
+            <Metadata a={a} b={b} />
+            <details>
+              <summary>Another file to compare with</summary>
+              {other}
+            </details>
           </div>
-        ))}
-        {sameShape ? <Difference a={a} b={b} measure={measure} /> : null}
-      </div>
-      {sameShape ? (
-        <Errors a={a} b={b} />
-      ) : (
-        <p class="note">They have different shapes, so there is no difference to show.</p>
-      )}
-    </>
+        </>
+      }
+    />
   );
 }
 
-function Difference({ a, b, measure }: { a: TensorAddress; b: TensorAddress; measure: Measure }) {
-  const size = { width: PICTURE.width / 2, height: PICTURE.height / 2 };
-  const answer = useAnswer("difference", (options) => ask("difference", { a, b, ...size }, options));
-  return (
-    <div>
-      <h3>A - B</h3>
-      <Answered answer={answer} label="Subtracting">
-        {(picture) => (
-          <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} />
-        )}
-      </Answered>
-    </div>
-  );
+function indexIn({ tensors }: ModelView, name: string): number {
+  return tensors.names.indexOf(name);
 }
 
-function Errors({ a, b }: { a: TensorAddress; b: TensorAddress }) {
-  const answer = useAnswer("errors", (options) => ask("compare", { a, b }, options));
+function bothOf(name: string): [string, string] {
+  return [name, name];
+}
+
+function cellsOf(pair: Pair, found: Measured | undefined): string[] {
+  const { name, what, isComparable } = pair;
+  if (found === undefined) {
+    return [name, what || "the same type and shape", isComparable ? "" : shortReason(pair), ""];
+  }
+  if ("failure" in found) return [name, found.failure, "error", ""];
+  const values = found.different > 0 ? "values differ" : found.sameBytes ? "the same" : "stored differently";
+  return [name, what || values, decibels(found.snr), short(found.maxError)];
+}
+
+/** Why there is no number. */
+function shortReason({ a, b }: Pair): string {
+  return a < 0 ? "only in B" : b < 0 ? "only in A" : "other shape";
+}
+
+function Metadata({ a, b }: { a: ModelView; b: ModelView }) {
+  const keys = useAnswer(`${a.id} ${b.id}`, (options) => ask("differentKeys", { a: a.id, b: b.id }, options));
   return (
-    <Answered answer={answer} label="Comparing">
-      {({ count, different, incomparable, maxError, meanError, rmsError, relativeError, snr, sameBytes }) => (
-        <Facts
-          testId="comparison"
-          facts={[
-            [
-              "values that differ",
-              `${grouped(different)} of ${grouped(count)}${sameBytes ? ", and the same bytes" : ""}`,
-            ],
-            ["largest error", short(maxError)],
-            ["mean error", short(meanError)],
-            ["root mean square", short(rmsError)],
-            ["relative error", short(relativeError)],
-            ["signal to noise", decibels(snr)],
-            ...(incomparable > 0 ? [["not comparable", grouped(incomparable)] as const] : []),
-          ]}
-        />
-      )}
+    <Answered answer={keys} label="Comparing metadata">
+      {(different) =>
+        different.length === 0 ? (
+          <p class="note">Both files have the same metadata.</p>
+        ) : (
+          <details>
+            <summary>
+              {counted(different.length, "key")} of the metadata{" "}
+              {different.length === 1 ? "differs" : "differ"}
+            </summary>
+            <Table
+              label="Metadata that differs"
+              columns={["Key", "A", "B"]}
+              rows={different.map(({ key, a: inA, b: inB }) => [
+                <span key={key} class="name">
+                  {key}
+                </span>,
+                inA ?? "(none)",
+                inB ?? "(none)",
+              ])}
+            />
+          </details>
+        )
+      }
     </Answered>
   );
 }

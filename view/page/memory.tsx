@@ -1,5 +1,4 @@
 /** What a model takes to run with a context of so many tokens. */
-import { useState } from "preact/hooks";
 import type { CacheBytes, MemoryUse } from "#dist/describe/memory";
 import { memoryRemarks } from "#dist/describe/memory-remarks";
 import { counted, grouped, humanBytes } from "#dist/describe/text";
@@ -7,12 +6,20 @@ import type { ModelView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Answered, Section, Table } from "./parts";
 import { ShareBar } from "./pictures";
+import { useView } from "./place";
 
 const CONTEXTS = [2048, 8192, 32_768, 131_072];
 const MOST = 2 ** 31;
 
+function isContext(tokens: number): boolean {
+  return Number.isInteger(tokens) && tokens >= 1 && tokens <= MOST;
+}
+
 export function Memory({ model }: { model: ModelView }) {
-  const [context, setContext] = useState(model.contextLength ?? 4096);
+  const usual = model.contextLength ?? 4096;
+  const [text, setText] = useView("context", String(usual));
+  const context = isContext(Number(text)) ? Number(text) : usual;
+  const setContext = (tokens: number): void => setText(String(tokens));
   const answer = useAnswer(`${model.id} ${context}`, (options) =>
     ask("memory", { model: model.id, context }, options),
   );
@@ -30,7 +37,7 @@ export function Memory({ model }: { model: ModelView }) {
               value={context}
               onInput={(event) => {
                 const wanted = Math.floor(event.currentTarget.valueAsNumber);
-                if (wanted >= 1 && wanted <= MOST) setContext(wanted);
+                if (isContext(wanted)) setContext(wanted);
               }}
             />
           </label>
@@ -70,11 +77,11 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
           label="Memory"
           parts={[
             { name: "weights", bytes: weights.bytes, shade: 0 },
-            { name: "cache", bytes: bytes.f16 ?? 0, shade: 4 },
+            { name: "cache", bytes: bytes.f16 ?? 0, shade: 1 },
           ]}
         />
         <p class="note legend-text">
-          <i class="swatch shade-0" /> weights {humanBytes(weights.bytes)} <i class="swatch shade-4" /> cache{" "}
+          <i class="swatch shade-0" /> weights {humanBytes(weights.bytes)} <i class="swatch shade-1" /> cache{" "}
           {amount(bytes.f16)}
         </p>
       </Section>

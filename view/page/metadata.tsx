@@ -1,11 +1,14 @@
 /** Keys and values, with search; a long value in full beside the list. */
 import { useMemo, useState } from "preact/hooks";
 import { counted, grouped, humanBytes } from "#dist/describe/text";
+import { isChatTemplate } from "../lib/chat-template";
 import type { ModelView, ValueView } from "../lib/protocol";
-import { wordsOf } from "../lib/tensor-list";
+import { searchMatcher } from "../lib/search";
+import { ChatTemplate } from "./chat-template";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
-import { Answered, Search } from "./parts";
+import { Answered, Missing, Search } from "./parts";
+import { useView } from "./place";
 import { Split } from "./split";
 
 /** Elements of an array on a page. */
@@ -17,24 +20,35 @@ const COLUMNS = [
   { title: "Value", className: "c-value" },
 ];
 
-export function Metadata({ model }: { model: ModelView }) {
+export function Metadata({
+  model,
+  name,
+  onOpen,
+}: {
+  model: ModelView;
+  /** Of the key whose value is shown, if one is. */
+  name: string;
+  onOpen: (name: string) => void;
+}) {
   const { metadata } = model;
-  const [search, setSearch] = useState("");
-  const [open, setOpen] = useState<number | undefined>(undefined);
+  const [search, setSearch] = useView("search");
+  const open = name === "" ? -1 : metadata.findIndex(({ key }) => key === name);
   const found = useMemo(() => {
-    const words = wordsOf(search);
-    return metadata.flatMap(({ key, type, text }, i) => {
-      const all = `${key} ${type} ${text}`.toLowerCase();
-      return words.every((word) => all.includes(word)) ? [i] : [];
-    });
+    const matches = searchMatcher(search);
+    return metadata.flatMap(({ key, type, text }, i) => (matches(key, `${key} ${type} ${text}`) ? [i] : []));
   }, [metadata, search]);
-  const detail = open === undefined ? undefined : <Value key={open} model={model} index={open} />;
+  const detail =
+    open >= 0 ? (
+      <Value key={open} model={model} index={open} />
+    ) : name === "" ? undefined : (
+      <Missing noun="key" name={name} />
+    );
   return (
     <Split
       detail={detail}
-      detailKey={open}
+      detailKey={name}
       detailLabel="Value"
-      onClose={() => setOpen(undefined)}
+      onClose={() => onOpen("")}
       list={
         <>
           <Search
@@ -47,8 +61,8 @@ export function Metadata({ model }: { model: ModelView }) {
             label="Metadata"
             columns={COLUMNS}
             count={found.length}
-            selected={open === undefined ? undefined : found.indexOf(open)}
-            onOpen={(i) => setOpen(found[i])}
+            selected={open < 0 ? undefined : found.indexOf(open)}
+            onOpen={(i) => onOpen(metadata[found[i] as number]?.key ?? "")}
             row={(i) => {
               const { key, type, text } = metadata[found[i] as number] as ModelView["metadata"][number];
               return { cells: [key, type, text] };
@@ -76,7 +90,15 @@ function Value({ model, index }: { model: ModelView; index: number }) {
       <h2 class="name">{key}</h2>
       <p class="note">{type}</p>
       <Answered answer={answer} label="Reading the value">
-        {(view) => (view.kind === "text" ? <Text view={view} /> : <Elements view={view} onPage={setFirst} />)}
+        {(view) =>
+          view.kind === "array" ? (
+            <Elements view={view} onPage={setFirst} />
+          ) : type === "string" && isChatTemplate(key) ? (
+            <ChatTemplate model={model} index={index} source={<Text view={view} />} />
+          ) : (
+            <Text view={view} />
+          )
+        }
       </Answered>
     </>
   );

@@ -1,6 +1,7 @@
 /** Small parts that every view is made of. */
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
+import { escapeText, shorten } from "#dist/describe/text";
 import type { Answer } from "./client";
 
 /** Work under way. */
@@ -32,6 +33,11 @@ export function Failure({ message }: { message: string }) {
       {message}
     </p>
   );
+}
+
+/** What the address names is not in the file. */
+export function Missing({ noun, name }: { noun: string; name: string }) {
+  return <Failure message={`There is no ${noun} named ${shorten(escapeText(name), 300)} in this file.`} />;
 }
 
 /** The answer to a question, or how far it is. */
@@ -176,5 +182,26 @@ export function Search({
         {matches}
       </span>
     </div>
+  );
+}
+
+/** The order of a list, by its name. */
+export function OrderChoice({
+  names,
+  value,
+  onChange,
+}: {
+  names: Readonly<Record<string, string>>;
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  return (
+    <select aria-label="Order" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      {Object.entries(names).map(([order, name]) => (
+        <option key={order} value={order}>
+          {name}
+        </option>
+      ))}
+    </select>
   );
 }

@@ -1,10 +1,11 @@
 /** Pictures: bars of shares, layers, a histogram, a heatmap. Each says in words what it shows. */
 
 import type { TensorStats } from "gguf-native";
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { edgeText } from "#dist/describe/stats-text";
 import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
-import { colorLimit, type Picture } from "../lib/averages";
+import { type ColorScale, colorLimit, colorScale, type Picture } from "../lib/averages";
 import type { Layer } from "../lib/layers";
 
 /** A number in few digits. */
@@ -36,16 +37,16 @@ export function ShareBar({
   );
 }
 
-/** One of a few shades for each of many types. */
+/** One of the colours in style.css for each of many types. */
 export function shadeOf(index: number): number {
-  return index % 8;
+  return index % 16;
 }
 
 const LAYERS_WIDTH = 1000;
 const LAYERS_HEIGHT = 220;
 
 /** A few layers do not fill the width. */
-const FEWEST_LAYERS = 8;
+export const FEWEST_LAYERS = 8;
 
 /** The part of the width that layers take. */
 export function layersShare(layers: readonly Layer[]): number {
@@ -179,22 +180,28 @@ export function Heatmap({
   title,
   testId,
   measure,
+  origin = { row: 0, column: 0 },
+  children,
 }: {
   picture: Picture;
   title: string;
   testId: string;
   measure: Measure;
+  /** Where in the tensor the picture begins. */
+  origin?: { readonly row: number; readonly column: number };
+  /** What is over the picture. */
+  children?: ComponentChildren;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const palette = usePalette();
   const [pointed, setPointed] = useState("");
   const { width, height, columnCount, rowCount, notFinite } = picture;
   const cells = picture[measure];
-  const limit = colorLimit(cells);
+  const { middle, limit } = measure === "means" ? colorScale(cells) : { middle: 0, limit: colorLimit(cells) };
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
-    if (context) paint(context, cells, width, height, limit, palette);
-  }, [cells, width, height, limit, palette]);
+    if (context) paint(context, cells, width, height, { middle, limit }, palette);
+  }, [cells, width, height, middle, limit, palette]);
 
   const cellRows = rowCount / height;
   const cellColumns = columnCount / width;
@@ -203,8 +210,10 @@ export function Heatmap({
       ? `; each of ${width} x ${height} cells is the ${measure === "means" ? "mean" : "mean magnitude"} of about ${grouped(Math.round(cellRows * cellColumns))} values`
       : "";
   const finite = notFinite > 0 ? `; ${counted(notFinite, "value")} not finite` : "";
-  const low = measure === "means" ? `-${short(limit)}` : "0";
-  const label = `${title}: ${counted(rowCount, "row")} of ${counted(columnCount, "column")}${perCell}; colours from ${low} to ${short(limit)}${finite}`;
+  const low = measure === "means" ? short(middle - limit) : "0";
+  const high = short(middle + limit);
+  const around = middle === 0 ? "" : `; the middle colour is the median, ${short(middle)}`;
+  const label = `${title}: ${counted(rowCount, "row")} of ${counted(columnCount, "column")}${perCell}; colours from ${low} to ${high}${around}${finite}`;
   const onMove = (event: PointerEvent): void => {
     const box = (event.currentTarget as HTMLCanvasElement).getBoundingClientRect();
     const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
@@ -212,30 +221,34 @@ export function Heatmap({
       height - 1,
       Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
     );
-    const [row, column] = [Math.ceil(y * cellRows), Math.ceil(x * cellColumns)];
+    const row = origin.row + Math.ceil(y * cellRows);
+    const column = origin.column + Math.ceil(x * cellColumns);
     setPointed(`row ${grouped(row)}, column ${grouped(column)}: ${short(cells[y * width + x] as number)}`);
   };
   return (
     <figure class="heatmap">
-      <canvas
-        ref={canvas}
-        width={width}
-        height={height}
-        role="img"
-        aria-label={label}
-        data-testid={testId}
-        style={{ aspectRatio: `${width} / ${Math.max(height, width / 16)}` }}
-        onPointerMove={onMove}
-        onPointerLeave={() => setPointed("")}
-      />
+      <div class="canvas">
+        <canvas
+          ref={canvas}
+          width={width}
+          height={height}
+          role="img"
+          aria-label={label}
+          data-testid={testId}
+          style={{ aspectRatio: `${width} / ${Math.max(height, width / 16)}` }}
+          onPointerMove={onMove}
+          onPointerLeave={() => setPointed("")}
+        />
+        {children}
+      </div>
       <figcaption aria-hidden="true">
         <span class="legend">
           <span>{low}</span>
           <span class={measure === "means" ? "ramp is-diverging" : "ramp"} />
-          <span>{short(limit)}</span>
+          <span>{high}</span>
         </span>
         <span class="note">
-          {pointed || `${grouped(rowCount)} rows x ${grouped(columnCount)} columns${finite}`}
+          {pointed || `${counted(rowCount, "row")} x ${counted(columnCount, "column")}${around}${finite}`}
         </span>
       </figcaption>
     </figure>
@@ -247,13 +260,13 @@ function paint(
   cells: Float32Array,
   width: number,
   height: number,
-  limit: number,
+  { middle, limit }: ColorScale,
   { none, low, zero, high }: Palette,
 ): void {
   const image = context.createImageData(width, height);
   const pixels = image.data;
   for (const [i, value] of cells.entries()) {
-    const share = limit > 0 ? Math.max(-1, Math.min(1, value / limit)) : 0;
+    const share = limit > 0 ? Math.max(-1, Math.min(1, (value - middle) / limit)) : 0;
     const end = share < 0 ? low : high;
     // The root makes small values visible.
     const amount = Math.sqrt(Math.abs(share));

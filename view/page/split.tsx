@@ -13,7 +13,7 @@ export function Split({
   list: ComponentChildren;
   detail: ComponentChildren | undefined;
   /** Of the row that it stands for. */
-  detailKey: number | undefined;
+  detailKey: string;
   detailLabel: string;
   testId?: string;
   onClose: () => void;
@@ -21,16 +21,25 @@ export function Split({
   const isOpen = detail !== undefined;
   const listBox = useRef<HTMLDivElement>(null);
   const detailBox = useRef<HTMLElement>(null);
+  const isNew = useRef(true);
   useEffect(() => {
-    if (detailKey === undefined || detailBox.current === null) return;
+    const wasNew = isNew.current;
+    isNew.current = false;
+    if (detailBox.current === null) return;
     detailBox.current.scrollTop = 0;
     // Where it took the place of the list, it takes the focus, too.
-    if (listBox.current?.offsetParent === null) detailBox.current.focus({ preventScroll: true });
+    if (!wasNew && listBox.current?.offsetParent === null) detailBox.current.focus({ preventScroll: true });
   }, [detailKey]);
-  const close = (): void => {
-    onClose();
-    requestAnimationFrame(() => listBox.current?.querySelector<HTMLElement>("[role=grid]")?.focus());
-  };
+  // What had the focus is gone with it.
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    return () => {
+      const grid = listBox.current?.querySelector<HTMLElement>("[role=grid]");
+      requestAnimationFrame(() => {
+        if (document.activeElement === document.body) grid?.focus({ preventScroll: true });
+      });
+    };
+  }, [isOpen]);
   return (
     <div class={isOpen ? "split is-open" : "split"}>
       <div class="split-list" ref={listBox}>
@@ -44,13 +53,13 @@ export function Split({
           ref={detailBox}
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by keys
           tabIndex={0}
-          onKeyDown={(event) => {
-            if (event.key === "Escape") close();
-          }}
         >
-          <button type="button" class="quiet close" onClick={close}>
-            Close
-          </button>
+          <div class="split-head">
+            <span class="note">{detailLabel}</span>
+            <button type="button" class="quiet" onClick={onClose}>
+              Close
+            </button>
+          </div>
           {detail}
         </section>
       ) : null}

@@ -4,6 +4,7 @@ import { modelUrl } from "../lib/address";
 import type { ModelSource } from "../lib/protocol";
 import { messageOf } from "./client";
 import { Failure } from "./parts";
+import { base } from "./place";
 
 /** Chooses a model: files of this machine, or a URL. */
 export function Chooser({
@@ -23,7 +24,8 @@ export function Chooser({
   const submit = (event: Event): void => {
     event.preventDefault();
     try {
-      onChoose({ url: modelUrl(url, location.href) });
+      modelUrl(url, base); // throws where it is none
+      onChoose({ url: url.trim() });
       setError("");
     } catch (problem) {
       setError(messageOf(problem));
@@ -66,6 +68,9 @@ export function Chooser({
   );
 }
 
+/** A model that lies beside the page, where that is on a site with one. */
+const sample = document.getElementById("app")?.dataset.sample;
+
 export function Start({ onChoose }: { onChoose: (source: ModelSource) => void }) {
   return (
     <div class="start">
@@ -75,6 +80,11 @@ export function Start({ onChoose }: { onChoose: (source: ModelSource) => void })
         look at them.
       </p>
       <Chooser fileLabel="Choose a file" urlLabel="URL of a model" testId="file" onChoose={onChoose} />
+      {sample === undefined ? null : (
+        <p>
+          <a href={`?${new URLSearchParams({ url: sample })}`}>Look at a sample model</a>
+        </p>
+      )}
       <p class="note">
         Nothing leaves this machine: files are read here, in the browser. A URL is fetched from its own
         server, in parts.

@@ -35,7 +35,7 @@ export function Summary({ model }: { model: ModelView }) {
               number("Tensors"),
               number("Weights"),
               number("Bytes"),
-              number("Bits/weight"),
+              number("Bits per weight"),
               number("Share"),
             ]}
             rows={types.map(([type, { tensors: count, elements, bytes }], i) => [

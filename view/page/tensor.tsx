@@ -1,11 +1,14 @@
 /** One tensor: what its values are like, pictures of them, the first ones, and the scales of its blocks. */
 import { useState } from "preact/hooks";
+import { type GgmlType, ggmlTypes } from "#dist/base/types";
 import { statsRows } from "#dist/describe/stats-text";
 import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView, ScalesView, ValuesView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
+import { CopyButton, saveSvg } from "./copy";
+import { CloserLook } from "./look";
 import { Answered, Facts, Section, Table } from "./parts";
-import { Heatmap, Histogram, type Measure, MeasureChoice } from "./pictures";
+import { Histogram, type Measure, MeasureChoice } from "./pictures";
 
 const BINS = 64;
 /** Cells of the picture at most. */
@@ -32,15 +35,22 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
       <h2 class="name">{tensors.names[index]}</h2>
       <Facts facts={facts} />
       <Section title="Values" note={<MeasureChoice measure={measure} onChange={setMeasure} />}>
-        <Answered answer={picture} label="Averaging">
-          {(result) =>
-            result.width * result.height === 0 ? (
-              <p class="note">No values.</p>
-            ) : (
-              <Heatmap picture={result} title="Values" testId="heatmap" measure={measure} />
-            )
-          }
-        </Answered>
+        {picture.state === "done" ? (
+          <CloserLook
+            key={key}
+            id={key}
+            name={tensors.names[index] as string}
+            address={address}
+            measure={measure}
+            size={{ rows: picture.result.rowCount, columns: picture.result.columnCount }}
+            blockSize={blockSizeOf(tensors.types[tensors.typeOf[index] as number] as string)}
+            first={picture.result}
+          />
+        ) : (
+          <Answered answer={picture} label="Averaging">
+            {() => null}
+          </Answered>
+        )}
       </Section>
       {/* One pass after the other: the picture is what one sees first. */}
       {picture.state === "busy" ? null : <Statistics id={key} address={address} />}
@@ -48,6 +58,10 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
       <Scales id={key} address={address} />
     </>
   );
+}
+
+function blockSizeOf(type: string): number {
+  return Object.hasOwn(ggmlTypes, type) ? ggmlTypes[type as GgmlType].blockSize : 1;
 }
 
 interface PartProps {
@@ -63,7 +77,19 @@ function Statistics({ id, address }: PartProps) {
       <Answered answer={answer} label="Measuring">
         {(stats) => (
           <>
-            {stats.histogram === undefined ? null : <Histogram histogram={stats.histogram} />}
+            {stats.histogram === undefined ? null : (
+              <>
+                <Histogram histogram={stats.histogram} />
+                <button
+                  type="button"
+                  onClick={({ currentTarget }) =>
+                    saveSvg(currentTarget.parentElement?.querySelector("svg") ?? null, "histogram")
+                  }
+                >
+                  Save as SVG
+                </button>
+              </>
+            )}
             <Facts facts={statsRows(stats, { withStd: true })} testId="stats" />
           </>
         )}
@@ -84,6 +110,12 @@ function FirstValues({ id, address }: PartProps) {
         {(view) => (
           <>
             <Steps view={view} onRow={setRow} onColumn={setColumn} />
+            <CopyButton
+              what="values"
+              content={view.values
+                .map((values) => Array.from(values, (value) => float32Text(value)).join("\t"))
+                .join("\n")}
+            />
             <Table
               label="First values"
               testId="values"

@@ -5,7 +5,8 @@ import type { ModelView, TensorTable } from "../lib/protocol";
 import { blockLines, type Line, ORDERS, type Order, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";
-import { Search } from "./parts";
+import { Missing, OrderChoice, Search } from "./parts";
+import { useView } from "./place";
 import { Split } from "./split";
 import { TensorDetail } from "./tensor";
 
@@ -35,8 +36,9 @@ export function Tensors({
   onOpen: (name: string) => void;
 }) {
   const { tensors } = model;
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("file");
+  const [search, setSearch] = useView("search");
+  const [orderName, setOrder] = useView("order", "file");
+  const order = ORDERS.find((one) => one === orderName) ?? "file";
   const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
   const isByBlock = order === "file";
   const found = useMemo(() => selectTensors(tensors, search, order), [tensors, search, order]);
@@ -45,6 +47,12 @@ export function Tensors({
     [tensors, found, closed, isByBlock],
   );
   const open = name === "" ? -1 : tensors.names.indexOf(name);
+  const detail =
+    open >= 0 ? (
+      <TensorDetail key={open} model={model} index={open} />
+    ) : name === "" ? undefined : (
+      <Missing noun="tensor" name={name} />
+    );
   const selected = useMemo(
     () => (open < 0 ? undefined : lines.findIndex((line) => "tensor" in line && line.tensor === open)),
     [lines, open],
@@ -81,8 +89,8 @@ export function Tensors({
   };
   return (
     <Split
-      detail={open < 0 ? undefined : <TensorDetail key={open} model={model} index={open} />}
-      detailKey={open < 0 ? undefined : open}
+      detail={detail}
+      detailKey={name}
       detailLabel="Tensor"
       testId="tensor"
       onClose={() => onOpen("")}
@@ -94,17 +102,7 @@ export function Tensors({
             onInput={setSearch}
             matches={matchesText(found.length, tensors.names.length, "tensor")}
           >
-            <select
-              aria-label="Order"
-              value={order}
-              onChange={(event) => setOrder(event.currentTarget.value as Order)}
-            >
-              {ORDERS.map((value) => (
-                <option key={value} value={value}>
-                  {ORDER_NAMES[value]}
-                </option>
-              ))}
-            </select>
+            <OrderChoice names={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
           </Search>
           <Grid
             label="Tensors"

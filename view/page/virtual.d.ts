@@ -1,5 +1,5 @@
-/** The program of the worker as text: scripts/build/view.mjs puts it in, so that the page is one file. */
-declare module "virtual:worker" {
+/** The programs of workers as text: scripts/build/view.mjs puts them in, so that the page is one file. */
+declare module "virtual:*" {
   const source: string;
   export default source;
 }

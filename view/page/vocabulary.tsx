@@ -1,25 +1,27 @@
-/** The tokens of the vocabulary, with search. */
-import { useMemo, useState } from "preact/hooks";
+/** The tokens of the vocabulary, with search, and those of a text. */
+import { useMemo } from "preact/hooks";
 import { float32Text, grouped } from "#dist/describe/text";
 import type { ModelView, Vocabulary } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";
 import { Answered, Search } from "./parts";
+import { useView } from "./place";
+import { TextTokens } from "./text-tokens";
 
 export function VocabularyTab({ model }: { model: ModelView }) {
   const answer = useAnswer(`${model.id}`, (options) => ask("vocabulary", model.id, options));
   if (model.tokenCount === 0) return <p class="page note">This file has no vocabulary.</p>;
   return (
     <Answered answer={answer} label="Reading the vocabulary">
-      {(vocabulary) => <Tokens vocabulary={vocabulary} />}
+      {(vocabulary) => <Tokens vocabulary={vocabulary} model={model} />}
     </Answered>
   );
 }
 
-function Tokens({ vocabulary }: { vocabulary: Vocabulary }) {
+function Tokens({ vocabulary, model }: { vocabulary: Vocabulary; model: ModelView }) {
   const { tokens, types, scores, count } = vocabulary;
-  const [search, setSearch] = useState("");
+  const [search, setSearch] = useView("search");
   const lower = useMemo(() => tokens.map((token) => token.toLowerCase()), [tokens]);
   const found = useMemo(() => {
     const wanted = search.trim().toLowerCase();
@@ -41,6 +43,7 @@ function Tokens({ vocabulary }: { vocabulary: Vocabulary }) {
   ];
   return (
     <div class="full">
+      <TextTokens model={model} />
       <Search
         label="Search tokens"
         value={search}

@@ -17,6 +17,10 @@ using Converter = void (*)(const float* src, uint64_t n, uint16_t* dst);
 /** Multiplies rows with one vector, which is completed with zeros to a multiple of 64 numbers: y[row]. */
 using Multiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x, float* y);
 
+/** The same with two vectors, x_stride numbers apart: y[vector * y_stride + row]. */
+using PairMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const float* x,
+                                uint64_t x_stride, float* y, uint64_t y_stride);
+
 /** Rows that a tile is for, at most. */
 constexpr int kTileRows = 12;
 /** Vectors that a tile is for, at most. */
@@ -106,7 +110,9 @@ using Rounder = void (*)(const float* x, uint64_t n_runs, RoundedRun* runs);
 /** A vector, rounded, with what is needed for each run of weights. For formats of small blocks it is repeated
  * until it is 512 numbers longer, because rows may start anywhere in a group of blocks. */
 struct RoundedVector {
-  const int8_t* codes;
+  // With runs of 32, the first 16 of each run, and elsewhere the last 16; with runs of 16 in the order of the
+  // columns.
+  const int8_t *codes, *last_halves;
   const float* scales;
   const float* offsets;        // of affine formats: scale * sum of the codes
   const int32_t* corrections;  // of the others: what the bias has added to sums of products, negated
@@ -122,8 +128,8 @@ struct CodeTile {
   uint64_t n_runs;
   const float *scales, *minima;  // of each run, in ascending order: those of each row
   bool affine;
-  // The vectors. Of each run: words of four columns, one of each vector; the scale of each; the offset or
-  // the correction of each.
+  // The vectors. Of each run: words of four columns, one of each vector, or with KernelTable::whole_runs all
+  // columns of each vector; the scale of each; the offset or the correction of each.
   const uint8_t* x;
   float* sums;  // 16 partial sums for each vector and row
   bool starts;  // these are the first columns: sums are zero, whatever is in the memory
@@ -131,11 +137,12 @@ struct CodeTile {
   float* y;     // then y[vector * y_stride + row]
   uint64_t y_stride;
   uint64_t n_rows;  // that are wanted, up to `lanes`
+  uint64_t n_vectors;
 };
 using CodeTileMultiplier = void (*)(const CodeTile& tile);
 
 /** The most vectors that a tile of any set is for. */
-constexpr int kMaxCodeVectors = 8;
+constexpr int kMaxCodeVectors = 16;
 /** For one vector, two, and so on: as many as the set has. */
 struct CodeTileMultipliers {
   CodeTileMultiplier of[kMaxCodeVectors];
@@ -154,6 +161,7 @@ struct FormatKernels {
   Kernel store[2];  // [Store]
   Multiplier multiply;
   StoringMeasurer store_and_measure;
+  PairMultiplier multiply_pair;  // nullptr where blocks are no numbers, and where it would not be faster
   // nullptr where blocks are numbers:
   CodeMultiplier multiply_codes;
   Unpacker unpack;
@@ -177,13 +185,20 @@ struct KernelTable {
   CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
   int code_vectors;                                  // of a tile of levels, at most
   RowTransposer transpose_16, transpose_32;          // bytes of each row
+  // Of a set that is another one with faster products of levels:
+  const KernelTable* base;  // the other one; nullptr in sets of their own
+  bool whole_runs;          // see CodeTile::x
+  uint64_t n_wanted;        // products with fewer vectors are those of `base`
+  bool (*is_ready)();       // asked before the others; if it says no, they are, too. nullptr: always ready
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.
 extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
 extern const KernelTable* const kAvx512Kernels;
+extern const KernelTable* const kAvx512AmxKernels;
 extern const KernelTable* const kNeonKernels;
+extern const KernelTable* const kNeonDotprodKernels;
 extern const KernelTable* const kWasmKernels;
 
 /** The one in use. */

@@ -54,8 +54,11 @@ constexpr FormatKernels format_kernels() {
                         store_and_measure<Block>,
                         nullptr,
                         nullptr,
+                        nullptr,
                         nullptr};
-  if constexpr (Block::kElements > 1) {
+  if constexpr (Block::kElements == 1) {
+    kernels.multiply_pair = pair_multiplier<Block>();
+  } else {
     kernels.multiply_codes = multiply_codes<Block>;
     kernels.unpack = unpack_blocks<Block>;
     kernels.code_facts = find_code_facts<Block>;
@@ -89,6 +92,10 @@ constexpr KernelTable kThisIsa = {
     simd::kByteVectors,
     transpose_rows<4>,
     transpose_rows<8>,
+    nullptr,
+    false,
+    0,
+    nullptr,
 };
 
 }  // namespace

@@ -99,13 +99,7 @@ template <class Block>
 struct SixBitScales {
   Scales s;
   GGUF_INLINE void read(const Block* b) {
-    constexpr uint32_t kNibble = 0x0f0f0f0f, kTopPair = 0x30303030, kSix = 0x3f3f3f3f;
-    const uint32_t s0 = word32(b->scales), s4 = word32(b->scales + 4), s8 = word32(b->scales + 8);
-    const uint32_t sc_high = (s8 & kNibble) | (s0 >> 2 & kTopPair),
-                   mn_high = (s8 >> 4 & kNibble) | (s4 >> 2 & kTopPair);
-    const uint64_t sc = static_cast<uint64_t>(sc_high) << 32 | (s0 & kSix);
-    const uint64_t mn = static_cast<uint64_t>(mn_high) << 32 | (s4 & kSix);
-    s.set(simd::mul(simd::int8x16(sc, mn), simd::half(b->d), -simd::half(b->dmin)));
+    s.set(simd::mul(simd::load_sixes(b->scales), simd::half(b->d), -simd::half(b->dmin)));
   }
 };
 template <>
@@ -113,13 +107,13 @@ struct Ahead<BlockQ4_K> : SixBitScales<BlockQ4_K> {};
 template <>
 struct Ahead<BlockQ5_K> : SixBitScales<BlockQ5_K> {};
 
-/** Puts 64 weights of Q4_K or Q5_K: groups of 32 whose codes are in the units 2P and 2P+1 of lo and hi. */
+/** Puts half a block of Q4_K or Q5_K: four groups of 32. */
 template <class Levels, class Low, class High, class Sink>
-GGUF_INLINE void put_group_pair(int group, int unit, const Low& lo, const High& hi, const Scales& s,
-                                Sink& y) {
+GGUF_INLINE void put_four_groups(int group, const Low& lo, const High& hi, const Scales& s, Sink& y) {
   const ScalesFrom d(s, 0), m(s, 8);
-  y.put_both(32 * group, Sink::template affine<Levels>(d, m, group), lo,
-             Sink::template affine<Levels>(d, m, group + 1), hi, unit);
+  const auto number = [&](int k)
+                          GGUF_INLINE_LAMBDA { return Sink::template affine<Levels>(d, m, group + k); };
+  y.put_pairs(32 * group, number, lo, hi);
 }
 
 // Q4_K    0   2      4        16              144
@@ -134,8 +128,7 @@ GGUF_INLINE void dequantize(const BlockQ4_K* b, const Ahead<BlockQ4_K>& ahead, S
     const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
-    put_group_pair<Levels>(4 * i, 0, lo, hi, ahead.s, y);
-    put_group_pair<Levels>(4 * i + 2, 2, lo, hi, ahead.s, y);
+    put_four_groups<Levels>(4 * i, lo, hi, ahead.s, y);
   });
 }
 
@@ -153,8 +146,7 @@ GGUF_INLINE void q5_k_half(const BlockQ5_K* b, const Codes& qh, const Scales& s,
   const auto lo = simd::values<Levels>(simd::select<15>(q, simd::shift_halves<kShift, kShift + 2>(qh)));
   const auto hi = simd::values<Levels>(
       simd::select<15>(simd::shift<4>(q), simd::shift_halves<kShift + 1, kShift + 3>(qh)));
-  put_group_pair<Levels>(4 * I, 0, lo, hi, s, y);
-  put_group_pair<Levels>(4 * I + 2, 2, lo, hi, s, y);
+  put_four_groups<Levels>(4 * I, lo, hi, s, y);
 }
 
 template <class Sink>
@@ -222,8 +214,8 @@ template <>
 struct Ahead<BlockIQ4_XS> {
   Scales d;
   GGUF_INLINE void read(const BlockIQ4_XS* b) {
-    const uint64_t ls = spread_nibbles(word32(b->scales_low)) | spread_pairs(word16(b->scales_high)) << 4;
-    d.set(simd::mul(simd::add(simd::int8x16(ls, 0), -32), simd::half(b->d)));
+    const auto ls = simd::join_sixes(b->scales_low, b->scales_high);
+    d.set(simd::mul(simd::add(ls, -32), simd::half(b->d)));
   }
 };
 
@@ -234,11 +226,9 @@ GGUF_INLINE void dequantize(const BlockIQ4_XS* b, const Ahead<BlockIQ4_XS>& ahea
     const auto q = simd::load<4>(b->q + 64 * i, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
-    GGUF_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      const int group = 4 * i + k;
-      y.put_codes(32 * group, Sink::template scaled<Levels>(ahead.d, group), lo, k, hi, k);
-    }
+    const auto number = [&](int k)
+                            GGUF_INLINE_LAMBDA { return Sink::template scaled<Levels>(ahead.d, 4 * i + k); };
+    y.put_rows(128 * i, number, lo, hi);
   });
 }
 

@@ -31,9 +31,11 @@
 //                     the same: unit i of a, then unit k of b
 //   put_halves(at, first, second, v, unit)
 //                     the same, with a `number` for each unit
-//   put_both(at, a_number, a, b_number, b, unit)
-//                     takes 64 weights: units `unit` and `unit + 1` of a, then those of b. Both are made of
-//                     the same bytes
+//   put_rows(at, number, a, b)
+//                     takes 128 weights: unit 0 of a, then unit 0 of b, then unit 1 of a ... `number(k)` is
+//                     that of the k-th 32 weights
+//   put_pairs(at, number, a, b)
+//                     the same for units 0 and 1 of a, then those of b, then units 2 and 3 of a, then of b
 //   put(at, a, b)     takes the numbers `at` to `at + 31` of the group: 16 in a, 16 in b (simd::Floats16);
 //                     only sinks of numbers, since formats whose blocks are numbers have no codes
 //   next_group(n)     the group is complete; later calls are about the next one, n numbers further
@@ -128,19 +130,26 @@ struct TakesNumbers {
   GGUF_INLINE void put_codes(int at, const Number& number, const A& a, int i, const B& b, int k) {
     sink().put(at, number(a, i), number(b, k));
   }
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_rows(int at, NumberOf number, const A& a, const B& b) {
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) put_codes(at + 32 * k, number(k), a, k, b, k);
+  }
   template <class Number, class V>
   GGUF_INLINE void put_halves(int at, const Number& first, const Number& second, const V& v, int unit) {
     sink().put(at, first(v, unit), second(v, unit + 1));
   }
-  /** All of them are computed before the first is put: a sink may store, and the compiler must assume that
-   * it overwrites the bytes that both are made of. */
-  template <class Number, class A, class B>
-  GGUF_INLINE void put_both(int at, const Number& a_number, const A& a, const Number& b_number, const B& b,
-                            int unit) {
-    const auto w = a_number(a, unit), x = a_number(a, unit + 1), y = b_number(b, unit),
-               z = b_number(b, unit + 1);
-    sink().put(at, w, x);
-    sink().put(at + 32, y, z);
+  /** Numbers of the same bytes are all computed before the first is put: a sink may store, and the compiler
+   * must assume that it overwrites those bytes. */
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_pairs(int at, NumberOf number, const A& a, const B& b) {
+    GGUF_UNROLL
+    for (int k = 0; k < 4; k += 2) {
+      const auto first = number(k), second = number(k + 1);
+      const auto w = first(a, k), x = first(a, k + 1), y = second(b, k), z = second(b, k + 1);
+      sink().put(at + 32 * k, w, x);
+      sink().put(at + 32 * k + 32, y, z);
+    }
   }
 
  private:
@@ -157,27 +166,6 @@ GGUF_INLINE void repeat(const Sink&, Use use) {
   } else {
     for (int i = 0; i < kEnd; i += kStep) use(i);
   }
-}
-
-/** Eight nibbles, each to its own byte, the lowest first. */
-constexpr uint64_t spread_nibbles(uint32_t nibbles) {
-  uint64_t x = nibbles;
-  x = (x | x << 16) & 0x0000ffff0000ffff;
-  x = (x | x << 8) & 0x00ff00ff00ff00ff;
-  return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
-}
-
-/** Eight pairs of bits, each to its own byte, the lowest first. */
-constexpr uint64_t spread_pairs(uint16_t pairs) {
-  uint64_t x = pairs;
-  x = (x | x << 24) & 0x000000ff000000ff;
-  x = (x | x << 12) & 0x000f000f000f000f;
-  return (x | x << 6) & 0x0303030303030303;
-}
-
-/** The same byte, eight times. */
-constexpr uint64_t bytes8(uint8_t byte) {
-  return 0x0101010101010101u * byte;
 }
 
 }  // namespace

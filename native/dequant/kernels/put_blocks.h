@@ -2,6 +2,8 @@
 // same for every format and every sink that takes whole groups.
 #pragma once
 
+#include <utility>
+
 #include "dequant/kernels/kernel.h"
 
 namespace gguf {
@@ -45,22 +47,22 @@ GGUF_INLINE void put_blocks(const Block* b, uint64_t n_blocks, Sink& sink) {
   if (n_blocks == 0) return;
   Block completed[kBlocks];
   Ahead<Block> ahead[2];
-  int turn = 0;
+  Ahead<Block>*now = ahead, *later = ahead + 1;
   b = whole_group(b, n_blocks, completed);
-  ahead[turn].read(b);
+  now->read(b);
   for (;;) {
     const Block* next = b + kBlocks;
     const bool is_last = n_blocks <= kBlocks;
     if (!is_last) {
       next = whole_group(b + kBlocks, n_blocks - kBlocks, completed);
-      ahead[turn ^ 1].read(next);
+      later->read(next);
     }
     if (n_blocks < kBlocks) sink.short_group();
     prefetch_after(b);
-    dequantize(b, ahead[turn], sink);
+    dequantize(b, *now, sink);
     if (is_last) return;
     sink.next_group(kBlocks * Block::kElements);
-    turn ^= 1;
+    std::swap(now, later);
     b = next;
     n_blocks -= kBlocks;
   }

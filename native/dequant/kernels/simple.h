@@ -50,10 +50,8 @@ GGUF_INLINE void dequantize_nibbles(const Block* b, const ScaleArray& d, Sink& y
     const auto q = simd::load_runs<4, sizeof(Block)>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
-    GGUF_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      y.put_codes(32 * (i + k), Sink::template scaled<Levels>(d, i + k), lo, k, hi, k);
-    }
+    const auto number = [&](int k) GGUF_INLINE_LAMBDA { return Sink::template scaled<Levels>(d, i + k); };
+    y.put_rows(32 * i, number, lo, hi);
   });
 }
 
@@ -73,10 +71,10 @@ GGUF_INLINE void dequantize(const BlockQ4_1* b, const Ahead<BlockQ4_1>& ahead, S
     const auto q = simd::load_runs<4, sizeof *b>(b[i].q, Sink::kTo);
     const auto lo = simd::values<Levels>(q);
     const auto hi = simd::values<Levels>(simd::shift<4>(q));
-    GGUF_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
-    }
+    const auto number = [&](int k) GGUF_INLINE_LAMBDA {
+      return Sink::template affine<Levels>(ahead.d, ahead.m, i + k);
+    };
+    y.put_rows(32 * i, number, lo, hi);
   });
 }
 
@@ -102,10 +100,9 @@ GGUF_INLINE void dequantize(const BlockQ5_0* b, const Ahead<BlockQ5_0>& ahead, S
         simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
     const auto hi = simd::values<Levels>(
         simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i), Sink::kTo)));
-    GGUF_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      y.put_codes(32 * (i + k), Sink::template scaled<Levels>(ahead.d, i + k), lo, k, hi, k);
-    }
+    const auto number = [&](int k)
+                            GGUF_INLINE_LAMBDA { return Sink::template scaled<Levels>(ahead.d, i + k); };
+    y.put_rows(32 * i, number, lo, hi);
   });
 }
 
@@ -123,10 +120,10 @@ GGUF_INLINE void dequantize(const BlockQ5_1* b, const Ahead<BlockQ5_1>& ahead, S
         simd::values<Levels>(simd::select<15>(q, simd::spread_bits<5>(fifth_bits<0>(b + i), Sink::kTo)));
     const auto hi = simd::values<Levels>(
         simd::select<15>(simd::shift<4>(q), simd::spread_bits<5>(fifth_bits<1>(b + i), Sink::kTo)));
-    GGUF_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      y.put_codes(32 * (i + k), Sink::template affine<Levels>(ahead.d, ahead.m, i + k), lo, k, hi, k);
-    }
+    const auto number = [&](int k) GGUF_INLINE_LAMBDA {
+      return Sink::template affine<Levels>(ahead.d, ahead.m, i + k);
+    };
+    y.put_rows(32 * i, number, lo, hi);
   });
 }
 

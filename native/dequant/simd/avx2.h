@@ -335,6 +335,15 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
           int8_to_float(_mm_cvtsi64_si128(static_cast<int64_t>(high)))};
 }
 
+GGUF_INLINE Floats16 load_sixes(const uint8_t* p) {
+  const Bytes16 bytes = split_sixes(p);
+  return int8x16(bytes.low, bytes.high);
+}
+
+GGUF_INLINE Floats16 join_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  return int8x16(joined_sixes(nibbles, pairs), 0);
+}
+
 template <int Stride>
 GGUF_INLINE __m256 eight_halves(const uint8_t* p) {
   __m128i x = _mm_cvtsi32_si128(word16(p));
@@ -380,6 +389,33 @@ GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c
 
 GGUF_INLINE float sum(const Floats16& a) {
   return sum8(_mm256_add_ps(a.low, a.high));
+}
+
+/** Eight sums. */
+GGUF_INLINE __m256 eight_row_sums(const float* p) {
+  __m256 four[4];
+  GGUF_UNROLL
+  for (int i = 0; i < 4; ++i, p += 32) {
+    const __m256 a = _mm256_add_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
+    const __m256 b = _mm256_add_ps(_mm256_loadu_ps(p + 16), _mm256_loadu_ps(p + 24));
+    four[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+  }
+  __m256 two[2];
+  GGUF_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m256d a = _mm256_castps_pd(four[2 * i]), b = _mm256_castps_pd(four[2 * i + 1]);
+    two[i] =
+        _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+  }
+  // Rows 0, 2, 4, 6, 1, 3, 5, 7.
+  const __m256 one =
+      _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xdd));
+  return _mm256_permutevar8x32_ps(one, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+GGUF_INLINE void sums(const float* p, float* y) {
+  _mm256_storeu_ps(y, eight_row_sums(p));
+  _mm256_storeu_ps(y + 8, eight_row_sums(p + 128));
 }
 
 GGUF_INLINE Lanes load_lanes(const float* p) {

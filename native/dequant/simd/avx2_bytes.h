@@ -186,11 +186,11 @@ GGUF_INLINE TritsInOrder times3(const TritsInOrder& t) {
   return {times3(t.low), times3(t.high)};
 }
 
-/** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2: each comparison that holds is -1. */
+/** 3x >> 8, as three quarters of a byte less 1: their upper two bits. Averages are rounded up. */
 GGUF_INLINE __m256i top_trits_of_half(__m256i x) {
-  const __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(x, _mm256_set1_epi8(86)), x);
-  const __m256i two = _mm256_cmpeq_epi8(_mm256_max_epu8(x, _mm256_set1_epi8(static_cast<char>(171))), x);
-  return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(one, two));
+  const __m256i less = _mm256_subs_epu8(x, _mm256_set1_epi8(1));
+  const __m256i half = _mm256_avg_epu8(less, _mm256_setzero_si256());
+  return _mm256_srli_epi16(_mm256_avg_epu8(less, half), 6);
 }
 
 GGUF_INLINE CodesInOrder<2> top_trits(const TritsInOrder& t) {
@@ -262,11 +262,15 @@ template <class Levels, int Stride>
 GGUF_INLINE Bytes32 level_bytes(const HighNibblesInOrder<Stride>& v, int unit) {
   return levels_of_codes<Levels>(_mm256_srli_epi16(load_two<Stride>(v.p + Stride * unit), 4));
 }
+/** The low nibbles of 16 bytes, then the high ones; other bits are undefined. */
+GGUF_INLINE __m256i low_and_high(const uint8_t* p) {
+  const __m256i twice = _mm256_broadcastsi128_si256(load128(p));
+  return _mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4));
+}
 template <class Levels, int Stride>
 GGUF_INLINE Bytes32 level_bytes(const LowNibblesInOrder<Stride>& v, int unit,
                                 const HighNibblesInOrder<Stride>&, int) {
-  const __m256i twice = _mm256_broadcastsi128_si256(load128(v.p + Stride * unit));
-  return levels_of_codes<Levels>(_mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4)));
+  return levels_of_codes<Levels>(low_and_high(v.p + Stride * unit));
 }
 
 template <class Levels>
@@ -319,31 +323,93 @@ GGUF_INLINE __m256i add_fours(__m256i a, __m256i b) {
   return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
 }
 
-/** Of 2 x 32 bytes two sums for each of the lower 16 in the lower half, and for each of the upper 16 in the
- * upper half; or one sum each of 4 x 32. */
+/** Of 4 x 32 bytes: with runs of 16 a sum for each of the lower 16 in the lower half, and for each of the
+ * upper 16 in the upper half; with runs of 32 two sums of each, of the first and the third in the lower half.
+ */
 template <int kRun>
 struct DotSums {
   __m256i x;
 };
 
+GGUF_INLINE __m256i add_words(__m256i a) {
+  return _mm256_madd_epi16(a, _mm256_set1_epi16(1));
+}
+
+/** Sums of four products, of as many as fit 16 bits together. */
 template <int kKind>
-GGUF_INLINE __m256i sums_of_four(__m256i w, __m256i x) {
-  return _mm256_madd_epi16(pair_sums<kKind>(w, x), _mm256_set1_epi16(1));
+GGUF_INLINE __m256i dot_64(__m256i v, const int8_t* x, __m256i w, const int8_t* y) {
+  const __m256i a = pair_sums<kKind>(v, load256(x)), b = pair_sums<kKind>(w, load256(y));
+  if constexpr (kPairs[kKind] > 1) return add_words(_mm256_add_epi16(a, b));
+  return _mm256_add_epi32(add_words(a), add_words(b));
 }
 
 template <int kRun, int kKind>
-GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const int8_t* x) {
-  return {add_pairs(sums_of_four<kKind>(a.x, load256(x)), sums_of_four<kKind>(b.x, load256(x + 32)))};
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
+                              const DotColumns<kRun>& x) {
+  if constexpr (kRun == 32) {
+    const __m256i ab = dot_64<kKind>(_mm256_permute2x128_si256(a.x, b.x, 0x20), x.codes,
+                                     _mm256_permute2x128_si256(a.x, b.x, 0x31), x.last_halves),
+                  cd = dot_64<kKind>(_mm256_permute2x128_si256(c.x, d.x, 0x20), x.codes + 32,
+                                     _mm256_permute2x128_si256(c.x, d.x, 0x31), x.last_halves + 32);
+    return {add_pairs(ab, cd)};
+  } else {
+    const auto sums = [&](const Bytes32& w, int k) GGUF_INLINE_LAMBDA {
+      return add_words(pair_sums<kKind>(w.x, load256(x.codes + 32 * k)));
+    };
+    return {add_fours(add_pairs(sums(a, 0), sums(b, 1)), add_pairs(sums(c, 2), sums(d, 3)))};
+  }
 }
 
-template <int kRun>
-GGUF_INLINE DotSums<kRun> join(const DotSums<kRun>& a, const DotSums<kRun>& b) {
-  return {add_fours(a.x, b.x)};
+/** Two of four units: the first two, or the others. */
+template <int Bits>
+GGUF_INLINE __m256i two_units(const CodesInOrder<Bits>& c, int first) {
+  return first == 0 ? c.low : c.high;
+}
+template <int Stride>
+GGUF_INLINE __m256i two_units(const LowNibblesInOrder<Stride>& c, int first) {
+  return load_two<Stride>(c.p + Stride * first);
+}
+template <int Stride>
+GGUF_INLINE __m256i two_units(const HighNibblesInOrder<Stride>& c, int first) {
+  return _mm256_srli_epi16(load_two<Stride>(c.p + Stride * first), 4);
+}
+
+/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
+  const auto two = [&](int first) GGUF_INLINE_LAMBDA {
+    return dot_64<kByteKind<Levels>>(levels_of_codes<Levels>(two_units(a, first)).x, x.codes + 16 * first,
+                                     levels_of_codes<Levels>(two_units(b, first)).x,
+                                     x.last_halves + 16 * first);
+  };
+  return {add_pairs(two(0), two(2))};
+}
+
+/** The same unit of both. */
+template <int kUnit, int Bits>
+GGUF_INLINE __m256i unit_of_both(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b) {
+  return _mm256_permute2x128_si256(kUnit < 2 ? a.low : a.high, kUnit < 2 ? b.low : b.high,
+                                   kUnit % 2 == 0 ? 0x20 : 0x31);
+}
+template <int kUnit, int Stride>
+GGUF_INLINE __m256i unit_of_both(const LowNibblesInOrder<Stride>& a, const HighNibblesInOrder<Stride>&) {
+  return low_and_high(a.p + Stride * kUnit);
+}
+
+/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+  constexpr int kKind = kByteKind<Levels>;
+  const __m256i first = dot_64<kKind>(levels_of_codes<Levels>(unit_of_both<0>(a, b)).x, x.codes,
+                                      levels_of_codes<Levels>(unit_of_both<1>(a, b)).x, x.last_halves);
+  const __m256i second = dot_64<kKind>(levels_of_codes<Levels>(unit_of_both<2>(a, b)).x, x.codes + 32,
+                                       levels_of_codes<Levels>(unit_of_both<3>(a, b)).x, x.last_halves + 32);
+  return {add_pairs(first, second)};
 }
 
 GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
-  return {
-      _mm256_add_epi32(_mm256_permute2x128_si256(a.x, b.x, 0x20), _mm256_permute2x128_si256(a.x, b.x, 0x31))};
+  const __m256i in_turn = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  return {_mm256_permutevar8x32_epi32(add_fours(a.x, b.x), in_turn)};
 }
 
 GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {

@@ -362,6 +362,27 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return int8_to_float(words128(low, high));
 }
 
+/** Six bits: four of each byte of `low`, and above them two of `high`. */
+GGUF_INLINE Floats16 sixes(__m128i low, __m128i high) {
+  constexpr int kFirstPicksSecondElseThird = 0xCA;
+  const __m128i eight = _mm_ternarylogic_epi32(_mm_set1_epi8(15), low, high, kFirstPicksSecondElseThird);
+  return int8_to_float(_mm_and_si128(eight, _mm_set1_epi8(63)));
+}
+
+GGUF_INLINE Floats16 load_sixes(const uint8_t* p) {
+  const __m128i fields = _mm_shuffle_epi8(_mm_maskz_loadu_epi32(7, p),
+                                          _mm_setr_epi8(0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11));
+  const __m128i low = _mm_setr_epi8(0, 8, 16, 24, 32, 40, 48, 56, 0, 8, 16, 24, 36, 44, 52, 60),
+                high = _mm_setr_epi8(0, 8, 16, 24, 2, 10, 18, 26, 0, 8, 16, 24, 2, 10, 18, 26);
+  return sixes(_mm_multishift_epi64_epi8(low, fields), _mm_multishift_epi64_epi8(high, fields));
+}
+
+GGUF_INLINE Floats16 join_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  const __m128i fields = words128(word32(nibbles) | static_cast<uint64_t>(word16(pairs)) << 32, 0);
+  const __m128i low = _mm_set1_epi64x(0x1c1814100c080400), high = _mm_set1_epi64x(0x2a28262422201e1c);
+  return sixes(_mm_multishift_epi64_epi8(low, fields), _mm_multishift_epi64_epi8(high, fields));
+}
+
 /**
  * Where halves<Stride> finds its numbers: a few at a time, in two loads of 64 bytes, which do not go
  * beyond them. One permutation puts them at their place among the 16.
@@ -421,6 +442,33 @@ GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c
 
 GGUF_INLINE float sum(const Floats16& a) {
   return sum8(_mm256_add_ps(_mm512_castps512_ps256(a.x), _mm512_extractf32x8_ps(a.x, 1)));
+}
+
+GGUF_INLINE void sums(const float* p, float* y) {
+  __m512 eight[8];
+  GGUF_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    const __m512 a = _mm512_loadu_ps(p + 32 * i), b = _mm512_loadu_ps(p + 32 * i + 16);
+    eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  }
+  __m512 four[4];
+  GGUF_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const __m512 a = eight[2 * i], b = eight[2 * i + 1];
+    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+  __m512 two[2];
+  GGUF_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m512d a = _mm512_castps_pd(four[2 * i]), b = _mm512_castps_pd(four[2 * i + 1]);
+    two[i] =
+        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  }
+  // Rows 0, 4, 8, 12, 1, 5 ...
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88), _mm512_shuffle_ps(two[0], two[1], 0xdd));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_ps(y, _mm512_permutexvar_ps(order, one));
 }
 
 GGUF_INLINE Lanes load_lanes(const float* p) {

@@ -124,12 +124,11 @@ GGUF_INLINE TritsInOrder times3(const TritsInOrder& t) {
   return {_mm512_add_epi8(t.x, _mm512_add_epi8(t.x, t.x))};
 }
 
-/** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2. */
+/** 3x >> 8, as three quarters of a byte less 1: their upper two bits. Averages are rounded up. */
 GGUF_INLINE CodesInOrder<2> top_trits(const TritsInOrder& t) {
-  const __mmask64 is_one = _mm512_cmpge_epu8_mask(t.x, _mm512_set1_epi8(86)),
-                  is_two = _mm512_cmpge_epu8_mask(t.x, _mm512_set1_epi8(static_cast<char>(171)));
-  return {
-      _mm512_mask_mov_epi8(_mm512_maskz_mov_epi8(is_one, _mm512_set1_epi8(1)), is_two, _mm512_set1_epi8(2))};
+  const __m512i less = _mm512_subs_epu8(t.x, _mm512_set1_epi8(1));
+  const __m512i half = _mm512_avg_epu8(less, _mm512_setzero_si512());
+  return {_mm512_srli_epi16(_mm512_avg_epu8(less, half), 6)};
 }
 
 template <class Levels>
@@ -281,34 +280,92 @@ GGUF_INLINE __m512i add_fours(__m512i a, __m512i b) {
   return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
-/** In each quarter the sums of 16 bytes: four for each 16 of 2 x 32, or two of 4 x 32. */
+/** Of 4 x 32 bytes: with runs of 32 four sums of each, to be added, in a quarter; with runs of 16 in each
+ * quarter two sums of 16 bytes of each. */
 template <int kRun>
 struct DotSums {
   __m512i x;
 };
 
+GGUF_INLINE __m512i dot_64(__m512i sums, __m512i w, const int8_t* x) {
+  return _mm512_dpbusd_epi32(sums, w, load512(x));
+}
+
+/** The first 16 bytes of each of four runs, and the last. */
+GGUF_INLINE DotSums<32> dot_halves(__m512i first, __m512i last, const DotColumns<32>& x) {
+  return {dot_64(dot_64(_mm512_setzero_si512(), first, x.codes), last, x.last_halves)};
+}
+
 template <int kRun, int kKind>
-GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const int8_t* x) {
-  return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), join(a, b), load512(x))};
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
+                              const DotColumns<kRun>& x) {
+  const __m512i ab = join(a, b), cd = join(c, d);
+  if constexpr (kRun == 32) {
+    return dot_halves(_mm512_shuffle_i64x2(ab, cd, _MM_SHUFFLE(2, 0, 2, 0)),
+                      _mm512_shuffle_i64x2(ab, cd, _MM_SHUFFLE(3, 1, 3, 1)), x);
+  } else {
+    const __m512i zero = _mm512_setzero_si512();
+    return {add_pairs(dot_64(zero, ab, x.codes), dot_64(zero, cd, x.codes + 64))};
+  }
 }
 
-template <int kRun>
-GGUF_INLINE DotSums<kRun> join(const DotSums<kRun>& a, const DotSums<kRun>& b) {
-  return {add_pairs(a.x, b.x)};
+/** All of four units. */
+template <int Bits>
+GGUF_INLINE __m512i all_codes(const CodesInOrder<Bits>& c) {
+  return c.x;
+}
+template <int Stride>
+GGUF_INLINE __m512i all_codes(const LowNibblesInOrder<Stride>& c) {
+  return load_runs<8, Stride>(c.p, ToBytes{}).x;
+}
+template <int Stride>
+GGUF_INLINE __m512i all_codes(const HighNibblesInOrder<Stride>& c) {
+  return _mm512_srli_epi16(load_runs<8, Stride>(c.p, ToBytes{}).x, 4);
 }
 
-/** Each is the sum of two quarters: runs 0, 2, 4, 6 of the lower two, runs 1, 3, 5, 7 of the upper two. */
+/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot_halves(levels_of_codes<Levels>(all_codes(a)), levels_of_codes<Levels>(all_codes(b)), x);
+}
+
+/** Units 0 and 2 of both, or 1 and 3. */
+template <int kFirst, int Bits>
+GGUF_INLINE __m512i every_other(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b) {
+  constexpr int i = 2 * kFirst;
+  return _mm512_permutex2var_epi64(
+      a.x, _mm512_setr_epi64(i, i + 1, i + 8, i + 9, i + 4, i + 5, i + 12, i + 13), b.x);
+}
+/** Each of the two runs of 16 bytes twice, the second time shifted: without an instruction that permutes. */
+template <int kFirst, int Stride>
+GGUF_INLINE __m512i every_other(const LowNibblesInOrder<Stride>& a, const HighNibblesInOrder<Stride>&) {
+  const uint8_t* const first = a.p + Stride * kFirst;
+  const __m512i two = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(load128(first)), 0xff00,
+                                                  load128(first + 2 * Stride));
+  const __m512i counts = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4);
+  return _mm512_srlv_epi32(two, counts);
+}
+
+/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot_halves(levels_of_codes<Levels>(every_other<0>(a, b)),
+                    levels_of_codes<Levels>(every_other<1>(a, b)), x);
+}
+
+/** The first of each quarter, then the second of each, and so on. */
+GGUF_INLINE __m512i in_turn(__m512i sums) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                                  sums);
+}
+
 GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
-  const __m512i quarters = add_fours(a.x, b.x);
-  const __m512i sums =
-      _mm512_add_epi32(quarters, _mm512_shuffle_i32x4(quarters, quarters, _MM_SHUFFLE(2, 3, 0, 1)));
-  const __m512i in_turn = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
-  return {_mm512_castsi512_si256(_mm512_permutexvar_epi32(in_turn, sums))};
+  const __m512i pairs = in_turn(add_pairs(a.x, b.x));
+  return {_mm256_add_epi32(_mm512_castsi512_si256(pairs), _mm512_extracti64x4_epi64(pairs, 1))};
 }
 
 GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {
-  const __m512i in_turn = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i all = _mm512_permutexvar_epi32(in_turn, add_fours(a.x, b.x));
+  const __m512i all = in_turn(add_fours(a.x, b.x));
   sums[0] = {_mm512_castsi512_si256(all)};
   sums[1] = {_mm512_extracti64x4_epi64(all, 1)};
 }

@@ -59,6 +59,17 @@ struct SignedBytes {
   const uint8_t* p;
 };
 
+/** Columns of a vector of int8, as CodeDotSink's products take them: see RoundedVector. */
+template <int kRun>
+struct DotColumns {
+  const int8_t *codes, *last_halves;
+  /** Of the k-th 32 columns. */
+  GGUF_INLINE const int8_t* first_half(int k) const { return codes + (kRun == 16 ? 32 : 16) * k; }
+  GGUF_INLINE const int8_t* last_half(int k) const {
+    return kRun == 16 ? codes + 32 * k + 16 : last_halves + 16 * k;
+  }
+};
+
 /** Asks for the cache line at an address, where nothing need be. */
 GGUF_INLINE void prefetch(uintptr_t address) {
   const void* const p = reinterpret_cast<const void*>(address);
@@ -88,6 +99,46 @@ GGUF_INLINE uint16_t word16(const uint8_t* p) {
   uint16_t word;
   std::memcpy(&word, p, sizeof word);
   return word;
+}
+
+/** Eight nibbles, each to its own byte, the lowest first. */
+constexpr uint64_t spread_nibbles(uint32_t nibbles) {
+  uint64_t x = nibbles;
+  x = (x | x << 16) & 0x0000ffff0000ffff;
+  x = (x | x << 8) & 0x00ff00ff00ff00ff;
+  return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+}
+
+/** Eight pairs of bits, each to its own byte, the lowest first. */
+constexpr uint64_t spread_pairs(uint16_t pairs) {
+  uint64_t x = pairs;
+  x = (x | x << 24) & 0x000000ff000000ff;
+  x = (x | x << 12) & 0x000f000f000f000f;
+  return (x | x << 6) & 0x0303030303030303;
+}
+
+/** The same byte, eight times. */
+constexpr uint64_t bytes8(uint8_t byte) {
+  return 0x0101010101010101u * byte;
+}
+
+/** Sixteen bytes, the first of each word lowest. */
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+/** For load_sixes: the bytes that it makes numbers of. */
+GGUF_INLINE Bytes16 split_sixes(const uint8_t* p) {
+  constexpr uint32_t kNibble = 0x0f0f0f0f, kTopPair = 0x30303030, kSix = 0x3f3f3f3f;
+  const uint32_t s0 = word32(p), s4 = word32(p + 4), s8 = word32(p + 8);
+  const uint32_t low = (s8 & kNibble) | (s0 >> 2 & kTopPair),
+                 high = (s8 >> 4 & kNibble) | (s4 >> 2 & kTopPair);
+  return {static_cast<uint64_t>(low) << 32 | (s0 & kSix), static_cast<uint64_t>(high) << 32 | (s4 & kSix)};
+}
+
+/** For join_sixes, likewise: eight bytes. */
+GGUF_INLINE uint64_t joined_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  return spread_nibbles(word32(nibbles)) | spread_pairs(word16(pairs)) << 4;
 }
 
 /** Rows of a codebook, by their numbers. */

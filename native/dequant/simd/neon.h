@@ -290,6 +290,15 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return int8_to_floats(vcombine_s8(vcreate_s8(low), vcreate_s8(high)));
 }
 
+GGUF_INLINE Floats16 load_sixes(const uint8_t* p) {
+  const Bytes16 bytes = split_sixes(p);
+  return int8x16(bytes.low, bytes.high);
+}
+
+GGUF_INLINE Floats16 join_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  return int8x16(joined_sixes(nibbles, pairs), 0);
+}
+
 template <int Stride>
 GGUF_INLINE uint16x8_t eight_halves(const uint8_t* p) {
   uint16x8_t x = vdupq_n_u16(word16(p));
@@ -335,6 +344,26 @@ GGUF_INLINE float sum(const Floats16& a) {
   const float32x4_t four = vaddq_f32(vaddq_f32(a.x[0], a.x[2]), vaddq_f32(a.x[1], a.x[3]));
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
+/** Four sums, of what is left of four rows. */
+GGUF_INLINE float32x4_t sums_of_four(const float* p) {
+  float32x4_t four[4];
+  for (int i = 0; i < 4; ++i, p += 16) {
+    four[i] =
+        vaddq_f32(vaddq_f32(vld1q_f32(p), vld1q_f32(p + 8)), vaddq_f32(vld1q_f32(p + 4), vld1q_f32(p + 12)));
+  }
+  float32x4_t two[2];
+  for (int i = 0; i < 2; ++i) {
+    const float32x4_t a = four[2 * i], b = four[2 * i + 1];
+    two[i] = vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
+                       vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
+  }
+  return vaddq_f32(vuzp1q_f32(two[0], two[1]), vuzp2q_f32(two[0], two[1]));
+}
+
+GGUF_INLINE void sums(const float* p, float* y) {
+  for (int i = 0; i < 16; i += 4) vst1q_f32(y + i, sums_of_four(p + 16 * i));
 }
 
 GGUF_INLINE Lanes load_lanes(const float* p) {

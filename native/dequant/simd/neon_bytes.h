@@ -1,5 +1,6 @@
 // Levels as bytes, and exact sums of their products with int8, in NEON. The instruction that adds four
-// products is not part of every processor: two of them are added in 16 bits, where they fit, and then in 32.
+// products is not part of every processor. With GGUF_NEON_DOTPROD, and inside its target region, it is used.
+// Without, two products are added in 16 bits, where they fit, and then in 32.
 #pragma once
 
 #include "dequant/simd/neon.h"
@@ -14,7 +15,6 @@ constexpr int kByteKind = 0;
 /** Linear levels of few bits need not be subtracted from. */
 template <class Levels>
 constexpr int kByteBias = Levels::kLinear ? -Levels::value(0) : 0;
-constexpr int kByteVectors = 6;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
 
@@ -65,12 +65,15 @@ GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
 
 /** sum += the products of 16 bytes, four of them in each lane. */
 GGUF_INLINE int32x4_t add_dot(int32x4_t sum, int8x16_t w, int8x16_t x) {
+#if defined(GGUF_NEON_DOTPROD)
+  return vdotq_s32(sum, w, x);
+#else
   sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(w), vget_low_s8(x)));
   return vpadalq_s16(sum, vmull_high_s8(w, x));
+#endif
 }
 
-/** Two sums of each of 2 x 32 bytes, or one of each of 4 x 32; with runs of 16 those of the upper halves are
- * apart. */
+/** A sum of each of 4 x 32 bytes; with runs of 16 those of the upper halves are apart. */
 template <int kRun>
 struct DotSums;
 template <>
@@ -82,23 +85,39 @@ struct DotSums<16> {
   int32x4_t lower, upper;
 };
 
+GGUF_INLINE int32x4_t add_fours(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+  return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
+}
+
 template <int kRun, int kKind>
-GGUF_INLINE DotSums<kRun> dot(const Bytes32& v, const Bytes32& w, const int8_t* x) {
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
+                              const DotColumns<kRun>& x) {
   const int32x4_t zero = vdupq_n_s32(0);
-  const int32x4_t a = add_dot(zero, v.a, vld1q_s8(x)), b = add_dot(zero, w.a, vld1q_s8(x + 32));
+  const auto first = [&](const Bytes32& w, int k) { return add_dot(zero, w.a, vld1q_s8(x.first_half(k))); };
+  const auto last = [&](int32x4_t sum, const Bytes32& w, int k) {
+    return add_dot(sum, w.b, vld1q_s8(x.last_half(k)));
+  };
   if constexpr (kRun == 32) {
-    return {vpaddq_s32(add_dot(a, v.b, vld1q_s8(x + 16)), add_dot(b, w.b, vld1q_s8(x + 48)))};
+    return {add_fours(last(first(a, 0), a, 0), last(first(b, 1), b, 1), last(first(c, 2), c, 2),
+                      last(first(d, 3), d, 3))};
   } else {
-    return {vpaddq_s32(a, b),
-            vpaddq_s32(add_dot(zero, v.b, vld1q_s8(x + 16)), add_dot(zero, w.b, vld1q_s8(x + 48)))};
+    return {add_fours(first(a, 0), first(b, 1), first(c, 2), first(d, 3)),
+            add_fours(last(zero, a, 0), last(zero, b, 1), last(zero, c, 2), last(zero, d, 3))};
   }
 }
 
-GGUF_INLINE DotSums<32> join(const DotSums<32>& a, const DotSums<32>& b) {
-  return {vpaddq_s32(a.x, b.x)};
+/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0, b, 0), level_bytes<Levels>(a, 1, b, 1),
+                                    level_bytes<Levels>(a, 2, b, 2), level_bytes<Levels>(a, 3, b, 3), x);
 }
-GGUF_INLINE DotSums<16> join(const DotSums<16>& a, const DotSums<16>& b) {
-  return {vpaddq_s32(a.lower, b.lower), vpaddq_s32(a.upper, b.upper)};
+
+/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0), level_bytes<Levels>(b, 0),
+                                    level_bytes<Levels>(a, 2), level_bytes<Levels>(b, 2), x);
 }
 
 struct Ints8 {
@@ -148,6 +167,12 @@ GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
   return {vaddq_f32(v.a, w.a), vaddq_f32(v.b, w.b)};
 }
 
+GGUF_INLINE float sum(const Floats8& v) {
+  const float32x4_t four = vaddq_f32(v.a, v.b);
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
 GGUF_INLINE float32x4_t keep_lanes(float32x4_t a, int32x4_t lane, int first, int end) {
   const uint32x4_t kept = vandq_u32(vcgeq_s32(lane, vdupq_n_s32(first)), vcltq_s32(lane, vdupq_n_s32(end)));
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), kept));
@@ -169,6 +194,43 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
   return {vreinterpretq_s32_u32(vdupq_n_u32(word32(static_cast<const uint8_t*>(p))))};
 }
 
+#if defined(GGUF_NEON_DOTPROD)
+constexpr int kByteVectors = 8;
+
+/** sum += the products of the rows' bytes with word `word` of `words`. */
+GGUF_INLINE int32x4_t add_word(int32x4_t sum, int8x16_t rows, int8x16_t words, int word) {
+  switch (word) {
+    case 0:
+      return vdotq_laneq_s32(sum, rows, words, 0);
+    case 1:
+      return vdotq_laneq_s32(sum, rows, words, 1);
+    case 2:
+      return vdotq_laneq_s32(sum, rows, words, 2);
+    default:
+      return vdotq_laneq_s32(sum, rows, words, 3);
+  }
+}
+
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+  GGUF_UNROLL
+  for (int i = 0; i < kRun / 4; ++i, w += 16, x += 4 * kVectors) {
+    const int8x16_t rows = vreinterpretq_s8_u8(vld1q_u8(w));
+    GGUF_UNROLL
+    for (int v = 0; v + 4 <= kVectors; v += 4) {
+      const int8x16_t four = vreinterpretq_s8_u8(vld1q_u8(x + 4 * v));
+      GGUF_UNROLL
+      for (int k = 0; k < 4; ++k) sums[v + k].x = add_word(sums[v + k].x, rows, four, k);
+    }
+    GGUF_UNROLL
+    for (int v = kVectors / 4 * 4; v < kVectors; ++v) {
+      sums[v].x = vdotq_s32(sums[v].x, rows, vreinterpretq_s8_s32(broadcast_int(x + 4 * v).x));
+    }
+  }
+}
+#else
+constexpr int kByteVectors = 6;
+
 template <int kRun, int kKind, int kVectors>
 GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
   GGUF_UNROLL
@@ -183,6 +245,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     }
   }
 }
+#endif
 
 GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
   return {vcvtq_f32_s32(a.x)};

@@ -270,6 +270,15 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return load_int8(words);
 }
 
+GGUF_INLINE Floats16 load_sixes(const uint8_t* p) {
+  const Bytes16 bytes = split_sixes(p);
+  return int8x16(bytes.low, bytes.high);
+}
+
+GGUF_INLINE Floats16 join_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  return int8x16(joined_sixes(nibbles, pairs), 0);
+}
+
 template <int Stride>
 GGUF_INLINE Floats16 halves(const uint8_t* p) {
   Floats16 r;
@@ -307,6 +316,10 @@ GGUF_INLINE float sum(Floats16 a) {
     for (int i = 0; i < h; ++i) a.x[i] += a.x[i + h];
   }
   return a.x[0];
+}
+
+GGUF_INLINE void sums(const float* p, float* y) {
+  for (int i = 0; i < 16; ++i) y[i] = sum(load_f32(p + 16 * i));
 }
 
 GGUF_INLINE Lanes load_lanes(const float* p) {

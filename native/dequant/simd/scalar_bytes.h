@@ -47,31 +47,38 @@ GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
 
 // ---- one row and one vector ------------------------------------------------------------------------------
 
-/** Sums of products of 2 x 32 bytes, or of 4 x 32: for each, of the lower 16 and of the upper 16. */
+/** Sums of products of 4 x 32 bytes: for each, of the lower 16 and of the upper 16. */
 template <int kRun>
 struct DotSums {
   int32_t lower[4], upper[4];
 };
 
 template <int kRun, int kKind>
-GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const int8_t* x) {
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
+                              const DotColumns<kRun>& x) {
   DotSums<kRun> sums{};
-  for (int i = 0; i < 16; ++i) {
-    sums.lower[0] += a.x[i] * x[i];
-    sums.upper[0] += a.x[16 + i] * x[16 + i];
-    sums.lower[1] += b.x[i] * x[32 + i];
-    sums.upper[1] += b.x[16 + i] * x[48 + i];
+  const Bytes32* const w[4] = {&a, &b, &c, &d};
+  for (int k = 0; k < 4; ++k) {
+    for (int i = 0; i < 16; ++i) {
+      sums.lower[k] += w[k]->x[i] * x.first_half(k)[i];
+      sums.upper[k] += w[k]->x[16 + i] * x.last_half(k)[i];
+    }
   }
   return sums;
 }
 
-template <int kRun>
-GGUF_INLINE DotSums<kRun> join(DotSums<kRun> a, const DotSums<kRun>& b) {
-  for (int i = 0; i < 2; ++i) {
-    a.lower[2 + i] = b.lower[i];
-    a.upper[2 + i] = b.upper[i];
-  }
-  return a;
+/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0, b, 0), level_bytes<Levels>(a, 1, b, 1),
+                                    level_bytes<Levels>(a, 2, b, 2), level_bytes<Levels>(a, 3, b, 3), x);
+}
+
+/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0), level_bytes<Levels>(b, 0),
+                                    level_bytes<Levels>(a, 2), level_bytes<Levels>(b, 2), x);
 }
 
 struct Ints8 {
@@ -135,6 +142,13 @@ GGUF_INLINE Floats8 mul(Floats8 a, const Floats8& b) {
 GGUF_INLINE Floats8 add(Floats8 a, const Floats8& b) {
   for (int i = 0; i < 8; ++i) a.x[i] += b.x[i];
   return a;
+}
+
+GGUF_INLINE float sum(Floats8 a) {
+  for (int h = 4; h >= 1; h /= 2) {
+    for (int i = 0; i < h; ++i) a.x[i] += a.x[i + h];
+  }
+  return a.x[0];
 }
 
 GGUF_INLINE Floats8 keep(Floats8 a, int first, int end) {

@@ -321,6 +321,15 @@ GGUF_INLINE Floats16 int8x16(uint64_t low, uint64_t high) {
   return int8_to_floats(wasm_u64x2_make(low, high));
 }
 
+GGUF_INLINE Floats16 load_sixes(const uint8_t* p) {
+  const Bytes16 bytes = split_sixes(p);
+  return int8x16(bytes.low, bytes.high);
+}
+
+GGUF_INLINE Floats16 join_sixes(const uint8_t* nibbles, const uint8_t* pairs) {
+  return int8x16(joined_sixes(nibbles, pairs), 0);
+}
+
 template <int Stride>
 GGUF_INLINE Floats16 halves(const uint8_t* p) {
   Floats16 r;
@@ -408,6 +417,10 @@ GGUF_INLINE float sum(const Floats16& a) {
   const v128_t four = wasm_f32x4_add(wasm_f32x4_add(a.x[0], a.x[2]), wasm_f32x4_add(a.x[1], a.x[3]));
   const v128_t two = wasm_f32x4_add(four, upper_pair(four));
   return wasm_f32x4_extract_lane(two, 0) + wasm_f32x4_extract_lane(two, 1);
+}
+
+GGUF_INLINE void sums(const float* p, float* y) {
+  for (int i = 0; i < 16; ++i) y[i] = sum(load_f32(p + 16 * i));
 }
 
 GGUF_INLINE Lanes load_lanes(const float* p) {

@@ -55,8 +55,11 @@ GGUF_INLINE v128_t add_pairs(v128_t a, v128_t b) {
   return wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 2, 4, 6), wasm_i32x4_shuffle(a, b, 1, 3, 5, 7));
 }
 
-/** Two sums of each of 2 x 32 bytes, or one of each of 4 x 32; with runs of 16 those of the upper halves are
- * apart. */
+GGUF_INLINE v128_t add_fours(v128_t a, v128_t b, v128_t c, v128_t d) {
+  return add_pairs(add_pairs(a, b), add_pairs(c, d));
+}
+
+/** A sum of each of 4 x 32 bytes; with runs of 16 those of the upper halves are apart. */
 template <int kRun>
 struct DotSums;
 template <>
@@ -69,20 +72,31 @@ struct DotSums<16> {
 };
 
 template <int kRun, int kKind>
-GGUF_INLINE DotSums<kRun> dot(const Bytes32& v, const Bytes32& w, const int8_t* x) {
-  const v128_t a = dot_16(v.a, x), b = dot_16(v.b, x + 16), c = dot_16(w.a, x + 32), d = dot_16(w.b, x + 48);
+GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
+                              const DotColumns<kRun>& x) {
+  const auto first = [&](const Bytes32& w, int k) { return dot_16(w.a, x.first_half(k)); };
+  const auto last = [&](const Bytes32& w, int k) { return dot_16(w.b, x.last_half(k)); };
   if constexpr (kRun == 32) {
-    return {add_pairs(wasm_i32x4_add(a, b), wasm_i32x4_add(c, d))};
+    const auto both = [&](const Bytes32& w, int k) { return wasm_i32x4_add(first(w, k), last(w, k)); };
+    return {add_fours(both(a, 0), both(b, 1), both(c, 2), both(d, 3))};
   } else {
-    return {add_pairs(a, c), add_pairs(b, d)};
+    return {add_fours(first(a, 0), first(b, 1), first(c, 2), first(d, 3)),
+            add_fours(last(a, 0), last(b, 1), last(c, 2), last(d, 3))};
   }
 }
 
-GGUF_INLINE DotSums<32> join(const DotSums<32>& a, const DotSums<32>& b) {
-  return {add_pairs(a.x, b.x)};
+/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0, b, 0), level_bytes<Levels>(a, 1, b, 1),
+                                    level_bytes<Levels>(a, 2, b, 2), level_bytes<Levels>(a, 3, b, 3), x);
 }
-GGUF_INLINE DotSums<16> join(const DotSums<16>& a, const DotSums<16>& b) {
-  return {add_pairs(a.lower, b.lower), add_pairs(a.upper, b.upper)};
+
+/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
+template <class Levels, class A, class B>
+GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0), level_bytes<Levels>(b, 0),
+                                    level_bytes<Levels>(a, 2), level_bytes<Levels>(b, 2), x);
 }
 
 struct Ints8 {
@@ -133,6 +147,12 @@ GGUF_INLINE Floats8 mul(const Floats8& v, const Floats8& w) {
 
 GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
   return {wasm_f32x4_add(v.a, w.a), wasm_f32x4_add(v.b, w.b)};
+}
+
+GGUF_INLINE float sum(const Floats8& v) {
+  const v128_t four = wasm_f32x4_add(v.a, v.b);
+  const v128_t two = wasm_f32x4_add(four, upper_pair(four));
+  return wasm_f32x4_extract_lane(two, 0) + wasm_f32x4_extract_lane(two, 1);
 }
 
 GGUF_INLINE v128_t keep_lanes(v128_t a, int first, int end) {

@@ -52,6 +52,10 @@ GGUF_INLINE Floats8 add(const Floats8& a, const Floats8& b) {
   return {_mm256_add_ps(a.x, b.x)};
 }
 
+GGUF_INLINE float sum(const Floats8& a) {
+  return sum8(a.x);
+}
+
 GGUF_INLINE Floats8 keep(const Floats8& a, int first, int end) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256i is_before = _mm256_cmpgt_epi32(_mm256_set1_epi32(first), lane);

@@ -9,94 +9,6 @@
 namespace gguf {
 namespace {
 
-/**
- * Multiplies blocks with a vector. Every 256 weights `Rows` gets what is added to the partial sums of a row:
- * add<kRun, kAffine>(terms, offsets) with 8 or 16 of each.
- */
-template <class Block, class Rows>
-struct CodeDotSink : TakesCodes<CodeDotSink<Block, Rows>> {
-  static constexpr bool kStraight = true;
-  Rows rows;
-
-  GGUF_INLINE CodeDotSink(const RoundedVector& vector, const Rows& first) : rows(first), x_(vector) {}
-
-  template <int kRun, class Number, class... Values>
-  GGUF_INLINE void take(int at, const Number& number, const Values&... values) {
-    using Levels = typename Number::Levels;
-    auto& sums = sums_of(std::integral_constant<int, kRun>());
-    const int place = at / 32 % kPlaces;
-    const simd::Bytes32 bytes = simd::level_bytes<Levels>(values...);
-    if (place % 2 == 0) {
-      bytes_[place / 2] = bytes;
-    } else {
-      sums.pairs[place / 2] =
-          simd::dot<kRun, simd::kByteKind<Levels>>(bytes_[place / 2], bytes, x_.codes + column_ + (at - 32));
-    }
-    if (place % 4 == 3) {
-      sums.fours[at / 128 % 2] = simd::join(sums.pairs[place / 2 - 1], sums.pairs[place / 2]);
-    }
-    number.note(at / 32 % 8, scales_);
-    if (at % 256 == 224) finish<kRun>(at - 224, number, sums.fours);
-  }
-
-  /** The vector starts again with every row. */
-  GGUF_INLINE void next_group(int n) {
-    column_ += static_cast<uint64_t>(n);
-    while (column_ >= rows.columns) column_ -= rows.columns;
-  }
-  GGUF_INLINE void short_group() {}
-
- private:
-  // What waits until there are more. Most kernels put in ascending order: then four places are enough, which
-  // are known even in a loop.
-  static constexpr int kPlaces = kPutsInterleaved<Block> ? 8 : 4;
-  template <int kRun>
-  struct Sums {
-    simd::DotSums<kRun> pairs[kPlaces / 2], fours[2];
-  };
-  GGUF_INLINE Sums<16>& sums_of(std::integral_constant<int, 16>) { return short_runs_; }
-  GGUF_INLINE Sums<32>& sums_of(std::integral_constant<int, 32>) { return long_runs_; }
-
-  /** What eight runs add to partial sums. */
-  template <class Number>
-  GGUF_INLINE void add_eight(uint64_t run, int scale, const Number& number, const simd::Ints8& sums,
-                             simd::Floats8* terms, simd::Floats8* offsets) const {
-    const simd::Floats8 scales = simd::mul(number.eight(scale, scales_), simd::load_8(x_.scales + run));
-    if constexpr (!Number::kAffine && simd::kByteBias<typename Number::Levels> != 0) {
-      *terms = simd::mul(scales, simd::to_floats(simd::add(sums, x_.corrections + run)));
-    } else {
-      *terms = simd::mul(scales, simd::to_floats(sums));
-    }
-    if constexpr (Number::kAffine) {
-      *offsets = simd::mul(number.eight_minima(scale), simd::load_8(x_.offsets + run));
-    }
-  }
-
-  /** 256 weights from `at` on are complete; `number` is that of the last 32. */
-  template <int kRun, class Number>
-  GGUF_INLINE void finish(int at, const Number& number, const simd::DotSums<kRun> (&fours)[2]) {
-    const uint64_t run = (column_ + static_cast<uint64_t>(at)) / kRun;
-    constexpr int kScale = -224 / kRun;
-    simd::Floats8 terms[256 / kRun / 8], offsets[256 / kRun / 8];
-    if constexpr (kRun == 32) {
-      add_eight(run, kScale, number, simd::eight_sums(fours[0], fours[1]), terms, offsets);
-    } else {
-      simd::Ints8 sums[2];
-      simd::sixteen_sums(fours[0], fours[1], sums);
-      add_eight(run, kScale, number, sums[0], terms, offsets);
-      add_eight(run + 8, kScale + 8, number, sums[1], terms + 1, offsets + 1);
-    }
-    rows.template add<kRun, Number::kAffine>(terms, offsets);
-  }
-
-  const RoundedVector x_;
-  uint64_t column_ = 0;  // of the group's first weight
-  simd::Bytes32 bytes_[kPlaces / 2];
-  Sums<16> short_runs_;
-  Sums<32> long_runs_;
-  float scales_[8];
-};
-
 /** The 16 partial sums of a row. */
 struct RowSums {
   simd::Floats8 next{}, other{};  // with runs of 32, every 256 weights are the other half of the sums
@@ -115,55 +27,29 @@ struct RowSums {
     next = other;
     other = was;
   }
-  /** Adds them up, from lane `first` on. */
-  GGUF_INLINE float product(int first, bool exchanged) const {
-    float sums[32];
-    for (int i = 0; i < 32; i += 16) {
-      simd::store_8(sums + i, exchanged ? other : next);
-      simd::store_8(sums + i + 8, exchanged ? next : other);
-    }
-    return simd::sum(simd::load_f32(sums + first % 16));
-  }
-};
-
-/** Rows of blocks of 256 weights. */
-struct RowsOfLargeBlocks {
-  uint64_t columns;
-  float* y;
-  const float* y_end;
-  uint64_t n_left = columns;  // of the row
-  RowSums sums{};
-
-  template <int kRun, bool kAffine>
-  GGUF_INLINE void add(const simd::Floats8* terms, const simd::Floats8* offsets) {
-    sums.add<kRun, kAffine>(terms, offsets);
-    if constexpr (kRun == 32) sums.exchange();
-    n_left -= 256;
-    if (n_left > 0) return;
-    *y++ = sums.product(0, false);  // which half is which makes no difference: they are added to each other
-    sums = RowSums();
-    n_left = columns;
-  }
+  GGUF_INLINE float product() const { return simd::sum(simd::add(next, other)); }
 };
 
 /**
- * Rows of smaller blocks: they may end within 256 weights. Sums stay where runs are: run r of a row that
- * starts in lane i is in lane (i + r) % 16.
+ * Rows, one after the other. Sums stay where runs are: run r of a row that starts in lane i is in lane
+ * (i + r) % 16. That makes no difference to the product: step 4 of the rule always adds sums that are so many
+ * lanes apart, counted in a circle.
  */
-struct RowsOfSmallBlocks {
+struct Rows {
   uint64_t columns;
   float* y;
   const float* y_end;
-  uint64_t n_left = columns;
+  uint64_t n_left = columns + 256;  // of the row; what is added first are the zeros of CodeDotSink::Pending
   RowSums sums{};
-  int start = 0;     // the lane of the row's first run
-  bool odd = false;  // the upper half of the lanes is next
 
-  template <int kRun, bool kAffine>
+  /** 8 or 16 of each, of 256 weights. `kSmall`: blocks have less than 256 weights, so rows may end within
+   * them. */
+  template <int kRun, bool kAffine, bool kSmall>
   GGUF_INLINE void add(const simd::Floats8* terms, const simd::Floats8* offsets) {
-    if (n_left > 256) {
+    if (!kSmall || n_left >= 256) {
       sums.add<kRun, kAffine>(terms, offsets);
       n_left -= 256;
+      if (n_left == 0) end_row();
     } else {
       // Copies, since what a function gets by its address could not stay in registers elsewhere.
       constexpr int kRegisters = 256 / kRun / 8;
@@ -172,22 +58,24 @@ struct RowsOfSmallBlocks {
         own_terms[i] = terms[i];
         if constexpr (kAffine) own_offsets[i] = offsets[i];
       }
-      RowsOfSmallBlocks rows = *this;
+      Rows rows = *this;
       rows.end_rows<kRun, kAffine>(own_terms, own_offsets);
       *this = rows;
     }
-    if constexpr (kRun == 32) {
-      sums.exchange();
-      odd = !odd;
-    }
+    if constexpr (kRun == 32) sums.exchange();
   }
 
  private:
+  GGUF_INLINE void end_row() {
+    if (y < y_end) *y++ = sums.product();  // blocks that complete a group are no row
+    sums = RowSums();
+    n_left = columns;
+  }
+
   /** Adds each row's share. */
   template <int kRun, bool kAffine>
   GGUF_NOINLINE void end_rows(const simd::Floats8* terms, const simd::Floats8* offsets) {
     constexpr int kRegisters = 256 / kRun / 8, kLanes = 8 * kRegisters;
-    const int first_lane = odd ? 8 : 0;
     for (int first = 0; first < kLanes && y < y_end;) {
       const uint64_t n = n_left / kRun;
       const int end = n < static_cast<uint64_t>(kLanes - first) ? first + static_cast<int>(n) : kLanes;
@@ -199,22 +87,166 @@ struct RowsOfSmallBlocks {
       sums.add<kRun, kAffine>(own_terms, own_offsets);
       n_left -= static_cast<uint64_t>(end - first) * kRun;
       first = end;
-      if (n_left > 0) continue;
-      *y++ = sums.product(start, odd);
-      sums = RowSums();
-      n_left = columns;
-      start = first_lane + end;
+      if (n_left == 0) end_row();
     }
   }
+};
+
+/** Multiplies blocks with a vector. */
+template <class Block>
+struct CodeDotSink : TakesCodes<CodeDotSink<Block>> {
+  static constexpr bool kStraight = true;
+  Rows rows;
+
+  GGUF_INLINE CodeDotSink(const RoundedVector& vector, const Rows& first) : rows(first), x_(vector) {}
+
+  template <int kRun, class Number>
+  GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32& bytes) {
+    constexpr int kKind = simd::kByteKind<typename Number::Levels>;
+    auto& sums = sums_of(std::integral_constant<int, kRun>());
+    const int place = at / 32 % kPlaces;
+    bytes_[place] = bytes;
+    if (place % 4 == 3) {
+      const simd::Bytes32* const w = bytes_ + (place - 3);
+      sums[at / 128 % 2] = simd::dot<kRun, kKind>(w[0], w[1], w[2], w[3], columns<kRun>(at - 96));
+    }
+    number.note(at / 32 % 8, scales_);
+    if (at % 256 == 224) finish<kRun>(at - 224, number, sums);
+  }
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_rows(int at, NumberOf number, const A& a, const B& b) {
+    const auto last = number(3);
+    using Levels = typename decltype(last)::Levels;
+    take_128(at, last, simd::dot_rows<Levels>(a, b, columns<32>(at)));
+  }
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_pairs(int at, NumberOf number, const A& a, const B& b) {
+    const auto last = number(3);
+    using Levels = typename decltype(last)::Levels;
+    take_128(at, last, simd::dot_pairs<Levels>(a, b, columns<32>(at)));
+  }
+
+  /** The vector starts again with every row. */
+  GGUF_INLINE void next_group(int n) {
+    column_ += static_cast<uint64_t>(n);
+    while (column_ >= rows.columns) column_ -= rows.columns;
+  }
+  GGUF_INLINE void short_group() {}
+
+  /** Adds what is left. */
+  GGUF_INLINE void end() {
+    if (run_ == 16) end_run<16>();
+    if (run_ == 32) end_run<32>();
+  }
+
+ private:
+  // What waits until there are more. Most kernels put in ascending order: then four places are enough, which
+  // are known even in a loop.
+  static constexpr int kPlaces = kPutsInterleaved<Block> ? 8 : 4;
+  /** Of 128 weights each. */
+  template <int kRun>
+  using Sums = simd::DotSums<kRun>[2];
+  GGUF_INLINE Sums<16>& sums_of(std::integral_constant<int, 16>) { return short_runs_; }
+  GGUF_INLINE Sums<32>& sums_of(std::integral_constant<int, 32>) { return long_runs_; }
+
+  /** Of the vector, from a weight of the group on. */
+  template <int kRun>
+  GGUF_INLINE DotColumns<kRun> columns(int at) const {
+    if constexpr (kRun == 16) return {x_.codes + column_ + at, nullptr};
+    const uint64_t half = column_ / 2;
+    return {x_.codes + half + at / 2, x_.last_halves + half + at / 2};
+  }
+
+  template <class Number>
+  GGUF_INLINE void take_128(int at, const Number& last, const simd::DotSums<32>& sums) {
+    long_runs_[at / 128 % 2] = sums;
+    if (at % 256 == 128) finish<32>(at - 128, last, long_runs_);
+  }
+
+  /**
+   * The last 256 weights, whose sums are not brought together before the next 256 are multiplied. A processor
+   * would have to wait for each step of that; so it does them beside the next products.
+   */
+  template <int kRun>
+  struct Pending {
+    static constexpr int kRegisters = 256 / kRun / 8;
+    Sums<kRun> sums{};
+    simd::Floats8 scales[kRegisters] = {}, offsets[kRegisters] = {};
+    uint64_t run = 0;
+  };
+  GGUF_INLINE Pending<16>& pending_of(std::integral_constant<int, 16>) { return pending_short_; }
+  GGUF_INLINE Pending<32>& pending_of(std::integral_constant<int, 32>) { return pending_long_; }
+
+  /** The sums of runs. */
+  static GGUF_INLINE void sums_of_runs(const Sums<32>& of_128, simd::Ints8 (&sums)[1]) {
+    sums[0] = simd::eight_sums(of_128[0], of_128[1]);
+  }
+  static GGUF_INLINE void sums_of_runs(const Sums<16>& of_128, simd::Ints8 (&sums)[2]) {
+    simd::sixteen_sums(of_128[0], of_128[1], sums);
+  }
+
+  template <int kRun, bool kAffine, bool kCorrects>
+  GGUF_INLINE void add_pending() {
+    constexpr int kRegisters = Pending<kRun>::kRegisters;
+    const Pending<kRun>& pending = pending_of(std::integral_constant<int, kRun>());
+    simd::Ints8 sums[kRegisters];
+    sums_of_runs(pending.sums, sums);
+    simd::Floats8 terms[kRegisters];
+    for (int i = 0; i < kRegisters; ++i) {
+      if constexpr (kCorrects) sums[i] = simd::add(sums[i], x_.corrections + pending.run + 8 * i);
+      terms[i] = simd::mul(pending.scales[i], simd::to_floats(sums[i]));
+    }
+    rows.template add<kRun, kAffine, (kGroup<Block> > 1)>(terms, pending.offsets);
+  }
+
+  template <int kRun>
+  GGUF_INLINE void end_run() {
+    if (affine_) {
+      add_pending<kRun, true, false>();
+    } else {
+      add_pending<kRun, false, true>();  // corrections are zeros where there is no bias
+    }
+  }
+
+  /** 256 weights from `at` on are complete; `number` is that of the last 32. */
+  template <int kRun, class Number>
+  GGUF_INLINE void finish(int at, const Number& number, const Sums<kRun>& sums_of_128) {
+    add_pending<kRun, Number::kAffine, !Number::kAffine && simd::kByteBias<typename Number::Levels> != 0>();
+    run_ = kRun;
+    affine_ = Number::kAffine;
+    Pending<kRun>& pending = pending_of(std::integral_constant<int, kRun>());
+    pending.sums[0] = sums_of_128[0];
+    pending.sums[1] = sums_of_128[1];
+    pending.run = column_ / kRun + static_cast<uint64_t>(at / kRun);
+    for (int i = 0; i < Pending<kRun>::kRegisters; ++i) {
+      const int scale = 8 * i - 224 / kRun;
+      const uint64_t run = pending.run + static_cast<uint64_t>(8 * i);
+      pending.scales[i] = simd::mul(number.eight(scale, scales_), simd::load_8(x_.scales + run));
+      if constexpr (Number::kAffine) {
+        pending.offsets[i] = simd::mul(number.eight_minima(scale), simd::load_8(x_.offsets + run));
+      }
+    }
+  }
+
+  const RoundedVector x_;
+  uint64_t column_ = 0;  // of the group's first weight
+  simd::Bytes32 bytes_[kPlaces];
+  Sums<16> short_runs_;
+  Sums<32> long_runs_;
+  int run_ = 0;  // what the kernel puts, once it has
+  bool affine_ = false;
+  Pending<16> pending_short_{};
+  Pending<32> pending_long_{};
+  float scales_[8];
 };
 
 /** A CodeMultiplier of kernel_table.h. */
 template <class Block>
 void multiply_codes(const uint8_t* rows, uint64_t n_rows, uint64_t columns, const RoundedVector& x,
                     float* y) {
-  using Rows = std::conditional_t<kGroup<Block> == 1, RowsOfLargeBlocks, RowsOfSmallBlocks>;
-  CodeDotSink<Block, Rows> sink(x, Rows{columns, y, y + n_rows});
+  CodeDotSink<Block> sink(x, Rows{columns, y, y + n_rows});
   put_blocks(reinterpret_cast<const Block*>(rows), n_rows * (columns / Block::kElements), sink);
+  sink.end();
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ struct AffineCodes {
   GGUF_INLINE simd::Floats8 eight_minima(int from) const { return eight_scales(m, i + from); }
 };
 
-/** The part of a sink that takes codes: `Sink` has take<kRun>(at, number, values ...). */
+/** The part of a sink that takes codes: `Sink` has take<kRun>(at, number, bytes), with the levels of 32
+ * weights as simd::Bytes32. */
 template <class Sink>
 struct TakesCodes {
   static constexpr ToBytes kTo{};
@@ -112,17 +113,28 @@ struct TakesCodes {
 
   template <class Number, class... Values>
   GGUF_INLINE void put_codes(int at, const Number& number, const Values&... values) {
-    sink().template take<32>(at, number, values...);
+    sink().template take<32>(at, number, simd::level_bytes<typename Number::Levels>(values...));
+  }
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_rows(int at, NumberOf number, const A& a, const B& b) {
+    GGUF_UNROLL
+    for (int k = 0; k < 4; ++k) put_codes(at + 32 * k, number(k), a, k, b, k);
   }
   template <class Number, class V>
   GGUF_INLINE void put_halves(int at, const Number& first, const Number&, const V& v, int unit) {
-    sink().template take<16>(at, first, v, unit);
+    sink().template take<16>(at, first, simd::level_bytes<typename Number::Levels>(v, unit));
   }
-  template <class Number, class A, class B>
-  GGUF_INLINE void put_both(int at, const Number& a_number, const A& a, const Number& b_number, const B& b,
-                            int unit) {
-    sink().template take<32>(at, a_number, a, unit);
-    sink().template take<32>(at + 32, b_number, b, unit);
+  /** Levels of the same bytes are made before one is taken, so that a compiler sees what they have in common.
+   */
+  template <class NumberOf, class A, class B>
+  GGUF_INLINE void put_pairs(int at, NumberOf number, const A& a, const B& b) {
+    using Levels = typename decltype(number(0))::Levels;
+    GGUF_UNROLL
+    for (int k = 0; k < 4; k += 2) {
+      const simd::Bytes32 first = simd::level_bytes<Levels>(a, k), second = simd::level_bytes<Levels>(b, k);
+      sink().template take<32>(at + 32 * k, number(k), first);
+      sink().template take<32>(at + 32 * k + 32, number(k + 1), second);
+    }
   }
 
  private:
@@ -136,10 +148,10 @@ struct CodeSink : TakesCodes<CodeSink> {
 
   GGUF_INLINE explicit CodeSink(const UnpackedCodes& memory) : to(memory) {}
 
-  template <int kRun, class Number, class... Values>
-  GGUF_INLINE void take(int at, const Number& number, const Values&... values) {
+  template <int kRun, class Number>
+  GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32& bytes) {
     run = kRun;
-    simd::store_bytes(to.bytes + at, simd::level_bytes<typename Number::Levels>(values...));
+    simd::store_bytes(to.bytes + at, bytes);
     number.template store_scales<kRun>(at, to.scales, to.minima);
   }
   GGUF_INLINE void next_group(int n) {
@@ -160,8 +172,8 @@ void unpack_blocks(const uint8_t* src, uint64_t n_blocks, const UnpackedCodes& t
 struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   CodeFacts facts{};
 
-  template <int kRun, class Number, class... Values>
-  GGUF_INLINE void take(int, const Number&, const Values&...) {
+  template <int kRun, class Number>
+  GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
     facts = {kRun, Number::kAffine, simd::kByteBias<Levels>, simd::kByteKind<Levels>};
   }

@@ -11,6 +11,21 @@
 namespace gguf {
 namespace {
 
+/** Adds the partial sums up, and writes the products. */
+GGUF_INLINE void end_code_tile(const CodeTile& t, int n_vectors) {
+  constexpr int kLanes = simd::kLanes;
+  for (int half = 8; half >= 1; half /= 2) {
+    for (int i = 0; i < half * n_vectors * kLanes; i += kLanes) {
+      simd::store_lanes(t.sums + i, simd::add(simd::load_lanes(t.sums + i),
+                                              simd::load_lanes(t.sums + half * n_vectors * kLanes + i)));
+    }
+  }
+  for (int v = 0; v < n_vectors; ++v) {
+    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kLanes,
+                static_cast<size_t>(t.n_rows) * sizeof(float));
+  }
+}
+
 /** A CodeTileMultiplier of kernel_table.h. */
 template <int kRun, int kKind, int kVectors>
 void multiply_code_tile(const CodeTile& t) {
@@ -50,17 +65,7 @@ void multiply_code_tile(const CodeTile& t) {
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) simd::store_lanes(sums + v * kLanes, sum[v]);
   }
-  if (!t.ends) return;
-  for (int half = 8; half >= 1; half /= 2) {
-    for (int i = 0; i < half * kVectors * kLanes; i += kLanes) {
-      simd::store_lanes(t.sums + i, simd::add(simd::load_lanes(t.sums + i),
-                                              simd::load_lanes(t.sums + half * kVectors * kLanes + i)));
-    }
-  }
-  for (int v = 0; v < kVectors; ++v) {
-    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kLanes,
-                static_cast<size_t>(t.n_rows) * sizeof(float));
-  }
+  if (t.ends) end_code_tile(t, kVectors);
 }
 
 template <int kRun, int kKind, int... kVectors>

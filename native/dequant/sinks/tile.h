@@ -94,12 +94,14 @@ void multiply_tile(const Tile& t) {
     x += n_steps * 64 * kVectors;
   }
   if (!t.ends) return;
-  for (uint64_t r = 0; r < t.n_rows; ++r) {
-    for (uint64_t v = 0; v < kVectors; ++v) {
+  alignas(64) float row_sums[SixteenRows::kFloats];
+  for (uint64_t v = 0; v < kVectors; ++v) {
+    for (uint64_t r = 0; r < t.n_rows; ++r) {
       const float* const sums = t.sums + (r * kVectors + v) * 64;
-      t.y[v * t.y_stride + r] = add_up(simd::load_f32(sums), simd::load_f32(sums + 16),
-                                       simd::load_f32(sums + 32), simd::load_f32(sums + 48));
+      SixteenRows::keep(row_sums, r, simd::load_f32(sums), simd::load_f32(sums + 16),
+                        simd::load_f32(sums + 32), simd::load_f32(sums + 48));
     }
+    SixteenRows::add_up(row_sums, t.n_rows, t.y + v * t.y_stride);
   }
 }
 

@@ -8,6 +8,7 @@ import { longestArray, plain } from "../../base/typed-arrays";
 import type { NativeAddon } from "../native-surface";
 import { newArray } from "./block-jobs";
 import { decoding } from "./decoding";
+import { encoding } from "./encoding";
 import { failure } from "./failure";
 import { fileFunctions, type OpenBytes } from "./files";
 import { cancelJob } from "./jobs";
@@ -23,15 +24,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     ...decoding,
     ...products,
     ...totals,
-
-    quantize: (type, values, out) => {
-      const { blockSize, typeSize } = kernels.formatOf(type);
-      if (values.length / blockSize !== out.length / typeSize) {
-        throw failure("ERR_GGUF_RANGE", "the numbers or out were detached, moved or resized");
-      }
-      kernels.quantize(type, values, out);
-      return out;
-    },
+    ...encoding,
     swapBytes: kernels.swapBytes,
 
     cancel: cancelJob,

@@ -1,5 +1,5 @@
 /** Work on blocks, a step at a time: at once, or as a job. */
-import type { NativeDType, NativeJob, NativeOut, ProgressCallback } from "../native-surface";
+import type { NativeDType, NativeOut, ProgressCallback, Started } from "../native-surface";
 import type { Blocks } from "./blocks";
 import { failure } from "./failure";
 import { about } from "./files";
@@ -10,8 +10,6 @@ export const STEP_NUMBERS = 2 ** 18;
 
 /** Jobs of so many numbers are done at once. */
 export const SMALL_NUMBERS = 2 ** 16;
-
-export type Started<T> = { job: NativeJob; promise: Promise<T> };
 
 export function newArray(dtype: NativeDType, length: number): NativeOut {
   return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);

@@ -1,7 +1,7 @@
 /** Blocks to numbers. */
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, NativeDType, NativeOut, ProgressCallback } from "../native-surface";
-import { newArray, run, SMALL_NUMBERS, STEP_NUMBERS, type Started, start } from "./block-jobs";
+import type { NativeAddon, NativeDType, NativeOut, ProgressCallback, Started } from "../native-surface";
+import { newArray, run, SMALL_NUMBERS, STEP_NUMBERS, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";

@@ -3,7 +3,7 @@
  * pieces of work take turns.
  */
 import { nextTurn } from "../../base/event-loop";
-import type { NativeJob, ProgressCallback } from "../native-surface";
+import type { NativeJob, ProgressCallback, Started } from "../native-surface";
 
 /** A slice ends after so long. */
 const SLICE_MS = 4;
@@ -101,7 +101,7 @@ export function startJob<Result>(
   work: Work<Result>,
   onProgress: ProgressCallback | undefined,
   isSmall: boolean,
-): { job: NativeJob; promise: Promise<Result> } {
+): Started<Result> {
   const job = new Job(work, onProgress);
   if (!isSmall || !job.run()) {
     waiting.push(job as Job<unknown>);

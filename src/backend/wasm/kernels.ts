@@ -35,8 +35,13 @@ export function formats(): NativeFormat[] {
         .decode(names)
         .split(" ")
         .map((name, i) => {
-          const [id, blockSize, typeSize] = fields.subarray(3 * i) as unknown as [number, number, number];
-          return { name, id, blockSize, typeSize };
+          const [id, blockSize, typeSize, encodes, needsImportance] = fields.subarray(5 * i) as unknown as [
+            ...[number, number, number, number, number],
+          ];
+          return {
+            ...{ name, id, blockSize, typeSize },
+            ...{ encodes: encodes === 1, needsImportance: needsImportance === 1 },
+          };
         });
     }),
   );
@@ -161,20 +166,38 @@ export function compare(a: ComparedBlocks, b: ComparedBlocks, totals: Float64Arr
   });
 }
 
-/** Fills `out` with the blocks that `values` make. */
-export function quantize(type: number, values: Float32Array, out: Uint8Array): void {
-  const { name, blockSize, typeSize } = formatOf(type);
-  const count = values.length / blockSize;
-  const piece = Math.min(count, PIECE_NUMBERS / blockSize);
+/** What {@link quantize} encodes: rows of `columns` numbers, with a weight for each column or without. */
+export interface RowEncoding {
+  type: number;
+  columns: number;
+  importance: Float32Array | undefined;
+  best: boolean;
+}
+
+/** How many numbers to encode in one step. */
+export function quantizeStep({ type, columns, importance, best }: RowEncoding): number {
+  const hasImportance = Number(importance !== undefined);
+  return inModule(({ exports }) => exports.quantize_step(type, columns, hasImportance, Number(best)));
+}
+
+/** Fills `out` with the blocks that `values` make: those of the rows from number `first` on. */
+export function quantize(
+  { type, columns, importance, best }: RowEncoding,
+  first: number,
+  values: Float32Array,
+  out: Uint8Array,
+): void {
+  const { blockSize } = formatOf(type);
   inModule((module) => {
-    if (module.exports.can_quantize(type) === 0) {
-      throw failure("ERR_GGUF_UNSUPPORTED_TYPE", `cannot make blocks of the tensor type ${name}`);
-    }
-    const to = module.allocate(piece * typeSize);
-    bringEach(module, bytesOf(values), 4 * blockSize, piece, (from, first, n) => {
-      module.exports.quantize(type, from, n, to);
-      out.set(module.bytes(to, n * typeSize), first * typeSize);
-    });
+    const weights = importance === undefined ? 0 : module.put(bytesOf(importance));
+    const from = module.put(bytesOf(values));
+    const to = module.allocate(out.length);
+    const count = values.length / blockSize;
+    const reply = module.exports.quantize(
+      ...([type, columns, weights, Number(best), first / blockSize] as const),
+      ...([from, count, to] as const),
+    );
+    taking(module, reply, () => out.set(module.bytes(to, out.length)));
   });
 }
 

@@ -62,8 +62,13 @@ export interface ModuleExports {
       ...[totals: number, fields: number],
     ]
   ): number;
-  can_quantize(type: number): number;
-  quantize(type: number, numbers: number, count: number, blocks: number): void;
+  quantize_step(type: number, columns: number, hasImportance: number, best: number): number;
+  quantize(
+    ...args: [
+      ...[type: number, columns: number, importance: number, best: number, firstBlock: number],
+      ...[numbers: number, count: number, blocks: number],
+    ]
+  ): number;
   swap(type: number, blocks: number, count: number, swapped: number): void;
 }
 

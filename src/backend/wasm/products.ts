@@ -1,7 +1,7 @@
 /** Products of rows with vectors. */
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, ProgressCallback } from "../native-surface";
-import { run, type Started, start } from "./block-jobs";
+import type { NativeAddon, ProgressCallback, Started } from "../native-surface";
+import { run, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf, elementsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";

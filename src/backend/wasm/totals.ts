@@ -1,8 +1,8 @@
 /** Statistics and comparisons: what is found of each step is joined to totals. */
 import { haveSameBytes } from "../../base/bytes";
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, NativeFile, ProgressCallback } from "../native-surface";
-import { run, SMALL_NUMBERS, STEP_NUMBERS, type Started, startOn } from "./block-jobs";
+import type { NativeAddon, NativeFile, ProgressCallback, Started } from "../native-surface";
+import { run, SMALL_NUMBERS, STEP_NUMBERS, startOn } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, elementsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";

@@ -1,5 +1,6 @@
 /** What becomes of the keys of a file, by the arguments of `set`. */
 
+import { globMatcher, isGlob } from "../../base/glob";
 import {
   type GgufInput,
   type GgufInputType,
@@ -9,7 +10,6 @@ import {
 } from "../../index";
 import type { ExactJson } from "../../writer/exact-json";
 import { parseChangesJson } from "../../writer/text";
-import { globMatcher, isGlob } from "./glob";
 import { UsageError } from "./parse";
 import { textOf } from "./text-files";
 

@@ -1,10 +1,11 @@
-/** Opens the models that arguments name: files on this machine, and URLs. */
+/** Opens the models that arguments name: files on this machine, URLs, and folders of safetensors. */
+import { statSync } from "node:fs";
 import { GgufError } from "../../base/errors";
 import type { GgufModel } from "../../file/model";
 import type { GgufModelTensor } from "../../file/model-tensor";
 import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
-import { resolveHubUrl } from "../../source/hub";
+import { isRepository, resolveHubUrl } from "../../source/hub";
 import { publicUrl } from "../../source/public-url";
 import { UsageError } from "./parse";
 
@@ -20,7 +21,9 @@ export const MODEL_HELP = `  --no-splits         one file of a split model alone
                       'Authorization: Bearer ...'; more than once for more
 
 A URL is https://..., or hf://OWNER/NAME/FILE for a file of the hub of Hugging
-Face. Its results are the same as those of the file.
+Face. Its results are the same as those of the file. A model of safetensors is a
+.safetensors file, a folder of these (a URL that ends in /) or hf://OWNER/NAME.
+ollama://NAME:TAG is a model that Ollama has on this machine.
 `;
 
 /** The values of {@link MODEL_OPTIONS}. */
@@ -37,12 +40,12 @@ export interface OpenModelOptions {
   readonly headers: [name: string, value: string][];
 }
 
-/** A model that a command opened. */
+/** A model that a command opened. Of one of safetensors, tensors are read as those of a server are. */
 export interface OpenedModel {
   readonly file: GgufModel<GgufModelTensor>;
   /** The file or URL as it may be shown. */
   readonly path: string;
-  /** What worker threads open for themselves; undefined for a model on a server. */
+  /** What worker threads open for themselves; undefined for a model on a server, or of safetensors. */
   readonly local: LocalModel | undefined;
 }
 
@@ -71,7 +74,7 @@ function checkHeader(header: string): [name: string, value: string] {
 }
 
 function checkUrl(path: string): void {
-  if (!isUrl(path)) return;
+  if (!isUrl(path) || isRepository(path)) return;
   try {
     new URL(resolveHubUrl(path));
   } catch (error) {
@@ -79,13 +82,50 @@ function checkUrl(path: string): void {
   }
 }
 
+/** What stands for standard input, for commands that need the header alone. A file of that name is ./- */
+export const STDIN = "-";
+
 export function isUrl(path: string): boolean {
   return /^(https?|hf):\/\//i.test(path);
 }
 
+function isOllamaName(path: string): boolean {
+  return /^ollama:/i.test(path);
+}
+
+/** The file of a name of Ollama's. */
+async function blobOf(name: string): Promise<string> {
+  const { ollamaPath } = await import("../../source/ollama.js");
+  try {
+    return await ollamaPath(name);
+  } catch (error) {
+    throw error instanceof TypeError ? new UsageError(error.message) : error;
+  }
+}
+
+/** Whether a model is not a path of this machine, but a URL or a name of Ollama's: what only reads opens it, nothing replaces it. */
+export function isElsewhere(path: string): boolean {
+  return isUrl(path) || isOllamaName(path);
+}
+
 /** The part of a path or URL that may be shown: a query may hold a signature. */
 export function shownPath(path: string): string {
-  return isUrl(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
+  return isUrl(path) && !isRepository(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
+}
+
+/** Whether it names a model of safetensors: a file by its ending, a folder of files, a repository of the hub. */
+function isSafetensors(path: string): boolean {
+  if (isUrl(path)) return isRepository(path) || /\/$|\.safetensors(\.index\.json)?$/i.test(shownPath(path));
+  return /\.safetensors(\.index\.json)?$/i.test(path) || isFolder(path);
+}
+
+/** Whether a path leads to a folder. Where that may not be looked at, opening it says so. */
+export function isFolder(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -98,9 +138,10 @@ export async function openModel(
   partial = false,
 ): Promise<OpenedModel> {
   const { splits } = options;
-  const local = isUrl(path) ? undefined : { path, splits };
+  const place = isOllamaName(path) ? await blobOf(path) : path;
+  const local = isUrl(place) || isSafetensors(place) ? undefined : { path: place, splits };
   try {
-    return { file: await open(path, options, partial), path: shownPath(path), local };
+    return { file: await open(place, options, partial), path: shownPath(path), local };
   } catch (error) {
     if (splits && (await opensAlone(path, options, error))) {
       (error as Error).message += "; --no-splits takes this file alone";
@@ -110,22 +151,38 @@ export async function openModel(
 }
 
 /**
+ * Opens a model even where its tensor data is cut off: `cutOff` is then the error that says so.
+ * @param open opens it, `partial` or not
+ */
+export async function openPartially(
+  open: (partial: boolean) => Promise<OpenedModel>,
+): Promise<{ model: OpenedModel; cutOff: GgufError | undefined }> {
+  try {
+    return { model: await open(false), cutOff: undefined };
+  } catch (error) {
+    if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
+    return { model: await open(true), cutOff: error };
+  }
+}
+
+/**
  * Calls `use` with a model, which is closed afterwards. It is opened even where its tensor data is cut off: `cutOff` is
  * then the error that says so.
  * @param values of {@link MODEL_OPTIONS}
+ * @param takesStdin whether `use` needs the header alone, so that it can be that of standard input
  */
 export async function withPartialModel<T>(
   path: string,
   values: ModelOptionValues,
   use: (model: OpenedModel, cutOff: GgufError | undefined) => Promise<T>,
+  takesStdin = false,
 ): Promise<T> {
   const options = modelOptions(values, [path]);
-  let cutOff: GgufError | undefined;
-  const model = await openModel(path, options).catch((error: unknown) => {
-    if (!(error instanceof GgufError) || error.code !== "ERR_GGUF_TRUNCATED") throw error;
-    cutOff = error;
-    return openModel(path, options, true);
-  });
+  const open =
+    takesStdin && path === STDIN
+      ? await stdinOpener()
+      : (partial: boolean) => openModel(path, options, partial);
+  const { model, cutOff } = await openPartially(open);
   try {
     return await use(model, cutOff);
   } finally {
@@ -133,11 +190,21 @@ export async function withPartialModel<T>(
   }
 }
 
+async function stdinOpener(): Promise<(partial: boolean) => Promise<OpenedModel>> {
+  const { standardInput, PATH } = await import("../work/standard-input.js");
+  const open = standardInput();
+  return async (partial) => ({ file: await open(partial), path: PATH, local: undefined });
+}
+
 async function open(
   path: string,
   { splits, headers }: OpenModelOptions,
   partial: boolean,
 ): Promise<GgufModel<GgufModelTensor>> {
+  if (isSafetensors(path)) {
+    const { openSafetensors } = await import("../../safetensors/open.js");
+    return openSafetensors(path, { headers });
+  }
   if (!isUrl(path)) return openSync(path, { partial, splits });
   // Loaded when it is needed, as everything that takes a while: most models are files.
   const { openRemote } = await import("../../file/remote-file.js");

@@ -17,7 +17,7 @@ export interface OptionFacts {
 }
 
 /** Where the help begins to describe an option, and where it goes on. */
-const OPTION_LINE = /^ {2}(?:-\w, )?--([\w-]+)(?: ([A-Z][A-Z_:]*))?(?: {2,}(\S.*))?$/;
+const OPTION_LINE = /^ {2}(?:-\w, )?--([\w-]+)(?: ([A-Z][A-Z_:=]*))?(?: {2,}(\S.*))?$/;
 const MORE_LINE = /^ {6,}(\S.*)$/;
 
 /** The options of a command, --help last. */
@@ -57,6 +57,6 @@ function fewWords(text: string): string {
 /** What a command takes after a file, by the first line of its help: names of tensors, keys, or neither. */
 export function namesAfterFile({ help }: Command): "tensors" | "keys" | undefined {
   const [usage = ""] = help.split("\n");
-  const [, what] = /FILE(?:\|URL)? (TENSOR|KEY)\b/.exec(usage) ?? [];
+  const [, what] = /FILE(?:\|URL)? \[?(TENSOR|KEY)\b/.exec(usage) ?? [];
   return what === "TENSOR" ? "tensors" : what === "KEY" ? "keys" : undefined;
 }

@@ -63,9 +63,10 @@ export function expectPositionals<const N extends readonly string[]>(
   positionals.forEach((value, i) => {
     if (
       /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
-      /^(https?|hf):/i.test(value)
+      /^(https?|hf|ollama):/i.test(value)
     ) {
-      throw new UsageError(`this command reads files on this machine only: download '${value}' first`);
+      const how = /^ollama:/i.test(value) ? `not '${value}'` : `download '${value}' first`;
+      throw new UsageError(`this command reads files on this machine only: ${how}`);
     }
   });
   return positionals as readonly string[] as Positionals<N>;
@@ -92,6 +93,23 @@ export function wholeNumber(
   const number = Number(value);
   if (/^\d+$/.test(value) && number >= min && number <= max) return number;
   throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not '${value}'`);
+}
+
+/** The value of an option that takes a range: 0:8, :8, 8: (up to the end), or 8 alone. */
+export function indexRange(
+  option: string,
+  text: string | undefined,
+): { start: number; end: number | undefined } | undefined {
+  if (text === undefined) return undefined;
+  const [, first, colon, last] = /^(\d*)(:?)(\d*)$/.exec(text) ?? [];
+  const start = Number(first || 0);
+  const end = colon === "" ? start + 1 : last === "" ? undefined : Number(last);
+  const isEmpty = first === "" && last === "" && colon !== ":";
+  if (first === undefined || isEmpty || !Number.isSafeInteger(start) || !Number.isSafeInteger(end ?? 0)) {
+    throw new UsageError(`${option} must be a range such as 0:8, :8, 8: or 8, not '${text}'`);
+  }
+  if (end !== undefined && end <= start) throw new UsageError(`${option} ${text} is empty`);
+  return { start, end };
 }
 
 /** The value of an option that takes a number of bytes: 4096, 512K, 4G. */

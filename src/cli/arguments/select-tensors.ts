@@ -1,8 +1,8 @@
 /** Which tensors the arguments of a command name. */
 import { GgufError } from "../../base/errors";
+import { globMatcher, isGlob } from "../../base/glob";
 import { ggmlTypes } from "../../base/types";
 import type { GgufModel, GgufModelTensor } from "../../index";
-import { globMatcher, isGlob } from "./glob";
 
 /**
  * The tensors that any of `patterns` names, in file order; all where there are no patterns. A pattern is the name of a

@@ -4,7 +4,9 @@ import { LAYOUT_KEYS } from "../../describe/layout-keys";
 import { metadataText } from "../../describe/metadata-text";
 import { sameValue } from "../../describe/same-value";
 import { counted, escapeText, grouped, shapeText } from "../../describe/text";
-import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
+import { differingTexts } from "../../describe/value-difference";
+import type { ValuePlace } from "../../file/value-parts";
+import { GgufError, type GgufModel, type GgufModelTensor, type TensorComparison } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -31,8 +33,9 @@ Compares two models, each a file or a URL: metadata key by key, tensors by name,
 type and shape, and their values after dequantizing, whatever the types: the
 largest and the mean absolute error, the relative error, the signal-to-noise
 ratio in decibels (the higher, the closer B is to A), and how many values
-differ. Layout does not matter: order, alignment, splits. Exits with 1 where
-there is a difference.
+differ. Layout does not matter: order, alignment, splits. Beside a GGUF file, a
+folder of safetensors is compared as the file that 'convert' makes of it. Exits
+with 1 where there is a difference.
 
   --json              as JSON
 ${MODEL_HELP}
@@ -77,10 +80,12 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const { values, positionals } = parse(args, OPTIONS);
   const paths = expectPositionals(positionals, "A", "B");
   const options = modelOptions(values, paths);
-  const a = await openModel(paths[0], options);
+  let a = await openModel(paths[0], options);
   try {
-    const b = await openModel(paths[1], options);
+    let b = await openModel(paths[1], options);
     try {
+      a = await converted(a, paths[0], b);
+      b = await converted(b, paths[1], a);
       const found = await compareModels(a, b, terminal);
       if (values.json) await terminal.printJsonPieces(json(found, a, b));
       else await report(found, a, b, terminal);
@@ -94,6 +99,26 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
+
+/** A checkpoint beside a GGUF file is compared as the GGUF file that it becomes, if it is one that can be converted. */
+async function converted(model: OpenedModel, path: string, other: OpenedModel): Promise<OpenedModel> {
+  if (model.file.format === other.file.format || model.file.format === "gguf") return model;
+  const { metadata } = other.file;
+  const { openCheckpoint, placeOf } = await import("../../convert/converted-model.js");
+  try {
+    const { converted } = await openCheckpoint(await placeOf(path), {
+      name: metadata.string("general.name"),
+      wordRule: metadata.string("tokenizer.ggml.pre"),
+      fileType: () => metadata.number("general.file_type") ?? 0,
+    });
+    model.file.close();
+    return { ...model, file: converted };
+  } catch (error) {
+    if (error instanceof GgufError && /^ERR_GGUF_(OPEN|UNSUPPORTED_TYPE|METADATA_TYPE)$/.test(error.code))
+      return model;
+    throw error;
+  }
+}
 
 /** A tensor, and the one of the same name in the other model. */
 type Pair = [a: GgufModelTensor | undefined, b: GgufModelTensor | undefined];
@@ -294,7 +319,7 @@ async function report(
     const number = (title: string): Column => ({ title, align: "right" });
     const columns: Column[] = [
       markedColumn("name", terminal),
-      { title: "what", min: 17, paint: terminal.type },
+      { title: "what", min: Math.min(WHAT, terminal.width - 12), paint: terminal.type },
       { ...number("max error"), drop: 3 },
       { ...number("mean"), drop: 0 },
       { ...number("relative"), drop: 1 },
@@ -321,6 +346,9 @@ async function report(
   terminal.print(["", ...[found, ...parts].flatMap((text) => wrapWhole(text, terminal.width))]);
 }
 
+/** Columns that types and shapes of both sides take at most, as a rule. */
+const WHAT = 60;
+
 /** The first column: a name after the mark of the side that alone has it. */
 function markedColumn(title: string, { good, bad }: Terminal): Column {
   const paint = (text: string): string => {
@@ -334,16 +362,22 @@ function marked(only: Side | undefined, name: string): string {
   return `${only === undefined ? " " : only === "a" ? "-" : "+"}  ${name}`;
 }
 
-/** A row for a key that one file has, two for one that both have. */
+/** A row for a key that one file has, two for one that both have, with the values from where they differ. */
 function* keyRows(keys: Iterable<KeyDifference>, a: Model, b: Model): Generator<string[], void, undefined> {
-  const row = (side: Side, { metadata }: Model, key: string): string[] => [
-    marked(side, escapeText(key)),
-    ...metadataText(metadata, key),
-  ];
+  const row = (side: Side, { metadata }: Model, key: string, shown?: string): string[] => {
+    const [type, value] = metadataText(metadata, key);
+    return [marked(side, escapeText(key)), type, shown ?? value];
+  };
   for (const key of keys) {
-    if (key.a !== undefined) yield row("a", a, key.a);
-    if (key.b !== undefined) yield row("b", b, key.b);
+    const [inA, inB] = [placeOf(a, key.a), placeOf(b, key.b)];
+    const [valueA, valueB] = inA === undefined || inB === undefined ? [] : differingTexts(inA, inB);
+    if (key.a !== undefined) yield row("a", a, key.a, valueA);
+    if (key.b !== undefined) yield row("b", b, key.b, valueB);
   }
+}
+
+function placeOf({ metadata }: Model, key: string | undefined): ValuePlace | undefined {
+  return key === undefined ? undefined : metadata.place(key);
 }
 
 function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDifference): string[] {

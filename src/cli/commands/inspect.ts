@@ -1,8 +1,17 @@
 /** `gguf-native inspect`: what a file holds. */
 
+import { globMatcher } from "../../base/glob";
 import { memoryUse } from "../../describe/memory";
-import { globMatcher } from "../arguments/glob";
-import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
+import type { GgufError } from "../../index";
+import { isRepository } from "../../source/hub";
+import { isFolderOfModels } from "../arguments/find-models";
+import {
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  withPartialModel,
+} from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import { inspectJson } from "../output/inspect-json";
@@ -12,12 +21,14 @@ import { markdownLines } from "../output/report-markdown";
 import { reportLines } from "../output/report-text";
 import type { Terminal } from "../output/terminal";
 
-const HELP = `Usage: gguf-native inspect FILE|URL [options]
+const HELP = `Usage: gguf-native inspect FILE|URL... [options]
 
 Shows what a GGUF file holds: a summary, then every metadata key, then every
 tensor, where blocks that hold the same tensors share a line. Shapes are as
 stored: the contiguous dimension first. Of a file on a server only the header is
-fetched.
+fetched. FILE - is standard input, of which only the header is read.
+Several files, or a folder, are a table with a line for each model, and so are
+the GGUF files of a repository, hf://OWNER/NAME.
 
   --tensors           only the tensors, every one of them
   --metadata          only the metadata
@@ -37,6 +48,8 @@ A file whose tensor data is cut off is shown all the same; the exit code is 1.
 Examples:
   gguf-native inspect model.gguf
   gguf-native inspect hf://ggml-org/models/tinyllamas/stories260K.gguf
+  gguf-native inspect models/
+  zstd -dc model.gguf.zst | gguf-native inspect -
   gguf-native inspect --tensors --filter '*.attn_?.weight' model.gguf
   gguf-native inspect --memory --context 32768 model.gguf
   gguf-native inspect --markdown model.gguf >model.md
@@ -58,14 +71,33 @@ const OPTIONS = {
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  const [path] = expectPositionals(positionals, "FILE|URL");
+  const paths = expectPositionals(positionals, "FILE|URL...");
   if (values.context !== undefined && !values.memory) throw new UsageError("--context is for --memory");
   if (values.markdown && values.json) throw new UsageError("either --markdown or --json");
   const context = wholeNumber("--context", values.context, 1, 2 ** 31);
+  const [path = "", ...others] = paths;
+  if (others.length > 0 || isFolderOfModels(path)) {
+    const { json, header, "no-splits": noSplits, ...rest } = values;
+    const [option] = Object.keys(rest);
+    if (option !== undefined) throw new UsageError(`--${option} is for one model`);
+    const { listModels } = await import("../output/models-list.js");
+    return listModels(paths, modelOptions(values, paths), !!json, terminal);
+  }
+  if (isRepository(path) && Object.keys(values).every((name) => name === "json" || name === "header")) {
+    const { headers } = modelOptions(values, paths);
+    const { listRepository } = await import("../../source/hub-listing.js");
+    const { modelsAmong, printRepository } = await import("../output/repository-list.js");
+    const models = modelsAmong(await listRepository(path, new Headers(headers)));
+    // One without GGUF files may be a model of safetensors.
+    if (models.length > 0) {
+      await printRepository(path, models, !!values.json, terminal);
+      return 0;
+    }
+  }
   const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = values.filter === undefined ? undefined : globMatcher(values.filter);
-  return withPartialModel(path, values, async ({ file, path: shown }, cutOff) => {
+  const show = async ({ file, path: shown }: OpenedModel, cutOff: GgufError | undefined): Promise<number> => {
     const tensors = listedWhere(
       () => file.tensors.values(),
       file.tensors.size,
@@ -82,7 +114,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     if (cutOff === undefined) return 0;
     terminal.complain(cutOff.message);
     return 1;
-  });
+  };
+  return withPartialModel(path, values, show, true);
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };

@@ -18,6 +18,7 @@ import {
   pairChanges,
 } from "../arguments/metadata-changes";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
+import { specialTokens, tokenChanges } from "../arguments/special-tokens";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
@@ -41,6 +42,8 @@ links to FILE keep the old one.
                       that follow FILE.
   --chat-template TEXT_FILE
                       the text of a file as tokenizer.chat_template
+  --token NAME=TEXT   a special token (bos, eos, eot, unk, pad, sep ...) by the
+                      text that it has in the vocabulary; more than once
   --from JSON_FILE    an object of values by key, or what 'inspect --json'
                       prints; null removes a key
   --dry-run           shows what would change, and writes nothing
@@ -59,6 +62,7 @@ Examples:
   gguf-native set model.gguf llama.rope.freq_base 1e6 --dry-run
   gguf-native set model.gguf tokenizer.ggml.add_bos_token true --type bool
   gguf-native set model.gguf --chat-template chat.jinja
+  gguf-native set model.gguf --token eos='<|im_end|>'
   gguf-native set model.gguf --remove general.url --remove 'general.source.*'
   gguf-native set model.gguf --from changes.json -o changed.gguf
   gguf-native set model.gguf --type string mine.flags -- '--fast'
@@ -70,6 +74,7 @@ const OPTIONS = {
   type: { type: "string", choices: TYPES },
   remove: { type: "string", multiple: true },
   "chat-template": { type: "string" },
+  token: { type: "string", multiple: true },
   from: { type: "string" },
   "dry-run": { type: "boolean" },
   output: { type: "string", short: "o" },
@@ -97,14 +102,17 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
       : [[CHAT_TEMPLATE, { text: textOf("--chat-template", template), type: "string" }] as const]),
     ...pairs,
   ];
-  if (removals.length === 0 && changes.length === 0) throw new UsageError("missing KEY");
+  const tokens = specialTokens(values.token);
+  if (removals.length === 0 && changes.length === 0 && tokens.length === 0)
+    throw new UsageError("missing KEY");
   if (type !== undefined && pairs.length === 0) throw new UsageError("--type is for VALUE");
 
   const texts = [values.from, template].flatMap((each) => (each === "-" ? "/dev/stdin" : (each ?? [])));
   await checkReplaced([output ?? path], { model: [path], others: texts });
   const access = values["dry-run"] ? "look" : output === undefined ? "r+" : "r";
   await planMetadata(path, { access }, async (plan) => {
-    const { all, lines } = await describe(plan, changes, removals);
+    const named = [...changes, ...tokenChanges(plan.metadata, tokens)];
+    const { all, lines } = await describe(plan, named, removals);
     if (values["dry-run"]) terminal.print([...lines, "nothing was written"]);
     else if (all.length === 0 && output === undefined) terminal.print(lines);
     else {

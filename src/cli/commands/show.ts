@@ -3,7 +3,7 @@
 import { escapeText, float32Text, grouped, shapeText } from "../../describe/text";
 import { valuesOf } from "../../describe/values";
 import { MODEL_HELP, MODEL_OPTIONS, withPartialModel } from "../arguments/open-model";
-import { expectPositionals, parse, UsageError } from "../arguments/parse";
+import { expectPositionals, indexRange, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
 
@@ -57,8 +57,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const { values, positionals } = parse(args, OPTIONS);
   const [path, name] = expectPositionals(positionals, "FILE|URL", "TENSOR");
   const [wantedRows, wantedColumns] = [
-    checkRange("--rows", values.rows),
-    checkRange("--columns", values.columns),
+    indexRange("--rows", values.rows),
+    indexRange("--columns", values.columns),
   ];
   await withPartialModel(path, values, async (model) => {
     const tensor = model.file.tensor(name);
@@ -103,25 +103,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** A range as it is written; its end is undefined where it is left out. */
-function checkRange(
-  option: string,
-  text: string | undefined,
-): { start: number; end: number | undefined } | undefined {
-  if (text === undefined) return undefined;
-  const [, first, colon, last] = /^(\d*)(:?)(\d*)$/.exec(text) ?? [];
-  const start = Number(first || 0);
-  const end = colon === "" ? start + 1 : last === "" ? undefined : Number(last);
-  const isEmpty = first === "" && last === "" && colon !== ":";
-  if (first === undefined || isEmpty || !Number.isSafeInteger(start) || !Number.isSafeInteger(end ?? 0)) {
-    throw new UsageError(`${option} must be a range such as 0:8, :8, 8: or 8, not '${text}'`);
-  }
-  if (end !== undefined && end <= start) throw new UsageError(`${option} ${text} is empty`);
-  return { start, end };
-}
-
 /** What of `count` rows or columns is meant; an end beyond the last is the last. */
-function rangeOf(what: string, wanted: ReturnType<typeof checkRange>, count: number): Range {
+function rangeOf(what: string, wanted: ReturnType<typeof indexRange>, count: number): Range {
   const { start, end } = wanted ?? { start: 0, end: FEW };
   if (start >= count && (count > 0 || wanted !== undefined)) {
     throw new UsageError(`--${what} begins at ${start}, but there are ${grouped(count)} ${what}`);

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { escapeText, humanBytes } from "../../describe/text";
 import { shardNumber, shardSuffix } from "../../file/shard-names";
-import { splitModel } from "../../index";
+import { splitFiles } from "../../writer/split-model";
 import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
@@ -26,9 +26,12 @@ that are replaced keep the old ones.
   --max-tensors N   the most tensors of one file
   -o, --output PREFIX
                     the same as PREFIX after FILE
+  --dry-run         shows the files and their sizes, and writes nothing
+  --json            the same as JSON
 
 Examples:
   gguf-native split model.gguf --max-size 4G
+  gguf-native split model.gguf --max-size 4G --dry-run
   gguf-native split model.gguf -o parts/ --max-tensors 128
 `;
 
@@ -36,6 +39,8 @@ const OPTIONS = {
   output: { type: "string", short: "o" },
   "max-size": { type: "string" },
   "max-tensors": { type: "string" },
+  "dry-run": { type: "boolean" },
+  json: { type: "boolean" },
 } as const;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -48,10 +53,17 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     throw new UsageError("missing --max-size or --max-tensors");
   }
   const prefix = outputOf(path, after ?? values.output);
-  const paths = await interruptible(terminal, path, (options) =>
-    inFolder(dirname(prefix), () => splitModel(path, prefix, { ...options, maxBytes, maxTensors })),
+  const isDry = values["dry-run"] ?? false;
+  const files = await interruptible(terminal, path, (options) =>
+    inFolder(isDry ? undefined : dirname(prefix), () =>
+      splitFiles(path, prefix, { ...options, maxBytes, maxTensors }, isDry),
+    ),
   );
-  terminal.print(paths.map((part) => `${escapeText(part)}: ${humanBytes(statSync(part).size)}`));
+  if (values.json) terminal.printJson({ path, dryRun: isDry, files });
+  else {
+    const lines = files.map(({ path: part, byteLength }) => `${escapeText(part)}: ${humanBytes(byteLength)}`);
+    terminal.print([...lines, ...(isDry ? ["nothing was written"] : [])]);
+  }
   return 0;
 }
 

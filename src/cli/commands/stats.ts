@@ -16,19 +16,18 @@ import type { Terminal } from "../output/terminal";
 import { writeFiles } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 
-const HELP = `Usage: gguf-native stats FILE|URL TENSOR... [options]
-       gguf-native stats FILE|URL [TENSOR...] --svg OUT
+const HELP = `Usage: gguf-native stats FILE|URL [TENSOR...] [options]
 
 Minimum, maximum, mean, standard deviation, zeros, NaNs and infinities of a
-tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]).
-Several tensors are shown as a table, without histograms. The tensor of a URL is
-fetched twice for its histogram.
+tensor, and a histogram of its values. TENSOR is a name or a glob (* ? [a-z]);
+without one, all tensors are read. Several are shown as a table, without
+histograms. The tensor of a URL is fetched twice for its histogram.
 
   --bins N            bars of the histogram, 1 to 1000 (default 20); with --json
                       a histogram of each of several tensors, too
-  --svg OUT           a picture: of one tensor its histogram; of several, or of
-                      all where no TENSOR is named, a strip for each on one
-                      scale, with minimum, mean, deviation and maximum
+  --svg OUT           a picture: of one tensor its histogram; of several a strip
+                      for each on one scale, with minimum, mean, deviation and
+                      maximum
   --force             OUT may take the place of a GGUF file, of another one
   --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
@@ -37,6 +36,7 @@ Infinities and NaNs are counted, and left out of everything else.
 
 Examples:
   gguf-native stats model.gguf blk.0.attn_q.weight
+  gguf-native stats model.gguf
   gguf-native stats model.gguf '*norm*'
   gguf-native stats model.gguf output.weight --bins 100 --svg output.svg
   gguf-native stats model.gguf --svg model.svg
@@ -60,9 +60,7 @@ interface ShownTensor {
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  // A picture can be of all tensors.
-  const names = values.svg === undefined ? "TENSOR..." : "[TENSOR...]";
-  const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", names);
+  const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "[TENSOR...]");
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
   await withPartialModel(path, values, async (model) => {
     const origin: Origin = { model: model.file.paths, isGguf: false, force: values.force };
@@ -141,7 +139,7 @@ function shortNumber(value: number): string {
 /** All tensors that can be turned into numbers; says how many others there are. */
 function knownTensors({ file, path }: OpenedModel, terminal: Terminal): GgufModelTensor[] {
   const known = tensorsWhere(file, path, canDequantize);
-  if (known.length === 0) throw new Error(`${path} has no tensors to draw`);
+  if (known.length === 0) throw new Error(`${path} has no tensors to look at`);
   const others = file.tensors.size - known.length;
   if (others > 0) terminal.complain(`${counted(others, "tensor")} of unknown types left out`);
   return known;
@@ -161,7 +159,10 @@ async function writeSvg(
       ? stripsSvg(`${escapeText(basename(model))}: ${counted(all.length, "tensor")}`, all)
       : histogramPicture(first);
   const svg = Buffer.from(picture);
-  await writeFiles(terminal, path, [{ path, byteLength: svg.length, chunks: once(svg) }], origin);
+  const outputs = [{ path, byteLength: svg.length, chunks: once(svg) }];
+  const isFile = await writeFiles(terminal, path, outputs, origin);
+  // Not on standard output, which may be JSON.
+  if (isFile) terminal.log(`${escapeText(path)}: ${humanBytes(svg.length)}\n`);
 }
 
 function histogramPicture({ tensor, stats }: ShownTensor): string {

@@ -1,12 +1,12 @@
 /** `gguf-native tokens`: the vocabulary of a model, and texts in it. */
 import { basename } from "node:path";
+import { globMatcher } from "../../base/glob";
 import { stringText } from "../../describe/metadata-text";
 import { numberOf } from "../../describe/scalars";
 import { counted, escapeText, float32Text, grouped } from "../../describe/text";
 import { tokenCount, type VocabularyToken, vocabularyTokens } from "../../describe/vocabulary";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
-import { globMatcher } from "../arguments/glob";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import { textOf } from "../arguments/text-files";
@@ -21,13 +21,12 @@ const HELP = `Usage: gguf-native tokens FILE|URL [options]
        gguf-native tokens FILE|URL --decode ID...
 
 Shows the vocabulary of a model: its kind, its special tokens, and its tokens
-with their types and scores. With TEXT, shows the tokens of that text; with
---decode, the text of these tokens. Texts are turned into tokens for
-vocabularies of the kinds llama (SentencePiece) and gpt2 (byte-level BPE), the
-latter with the rules of gpt-2, smollm, llama-bpe and qwen2. The name of a
-control token, such as <|im_start|>, is read as ordinary text.
+with their types and scores. With TEXT, shows the tokens of that text, as
+llama.cpp makes them; with --decode, the text of these tokens.
 
   --decode            the arguments after FILE are numbers of tokens
+  --special           reads names of control tokens, such as <|im_start|>, as
+                      these tokens, and shows them with --decode
   --ids               only the numbers of the tokens, in a line
   --limit N           the most tokens that are listed (default 20)
   --all               lists all of them
@@ -47,6 +46,7 @@ Examples:
 const OPTIONS = {
   decode: { type: "boolean" },
   ids: { type: "boolean" },
+  special: { type: "boolean" },
   limit: { type: "string" },
   all: { type: "boolean" },
   filter: { type: "string" },
@@ -72,6 +72,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const [given] = words;
   const isList = given === undefined;
   if (ids && (decode || isList)) throw new UsageError("--ids is for TEXT");
+  if (values.special && isList) throw new UsageError("--special is for TEXT and --decode");
   if (!isList && (values.all || values.limit !== undefined || values.filter !== undefined)) {
     throw new UsageError("--all, --limit and --filter are for the list of tokens");
   }
@@ -91,17 +92,15 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const count = tokenCount(metadata);
     if (count > MOST_TOKENS) throw new Error(`${model.path}: ${grouped(count)} tokens are no vocabulary`);
     const tokenizer = new Tokenizer(metadata);
-    const tokens = decode ? numbers : tokenizer.encode(text);
+    const tokens = decode ? numbers : [...tokenizer.encode(text, { special: values.special })];
     const wrong = tokens.find((id) => id >= count);
     if (wrong !== undefined) throw new UsageError(`there is no token ${wrong}: the last one is ${count - 1}`);
     const pieces = tokens.map((id) => tokenizer.piece(id));
     if (json) {
-      const next = tokenizer.decoder();
-      const decoded = decode ? { text: tokens.map(next).join("") } : {};
+      const decoded = decode ? { text: tokenizer.decode(tokens, { special: values.special }) } : {};
       terminal.printJson({ tokens, pieces, ...decoded });
     } else if (decode) {
-      const next = tokenizer.decoder();
-      terminal.print([escapeText(tokens.map(next).join(""))]);
+      terminal.print([escapeText(tokenizer.decode(tokens, { special: values.special }))]);
     } else if (ids) {
       terminal.print([tokens.join(" ")]);
     } else {
@@ -191,7 +190,7 @@ async function list(
   const facts: [string, string][] = [];
   for (const key of ["model", "pre"]) {
     const text = stringText(metadata, `tokenizer.ggml.${key}`);
-    if (text !== undefined) facts.push([key === "model" ? "kind" : "words as", text]);
+    if (text !== undefined) facts.push([key === "model" ? "kind" : "pre-tokenizer", text]);
   }
   facts.push(["tokens", grouped(count)]);
   if (hasTypes) {

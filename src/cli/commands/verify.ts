@@ -3,6 +3,7 @@ import type { NotFinite } from "../../decode/statistics";
 import { formatWarnings } from "../../describe/format-warnings";
 import { counted, escapeText, grouped, humanCount } from "../../describe/text";
 import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
+import { SEARCHES } from "../../quantize/request";
 import { interruptions } from "../../writer/settle";
 import {
   isUrl,
@@ -14,7 +15,7 @@ import {
   openModel,
   shownPath,
 } from "../arguments/open-model";
-import { expectPositionals, parse } from "../arguments/parse";
+import { expectPositionals, oneOf, parse, UsageError } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { listedWhere } from "../output/listed";
@@ -25,6 +26,7 @@ import { textWidth } from "../output/text-width";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
 
 const HELP = `Usage: gguf-native verify FILE|URL... [options]
+       gguf-native verify FILE|URL --from BASE [options]
 
 Checks every rule of the format, that all tensor data is there, and that every
 weight is a finite number. Says 'ok' or 'bad' of every file first, and then on
@@ -35,15 +37,28 @@ turned into numbers are counted but not scanned. The whole file of a URL is
 fetched. Warns, no more, where quantized tensors lack their version, keys are
 not like a.b_c in ASCII, and names of tensors have over 64 bytes.
 
+With --from it checks instead whether FILE is what quantizing BASE gives: of
+each tensor, whether its bytes are those of the tensor of BASE in its type.
+
   --json              the findings as JSON
+  --from BASE         the model, or its URL, that FILE was quantized from
+  --imatrix FILE      the importance matrix that it was quantized with
+  --search SEARCH     best, where it was quantized with --search best
 ${MODEL_HELP}
 Examples:
   gguf-native verify model.gguf
   gguf-native verify models/*.gguf && echo all good
   gguf-native verify --json model.gguf | jq '.files[].findings'
+  gguf-native verify model-q4_k_m.gguf --from model-f16.gguf
 `;
 
-const OPTIONS = { json: { type: "boolean" }, ...MODEL_OPTIONS } as const;
+const OPTIONS = {
+  json: { type: "boolean" },
+  from: { type: "string" },
+  imatrix: { type: "string" },
+  search: { type: "string", choices: SEARCHES },
+  ...MODEL_OPTIONS,
+} as const;
 
 /** Something wrong with a file. */
 interface Finding {
@@ -71,6 +86,17 @@ interface Verdict {
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
+  const { from } = values;
+  if (from !== undefined) {
+    const [path] = expectPositionals(positionals, "FILE|URL");
+    const search = oneOf("--search", values.search, SEARCHES);
+    // Loaded when it is needed: it takes the writer's modules along.
+    const { verifyFrom } = await import("../work/verify-from.js");
+    return verifyFrom(path, { ...values, from, search }, terminal);
+  }
+  for (const option of ["imatrix", "search"] as const) {
+    if (values[option] !== undefined) throw new UsageError(`--${option} goes with --from`);
+  }
   const paths = expectPositionals(positionals, "FILE|URL...");
   const options = modelOptions(values, paths);
   const verdicts: Verdict[] = [];

@@ -1,46 +1,67 @@
 /** `gguf-native view`: a page in the browser that shows models. */
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { openSync } from "../../file/open";
+import { access, readFile } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import type { SafetensorsFile } from "../../safetensors/model";
+import {
+  isUrl,
+  MODEL_HELP,
+  MODEL_OPTIONS,
+  modelOptions,
+  type OpenedModel,
+  type OpenModelOptions,
+  openModel,
+  openPartially,
+  shownPath,
+} from "../arguments/open-model";
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
 import { SIGNALS } from "../output/write-files";
-import { serveView } from "../work/view-server";
+import { decoded, type ServedModel, type StartSession, serveView } from "../work/view-server";
 
-const HELP = `Usage: gguf-native view FILE [FILE] [options]
+const HELP = `Usage: gguf-native view FILE|URL [FILE|URL] [options]
 
 Shows a model in the browser: what it holds, its metadata, its vocabulary, its
 tensors and their values, the memory that it takes; two models side by side.
 FILE is any file of a split model.
 
 A server on this machine, 127.0.0.1, hands the page and these files to the
-browser, and nothing to anybody else: the address cannot be guessed. Nothing
-leaves the machine, and nothing can be changed. Ctrl-C ends it.
+browser, and nothing to anybody else: the address cannot be guessed. It also
+does the page's work on values, as fast as this machine can. Nothing leaves the
+machine, and nothing can be changed. Of a URL, what one looks at is fetched; no
+other address is. Ctrl-C ends it.
 
   --port N            the port of the server (default: any that is free)
   --no-open           only print the address, do not start a browser
-
+${MODEL_HELP}
 Examples:
   gguf-native view model.gguf
   gguf-native view model-F16.gguf model-Q4_K_M.gguf
+  gguf-native view all-MiniLM-L6-v2/model.safetensors
+  gguf-native view hf://ggml-org/models/tinyllamas/stories260K.gguf
   gguf-native view model.gguf --no-open --port 8080
 `;
 
 const OPTIONS = {
   port: { type: "string" },
   "no-open": { type: "boolean" },
+  ...MODEL_OPTIONS,
 } as const;
 
-const PAGE = join(__dirname, "..", "..", "view", "index.html");
+const VIEW = join(__dirname, "..", "..", "view");
+const PAGE = join(VIEW, "index.html");
+const SESSION = join(VIEW, "session.js");
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  const [first, second] = expectPositionals(positionals, "FILE", "[FILE]");
+  const [first, second] = expectPositionals(positionals, "FILE|URL", "[FILE|URL]");
   const port = wholeNumber("--port", values.port, 1, 65535) ?? 0;
-  const models = (second === undefined ? [first] : [first, second]).map(filesOf);
-  const server = await serveView(await readPage(), models, port);
+  const paths = second === undefined ? [first] : [first, second];
+  const options = modelOptions(values, paths);
+  const models = await Promise.all(paths.map((path) => servedModel(path, options)));
+  const page = await readPage();
+  const server = await serveView(page, models, port, startSession);
   try {
     const interrupted = interruption();
     terminal.print([server.url, terminal.quiet("Ctrl-C ends it.")]);
@@ -54,20 +75,52 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
-/** The files of a model, the named one first. What is cut off is shown as far as it goes. */
-function filesOf(path: string): [string, ...string[]] {
-  const model = openSync(path, { partial: true });
-  model.close();
-  return [path, ...model.paths.filter((other) => other !== path)];
+/**
+ * What is served of a model: the files on this machine, or the model itself where it is elsewhere or not in GGUF. What is cut off
+ * is shown as far as it goes. One that cannot be opened is said at once; the header is not read again for the first page.
+ */
+async function servedModel(path: string, options: OpenModelOptions): Promise<ServedModel> {
+  const open = (partial: boolean): Promise<OpenedModel> => openModel(path, options, partial);
+  const { model, cutOff } = await openPartially(open);
+  const { file, local } = model;
+  if (local !== undefined) {
+    file.close();
+    return [local.path, ...file.paths.filter((other) => other !== local.path)];
+  }
+  let first: OpenedModel["file"] | undefined = file;
+  if (cutOff !== undefined) {
+    file.close();
+    first = undefined;
+  }
+  const shown = shownPath(path);
+  const name = basename(isUrl(path) ? new URL(shown).pathname : resolve(shown));
+  return {
+    name: decoded(name) ?? name,
+    async open(partial) {
+      const model = first ?? (await open(partial)).file;
+      first = undefined;
+      // Requests tell of a change by themselves, files do not.
+      const check = async (): Promise<void> => {
+        if (model.format === "safetensors") await (model as SafetensorsFile).check();
+      };
+      return { model, check };
+    },
+  };
 }
 
+/** Loaded when it is needed: `npm run build:view` makes it with the page. */
+const startSession: StartSession = (find) =>
+  (require(SESSION) as { startSession: StartSession }).startSession(find);
+
 async function readPage(): Promise<string> {
-  return readFile(PAGE, "utf8").catch((cause) => {
-    throw new Error(
-      `the page is not there: in the sources of gguf-native, 'npm run build:view' makes ${PAGE}`,
-      { cause },
-    );
-  });
+  return access(SESSION)
+    .then(() => readFile(PAGE, "utf8"))
+    .catch((cause) => {
+      throw new Error(
+        `the page is not there: in the sources of gguf-native, 'npm run build:view' makes ${PAGE}`,
+        { cause },
+      );
+    });
 }
 
 /** Resolves when the user or the system ends the command. A second signal ends the process at once. */

@@ -3,7 +3,7 @@
 import { fileTypeName } from "../../describe/file-types";
 import { numberOf } from "../../describe/scalars";
 import { typeTotals } from "../../describe/type-totals";
-import type { GgufMetadata, GgufModelTensor } from "../../index";
+import type { GgufMetadata, GgufModel, GgufModelTensor } from "../../index";
 import type { InspectView } from "./inspect-view";
 import { exactJson } from "./json";
 import { differentBytes, metadataJson } from "./value-json";
@@ -20,6 +20,17 @@ export function* inspectJson(view: InspectView): Generator<string, void, undefin
   yield "\n}\n";
 }
 
+/** The summary of a model. */
+export function summaryJson(path: string, file: GgufModel<GgufModelTensor>): Record<string, unknown> {
+  const { paths, version, byteOrder, byteLength, alignment, tensors } = file;
+  let parameterCount = 0;
+  for (const tensor of tensors.values()) parameterCount += tensor.elementCount;
+  const types = Object.fromEntries(typeTotals(tensors.values()));
+  const fileType = fileTypeName(numberOf(file.metadata, "general.file_type") ?? Number.NaN) ?? null;
+  const facts = { path, paths, version, byteOrder, byteLength, alignment };
+  return { ...facts, fileType, tensorCount: tensors.size, parameterCount, types };
+}
+
 type Member = [name: string, json: Iterable<string>];
 
 function* members({
@@ -31,14 +42,8 @@ function* members({
   tensors,
 }: InspectView): Generator<Member, void, undefined> {
   if (sections.summary) {
-    const { paths, version, byteOrder, byteLength, alignment, tensors: all } = file;
-    let parameterCount = 0;
-    for (const tensor of all.values()) parameterCount += tensor.elementCount;
-    const types = Object.fromEntries(typeTotals(all.values()));
-    const fileType = fileTypeName(numberOf(file.metadata, "general.file_type") ?? Number.NaN) ?? null;
-    const facts = { path, paths, version, byteOrder, byteLength, alignment };
-    const summary = { ...facts, fileType, tensorCount: all.size, parameterCount, types };
-    for (const [name, value] of Object.entries(summary)) yield [name, [JSON.stringify(value)]];
+    for (const [name, value] of Object.entries(summaryJson(path, file)))
+      yield [name, [JSON.stringify(value)]];
   }
   if (memory !== undefined) {
     const { weights, cache } = memory;

@@ -4,9 +4,10 @@
  */
 import { basename } from "node:path";
 import { groupTensors, groupTitle, isBlockGroup, typesText } from "../../describe/blocks";
+import { keysByKind } from "../../describe/keys-by-kind";
 import { CACHE_TYPES, type MemoryUse } from "../../describe/memory";
 import { memoryRemarks } from "../../describe/memory-remarks";
-import { metadataText, stringText } from "../../describe/metadata-text";
+import { metadataText } from "../../describe/metadata-text";
 import { summaryFacts } from "../../describe/summary";
 import { counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "../../describe/text";
 import { typeTotals } from "../../describe/type-totals";
@@ -149,21 +150,9 @@ function metadataList({ file, keys }: InspectView, terminal: Terminal): Section 
 function keyGroups({ metadata }: InspectView["file"], keys: InspectView["keys"]): Group[] {
   const row = (key: string): string[] => [escapeText(key), ...metadataText(metadata, key)];
   if (keys.count > MOST_ARRANGED) return [{ rows: rowsOf(keys, row) }];
-  const architecture = stringText(metadata, "general.architecture");
-  const groups = new Map<string, string[][]>([
-    ["general", []],
-    [architecture ?? "general", []],
-  ]);
-  for (const key of keys) {
-    const end = key.indexOf(".");
-    const group = end < 0 ? "" : key.slice(0, end);
-    const rows = groups.get(group) ?? [];
-    groups.set(group, rows);
-    rows.push(row(key));
-  }
-  return Array.from(groups, ([name, rows]) => {
-    return { title: escapeText(name) || "Others", isForPages: true, rows };
-  }).filter(({ rows }) => rows.length > 0);
+  return Array.from(keysByKind(metadata, keys), ([kind, group]) => {
+    return { title: escapeText(kind) || "Others", isForPages: true, rows: group.map(row) };
+  });
 }
 
 /** A row for each item, made each time that they are gone through. */

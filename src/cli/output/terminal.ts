@@ -7,7 +7,7 @@ import { type Column, facts, type Row, table } from "./table";
 
 /** A stream that a command writes text to. */
 export interface TextStream {
-  write(text: string): unknown;
+  write(text: string | Uint8Array): unknown;
   /** Resolves once what was written has gone on its way; absent, or undefined, where there is nothing to wait for. */
   drained?(): Promise<void> | undefined;
   /** Whether it is a terminal. */
@@ -110,6 +110,19 @@ export class Terminal {
     }
   }
 
+  /**
+   * Prints bytes that come in pieces, no faster than their reader takes them. Where that is a terminal, they are text, and
+   * what could move it is escaped, but for ends of lines and tabs; with `isRaw` nothing is.
+   */
+  async printBytes(pieces: Iterable<Uint8Array>, isRaw: boolean): Promise<void> {
+    const { stdout } = this.#streams;
+    const escaped = stdout.isTTY && !isRaw ? escapedText(pieces) : pieces;
+    for (const piece of escaped) {
+      stdout.write(piece);
+      await stdout.drained?.();
+    }
+  }
+
   /** Says on standard error what is wrong, in one line. */
   complain(message: string): void {
     this.#streams.stderr.write(`gguf-native: ${escapeText(message)}\n`);
@@ -139,6 +152,15 @@ export class Terminal {
       progress.end();
     }
   }
+}
+
+/** Bytes as text, without what could move a terminal. */
+function* escapedText(pieces: Iterable<Uint8Array>): Generator<string, void, undefined> {
+  const decoder = new TextDecoder();
+  for (const piece of pieces) {
+    yield decoder.decode(piece, { stream: true }).replace(/[^\n\t]+/g, escapeText);
+  }
+  yield decoder.decode();
 }
 
 /** Short pieces, each with `end` after it, as long ones. */

@@ -1,8 +1,11 @@
 /** How wide text is on a terminal. */
 import type measure from "string-width" with { "resolution-mode": "import" };
 
-/** Text of which each character takes one column. */
-const PLAIN = /^[ -~]*$/;
+/**
+ * Text of which each character takes one column, without a look at tables: ASCII, Latin letters, and what tokens and this
+ * program have beside these (Ġ, ▁, …, ≤).
+ */
+const PLAIN = /^[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2264\u2580-\u259f]*$/;
 
 /**
  * What a terminal may show as one with its neighbours: accents, the two letters of a flag, colours of skin, parts of Hangul,

@@ -13,12 +13,24 @@ import { exactJson } from "./json";
 export function* metadataJson(metadata: GgufMetadata, key: string): Generator<string, void, undefined> {
   const place = metadata.place(key) as ValuePlace;
   const keyBytes = differentBytes("keyBytes", key, metadata.keyBytes(key) as Uint8Array);
-  yield `${exactJson({ ...place.type, ...keyBytes }).slice(0, -1)},"value":`;
+  yield* typedJson({ ...place.type, ...keyBytes }, () => valueParts(place));
+}
+
+/**
+ * The same of a value that is given by its parts.
+ * @param facts what comes before the value; its type among them
+ * @param parts gone through twice where there is text that is not UTF-8
+ */
+export function* typedJson(
+  facts: { readonly type: GgufTypeName },
+  parts: () => Iterable<ValuePart>,
+): Generator<string, void, undefined> {
+  yield `${exactJson(facts).slice(0, -1)},"value":`;
   const found: BrokenStrings = { some: false, long: new Set() };
-  yield* valueJson(valueParts(place), found);
+  yield* valueJson(parts(), found);
   if (found.some) {
     yield ',"bytes":';
-    yield* brokenJson(valueParts(place), found, place.type.type === "array");
+    yield* brokenJson(parts(), found, facts.type === "array");
   }
   yield "}";
 }
@@ -40,7 +52,14 @@ export function differentBytes(member: string, name: string, bytes: Uint8Array):
 /** Bytes of numbers that are written at a time: texts are several times as long. */
 const NUMBER_BYTES = 1 << 15;
 
-function* valueJson(parts: Iterable<ValuePart>, found: BrokenStrings): Generator<string, void, undefined> {
+/**
+ * The value alone, of its parts.
+ * @param found is told which strings are not UTF-8
+ */
+export function* valueJson(
+  parts: Iterable<ValuePart>,
+  found: BrokenStrings = { some: false, long: new Set() },
+): Generator<string, void, undefined> {
   let separator = "";
   let longCount = 0;
   let text = new LongText();

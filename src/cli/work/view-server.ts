@@ -1,13 +1,14 @@
 /**
  * The server of `gguf-native view`: hands out one page, and byte ranges of the files that were named, to a browser on this
- * machine.
+ * machine, and answers the page's questions about these models.
  *
  * Any web page, and any program of any user here, can send requests to 127.0.0.1. So every path begins with a token that
- * nobody can guess. A web page that has its own name lead here ("DNS rebinding") is known by `Host`, one that sends its
+ * nobody can guess; without it there is only the way back to the page, for the tab that keeps the token. A web page that has its own name lead here ("DNS rebinding") is known by `Host`, one that sends its
  * browser here by `Origin` and `Sec-Fetch-Site`. No part of a request reaches the file system: the files are open before
  * the first request, and their names are keys of a map.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
 import { type FileHandle, stat } from "node:fs/promises";
 import {
   createServer,
@@ -18,7 +19,11 @@ import {
 } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, resolve } from "node:path";
+import type { GgufModel } from "../../file/model";
+import type { GgufModelTensor } from "../../file/model-tensor";
+import { openSync } from "../../file/open";
 import { openRegularFile } from "../../source/file";
+import { entryPage } from "./view-entry";
 import { Traffic } from "./view-traffic";
 
 const HOST = "127.0.0.1";
@@ -29,6 +34,48 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How often these two are looked at. */
 const CHECKING_INTERVAL_MS = 1000;
+
+/** Questions that are answered at a time: a browser has six connections. */
+const MAX_QUESTIONS = 8;
+const MAX_QUESTION_BYTES = 1 << 20;
+/** How long a whole answer may wait for its reader. */
+const UNREAD_TIMEOUT_MS = 60_000;
+
+type Model = GgufModel<GgufModelTensor>;
+
+/** A model on a server, or one of safetensors: the page asks for all of it. */
+export interface RemoteModel extends ModelPlace {
+  /** The last part of its address. */
+  readonly name: string;
+}
+
+/** A model that is served: its files on this machine, the named one first, or where else it is. */
+export type ServedModel = readonly [path: string, ...others: string[]] | RemoteModel;
+
+/** How the session gets at a model. */
+export interface ModelPlace {
+  open(partial: boolean): Promise<OpenedModel>;
+}
+
+export interface OpenedModel {
+  readonly model: Model;
+  /** Throws if a file is no longer the one that was opened. */
+  check(): Promise<void>;
+}
+
+/** Answers questions about models. view/server has it. */
+export interface ViewSession {
+  /**
+   * Begins to answer; gives what cancels it, and undefined for what is no question.
+   * @param send takes the parts of the answer
+   */
+  ask(question: string, send: (bytes: Uint8Array, isLast: boolean) => void): (() => void) | undefined;
+  /** Closes all models. */
+  close(): void;
+}
+
+/** Starts one; `find` gives the model that a URL, which counts from the page's, leads to. */
+export type StartSession = (find: (url: string) => ModelPlace | undefined) => ViewSession;
 
 /** A server that is listening. */
 export interface ViewServer {
@@ -41,31 +88,43 @@ export interface ViewServer {
 /**
  * Begins to serve.
  * @param page the page as HTML; its own inline scripts and styles are the only ones that run
- * @param models the files of each model; the page opens the first ones
+ * @param models the page opens the first ones
  * @param port 0 for one that the system chooses
+ * @param startSession answers the page's questions; without it the page reads the files by itself
  */
 export async function serveView(
   page: string,
-  models: readonly (readonly [string, ...string[]])[],
+  models: readonly ServedModel[],
   port: number,
+  startSession?: StartSession,
 ): Promise<ViewServer> {
   const token = randomBytes(TOKEN_BYTES).toString("base64url");
   const opened: ServedFile[] = [];
+  const places = new Map<string, ModelPlace>();
+  const session = startSession?.((url) => places.get(decoded(url) ?? ""));
   const close = async (): Promise<void> => {
+    session?.close();
     for (const file of opened) await file.close();
   };
   try {
     const files = new Map<string, ServedFile>();
-    for (const [i, paths] of models.entries()) {
-      for (const path of paths) {
+    const named: string[] = [];
+    for (const [i, model] of models.entries()) {
+      const isRemote = "open" in model;
+      const own: ServedFile[] = [];
+      for (const path of isRemote ? [] : model) {
         const file = await ServedFile.open(path);
         opened.push(file);
-        files.set(placeOf(i, path), file);
+        own.push(file);
+        files.set(placeOf("model", i, basename(path)), file);
       }
+      const place = isRemote ? placeOf("remote", i, model.name) : placeOf("model", i, basename(model[0]));
+      places.set(place, isRemote ? model : localPlace(model, own));
+      named.push(place);
     }
-    const site = new Site(page, files, token);
+    const site = new Site(page, files, token, session);
     const server = await listen(site, port);
-    const query = models.map(([path], i) => `url=${escapeQuery(urlOf(placeOf(i, path)))}`).join("&");
+    const query = named.map((place) => `url=${escapeQuery(urlOf(place))}`).join("&");
     return {
       url: `http://${HOST}:${(server.address() as AddressInfo).port}/${token}/?${query}`,
       close: async () => {
@@ -81,9 +140,40 @@ export async function serveView(
   }
 }
 
-/** The name of a file for the page, as UTF-8 has it. Files of one name in two folders have the numbers of their models before it. */
-function placeOf(model: number, path: string): string {
-  return `model/${model}/${Buffer.from(basename(path))}`;
+/** Where a file is for the page, its name as UTF-8 has it. Files of one name in two folders have the numbers of their models before it. */
+function placeOf(folder: "model" | "remote", model: number, name: string): string {
+  return `${folder}/${model}/${Buffer.from(name)}`;
+}
+
+/** Answers come from mapped memory, which tells of no change: that of the files is looked at before and after. */
+function localPlace(
+  [path, ...others]: readonly [string, ...string[]],
+  files: readonly ServedFile[],
+): ModelPlace {
+  const etags = async (): Promise<string> => {
+    const states = await Promise.all(files.map((file) => file.state()));
+    if (states.includes(undefined)) throw new Error(REPLACED);
+    return states.map((state) => state?.etag).join();
+  };
+  return {
+    async open(partial) {
+      const before = await etags();
+      const model = openSync(path, { partial, splits: others.length > 0 });
+      const check = async (): Promise<void> => {
+        if ((await etags()) !== before) throw new Error("the file has changed: reload the page");
+      };
+      return { model, check };
+    },
+  };
+}
+
+/** A part of a URL as text; undefined where it is none. */
+export function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
 }
 
 function urlOf(place: string): string {
@@ -127,29 +217,60 @@ class Refusal {
   }
 }
 
-/** For a request that does not come from the page. */
+/** For a request that does not come from the page, or has more than was read of it. */
 const CLOSE = { connection: "close" };
+
+const READ_ONLY = { ...CLOSE, allow: "GET, HEAD" };
+
+const REPLACED = "another file is in its place: end the command, and start it again";
+
+/** What the page says where no server answers its questions, and where one does. */
+const [ALONE, SERVED] = [
+  '<meta name="gguf-native-view" content="alone">',
+  '<meta name="gguf-native-view" content="served">',
+];
+/** Where the page asks. */
+const ASK = "ask";
 
 class Site {
   readonly traffic = new Traffic((request, response) => this.#answer(request, response));
   readonly #page: Buffer;
   readonly #files: ReadonlyMap<string, ServedFile>;
   readonly #token: string;
+  readonly #session: ViewSession | undefined;
   readonly #headers: OutgoingHttpHeaders;
+  #questions = 0;
 
-  constructor(page: string, files: ReadonlyMap<string, ServedFile>, token: string) {
+  constructor(
+    page: string,
+    files: ReadonlyMap<string, ServedFile>,
+    token: string,
+    session: ViewSession | undefined,
+  ) {
     const text = page.replaceAll("\r\n", "\n"); // as a browser reads it before it compares hashes
-    this.#page = Buffer.from(text);
+    this.#page = Buffer.from(session === undefined ? text : text.replace(ALONE, SERVED));
     this.#files = files;
     this.#token = token;
-    this.#headers = securityHeaders(text);
+    this.#session = session;
+    this.#headers = securityHeaders(text, "'wasm-unsafe-eval'", [
+      "worker-src blob:",
+      "connect-src 'self'",
+      "img-src data: blob:",
+    ]);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    for (const [name, value] of Object.entries(this.#headers)) response.setHeader(name, value as string);
+    setHeaders(response, this.#headers);
     try {
       const place = this.#placeOf(request);
-      if (place === "") return sendAll(request, response, this.#page, "text/html; charset=utf-8");
+      if (this.#session !== undefined && place === ASK)
+        return await this.#ask(this.#session, request, response);
+      if (request.method === "POST") throw new Refusal(405, "files can be read only", READ_ONLY);
+      if (place === undefined) {
+        setHeaders(response, ENTRY_HEADERS);
+        return sendAll(request, response, Buffer.from(ENTRY), HTML);
+      }
+      if (place === "") return sendAll(request, response, this.#page, HTML);
       const file = this.#files.get(place);
       if (file === undefined) throw new Refusal(404, "there is nothing here");
       await sendFile(request, response, file, () => this.traffic.pieceBytes);
@@ -161,20 +282,44 @@ class Site {
     }
   }
 
+  /** Answers a question. One that nobody waits for any more is cancelled. */
+  async #ask(session: ViewSession, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== "POST")
+      throw new Refusal(405, "questions are posted", { ...CLOSE, allow: "POST" });
+    if (this.#questions >= MAX_QUESTIONS) throw new Refusal(503, "too many questions at once", CLOSE);
+    this.#questions++;
+    try {
+      const question = await bodyOf(request);
+      response.setHeader("content-type", "application/octet-stream");
+      let unread: NodeJS.Timeout | undefined;
+      const cancel = session.ask(question, (bytes, isLast) => {
+        // How far it is may be left out.
+        if (!isLast && !response.writableNeedDrain) response.write(bytes);
+        if (!isLast) return;
+        response.end(bytes);
+        unread = setTimeout(() => response.destroy(), UNREAD_TIMEOUT_MS);
+      });
+      if (cancel === undefined) throw new Refusal(400, "this is no question");
+      if (!response.closed) await once(response, "close");
+      clearTimeout(unread);
+      cancel();
+    } finally {
+      this.#questions--;
+    }
+  }
+
   /**
-   * What is asked for, after the token: "" for the page. Throws where the request is not one of this site's page, and ends the
-   * connection: what comes after such a request is not read.
+   * What is asked for, after the token: "" for the page, undefined for the way to it, which has no token. Throws where the
+   * request is not one of this site's page. What comes after a request without the token is not read.
    */
-  #placeOf({ method, url = "", headers, headersDistinct, socket }: IncomingMessage): string {
+  #placeOf({ method, url = "", headers, headersDistinct, socket }: IncomingMessage): string | undefined {
     const { localPort } = socket;
     const port = localPort === 80 ? "(:80)?" : `:${localPort}`;
     const [host, ...otherHosts] = headersDistinct.host ?? [];
     if (otherHosts.length > 0 || !new RegExp(`^(127\\.0\\.0\\.1|localhost)${port}$`, "i").test(host ?? "")) {
       throw new Refusal(421, "this is not the address of the page", CLOSE);
     }
-    if (method !== "GET" && method !== "HEAD") {
-      throw new Refusal(405, "files can be read only", { ...CLOSE, allow: "GET, HEAD" });
-    }
+    if (!/^(GET|HEAD|POST)$/.test(method ?? "")) throw new Refusal(405, "files can be read only", READ_ONLY);
     const origin = headers.origin ?? `http://${host}`;
     const site = headers["sec-fetch-site"] ?? "none";
     if (
@@ -183,16 +328,15 @@ class Site {
     ) {
       throw new Refusal(403, "another site sent you here: paste the address into the browser", CLOSE);
     }
+    if (/^\/(\?|$)/.test(url)) return undefined;
     const [, token = "", place] = /^\/([^/?#]*)\/([^?#]*)/.exec(url) ?? [];
     if (place === undefined || !isSame(token, this.#token)) {
-      throw new Refusal(404, "there is nothing here", CLOSE);
+      throw new Refusal(404, "there is nothing here: start from the address that the command printed", CLOSE);
     }
     this.traffic.trust(socket);
-    try {
-      return decodeURIComponent(place);
-    } catch {
-      throw new Refusal(404, "there is nothing here");
-    }
+    const name = decoded(place);
+    if (name === undefined) throw new Refusal(404, "there is nothing here");
+    return name;
   }
 }
 
@@ -202,8 +346,12 @@ function isSame(a: string, b: string): boolean {
   return timingSafeEqual(hashA as Buffer, hashB as Buffer);
 }
 
-/** What every answer says: nothing may run or be loaded but what the page brings along, and nobody else may look. */
-function securityHeaders(page: string): OutgoingHttpHeaders {
+/**
+ * What every answer says: nothing may run or be loaded but what the page brings along, and nobody else may look.
+ * @param scripts what its scripts may do, too
+ * @param more directives for what else it loads
+ */
+function securityHeaders(page: string, scripts = "", more: readonly string[] = []): OutgoingHttpHeaders {
   const hashes = { script: "", style: "" };
   for (const [, element, text] of page.matchAll(/<(script|style)\b[^>]*>(.*?)<\/\1\s*>/gis)) {
     const hash = createHash("sha256")
@@ -213,9 +361,9 @@ function securityHeaders(page: string): OutgoingHttpHeaders {
   }
   const policy = [
     "default-src 'none'",
-    `script-src ${hashes.script}'wasm-unsafe-eval'`,
+    `script-src ${hashes.script}${scripts}`,
     `style-src ${hashes.style || "'none'"}`,
-    ...["worker-src blob:", "connect-src 'self'", "img-src data: blob:"],
+    ...more,
     ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
   ];
   return {
@@ -227,6 +375,28 @@ function securityHeaders(page: string): OutgoingHttpHeaders {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
   };
+}
+
+/** The text of a request, as far as one is taken. */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_QUESTION_BYTES) throw new Refusal(413, "the question is too long", CLOSE);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** The way to the page, for requests without the token. */
+const ENTRY = entryPage();
+const ENTRY_HEADERS = { ...securityHeaders(ENTRY), ...CLOSE };
+
+const HTML = "text/html; charset=utf-8";
+
+function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string);
 }
 
 function sendAll(
@@ -242,7 +412,7 @@ function sendAll(
 
 function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const { status, reason, headers } = refusal;
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string);
+  setHeaders(response, headers);
   sendAll(request, response, Buffer.from(`${reason}\n`), "text/plain; charset=utf-8", status);
 }
 
@@ -254,8 +424,7 @@ async function sendFile(
   pieceBytes: () => number,
 ): Promise<void> {
   const state = await file.state();
-  if (state === undefined)
-    throw new Refusal(410, "another file is in its place: end the command, and start it again");
+  if (state === undefined) throw new Refusal(410, REPLACED);
   const { size, etag } = state;
   const { method, headers } = request;
   response.setHeader("etag", etag);

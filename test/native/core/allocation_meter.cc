@@ -53,6 +53,16 @@ void* operator new(size_t n_bytes) {
   if (void* memory = std::malloc(n_bytes > 0 ? n_bytes : 1)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(size_t n_bytes, std::align_val_t alignment) {
+  g_allocated_bytes += n_bytes;
+  if (memory_ends()) throw std::bad_alloc();
+  const size_t unit = static_cast<size_t>(alignment);
+  if (void* memory = std::aligned_alloc(unit, (n_bytes / unit + 1) * unit)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

@@ -324,6 +324,39 @@ struct Int8s {
   }
 };
 
+/** 128 columns, as dot() takes them. */
+template <int kRun>
+struct Columns {
+  int8_t codes[64], last_halves[64];
+  DotColumns<kRun> columns;
+  explicit Columns(const int8_t* x) : columns{x, nullptr} {
+    if (kRun == 16) return;
+    for (int i = 0; i < 64; ++i) {
+      codes[i] = x[i / 16 * 32 + i % 16];
+      last_halves[i] = x[i / 16 * 32 + 16 + i % 16];
+    }
+    columns = {codes, last_halves};
+  }
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+};
+
+/** Stores sums of 256 products, without what the bias of levels has added. */
+template <class Levels, int kRun>
+GGUF_INLINE void put_sums(const simd::DotSums<kRun> (&sums)[2], const Int8s& vector, Output& out) {
+  int32_t corrections[16];
+  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.template correction<Levels>(kRun * r, kRun);
+  auto* const y = reinterpret_cast<float*>(out.bytes);
+  if constexpr (kRun == 32) {
+    simd::store_8(y, simd::to_floats(simd::add(simd::eight_sums(sums[0], sums[1]), corrections)));
+  } else {
+    simd::Ints8 eight[2];
+    simd::sixteen_sums(sums[0], sums[1], eight);
+    simd::store_8(y, simd::to_floats(simd::add(eight[0], corrections)));
+    simd::store_8(y + 8, simd::to_floats(simd::add(eight[1], corrections + 8)));
+  }
+}
+
 /** Sums of 256 products. */
 template <class Levels, int kRun>
 void dot(const Input& in, Output& out) {
@@ -342,20 +375,51 @@ void dot(const Input& in, Output& out) {
             simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
       }
     }
-    const int8_t* const x = vector.x + 128 * i;
-    sums[i] = simd::join(simd::dot<kRun, kKind>(w[0], w[1], x), simd::dot<kRun, kKind>(w[2], w[3], x + 64));
+    const Columns<kRun> x(vector.x + 128 * i);
+    sums[i] = simd::dot<kRun, kKind>(w[0], w[1], w[2], w[3], x.columns);
   }
-  int32_t corrections[16];
-  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.template correction<Levels>(kRun * r, kRun);
-  auto* const y = reinterpret_cast<float*>(out.bytes);
-  if constexpr (kRun == 32) {
-    simd::store_8(y, simd::to_floats(simd::add(simd::eight_sums(sums[0], sums[1]), corrections)));
-  } else {
-    simd::Ints8 eight[2];
-    simd::sixteen_sums(sums[0], sums[1], eight);
-    simd::store_8(y, simd::to_floats(simd::add(eight[0], corrections)));
-    simd::store_8(y + 8, simd::to_floats(simd::add(eight[1], corrections + 8)));
+  put_sums<Levels, kRun>(sums, vector, out);
+}
+
+/** The same of units of the codes, and the same units of their upper bits. */
+template <class Levels, int Stride>
+void dot_rows(const Input& in, Output& out) {
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<32> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    const Columns<32> x(vector.x + 128 * i);
+    const auto codes = simd::load_runs<Levels::kBits, Stride>(in.bytes + 100 * i, ToBytes{});
+    if constexpr (Levels::kBits == 4) {
+      sums[i] = simd::dot_rows<Levels>(simd::values<Levels>(codes),
+                                       simd::values<Levels>(simd::shift<4>(codes)), x.columns);
+    } else {
+      const auto top = simd::spread_bits<Levels::kBits>(word64(in.bytes + 200 + 8 * i), ToBytes{});
+      sums[i] = simd::dot_rows<Levels>(simd::values<Levels>(simd::select<15>(codes, top)),
+                                       simd::values<Levels>(simd::select<15>(simd::shift<4>(codes), top)),
+                                       x.columns);
+    }
   }
+  put_sums<Levels, 32>(sums, vector, out);
+}
+
+template <class Levels>
+void dot_pairs(const Input& in, Output& out) {
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<32> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    const Columns<32> x(vector.x + 128 * i);
+    const auto codes = simd::load<Levels::kBits>(in.bytes + 100 * i, ToBytes{});
+    if constexpr (Levels::kBits == 4) {
+      sums[i] = simd::dot_pairs<Levels>(simd::values<Levels>(codes),
+                                        simd::values<Levels>(simd::shift<4>(codes)), x.columns);
+    } else {
+      const auto top = simd::load_twice<Levels::kBits>(in.bytes + 200, ToBytes{});
+      sums[i] = simd::dot_pairs<Levels>(simd::values<Levels>(simd::select<15>(codes, top)),
+                                        simd::values<Levels>(simd::select<15>(simd::shift<4>(codes), top)),
+                                        x.columns);
+    }
+  }
+  put_sums<Levels, 32>(sums, vector, out);
 }
 
 void eight_numbers(const Input& in, Output& out) {
@@ -367,6 +431,7 @@ void eight_numbers(const Input& in, Output& out) {
   simd::store_8(y + 16, simd::floats_8(x[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6]));
   const int first = in.bytes[64] % 12 - 2, end = in.bytes[65] % 12 - 1;
   simd::store_8(y + 24, simd::keep(a, first, end));
+  y[32] = simd::sum(a);
 }
 
 /** Products of 16 rows with three vectors. */
@@ -435,6 +500,16 @@ void int8x16(const Input& in, Output& out) {
   put(simd::int8x16(word64(in.bytes), word64(in.bytes + 8)), out);
 }
 
+void load_sixes(const Input& in, Output& out) {
+  put(simd::load_sixes(in.bytes), out);
+}
+
+/** Eight of them: the others are undefined. */
+void join_sixes(const Input& in, Output& out) {
+  put(simd::join_sixes(in.bytes, in.bytes + 4), out);
+  std::memset(out.bytes + 8 * sizeof(float), 0, 8 * sizeof(float));
+}
+
 void half(const Input& in, Output& out) {
   const float x = simd::half(in.bytes);
   std::memcpy(out.bytes, &x, sizeof x);
@@ -479,6 +554,14 @@ void fma_of_close_numbers(const Input& in, Output& out) {
 void sum(const Input& in, Output& out) {
   const float x = simd::sum(simd::load_f32(in.bytes));
   std::memcpy(out.bytes, &x, sizeof x);
+}
+
+void sums(const Input& in, Output& out) {
+  float numbers[256];
+  for (int i = 0; i < 16; ++i) std::memcpy(numbers + 16 * i, in.bytes + 38 * i, 64);
+  float y[16];
+  simd::sums(numbers, y);
+  std::memcpy(out.bytes, y, sizeof y);
 }
 
 /** All lanes of sixteen numbers, however many registers they are. */
@@ -724,6 +807,12 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, dot<Nonlinear4, 32>),
     CASE(kFloat32, dot<Signed8, 16>),
     CASE(kFloat32, dot<Signed8, 32>),
+    CASE(kFloat32, dot_rows<Offset<4>, 18>),
+    CASE(kFloat32, dot_rows<Nonlinear4, 16>),
+    CASE(kFloat32, dot_rows<Unsigned<5>, 24>),
+    CASE(kFloat32, dot_pairs<Unsigned<4>>),
+    CASE(kFloat32, dot_pairs<Unsigned<5>>),
+    CASE(kFloat32, dot_pairs<Offset<4>>),
     CASE(kFloat32, eight_numbers),
     CASE(kFloat32, multiply_run<Unsigned<4>, 32>),
     CASE(kFloat32, multiply_run<Unsigned<2>, 16>),
@@ -742,6 +831,8 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, load_int64),
     CASE(kFloat32, load_f64),
     CASE(kFloat32, int8x16),
+    CASE(kFloat32, load_sixes),
+    CASE(kFloat32, join_sixes),
     CASE(kFloat32, half),
     CASE(kFloat32, halves<18>),
     CASE(kFloat32, halves<20>),
@@ -756,6 +847,7 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kFloat32, fma),
     CASE(kFloat32, fma_of_close_numbers),
     CASE(kFloat32, sum),
+    CASE(kFloat32, sums),
     CASE(kFloat32, lanes),
     CASE(Kind::kFloat64, double_sums),
     CASE(Kind::kFloat64, double_differences),

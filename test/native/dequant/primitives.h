@@ -52,6 +52,7 @@ extern const PrimitiveTable* const kScalarPrimitives;
 extern const PrimitiveTable* const kAvx2Primitives;
 extern const PrimitiveTable* const kAvx512Primitives;
 extern const PrimitiveTable* const kNeonPrimitives;
+extern const PrimitiveTable* const kNeonDotprodPrimitives;
 extern const PrimitiveTable* const kWasmPrimitives;
 
 }  // namespace gguf::test

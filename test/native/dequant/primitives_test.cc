@@ -138,7 +138,8 @@ std::ostream& operator<<(std::ostream& stream, const Parameter& parameter) {
 
 std::vector<Parameter> every_primitive() {
   std::vector<Parameter> all;
-  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
+  for (const PrimitiveTable* table :
+       {kAvx512Primitives, kAvx2Primitives, kNeonDotprodPrimitives, kNeonPrimitives, kWasmPrimitives}) {
     if (table == nullptr || !use_isa(table->isa)) continue;
     for (size_t i = 0; i < table->n_cases; ++i) all.push_back({table, i});
   }

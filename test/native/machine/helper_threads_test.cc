@@ -168,7 +168,6 @@ TEST(HelperThreads, WakeEveryCallerWhoseHelpersHaveReturned) {
 TEST(HelperThreads, AreNotWantedOnceACallHasReturned) {
   HelperThreads pool;
   Scratch scratch;
-  bool was_wanted = false;
   for (int round = 0; round < 100; ++round) {
     // More than join before such a short call returns.
     pool.run(8, scratch, [&](Scratch&) {});
@@ -178,8 +177,8 @@ TEST(HelperThreads, AreNotWantedOnceACallHasReturned) {
   pool.run(1, scratch, [&](Scratch&) {
     if (std::this_thread::get_id() == caller) return;
     Scratch its_own;
-    // The only helper is this thread: nobody joins.
-    pool.run(300, its_own, [&](Scratch&) { was_wanted = was_wanted || pool.wants_help(); });
+    // More than there are: this thread is one of them, and in a call already.
+    pool.run(300, its_own, [&](Scratch&) {});
   });
   EXPECT_FALSE(pool.wants_help());
 }
@@ -224,7 +223,11 @@ TEST(HelperThreadsDeathTest, EndWithAProcessThatKeepsThem) {
     static size_t n_running = 0;
     // Called after what is registered later, so after the helpers have been stopped.
     std::atexit([] {
-      if (n_threads() + 2 > n_running) std::_Exit(3);
+      // The system lists a thread a little longer than a join waits for it.
+      for (int tries = 0; n_threads() + 2 > n_running; ++tries) {
+        if (tries == 5000) std::_Exit(3);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
     });
     const size_t n_before = n_threads();
     static const auto* const kept = new std::shared_ptr<HelperThreads>(HelperThreads::shared());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "machine/helper_threads.h"
+#include "test/native/core/allocation_meter.h"
 #include "test/native/work/work_support.h"
 
 namespace gguf::test {
@@ -62,6 +63,33 @@ TEST_F(SharedProduct, HasTheBitsOfOneThread) {
         EXPECT_EQ(y, expected);
       }
     }
+  }
+}
+
+TEST_F(SharedProduct, AllocatesNothingForItsVectorTheSecondTime) {
+  const ProductShape shape = shape_of(1024, 3, 1);
+  const std::vector<uint8_t> blocks = blocks_of(shape);
+  const std::vector<float> x = vectors_of(shape);
+  std::vector<float> y(shape.n_results());
+  const BlockSource source = in_memory(blocks);
+  const auto allocated_by_one = [&] {
+    const size_t before = allocated_bytes();
+    { const ChunkedProduct product(source, shape, x.data(), 1, y.data()); }
+    return allocated_bytes() - before;
+  };
+  allocated_by_one();
+  EXPECT_EQ(allocated_by_one(), 0u);
+}
+
+TEST_F(SharedProduct, KeepsNoMemoryOfManyVectors) {
+  const ProductShape shape = shape_of(1024, 3, 400);
+  const std::vector<uint8_t> blocks = blocks_of(shape);
+  const std::vector<float> x = vectors_of(shape);
+  std::vector<float> y(shape.n_results());
+  for (int i = 0; i < 2; ++i) {
+    const size_t before = allocated_bytes();
+    { const ChunkedProduct product(in_memory(blocks), shape, x.data(), 1, y.data()); }
+    EXPECT_GE(allocated_bytes() - before, x.size() * sizeof(float));
   }
 }
 

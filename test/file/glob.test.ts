@@ -6,7 +6,8 @@ import fc from "fast-check";
 import { projectRoot } from "../support/paths";
 
 // Not part of the package's interface: loaded from where it was built.
-const { globMatcher, isGlob } = require(join(projectRoot, "dist", "cli", "arguments", "glob.js")) as {
+const { globMatcher, globRenamer, isGlob } = require(join(projectRoot, "dist", "base", "glob.js")) as {
+  globRenamer(glob: string, to: string): (name: string) => string | undefined;
   globMatcher(glob: string): (name: string) => boolean;
   isGlob(text: string): boolean;
 };
@@ -57,6 +58,40 @@ test("agrees with regular expressions", () => {
           globMatcher(glob.join(""))(name.join("")),
           new RegExp(`^${source}$`).test(name.join("")),
         );
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
+test("new names have what the wildcards matched", () => {
+  for (const [glob, to, name, expected] of [
+    ["a.*", "b.*", "a.c.d", "b.c.d"],
+    ["*.*", "*-*", "a.b.c", "a-b.c"],
+    ["*.attn_?.*", "*.self_attn.*_proj.*", "blk.7.attn_q.weight", "blk.7.self_attn.q_proj.weight"],
+    ["**a", "<*|*>", "xa", "<|x>"],
+    ["*", "*", "", ""],
+    ["a*", "*", "b", undefined],
+    ["[qk].[!x]*", "*\\*\\\\*?*", "q.漢😀", "q*\\漢?😀"],
+    ["a", "b[c]", "a", "b[c]"],
+    ["*b", "*", "bbb", "bb"],
+  ] as const)
+    assert.equal(globRenamer(glob, to)(name), expected, `${glob} ${to}`);
+  for (const [glob, to] of [
+    ["*", "a"],
+    ["a", "*"],
+    ["*.?", "*"],
+  ] as const)
+    assert.throws(() => globRenamer(glob, to), /wildcards/);
+});
+test("a new name that is the glob itself is the old name", () => {
+  const char = fc.constantFrom("a", "b", ".", "*");
+  fc.assert(
+    fc.property(
+      fc.array(char, { maxLength: 12 }),
+      fc.array(fc.constantFrom("a", "b", "."), { maxLength: 12 }),
+      (parts, chars) => {
+        const [glob, name] = [parts.join(""), chars.join("")];
+        assert.equal(globRenamer(glob, glob)(name), globMatcher(glob)(name) ? name : undefined);
       },
     ),
     { numRuns: 2000 },

@@ -1,0 +1,2 @@
+/** Imports a package from the node_modules of this folder. */
+export const load = (name) => import(name);

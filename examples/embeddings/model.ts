@@ -1,0 +1,208 @@
+/** The forward pass of a BERT model: from the tokens of texts to a vector for each text. */
+import type { GgufFile, GgufTensor } from "gguf-native";
+import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
+import { Workspace } from "../network/workspace";
+import { type BertConfig, type Pooling, readConfig } from "./config";
+import { addAndGelu, addAndNorm, attention, type Norm, normalize, type Projection } from "./operations";
+
+/** Tokens that are processed at a time, of one text or several: enough to use each weight often. */
+const BATCH = 256;
+
+/** The attention is multiplied exactly in any case. */
+export interface LoadOptions extends ProductOptions {
+  /** How vectors of tokens become one. Default: as the metadata of the model says. */
+  pooling?: Pooling | undefined;
+  /** Whether vectors are scaled to a length of 1 (default true). */
+  normalize?: boolean | undefined;
+}
+
+/** A matrix whose products get something added. */
+type Biased = Linear & { bias: Float32Array };
+
+interface Layer {
+  attnQ: Biased;
+  attnK: Biased;
+  attnV: Biased;
+  attnOutput: Biased;
+  attnNorm: Norm;
+  ffnUp: Biased;
+  ffnDown: Biased;
+  ffnNorm: Norm;
+}
+
+/** A model whose weights stay in its file, which must stay open. */
+export class Bert {
+  readonly #workspace = new Workspace();
+
+  private constructor(
+    readonly config: BertConfig,
+    private readonly tokens: GgufTensor,
+    private readonly positions: Float32Array,
+    /** What is added to the embedding of every token: that of the first of two texts. */
+    private readonly tokenType: Float32Array,
+    private readonly norm: Norm,
+    private readonly layers: readonly Layer[],
+    private readonly options: LoadOptions,
+  ) {}
+
+  /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
+  static load(file: GgufFile, options: LoadOptions = {}): Bert {
+    const config = readConfig(file.metadata, options.pooling);
+    const weights = new Weights(file);
+    const norm = (name: string): Norm => ({
+      weight: weights.vector(`${name}.weight`),
+      bias: weights.vector(`${name}.bias`),
+    });
+    const linear = (name: string): Biased => {
+      const found = weights.linear(name);
+      return { ...found, bias: found.bias ?? new Float32Array(found.weight.shape[1] as number) };
+    };
+    const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
+      const block = `blk.${i}.`;
+      return {
+        attnQ: linear(`${block}attn_q`),
+        attnK: linear(`${block}attn_k`),
+        attnV: linear(`${block}attn_v`),
+        attnOutput: linear(`${block}attn_output`),
+        attnNorm: norm(`${block}attn_output_norm`),
+        ffnUp: linear(`${block}ffn_up`),
+        ffnDown: linear(`${block}ffn_down`),
+        ffnNorm: norm(`${block}layer_output_norm`),
+      };
+    });
+    const bert = new Bert(
+      config,
+      weights.tensor("token_embd.weight"),
+      weights.vector("position_embd.weight"),
+      weights.tensor("token_types.weight").rowsSync([0]),
+      norm("token_embd_norm"),
+      layers,
+      options,
+    );
+    weights.expectAllUsed();
+    bert.#expectShapes();
+    return bert;
+  }
+
+  /** Only what products do not check. @throws Error */
+  #expectShapes(): void {
+    const { embeddingLength, contextLength } = this.config;
+    const [width] = this.tokens.shape;
+    if (width !== embeddingLength)
+      throw new Error(
+        `the embeddings of tokens have ${width} numbers, and the metadata says ${embeddingLength}`,
+      );
+    const positions = this.positions.length / embeddingLength;
+    if (positions < contextLength)
+      throw new Error(`the model has ${positions} positions, and its context has ${contextLength} tokens`);
+  }
+
+  /**
+   * The vectors of texts, whose tokens begin and end with those of the model. A text has the same vector alone and among
+   * others.
+   *
+   * @throws RangeError for a text without tokens, or with more than the model's context
+   */
+  embed(texts: readonly ArrayLike<number>[]): Float32Array[] {
+    const { contextLength } = this.config;
+    for (const { length } of texts) {
+      if (length === 0 || length > contextLength)
+        throw new RangeError(`a text has 1 to ${contextLength} tokens, not ${length}`);
+    }
+    const vectors: Float32Array[] = [];
+    for (let start = 0; start < texts.length; ) {
+      let end = start;
+      let count = 0;
+      do count += texts[end++]!.length;
+      while (end < texts.length && count + texts[end]!.length <= BATCH);
+      vectors.push(...this.#embedBatch(texts.slice(start, end)));
+      start = end;
+    }
+    return vectors;
+  }
+
+  #embedBatch(texts: readonly ArrayLike<number>[]): Float32Array[] {
+    const { normEpsilon, embeddingLength } = this.config;
+    const x = this.#embeddings(texts);
+    for (const layer of this.layers) {
+      const attended = this.#multiply(layer.attnOutput, this.#attend(layer, x, texts), "attended");
+      addAndNorm(x, attended, layer.attnOutput.bias, layer.attnNorm, normEpsilon);
+      const hidden = this.#multiply(layer.ffnUp, x, "hidden");
+      addAndGelu(hidden, layer.ffnUp.bias);
+      addAndNorm(
+        x,
+        this.#multiply(layer.ffnDown, hidden, "down"),
+        layer.ffnDown.bias,
+        layer.ffnNorm,
+        normEpsilon,
+      );
+    }
+    let first = 0;
+    return texts.map(({ length }) => {
+      const end = first + length;
+      const vector = this.#pool(x.subarray(first * embeddingLength, end * embeddingLength));
+      first = end;
+      return vector;
+    });
+  }
+
+  /** The embeddings of tokens, with those of their positions. */
+  #embeddings(texts: readonly ArrayLike<number>[]): Float32Array {
+    const { embeddingLength, normEpsilon } = this.config;
+    const x = this.tokens.rowsSync(texts.flatMap((tokens) => Array.from(tokens)));
+    const positions = this.#workspace.floats("positions", x.length);
+    let to = 0;
+    for (const { length } of texts) {
+      positions.set(this.positions.subarray(0, length * embeddingLength), to);
+      to += length * embeddingLength;
+    }
+    addAndNorm(x, positions, this.tokenType, this.norm, normEpsilon);
+    return x;
+  }
+
+  #attend(layer: Layer, x: Float32Array, texts: readonly ArrayLike<number>[]): Float32Array {
+    const project = (linear: Biased, name: string): Projection => ({
+      numbers: this.#multiply(linear, x, name),
+      bias: linear.bias,
+    });
+    const queries = project(layer.attnQ, "queries");
+    const keys = project(layer.attnK, "keys");
+    const values = project(layer.attnV, "values");
+    const heard = this.#workspace.floats("heard", x.length);
+    const { threads } = this.options;
+    let first = 0;
+    for (const { length } of texts) {
+      attention(this.config, queries, keys, values, first, length, this.#workspace, threads, heard);
+      first += length;
+    }
+    return heard;
+  }
+
+  /** The vector of a text, from those of its tokens. */
+  #pool(x: Float32Array): Float32Array {
+    const { embeddingLength, pooling } = this.config;
+    const vector = POOL[pooling](x, embeddingLength);
+    return this.options.normalize === false ? vector : normalize(vector);
+  }
+
+  /** The products of a matrix with the vectors in `x`, in an array of the workspace, still without the bias. */
+  #multiply(linear: Linear, x: Float32Array, name: string): Float32Array {
+    const [columns, rows] = linear.weight.shape as [number, number];
+    return multiply(linear, x, this.options, this.#workspace.floats(name, (x.length / columns) * rows));
+  }
+}
+
+/** The vector of a text of each kind, from those of its tokens, which have `width` numbers. */
+const POOL: Readonly<Record<Pooling, (x: Float32Array, width: number) => Float32Array>> = {
+  mean: meanOf,
+  cls: (x, width) => x.slice(0, width),
+  last: (x, width) => x.slice(-width),
+};
+
+function meanOf(x: Float32Array, width: number): Float32Array {
+  return Float32Array.from({ length: width }, (_, i) => {
+    let sum = 0;
+    for (let at = i; at < x.length; at += width) sum += x[at]!;
+    return (sum * width) / x.length;
+  });
+}

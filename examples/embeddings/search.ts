@@ -1,0 +1,97 @@
+/** Searching a text by meaning: its passages, and those that are most similar to a query. */
+import { dot, topK } from "../vectors";
+import type { Embedder } from "./embedder";
+
+export interface Passage {
+  text: string;
+  /** The line of the text that it begins in, from 1 on. */
+  line: number;
+}
+
+/** Passages have so many characters at most, some 100 to 200 tokens. */
+const LONGEST = 600;
+
+/** Passages whose vectors are computed at a time. */
+const AT_ONCE = 32;
+
+/**
+ * Cuts a text to passages: its paragraphs, which blank lines divide. A longer one is cut after sentences, or after words if
+ * there are none, or anywhere.
+ */
+export function passagesOf(text: string): Passage[] {
+  const passages: Passage[] = [];
+  let line = 1;
+  // Every other part is what divides paragraphs.
+  for (const [i, part] of text.split(/(\r?\n\s*\n)/).entries()) {
+    if (i % 2 === 0) {
+      for (const [piece] of part.matchAll(PIECE)) {
+        const lead = piece.length - piece.trimStart().length;
+        const passage = piece.trim();
+        if (passage !== "") passages.push({ text: passage, line: line + linesIn(piece.slice(0, lead)) });
+        line += linesIn(piece);
+      }
+    } else {
+      line += linesIn(part);
+    }
+  }
+  return passages;
+}
+
+/** All that is left if it is short; else up to the last end of a sentence, the last space, or the limit. */
+const PIECE = new RegExp(
+  [
+    `[^]{1,${LONGEST}}$`,
+    `[^]{1,${LONGEST}}[.!?:;](?=\\s)`,
+    `[^]{1,${LONGEST}}(?=\\s)`,
+    `[^]{1,${LONGEST}}`,
+  ].join("|"),
+  "g",
+);
+
+function linesIn(text: string): number {
+  return text.split("\n").length - 1;
+}
+
+export interface Found extends Passage {
+  /** The cosine of the angle between the vectors of the passage and the query. */
+  similarity: number;
+}
+
+/** Passages and their vectors. */
+export class Index {
+  readonly #embedder: Embedder;
+  readonly #passages: readonly Passage[];
+  /** The vectors, one after the other. */
+  readonly #vectors: Float32Array;
+
+  /** The vectors are zeros before {@link build} has computed them. */
+  constructor(embedder: Embedder, passages: readonly Passage[]) {
+    this.#embedder = embedder;
+    this.#passages = passages;
+    this.#vectors = new Float32Array(passages.length * embedder.length);
+  }
+
+  /**
+   * Computes the vectors, of some passages at a time. Gives of how many they are there, each time.
+   * @param prefix what the model wants before each passage, if anything
+   */
+  *build(prefix = ""): Generator<number, void> {
+    const { length } = this.#embedder;
+    for (let start = 0; start < this.#passages.length; start += AT_ONCE) {
+      const some = this.#passages.slice(start, start + AT_ONCE);
+      for (const [i, vector] of this.#embedder.embed(some.map(({ text }) => prefix + text)).entries())
+        this.#vectors.set(vector, (start + i) * length);
+      yield start + some.length;
+    }
+  }
+
+  /** The passages that are most similar to a query, the most similar one first. */
+  search(query: string, count: number): Found[] {
+    const [vector] = this.#embedder.embed([query]) as [Float32Array];
+    const { length } = vector;
+    const similarities = Float32Array.from(this.#passages, (_, i) =>
+      dot(vector, 0, this.#vectors, i * length, length),
+    );
+    return topK(similarities, count).map((i) => ({ ...this.#passages[i]!, similarity: similarities[i]! }));
+  }
+}

@@ -1,0 +1,76 @@
+// The table of the set avx512_amx, and the test of its tiles before they are used. It is outside of target
+// regions, since a table is made on every machine.
+#pragma once
+
+#include <cstring>
+
+#include "dequant/isa/kernel_table.h"
+
+namespace gguf {
+
+/** Tiles for runs of 16, and of 32. */
+using AmxTiles = const CodeTileMultipliers (&)[2];
+
+inline KernelTable amx_table(AmxTiles tiles, bool (*is_ready)()) {
+  KernelTable table = *kAvx512Kernels;
+  table.isa = "avx512_amx";
+  table.base = kAvx512Kernels;
+  for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = tiles[i];
+  table.code_vectors = 16;
+  table.whole_runs = true;
+  table.n_wanted = 16;  // a tile takes as long for few vectors
+  table.is_ready = is_ready;
+  return table;
+}
+
+/** Multiplies 16 runs of any levels and codes with all scales 1: then sums are exact. */
+inline bool amx_tile_is_right(CodeTileMultiplier multiply, uint64_t run, uint64_t n_vectors) {
+  constexpr uint64_t kRows = 16, kRuns = 16;
+  uint8_t w[kRuns * 32 * kRows], x[kRuns * (32 + 8) * kRows];
+  float ones[kRuns * kRows], sums[16 * kRows * kRows], y[kRows * kRows], expected[kRows * kRows] = {};
+  for (float& one : ones) one = 1;
+  uint32_t random = 1;
+  const auto next = [&random] {
+    return static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 24);
+  };
+  for (uint64_t r = 0; r < kRuns; ++r) {
+    uint8_t *const levels = w + r * run * kRows, *const codes = x + r * (run + 8) * n_vectors;
+    for (uint64_t i = 0; i < run * kRows; ++i) levels[i] = next();
+    for (uint64_t i = 0; i < run * n_vectors; ++i) codes[i] = next();
+    for (uint64_t v = 0; v < n_vectors; ++v) {
+      const int32_t correction = next() - 128;
+      std::memcpy(codes + n_vectors * run + 4 * v, ones, 4);
+      std::memcpy(codes + n_vectors * (run + 4) + 4 * v, &correction, 4);
+      for (uint64_t row = 0; row < kRows; ++row) {
+        int32_t sum = correction;
+        for (uint64_t i = 0; i < run; ++i) {
+          sum += levels[4 * kRows * (i / 4) + 4 * row + i % 4] * static_cast<int8_t>(codes[run * v + i]);
+        }
+        expected[kRows * v + row] += static_cast<float>(sum);
+      }
+    }
+  }
+  CodeTile tile{};
+  tile.w = w;
+  tile.n_runs = kRuns;
+  tile.scales = ones;
+  tile.x = x;
+  tile.sums = sums;
+  tile.starts = tile.ends = true;
+  tile.y = y;
+  tile.y_stride = tile.n_rows = kRows;
+  tile.n_vectors = n_vectors;
+  multiply(tile);
+  return std::memcmp(y, expected, static_cast<size_t>(n_vectors) * kRows * sizeof(float)) == 0;
+}
+
+inline bool amx_tiles_are_right(AmxTiles tiles) {
+  bool right = true;
+  for (const uint64_t n : {7, 16}) {
+    right =
+        right && amx_tile_is_right(tiles[0].of[n - 1], 16, n) && amx_tile_is_right(tiles[1].of[n - 1], 32, n);
+  }
+  return right;
+}
+
+}  // namespace gguf

@@ -1,0 +1,127 @@
+// The products of 16 rows of levels with up to 16 vectors of int8 by AMX: multiply_code_tile of
+// sinks/code_tile.h with tiles, in the same order. Included after the primitives of AVX-512, in a target
+// region that has amx-tile and amx-int8, too.
+//
+// For each run there are three tiles: the bytes of the vectors, one vector in a row; the words of the rows of
+// levels; and their sums, a row for each vector. Sums go through memory to the registers that scale them.
+// Tiles and memory are used in turn, so that the next run is multiplied while one is scaled.
+#pragma once
+
+#include "dequant/isa/kernel_table.h"
+#include "dequant/sinks/code_tile.h"
+
+namespace gguf {
+namespace {
+
+constexpr int kAmxVectors = 16;
+
+/** What ldtilecfg loads: tiles 0 and 1 are sums, 2 and 3 vectors, 4 and 5 levels. */
+struct AmxConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  AmxConfig(int run, int n_vectors) {
+    for (int i = 0; i < 2; ++i) {
+      set(i, n_vectors, 64);
+      set(2 + i, n_vectors, run);
+      set(4 + i, run / 4, 64);
+    }
+  }
+
+ private:
+  void set(int tile, int n_rows, int n_bytes) {
+    rows[tile] = static_cast<uint8_t>(n_rows);
+    row_bytes[tile] = static_cast<uint16_t>(n_bytes);
+  }
+};
+static_assert(sizeof(AmxConfig) == 64, "as the instruction reads it");
+
+/** Sums of products of a run: [vector][row]. */
+using AmxSums = int32_t[kAmxVectors][16];
+
+/** Multiplies a run; levels have no sign. Numbers of tiles are part of instructions. */
+template <int kRun>
+GGUF_INLINE void multiply_amx_run(const uint8_t* w, const uint8_t* x, bool odd, AmxSums (&sums)[2]) {
+  if (odd) {
+    _tile_zero(1);
+    _tile_loadd(3, x, kRun);
+    _tile_loadd(5, w, 64);
+    _tile_dpbsud(1, 3, 5);
+    _tile_stored(1, sums[1], 64);
+  } else {
+    _tile_zero(0);
+    _tile_loadd(2, x, kRun);
+    _tile_loadd(4, w, 64);
+    _tile_dpbsud(0, 2, 4);
+    _tile_stored(0, sums[0], 64);
+  }
+}
+
+/** A CodeTileMultiplier of kernel_table.h, with KernelTable::whole_runs. kWhole: there are 16 vectors. */
+template <int kRun, bool kWhole>
+void multiply_amx_tile(const CodeTile& t) {
+  constexpr int kLanes = simd::kLanes, kRowBytes = kRun * kLanes;
+  const int n_vectors = kWhole ? kAmxVectors : static_cast<int>(t.n_vectors);
+  const int x_bytes = n_vectors * (kRun + 8);
+  AmxConfig config(kRun, n_vectors);
+  GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
+  _tile_loadconfig(&config);
+  alignas(64) AmxSums products[2];
+  const uint8_t *w = t.w, *x = t.x;
+  uint64_t n_left = t.n_runs;
+  bool odd = false;
+  if (n_left > 0) multiply_amx_run<kRun>(w, x, odd, products);
+  for (uint64_t first = 0; first < 16; ++first) {
+    float* const sums = t.sums + first * static_cast<uint64_t>(n_vectors * kLanes);
+    simd::Lanes sum[kAmxVectors] = {};
+    if (!t.starts) {
+      GGUF_UNROLL
+      for (int v = 0; v < kAmxVectors; ++v) {
+        if (v < n_vectors) sum[v] = simd::load_lanes(sums + v * kLanes);
+      }
+    }
+    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRowBytes, x += x_bytes, odd = !odd) {
+      if (--n_left > 0) multiply_amx_run<kRun>(w + kRowBytes, x + x_bytes, !odd, products);
+      const AmxSums& own = products[odd ? 1 : 0];
+      const uint8_t* const scales = x + kRun * n_vectors;
+      const uint8_t* const offsets = scales + 4 * n_vectors;
+      const simd::Lanes d = simd::load_lanes(t.scales + r * kLanes);
+      GGUF_UNROLL
+      for (int v = 0; v < kAmxVectors; ++v) {
+        if (v >= n_vectors) continue;
+        simd::IntLanes ints{_mm512_load_si512(own[v])};
+        if (!t.affine) ints.x = _mm512_add_epi32(ints.x, simd::broadcast_int(offsets + 4 * v).x);
+        const simd::Lanes scale = simd::mul(d, simd::broadcast(scales + 4 * v));
+        sum[v] = simd::add(sum[v], simd::mul(scale, simd::to_lanes(ints)));
+      }
+      if (t.affine) {
+        const simd::Lanes m = simd::load_lanes(t.minima + r * kLanes);
+        GGUF_UNROLL
+        for (int v = 0; v < kAmxVectors; ++v) {
+          if (v >= n_vectors) continue;
+          sum[v] = simd::add(sum[v], simd::mul(m, simd::broadcast(offsets + 4 * v)));
+        }
+      }
+    }
+    GGUF_UNROLL
+    for (int v = 0; v < kAmxVectors; ++v) {
+      if (v < n_vectors) simd::store_lanes(sums + v * kLanes, sum[v]);
+    }
+  }
+  _tile_release();
+  if (t.ends) end_code_tile(t, n_vectors);
+}
+
+template <int kRun>
+constexpr CodeTileMultipliers amx_tiles() {
+  CodeTileMultipliers tiles{};
+  for (int v = 1; v < kAmxVectors; ++v) tiles.of[v - 1] = multiply_amx_tile<kRun, false>;
+  tiles.of[kAmxVectors - 1] = multiply_amx_tile<kRun, true>;
+  return tiles;
+}
+
+constexpr CodeTileMultipliers kAmxTiles[2] = {amx_tiles<16>(), amx_tiles<32>()};
+
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,18 @@
+// The encoders for AVX-512.
+#include "quant/encoders.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include "dequant/simd/avx512.h"
+
+GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
+#include "quant/isa/encoders_for_this_isa.h"
+GGUF_TARGET_END
+
+namespace gguf {
+const EncoderTable* const kAvx512Encoders = &kThisIsa;
+}  // namespace gguf
+#else
+namespace gguf {
+const EncoderTable* const kAvx512Encoders = nullptr;
+}  // namespace gguf
+#endif

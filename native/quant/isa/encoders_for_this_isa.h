@@ -1,0 +1,53 @@
+// The common part of all instruction sets. Each file of isa/ includes this once, inside its target region. It
+// compiles every encoder for that set and defines their table, `kThisIsa`.
+//
+// Everything here and in encoders/ is in an unnamed namespace. Otherwise the linker would merge functions
+// with the same name, and one set would run the instructions of another.
+#pragma once
+
+#include "quant/encoders.h"
+#include "quant/encoders/iq1.h"
+#include "quant/encoders/iq2.h"
+#include "quant/encoders/iq3.h"
+#include "quant/encoders/k_affine.h"
+#include "quant/encoders/k_symmetric.h"
+#include "quant/encoders/levels.h"
+#include "quant/encoders/numbers.h"
+#include "quant/encoders/simple.h"
+#include "quant/encoders/ternary.h"
+
+namespace gguf {
+namespace {
+
+template <class Block, class... Of>
+constexpr bool kIsOneOf = (std::is_same_v<Block, Of> || ...);
+
+/** Whether a format has a wider search. */
+template <class Block>
+constexpr bool kSearchesWider = kIsOneOf<Block, BlockQ4_0, BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K,
+                                         BlockQ6_K, BlockIQ4_NL, BlockIQ4_XS>;
+
+template <class Block, Search kSearch>
+void encode_blocks(const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst) {
+  if constexpr (kSearchesWider<Block>) {
+    encode<kSearch>(x, importance, n_blocks, reinterpret_cast<Block*>(dst));
+  } else {
+    encode(x, importance, n_blocks, reinterpret_cast<Block*>(dst));
+  }
+}
+
+constexpr EncoderTable encoders_of_this_isa() {
+  EncoderTable table{simd::kName, {}};
+#define ENCODER(name, importance, chunk)                            \
+  table.of[0][k##name] = encode_blocks<Block##name, Search::kGgml>; \
+  table.of[1][k##name] =                                            \
+      kSearchesWider<Block##name> ? encode_blocks<Block##name, Search::kBest> : table.of[0][k##name];
+#include "quant/encoders.def"
+#undef ENCODER
+  return table;
+}
+
+constexpr EncoderTable kThisIsa = encoders_of_this_isa();
+
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,76 @@
+/** `gguf-native convert`: a model in another form. */
+import { PLAIN_TYPES } from "../../convert/convert-model";
+import { convertModel } from "../../index";
+import { mixNames } from "../../quantize-model/mixes";
+import { checkMix } from "../arguments/mix";
+import { shownPath } from "../arguments/open-model";
+import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
+import type { Command } from "../command";
+import { quantizeReportLines } from "../output/quantize-report";
+import type { Terminal } from "../output/terminal";
+import { interruptible } from "../output/write-files";
+import { REWRITE_HELP, REWRITE_OPTIONS, rewrite } from "../work/rewrite";
+
+const HELP = `Usage: gguf-native convert FOLDER|URL OUT [--type TYPE] [options]
+       gguf-native convert FILE|URL OUT --byte-order big|little [options]
+
+Writes the GGUF file of a checkpoint: a folder with .safetensors, config.json
+and the files of its tokenizer; or hf://OWNER/NAME. Names, order, types, bytes
+and metadata are those of llama.cpp's converter. Or writes a GGUF file in
+another byte order: all numbers of the header and of the tensors; values stay
+what they are to the bit. OUT is one file, and appears once it is complete.
+
+  --type TYPE         auto (default: the 16-bit type of the checkpoint, else
+                      f16), f32, f16, bf16, q8_0, or a mix such as Q4_K_M
+  --name NAME         the model's name, in place of that of its folder
+  --word-rule NAME    tokenizer.ggml.pre, where it is not found
+  --threads N         how many threads encode at most
+  --byte-order ORDER  little, as almost all models are, or big
+${REWRITE_HELP}
+Examples:
+  gguf-native convert SmolLM2-135M model.gguf
+  gguf-native convert hf://Qwen/Qwen3-0.6B model.gguf --type Q4_K_M
+  gguf-native convert model.gguf model-be.gguf --byte-order big
+`;
+
+const ORDERS = ["little", "big"] as const;
+
+const OPTIONS = {
+  type: { type: "string", choices: [...PLAIN_TYPES, ...mixNames] },
+  name: { type: "string" },
+  "word-rule": { type: "string" },
+  threads: { type: "string" },
+  "byte-order": { type: "string", choices: ORDERS },
+  ...REWRITE_OPTIONS,
+} as const;
+
+type Values = ReturnType<typeof parse<typeof OPTIONS>>["values"];
+
+async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { values, positionals } = parse(args, OPTIONS);
+  const [path, output] = expectPositionals(positionals, "FILE|FOLDER|URL", "OUT");
+  const byteOrder = oneOf("--byte-order", values["byte-order"], ORDERS);
+  const { type, name, "word-rule": wordRule } = values;
+  if (byteOrder === undefined) return convert(path, output, values, terminal);
+  if ((type ?? name ?? wordRule ?? values.threads) !== undefined) {
+    throw new UsageError("--byte-order is for GGUF files; the other options are for checkpoints");
+  }
+  return rewrite(path, output, values, terminal, () => ({ byteOrder }));
+}
+
+export const command: Command = { help: HELP, options: OPTIONS, run };
+
+async function convert(path: string, output: string, values: Values, terminal: Terminal): Promise<number> {
+  const { type = "auto", name, "word-rule": wordRule } = values;
+  if (/\.gguf$/i.test(path)) throw new UsageError("missing --byte-order, which is what a GGUF file can get");
+  if (values.header !== undefined) throw new UsageError("--header is for GGUF files; the hub takes HF_TOKEN");
+  if (!PLAIN_TYPES.includes(type.toLowerCase())) checkMix(type);
+  const threads = wholeNumber("--threads", values.threads, 1, 1024);
+  const dryRun = values["dry-run"] ?? false;
+  const report = await interruptible(terminal, shownPath(path), (writing) =>
+    convertModel(path, output, { ...writing, type, name, wordRule, threads, dryRun }),
+  );
+  if (values.json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
+  else terminal.print(quantizeReportLines(report, output, dryRun, terminal));
+  return 0;
+}

@@ -1,0 +1,66 @@
+/** What became of the tensors of a model that was quantized or converted, for people. */
+import { counted, escapeText, humanBytes } from "../../describe/text";
+import type { QuantizedTensor, QuantizeReport } from "../../index";
+import type { Column } from "./table";
+import type { Terminal } from "./terminal";
+
+export function quantizeReportLines(
+  report: QuantizeReport,
+  output: string,
+  dryRun: boolean,
+  terminal: Terminal,
+): string[] {
+  return [...table(report, dryRun, terminal), ...summary(report, output, dryRun)];
+}
+
+/** The tensors that get another type: as they are in the file, or with their errors, the largest first. */
+function table({ tensors }: QuantizeReport, dryRun: boolean, terminal: Terminal): string[] {
+  const changed = tensors.filter(({ from, to }) => from !== to);
+  const shown = dryRun ? changed : changed.sort((a, b) => snrOf(a) - snrOf(b));
+  if (shown.length === 0) return [];
+  const number = (title: string): Column => ({ title, align: "right" });
+  const columns: Column[] = [
+    { title: "tensor", min: 22 },
+    { title: "from", paint: terminal.type, drop: 1 },
+    { title: "to", paint: terminal.type },
+    number("size"),
+    dryRun ? number("bits") : number("SNR"),
+    { title: "", drop: 0, paint: terminal.quiet },
+  ];
+  const rows = shown.map((each) => [
+    escapeText(each.name),
+    each.from,
+    each.to,
+    humanBytes(each.bytes),
+    dryRun ? bits((8 * each.bytes) / each.elementCount) : snrText(each),
+    remark(each),
+  ]);
+  return [...terminal.table(columns, rows, true)];
+}
+
+function snrOf({ error }: QuantizedTensor): number {
+  return error?.snr ?? Number.POSITIVE_INFINITY;
+}
+
+function snrText(tensor: QuantizedTensor): string {
+  const snr = snrOf(tensor);
+  return snr === Number.POSITIVE_INFINITY ? "exact" : `${snr.toFixed(1)} dB`;
+}
+
+function remark({ wanted, lacksImportance }: QuantizedTensor): string {
+  if (lacksImportance) return "needs importance";
+  return wanted === undefined ? "" : `rows do not fit ${wanted}`;
+}
+
+function bits(count: number): string {
+  return Number.isFinite(count) ? count.toFixed(2) : "-";
+}
+
+function summary(report: QuantizeReport, output: string, dryRun: boolean): string[] {
+  const { tensors, bitsPerWeight, bitsPerWeightBefore, byteLength } = report;
+  const copied = tensors.filter(({ from, to }) => from === to).length;
+  const size = `${humanBytes(byteLength)}, ${bits(bitsPerWeight)} bits per weight (${bits(bitsPerWeightBefore)} before)`;
+  const lines = copied === tensors.length ? [] : [""];
+  if (copied > 0) lines.push(`${counted(copied, "tensor")} copied as ${copied === 1 ? "it is" : "they are"}`);
+  return [...lines, `${escapeText(output)}: ${size}`, ...(dryRun ? ["nothing was written"] : [])];
+}

@@ -1,0 +1,363 @@
+/** A checkpoint as the GGUF model that it becomes, before anything is written: names, order, shapes, metadata, values. */
+
+import { textOf } from "../base/bytes";
+import { GgufError, invalidArgType } from "../base/errors";
+import { type GgmlType, ggmlTypes } from "../base/types";
+import { dequantizeSync } from "../decode/dequantize";
+import { OpenFile } from "../file/handle";
+import { checkPath } from "../file/open";
+import { RemoteGgufFile } from "../file/remote-file";
+import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
+import { quantizeSync } from "../quantize/quantize";
+import { type Folder, type Place, readFileOf, remotePlace } from "../safetensors/folder";
+import type { SafetensorsFile, SafetensorsTensor } from "../safetensors/model";
+import { isElsewhere, localPlace } from "../safetensors/open";
+import { openSafetensorsPlace } from "../safetensors/open-place";
+import { CURRENT_FORMAT } from "../writer/header-bytes";
+import { checkType, encodeEntry } from "../writer/values";
+import {
+  ARCHITECTURES,
+  type Architecture,
+  architectureEntries,
+  type Config,
+  type Entry,
+  headLength,
+  ropeFactors,
+} from "./architectures";
+import { nameEntries } from "./model-name";
+import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
+
+/** A checkpoint that is open. */
+export interface Checkpoint {
+  readonly model: SafetensorsFile;
+  /** The same tensors with the names, shapes and numbers of GGUF. */
+  readonly converted: RemoteGgufFile;
+}
+
+/** The longest file that describes a model. */
+const MAX_FILE_BYTES = 256 << 20;
+
+/** Where a checkpoint is. */
+export async function placeOf(input: string | URL): Promise<Place> {
+  if (typeof input !== "string" && !(input instanceof URL)) {
+    throw invalidArgType("input", "a path or a URL", input);
+  }
+  return isElsewhere(input)
+    ? remotePlace(String(input), undefined, new Headers())
+    : localPlace(checkPath(input));
+}
+
+/** What is not in the files of a checkpoint, or takes the place of what is. */
+export interface CheckpointOptions {
+  readonly name?: string | undefined;
+  readonly wordRule?: string | undefined;
+  /** The number for `general.file_type`. */
+  readonly fileType: (model: SafetensorsFile) => number;
+}
+
+/** Opens the checkpoint in a folder. */
+export async function openCheckpoint(
+  place: Place,
+  { name, wordRule, fileType }: CheckpointOptions,
+  signal?: AbortSignal,
+): Promise<Checkpoint> {
+  const { folder } = place;
+  const config = await readJson<Config>(folder, "config.json", signal);
+  if (config === undefined) {
+    throw new GgufError("ERR_GGUF_OPEN", "there is no config.json, which says what the model is", {
+      path: folder.path,
+    });
+  }
+  const architecture = architectureOf(config, folder.path);
+  const whole: Config = { ...architecture.defaults, ...withoutNull(config) };
+  const complete: Config =
+    architecture.name === "llama"
+      ? {
+          ...whole,
+          head_dim: headLength(whole),
+          num_key_value_heads: whole.num_key_value_heads ?? whole.num_attention_heads,
+        }
+      : whole;
+  const files = await vocabularyFiles(folder, wordRule, signal);
+  const vocabulary = vocabularyEntries(architecture, complete, files);
+  const more = await optionalEntries(folder, architecture, signal);
+  const model = await openSafetensorsPlace(place, signal);
+  try {
+    const tensors = convertedTensors(model, architecture, complete, vocabulary.size);
+    const weights = tensors.reduce(
+      (sum, { shape }) => sum + shape.reduce((product, dim) => product * dim, 1),
+      0,
+    );
+    const ids = [config._name_or_path, folderName(folder.path)].filter(
+      (id): id is string => typeof id === "string" && id !== "" && id.split("/").length <= 2,
+    );
+    const prefixed = [...architectureEntries(architecture, complete), ...more.own].map(
+      ([key, value, type]): Entry => [`${architecture.name}.${key}`, value, type],
+    );
+    const entries: Entry[] = [
+      ["general.architecture", architecture.name, "string"],
+      ["general.type", "model", "string"],
+      ...more.general,
+      ...nameEntries(name, ids, weights),
+      ...prefixed,
+      ["general.file_type", fileType(model), "uint32"],
+      ["general.quantization_version", 2, "uint32"],
+      ...vocabulary.entries,
+    ];
+    const bytes = entries.map(([key, value, type]) =>
+      encodeEntry(CURRENT_FORMAT, key, value, checkType(type)),
+    );
+    const source = new VirtualSource(folder.path, bytes, tensors, {
+      check: () => model.check(),
+      close: async () => model.close(),
+    });
+    const file = Object.assign(new OpenFile(source.handle, folder.path), { source });
+    return { model, converted: RemoteGgufFile.of([file]) };
+  } catch (error) {
+    model.close();
+    throw error;
+  }
+}
+
+function withoutNull(config: Config): Config {
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+}
+
+function folderName(path: string): string {
+  return path.replace(/[\\/]+$/, "").replace(/^.*[\\/]/s, "");
+}
+
+function architectureOf(config: Config, path: string): Architecture {
+  const names: unknown = config.architectures;
+  const name: unknown = Array.isArray(names) ? names[0] : undefined;
+  const found = ARCHITECTURES.find(({ classes }) => classes.includes(name as string));
+  if (found !== undefined) return found;
+  const known = ARCHITECTURES.flatMap(({ classes }) => classes).join(", ");
+  const detail = `its architecture is ${JSON.stringify(name) ?? "not named"}; converted are ${known}`;
+  throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
+}
+
+async function readJson<T>(
+  folder: Folder,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<T | undefined> {
+  const bytes = await readFileOf(folder, name, MAX_FILE_BYTES, signal);
+  if (bytes === undefined) return undefined;
+  const path = folder.path + name;
+  let value: unknown;
+  try {
+    value = JSON.parse(textOf(bytes));
+  } catch (cause) {
+    throw new GgufError("ERR_GGUF_INVALID", `it is no JSON: ${(cause as Error).message}`, { path, cause });
+  }
+  if (typeof value === "object" && value !== null) return value as T;
+  throw new GgufError("ERR_GGUF_INVALID", "it is no object of JSON", { path });
+}
+
+async function vocabularyFiles(
+  folder: Folder,
+  wordRule: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<VocabularyFiles> {
+  const bytes = (name: string): Promise<Uint8Array | undefined> =>
+    readFileOf(folder, name, MAX_FILE_BYTES, signal);
+  const text = async (name: string): Promise<string | undefined> => {
+    const read = await bytes(name);
+    return read && textOf(read);
+  };
+  const json = <T>(name: string): Promise<T | undefined> => readJson<T>(folder, name, signal);
+  const [tokenizer, tokenizerConfig, addedTokens, sentencePiece, merges, vocabularyText, template, other] =
+    await Promise.all([
+      json<NonNullable<VocabularyFiles["tokenizer"]>>("tokenizer.json"),
+      json<Config>("tokenizer_config.json"),
+      json<Record<string, number>>("added_tokens.json"),
+      bytes("tokenizer.model"),
+      text("merges.txt"),
+      text("vocab.txt"),
+      text("chat_template.jinja"),
+      json<{ chat_template?: unknown }>("chat_template.json"),
+    ]);
+  const chatTemplate =
+    template ?? (typeof other?.chat_template === "string" ? other.chat_template : undefined);
+  const { path } = folder;
+  return {
+    path,
+    tokenizer,
+    tokenizerConfig,
+    addedTokens,
+    sentencePiece,
+    merges,
+    vocabularyText,
+    chatTemplate,
+    wordRule,
+  };
+}
+
+/** What `generation_config.json` recommends, and its keys. */
+const SAMPLING: readonly (readonly [theirs: string, key: string, type: "int32" | "float32"])[] = [
+  ["top_k", "top_k", "int32"],
+  ["top_p", "top_p", "float32"],
+  ["min_p", "min_p", "float32"],
+  ["temperature", "temp", "float32"],
+  ["penalty_last_n", "penalty_last_n", "int32"],
+  ["repetition_penalty", "penalty_repeat", "float32"],
+];
+
+const POOLING = {
+  pooling_mode_mean_tokens: 1,
+  pooling_mode_cls_token: 2,
+  pooling_mode_lasttoken: 3,
+} as const;
+
+/** What files say that not every model has: how to choose tokens, and how vectors of texts are made. */
+async function optionalEntries(
+  folder: Folder,
+  { name }: Architecture,
+  signal: AbortSignal | undefined,
+): Promise<{ general: Entry[]; own: Entry[] }> {
+  const generation = (await readJson<Config>(folder, "generation_config.json", signal)) ?? {};
+  const general = SAMPLING.flatMap(([theirs, key, type]): Entry[] => {
+    const value = generation[theirs];
+    return typeof value === "number" ? [[`general.sampling.${key}`, value, type]] : [];
+  });
+  const modules = await readJson<unknown>(folder, "modules.json", signal);
+  const pooling = (Array.isArray(modules) ? modules : []).find(({ type }) =>
+    String(type).endsWith("Pooling"),
+  );
+  if (pooling === undefined || !/^[\w-]+$/.test(String(pooling.path)) || name.startsWith("llama")) {
+    return { general, own: [] };
+  }
+  const config = (await readJson<Config>(folder, `${pooling.path}/config.json`, signal)) ?? {};
+  const mode = Object.entries(POOLING).find(([key]) => config[key] === true)?.[1];
+  return { general, own: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
+}
+
+/** The tensors in the order of the files, each with its name and numbers here. */
+function convertedTensors(
+  model: SafetensorsFile,
+  architecture: Architecture,
+  config: Config,
+  vocabulary: number,
+): VirtualTensor[] {
+  const factors = ropeFactors(config);
+  const tensors: VirtualTensor[] = [];
+  if (factors !== undefined && architecture.name === "llama") {
+    tensors.push({
+      ...{ name: "rope_freqs.weight", type: "F32", shape: [factors.length] },
+      read: async (begin, target) => target.set(new Uint8Array(factors.buffer, begin, target.length)),
+    });
+  }
+  for (const [name, tensor] of inOrder(model)) {
+    const theirs = name
+      .replace(architecture.prefix ?? /^$/, "")
+      .replace(/\.gamma$/, ".weight")
+      .replace(/\.beta$/, ".bias");
+    if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs))
+      continue;
+    tensors.push(convertedTensor(tensor, theirs, architecture, config, vocabulary));
+  }
+  return tensors;
+}
+
+function inOrder(model: SafetensorsFile): [string, SafetensorsTensor][] {
+  const order = new Map(model.paths.map((path, i) => [path, i]));
+  const fileOf = ({ path }: SafetensorsTensor): number => order.get(path as string) as number;
+  return [...model.tensors].sort(([a, one], [b, other]) => fileOf(one) - fileOf(other) || (a < b ? -1 : 1));
+}
+
+/** The name of a tensor here; undefined where it is not known. */
+export function convertedName({ names }: Architecture, theirs: string): string | undefined {
+  const [, stem = "", end = ""] = /^(.*)(\.weight|\.bias)$/s.exec(theirs) ?? [];
+  const layer = /(?<=\.)\d+(?=\.)/.exec(stem)?.[0];
+  const pattern = layer === undefined ? stem : stem.replace(`.${layer}.`, ".N.");
+  const ours = names.find(([theirs]) => theirs === pattern || theirs === `model.${pattern}`)?.[1];
+  return ours && ours.replace("N", layer ?? "") + end;
+}
+
+/** Whether a tensor has binary32 in every conversion: vectors, norms, and small tables. */
+export function isAlwaysF32(name: string, shape: readonly number[]): boolean {
+  return (
+    shape.length < 2 ||
+    !name.endsWith(".weight") ||
+    name.endsWith("_norm.weight") ||
+    name === "position_embd.weight" ||
+    name === "token_types.weight"
+  );
+}
+
+const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32"]);
+
+function convertedTensor(
+  tensor: SafetensorsTensor,
+  theirs: string,
+  architecture: Architecture,
+  config: Config,
+  vocabulary: number,
+): VirtualTensor {
+  const name = convertedName(architecture, theirs);
+  if (name === undefined) {
+    const detail = `an architecture of the kind ${architecture.name} has no such tensor`;
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: tensor.path, tensor: tensor.name });
+  }
+  const shape = [...tensor.shape];
+  // Rows for tokens that nobody has.
+  if (architecture.name === "gemma3" && name === "token_embd.weight") {
+    shape[1] = Math.min(shape[1] as number, vocabulary);
+  }
+  const type: GgmlType =
+    isAlwaysF32(name, shape) || !FLOATS.has(tensor.type) ? "F32" : (tensor.type as GgmlType);
+  const plain = reader(tensor, type, architecture.shifted?.test(theirs) ? 1 : 0);
+  const [, part] = /\.attn_([qk])\.(weight|bias)$/.exec(name) ?? [];
+  if (!architecture.isPermuted || part === undefined) return { name, type, shape, read: plain };
+  const heads = Number(part === "q" ? config.num_attention_heads : config.num_key_value_heads);
+  const columns = shape.length === 1 ? 1 : (shape[0] as number);
+  const rows = tensor.elementCount / columns;
+  if (!Number.isInteger(rows / heads / 2)) {
+    const detail = `its ${rows} rows are not ${heads} heads of an even length`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
+  }
+  const read = permuted(plain, columns * ggmlTypes[type].typeSize, rows / heads);
+  return { name, type, shape, read };
+}
+
+/** Reads numbers of a tensor as another type, with a number added. */
+function reader(tensor: SafetensorsTensor, type: GgmlType, shift: number): VirtualTensor["read"] {
+  const size = ggmlTypes[type].typeSize;
+  return async (begin, target, signal) => {
+    const [start, end] = [begin / size, (begin + target.length) / size];
+    if (type === tensor.type && shift === 0) {
+      target.set(await tensor.read({ start, end, signal }));
+      return;
+    }
+    const numbers = await tensor.dequantize({ start, end, signal });
+    if (shift !== 0) {
+      for (const [i, x] of numbers.entries()) numbers[i] = x + shift;
+      // Where the checkpoint has binary16, the sum is one, too.
+      if (tensor.type === "F16") numbers.set(roundedToF16(numbers));
+    }
+    target.set(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
+  };
+}
+
+function roundedToF16(numbers: Float32Array): Float32Array {
+  return dequantizeSync("F16", quantizeSync("F16", numbers));
+}
+
+/** In each head, the rows of the first and of the second half alternate. */
+function permuted(read: VirtualTensor["read"], rowBytes: number, length: number): VirtualTensor["read"] {
+  const headBytes = rowBytes * length;
+  return async (begin, target, signal) => {
+    const end = begin + target.length;
+    const head = new Uint8Array(headBytes);
+    for (let first = Math.floor(begin / headBytes) * headBytes; first < end; first += headBytes) {
+      await read(first, head, signal);
+      for (let row = 0; row < length; row++) {
+        const to = first + row * rowBytes;
+        const from = (row % 2 === 0 ? row / 2 : (length + row - 1) / 2) * rowBytes;
+        const [low, high] = [Math.max(begin, to), Math.min(end, to + rowBytes)];
+        if (low < high) target.set(head.subarray(from + low - to, from + high - to), low - begin);
+      }
+    }
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * `tokenizer.model` of SentencePiece, a protocol buffer: fields, each a number and a kind, then its value. Of all fields only the
+ * pieces are read: field 1, messages with the text (1), the score (2) and the kind (3) of a piece.
+ */
+
+import { textOf } from "../base/bytes";
+import { GgufError } from "../base/errors";
+
+export interface Piece {
+  readonly text: string;
+  readonly score: number;
+  /** 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: the same numbers as in GGUF. */
+  readonly type: number;
+}
+
+class Fields {
+  readonly #bytes: Uint8Array;
+  readonly #path: string;
+  #at = 0;
+
+  constructor(bytes: Uint8Array, path: string) {
+    this.#bytes = bytes;
+    this.#path = path;
+  }
+
+  /** Every field: its number, and its value: a whole number, or the bytes of anything else. */
+  *[Symbol.iterator](): Generator<[field: number, value: number | Uint8Array], void, undefined> {
+    while (this.#at < this.#bytes.length) {
+      const key = this.#varint();
+      const kind = key % 8;
+      if (kind === 0) yield [Math.floor(key / 8), this.#varint()];
+      else if (kind === 1 || kind === 2 || kind === 5) {
+        const length = kind === 1 ? 8 : kind === 5 ? 4 : this.#varint();
+        if (length > this.#bytes.length - this.#at) throw this.#invalid("a field is longer than the file");
+        yield [Math.floor(key / 8), this.#bytes.subarray(this.#at, this.#at + length)];
+        this.#at += length;
+      } else throw this.#invalid(`no field is of kind ${kind}`);
+    }
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let factor = 1; factor <= 2 ** 63; factor *= 128) {
+      const byte = this.#bytes[this.#at++];
+      if (byte === undefined) throw this.#invalid("a number does not end");
+      value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+    }
+    throw this.#invalid("a number has more than ten bytes");
+  }
+
+  #invalid(detail: string): GgufError {
+    return new GgufError("ERR_GGUF_INVALID", `it is no SentencePiece model: ${detail}`, { path: this.#path });
+  }
+}
+
+/** @throws GgufError ERR_GGUF_INVALID */
+export function readPieces(bytes: Uint8Array, path: string): Piece[] {
+  const pieces: Piece[] = [];
+  for (const [field, message] of new Fields(bytes, path)) {
+    if (field !== 1 || typeof message === "number") continue;
+    let [text, score, type] = ["", 0, 1];
+    for (const [field, value] of new Fields(message, path)) {
+      if (field === 1 && typeof value !== "number") text = textOf(value);
+      else if (field === 2 && typeof value !== "number" && value.length === 4) {
+        score = new DataView(value.buffer, value.byteOffset).getFloat32(0, true);
+      } else if (field === 3 && typeof value === "number") type = value;
+    }
+    // What a user defined is found as a normal piece is.
+    pieces.push({ text, score, type: type === 4 ? 1 : type });
+  }
+  return pieces;
+}

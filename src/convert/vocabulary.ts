@@ -1,0 +1,374 @@
+/** The vocabulary of a checkpoint as GGUF has it: tokens, scores, types, merges, special tokens, chat templates. */
+import { GgufError } from "../base/errors";
+import type { Architecture, Config, Entry } from "./architectures";
+import { readPieces } from "./sentence-piece-model";
+import { type AddedToken, type Component, componentsOf, type TokenizerJson } from "./tokenizer-json";
+import { wordRuleOf } from "./word-rule";
+
+/** The files of a vocabulary, parsed; undefined where they are missing. */
+export interface VocabularyFiles {
+  readonly path: string;
+  readonly tokenizer: TokenizerJson | undefined;
+  readonly tokenizerConfig: Config | undefined;
+  readonly addedTokens: Readonly<Record<string, number>> | undefined;
+  readonly sentencePiece: Uint8Array | undefined;
+  readonly merges: string | undefined;
+  readonly vocabularyText: string | undefined;
+  readonly chatTemplate: string | undefined;
+  /** The rule for words that the caller names, in place of the one that is found. */
+  readonly wordRule: string | undefined;
+}
+
+/** Types of tokens. */
+const [NORMAL, CONTROL, USER_DEFINED, UNUSED, BYTE] = [1, 3, 4, 5, 6] as const;
+
+interface Token {
+  text: string;
+  score: number;
+  type: number;
+}
+
+/** The longest vocabulary, several times as long as known ones: its size is what the configuration says. */
+const MOST_TOKENS = 2 ** 23;
+
+/** Which tokens have an id of their own in the metadata. */
+const SPECIAL = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"];
+
+/** What their ids are called, where it is something else. */
+const ID_KEYS: Readonly<Record<string, string>> = { unk: "unknown", sep: "seperator", pad: "padding" };
+
+/** The entries of the vocabulary, and how many tokens it has. */
+export function vocabularyEntries(
+  { name, vocabularies }: Architecture,
+  config: Config,
+  files: VocabularyFiles,
+): { entries: Entry[]; size: number } {
+  for (const kind of vocabularies) {
+    const made = KINDS[kind](config, files);
+    if (made === undefined) continue;
+    const { model, pre, tokens, hasScores, entries = [] } = made;
+    const known: Entry[] = [
+      ["tokenizer.ggml.model", model, "string"],
+      ["tokenizer.ggml.pre", pre, "string"],
+      ["tokenizer.ggml.tokens", tokens.map(({ text }) => text), { type: "array", elementType: "string" }],
+    ];
+    if (hasScores) {
+      const scores = Float32Array.from(tokens, ({ score }) => score);
+      known.push(["tokenizer.ggml.scores", scores, { type: "array", elementType: "float32" }]);
+    }
+    const types = Int32Array.from(tokens, ({ type }) => type);
+    known.push(["tokenizer.ggml.token_type", types, { type: "array", elementType: "int32" }]);
+    const all = [
+      ...known,
+      ...entries,
+      ...specialEntries(config, files, model === "gpt2" ? undefined : tokens.length),
+    ];
+    if (name === "llama") {
+      const prefix = files.tokenizerConfig?.add_prefix_space;
+      if (typeof prefix === "boolean") all.push(["tokenizer.ggml.add_space_prefix", prefix, "bool"]);
+      // The small models of Granite begin without one, whatever else is said.
+      if (config.vocab_size === 49152) set(all, ["tokenizer.ggml.add_bos_token", false, "bool"]);
+    }
+    if (name === "gemma3" && model === "llama") all.push(["tokenizer.ggml.add_space_prefix", false, "bool"]);
+    return { entries: all, size: tokens.length };
+  }
+  throw new GgufError(
+    "ERR_GGUF_OPEN",
+    "the vocabulary is missing: there is no tokenizer.json and no tokenizer.model of a kind that this architecture has",
+    { path: files.path },
+  );
+}
+
+/** In place of an entry of the same key. */
+function set(entries: Entry[], entry: Entry): void {
+  const at = entries.findIndex(([key]) => key === entry[0]);
+  entries.splice(at === -1 ? entries.length : at, 1, entry);
+}
+
+interface Made {
+  readonly model: string;
+  readonly pre: string;
+  readonly tokens: Token[];
+  readonly hasScores: boolean;
+  readonly entries?: Entry[];
+}
+
+type Kind = (config: Config, files: VocabularyFiles) => Made | undefined;
+
+const KINDS: Readonly<Record<Architecture["vocabularies"][number], Kind>> = {
+  sentencepiece: (config, files) =>
+    files.sentencePiece && {
+      ...{ model: "llama", pre: "default", hasScores: true },
+      tokens: sentencePieceTokens(config, files, files.sentencePiece),
+    },
+  "llama-hf": (_config, files) => {
+    const { model, decoder } = files.tokenizer ?? {};
+    if (model?.type !== "BPE" || model.byte_fallback !== true || decoder?.type !== "Sequence")
+      return undefined;
+    return { model: "llama", pre: "default", hasScores: true, tokens: piecesOfJson(files) };
+  },
+  gpt2: (config, files) => {
+    if (files.tokenizer === undefined) return undefined;
+    const merges = mergesOf(files);
+    const entries: Entry[] =
+      merges.length === 0
+        ? []
+        : [["tokenizer.ggml.merges", merges, { type: "array", elementType: "string" }]];
+    const pre = files.wordRule ?? wordRuleOf(files.tokenizer, files.path);
+    return { model: "gpt2", pre, hasScores: false, tokens: plainTokens(config, files), entries };
+  },
+  bert: (config, files) => {
+    if (files.tokenizer === undefined && files.vocabularyText === undefined) return undefined;
+    const tokens = plainTokens(config, files).map(({ text, score, type }) => {
+      // Marked is what begins a word, not what continues one.
+      const piece = type === CONTROL ? text : text.startsWith("##") ? text.slice(2) : `\u2581${text}`;
+      return { text: piece, score, type };
+    });
+    const entries: Entry[] = [
+      ["tokenizer.ggml.token_type_count", Number(config.type_vocab_size ?? 1), "uint32"],
+    ];
+    return { model: "bert", pre: "jina-v2-en", hasScores: false, tokens, entries };
+  },
+};
+
+/** Tokens that stand for ids that have none. */
+function padding(config: Config, count: number, path: string): Token[] {
+  const size = Number(config.vocab_size ?? count);
+  if (!Number.isInteger(size) || size < 0 || size > MOST_TOKENS) {
+    throw new GgufError("ERR_GGUF_INVALID", `vocab_size is ${size}`, { path });
+  }
+  return Array.from({ length: size }, (_, i) => ({ text: `[PAD${i}]`, score: -10000, type: UNUSED }));
+}
+
+function looksSpecial(text: string): boolean {
+  return (
+    /^(<pad>|<mask>|<2mass>|\[@BOS@\])$/.test(text) || /^(<\|.*\|>|<\uff5c.*\uff5c>|<unused.*>)$/s.test(text)
+  );
+}
+
+/** A token that is found in texts before they are split. */
+function added({ content, special }: Pick<AddedToken, "content" | "special">, score: number): Token {
+  if (special || looksSpecial(content)) return { text: content, score, type: CONTROL };
+  return { text: content.replaceAll("\u2581", " "), score, type: USER_DEFINED };
+}
+
+/** Tokens of byte-level BPE and of WordPiece. */
+function plainTokens(config: Config, { tokenizer, vocabularyText, path }: VocabularyFiles): Token[] {
+  const lines = vocabularyText?.replace(/\n$/, "").split(/\r?\n/) ?? [];
+  const vocab = tokenizer?.model?.vocab ?? Object.fromEntries(lines.map((line, i) => [line, i]));
+  const ids = Object.entries(vocab);
+  const tokens = padding(config, ids.length, path);
+  const put = (id: number, token: Token): void => {
+    if (!(id in tokens)) {
+      const detail = `token ${id}, ${JSON.stringify(token.text)}, is beyond vocab_size, ${tokens.length}`;
+      throw new GgufError("ERR_GGUF_INVALID", detail, { path });
+    }
+    tokens[id] = token;
+  };
+  for (const [text, id] of ids) put(id, { text, score: 0, type: NORMAL });
+  const own =
+    tokenizer?.added_tokens ??
+    lines.flatMap((content, id) =>
+      /^\[(PAD|UNK|CLS|SEP|MASK)\]$/.test(content) ? [{ content, id, special: true }] : [],
+    );
+  for (const token of own) put(token.id, added(token, 0));
+  return tokens;
+}
+
+function mergesOf({ tokenizer, merges }: VocabularyFiles): string[] {
+  const given = tokenizer?.model?.merges ?? [];
+  // A space in a part is written as that byte is in byte-level vocabularies.
+  if (given.length > 0) {
+    return given.map((each) =>
+      typeof each === "string" ? each : each.map((part) => part.replaceAll(" ", "\u0120")).join(" "),
+    );
+  }
+  const lines = (merges ?? "").split("\n").map((line) => line.trim());
+  return lines.slice(lines[0]?.startsWith("#") ? 1 : 0).filter((line) => /^\S+ \S+$/.test(line));
+}
+
+/** The pieces of a `tokenizer.model`, and what other files add. */
+function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint8Array): Token[] {
+  const pieces = readPieces(bytes, files.path);
+  const tokens = padding(config, pieces.length, files.path);
+  const put = (id: number, token: Token): void => {
+    if (id in tokens) tokens[id] = token;
+  };
+  for (const [id, piece] of pieces.entries()) put(id, { ...piece });
+  for (const [text, id] of Object.entries(files.addedTokens ?? {})) {
+    put(id, { text, score: -1000, type: USER_DEFINED });
+  }
+  const decoder = (files.tokenizerConfig?.added_tokens_decoder ?? {}) as Record<string, AddedToken>;
+  for (const [id, token] of Object.entries(decoder)) put(Number(id), added(token, -1000));
+  return tokens;
+}
+
+/** The pieces of a `tokenizer.json` that was made of a SentencePiece model: their scores are lost. */
+function piecesOfJson({ tokenizer, tokenizerConfig }: VocabularyFiles): Token[] {
+  const special = new Set<unknown>();
+  for (const name of SPECIAL) special.add(contentOf(tokenizerConfig?.[`${name}_token`]));
+  for (const name of ["additional_special_tokens", "extra_special_tokens"]) {
+    const others = tokenizerConfig?.[name];
+    if (Array.isArray(others)) for (const each of others) special.add(contentOf(each));
+  }
+  const tokens: Token[] = [];
+  for (const [text, id] of Object.entries(tokenizer?.model?.vocab ?? {}).sort(([, a], [, b]) => a - b)) {
+    const type = /^<0x[\da-f]{2}>$/i.test(text) ? BYTE : special.has(text) ? CONTROL : NORMAL;
+    tokens[id] = { text, score: -1000, type };
+  }
+  const base = tokens.length;
+  const others = [...(tokenizer?.added_tokens ?? [])].sort((a, b) => a.id - b.id);
+  for (const { id, content } of others) {
+    if (id >= base)
+      tokens.push({ text: content, score: -1000, type: special.has(content) ? CONTROL : USER_DEFINED });
+  }
+  return tokens;
+}
+
+/** A token is named by its text, or by an object with that. */
+function contentOf(token: unknown): string | undefined {
+  const content =
+    typeof token === "object" && token !== null ? (token as Partial<AddedToken>).content : token;
+  return typeof content === "string" ? content : undefined;
+}
+
+/** Ids of special tokens, whether they are added to texts, chat templates, and what normalizers do. */
+function specialEntries(config: Config, files: VocabularyFiles, size: number | undefined): Entry[] {
+  const { tokenizer, tokenizerConfig } = files;
+  const names = [...SPECIAL];
+  const token: Record<string, string | undefined> = {};
+  for (const name of names) token[name] = contentOf(tokenizerConfig?.[`${name}_token`]);
+  const adds = new Map<string, boolean>();
+  if (tokenizer !== undefined) {
+    token.bos ??= token.cls;
+    token.eos ??= token.sep;
+    for (const processor of componentsOf(tokenizer.post_processor, "processors")) {
+      readProcessor(processor, { names, token, adds, hasConfig: tokenizerConfig !== undefined });
+    }
+  }
+  const ids = new Map<string, number>();
+  const setId = (name: string, id: unknown): void => {
+    if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || ids.has(name)) return;
+    if (size === undefined || id < size) ids.set(name, id);
+  };
+  const entries: Entry[] = [];
+  if (tokenizerConfig !== undefined) {
+    for (const name of names) {
+      const says = tokenizerConfig[`add_${name}_token`];
+      if (typeof says === "boolean" && !adds.has(name)) adds.set(name, says);
+      if (token[name] === undefined) continue;
+      setId(name, tokenizer?.added_tokens?.find(({ content }) => content === token[name])?.id);
+    }
+  }
+  for (const name of names) setId(name, config[`${name}_token_id`]);
+  ids.delete("cls"); // which has no key
+  for (const [name, id] of ids)
+    entries.push([`tokenizer.ggml.${ID_KEYS[name] ?? name}_token_id`, id, "uint32"]);
+  for (const [name, value] of adds) {
+    if (["bos", "eos", "sep"].includes(name))
+      entries.push([`tokenizer.ggml.add_${name}_token`, value, "bool"]);
+  }
+  if (tokenizerConfig !== undefined)
+    entries.push(...templateEntries(tokenizerConfig.chat_template ?? files.chatTemplate));
+  for (const normalizer of componentsOf(tokenizer?.normalizer, "normalizers")) {
+    const { type, lowercase, strip_accents: strip } = normalizer;
+    const isBert = type === "BertNormalizer";
+    const flags = {
+      lowercase: isBert ? lowercase : type === "Lowercase",
+      strip_accents: isBert ? strip : type === "StripAccents",
+    };
+    for (const [key, value] of Object.entries(flags)) {
+      if (value === true || (isBert && value === false))
+        set(entries, [`tokenizer.ggml.normalizer.${key}`, value, "bool"]);
+    }
+  }
+  return entries;
+}
+
+/** What is found out about special tokens. */
+interface Special {
+  readonly names: string[];
+  /** The text of each, by name. */
+  readonly token: Record<string, string | undefined>;
+  /** Whether they are added to texts. */
+  readonly adds: Map<string, boolean>;
+  /** Whether there is a `tokenizer_config.json`. */
+  readonly hasConfig: boolean;
+}
+
+/** What a post-processor adds to a text; it may know special tokens that the configuration does not name. */
+function readProcessor(processor: Component, special: Special): void {
+  const { token, adds } = special;
+  if (processor.type === "ByteLevel") {
+    if (!adds.has("bos")) adds.set("bos", false);
+    if (!adds.has("eos")) adds.set("eos", false);
+  } else if (processor.type === "RobertaProcessing") {
+    for (const name of ["bos", "eos", "sep"]) adds.set(name, true);
+    token.cls ??= (processor.cls as [string] | undefined)?.[0] ?? token.bos;
+    token.sep ??= (processor.sep as [string] | undefined)?.[0] ?? token.eos;
+  } else if (processor.type === "TemplateProcessing") readTemplate(processor, special);
+}
+
+/** A template: special tokens before, after and between texts. */
+function readTemplate(processor: Component, { names, token, adds, hasConfig }: Special): void {
+  type Part = { SpecialToken?: { id?: string }; Sequence?: { id?: string } } | undefined;
+  const single = (processor.single ?? []) as readonly Part[];
+  const pair = (processor.pair ?? []) as readonly Part[];
+  const specialOf = (part: Part): string | undefined => part?.SpecialToken?.id;
+  const first = single.length > 1 ? specialOf(single[0]) : undefined;
+  const last = single.length > 1 ? specialOf(single.at(-1)) : undefined;
+  if (first !== undefined) {
+    if (!hasConfig) token.bos = first;
+    else if (first !== token.bos && first !== token.cls) {
+      token.bos ??= first;
+      token.cls ??= first;
+    }
+    adds.set("bos", first === token.bos || first === token.cls);
+  }
+  if (last !== undefined) {
+    if (hasConfig && last !== token.eos) {
+      // What ended texts is the end of a turn, then.
+      const other = ["eot", "eom"].find((name) => !names.includes(name));
+      if (other !== undefined) {
+        names.push(other);
+        token[other] = token.eos;
+      }
+    }
+    token.eos = last;
+    adds.set("eos", true);
+  }
+  const begin = first !== undefined && specialOf(pair[0]) === first ? 1 : 0;
+  const end = last !== undefined && specialOf(pair.at(-1)) === last ? -1 : pair.length;
+  const inner = pair.slice(begin, end);
+  const between = inner.slice(1, -1).map(specialOf);
+  if (inner[0]?.Sequence?.id !== "A" || inner.at(-1)?.Sequence?.id !== "B" || between.length === 0) return;
+  const separates = (name: string | undefined): boolean =>
+    name !== undefined && (name === token.sep || name === token.eos);
+  const addsSep =
+    (separates(between[0]) && last === undefined) || (between.length === 2 && separates(between[1]));
+  adds.set("sep", addsSep);
+  if (addsSep) token.sep ??= token.eos;
+}
+
+function templateEntries(template: unknown): Entry[] {
+  if (typeof template === "string") return [["tokenizer.chat_template", template, "string"]];
+  if (!Array.isArray(template)) return [];
+  const named: { name: string; template: string }[] = template.filter(
+    (each) => typeof each?.name === "string" && typeof each?.template === "string",
+  );
+  const others = named
+    .filter(({ name }) => name !== "default")
+    .map(({ name, template }) => ({ name: name.replaceAll(/[^a-zA-Z0-9_]/g, "_"), template }));
+  const entries: Entry[] = others.map(({ name, template }) => [
+    `tokenizer.chat_template.${name}`,
+    template,
+    "string",
+  ]);
+  const main = named.find(({ name }) => name === "default");
+  if (others.length > 0) {
+    const names = others.map(({ name }) => name);
+    entries.push(["tokenizer.chat_templates", names, { type: "array", elementType: "string" }]);
+  }
+  if (main !== undefined) entries.push(["tokenizer.chat_template", main.template, "string"]);
+  return entries;
+}

@@ -1,0 +1,257 @@
+/** A model with the weights of another in fewer bits: {@link quantizeModel}. */
+import { checkBoolean, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
+import { invalidArgValue } from "../base/errors";
+import { type GgmlType, ggmlTypes } from "../base/types";
+import type { TensorComparison } from "../file/comparison";
+import type { GgufModel } from "../file/model";
+import { checkPath } from "../file/open";
+import { checkSearch } from "../quantize/request";
+import { openModelSource } from "../writer/model-source";
+import type { Origin } from "../writer/replaced-files";
+import {
+  type CheckedWriteOptions,
+  checkWriteOptions,
+  WRITE_OPTIONS,
+  type WriteOptions,
+} from "../writer/write-options";
+import { writeOutputs } from "../writer/write-outputs";
+import { GgufWriter } from "../writer/writer";
+import { type EncodedTensor, Encoder } from "./encode";
+import { ImportanceMatrix } from "./importance-matrix";
+import { type Mix, mixOf } from "./mixes";
+import { checkPlanned, type PlannedTensor, planModel } from "./plan";
+
+/** Options of {@link quantizeModel}. */
+export interface QuantizeModelOptions extends WriteOptions {
+  /** A mix of llama.cpp, such as `"Q4_K_M"`, or a type for all matrices alike that no mix is made of: MXFP4, NVFP4. */
+  type: string;
+  /** Types of tensors by their names or globs of names (`"blk.*.ffn_down.weight"`), in place of those of the mix. */
+  tensors?: Readonly<Record<string, GgmlType>> | undefined;
+  /** An importance matrix, as `llama-imatrix` writes them: a path, or an open GGUF file. */
+  importance?: string | URL | GgufModel | undefined;
+  /**
+   * How blocks are searched for: `"ggml"`, the default, finds the bytes of llama.cpp; `"best"` ones with less error, where
+   * {@link quantizeSync} has such a search for the type of the tensor, in up to about twenty times the time.
+   */
+  search?: "ggml" | "best" | undefined;
+  /** How many threads encode at most; default: all. */
+  threads?: number | undefined;
+  /** Rounds again what is quantized already. Default false: that loses more than rounding the original. */
+  allowRequantize?: boolean | undefined;
+  /** Only says what would become of each tensor, and writes nothing. Default false. */
+  dryRun?: boolean | undefined;
+}
+
+const OPTIONS: OptionNames<QuantizeModelOptions> = {
+  ...WRITE_OPTIONS,
+  type: true,
+  tensors: true,
+  importance: true,
+  search: true,
+  threads: true,
+  allowRequantize: true,
+  dryRun: true,
+};
+
+/** How far the numbers of a quantized tensor are from those before, as {@link GgufModelTensor.compare} has it. */
+export type QuantizationError = Pick<TensorComparison, "snr" | "relativeError" | "rmsError" | "maxError">;
+
+/** What became of a tensor. */
+export interface QuantizedTensor {
+  /** Its name, as in `tensors` of the model. */
+  name: string;
+  /** Its type before. */
+  from: string;
+  /** Its type in the new file. */
+  to: string;
+  /** How many weights it has. */
+  elementCount: number;
+  /** Bytes of its data before. */
+  bytesBefore: number;
+  /** Bytes of its data in the new file. */
+  bytes: number;
+  /** The type that the mix has for it, where its rows are no whole blocks of that. */
+  wanted?: GgmlType;
+  /** Whether the importance matrix had weights for it. */
+  hasImportance: boolean;
+  /** Whether it needs an importance matrix, which only a dry run goes on without. */
+  lacksImportance: boolean;
+  /** Absent where the tensor was copied as it is, and after a dry run. */
+  error?: QuantizationError;
+}
+
+/** The result of {@link quantizeModel}. */
+export interface QuantizeReport {
+  /** The name of the mix. */
+  type: string;
+  /** In the order of the file. */
+  tensors: QuantizedTensor[];
+  /** Weights of all tensors together. */
+  elementCount: number;
+  /** Bytes of all tensors together before. */
+  bytesBefore: number;
+  /** Bytes of all tensors together in the new file. */
+  bytes: number;
+  /** Bits for each weight before, those of norms and other vectors included. */
+  bitsPerWeightBefore: number;
+  /** Bits for each weight in the new file. */
+  bitsPerWeight: number;
+  /** Bytes of the new file. */
+  byteLength: number;
+}
+
+/**
+ * Writes a model with the weights of another one, quantized by a mix of llama.cpp: the same types for the same tensors, and
+ * the same metadata (`general.file_type`, `general.quantization_version`). What is no matrix of weights is copied, and so is
+ * what has the right type.
+ *
+ * Tensors go through memory a piece at a time, so that it stays small however large the model is. The new file appears
+ * once it is complete.
+ *
+ * @param input a path, a URL, or an open model of any kind: in several files, on a server, big-endian. The new file is one
+ *   file, little-endian
+ * @param output what is there is replaced, unless it is write-protected, or one of several files of `input`
+ * @throws TypeError for an argument of the wrong type
+ * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a mix that is not known, a tensor that is quantized already
+ *   (without `allowRequantize`) or cannot get its type; ERR_GGUF_INVALID for an importance matrix that is none or does not
+ *   fit, or where one is needed; ERR_GGUF_TENSOR_NOT_FOUND for `tensors` that fit none; ERR_GGUF_CHANGED if an input changes
+ *   meanwhile; ERR_GGUF_WRITE
+ * @throws the reason of `options.signal` if it is aborted; then, as in all other cases, there is no new file
+ */
+export async function quantizeModel(
+  input: string | URL | GgufModel,
+  output: string | URL,
+  options: QuantizeModelOptions,
+): Promise<QuantizeReport> {
+  const given = checkOptions(options, OPTIONS);
+  const { name, mix } = mixOf(given.type);
+  const path = checkPath(output);
+  if (path === "") throw invalidArgValue("output", "must not be empty", output);
+  const checked = checkWriteOptions(options, OPTIONS);
+  const allowRequantize = checkBoolean("options.allowRequantize", given.allowRequantize, false);
+  const dryRun = checkBoolean("options.dryRun", given.dryRun, false);
+  const search = checkSearch(given.search);
+  const threads = checkThreads(given.threads);
+  const { signal } = checked;
+  signal?.throwIfAborted();
+  const importance =
+    given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
+  try {
+    const source = await openModelSource(input, signal);
+    try {
+      const plan = planModel(source.model, mix, given.tensors, importance);
+      if (!dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
+      const writer = GgufWriter.from(source.model);
+      setMetadata(writer, mix, importance);
+      const origin = {
+        model: source.paths,
+        others: importance?.path === undefined ? [] : [importance.path],
+      };
+      const how = { search, threads, dryRun };
+      return await writePlanned({ name, plan, writer, path, origin, finish: source.finish }, how, checked);
+    } finally {
+      await source.close();
+    }
+  } finally {
+    await importance?.close();
+  }
+}
+
+/** A model that is written with some of its tensors in other types. @internal */
+export interface PlannedModel {
+  /** What the report calls the types. */
+  readonly name: string;
+  readonly plan: readonly PlannedTensor[];
+  /** Has everything of the model but the new tensors. */
+  readonly writer: GgufWriter;
+  readonly path: string;
+  readonly origin: Origin;
+  /** To be called before another file takes the place of what is read. */
+  readonly finish: () => Promise<void>;
+}
+
+/** Writes a model as it is planned, or only says what would become of it. @internal */
+export async function writePlanned(
+  { name, plan, writer, path, origin, finish }: PlannedModel,
+  { dryRun, ...how }: { search: "ggml" | "best"; threads: number | undefined; dryRun: boolean },
+  options: CheckedWriteOptions,
+): Promise<QuantizeReport> {
+  const errors = new Map<PlannedTensor, TensorComparison>();
+  const stop = new AbortController();
+  const encoder = new Encoder(plan.filter(isEncoded), stop.signal, how);
+  for (const each of plan) {
+    if (!isEncoded(each)) continue;
+    const { name, shape } = each.tensor;
+    writer.addTensor(name, each.to, shape, () => encoder.blocks(each, (error) => errors.set(each, error)));
+  }
+  const { byteLength } = writer;
+  if (!dryRun) {
+    try {
+      await writeOutputs([{ path, byteLength, chunks: writer.chunks() }], origin, options, finish);
+    } finally {
+      // Nothing may use the model once it is closed.
+      stop.abort();
+      await encoder.idle();
+    }
+  }
+  return report(name, plan, errors, byteLength);
+}
+
+function isEncoded(each: PlannedTensor): each is PlannedTensor & EncodedTensor {
+  return each.to !== undefined;
+}
+
+/** The most characters that llama.cpp keeps of a text. */
+const MOST_TEXT = 127;
+
+function setMetadata(writer: GgufWriter, { fileType }: Mix, importance: ImportanceMatrix | undefined): void {
+  writer.set("general.quantization_version", 2, "uint32").set("general.file_type", fileType, "uint32");
+  if (importance === undefined) return;
+  const { path, datasets, size, chunkCount } = importance;
+  const text = (key: string, value: string | undefined): void => {
+    if (value !== undefined) writer.set(`quantize.imatrix.${key}`, value.slice(0, MOST_TEXT), "string");
+  };
+  text("file", path?.replace(/^.*[\\/]/s, ""));
+  text("dataset", datasets[0]);
+  writer.set("quantize.imatrix.entries_count", size, "uint32");
+  if (chunkCount > 0) writer.set("quantize.imatrix.chunks_count", chunkCount, "uint32");
+}
+
+function report(
+  type: string,
+  plan: readonly PlannedTensor[],
+  errors: ReadonlyMap<PlannedTensor, TensorComparison>,
+  byteLength: number,
+): QuantizeReport {
+  const tensors = plan.map((each): QuantizedTensor => {
+    const { tensor, to, wanted, weights, lacksImportance } = each;
+    const error = errors.get(each);
+    return {
+      ...{ name: tensor.name, from: tensor.type, to: to ?? tensor.type, elementCount: tensor.elementCount },
+      ...{
+        bytesBefore: tensor.byteLength,
+        bytes: to === undefined ? tensor.byteLength : bytesAs(to, tensor),
+      },
+      ...(wanted === undefined ? {} : { wanted }),
+      ...{ hasImportance: weights !== undefined, lacksImportance },
+      ...(error === undefined ? {} : { error: errorOf(error) }),
+    };
+  });
+  const sum = (key: "elementCount" | "bytesBefore" | "bytes"): number =>
+    tensors.reduce((total, each) => total + each[key], 0);
+  const [elementCount, bytesBefore, bytes] = [sum("elementCount"), sum("bytesBefore"), sum("bytes")];
+  const bits = (of: number): number => (elementCount === 0 ? 0 : (8 * of) / elementCount);
+  return {
+    ...{ type, tensors, elementCount, bytesBefore, bytes },
+    ...{ bitsPerWeightBefore: bits(bytesBefore), bitsPerWeight: bits(bytes), byteLength },
+  };
+}
+
+function bytesAs(type: GgmlType, { elementCount }: { elementCount: number }): number {
+  const { blockSize, typeSize } = ggmlTypes[type];
+  return (elementCount / blockSize) * typeSize;
+}
+
+function errorOf({ snr, relativeError, rmsError, maxError }: TensorComparison): QuantizationError {
+  return { snr, relativeError, rmsError, maxError };
+}

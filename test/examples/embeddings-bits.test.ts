@@ -1,0 +1,78 @@
+/** The embeddings example gives the same bits on every instruction set, in browsers, alone and together. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu } from "gguf-native";
+import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { type EmbeddingsRun, TEXTS } from "../support/embeddings-run";
+import { emulated } from "../support/emulated";
+import { temporaryFolder } from "../support/paths";
+import { sampleBert } from "../support/sample-bert";
+import { needsModule } from "../support/wasm";
+
+/** SHA-256 of the model, and of all vectors: the same on every processor. */
+const MODEL = "bc079ff55fed5a5aa95f93a5a8a1b49550cb36d08ea8b0a17a227f632f2dafac";
+const DIGESTS: Record<EmbeddingsRun["activations"], string> = {
+  int8: "530757b3e695b4283d3bd1106b315812650cc96ea572a503ccb9caec5084aa5b",
+  f32: "daa6720b17f3338a67e9c2415422ba25f7350b6162b67039d28582a45148e4ec",
+};
+
+const bytes = sampleBert();
+const model = join(temporaryFolder(), "sample.gguf");
+writeFileSync(model, bytes);
+
+const digestOf = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
+
+interface Result {
+  isa: string;
+  runs: EmbeddingsRun[];
+}
+
+function assertBits({ isa, runs }: Result, expectedIsa: string): void {
+  assert.equal(isa, expectedIsa);
+  for (const { activations, together, alone } of runs) {
+    assert.equal(together.length, TEXTS.length);
+    assert.deepEqual(alone, together);
+    assert.equal(digestOf(new Uint8Array(Uint32Array.from(together.flat()).buffer)), DIGESTS[activations]);
+  }
+}
+
+/** Runs the child with the kernels that `env` asks for. */
+function runWith(env: Record<string, string>): Result {
+  const child = join(__dirname, "..", "support", "embeddings-child.js");
+  const { stdout, stderr, status } = spawnSync(process.execPath, ["--no-warnings", child, model], {
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  });
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout) as Result;
+}
+
+describe("the embeddings example has the same bits, alone and together", () => {
+  test("with the same model", () => {
+    assert.equal(digestOf(bytes), MODEL);
+  });
+
+  for (const isa of cpu().available) {
+    test(`on ${isa}, with one and with two threads`, () => {
+      assertBits(runWith({ GGUF_NATIVE_ISA: isa }), isa);
+    });
+  }
+
+  // An emulator takes a minute for it, and its instructions are the same everywhere.
+  const skip = needsModule.skip || (emulated && "not on an emulated processor");
+  test("on WebAssembly", { skip }, () => {
+    assertBits(runWith({ GGUF_NATIVE_WASM: "1" }), "wasm");
+  });
+
+  const noPage = skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
+  test("in Chromium", { skip: noPage }, async () => {
+    const { outputFiles, warnings } = bundleForBrowser("embeddings-page");
+    assert.deepEqual(warnings, []);
+    const input = Buffer.from(bytes).toString("base64");
+    assertBits((await runInChromium(outputFiles[0]!.contents, input)) as Result, "wasm");
+  });
+});

@@ -1,0 +1,126 @@
+/** examples/embeddings/page, bundled and run in headless Chromium: it finds what the example finds in Node. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { parse } from "gguf-native";
+import type { Browser } from "playwright-core";
+import { Embedder } from "../../examples/embeddings/embedder";
+import { Index, passagesOf } from "../../examples/embeddings/search";
+import { bundleFile, chromium } from "../support/browser";
+import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleBert } from "../support/sample-bert";
+import { launch, ViewPage } from "../support/view-page";
+import { needsModule } from "../support/wasm";
+
+const QUERY = "the cat in the browser";
+const TEXT = Array.from({ length: 50 }, (_, i) => `${"the cat ".repeat(i % 7)}is number ${i}.`).join("\n\n");
+
+const folder = temporaryFolder();
+const model = join(folder, "sample.gguf");
+writeFileSync(model, sampleBert());
+const text = join(folder, "text.txt");
+writeFileSync(text, TEXT);
+
+/** What the page shows: what the example finds here. */
+function expectedPassages(): string[] {
+  const index = new Index(new Embedder(parse(sampleBert())), passagesOf(TEXT));
+  for (const _ of index.build());
+  return index
+    .search(QUERY, 10)
+    .map(({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`);
+}
+
+const skip =
+  needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
+
+describe("the page that searches a text", { skip, timeout: 300_000 }, () => {
+  let browser: Browser;
+  let server: Server;
+  let url: string;
+  before(async () => {
+    const pages = join(projectRoot, "examples", "embeddings", "page");
+    const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
+    assert.deepEqual(warnings, []);
+    const answers: Record<string, [type: string, body: Uint8Array]> = {
+      "/": ["text/html", readFileSync(join(pages, "index.html"))],
+      "/search.js": ["text/javascript", outputFiles[0]!.contents],
+    };
+    server = createServer((request, response) => {
+      const answer = answers[request.url ?? ""];
+      if (answer === undefined) response.writeHead(404).end();
+      else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    server?.close();
+  });
+
+  const choose = (view: ViewPage, label: string, path: string) =>
+    view.page.getByLabel(label).setInputFiles(path);
+  const said = (view: ViewPage, status: string | RegExp) =>
+    view.page.getByRole("status").filter({ hasText: status }).waitFor();
+
+  test("finds what the example finds in Node, once and again", async () => {
+    const view = await ViewPage.open(browser, url);
+    const { page } = view;
+    await choose(view, "Drop a model here", model);
+    await said(view, "sample.gguf is open. No text yet.");
+    await choose(view, "Drop a text here", text);
+    await said(view, "50 passages were read in");
+    await page.getByLabel("What to look for").fill(QUERY);
+    for (let round = 0; round < 2; round++) {
+      await page.getByRole("button", { name: "Search" }).click();
+      await said(view, "Searched 50 passages in");
+      assert.deepEqual(
+        await page.getByRole("list", { name: "Passages" }).getByRole("listitem").allTextContents(),
+        expectedPassages(),
+      );
+    }
+    const axe = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
+    await page.evaluate(axe);
+    assert.deepEqual(
+      await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))"),
+      [],
+    );
+    await view.close();
+  });
+
+  test("takes the text first, and says what is wrong with a model", async () => {
+    const bad = join(folder, "bad.gguf");
+    writeFileSync(bad, "no model");
+    const view = await ViewPage.open(browser, url);
+    await choose(view, "Drop a text here", text);
+    await said(view, "text.txt has 50 passages. No model yet.");
+    await choose(view, "Drop a model here", bad);
+    await said(view, /^Error: /);
+    const search = view.page.getByRole("button", { name: "Search" });
+    assert.equal(await search.isEnabled(), false);
+    await choose(view, "Drop a model here", model);
+    await said(view, "50 passages were read in");
+    assert.equal(await search.isEnabled(), true);
+    await view.close();
+  });
+
+  test("reads a text that is dropped", async () => {
+    const view = await ViewPage.open(browser, url);
+    await choose(view, "Drop a model here", model);
+    await said(view, "sample.gguf is open.");
+    await view.page.evaluate(`{
+      const transfer = new DataTransfer();
+      transfer.items.add(new File(["one\\n\\ntwo"], "dropped.txt"));
+      document.getElementById("drop-text").dispatchEvent(
+        new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }),
+      );
+    }`);
+    await said(view, "2 passages were read in");
+    await view.close();
+  });
+});

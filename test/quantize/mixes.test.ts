@@ -1,0 +1,170 @@
+/**
+ * The types that mixes choose, compared with those of llama.cpp: as test/fixtures/mixes.json has them, and where llama.cpp
+ * is installed also with what it says now. Then `GGUF_NATIVE_UPDATE_GOLDEN=1 npm test -- mixes` writes the file again.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { type GgmlType, type GgufFile, ggmlTypes, openSync } from "gguf-native";
+import { chooseTypes, modelFacts } from "#dist/quantize-model/choose-types";
+import { MIXES, type Mix } from "#dist/quantize-model/mixes";
+import { llamaQuantize, noLlamaCpp } from "../support/libllama";
+import { type MixModel, mixModels, mixModelWriter } from "../support/mix-models";
+import { projectRoot } from "../support/paths";
+
+const fixture = join(projectRoot, "test", "fixtures", "mixes.json");
+const isUpdate = process.env.GGUF_NATIVE_UPDATE_GOLDEN === "1";
+const names = Object.keys(MIXES) as (keyof typeof MIXES)[];
+const folder = mkdtempSync(join(tmpdir(), "gguf-native-mixes-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** By model, by mix and by whether there is importance: the types of the tensors, where several follow with `*COUNT`. */
+type Chosen = Record<string, Record<string, string>>;
+
+async function open(model: MixModel): Promise<{ path: string; file: GgufFile }> {
+  const path = join(folder, "model.gguf");
+  await mixModelWriter(model).write(path);
+  return { path, file: openSync(path) };
+}
+
+/** Tensors of one name follow each other, from layer to layer, so that most types repeat. */
+function packed(file: GgufFile, types: ReadonlyMap<string, string>): string {
+  const kind = (name: string): string => name.replace(/\d+/, "*");
+  const kinds = [...new Set([...file.tensors.keys()].map(kind))];
+  const ordered = [...file.tensors.keys()].sort((a, b) => kinds.indexOf(kind(a)) - kinds.indexOf(kind(b)));
+  const runs: [string, number][] = [];
+  for (const name of ordered) {
+    const type = types.get(name) as string;
+    const last = runs.at(-1);
+    if (last?.[0] === type) last[1]++;
+    else runs.push([type, 1]);
+  }
+  return runs.map(([type, count]) => (count === 1 ? type : `${type}*${count}`)).join(" ");
+}
+
+function ours(file: GgufFile, mix: Mix, hasImportance: boolean): Map<string, string> {
+  const tensors = [...file.tensors.values()];
+  const choices = chooseTypes(tensors, mix, modelFacts(file.metadata, hasImportance));
+  return new Map(tensors.map(({ name, type }, i) => [name, choices[i]?.type ?? type]));
+}
+
+/** What llama.cpp refuses: rows that are not whole blocks, of Q1_0. Here they get F16, as with every other type. */
+const NO_FALLBACK = "no tensor type fallback is defined for type";
+const REFUSED = "refused";
+
+const importance = { "some.weight": Float32Array.of(1) };
+
+async function theirs(
+  path: string,
+  mix: Mix,
+  hasImportance: boolean,
+  types?: Record<string, GgmlType>,
+): Promise<Map<string, string> | undefined> {
+  const { isDone, log } = await llamaQuantize(path, join(folder, "never.gguf"), {
+    fileType: mix.fileType,
+    dryRun: true,
+    ...(hasImportance ? { importance } : {}),
+    ...(types === undefined
+      ? {}
+      : {
+          types: Object.fromEntries(
+            Object.entries(types).map(([key, type]) => [`^${key}$`, ggmlTypes[type].id]),
+          ),
+        }),
+  });
+  if (!isDone && log.includes(NO_FALLBACK)) return undefined;
+  assert.ok(isDone, log);
+  const line =
+    /^\[ *\d+\/ *\d+\] +(\S+) +- \[[^\]]*\], type = +(\w+), size = .*?MiB(?: -> +\S+ MiB \((\w+)\))?$/gm;
+  return new Map(
+    [...log.matchAll(line)].map(([, name, from, to]) => [name as string, nameOf(to ?? (from as string))]),
+  );
+}
+
+function inOrderOf(tensors: readonly { name: string }[]) {
+  const names = tensors.map(({ name }) => name);
+  return ([a]: [string, string], [b]: [string, string]): number => names.indexOf(a) - names.indexOf(b);
+}
+
+/** ggml has the names of some types in lower case. */
+function nameOf(type: string): string {
+  return type.toUpperCase();
+}
+
+const cases = names.flatMap((name) => [false, true].map((hasImportance) => ({ name, hasImportance })));
+const key = ({ name, hasImportance }: (typeof cases)[number]): string =>
+  hasImportance ? `${name} with importance` : name;
+
+describe("mixes", () => {
+  const recorded: Chosen = isUpdate ? {} : (JSON.parse(readFileSync(fixture, "utf8")) as Chosen);
+
+  for (const [label, model] of Object.entries(mixModels)) {
+    test(`llama.cpp chooses what is recorded: ${label}`, { skip: noLlamaCpp }, async () => {
+      const { path, file } = await open(model);
+      using _ = file;
+      const found: Record<string, string> = {};
+      for (const each of cases) {
+        const types = await theirs(path, MIXES[each.name], each.hasImportance);
+        const text = types === undefined ? REFUSED : packed(file, types);
+        if (each.hasImportance && text === found[each.name]) continue;
+        found[key(each)] = text;
+      }
+      if (isUpdate) recorded[label] = found;
+      assert.deepEqual(found, recorded[label]);
+    });
+
+    test(`the same types: ${label}`, async () => {
+      const { file } = await open(model);
+      using _ = file;
+      const chosen = recorded[label] ?? {};
+      for (const each of cases) {
+        const expected = chosen[key(each)] ?? chosen[each.name];
+        if (expected === REFUSED) continue;
+        assert.equal(packed(file, ours(file, MIXES[each.name], each.hasImportance)), expected, key(each));
+      }
+    });
+  }
+
+  test("types that are named are not counted", { skip: noLlamaCpp }, async () => {
+    const { path, file } = await open(mixModels["llama, 32 layers"] as MixModel);
+    using _ = file;
+    const types: Record<string, GgmlType> = {
+      "blk.0.attn_v.weight": "Q8_0",
+      "blk.3.ffn_down.weight": "IQ4_XS",
+      "output.weight": "Q4_0",
+      "output_norm.weight": "Q8_0",
+    };
+    const tensors = [...file.tensors.values()];
+    const facts = modelFacts(file.metadata, false);
+    const choices = chooseTypes(tensors, MIXES.Q4_K_M, facts, (name) => types[name]);
+    const found = new Map(tensors.map(({ name, type }, i) => [name, choices[i]?.type ?? type]));
+    assert.deepEqual(
+      found,
+      new Map([...((await theirs(path, MIXES.Q4_K_M, false, types)) ?? [])].sort(inOrderOf(tensors))),
+    );
+    assert.equal(found.get("blk.1.attn_v.weight"), "Q6_K");
+  });
+
+  test("a layer that a name does not tell", () => {
+    const tensors = [{ name: "v.ffn_down.weight", type: "F16", shape: [256, 2] }];
+    const facts = { architecture: "llama", layers: 4, experts: 2, sharedHeads: 1, hasImportance: false };
+    const invalid = { code: "ERR_GGUF_INVALID", message: /^tensor 'v.ffn_down.weight': its name should say/ };
+    assert.throws(() => chooseTypes(tensors, MIXES.Q4_K_M, facts), invalid);
+    assert.deepEqual(
+      chooseTypes(tensors, MIXES.Q4_K_M, facts, () => "Q4_0").map(({ type }) => type),
+      ["Q4_0"],
+    );
+  });
+
+  test("rows that are no whole blocks of anything get F16", () => {
+    const facts = { architecture: "", layers: 0, experts: 0, sharedHeads: 0, hasImportance: false };
+    const [choice] = chooseTypes([{ name: "a.weight", type: "F32", shape: [48, 2] }], MIXES.Q1_0, facts);
+    assert.deepEqual(choice, { type: "F16", wanted: "Q1_0", needsImportance: false });
+  });
+
+  after(() => {
+    if (isUpdate) writeFileSync(fixture, `${JSON.stringify(recorded, undefined, 1)}\n`);
+  });
+});

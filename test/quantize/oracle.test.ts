@@ -1,0 +1,61 @@
+/**
+ * Every type that there is an encoder for, on hard numbers with and without importance: the bytes of libggml where that is
+ * installed, and their hashes everywhere, on every instruction set.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu, ggmlTypes, quantizeSync } from "gguf-native";
+import { encodedTypes } from "../support/encoded-types";
+import { libggmlQuantizer } from "../support/libggml";
+import { fixtures } from "../support/paths";
+import { quantizeCases } from "../support/quantize-cases";
+
+const types = encodedTypes();
+
+describe("libggml makes the same blocks", () => {
+  for (const { name, needsImportance } of types) {
+    test(name, async (t) => {
+      const libggml = await libggmlQuantizer();
+      if (typeof libggml === "string") {
+        t.skip(libggml);
+        return;
+      }
+      const { blockSize, typeSize } = ggmlTypes[name];
+      for (const { name: of, numbers, columns, importance } of quantizeCases(name, needsImportance)) {
+        const expected = libggml(name, numbers, columns, importance);
+        const actual = quantizeSync(name, numbers, { columns, importance });
+        if (Buffer.compare(actual, expected) === 0) continue;
+        const block = Math.floor(actual.findIndex((byte, i) => byte !== expected[i]) / typeSize);
+        const hex = (bytes: Uint8Array): string =>
+          Buffer.from(bytes.subarray(block * typeSize, (block + 1) * typeSize)).toString("hex");
+        const its = numbers.subarray(block * blockSize, (block + 1) * blockSize);
+        assert.equal(hex(actual), hex(expected), `block ${block} of ${of}: ${its.join(" ")}`);
+      }
+    });
+  }
+});
+
+// Made by scripts/test/quantize-hashes.mjs from libggml.
+const golden = JSON.parse(readFileSync(join(fixtures, "quantized-hashes.json"), "utf8")) as Record<
+  string,
+  string
+>;
+
+describe("the blocks that libggml made", () => {
+  const child = join(__dirname, "..", "support", "quantize-child.js");
+  for (const isa of cpu().available) {
+    test(`${types.length} types on ${isa}`, () => {
+      const env = { ...process.env, GGUF_NATIVE_ISA: isa };
+      const { stdout, stderr, status } = spawnSync(process.execPath, [child], { env, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+      const { isa: used, hashes } = JSON.parse(stdout) as { isa: string; hashes: Record<string, string> };
+      assert.equal(used, isa);
+      for (const { name } of types) {
+        assert.equal(hashes[name], golden[name], name);
+      }
+    });
+  }
+});

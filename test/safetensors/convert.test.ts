@@ -1,0 +1,190 @@
+/** Checkpoints as GGUF files: what llama.cpp's converter makes of them, and what is refused. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
+import { Tokenizer } from "gguf-native/tokenizer";
+import { CHECKPOINTS, type CheckpointCase, writeCheckpoint } from "../support/checkpoints";
+import { folder, run } from "../support/cli";
+import { emulated } from "../support/emulated";
+import { modelFacts } from "../support/model-facts";
+import { projectRoot } from "../support/paths";
+import { sanitized } from "../support/sanitized";
+import { writeSparseSafetensors } from "../support/sparse-file";
+
+const expected = JSON.parse(
+  readFileSync(join(projectRoot, "test", "fixtures", "converted.json"), "utf8"),
+) as Record<string, ReturnType<typeof modelFacts>>;
+
+const out = join(folder, "out.gguf");
+const places = new Map(CHECKPOINTS.map((each) => [each.name, writeCheckpoint(folder, each)]));
+const placeOf = (name: string): string => places.get(name) as string;
+
+for (const { name, types, wordRule } of CHECKPOINTS) {
+  for (const type of types) {
+    test(`${name} as ${type}: every key and every byte of llama.cpp's converter`, async () => {
+      await convertModel(placeOf(name), out, { type, ...(name === "bert" ? {} : { wordRule }) });
+      assert.deepEqual(modelFacts(out), expected[`${name} ${type}`]);
+    });
+  }
+}
+
+test("the rules for words are found in tokenizer.json", async () => {
+  for (const { name, wordRule } of CHECKPOINTS) {
+    if (wordRule === undefined) continue;
+    await convertModel(placeOf(name), out);
+    const { metadata } = openSync(out);
+    assert.equal(metadata.string("tokenizer.ggml.pre"), wordRule);
+    assert.ok(new Tokenizer(metadata).encode("a the b").length > 0);
+  }
+});
+
+test("a mix: what quantizing the converted file gives", async () => {
+  const place = placeOf("qwen3");
+  const [f32, ours, theirs] = ["f32", "ours", "theirs"].map((name) => join(folder, `${name}.gguf`)) as [
+    string,
+    string,
+    string,
+  ];
+  await convertModel(place, f32, { type: "f32" });
+  await quantizeModel(f32, theirs, { type: "Q4_K_M" });
+  let most = 0;
+  const report = await convertModel(place, ours, {
+    type: "Q4_K_M",
+    threads: 2,
+    onProgress: (done, total) => {
+      assert.ok(done >= most && done <= total);
+      most = done;
+    },
+  });
+  assert.equal(most, readFileSync(ours).length);
+  assert.equal(report.byteLength, most);
+  assert.deepEqual(modelFacts(ours), modelFacts(theirs));
+});
+
+test("nothing is written by a dry run, nor where something is wrong", async () => {
+  rmSync(out, { force: true });
+  const place = placeOf("bert");
+  const before = readdirSync(folder).sort();
+  const { tensors } = await convertModel(place, out, { type: "q8_0", dryRun: true });
+  assert.equal(tensors.find(({ name }) => name === "token_embd.weight")?.to, "Q8_0");
+  const aborted = AbortSignal.abort();
+  await assert.rejects(convertModel(place, out, { signal: aborted }), { name: "AbortError" });
+  const plain = { type: "f16", tensors: { "*": "Q4_K" } } as const;
+  await assert.rejects(convertModel(place, out, plain), { code: "ERR_INVALID_ARG_VALUE" });
+  await assert.rejects(convertModel(place, out, { onProgress: () => assert.fail("stop") }), /stop/);
+  assert.deepEqual(readdirSync(folder).sort(), before);
+});
+
+const caseOf = (name: string): CheckpointCase =>
+  CHECKPOINTS.find((each) => each.name === name) as CheckpointCase;
+
+/** A checkpoint with changes, which must be refused. */
+async function refused(
+  base: string,
+  change: (place: string) => void,
+  message: RegExp,
+  code: string,
+  options?: ConvertModelOptions,
+): Promise<void> {
+  const place = writeCheckpoint(join(folder, "changed"), caseOf(base));
+  change(place);
+  await assert.rejects(convertModel(place, out, options), (error) => {
+    assert.ok(error instanceof GgufError, String(error));
+    assert.match(error.message, message);
+    assert.equal(error.code, code, error.message);
+    return true;
+  });
+  assert.ok(!existsSync(out));
+  rmSync(place, { recursive: true });
+}
+
+const edit =
+  (file: string, change: (value: Record<string, unknown>) => void) =>
+  (place: string): void => {
+    const value = JSON.parse(readFileSync(join(place, file), "utf8"));
+    change(value);
+    writeFileSync(join(place, file), JSON.stringify(value));
+  };
+const write =
+  (file: string, content: string) =>
+  (place: string): void =>
+    writeFileSync(join(place, file), content);
+const remove =
+  (file: string) =>
+  (place: string): void =>
+    rmSync(join(place, file));
+
+test("what cannot be converted is named", async () => {
+  const unsupported = "ERR_GGUF_UNSUPPORTED_TYPE";
+  const invalid = "ERR_GGUF_INVALID";
+  const architecture = (name: unknown) => edit("config.json", (config) => (config.architectures = name));
+  await refused(
+    "qwen3",
+    architecture(["Qwen3MoeForCausalLM"]),
+    /"Qwen3MoeForCausalLM"; converted are .*BertModel/,
+    unsupported,
+  );
+  await refused("qwen3", architecture(undefined), /not named/, unsupported);
+  await refused("qwen3", remove("config.json"), /no config\.json/, "ERR_GGUF_OPEN");
+  await refused("qwen3", write("config.json", "{"), /no JSON/, invalid);
+  await refused("qwen3", write("config.json", "3"), /no object/, invalid);
+  await refused("qwen3", remove("tokenizer.json"), /vocabulary is missing/, "ERR_GGUF_OPEN");
+  const size = (value: unknown) => edit("config.json", (config) => (config.vocab_size = value));
+  await refused("qwen3", size(100), /beyond vocab_size, 100/, invalid);
+  await refused("qwen3", size(1e12), /vocab_size is 1000000000000/, invalid);
+  await refused("qwen3", architecture(["BertModel"]), /vocabulary|kind bert has no such tensor/, unsupported);
+  const rule = edit("tokenizer.json", (tokenizer) => (tokenizer.pre_tokenizer = { type: "Whitespace" }));
+  await refused("qwen3", rule, /"Whitespace"; name it with wordRule/, unsupported);
+  await refused("gemma-3-tiny-it", write("tokenizer.model", "\x0a\x7fx"), /no SentencePiece model/, invalid);
+  await refused("qwen3", () => undefined, /no rule for words is called 'x'/, unsupported, { wordRule: "x" });
+  await refused("qwen3", () => undefined, /cannot be quantized to Q9/, unsupported, { type: "Q9" });
+});
+
+test("the command converts, and diff compares a checkpoint with its GGUF file", async () => {
+  const place = placeOf("qwen3");
+  const { status, stdout, stderr } = await run(["convert", place, "command.gguf", "--type", "auto"]);
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /command\.gguf: /);
+  const same = await run(["diff", place, "command.gguf"]);
+  assert.match(same.stdout, /no differences/, same.stderr);
+  const changed = await run(["set", "command.gguf", "general.name", "Other", "-o", "other.gguf"]);
+  assert.equal(changed.status, 0, changed.stderr);
+  assert.match((await run(["diff", "other.gguf", place])).stdout, /no differences/);
+  const dry = await run(["convert", place, "dry.gguf", "--type", "Q4_K_M", "--dry-run", "--json"]);
+  assert.equal(JSON.parse(dry.stdout).type, "Q4_K_M");
+  assert.ok(!existsSync(join(folder, "dry.gguf")));
+  const wrong = await run(["convert", place, "x.gguf", "--type", "Q9"]);
+  assert.equal(wrong.status, 2);
+});
+
+describe("a checkpoint of a gigabyte", () => {
+  const place = writeCheckpoint(join(folder, "large"), caseOf("qwen3"));
+  const matrix = (columns: number, rows: number) =>
+    ({ dtype: "BF16", shape: [rows, columns], byteLength: 2 * columns * rows }) as const;
+  const layers = Array.from({ length: 4 }, (_, layer) => `model.layers.${layer}.mlp.up_proj.weight`);
+  const sparse = writeSparseSafetensors(join(place, "model.safetensors"), {
+    "model.embed_tokens.weight": matrix(2048, 2 ** 17),
+    ...Object.fromEntries(layers.map((name) => [name, matrix(4096, 2 ** 14)])),
+  });
+  const skip =
+    sparse ||
+    (emulated && "an emulated processor takes minutes for this") ||
+    (sanitized && "sanitizers take memory of their own");
+  test("takes less than half of that in memory", { skip }, (context) => {
+    const program = `
+      const { convertModel } = require(${JSON.stringify(projectRoot)});
+      const [input, output] = ${JSON.stringify([place, out])};
+      convertModel(input, output, { type: "q8_0" }).then(({ byteLength }) => {
+        console.log(JSON.stringify([byteLength, process.resourceUsage().maxRSS * 1024]));
+      });`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
+    rmSync(out, { force: true });
+    const [byteLength, most] = JSON.parse(stdout || assert.fail(stderr)) as [number, number];
+    context.diagnostic(`${most} bytes`);
+    assert.ok(byteLength > 2 ** 29, `${byteLength} bytes are written`);
+    assert.ok(most < 500e6, `${most} bytes`);
+  });
+});

@@ -1,0 +1,501 @@
+/**
+ * Tiny checkpoints of every architecture that is converted, with random weights: the same ones each time, so that hashes of what
+ * llama.cpp's converter makes of them can be compared with.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Random } from "./random";
+import { safetensorsOf } from "./safetensors-files";
+
+export interface CheckpointCase {
+  /** The name of its folder, which the converter reads, too. */
+  readonly name: string;
+  readonly config: Record<string, unknown>;
+  readonly dtype: "F32" | "F16" | "BF16";
+  /** Names and shapes, rows first. */
+  readonly tensors: Record<string, readonly number[]>;
+  readonly files: Record<string, string | Uint8Array>;
+  /** In how many files of safetensors. */
+  readonly shards?: number;
+  /** What the rule for words is called: the vocabularies are too small for the converter to know it. */
+  readonly wordRule?: string;
+  readonly types: readonly string[];
+}
+
+const json = (value: unknown): string => JSON.stringify(value, undefined, 1);
+
+/** Characters that stand for bytes. */
+function byteCharacters(): string[] {
+  const printable = (byte: number): boolean => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+  let next = 256;
+  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : next++));
+}
+
+const added = (id: number, content: string, special: boolean): object => ({
+  ...{ id, content, special },
+  ...{ single_word: false, lstrip: false, rstrip: false, normalized: false },
+});
+
+/** A byte-level vocabulary of 261 tokens. */
+function byteLevel(preTokenizer: object, template?: object): Record<string, string> {
+  const tokens = [...byteCharacters(), "th", "Ġt", "Ġth"];
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  const tokenizer = {
+    version: "1.0",
+    added_tokens: [added(259, "<|endoftext|>", true), added(260, "<tool▁call>", false)],
+    normalizer: null,
+    pre_tokenizer: preTokenizer,
+    post_processor: template ?? {
+      type: "ByteLevel",
+      add_prefix_space: false,
+      trim_offsets: false,
+      use_regex: false,
+    },
+    decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+    model: {
+      type: "BPE",
+      vocab,
+      merges: [
+        ["t", "h"],
+        ["Ġ", "t"],
+        ["Ġt", "h"],
+      ],
+      ignore_merges: false,
+    },
+  };
+  return {
+    "tokenizer.json": json(tokenizer),
+    "tokenizer_config.json": json({
+      ...{
+        tokenizer_class: "PreTrainedTokenizerFast",
+        eos_token: "<|endoftext|>",
+        pad_token: { __type: "AddedToken", ...added(259, "<|endoftext|>", true) },
+      },
+      ...{ add_bos_token: false, chat_template: "{% for m in messages %}{{ m.content }}{% endfor %}" },
+    }),
+  };
+}
+
+/** A field of a protocol buffer. */
+function field(number: number, value: number | string | Uint8Array): Buffer {
+  if (typeof value === "number") return Buffer.from([8 * number, value]);
+  const bytes = Buffer.from(value as string);
+  const length = bytes.length < 128 ? [bytes.length] : [(bytes.length & 127) | 128, bytes.length >> 7];
+  return Buffer.concat([Buffer.from([8 * number + 2, ...length]), bytes]);
+}
+
+function piece(text: string, score: number, type: number): Buffer {
+  const bytes = Buffer.alloc(5);
+  bytes[0] = 8 * 2 + 5;
+  bytes.writeFloatLE(score, 1);
+  return field(1, Buffer.concat([field(1, text), bytes, field(3, type)]));
+}
+
+const byteToken = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+
+/** A model of SentencePiece of 263 pieces. */
+function sentencePiece(): Buffer {
+  const pieces = [piece("<unk>", 0, 2), piece("<s>", 0, 3), piece("</s>", 0, 3)];
+  for (let byte = 0; byte < 256; byte++) pieces.push(piece(byteToken(byte), 0, 6));
+  return Buffer.concat([
+    ...pieces,
+    piece("▁t", -1.5, 1),
+    piece("e", -2.25, 1),
+    piece("mine", -3, 4),
+    piece("none", 0, 5),
+    // The description of the training says that there are tokens of bytes.
+    field(2, Buffer.from([0x98, 0x02, 1])),
+  ]);
+}
+
+/** The same as a `tokenizer.json`. */
+function byteFallback(): Record<string, string> {
+  const tokens = [
+    "<unk>",
+    "<s>",
+    "</s>",
+    ...Array.from({ length: 256 }, (_, byte) => byteToken(byte)),
+    "▁",
+    "t",
+    "▁t",
+  ];
+  const tokenizer = {
+    version: "1.0",
+    added_tokens: [
+      added(0, "<unk>", true),
+      added(1, "<s>", true),
+      added(2, "</s>", true),
+      added(262, "[INST]", false),
+    ],
+    normalizer: { type: "Sequence", normalizers: [{ type: "Prepend", prepend: "▁" }] },
+    pre_tokenizer: null,
+    post_processor: {
+      type: "TemplateProcessing",
+      single: [{ SpecialToken: { id: "<s>", type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }],
+      pair: [
+        { SpecialToken: { id: "<s>", type_id: 0 } },
+        { Sequence: { id: "A", type_id: 0 } },
+        { SpecialToken: { id: "<s>", type_id: 1 } },
+        { Sequence: { id: "B", type_id: 1 } },
+      ],
+      special_tokens: { "<s>": { id: "<s>", ids: [1], tokens: ["<s>"] } },
+    },
+    decoder: { type: "Sequence", decoders: [{ type: "ByteFallback" }, { type: "Fuse" }] },
+    model: {
+      type: "BPE",
+      unk_token: "<unk>",
+      ...{ fuse_unk: true, byte_fallback: true },
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+      merges: [["▁", "t"]],
+    },
+  };
+  return {
+    "tokenizer.json": json(tokenizer),
+    "tokenizer_config.json": json({
+      ...{
+        tokenizer_class: "PreTrainedTokenizerFast",
+        bos_token: "<s>",
+        eos_token: "</s>",
+        unk_token: "<unk>",
+      },
+      add_prefix_space: false,
+    }),
+  };
+}
+
+function wordPiece(): Record<string, string> {
+  const tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##s", "a", "b", "##a"];
+  const special = (id: string): object => ({ SpecialToken: { id, type_id: 0 } });
+  const text = (id: string): object => ({ Sequence: { id, type_id: 0 } });
+  const tokenizer = {
+    version: "1.0",
+    added_tokens: tokens.slice(0, 5).map((token, id) => added(id, token, true)),
+    normalizer: {
+      type: "BertNormalizer",
+      clean_text: true,
+      handle_chinese_chars: true,
+      strip_accents: null,
+      lowercase: true,
+    },
+    pre_tokenizer: { type: "BertPreTokenizer" },
+    post_processor: {
+      type: "TemplateProcessing",
+      single: [special("[CLS]"), text("A"), special("[SEP]")],
+      pair: [special("[CLS]"), text("A"), special("[SEP]"), text("B"), special("[SEP]")],
+      special_tokens: Object.fromEntries(
+        ["[CLS]", "[SEP]"].map((id) => [id, { id, ids: [tokens.indexOf(id)], tokens: [id] }]),
+      ),
+    },
+    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
+    model: {
+      ...{
+        type: "WordPiece",
+        unk_token: "[UNK]",
+        continuing_subword_prefix: "##",
+        max_input_chars_per_word: 100,
+      },
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+    },
+  };
+  const config = {
+    unk_token: "[UNK]",
+    sep_token: "[SEP]",
+    pad_token: "[PAD]",
+    cls_token: "[CLS]",
+    mask_token: "[MASK]",
+  };
+  return {
+    "tokenizer.json": json(tokenizer),
+    "tokenizer_config.json": json({ tokenizer_class: "PreTrainedTokenizerFast", ...config }),
+    "modules.json": json([
+      { idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" },
+    ]),
+    "1_Pooling/config.json": json({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
+  };
+}
+
+interface Sizes {
+  readonly vocabulary: number;
+  readonly head: number;
+  readonly hasBias?: boolean;
+  readonly norms: readonly string[];
+  readonly isTied?: boolean;
+}
+
+const HIDDEN = 64;
+const HEADS = 4;
+const KEY_HEADS = 2;
+const INNER = 96;
+const LAYERS = 2;
+
+function decoder({ vocabulary, head, hasBias, norms, isTied }: Sizes): Record<string, readonly number[]> {
+  const tensors: Record<string, readonly number[]> = {
+    "model.embed_tokens.weight": [vocabulary, HIDDEN],
+    "model.norm.weight": [HIDDEN],
+    ...(isTied ? {} : { "lm_head.weight": [vocabulary, HIDDEN] }),
+  };
+  for (let layer = 0; layer < LAYERS; layer++) {
+    const at = `model.layers.${layer}`;
+    for (const [part, heads] of Object.entries({ q: HEADS, k: KEY_HEADS, v: KEY_HEADS })) {
+      tensors[`${at}.self_attn.${part}_proj.weight`] = [heads * head, HIDDEN];
+      if (hasBias) tensors[`${at}.self_attn.${part}_proj.bias`] = [heads * head];
+    }
+    tensors[`${at}.self_attn.o_proj.weight`] = [HIDDEN, HEADS * head];
+    tensors[`${at}.mlp.gate_proj.weight`] = [INNER, HIDDEN];
+    tensors[`${at}.mlp.up_proj.weight`] = [INNER, HIDDEN];
+    tensors[`${at}.mlp.down_proj.weight`] = [HIDDEN, INNER];
+    for (const norm of norms)
+      tensors[`${at}.${norm}.weight`] = [norm.startsWith("self_attn") ? head : HIDDEN];
+  }
+  return tensors;
+}
+
+function bert(): Record<string, readonly number[]> {
+  const tensors: Record<string, readonly number[]> = {
+    "bert.embeddings.position_ids": [1, 40],
+    "bert.embeddings.word_embeddings.weight": [12, HIDDEN],
+    "bert.embeddings.position_embeddings.weight": [40, HIDDEN],
+    "bert.embeddings.token_type_embeddings.weight": [2, HIDDEN],
+    "bert.embeddings.LayerNorm.gamma": [HIDDEN],
+    "bert.embeddings.LayerNorm.beta": [HIDDEN],
+    "bert.pooler.dense.weight": [HIDDEN, HIDDEN],
+    "bert.pooler.dense.bias": [HIDDEN],
+    "cls.predictions.bias": [12],
+  };
+  for (let layer = 0; layer < LAYERS; layer++) {
+    const shapes = {
+      ...{ "attention.self.query": [HIDDEN, HIDDEN], "attention.self.key": [HIDDEN, HIDDEN] },
+      ...{ "attention.self.value": [HIDDEN, HIDDEN], "attention.output.dense": [HIDDEN, HIDDEN] },
+      ...{ "intermediate.dense": [INNER, HIDDEN], "output.dense": [HIDDEN, INNER] },
+      ...{ "attention.output.LayerNorm": [HIDDEN], "output.LayerNorm": [HIDDEN] },
+    };
+    for (const [name, shape] of Object.entries(shapes)) {
+      tensors[`bert.encoder.layer.${layer}.${name}.weight`] = shape;
+      tensors[`bert.encoder.layer.${layer}.${name}.bias`] = shape.slice(0, 1);
+    }
+  }
+  return tensors;
+}
+
+const NORMS = ["input_layernorm", "post_attention_layernorm"];
+const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"];
+
+const sizes = (vocabulary: number): Record<string, unknown> => ({
+  ...{ hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS, vocab_size: vocabulary },
+  ...{
+    num_attention_heads: HEADS,
+    num_key_value_heads: KEY_HEADS,
+    rms_norm_eps: 1e-5,
+    max_position_embeddings: 512,
+  },
+});
+
+const QWEN2_SPLIT = {
+  type: "Sequence",
+  pretokenizers: [
+    {
+      type: "Split",
+      pattern: {
+        Regex:
+          "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+      },
+      behavior: "Isolated",
+      invert: false,
+    },
+    { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+  ],
+};
+const SMOLLM_SPLIT = {
+  type: "Sequence",
+  pretokenizers: [
+    { type: "Digits", individual_digits: true },
+    { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true },
+  ],
+};
+
+export const CHECKPOINTS: readonly CheckpointCase[] = [
+  {
+    name: "Tiny-Llama-3.1-80K-Instruct",
+    config: {
+      ...{ architectures: ["LlamaForCausalLM"], model_type: "llama", ...sizes(270) },
+      ...{ rope_theta: 500000, bos_token_id: 1, eos_token_id: [2, 3], tie_word_embeddings: false },
+      rope_scaling: {
+        ...{ rope_type: "llama3", factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
+        original_max_position_embeddings: 256,
+      },
+    },
+    dtype: "BF16",
+    tensors: decoder({ vocabulary: 270, head: 16, norms: NORMS }),
+    files: {
+      "tokenizer.model": sentencePiece(),
+      "added_tokens.json": json({ "<extra>": 263 }),
+      "tokenizer_config.json": json({
+        ...{ bos_token: { content: "<s>" }, eos_token: "</s>", add_bos_token: true, add_eos_token: false },
+        added_tokens_decoder: {
+          "1": { content: "<s>", special: true },
+          "264": { content: "<|user|>", special: false },
+          "265": { content: "▁two▁words", special: false },
+        },
+        chat_template: [
+          { name: "default", template: "{{ messages }}" },
+          { name: "tool use", template: "{{ tools }}" },
+        ],
+      }),
+      "generation_config.json": json({ temperature: 0.6, top_p: 0.9, top_k: 40, repetition_penalty: 1.1 }),
+    },
+    types: ["f32", "f16", "bf16", "q8_0"],
+  },
+  {
+    name: "mistral-v0.3",
+    config: {
+      ...{ architectures: ["MistralForCausalLM"], model_type: "mistral", ...sizes(263), head_dim: 32 },
+      ...{ rope_theta: 1000000, sliding_window: null, _name_or_path: "some-owner/Tiny-Mistral-v0.3" },
+    },
+    dtype: "F16",
+    tensors: decoder({ vocabulary: 263, head: 32, norms: NORMS }),
+    files: byteFallback(),
+    types: ["auto", "f32", "q8_0"],
+  },
+  {
+    name: "tiny smollm",
+    config: {
+      ...{
+        architectures: ["LlamaForCausalLM"],
+        model_type: "llama",
+        ...sizes(264),
+        tie_word_embeddings: true,
+      },
+      ...{
+        rope_parameters: { rope_theta: 100000, rope_type: "default" },
+        bos_token_id: 1,
+        eos_token_id: 259,
+      },
+    },
+    dtype: "F32",
+    tensors: decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    files: byteLevel(SMOLLM_SPLIT),
+    wordRule: "smollm",
+    types: ["auto", "bf16"],
+  },
+  {
+    name: "Qwen2-tiny",
+    config: {
+      ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", ...sizes(272), rope_theta: 1000000 },
+      ...{
+        rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 128 },
+        eos_token_id: 259,
+      },
+    },
+    dtype: "F32",
+    tensors: decoder({ vocabulary: 272, head: 16, norms: NORMS, hasBias: true }),
+    files: byteLevel(QWEN2_SPLIT),
+    shards: 3,
+    wordRule: "qwen2",
+    types: ["auto", "q8_0"],
+  },
+  {
+    name: "qwen3",
+    config: {
+      ...{ architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", ...sizes(261), head_dim: 32 },
+      ...{ rope_theta: 1000000, tie_word_embeddings: true },
+    },
+    dtype: "BF16",
+    tensors: decoder({ vocabulary: 261, head: 32, norms: [...NORMS, ...HEAD_NORMS], isTied: true }),
+    files: byteLevel(QWEN2_SPLIT),
+    wordRule: "qwen2",
+    types: ["auto", "f16"],
+  },
+  {
+    name: "gemma-3-tiny-it",
+    config: {
+      ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", ...sizes(263), head_dim: 32 },
+      ...{
+        rope_theta: 1000000,
+        rope_local_base_freq: 10000,
+        sliding_window: 128,
+        final_logit_softcapping: null,
+      },
+      ...{ bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
+    },
+    dtype: "BF16",
+    // More rows than tokens.
+    tensors: decoder({
+      ...{ vocabulary: 280, head: 32, isTied: true },
+      norms: [...NORMS, ...HEAD_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm"],
+    }),
+    files: {
+      "tokenizer.model": sentencePiece(),
+      "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
+    },
+    types: ["auto", "f16", "q8_0"],
+  },
+  {
+    name: "bert",
+    config: {
+      ...{
+        architectures: ["BertForMaskedLM"],
+        model_type: "bert",
+        hidden_size: HIDDEN,
+        intermediate_size: INNER,
+      },
+      ...{
+        num_hidden_layers: LAYERS,
+        num_attention_heads: HEADS,
+        vocab_size: 12,
+        max_position_embeddings: 40,
+      },
+    },
+    dtype: "F32",
+    tensors: bert(),
+    files: wordPiece(),
+    wordRule: "jina-v2-en",
+    types: ["f16", "q8_0"],
+  },
+];
+
+const BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
+
+/** Numbers of all sizes that weights have. */
+function weights(random: Random, dtype: CheckpointCase["dtype"], count: number): Uint8Array {
+  const bytes = Buffer.alloc(count * BYTES[dtype]);
+  for (let i = 0; i < count; i++) {
+    const sign = random.unit() < 0.5 ? 0x8000 : 0;
+    const mantissa = Math.floor(random.unit() * 65536);
+    if (dtype === "F16") bytes.writeUInt16LE(sign | ((9 + (mantissa & 3)) << 10) | (mantissa >> 6), 2 * i);
+    else {
+      const high = sign | ((120 + (mantissa & 3)) << 7) | (mantissa >> 9);
+      if (dtype === "BF16") bytes.writeUInt16LE(high, 2 * i);
+      else bytes.writeUInt32LE(high * 65536 + Math.floor(random.unit() * 65536), 4 * i);
+    }
+  }
+  return bytes;
+}
+
+/** Writes a checkpoint into a folder of its name; returns that. */
+export function writeCheckpoint(
+  folder: string,
+  { name, config, dtype, tensors, files, shards = 1 }: CheckpointCase,
+): string {
+  const place = join(folder, name);
+  mkdirSync(join(place, "1_Pooling"), { recursive: true });
+  writeFileSync(join(place, "config.json"), json(config));
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(place, file), content);
+  const random = new Random(1);
+  const all = Object.entries(tensors).map(([name, shape]) => {
+    const count = shape.reduce((product, dim) => product * dim, 1);
+    return [name, { dtype, shape, bytes: weights(random, dtype, count) }] as const;
+  });
+  const map: Record<string, string> = {};
+  for (let shard = 0; shard < shards; shard++) {
+    const own = all.filter((_, i) => i % shards === shard);
+    const number = (n: number): string => String(n).padStart(5, "0");
+    const file =
+      shards === 1 ? "model.safetensors" : `model-${number(shard + 1)}-of-${number(shards)}.safetensors`;
+    for (const [name] of own) map[name] = file;
+    writeFileSync(join(place, file), safetensorsOf(Object.fromEntries(own), { format: "pt" }));
+  }
+  if (shards > 1) {
+    writeFileSync(join(place, "model.safetensors.index.json"), json({ metadata: {}, weight_map: map }));
+  }
+  return place;
+}

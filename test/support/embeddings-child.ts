@@ -1,0 +1,11 @@
+/**
+ * Run by itself, with the kernels that the environment names: computes vectors of texts with the model whose path is its
+ * argument, with one and with two threads, and prints their bits as JSON.
+ */
+import { readFileSync } from "node:fs";
+import { cpu, parse } from "gguf-native";
+import { embedTexts } from "./embeddings-run";
+
+const file = parse(readFileSync(process.argv[2] as string));
+process.stdout.write(JSON.stringify({ isa: cpu().isa, runs: embedTexts(file, [1, 2]) }));
+file.close();
