@@ -1,6 +1,16 @@
 // The package in applications that are traced or bundled. What bundlers do with esbuild's output is in
 // test/package/addon.test.ts.
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fail, npm, output, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
@@ -144,11 +154,22 @@ function bundleForBrowsers() {
 }
 
 const runTool = (name, ...args) => output(tool(name), args, { cwd: application });
-const node = (file, env = {}) =>
-  tryRun(process.execPath, [file, golden], {
+
+/**
+ * Errors go to a file: Node shows the line that threw, a minified bundle is one line, and what a pipe has no room for
+ * at that moment is lost.
+ */
+function node(file, env = {}) {
+  const errors = join(folder, "stderr.txt");
+  const descriptor = openSync(errors, "w");
+  const { status, stdout } = tryRun(process.execPath, [file, golden], {
     cwd: folder,
     env: { ...process.env, GGUF_NATIVE_ADDON: "", ...env },
+    stdio: ["ignore", "pipe", descriptor],
   });
+  closeSync(descriptor);
+  return { status, stdout, stderr: readFileSync(errors, "utf8") };
+}
 
 /** Works, with the addon: without it there would be a warning. */
 function expectWorks(what, file, env) {
