@@ -7,7 +7,7 @@ import { root } from "../lib/paths.mjs";
 import { licensesOf } from "./licenses.mjs";
 
 /** The files that use packages: no other file of the sources does. */
-export const packageUsers = ["cli/output/text-width", "writer/exact-json"];
+export const packageUsers = ["cli/output/text-width", "convert/front-matter", "writer/exact-json"];
 
 export function bundlePackages() {
   for (const file of packageUsers) {

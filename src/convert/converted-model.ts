@@ -24,7 +24,8 @@ import {
   headLength,
   ropeFactors,
 } from "./architectures";
-import { nameEntries } from "./model-name";
+import { frontMatter } from "./front-matter";
+import { describe } from "./model-card";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
 /** A checkpoint that is open. */
@@ -36,6 +37,8 @@ export interface Checkpoint {
 
 /** The longest file that describes a model. */
 const MAX_FILE_BYTES = 256 << 20;
+
+const CARD = "README.md";
 
 /** Where a checkpoint is. */
 export async function placeOf(input: string | URL): Promise<Place> {
@@ -81,6 +84,8 @@ export async function openCheckpoint(
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
   const more = await optionalEntries(folder, architecture, signal);
+  const card = await readFileOf(folder, CARD, MAX_FILE_BYTES, signal);
+  const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
   const model = await openSafetensorsPlace(place, signal);
   try {
     const tensors = convertedTensors(model, architecture, complete, vocabulary.size);
@@ -98,7 +103,7 @@ export async function openCheckpoint(
       ["general.architecture", architecture.name, "string"],
       ["general.type", "model", "string"],
       ...more.general,
-      ...nameEntries(name, ids, weights),
+      ...describe(name, described, ids, weights),
       ...prefixed,
       ["general.file_type", fileType(model), "uint32"],
       ["general.quantization_version", 2, "uint32"],

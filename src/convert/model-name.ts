@@ -1,16 +1,8 @@
 /** What the name of a model says: "Qwen2.5-0.5B-Instruct" is a size, a purpose and what is left. */
-import type { Entry } from "./architectures";
-
-interface NameParts {
-  readonly name?: string;
-  readonly organization?: string | undefined;
-  readonly basename?: string | undefined;
-  readonly finetune?: string | undefined;
-  readonly version?: string | undefined;
-  readonly size_label?: string | undefined;
-}
-
 type Kind = "basename" | "finetune" | "version" | "size_label" | "type";
+
+/** What a name says, by keys of the metadata. */
+export type NameParts = Partial<Record<"name" | "organization" | Kind, string | undefined>>;
 
 const VERSION = /^(v|iter)?\d+(\.\d+)*$/i;
 const TYPE = /^(i?q\d(_\w)*|b?fp?(16|32))$/i;
@@ -97,25 +89,10 @@ export function partsOfName(id: string, weights: number): NameParts {
 }
 
 /** "22.6M": at least two digits. */
-function sizeLabel(weights: number): string {
+export function sizeLabel(weights: number): string {
   const [scale, suffix] =
     weights > 1e12 ? [1e12, "T"] : weights > 1e9 ? [1e9, "B"] : weights > 1e6 ? [1e6, "M"] : [1e3, "K"];
   const scaled = weights / scale;
   const digits = String(Math.round(scaled)).replace(/^0+/, "").length;
   return scaled.toFixed(Math.max(2 - digits, 0)) + suffix;
-}
-
-/** The entries about a model's name: from what its configuration calls it, and from the name of its folder. */
-export function nameEntries(given: string | undefined, ids: readonly string[], weights: number): Entry[] {
-  const all: Record<string, string | undefined> = {};
-  for (const id of ids) {
-    for (const [key, value] of Object.entries(partsOfName(id, weights))) all[key] ??= value;
-  }
-  all.name = given ?? all.name;
-  all.size_label ??= weights > 0 ? sizeLabel(weights) : undefined;
-  const keys = ["name", "version", "organization", "finetune", "basename", "size_label"];
-  return keys.flatMap((key): Entry[] => {
-    const value = all[key];
-    return value === undefined ? [] : [[`general.${key}`, value, "string"]];
-  });
 }

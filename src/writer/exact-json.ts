@@ -1,6 +1,6 @@
 /**
  * JSON as it is written: JSON.parse rounds numbers beyond 2^53, keeps the last of two equal keys, and moves keys that look
- * like indexes to the front. `scripts/build/bundle-json.mjs` puts the parser into this file once it is compiled, so that the
+ * like indexes to the front. `scripts/build/bundle-packages.mjs` puts the parser into this file once it is compiled, so that the
  * package depends on nothing.
  */
 import { ParseErrorCode, visit } from "jsonc-parser";

@@ -64,6 +64,15 @@ test("a mix: what quantizing the converted file gives", async () => {
   assert.deepEqual(modelFacts(ours), modelFacts(theirs));
 });
 
+test("a card without front matter, and one that is no table, say nothing", async () => {
+  const place = writeCheckpoint(join(folder, "cards"), caseOf("qwen3"));
+  for (const text of ["", "# Title\n---\na: b\n---", "---\n---", "---\n- a\n---", "---\ntags: {a: b}\n---"]) {
+    writeFileSync(join(place, "README.md"), text);
+    await convertModel(place, out);
+    assert.deepEqual(modelFacts(out), expected["qwen3 auto"], text);
+  }
+});
+
 test("nothing is written by a dry run, nor where something is wrong", async () => {
   rmSync(out, { force: true });
   const place = placeOf("bert");
@@ -131,6 +140,10 @@ test("what cannot be converted is named", async () => {
   await refused("qwen3", remove("config.json"), /no config\.json/, "ERR_GGUF_OPEN");
   await refused("qwen3", write("config.json", "{"), /no JSON/, invalid);
   await refused("qwen3", write("config.json", "3"), /no object/, invalid);
+  const card = (yaml: string) => write("README.md", `---\n${yaml}\n---\n`);
+  await refused("qwen3", card("tags:\n- [a"), /README\.md: its front matter is no YAML, line 3: /, invalid);
+  await refused("qwen3", card("- ".repeat(200_000)), /README\.md: its front matter is no YAML/, invalid);
+  await refused("qwen3", card("#".repeat(2 ** 20 + 1)), /has 1048577 characters/, "ERR_GGUF_RANGE");
   await refused("qwen3", remove("tokenizer.json"), /vocabulary is missing/, "ERR_GGUF_OPEN");
   const size = (value: unknown) => edit("config.json", (config) => (config.vocab_size = value));
   await refused("qwen3", size(100), /beyond vocab_size, 100/, invalid);

@@ -313,6 +313,9 @@ const SMOLLM_SPLIT = {
   ],
 };
 
+/** A model card. */
+const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n---\n# A model\n`;
+
 export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
     name: "Tiny-Llama-3.1-80K-Instruct",
@@ -342,6 +345,34 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
         ],
       }),
       "generation_config.json": json({ temperature: 0.6, top_p: 0.9, top_k: 40, repetition_penalty: 1.1 }),
+      "README.md": card(`
+        license: llama3.1
+        license_name: A licence
+        license_link: https://example.com/LICENSE
+        language:
+        - en
+        - no
+        - "de"
+        tags: [facebook, meta, 'a, b']
+        pipeline_tag: text-generation
+        author:
+        model_creator: Somebody
+        base_model: meta-llama/Llama-3.1-8B
+        datasets:
+        - HuggingFaceTB/smol-talk-v2
+        - https://huggingface.co/datasets-of/Some_Data
+        - https://example.com/data
+        - plain
+        model-index:
+        - name: Tiny
+          results:
+          - task: {type: text-generation}
+            metrics:
+            - type: accuracy
+              value: 31.5
+        description: >-
+          Two lines
+          that are one.`),
     },
     types: ["f32", "f16", "bf16", "q8_0"],
   },
@@ -353,7 +384,23 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     },
     dtype: "F16",
     tensors: decoder({ vocabulary: 263, head: 32, norms: NORMS }),
-    files: byteFallback(),
+    files: {
+      ...byteFallback(),
+      "README.md": card(`
+        name: Another name
+        version: v7
+        license: [mit, apache-2.0]
+        url: https://example.com/model
+        doi: 10.1/2
+        base_models:
+        \t- ssh://example.com/a.git
+        \t- name: By hand
+        \t  organization: Some people
+        \t  doi: 10.3/4
+        dataset:
+        tags: one
+        language: en`),
+    },
     types: ["auto", "f32", "q8_0"],
   },
   {
