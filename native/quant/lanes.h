@@ -75,7 +75,7 @@ GGUF_INLINE Byte to_bytes(Int x) {
 #else
 
 /** A vector where the compiler has none. */
-template <class T, class Tag = T>
+template <class T>
 struct Array {
   T lane[kLanes];
 

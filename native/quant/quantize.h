@@ -9,6 +9,7 @@
 
 namespace gguf {
 
+/** Of a format without an encoder, that none exists. */
 const EncoderFacts& encoder_facts(const Format& format);
 
 /** Whether numbers can be turned into blocks of this format. */

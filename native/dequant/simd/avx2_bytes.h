@@ -360,51 +360,25 @@ GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32&
   }
 }
 
-/** Two of four units: the first two, or the others. */
-template <int Bits>
-GGUF_INLINE __m256i two_units(const CodesInOrder<Bits>& c, int first) {
-  return first == 0 ? c.low : c.high;
-}
-template <int Stride>
-GGUF_INLINE __m256i two_units(const LowNibblesInOrder<Stride>& c, int first) {
-  return load_two<Stride>(c.p + Stride * first);
-}
-template <int Stride>
-GGUF_INLINE __m256i two_units(const HighNibblesInOrder<Stride>& c, int first) {
-  return _mm256_srli_epi16(load_two<Stride>(c.p + Stride * first), 4);
-}
-
 /** Of 4 x 32 bytes: unit k of a, then unit k of b. */
 template <class Levels, class A, class B>
 GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
   const auto two = [&](int first) GGUF_INLINE_LAMBDA {
-    return dot_64<kByteKind<Levels>>(levels_of_codes<Levels>(two_units(a, first)).x, x.codes + 16 * first,
-                                     levels_of_codes<Levels>(two_units(b, first)).x,
-                                     x.last_halves + 16 * first);
+    return dot_64<kByteKind<Levels>>(level_bytes<Levels>(a, first).x, x.codes + 16 * first,
+                                     level_bytes<Levels>(b, first).x, x.last_halves + 16 * first);
   };
   return {add_pairs(two(0), two(2))};
-}
-
-/** The same unit of both. */
-template <int kUnit, int Bits>
-GGUF_INLINE __m256i unit_of_both(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b) {
-  return _mm256_permute2x128_si256(kUnit < 2 ? a.low : a.high, kUnit < 2 ? b.low : b.high,
-                                   kUnit % 2 == 0 ? 0x20 : 0x31);
-}
-template <int kUnit, int Stride>
-GGUF_INLINE __m256i unit_of_both(const LowNibblesInOrder<Stride>& a, const HighNibblesInOrder<Stride>&) {
-  return low_and_high(a.p + Stride * kUnit);
 }
 
 /** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
 template <class Levels, class A, class B>
 GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
-  constexpr int kKind = kByteKind<Levels>;
-  const __m256i first = dot_64<kKind>(levels_of_codes<Levels>(unit_of_both<0>(a, b)).x, x.codes,
-                                      levels_of_codes<Levels>(unit_of_both<1>(a, b)).x, x.last_halves);
-  const __m256i second = dot_64<kKind>(levels_of_codes<Levels>(unit_of_both<2>(a, b)).x, x.codes + 32,
-                                       levels_of_codes<Levels>(unit_of_both<3>(a, b)).x, x.last_halves + 32);
-  return {add_pairs(first, second)};
+  const auto two = [&](int first) GGUF_INLINE_LAMBDA {
+    return dot_64<kByteKind<Levels>>(level_bytes<Levels>(a, first, b, first).x, x.codes + 16 * first,
+                                     level_bytes<Levels>(a, first + 1, b, first + 1).x,
+                                     x.last_halves + 16 * first);
+  };
+  return {add_pairs(two(0), two(2))};
 }
 
 GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
@@ -446,7 +420,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     }
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      sums[v].x = _mm256_add_epi32(sums[v].x, _mm256_madd_epi16(pairs[v], _mm256_set1_epi16(1)));
+      sums[v].x = _mm256_add_epi32(sums[v].x, add_words(pairs[v]));
       GGUF_KEEP_IN_REGISTER("x", sums[v].x);
     }
   }

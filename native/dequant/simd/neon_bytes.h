@@ -106,20 +106,6 @@ GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32&
   }
 }
 
-/** Of 4 x 32 bytes: unit k of a, then unit k of b. */
-template <class Levels, class A, class B>
-GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {
-  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0, b, 0), level_bytes<Levels>(a, 1, b, 1),
-                                    level_bytes<Levels>(a, 2, b, 2), level_bytes<Levels>(a, 3, b, 3), x);
-}
-
-/** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
-template <class Levels, class A, class B>
-GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
-  return dot<32, kByteKind<Levels>>(level_bytes<Levels>(a, 0), level_bytes<Levels>(b, 0),
-                                    level_bytes<Levels>(a, 2), level_bytes<Levels>(b, 2), x);
-}
-
 struct Ints8 {
   int32x4_t a, b;
 };
@@ -281,3 +267,5 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
 }  // namespace simd
 }  // namespace
 }  // namespace gguf
+
+#include "dequant/simd/dots_of_units.h"

@@ -2,9 +2,6 @@
 // kLanes blocks at once.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
-
 #include "dequant/blocks.h"
 #include "dequant/half.h"
 #include "quant/lanes.h"

@@ -29,6 +29,19 @@ GGUF_INLINE Float sums_of_squares(const float* x) {
   return sum;
 }
 
+/** The number of greatest magnitude, the first of several; 0 if all are 0 or NaN. */
+GGUF_INLINE float greatest_of(const float* x, int n) {
+  float magnitude = 0.0f, most = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    const float a = std::fabs(x[i]);
+    if (a > magnitude) {
+      magnitude = a;
+      most = x[i];
+    }
+  }
+  return most;
+}
+
 /** 2 * kLanes rows of kCount numbers: number j of each of them. */
 template <int kCount>
 GGUF_INLINE void load_columns(const float* rows, Float2* columns) {

@@ -13,19 +13,6 @@ struct SymmetricFits {
   Values<kSubBlocks> scale, inverse, weight;
 };
 
-/** The number of greatest magnitude, the first of several; 0 if all are 0 or NaN. */
-GGUF_INLINE float greatest_of(const float* x, int n) {
-  float magnitude = 0.0f, most = 0.0f;
-  for (int i = 0; i < n; ++i) {
-    const float a = std::fabs(x[i]);
-    if (a > magnitude) {
-      magnitude = a;
-      most = x[i];
-    }
-  }
-  return most;
-}
-
 /** The codes of a search whose scale became 0. */
 template <int kMost>
 GGUF_NOINLINE void codes_of_search(const float* x, float inverse, uint8_t* codes) {
@@ -80,10 +67,10 @@ GGUF_NOINLINE void search_q6_k(const Group& group, int first, SymmetricFits& fit
 }
 
 /** Scales in units of which the greatest is -128. */
-GGUF_INLINE RoundedScales<16> round_q6_k(const float* scale, float most) {
+GGUF_INLINE RoundedScales<16> round_q6_k(const float* scale) {
   RoundedScales<16> rounded;
   rounded.least = -128;
-  const float to_codes = -128.0f / most;
+  const float to_codes = -128.0f / greatest_of(scale, 16);
   rounded.unit = float_to_half(1.0f / to_codes);
   for (int j = 0; j < 16; ++j)
     rounded.set(j, static_cast<int8_t>(std::min(127, nearest_int(to_codes * scale[j]))));
@@ -109,10 +96,7 @@ void encode_q6_k(const float* x, const float* importance, uint64_t n_blocks, Blo
     SymmetricFits fits;
     RoundedScales<16> scales[kLanes];
     for (int first = 0; first < group.n_blocks * 16; first += 2 * kLanes) search_q6_k(group, first, fits);
-    for (int b = 0; b < group.n_blocks; ++b) {
-      const float* const scale = fits.scale.block(b);
-      scales[b] = round_q6_k(scale, greatest_of(scale, 16));
-    }
+    for (int b = 0; b < group.n_blocks; ++b) scales[b] = round_q6_k(fits.scale.block(b));
     if constexpr (kSearch == Search::kBest) {
       const auto load = [&](int first, Float2* columns, Float2* w)
                             GGUF_INLINE_LAMBDA { load_q6_k(group, first, columns, w); };

@@ -31,7 +31,7 @@ struct Trial {
 template <int kSubBlocks>
 class Improvement {
  public:
-  Improvement(RoundedScales<kSubBlocks>* scales, int n_blocks) : scales_(scales), n_blocks_(n_blocks) {
+  Improvement(RoundedScales<kSubBlocks>* scales, int n_blocks) : scales_(scales) {
     for (int b = 0; b < kLanes; ++b) unit_[b] = b < n_blocks ? scales[b].value() : 0.0f;
     for (int i = 0; i < kLanes * kSubBlocks; ++i) {
       const int b = i / kSubBlocks;
@@ -57,7 +57,6 @@ class Improvement {
 
  private:
   RoundedScales<kSubBlocks>* const scales_;
-  const int n_blocks_;
   float unit_[kLanes], tried_[kLanes];
   Values<kSubBlocks> ideal_;
 };

@@ -3,10 +3,7 @@
 // them (dequant/kernels/simple.h, k_quants.h).
 #pragma once
 
-#include <utility>
-
 #include "dequant/levels.h"
-#include "quant/encoders.h"
 #include "quant/encoders/groups.h"
 #include "quant/encoders/k_wider.h"
 #include "quant/encoders/levels_wider.h"
@@ -296,9 +293,7 @@ inline RoundedScales<8> scales_of(const BlockIQ4_XS& y) {
 /** Codes of six bits for the scales of eight sub-blocks, the one of greatest magnitude as -32. Puts the
  * inverses of what they stand for. */
 inline void encode_scales(const float* scales, float* inverses, BlockIQ4_XS* y) {
-  float most = 0.0f;
-  for (int i = 0; i < 8; ++i) most = std::fabs(scales[i]) > std::fabs(most) ? scales[i] : most;
-  const float d = -most / 32, inverse = d != 0.0f ? 1 / d : 0.0f;
+  const float d = -greatest_of(scales, 8) / 32, inverse = d != 0.0f ? 1 / d : 0.0f;
   RoundedScales<8> rounded;
   rounded.least = -32;
   rounded.unit = float_to_half(d);

@@ -1,8 +1,6 @@
 // F32, F16 and BF16: blocks of one number, which may be anything.
 #pragma once
 
-#include <cstring>
-
 #include "dequant/blocks.h"
 #include "dequant/half.h"
 #include "quant/lanes.h"
