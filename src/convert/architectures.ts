@@ -154,7 +154,7 @@ const KEYS: readonly (readonly [theirs: string, key: string, type: "uint32" | "f
 ];
 
 /** How positions are rotated: `rope_parameters`, as it is now, or `rope_scaling` and `rope_theta`, as it was. */
-export function ropeOf(config: Config): { all: Config; local: Config | undefined } {
+function ropeOf(config: Config): { all: Config; local: Config | undefined } {
   const given = (config.rope_parameters ?? config.rope_scaling ?? {}) as Record<string, unknown>;
   const all = (given.full_attention ?? given) as Record<string, unknown>;
   const local = (given.sliding_attention ?? undefined) as Config | undefined;

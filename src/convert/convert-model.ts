@@ -1,6 +1,7 @@
 /** Checkpoints of safetensors as GGUF files: {@link convertModel}. */
 import { checkBoolean, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
+import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import { checkPath } from "../file/open";
 import type { RemoteGgufFile } from "../file/remote-file";
@@ -18,8 +19,8 @@ import { isAlwaysF32, openCheckpoint, placeOf } from "./converted-model";
 /** Options of {@link convertModel}. */
 export interface ConvertModelOptions extends WriteOptions {
   /**
-   * `"auto"`, the default, is the 16-bit type of the first matrix, or F16 where that has 32 bits. `"f32"`, `"f16"`, `"bf16"` and
-   * `"q8_0"` are for all matrices; or a mix of llama.cpp, such as `"Q4_K_M"`.
+   * `"auto"`, the default, is the type of the first matrix by name that has one of 16 bits, and F16 where none has. `"f32"`,
+   * `"f16"`, `"bf16"` and `"q8_0"` are for all matrices; or a mix of llama.cpp, such as `"Q4_K_M"`.
    */
   type?: string | undefined;
   /** Types of tensors by their names in the new file, or globs of these, in place of those of a mix; only with one. */
@@ -121,7 +122,7 @@ function checkText(name: string, value: unknown): string | undefined {
 function checkWordRule(value: unknown): string | undefined {
   const rule = checkText("options.wordRule", value);
   if (rule === undefined || wordRuleNames.includes(rule)) return rule;
-  const detail = `no rule for words is called '${rule}'`;
+  const detail = `options.wordRule: no rule for words is called '${rule}'${didYouMean(rule, wordRuleNames)}`;
   throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
 }
 

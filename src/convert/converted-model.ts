@@ -272,7 +272,7 @@ function inOrder(model: SafetensorsFile): [string, SafetensorsTensor][] {
 }
 
 /** The name of a tensor here; undefined where it is not known. */
-export function convertedName({ names }: Architecture, theirs: string): string | undefined {
+function convertedName({ names }: Architecture, theirs: string): string | undefined {
   const [, stem = "", end = ""] = /^(.*)(\.weight|\.bias)$/s.exec(theirs) ?? [];
   const layer = /(?<=\.)\d+(?=\.)/.exec(stem)?.[0];
   const pattern = layer === undefined ? stem : stem.replace(`.${layer}.`, ".N.");

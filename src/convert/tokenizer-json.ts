@@ -7,7 +7,6 @@ export interface TokenizerJson {
     readonly vocab?: Readonly<Record<string, number>>;
     readonly merges?: readonly (string | readonly [string, string])[];
     readonly byte_fallback?: boolean;
-    readonly ignore_merges?: boolean;
   };
   readonly added_tokens?: readonly AddedToken[];
   readonly normalizer?: Component | null;

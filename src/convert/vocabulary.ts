@@ -1,5 +1,6 @@
 /** The vocabulary of a checkpoint as GGUF has it: tokens, scores, types, merges, special tokens, chat templates. */
 import { GgufError } from "../base/errors";
+import { SPECIAL_TOKENS, tokenIdKey } from "../tokenizer/special-tokens";
 import type { Architecture, Config, Entry } from "./architectures";
 import { readPieces } from "./sentence-piece-model";
 import { type AddedToken, type Component, componentsOf, type TokenizerJson } from "./tokenizer-json";
@@ -30,12 +31,6 @@ interface Token {
 
 /** The longest vocabulary, several times as long as known ones: its size is what the configuration says. */
 const MOST_TOKENS = 2 ** 23;
-
-/** Which tokens have an id of their own in the metadata. */
-const SPECIAL = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"];
-
-/** What their ids are called, where it is something else. */
-const ID_KEYS: Readonly<Record<string, string>> = { unk: "unknown", sep: "seperator", pad: "padding" };
 
 /** The entries of the vocabulary, and how many tokens it has. */
 export function vocabularyEntries(
@@ -206,7 +201,7 @@ function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint
 /** The pieces of a `tokenizer.json` that was made of a SentencePiece model: their scores are lost. */
 function piecesOfJson({ tokenizer, tokenizerConfig }: VocabularyFiles): Token[] {
   const special = new Set<unknown>();
-  for (const name of SPECIAL) special.add(contentOf(tokenizerConfig?.[`${name}_token`]));
+  for (const name of SPECIAL_TOKENS) special.add(contentOf(tokenizerConfig?.[`${name}_token`]));
   for (const name of ["additional_special_tokens", "extra_special_tokens"]) {
     const others = tokenizerConfig?.[name];
     if (Array.isArray(others)) for (const each of others) special.add(contentOf(each));
@@ -235,7 +230,7 @@ function contentOf(token: unknown): string | undefined {
 /** Ids of special tokens, whether they are added to texts, chat templates, and what normalizers do. */
 function specialEntries(config: Config, files: VocabularyFiles, size: number | undefined): Entry[] {
   const { tokenizer, tokenizerConfig } = files;
-  const names = [...SPECIAL];
+  const names = [...SPECIAL_TOKENS];
   const token: Record<string, string | undefined> = {};
   for (const name of names) token[name] = contentOf(tokenizerConfig?.[`${name}_token`]);
   const adds = new Map<string, boolean>();
@@ -262,8 +257,7 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
   }
   for (const name of names) setId(name, config[`${name}_token_id`]);
   ids.delete("cls"); // which has no key
-  for (const [name, id] of ids)
-    entries.push([`tokenizer.ggml.${ID_KEYS[name] ?? name}_token_id`, id, "uint32"]);
+  for (const [name, id] of ids) entries.push([tokenIdKey(name), id, "uint32"]);
   for (const [name, value] of adds) {
     if (["bos", "eos", "sep"].includes(name))
       entries.push([`tokenizer.ggml.add_${name}_token`, value, "bool"]);

@@ -4,7 +4,7 @@ import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from
 import { invalidArgType, invalidArgValue } from "../base/errors";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { HttpSource } from "../source/http";
-import { hubAuthorization, resolveHubUrl } from "../source/hub";
+import { resolveHubUrl, withHubToken } from "../source/hub";
 import type { Source } from "../source/source";
 import { closeFile, OpenFile } from "./handle";
 import { GgufModel } from "./model";
@@ -126,15 +126,6 @@ export function sourceOfUrl(place: string, given: typeof fetch | undefined, head
 export function checkFetch(given: unknown): typeof fetch | undefined {
   if (given === undefined || typeof given === "function") return given as typeof fetch | undefined;
   throw invalidArgType("options.fetch", "of type function", given);
-}
-
-/** The headers for a file: for one of Hugging Face with its token, unless they have one. */
-function withHubToken(place: URL, headers: Headers): Headers {
-  const authorization = headers.has("authorization") ? undefined : hubAuthorization(place);
-  if (authorization === undefined) return headers;
-  const all = new Headers(headers);
-  all.set("authorization", authorization);
-  return all;
 }
 
 /**

@@ -99,7 +99,7 @@ export function checkPlanned(
 }
 
 /** Whether a type has blocks of several weights: whether it is quantized. */
-export function isBlocks(type: GgmlType): boolean {
+function isBlocks(type: GgmlType): boolean {
   return ggmlTypes[type].blockSize > 1;
 }
 

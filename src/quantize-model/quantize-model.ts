@@ -137,7 +137,7 @@ export async function quantizeModel(
   const importance =
     given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
   try {
-    const source = await openModelSource(input, signal);
+    const source = await openModelSource(input, signal, !dryRun);
     try {
       const plan = planModel(source.model, mix, given.tensors, importance);
       if (!dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);

@@ -1,5 +1,6 @@
 /** A safetensors model and its tensors. */
 import { errorAbout, GgufError } from "../base/errors";
+import { TYPE_NAMES } from "../base/metadata-values";
 import { ggmlTypes } from "../base/types";
 import { OpenFile } from "../file/handle";
 import { GgufModel } from "../file/model";
@@ -20,8 +21,7 @@ export interface SafetensorsOpenFile extends RemoteOpenFile {
 /** Before the keys of `__metadata__`, which mean nothing to what reads GGUF. */
 const KEY_PREFIX = "safetensors.";
 
-/** The number of strings among the types of metadata. */
-const STRING = 8;
+const STRING = TYPE_NAMES.indexOf("string");
 
 /** The most dimensions of ggml. */
 const MAX_DIMS = 4;

@@ -19,7 +19,7 @@ export const SAFETENSORS_OPTIONS: OptionNames<SafetensorsOptions> = {
   signal: true,
 };
 
-export const INDEX_NAME = "model.safetensors.index.json";
+const INDEX_NAME = "model.safetensors.index.json";
 const FILE_NAME = "model.safetensors";
 
 /** The longest index: some hundred bytes for each of 2^18 tensors. */

@@ -2,7 +2,7 @@
 import { abortable } from "../base/abortable";
 import { GgufError } from "../base/errors";
 import { delay } from "../base/event-loop";
-import { hubAuthorization, repositoryTreeUrl } from "./hub";
+import { repositoryTreeUrl, withHubToken } from "./hub";
 import { publicUrl } from "./public-url";
 import { isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs } from "./retry";
 
@@ -41,9 +41,7 @@ export async function listRepository(
 }
 
 async function request(place: URL, given: Headers, signal: AbortSignal | undefined): Promise<Response> {
-  const headers = new Headers(given);
-  const token = headers.has("authorization") ? undefined : hubAuthorization(place);
-  if (token !== undefined) headers.set("authorization", token);
+  const headers = withHubToken(place, given);
   for (let failures = 1; ; failures++) {
     let response: Response;
     try {

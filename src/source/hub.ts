@@ -88,12 +88,21 @@ const TOKEN = /^[\w.~+/=-]+$/;
  * The value of the header `authorization` for a URL: HF_TOKEN for files of the hub, undefined elsewhere, without a token, and
  * over a connection that others can read.
  */
-export function hubAuthorization(url: URL): string | undefined {
+function hubAuthorization(url: URL): string | undefined {
   const token = environment().HF_TOKEN?.trim();
   if (!token || !isOfHub(url) || !isPrivate(url)) return undefined;
   // What is not valid may still be a secret: it is not repeated.
   if (!TOKEN.test(token)) throw new TypeError("HF_TOKEN has characters that no access token has");
   return `Bearer ${token}`;
+}
+
+/** The headers for a file: for one of the hub with its token, unless they have one. */
+export function withHubToken(place: URL, headers: Headers): Headers {
+  const authorization = headers.has("authorization") ? undefined : hubAuthorization(place);
+  if (authorization === undefined) return headers;
+  const all = new Headers(headers);
+  all.set("authorization", authorization);
+  return all;
 }
 
 /** Whether nobody between this machine and the server reads along. */

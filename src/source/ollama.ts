@@ -2,10 +2,11 @@
  * Models that Ollama has on this machine: `ollama://NAME:TAG`. Its manifest of a name says which blob has the weights. A
  * manifest is not trusted: it names a blob by its digest, of a size that must be the blob's, and nothing else.
  */
-import { open, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { GgufError, invalidArgValue } from "../base/errors";
+import { FileSource } from "./file";
 
 /** A name: a registry and a namespace, which may be absent, the model, a tag. No part begins with a dot. */
 const NAME =
@@ -42,28 +43,24 @@ export async function ollamaPath(name: string): Promise<string> {
 }
 
 async function readManifest(place: string, name: string): Promise<unknown> {
-  const handle = await open(place).catch((cause: NodeJS.ErrnoException) => {
-    const detail =
-      cause.code === "ENOENT"
-        ? `is not there, so Ollama does not have ${name} on this machine (OLLAMA_MODELS names another folder)`
-        : `cannot be read: ${cause.message}`;
-    throw refused(place, detail, cause);
+  const file = await FileSource.open(place).catch((error: GgufError) => {
+    if ((error.cause as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    const detail = `is not there, so Ollama does not have ${name} on this machine (OLLAMA_MODELS names another folder)`;
+    throw refused(place, detail, error.cause);
   });
   try {
-    if (!(await handle.stat()).isFile()) throw refused(place, "is no regular file");
-    const bytes = Buffer.alloc(MAX_MANIFEST_BYTES + 1);
-    let length = 0;
-    for (let count = -1; count !== 0 && length < bytes.length; length += count) {
-      count = (await handle.read(bytes, length, bytes.length - length, length)).bytesRead;
+    if (file.byteLength > MAX_MANIFEST_BYTES) {
+      throw refused(place, `is longer than ${MAX_MANIFEST_BYTES} bytes`);
     }
-    if (length > MAX_MANIFEST_BYTES) throw refused(place, `is longer than ${MAX_MANIFEST_BYTES} bytes`);
+    const bytes = Buffer.alloc(file.byteLength);
+    await file.read(0, bytes);
     try {
-      return JSON.parse(bytes.toString("utf8", 0, length));
+      return JSON.parse(bytes.toString());
     } catch (cause) {
       throw refused(place, `is no JSON: ${(cause as Error).message}`, cause);
     }
   } finally {
-    await handle.close();
+    await file.close();
   }
 }
 

@@ -1,14 +1,7 @@
 /** Vocabularies of the kind `gpt2`: byte-level BPE, with a list of merges. */
 import { GgufError } from "../base/errors";
-import {
-  bytePieces,
-  type Encoding,
-  mergePairs,
-  missing,
-  SPACE,
-  utf8Bytes,
-  type Vocabulary,
-} from "./encoding";
+import { utf8 } from "../base/text-decoder";
+import { bytePieces, type Encoding, mergePairs, missing, SPACE, type Vocabulary } from "./encoding";
 import { type WordRule, words } from "./word-rules";
 
 /** The character for each byte in these vocabularies: the byte if it is visible, else the next one from 256 on. */
@@ -37,7 +30,7 @@ export function byteLevelEncoding(vocabulary: Vocabulary, rule: WordRule): Encod
   const symbolsOf = (word: string): string[] => {
     const whole = rule.plainText
       ? word
-      : Array.from(utf8Bytes(word), (byte) => BYTE_CHARACTERS[byte] as string).join("");
+      : Array.from(utf8(word), (byte) => BYTE_CHARACTERS[byte] as string).join("");
     const stays = rule.wholeWords || (rule.plainText && word.startsWith("\n"));
     if (stays && ids.has(whole)) return [whole];
     return mergePairs(Array.from(whole), (left, right) => ranks.get(`${left} ${right}`));
@@ -69,7 +62,7 @@ function byteText({ tokens, ids }: Vocabulary): Symbols {
     bytesOf: (token) =>
       Uint8Array.from(
         Array.from(tokens[token] ?? "").flatMap(
-          (character) => BYTE_OF.get(character) ?? [...utf8Bytes(character)],
+          (character) => BYTE_OF.get(character) ?? [...utf8(character)],
         ),
       ),
   };
@@ -77,18 +70,12 @@ function byteText({ tokens, ids }: Vocabulary): Symbols {
 
 /** Symbols are text. What has no token is written byte by byte. */
 function plainText(vocabulary: Vocabulary): Symbols {
-  const { tokens, ids } = vocabulary;
-  const { idOfByte, byteOfId } = bytePieces(vocabulary);
+  const { idOfByte, bytesOf } = bytePieces(vocabulary);
   return {
     idsOf(symbol) {
-      const id = ids.get(symbol);
-      return id === undefined ? Array.from(utf8Bytes(symbol)).flatMap((byte) => idOfByte[byte] ?? []) : [id];
+      const id = vocabulary.ids.get(symbol);
+      return id === undefined ? Array.from(utf8(symbol)).flatMap((byte) => idOfByte[byte] ?? []) : [id];
     },
-    bytesOf(token) {
-      const byte = byteOfId.get(token);
-      return byte === undefined
-        ? utf8Bytes((tokens[token] ?? "").replaceAll(SPACE, " "))
-        : Uint8Array.of(byte);
-    },
+    bytesOf,
   };
 }

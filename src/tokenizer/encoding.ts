@@ -1,11 +1,7 @@
 /** The common part of all kinds of vocabulary. */
 import { GgufError } from "../base/errors";
+import { utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
-
-const encoder = new TextEncoder();
-
-/** The bytes of a text in UTF-8, in browsers, too. */
-export const utf8Bytes = (text: string): Uint8Array => encoder.encode(text);
 
 /** Stands for a space in the pieces of some vocabularies. */
 export const SPACE = "\u2581";
@@ -32,15 +28,20 @@ export function missing(key: string): GgufError {
   return new GgufError("ERR_GGUF_INVALID", `the vocabulary needs '${key}', which the metadata does not have`);
 }
 
-/** The tokens such as `<0x0A>`, each for one byte of a character that has no token of its own. */
-export function bytePieces({ ids }: Vocabulary): {
+/** The tokens such as `<0x0A>`, each for one byte of a character that has no token of its own; and the bytes of any token. */
+export function bytePieces({ tokens, ids }: Vocabulary): {
   idOfByte: readonly (number | undefined)[];
-  byteOfId: ReadonlyMap<number | undefined, number>;
+  bytesOf: (token: number) => Uint8Array;
 } {
   const idOfByte = Array.from({ length: 256 }, (_, byte) =>
     ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
   );
-  return { idOfByte, byteOfId: new Map(idOfByte.map((id, byte) => [id, byte])) };
+  const byteOfId = new Map(idOfByte.map((id, byte) => [id, byte]));
+  const bytesOf = (token: number): Uint8Array => {
+    const byte = byteOfId.get(token);
+    return byte === undefined ? utf8((tokens[token] ?? "").replaceAll(SPACE, " ")) : Uint8Array.of(byte);
+  };
+  return { idOfByte, bytesOf };
 }
 
 /**

@@ -13,6 +13,7 @@ import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
 import { type Encoding, missing, type Vocabulary } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";
+import { tokenIdKey } from "./special-tokens";
 import { wordPieceEncoding } from "./word-piece";
 import { wordRule } from "./word-rules";
 
@@ -90,6 +91,7 @@ export class Tokenizer {
 
   /**
    * @param metadata that of a model, or of its first part
+   * @throws TypeError ERR_INVALID_ARG_TYPE for anything else
    * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another kind of vocabulary, or a rule for words that is not known;
    *   ERR_GGUF_INVALID for one that lacks a part; ERR_GGUF_METADATA_TYPE for a part of the wrong type
    */
@@ -160,7 +162,7 @@ export class Tokenizer {
 
   /**
    * A function that converts one token after the other to text, as a model writes them. It returns characters once all of
-   * their bytes are there.
+   * their bytes are there, and throws a GgufError ERR_GGUF_RANGE for a number that no token has.
    */
   decoder(options?: DecodeOptions): (id: number) => string {
     const decoder = new Decoder();
@@ -227,7 +229,7 @@ const NO_BYTES = new Uint8Array(0);
 function kindOf(vocabulary: Vocabulary): Kind {
   const { metadata, tokens } = vocabulary;
   const idOf = (name: string, whenAbsent: number): number | undefined => {
-    const id = metadata.number(`tokenizer.ggml.${name}_token_id`) ?? whenAbsent;
+    const id = metadata.number(tokenIdKey(name)) ?? whenAbsent;
     return tokens[id] === undefined ? undefined : id;
   };
   const name = metadata.string("tokenizer.ggml.model");
@@ -246,8 +248,7 @@ function kindOf(vocabulary: Vocabulary): Kind {
       return { encoding, ...ids, addsBegin: rule.addsBegin ?? false, addsEnd: false, prefix: "" };
     }
     case "bert": {
-      // The key is spelt so.
-      const ids = { begin: idOf("bos", 101), end: idOf("seperator", 102) };
+      const ids = { begin: idOf("bos", 101), end: idOf("sep", 102) };
       return { encoding: wordPieceEncoding(vocabulary), ...ids, addsBegin: true, addsEnd: true, prefix: " " };
     }
     default: {
@@ -265,9 +266,7 @@ function known(what: string, id: number | undefined): number {
 
 /** The tokens that end a text. */
 function endsOf(metadata: GgufMetadata, tokens: readonly string[]): ReadonlySet<number> {
-  const named = ["eos", "eot", "eom"].flatMap(
-    (name) => metadata.number(`tokenizer.ggml.${name}_token_id`) ?? [],
-  );
+  const named = ["eos", "eot", "eom"].flatMap((name) => metadata.number(tokenIdKey(name)) ?? []);
   const known = tokens.flatMap((text, id) => (ENDS.has(text) ? [id] : []));
   const names = new Set(known.map((id) => tokens[id]));
   // Where these two end a text, <|end|> ends only a part of it.

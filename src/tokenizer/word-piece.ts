@@ -1,5 +1,7 @@
 /** Vocabularies of the kind `bert`: WordPiece, where the first piece of a word begins with U+2581. */
-import { type Encoding, SPACE, utf8Bytes, type Vocabulary } from "./encoding";
+import { utf8 } from "../base/text-decoder";
+import { type Encoding, SPACE, type Vocabulary } from "./encoding";
+import { tokenIdKey } from "./special-tokens";
 
 /** Characters that are words of their own: punctuation, ASCII symbols and Han. */
 const ALONE =
@@ -13,7 +15,7 @@ const LONGEST_PIECE = 256;
 
 /** Repeatedly takes the longest piece that a word begins with. A word that has no such pieces is one unknown token. */
 export function wordPieceEncoding({ metadata, tokens, ids }: Vocabulary): Encoding {
-  const unknown = metadata.number("tokenizer.ggml.unknown_token_id") ?? 100;
+  const unknown = metadata.number(tokenIdKey("unk")) ?? 100;
   const lowercase = metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? true;
   const stripAccents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents") ?? lowercase;
   const longest = Math.min(
@@ -40,7 +42,7 @@ export function wordPieceEncoding({ metadata, tokens, ids }: Vocabulary): Encodi
   };
   return {
     encode: (text) => wordsOf(text, lowercase, stripAccents).flatMap(piecesOf),
-    bytes: (token) => utf8Bytes((tokens[token] ?? "").replace(SPACE, " ")),
+    bytes: (token) => utf8((tokens[token] ?? "").replace(SPACE, " ")),
   };
 }
 

@@ -19,12 +19,14 @@ export interface ModelSource {
 }
 
 /**
- * Opens a model of any kind, or takes one that is open. What other processes have left behind is settled first.
+ * Opens a model of any kind, or takes one that is open.
+ * @param settles whether what other processes have left behind is settled first: not where nothing may be written
  * @throws TypeError for what is none of these; GgufError as `open`, `openRemote` and `recover`
  */
 export async function openModelSource(
   input: string | URL | GgufModel,
   signal: AbortSignal | undefined,
+  settles: boolean,
 ): Promise<ModelSource> {
   if (input instanceof GgufModel) return sourceOf(input, () => undefined, signal);
   if (typeof input !== "string" && !(input instanceof URL)) {
@@ -35,7 +37,7 @@ export async function openModelSource(
     return sourceOf(model, () => model.close(), signal);
   }
   const path = checkPath(input);
-  await settleModel(path, signal);
+  if (settles) await settleModel(path, signal);
   // Read rather than mapped: what was read of a mapping stays in memory as long as there is room.
   const model = await open(path, { access: "read", signal });
   return sourceOf(model, () => model.close(), signal);

@@ -30,7 +30,7 @@ export async function rewriteModel<P extends RewritePlan>(
   options: CheckedWriteOptions,
   dryRun: boolean,
 ): Promise<{ plan: P; byteLength: number }> {
-  const source = await openModelSource(input, options.signal);
+  const source = await openModelSource(input, options.signal, !dryRun);
   try {
     const { model } = source;
     const made = plan(model);

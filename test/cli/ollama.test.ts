@@ -114,6 +114,6 @@ describe("ollama://", () => {
     }
     rmSync(join(at("ollama"), "manifests/registry.ollama.ai/library/bad"), { recursive: true });
     mkdirSync(join(at("ollama"), "manifests/registry.ollama.ai/library/bad/latest"), { recursive: true });
-    await expectFailure(["inspect", "ollama://bad"], 1, /regular file|cannot be read/);
+    await expectFailure(["inspect", "ollama://bad"], 1, /directory|regular file/);
   });
 });

@@ -19,6 +19,7 @@ import { describe, test } from "node:test";
 import { GgufWriter, mergeModel, recover, setMetadata, splitModel } from "gguf-native";
 import { folderJournalPath, journalPath } from "#dist/writer/journal-file";
 import { processTag, thisProcess } from "#dist/writer/process-identity";
+import { run } from "../support/cli";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
 const skip = process.platform !== "linux" && "only Linux tells when a process started";
@@ -125,6 +126,39 @@ describe("temporary files of processes that have ended", { skip }, () => {
     writeJournal(journal, { ...thisProcess(), started: "1" }, plan);
     assert.deepEqual(await recover(dir), [{ journal, outcome: "finished" }]);
     assert.equal(readFileSync(join(dir, "other.gguf"), "utf8"), "complete");
+  });
+
+  test("a dry run leaves them, and an interrupted change", async () => {
+    const { dir, path } = await scene();
+    const [temporary, other] = [named(endedTag()), named(endedTag())];
+    for (const name of [temporary, other]) writeFileSync(join(dir, name), "complete");
+    const inode = String(lstatSync(join(dir, temporary)).ino);
+    const outputs = [{ temporary, inode, target: "other.gguf", backup: null }];
+    writeJournal(folderJournalPath(dir), { ...thisProcess(), started: "1" }, { kind: "rename", outputs });
+    const state = () =>
+      readdirSync(dir).map((name) => {
+        const { ino, mtimeMs } = lstatSync(join(dir, name));
+        return [name, ino, mtimeMs];
+      });
+    const before = state();
+    const out = join(dir, "new.gguf");
+    for (const [command, ...args] of [
+      ["quantize", path, out, "--type", "Q8_0"],
+      ["extract", path, "t1", "-o", out],
+      ["remove", path, "t1"],
+      ["rename", path, "t1", "t9"],
+      ["convert", path, out, "--byte-order", "big"],
+      ["split", path, join(dir, "part"), "--max-tensors", "2"],
+      ["set", path, "general.name", "x"],
+    ] as const) {
+      const { status, stderr } = await run([command, ...args, "--dry-run"]);
+      assert.deepEqual([status, stderr], [0, ""]);
+      assert.deepEqual(state(), before, command);
+    }
+    assert.deepEqual(await recover(dir), [
+      { journal: folderJournalPath(dir), outcome: "finished" },
+      { temporary: join(dir, other), outcome: "removed" },
+    ]);
   });
 
   test("the command line says what it removed", async () => {

@@ -3,6 +3,7 @@ import type { GgufMetadata } from "gguf-native";
 import { stringText } from "#dist/describe/metadata-text";
 import { countOf } from "#dist/describe/scalars";
 import { TOKENS_KEY, vocabularyTokens } from "#dist/describe/vocabulary";
+import { SPECIAL_TOKENS, tokenIdKey } from "#dist/tokenizer/special-tokens";
 
 /** What the worker that runs templates is asked. */
 export interface TemplateTask {
@@ -31,17 +32,6 @@ const MOST_SOURCE = 1 << 20;
 
 /** The most bytes of a token. */
 const MOST_TOKEN = 1000;
-
-/** Variables for the texts of special tokens, as transformers calls them, and the tokens in the metadata. */
-const TOKEN_VARIABLES: Readonly<Record<string, string>> = {
-  bos_token: "bos",
-  eos_token: "eos",
-  unk_token: "unknown",
-  sep_token: "seperator", // the key is spelt so
-  pad_token: "padding",
-  cls_token: "cls",
-  mask_token: "mask",
-};
 
 /** The tokens at both ends that a vocabulary of the kind `llama` has unless it says otherwise. */
 const LLAMA_TOKENS: Readonly<Record<string, number>> = { bos: 1, eos: 2 };
@@ -72,9 +62,9 @@ export function templateTask(
 function tokenTexts(metadata: GgufMetadata): Record<string, string> {
   const defaults = stringText(metadata, "tokenizer.ggml.model") === "llama" ? LLAMA_TOKENS : {};
   const names = new Map<number, string[]>();
-  for (const [variable, name] of Object.entries(TOKEN_VARIABLES)) {
-    const id = countOf(metadata, `tokenizer.ggml.${name}_token_id`) ?? defaults[name];
-    if (id !== undefined) names.set(id, [...(names.get(id) ?? []), variable]);
+  for (const name of SPECIAL_TOKENS) {
+    const id = countOf(metadata, tokenIdKey(name)) ?? defaults[name];
+    if (id !== undefined) names.set(id, [...(names.get(id) ?? []), `${name}_token`]);
   }
   const texts: Record<string, string> = { bos_token: "", eos_token: "" };
   const type = metadata.typeOf(TOKENS_KEY);

@@ -2,38 +2,27 @@
 import { didYouMean } from "../../base/suggest";
 import { vocabularyTokens } from "../../describe/vocabulary";
 import type { GgufMetadata } from "../../index";
+import { SPECIAL_TOKENS, tokenIdKey } from "../../tokenizer/special-tokens";
 import type { Change } from "./metadata-changes";
 import { UsageError } from "./parse";
 
-/** What the keys of special tokens are called, in part otherwise than the tokens are. */
-const KEYS: Readonly<Record<string, string>> = {
-  ...{
-    bos: "bos",
-    eos: "eos",
-    eot: "eot",
-    eom: "eom",
-    unk: "unknown",
-    pad: "padding",
-    mask: "mask",
-    cls: "cls",
-  },
-  sep: "seperator", // misspelt in every file
-  ...{ "fim-pre": "fim_pre", "fim-suf": "fim_suf", "fim-mid": "fim_mid" },
-  ...{ "fim-pad": "fim_pad", "fim-rep": "fim_rep", "fim-sep": "fim_sep" },
-};
+/** What they may be called. */
+const KNOWN = [
+  ...[...SPECIAL_TOKENS, "eot", "eom"],
+  ...["fim-pre", "fim-suf", "fim-mid", "fim-pad", "fim-rep", "fim-sep"],
+];
 
 /** Checks NAME=TEXT of each. */
 export function specialTokens(values: readonly string[] = []): { key: string; text: string }[] {
   return values.map((value) => {
     const [, name = "", text] = /^([^=]*)=(.+)$/s.exec(value) ?? [];
     if (text === undefined) throw new UsageError(`--token must be NAME=TEXT, not '${value}'`);
-    if (!Object.hasOwn(KEYS, name)) {
-      const known = Object.keys(KEYS);
+    if (!KNOWN.includes(name)) {
       throw new UsageError(
-        `--token: no special token is '${name}': ${known.join(", ")}${didYouMean(name, known)}`,
+        `--token: no special token is '${name}': ${KNOWN.join(", ")}${didYouMean(name, KNOWN)}`,
       );
     }
-    return { key: `tokenizer.ggml.${KEYS[name]}_token_id`, text };
+    return { key: tokenIdKey(name.replace("-", "_")), text };
   });
 }
 

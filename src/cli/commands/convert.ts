@@ -2,6 +2,7 @@
 import { PLAIN_TYPES } from "../../convert/convert-model";
 import { convertModel } from "../../index";
 import { mixNames } from "../../quantize-model/mixes";
+import { wordRuleNames } from "../../tokenizer/word-rules";
 import { checkMix } from "../arguments/mix";
 import { shownPath } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
@@ -38,7 +39,7 @@ const ORDERS = ["little", "big"] as const;
 const OPTIONS = {
   type: { type: "string", choices: [...PLAIN_TYPES, ...mixNames] },
   name: { type: "string" },
-  "word-rule": { type: "string" },
+  "word-rule": { type: "string", choices: wordRuleNames },
   threads: { type: "string" },
   "byte-order": { type: "string", choices: ORDERS },
   ...REWRITE_OPTIONS,
@@ -61,10 +62,11 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
 async function convert(path: string, output: string, values: Values, terminal: Terminal): Promise<number> {
-  const { type = "auto", name, "word-rule": wordRule } = values;
+  const { type = "auto", name } = values;
   if (/\.gguf$/i.test(path)) throw new UsageError("missing --byte-order, which is what a GGUF file can get");
   if (values.header !== undefined) throw new UsageError("--header is for GGUF files; the hub takes HF_TOKEN");
   if (!PLAIN_TYPES.includes(type.toLowerCase())) checkMix(type);
+  const wordRule = oneOf("--word-rule", values["word-rule"], wordRuleNames);
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const dryRun = values["dry-run"] ?? false;
   const report = await interruptible(terminal, shownPath(path), (writing) =>

@@ -3,9 +3,10 @@
  * machine, and answers the page's questions about these models.
  *
  * Any web page, and any program of any user here, can send requests to 127.0.0.1. So every path begins with a token that
- * nobody can guess; without it there is only the way back to the page, for the tab that keeps the token. A web page that has its own name lead here ("DNS rebinding") is known by `Host`, one that sends its
- * browser here by `Origin` and `Sec-Fetch-Site`. No part of a request reaches the file system: the files are open before
- * the first request, and their names are keys of a map.
+ * nobody can guess; without it there is only the way back to the page, for the tab that keeps the token. A web page that
+ * has its own name lead here ("DNS rebinding") is known by `Host`, one that sends its browser here by `Origin` and
+ * `Sec-Fetch-Site`. No part of a request reaches the file system: the files are open before the first request, and their
+ * names are keys of a map.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -140,7 +141,10 @@ export async function serveView(
   }
 }
 
-/** Where a file is for the page, its name as UTF-8 has it. Files of one name in two folders have the numbers of their models before it. */
+/**
+ * Where a file is for the page, its name as UTF-8 has it. Files of one name in two folders have the numbers of their models
+ * before it.
+ */
 function placeOf(folder: "model" | "remote", model: number, name: string): string {
   return `${folder}/${model}/${Buffer.from(name)}`;
 }
