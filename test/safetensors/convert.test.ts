@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
+import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
 import { CHECKPOINTS, type CheckpointCase, writeCheckpoint } from "../support/checkpoints";
 import { folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
@@ -30,6 +31,21 @@ for (const { name, types, wordRule } of CHECKPOINTS) {
     });
   }
 }
+
+test("any part of a tensor whose rows have another order", async () => {
+  const { converted } = await openCheckpoint(await checkpointPlace(placeOf("mistral-v0.3")), {
+    fileType: () => 0,
+  });
+  const tensor = converted.tensor("blk.0.attn_q.weight");
+  const whole = await tensor.dequantize();
+  for (let start = 0; start < whole.length; start += 7) {
+    for (const length of [1, 40, whole.length / 2 + 3, whole.length]) {
+      const end = Math.min(start + length, whole.length);
+      assert.deepEqual(await tensor.dequantize({ start, end }), whole.slice(start, end));
+    }
+  }
+  converted.close();
+});
 
 test("the rules for words are found in tokenizer.json", async () => {
   for (const { name, wordRule } of CHECKPOINTS) {
@@ -152,7 +168,9 @@ test("what cannot be converted is named", async () => {
   const rule = edit("tokenizer.json", (tokenizer) => (tokenizer.pre_tokenizer = { type: "Whitespace" }));
   await refused("qwen3", rule, /"Whitespace"; name it with wordRule/, unsupported);
   await refused("gemma-3-tiny-it", write("tokenizer.model", "\x0a\x7fx"), /no SentencePiece model/, invalid);
-  await refused("qwen3", () => undefined, /no rule for words is called 'x'/, unsupported, { wordRule: "x" });
+  const wordRule = "qwen";
+  const meant = /options\.wordRule: no rule for words is called 'qwen'\. Did you mean 'qwen2'/;
+  await refused("qwen3", () => undefined, meant, unsupported, { wordRule });
   await refused("qwen3", () => undefined, /cannot be quantized to Q9/, unsupported, { type: "Q9" });
 });
 
@@ -171,6 +189,9 @@ test("the command converts, and diff compares a checkpoint with its GGUF file", 
   assert.ok(!existsSync(join(folder, "dry.gguf")));
   const wrong = await run(["convert", place, "x.gguf", "--type", "Q9"]);
   assert.equal(wrong.status, 2);
+  const rule = await run(["convert", place, "x.gguf", "--word-rule", "qwen"]);
+  assert.equal(rule.status, 2);
+  assert.match(rule.stderr, /--word-rule must be .* Did you mean 'qwen2'/);
 });
 
 describe("a checkpoint of a gigabyte", () => {
