@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from safetensors.torch import load_file
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
 INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
 OUTPUT = "last_hidden_state"
@@ -29,17 +28,7 @@ class Hidden(torch.nn.Module):
 
 
 folder = Path(sys.argv[1])
-config = BertConfig(
-    hidden_size=384,
-    num_hidden_layers=6,
-    num_attention_heads=12,
-    intermediate_size=1536,
-    vocab_size=30522,
-    layer_norm_eps=1e-12,
-)
-config._attn_implementation = "eager"
-model = BertModel(config).eval()
-model.load_state_dict(load_file(folder / "all-MiniLM-L6-v2" / "model.safetensors"), strict=False)
+model = BertModel.from_pretrained(folder / "all-MiniLM-L6-v2", attn_implementation="eager")
 tokens = torch.tensor([[101, 2023, 2003, 102]] * 2)
 path = folder / "all-minilm-l6-v2.onnx"
 torch.onnx.export(

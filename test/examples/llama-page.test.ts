@@ -1,9 +1,6 @@
 /** examples/browser, bundled and run in headless Chromium: the same text as in Node. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
@@ -12,11 +9,10 @@ import type { Browser } from "playwright-core";
 import { Llama } from "../../examples/llama/model";
 import { greedy } from "../../examples/llama/sampling";
 import { write } from "../../examples/llama/write";
-import { bundleFile, chromium } from "../support/browser";
-import { projectRoot, temporaryFolder } from "../support/paths";
+import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
+import { temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { launch, ViewPage } from "../support/view-page";
-import { needsModule } from "../support/wasm";
 
 const PROMPT = "token7 token8 token9";
 const TOKENS = 24;
@@ -33,34 +29,14 @@ function expectedText(): string {
   return PROMPT + Array.from(written, ({ text }) => text).join("");
 }
 
-const skip =
-  needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
-
-describe("the page that writes text", { skip, timeout: 300_000 }, () => {
+describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 }, () => {
   let browser: Browser;
-  let server: Server;
   let url: string;
   before(async () => {
-    const pages = join(projectRoot, "examples", "browser");
-    const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
-    assert.deepEqual(warnings, []);
-    const answers: Record<string, [type: string, body: Uint8Array]> = {
-      "/": ["text/html", readFileSync(join(pages, "index.html"))],
-      "/llama.js": ["text/javascript", outputFiles[0]!.contents],
-    };
-    server = createServer((request, response) => {
-      const answer = answers[request.url ?? ""];
-      if (answer === undefined) response.writeHead(404).end();
-      else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    url = await serveExamplePage("browser", "llama.js");
     browser = await launch();
   });
-  after(async () => {
-    await browser?.close();
-    server?.close();
-  });
+  after(() => browser?.close());
 
   /** Opens the page with a file, and waits for what it says of it. */
   async function openWith(path: string, status: string | RegExp): Promise<ViewPage> {
@@ -85,7 +61,7 @@ describe("the page that writes text", { skip, timeout: 300_000 }, () => {
       );
       assert.equal(await page.getByRole("region", { name: "Text" }).textContent(), expectedText());
     }
-    assert.deepEqual(view.problems, []);
+    await view.close();
   });
 
   test("stops when it is told to, and goes on with another text", async () => {
@@ -100,7 +76,7 @@ describe("the page that writes text", { skip, timeout: 300_000 }, () => {
     assert.ok(text.startsWith(PROMPT) && text.split(" ").length < 2000, text.slice(0, 100));
     await page.getByRole("button", { name: "Write" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
-    assert.deepEqual(view.problems, []);
+    await view.close();
   });
 
   test("says what is wrong with a file, and with a prompt", async () => {
@@ -115,7 +91,7 @@ describe("the page that writes text", { skip, timeout: 300_000 }, () => {
     await page.getByRole("button", { name: "Write" }).click();
     await page.getByRole("status").filter({ hasText: "does not fit in the model's context" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
-    assert.deepEqual(view.problems, []);
+    await view.close();
   });
 
   test("opens a file that is dropped", async () => {
@@ -130,22 +106,18 @@ describe("the page that writes text", { skip, timeout: 300_000 }, () => {
       );
     }`);
     await view.page.getByRole("status").filter({ hasText: "dropped.gguf is open." }).waitFor();
-    assert.deepEqual(view.problems, []);
+    await view.close();
   });
 
   test("axe finds nothing, and the keyboard reaches everything", async () => {
-    const axe = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
     const view = await openWith(model, "sample.gguf is open.");
-    await view.page.evaluate(axe);
-    const violations = await view.page.evaluate(
-      "axe.run().then(({ violations }) => violations.map(({ id }) => id))",
-    );
-    assert.deepEqual(violations, []);
+    await expectNoViolations(view);
     const reached: unknown[] = [];
     for (let i = 0; i < 4; i++) {
       await view.page.keyboard.press("Tab");
       reached.push(await view.page.evaluate("document.activeElement.id"));
     }
     assert.deepEqual(reached, ["file", "prompt", "tokens", "write"]);
+    await view.close();
   });
 });

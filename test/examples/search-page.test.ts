@@ -1,20 +1,16 @@
 /** examples/embeddings/page, bundled and run in headless Chromium: it finds what the example finds in Node. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parse } from "gguf-native";
 import type { Browser } from "playwright-core";
 import { Embedder } from "../../examples/embeddings/embedder";
 import { Index, passagesOf } from "../../examples/embeddings/search";
-import { bundleFile, chromium } from "../support/browser";
-import { projectRoot, temporaryFolder } from "../support/paths";
+import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
+import { temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 import { launch, ViewPage } from "../support/view-page";
-import { needsModule } from "../support/wasm";
 
 const QUERY = "the cat in the browser";
 const TEXT = Array.from({ length: 50 }, (_, i) => `${"the cat ".repeat(i % 7)}is number ${i}.`).join("\n\n");
@@ -34,34 +30,14 @@ function expectedPassages(): string[] {
     .map(({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`);
 }
 
-const skip =
-  needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
-
-describe("the page that searches a text", { skip, timeout: 300_000 }, () => {
+describe("the page that searches a text", { skip: noExamplePage, timeout: 300_000 }, () => {
   let browser: Browser;
-  let server: Server;
   let url: string;
   before(async () => {
-    const pages = join(projectRoot, "examples", "embeddings", "page");
-    const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
-    assert.deepEqual(warnings, []);
-    const answers: Record<string, [type: string, body: Uint8Array]> = {
-      "/": ["text/html", readFileSync(join(pages, "index.html"))],
-      "/search.js": ["text/javascript", outputFiles[0]!.contents],
-    };
-    server = createServer((request, response) => {
-      const answer = answers[request.url ?? ""];
-      if (answer === undefined) response.writeHead(404).end();
-      else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    url = await serveExamplePage("embeddings/page", "search.js");
     browser = await launch();
   });
-  after(async () => {
-    await browser?.close();
-    server?.close();
-  });
+  after(() => browser?.close());
 
   const choose = (view: ViewPage, label: string, path: string) =>
     view.page.getByLabel(label).setInputFiles(path);
@@ -84,12 +60,7 @@ describe("the page that searches a text", { skip, timeout: 300_000 }, () => {
         expectedPassages(),
       );
     }
-    const axe = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
-    await page.evaluate(axe);
-    assert.deepEqual(
-      await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))"),
-      [],
-    );
+    await expectNoViolations(view);
     await view.close();
   });
 

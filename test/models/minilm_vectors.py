@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 from tokenizers import BertWordPieceTokenizer
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
 TEXTS = [
     "A man is eating a piece of bread.",
@@ -29,16 +28,7 @@ TEXTS = [
 ]
 
 folder = Path(sys.argv[1]) / "all-MiniLM-L6-v2"
-config = BertConfig(
-    hidden_size=384,
-    num_hidden_layers=6,
-    num_attention_heads=12,
-    intermediate_size=1536,
-    vocab_size=30522,
-    layer_norm_eps=1e-12,
-)
-model = BertModel(config).eval()
-model.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+model = BertModel.from_pretrained(folder)
 words = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
 tokenizer = BertWordPieceTokenizer({word: i for i, word in enumerate(words)}, lowercase=True)
 

@@ -1,7 +1,6 @@
 /** Looking closer at a tensor: parts of its picture, single weights and what stands in their blocks. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
@@ -17,9 +16,16 @@ import { ALL_TYPES } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import { sampleModel } from "../support/sample-model";
-import { factsOf, launch, noPage, pageFileUrl, SCREENS, servePage, ViewPage } from "../support/view-page";
-
-const axe = readFileSync(createRequire(__filename).resolve("axe-core/axe.min.js"), "utf8");
+import {
+  expectNothingSerious,
+  factsOf,
+  launch,
+  noPage,
+  pageFileUrl,
+  SCREENS,
+  servePage,
+  ViewPage,
+} from "../support/view-page";
 
 describe("the part that is shown", () => {
   const size = { rows: 100, columns: 1000 };
@@ -239,7 +245,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     ["phone", "dark"],
   ] as const) {
     test(`axe finds nothing serious: ${screen}, ${colorScheme}`, async () => {
-      const options = { viewport: SCREENS[screen], colorScheme, bypassCSP: true };
+      const options = { viewport: SCREENS[screen], colorScheme };
       const view = await ViewPage.open(browser, await servePage([path]), options);
       await view.opened();
       const region = await view.tensor(name);
@@ -248,15 +254,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
       for (const key of ["+", "+", "Enter"]) await view.page.keyboard.press(key);
       await region.getByTestId("weight").waitFor();
       await view.idle();
-      await view.page.evaluate(axe);
-      const found = (await view.page.evaluate("axe.run()")) as {
-        violations: { id: string; impact: string; nodes: { html: string }[] }[];
-      };
-      const serious = found.violations.filter(({ impact }) => /serious|critical/.test(impact));
-      assert.deepEqual(
-        serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
-        [],
-      );
+      await expectNothingSerious(view, "looking closer");
       await view.close();
     });
   }

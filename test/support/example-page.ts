@@ -1,0 +1,43 @@
+/** Pages of the examples, bundled and served, in headless Chromium. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { bundleFile, chromium } from "./browser";
+import { projectRoot } from "./paths";
+import type { ViewPage } from "./view-page";
+import { needsModule } from "./wasm";
+
+/** Why such pages cannot be tested here, or false: the value of `skip` of a test. */
+export const noExamplePage: string | false =
+  needsModule.skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");
+
+/** Serves the page of a folder of `examples`, and its program as `script`, as long as the process runs. */
+export async function serveExamplePage(folder: string, script: string): Promise<string> {
+  const pages = join(projectRoot, "examples", folder);
+  const { outputFiles, warnings } = bundleFile(join(pages, "main.mjs"), projectRoot);
+  assert.deepEqual(warnings, []);
+  const answers: Record<string, [type: string, body: Uint8Array]> = {
+    "/": ["text/html", readFileSync(join(pages, "index.html"))],
+    [`/${script}`]: ["text/javascript", outputFiles[0]!.contents],
+  };
+  const server = createServer((request, response) => {
+    const answer = answers[request.url ?? ""];
+    if (answer === undefined) response.writeHead(404).end();
+    else response.writeHead(200, { "content-type": answer[0] }).end(answer[1]);
+  });
+  server.unref();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+/** Axe finds nothing at all. */
+export async function expectNoViolations({ page }: ViewPage): Promise<void> {
+  await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+  const violations = await page.evaluate(
+    "axe.run().then(({ violations }) => violations.map(({ id }) => id))",
+  );
+  assert.deepEqual(violations, []);
+}
