@@ -1,6 +1,7 @@
 /** The library in the worker, as the session uses it. */
 import templateProgram from "virtual:template/worker";
 import { dequantizeSync, openBlob, openRemote } from "gguf-native/wasm";
+import { nextTurn } from "#dist/base/event-loop";
 import type { Library, Model } from "./lib/session";
 import { programUrl } from "./program-url";
 
@@ -29,16 +30,7 @@ export const library: Library = {
       worker.postMessage(task);
     }).finally(() => worker.terminate());
   },
-  // Not a timer: browsers make these wait longer and longer.
-  breath: () =>
-    new Promise((resolve) => {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => {
-        port1.close();
-        resolve();
-      };
-      port2.postMessage(null);
-    }),
+  breath: nextTurn,
 };
 
 /** The most bytes of a file that is fetched whole. */

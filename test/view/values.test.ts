@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
-import { Averages, colorLimit } from "../../view/lib/averages";
+import { Averages, colorScale } from "../../view/lib/averages";
 import { blockScales, hasScales } from "../../view/lib/block-scales";
 import type { Calls, FromWorker, ModelView, ToWorker } from "../../view/lib/protocol";
 import { type Library, serve } from "../../view/lib/session";
@@ -70,10 +70,11 @@ describe("averages", () => {
 
   test("colours end where all but a few cells are", () => {
     const cells = Float32Array.from({ length: 1000 }, (_, i) => (i === 7 ? 1e6 : -1));
-    assert.equal(colorLimit(cells), 1);
-    assert.equal(colorLimit(Float32Array.of(0, 0, 3)), 3);
-    assert.equal(colorLimit(Float32Array.of(Number.NaN)), 0);
-    assert.equal(colorLimit(new Float32Array(0)), 0);
+    assert.deepEqual(colorScale(cells, 0), { middle: 0, limit: 1 });
+    assert.deepEqual(colorScale(Float32Array.of(0, 0, 3), 0), { middle: 0, limit: 3 });
+    assert.deepEqual(colorScale(Float32Array.of(2, Number.NaN, 2), 0), { middle: 0, limit: 2 });
+    assert.deepEqual(colorScale(Float32Array.of(Number.NaN), 0), { middle: 0, limit: 0 });
+    assert.deepEqual(colorScale(new Float32Array(0), 0), { middle: 0, limit: 0 });
   });
 });
 

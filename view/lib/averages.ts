@@ -118,21 +118,31 @@ export interface ColorScale {
   readonly limit: number;
 }
 
+/** Of the cells, those that the colours end before: single ones do not pale the rest. */
+const FEW = 0.005;
+
 /**
  * The scale for values on both sides of zero has zero in the middle. Where nearly all are on one side, as in the weights of
  * a norm, it is their median: around it they can be told apart.
+ * @param cells numbers that are finite, and NaN
+ * @param given what is in the middle in any case
  */
-export function colorScale(cells: Float32Array): ColorScale {
-  const sorted = cells.filter(Number.isFinite).sort();
-  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
-  const isOneSided = at(0.01) > 0 || at(0.99) < 0;
-  const middle = isOneSided ? at(0.5) : 0;
-  return { middle, limit: colorLimit(middle === 0 ? cells : cells.map((value) => value - middle)) };
-}
-
-/** The magnitude that all but a few cells keep below: where a scale of colours ends, so that single cells do not pale the rest. */
-export function colorLimit(cells: Float32Array): number {
-  const sizes = cells.filter(Number.isFinite).map(Math.abs).sort();
-  const limit = sizes[Math.floor((sizes.length - 1) * 0.995)] ?? 0;
-  return limit > 0 ? limit : (sizes.at(-1) ?? 0);
+export function colorScale(cells: Float32Array, given?: number): ColorScale {
+  const all = cells.slice().sort();
+  let count = all.length;
+  while (count > 0 && Number.isNaN(all[count - 1])) count--;
+  const sorted = all.subarray(0, count);
+  const at = (index: number): number => sorted[index] ?? 0;
+  const atShare = (share: number): number => at(Math.floor((count - 1) * share));
+  const isOneSided = atShare(0.01) > 0 || atShare(0.99) < 0;
+  const middle = given ?? (isOneSided ? atShare(0.5) : 0);
+  // What is farthest from the middle is at one of the ends.
+  let [low, high] = [0, count - 1];
+  const limit = (): number => Math.max(middle - at(low), at(high) - middle, 0);
+  const farthest = limit();
+  for (let few = Math.ceil((count - 1) * FEW); few > 0 && low < high; few--) {
+    if (middle - at(low) > at(high) - middle) low++;
+    else high--;
+  }
+  return { middle, limit: limit() || farthest };
 }

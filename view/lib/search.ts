@@ -6,17 +6,13 @@ import { globMatcher, isGlob } from "#dist/base/glob";
  * that could be meant as a glob also finds the names that match it as a whole.
  */
 export function searchMatcher(search: string): (name: string, text: string) => boolean {
-  const words = wordsOf(search).map((word) => ({
-    word,
-    matches: isGlob(word) ? globMatcher(word) : undefined,
-  }));
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => ({ word, matches: isGlob(word) ? globMatcher(word) : undefined }));
   return (name, text) => {
     const [lowName, lowText] = [name.toLowerCase(), text.toLowerCase()];
     return words.every(({ word, matches }) => lowText.includes(word) || matches?.(lowName));
   };
-}
-
-/** The words of a search, in small letters. */
-export function wordsOf(search: string): string[] {
-  return search.toLowerCase().split(/\s+/).filter(Boolean);
 }

@@ -13,7 +13,7 @@ import {
   withModels,
 } from "../lib/protocol";
 import { programUrl } from "../program-url";
-import { askServer, type CallOptions, placeOnServer } from "./server";
+import { askServer, type CallOptions, placeOnServer, server } from "./server";
 
 interface Waiting extends CallOptions {
   resolve(result: unknown): void;
@@ -22,7 +22,9 @@ interface Waiting extends CallOptions {
 
 const waiting = new Map<number, Waiting>();
 let lastId = 0;
-const worker = startWorker();
+let worker: Worker | undefined;
+// The server's page hardly ever needs it.
+if (server === undefined) worker = startWorker();
 
 function startWorker(): Worker {
   const started = new Worker(programUrl(program));
@@ -54,7 +56,9 @@ function askWorker(call: CallName, argument: unknown, { signal, onProgress }: Ca
       return;
     }
     const id = ++lastId;
-    const send = (message: ToWorker): void => worker.postMessage(message);
+    worker ??= startWorker();
+    const asked = worker;
+    const send = (message: ToWorker): void => asked.postMessage(message);
     signal?.addEventListener("abort", () => {
       if (!waiting.delete(id)) return;
       send({ id, cancel: true });
@@ -120,6 +124,9 @@ export type Answer<T> =
   | { readonly state: "done"; readonly result: T }
   | { readonly state: "failed"; readonly message: string };
 
+/** How far a question is, is not shown more often than this. */
+const PROGRESS_MS = 50;
+
 const BUSY = { state: "busy", done: 0, total: 0 } as const;
 
 /** The answer to a question, which is asked again when `key` changes, and cancelled when nothing shows it any more. */
@@ -132,7 +139,13 @@ export function useAnswer<T>(key: string, question: (options: CallOptions) => Pr
       if (!signal.aborted) setAnswer({ key, answer: next });
     };
     set(BUSY);
-    question({ signal, onProgress: (done, total) => set({ state: "busy", done, total }) }).then(
+    let shownAt = performance.now();
+    const onProgress = (done: number, total: number): void => {
+      if (performance.now() - shownAt < PROGRESS_MS) return;
+      shownAt = performance.now();
+      set({ state: "busy", done, total });
+    };
+    question({ signal, onProgress }).then(
       (result) => set({ state: "done", result }),
       (error: unknown) => set({ state: "failed", message: messageOf(error) }),
     );

@@ -12,7 +12,7 @@ import {
   tensorPairs,
 } from "../lib/pairs";
 import type { ModelSource, ModelView } from "../lib/protocol";
-import { wordsOf } from "../lib/search";
+import { searchMatcher } from "../lib/search";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
 import { useMeasured } from "./measured";
@@ -74,7 +74,7 @@ export function Compare({
       />
     );
   }
-  const chosen = names.names.map((one) => ({ model: a, tensor: a.tensors.names.indexOf(one) }));
+  const chosen = names.names.map((one) => ({ model: a, tensor: indexIn(a, one) }));
   return (
     <div class="page">
       <Section title="Two models" note={`${a.name} is A`}>
@@ -149,11 +149,11 @@ function TensorField({
 }) {
   const id = useId();
   const offered = useMemo(() => {
-    const words = wordsOf(value);
+    const matches = searchMatcher(value);
     const found: string[] = [];
     for (const name of model.tensors.names) {
       if (found.length === OFFERED) break;
-      if (words.every((word) => name.toLowerCase().includes(word))) found.push(name);
+      if (matches(name, name)) found.push(name);
     }
     return found;
   }, [model, value]);

@@ -11,7 +11,7 @@ import { Answered, Facts, Failure } from "./parts";
 import { Heatmap, type Measure } from "./pictures";
 
 /** Cells of the picture at most. */
-const PICTURE = { width: 512, height: 512 };
+export const PICTURE = { width: 512, height: 512 };
 /** Lines that are drawn between blocks, and between rows, at most. */
 const MOST_LINES = 32;
 /** A pointer that moves less has clicked. */

@@ -81,7 +81,7 @@ export function useMeasured(
   return { measured, work, isComplete: measured.size === comparable.length, start: () => void start(), stop };
 }
 
-export function addressesOf(
+function addressesOf(
   a: ModelView,
   b: ModelView,
   pair: Pick<Pair, "a" | "b">,

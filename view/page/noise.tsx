@@ -1,7 +1,7 @@
 /** Signal to noise by layer: a dot for each tensor, and a line through the worst of each layer. */
 import type { NoiseByLayer } from "../lib/pairs";
 import { decibels } from "./pair";
-import { FEWEST_LAYERS } from "./pictures";
+import { layersShare } from "./pictures";
 
 const WIDTH = 1000;
 const HEIGHT = 100;
@@ -18,7 +18,8 @@ export function NoiseChart({
 }: {
   noise: NoiseByLayer;
   nameOf: (pair: number) => string;
-  selected: number | undefined;
+  /** -1 where none is. */
+  selected: number;
   onOpen: (pair: number) => void;
 }) {
   const [lowest] = [...points].sort((p, q) => p.snr - q.snr);
@@ -26,7 +27,7 @@ export function NoiseChart({
   const most = points.reduce((max, { snr }) => (Number.isFinite(snr) ? Math.max(max, snr) : max), lowest.snr);
   const bottom = Number.isFinite(lowest.snr) ? Math.floor(lowest.snr / 10) * 10 : 0;
   const top = Number.isFinite(most) ? Math.max(bottom + 10, Math.ceil(most / 10) * 10) : bottom + 10;
-  const share = Math.min(1, titles.length / FEWEST_LAYERS);
+  const share = layersShare(titles.length);
   const x = (column: number): number => ((column + 0.5) / titles.length) * share * WIDTH;
   const y = (snr: number): number => {
     const height = Number.isFinite(snr) ? (snr - bottom) / (top - bottom) : snr > 0 ? 1 + EXACT : 0;

@@ -4,9 +4,9 @@ import { useState } from "preact/hooks";
 import { grouped } from "#dist/describe/text";
 import type { ModelView, TensorAddress } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
+import { PICTURE } from "./look";
 import { Answered, Facts, Section } from "./parts";
 import { Heatmap, type Measure, MeasureChoice, short } from "./pictures";
-import { PICTURE } from "./tensor";
 
 const SIZE = { width: PICTURE.width / 2, height: PICTURE.height / 2 };
 

@@ -97,7 +97,7 @@ export function Facts({
   );
 }
 
-export function capital(text: string): string {
+function capital(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 

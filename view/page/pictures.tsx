@@ -2,10 +2,10 @@
 
 import type { TensorStats } from "gguf-native";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { edgeText } from "#dist/describe/stats-text";
 import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
-import { type ColorScale, colorLimit, colorScale, type Picture } from "../lib/averages";
+import { type ColorScale, colorScale, type Picture } from "../lib/averages";
 import type { Layer } from "../lib/layers";
 
 /** A number in few digits. */
@@ -45,17 +45,14 @@ export function shadeOf(index: number): number {
 const LAYERS_WIDTH = 1000;
 const LAYERS_HEIGHT = 220;
 
-/** A few layers do not fill the width. */
-export const FEWEST_LAYERS = 8;
-
-/** The part of the width that layers take. */
-export function layersShare(layers: readonly Layer[]): number {
-  return Math.min(1, layers.length / FEWEST_LAYERS);
+/** The part of the width that layers take: a few do not fill it. */
+export function layersShare(count: number): number {
+  return Math.min(1, count / 8);
 }
 
 export function LayersPicture({ layers, shades }: { layers: readonly Layer[]; shades: readonly number[] }) {
   const most = layers.reduce((max, { bytes }) => Math.max(max, bytes), 1);
-  const step = (LAYERS_WIDTH * layersShare(layers)) / layers.length;
+  const step = (LAYERS_WIDTH * layersShare(layers.length)) / layers.length;
   const gap = Math.min(6, step * 0.2);
   const largest = layers.reduce((a, b) => (b.bytes > a.bytes ? b : a), layers[0] as Layer);
   const label = `Sizes of ${counted(layers.length, "layer")}; the largest is ${largest.title} with ${humanBytes(largest.bytes)}`;
@@ -197,7 +194,11 @@ export function Heatmap({
   const [pointed, setPointed] = useState("");
   const { width, height, columnCount, rowCount, notFinite } = picture;
   const cells = picture[measure];
-  const { middle, limit } = measure === "means" ? colorScale(cells) : { middle: 0, limit: colorLimit(cells) };
+  // It sorts all cells, and a pointer that moves draws the figure again and again.
+  const { middle, limit } = useMemo(
+    () => colorScale(cells, measure === "means" ? undefined : 0),
+    [measure, cells],
+  );
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (context) paint(context, cells, width, height, { middle, limit }, palette);

@@ -55,7 +55,7 @@ export function Summary({ model }: { model: ModelView }) {
       {layers.length === 0 ? null : (
         <Section title="Layers" note="bytes of each block, by type">
           <LayersPicture layers={layers} shades={shades} />
-          <div class="axis" aria-hidden="true" style={{ width: `${layersShare(layers) * 100}%` }}>
+          <div class="axis" aria-hidden="true" style={{ width: `${layersShare(layers.length) * 100}%` }}>
             <span>{layers[0]?.title}</span>
             <span>{layers.length > 1 ? layers.at(-1)?.title : ""}</span>
           </div>

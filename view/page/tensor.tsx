@@ -6,13 +6,11 @@ import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView, ScalesView, ValuesView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { CopyButton, saveSvg } from "./copy";
-import { CloserLook } from "./look";
+import { CloserLook, PICTURE } from "./look";
 import { Answered, Facts, Section, Table } from "./parts";
 import { Histogram, type Measure, MeasureChoice } from "./pictures";
 
 const BINS = 64;
-/** Cells of the picture at most. */
-export const PICTURE = { width: 512, height: 512 };
 const FEW = 8;
 const SCALES = 32;
 

@@ -1,5 +1,6 @@
 /** The session as `gguf-native view` runs it: with the native library, for pages that ask over HTTP. */
 import { dequantizeSync } from "gguf-native";
+import { nextTurn } from "#dist/base/event-loop";
 import type { StartSession } from "#dist/cli/work/view-server";
 import { FIRST_SERVED } from "../lib/protocol";
 import { type Library, type Model, serve } from "../lib/session";
@@ -19,7 +20,7 @@ export const startSession: StartSession = (find) => {
     check: async (model) => checks.get(model)?.(),
     decode: (type, blocks) => dequantizeSync(type, blocks),
     render: () => Promise.reject(new Error("a template runs in the page alone")),
-    breath: () => new Promise((resolve) => setImmediate(resolve)),
+    breath: nextTurn,
   };
   const asking = new Map<number, (bytes: Uint8Array, isLast: boolean) => void>();
   let lastId = 0;
