@@ -57,12 +57,19 @@ export class ViewPage {
     this.page = page;
   }
 
-  static async open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<ViewPage> {
+  /** @param script runs in the page before its own */
+  static async open(
+    browser: Browser,
+    url: string,
+    options: BrowserContextOptions = {},
+    script = "",
+  ): Promise<ViewPage> {
     const context = await browser.newContext({
       viewport: SCREENS.desktop,
       ...{ reducedMotion: "reduce", acceptDownloads: false, ...options },
     });
     context.setDefaultTimeout(TIMEOUT_MS);
+    await context.addInitScript(script);
     const view = new ViewPage(await context.newPage());
     view.#watch(new URL(url));
     await view.page.goto(url);
