@@ -33,6 +33,9 @@ export function readConfig(metadata: GgufMetadata, pooling?: Pooling): BertConfi
   if (!Number.isInteger(headLength)) {
     throw new Error(`vectors of ${embeddingLength} numbers cannot be divided among ${headCount} heads`);
   }
+  for (const length of [embeddingLength, required(metadata, "feed_forward_length")]) {
+    if (length % 4 !== 0) throw new Error(`the length of vectors, ${length}, is not a multiple of 4`);
+  }
   return {
     contextLength: required(metadata, "context_length"),
     embeddingLength,

@@ -3,10 +3,10 @@ import type { GgufFile, GgufTensor } from "gguf-native";
 import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
 import { Workspace } from "../network/workspace";
 import { type BertConfig, type Pooling, readConfig } from "./config";
-import { addAndGelu, addAndNorm, attention, type Norm, normalize, type Projection } from "./operations";
+import { addAndGelu, addAndNorm, attention, type Norm, normalize } from "./operations";
 
 /** Tokens that are processed at a time, of one text or several: enough to use each weight often. */
-const BATCH = 256;
+const BATCH = 128;
 
 /** The attention is multiplied exactly in any case. */
 export interface LoadOptions extends ProductOptions {
@@ -21,8 +21,8 @@ type Biased = Linear & { bias: Float32Array };
 
 interface Layer {
   attnQ: Biased;
-  attnK: Biased;
-  attnV: Biased;
+  attnK: Linear;
+  attnV: Linear;
   attnOutput: Biased;
   attnNorm: Norm;
   ffnUp: Biased;
@@ -59,11 +59,16 @@ export class Bert {
     };
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
+      const attnV = linear(`${block}attn_v`);
+      const attnOutput = linear(`${block}attn_output`);
+      // The attention leaves out the bias of the values, of which this becomes.
+      const added = multiply(attnOutput, attnV.bias, { activations: "f32" });
+      attnOutput.bias = attnOutput.bias.map((bias, r) => bias + added[r]!);
       return {
         attnQ: linear(`${block}attn_q`),
         attnK: linear(`${block}attn_k`),
-        attnV: linear(`${block}attn_v`),
-        attnOutput: linear(`${block}attn_output`),
+        attnV,
+        attnOutput,
         attnNorm: norm(`${block}attn_output_norm`),
         ffnUp: linear(`${block}ffn_up`),
         ffnDown: linear(`${block}ffn_down`),
@@ -161,18 +166,15 @@ export class Bert {
   }
 
   #attend(layer: Layer, x: Float32Array, texts: readonly ArrayLike<number>[]): Float32Array {
-    const project = (linear: Biased, name: string): Projection => ({
-      numbers: this.#multiply(linear, x, name),
-      bias: linear.bias,
-    });
-    const queries = project(layer.attnQ, "queries");
-    const keys = project(layer.attnK, "keys");
-    const values = project(layer.attnV, "values");
+    const queries = this.#multiply(layer.attnQ, x, "queries");
+    const keys = this.#multiply(layer.attnK, x, "keys");
+    const values = this.#multiply(layer.attnV, x, "values");
     const heard = this.#workspace.floats("heard", x.length);
     const { threads } = this.options;
+    const { bias } = layer.attnQ;
     let first = 0;
     for (const { length } of texts) {
-      attention(this.config, queries, keys, values, first, length, this.#workspace, threads, heard);
+      attention(this.config, queries, bias, keys, values, first, length, this.#workspace, threads, heard);
       first += length;
     }
     return heard;

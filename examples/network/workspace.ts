@@ -13,4 +13,9 @@ export class Workspace {
     this.#arrays.set(name, made);
     return made;
   }
+
+  /** The same, with zeros. */
+  zeros(name: string, length: number): Float32Array {
+    return this.floats(name, length).fill(0);
+  }
 }

@@ -149,9 +149,9 @@ test("addAndGelu adds, and computes GELU to 2e-6, far out as well", () => {
   for (const [i, value] of x.entries()) {
     assert.ok(Math.abs(found[i]! - gelu(value + 0.25)) < 2e-6, `${value}: ${found[i]}`);
   }
-  const far = Float32Array.of(-1e30, -1e5, 1e5, 1e30, Number.NaN, -0);
-  addAndGelu(far, new Float32Array(1));
-  assert.deepEqual(far, Float32Array.of(0, 0, 1e5, 1e30, Number.NaN, 0));
+  const far = Float32Array.of(-1e30, -1e5, -6, 6, 1e5, 1e30, Number.NaN, -0);
+  addAndGelu(far, new Float32Array(4));
+  assert.deepEqual(far, Float32Array.of(0, 0, 0, 6, 1e5, 1e30, Number.NaN, 0));
 });
 
 test("addAndNorm adds both, and gives each vector the mean and the deviation that the norm wants", () => {
@@ -180,6 +180,11 @@ describe("what is not a model for it", () => {
       "heads that do not divide vectors",
       { metadata: [["bert.attention.head_count", u32(3)]] },
       /^Error: vectors of 128 numbers cannot be divided among 3 heads$/,
+    ],
+    [
+      "vectors that are not taken four numbers at a time",
+      { metadata: [["bert.feed_forward_length", u32(510)]] },
+      /^Error: the length of vectors, 510, is not a multiple of 4$/,
     ],
     [
       "a key of the wrong type",
