@@ -246,6 +246,30 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await region.waitFor({ state: "detached" });
       await view.close();
     });
+    test("heads of columns sort, by keys too", async () => {
+      const view = await open(await servePage([sample], [path]));
+      const grid = view.page.getByRole("grid", { name: "Differences" });
+      await grid.getByText("exact").first().waitFor();
+      await view.idle();
+      const head = (name: string) => grid.getByRole("columnheader", { name, exact: true });
+      assert.equal(await head("SNR").getAttribute("aria-sort"), "ascending");
+      await head("Max error").getByRole("button").click();
+      await view.page.waitForURL(/#compare\?order=error$/);
+      assert.equal(await head("SNR").getAttribute("aria-sort"), null);
+      assert.equal(await head("Max error").getAttribute("aria-sort"), "descending");
+      const errors = (await grid.locator("[role=gridcell].c-error").allTextContents()).map(Number);
+      assert.ok(errors[0]! > 0, `${errors}`);
+      assert.deepEqual(
+        errors,
+        [...errors].sort((a, b) => b - a),
+      );
+      await head("Name").getByRole("button").focus();
+      await view.page.keyboard.press("Enter");
+      await view.page.waitForURL(/#compare\?order=name$/);
+      assert.equal((await names(grid))[0], "blk.0.attn_k.weight");
+      assert.equal(await view.page.getByTestId("pair").count(), 0);
+      await view.close();
+    });
     test("a dot of the chart opens its tensor; order, search and both tensors are in the address", async () => {
       const url = await servePage([sample], [path]);
       const view = await open(

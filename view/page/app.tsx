@@ -1,9 +1,9 @@
 /** The whole page: opening models, tabs, what is dropped, and where one is. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isNear, modelsOf, modelUrl } from "../lib/address";
-import type { ModelSource, ModelView } from "../lib/protocol";
+import type { ModelSource } from "../lib/protocol";
 import { ask, messageOf } from "./client";
-import { Compare } from "./compare";
+import { Compare, type Slot } from "./compare";
 import { Memory } from "./memory";
 import { Metadata } from "./metadata";
 import { Failure, Progress } from "./parts";
@@ -24,13 +24,6 @@ function goToTab(tab: Tab, step?: Step): void {
 
 /** Which of two models: the one to look at, and the one it is compared with. */
 type Side = "a" | "b";
-
-/** A model of a side: there is none yet, it is being opened, it is open, or it could not be. */
-interface Slot {
-  readonly model?: ModelView;
-  readonly opening?: string;
-  readonly error?: string;
-}
 
 /** The models of the page: those that its URL names, and files that were chosen. */
 function useModels(): Record<Side, Slot> & { choose: (sources: Partial<Record<Side, ModelSource>>) => void } {

@@ -1,6 +1,6 @@
 /** Two files, or two tensors of one, beside each other, and in what they differ. */
 import type { ComponentChildren } from "preact";
-import { useId, useMemo } from "preact/hooks";
+import { useId, useMemo, useRef } from "preact/hooks";
 import { counted } from "#dist/describe/text";
 import {
   type Measured,
@@ -30,7 +30,8 @@ const MOST_LAYERS = 256;
 /** Values that are compared without being asked for. */
 const MOST_AT_ONCE = 2 ** 31;
 
-interface Other {
+/** A model of a side: there is none yet, it is being opened, it is open, or it could not be. */
+export interface Slot {
   readonly model?: ModelView;
   readonly opening?: string;
   readonly error?: string;
@@ -43,7 +44,7 @@ export function Compare({
   onChoose,
 }: {
   a: ModelView;
-  b: Other;
+  b: Slot;
   /** Whether both models are on this machine. */
   isNear: boolean;
   onChoose: (source: ModelSource) => void;
@@ -179,10 +180,10 @@ function TensorField({
 }
 
 const COLUMNS = [
-  { title: "Name", className: "c-name name" },
+  { title: "Name", className: "c-name name", order: "name" },
   { title: "What", className: "c-what note" },
-  { title: "SNR", className: "c-snr number" },
-  { title: "Max error", className: "c-error number" },
+  { title: "SNR", className: "c-snr number", order: "snr" },
+  { title: "Max error", className: "c-error number", order: "error", isDescending: true },
 ];
 
 const ORDER_NAMES: Record<PairOrder, string> = {
@@ -212,7 +213,11 @@ function Differences({
   const [search, setSearch] = useView("search");
   const [orderName, setOrder] = useView("order", "snr");
   const order = PAIR_ORDERS.find((one) => one === orderName) ?? "snr";
-  const found = useMemo(() => selectPairs(pairs, measured, search, order), [pairs, measured, search, order]);
+  // Rows stay where they are while values are compared.
+  const atRest = useRef(measured);
+  if (work === undefined) atRest.current = measured;
+  const sortedBy = atRest.current;
+  const found = useMemo(() => selectPairs(pairs, sortedBy, search, order), [pairs, sortedBy, search, order]);
   const noise = useMemo(() => noiseByLayer(a.tensors, pairs, measured, MOST_LAYERS), [a, pairs, measured]);
   const [nameA, nameB] = names.names;
   const chosen = { a: indexIn(a, nameA), b: indexIn(b, nameB) };
@@ -276,6 +281,8 @@ function Differences({
           <Grid
             label="Differences"
             columns={COLUMNS}
+            order={order}
+            onOrder={(value) => setOrder(value, "push")}
             count={found.length}
             selected={selected < 0 ? undefined : found.indexOf(selected)}
             row={(i) => {

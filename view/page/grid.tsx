@@ -6,6 +6,9 @@ import { listHeight, rowsInSight, scrollTopFor } from "../lib/rows";
 export interface GridColumn {
   readonly title: string;
   readonly className: string;
+  /** What its head sorts by. */
+  readonly order?: string;
+  readonly isDescending?: boolean;
 }
 
 /** What a row shows: a cell for each column, or a title over all of them. */
@@ -16,6 +19,8 @@ export type GridRow =
 export function Grid({
   label,
   columns,
+  order,
+  onOrder,
   count,
   rowHeight = 40,
   row,
@@ -24,6 +29,9 @@ export function Grid({
 }: {
   label: string;
   columns: readonly GridColumn[];
+  /** The one that it has. */
+  order?: string;
+  onOrder?: (order: string) => void;
   count: number;
   rowHeight?: number;
   row: (index: number) => GridRow;
@@ -66,6 +74,7 @@ export function Grid({
 
   const page = Math.max(1, Math.floor(viewHeight / rowHeight) - 1);
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.target !== event.currentTarget) return; // but a head
     const targets: Record<string, () => number> = {
       ArrowDown: () => current + 1,
       ArrowUp: () => current - 1,
@@ -104,11 +113,24 @@ export function Grid({
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names the active row */}
       <div class="grid-row grid-head" role="row" aria-rowindex={1} style={{ height: `${rowHeight}px` }}>
-        {columns.map(({ title, className }) => (
+        {columns.map(({ title, className, order: own, isDescending = false }) => (
           // biome-ignore lint/a11y/useSemanticElements: as above
           // biome-ignore lint/a11y/useFocusableInteractive: as above
-          <div key={title} role="columnheader" class={className}>
-            {title}
+          <div
+            key={title}
+            role="columnheader"
+            class={className}
+            aria-sort={
+              own === undefined || own !== order ? undefined : isDescending ? "descending" : "ascending"
+            }
+          >
+            {own === undefined ? (
+              title
+            ) : (
+              <button type="button" onClick={() => onOrder?.(own)}>
+                {title}
+              </button>
+            )}
           </div>
         ))}
       </div>

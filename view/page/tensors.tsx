@@ -11,10 +11,10 @@ import { Split } from "./split";
 import { TensorDetail } from "./tensor";
 
 const COLUMNS = [
-  { title: "Name", className: "c-name name" },
-  { title: "Type", className: "c-short" },
-  { title: "Shape", className: "c-shape note" },
-  { title: "Bytes", className: "c-bytes number" },
+  { title: "Name", className: "c-name name", order: "name" },
+  { title: "Type", className: "c-short", order: "type" },
+  { title: "Shape", className: "c-shape note", order: "weights", isDescending: true },
+  { title: "Bytes", className: "c-bytes number", order: "size", isDescending: true },
 ];
 
 const ORDER_NAMES: Record<Order, string> = {
@@ -107,6 +107,8 @@ export function Tensors({
           <Grid
             label="Tensors"
             columns={COLUMNS}
+            order={order}
+            onOrder={(value) => setOrder(value, "push")}
             count={lines.length}
             selected={selected}
             row={row}
