@@ -75,8 +75,11 @@ describe("the primitives of the README", () => {
     }
   });
   test("each have a case in the C++ tests", () => {
-    const cases = readFileSync(join(projectRoot, "test", "native", "dequant", "primitive_cases.h"), "utf8");
-    const used = matches(cases, /\bsimd::(\w+)/g);
+    const tests = join(projectRoot, "test", "native", "dequant");
+    const cases = ["primitive_cases.h", "primitive_byte_cases.h"].map((name) =>
+      readFileSync(join(tests, name), "utf8"),
+    );
+    const used = matches(cases.join("\n"), /\bsimd::(\w+)/g);
     // Codes are what every other case is about.
     assert.deepEqual(
       primitives.filter((name) => !used.has(name) && name !== "Codes"),

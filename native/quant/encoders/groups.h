@@ -69,14 +69,6 @@ struct Columns {
   GGUF_INLINE const Float& operator[](int j) const { return column[j]; }
 };
 
-/** `encode_columns(columns, y)` for groups of kLanes blocks. */
-template <class Block>
-GGUF_INLINE void encode_by_columns(const float* x, uint64_t n_blocks, Block* y) {
-  for_whole_groups<kLanes>(x, nullptr, n_blocks, y,
-                           [](const float* numbers, const float*, Block* blocks)
-                               GGUF_INLINE_LAMBDA { encode_columns(Columns<Block>(numbers), blocks); });
-}
-
 /** kWords words of four bytes of each lane to `to`, `to + stride` and so on, which may be any addresses. */
 template <int kWords>
 GGUF_INLINE void put_words(const Int* words, uint8_t* to, size_t stride) {
@@ -150,5 +142,15 @@ GGUF_INLINE Int rounded(Float x) {
 }
 
 }  // namespace lanes
+
+/** The encoder of formats that have no other: `encode_columns(columns, y)` for groups of kLanes blocks. */
+template <class Block>
+void encode(const float* x, const float*, uint64_t n_blocks, Block* y) {
+  using namespace lanes;
+  for_whole_groups<kLanes>(x, nullptr, n_blocks, y,
+                           [](const float* numbers, const float*, Block* blocks)
+                               GGUF_INLINE_LAMBDA { encode_columns(Columns<Block>(numbers), blocks); });
+}
+
 }  // namespace
 }  // namespace gguf

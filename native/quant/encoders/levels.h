@@ -369,12 +369,6 @@ GGUF_INLINE void improve(const Group& group, BlockIQ4_XS* y) {
 
 }  // namespace lanes
 
-void encode(const float* x, const float*, uint64_t n_blocks, BlockMXFP4* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-void encode(const float* x, const float*, uint64_t n_blocks, BlockNVFP4* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
 template <Search kSearch>
 void encode(const float* x, const float* importance, uint64_t n_blocks, BlockIQ4_NL* y) {
   lanes::for_whole_groups<lanes::kLanes>(x, importance, n_blocks, y, [](auto... group) GGUF_INLINE_LAMBDA {

@@ -191,15 +191,6 @@ void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ5_
   lanes::encode_row(x, importance, n_blocks, y,
                     [](const auto&... of) GGUF_INLINE_LAMBDA { lanes::encode_from_minimum<5>(of...); });
 }
-void encode(const float* x, const float*, uint64_t n_blocks, BlockQ8_0* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-void encode(const float* x, const float*, uint64_t n_blocks, BlockQ8_K* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-void encode(const float* x, const float*, uint64_t n_blocks, BlockQ1_0* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
 
 }  // namespace
 }  // namespace gguf

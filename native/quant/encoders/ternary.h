@@ -72,16 +72,5 @@ GGUF_INLINE void encode_columns(const Columns<BlockQ2_0>& x, BlockQ2_0* y) {
 }
 
 }  // namespace lanes
-
-void encode(const float* x, const float*, uint64_t n_blocks, BlockTQ1_0* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-void encode(const float* x, const float*, uint64_t n_blocks, BlockTQ2_0* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-void encode(const float* x, const float*, uint64_t n_blocks, BlockQ2_0* y) {
-  lanes::encode_by_columns(x, n_blocks, y);
-}
-
 }  // namespace
 }  // namespace gguf

@@ -1,0 +1,298 @@
+// Cases of the primitives of levels as bytes; and what all cases use.
+#pragma once
+
+#include "test/native/dequant/primitives.h"
+
+#ifndef GGUF_SIMD_SET
+#include "dequant/simd/scalar_bytes.h"
+#endif
+
+namespace gguf {
+namespace {
+namespace cases {
+
+using Input = test::PrimitiveInput;
+using Output = test::PrimitiveOutput;
+
+/** Some rows of a codebook: their numbers are below a power of two, kRows. */
+template <const auto& kBook, int kRows, int kCount>
+simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
+  simd::BookRows<kBook, kCount> rows;
+  for (int i = 0; i < kCount; ++i) rows.number[i] = word16(p + 2 * i) & (kRows - 1);
+  rows.find();
+  return rows;
+}
+
+// ---- bytes: without what a set adds to levels
+
+template <class Levels>
+GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
+  uint8_t stored[32];
+  simd::store_bytes(stored, bytes);
+  for (int i = 0; i < 32; ++i) {
+    out.bytes[32 * place + i] = static_cast<uint8_t>(stored[i] - simd::kByteBias<Levels>);
+  }
+}
+
+template <class Levels, class Values>
+GGUF_INLINE void put_levels(const Values& v, Output& out) {
+  put_bytes<Levels>(simd::level_bytes<Levels>(v, 0), out, 0);
+  put_bytes<Levels>(simd::level_bytes<Levels>(v, 2), out, 1);
+}
+
+template <class Levels>
+void bytes(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_twice(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_of_bits(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::spread_bits<Levels::kBits>(word64(in.bytes), ToBytes{})),
+                     out);
+}
+
+template <class Levels>
+void bytes_of_packed(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_packed<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_of_nibble_runs(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::load_nibble_runs<Levels::kBits>(in.bytes, ToBytes{})), out);
+}
+
+template <class Levels>
+void bytes_high(const Input& in, Output& out) {
+  put_levels<Levels>(simd::values<Levels>(simd::shift<4>(simd::load<Levels::kBits>(in.bytes, ToBytes{}))),
+                     out);
+}
+
+/** A unit of the codes, and the same unit of their upper bits. */
+template <class Levels, int Stride>
+void bytes_of_runs(const Input& in, Output& out) {
+  const auto codes = simd::load_runs<Levels::kBits, Stride>(in.bytes, ToBytes{});
+  const auto low = simd::values<Levels>(codes);
+  const auto high = simd::values<Levels>(simd::shift<4>(codes));
+  if constexpr (Levels::kBits == 4) {
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 0, high, 0), out, 0);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 1, high, 1), out, 1);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 2, high, 2), out, 2);
+    put_bytes<Levels>(simd::level_bytes<Levels>(low, 3, high, 3), out, 3);
+  } else {
+    put_levels<Levels>(low, out);
+  }
+}
+
+/** Any two units. */
+template <class Levels>
+void bytes_of_units(const Input& in, Output& out) {
+  const auto a = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes, ToBytes{}));
+  const auto b = simd::values<Levels>(simd::load<Levels::kBits>(in.bytes + 64, ToBytes{}));
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 0, b, 0), out, 0);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 3, b, 1), out, 1);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 2, b, 3), out, 2);
+  put_bytes<Levels>(simd::level_bytes<Levels>(a, 1, b, 2), out, 3);
+}
+
+template <class Levels, int A, int B, int Mask>
+void bytes_shifted(const Input& in, Output& out) {
+  const auto a = simd::load<Levels::kBits>(in.bytes, ToBytes{}),
+             b = simd::load_twice<Levels::kBits>(in.bytes + 64, ToBytes{});
+  put_levels<Levels>(simd::values<Levels>(simd::select<Mask>(a, simd::shift_halves<A, B>(b))), out);
+}
+
+template <int Digit>
+void bytes_of_trits(const Input& in, Output& out) {
+  auto t = simd::load_trits(in.bytes, ToBytes{});
+  for (int i = 0; i < Digit; ++i) t = simd::times3(t);
+  put_levels<Ternary>(simd::values<Ternary>(simd::top_trits(t)), out);
+}
+
+template <class Levels, const auto& kBook, int kRows>
+void bytes_of_rows8(const Input& in, Output& out) {
+  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
+  const int first = 8 * (in.bytes[72] & 3);
+  put_levels<Levels>(simd::values<Levels>(simd::gather8<Levels>(rows, first, in.bytes + 64, ToBytes{})), out);
+}
+
+template <class Levels, const auto& kBook, int kRows>
+void bytes_of_rows16(const Input& in, Output& out) {
+  const auto rows = some_rows<kBook, kRows, 64>(in.bytes);
+  const int first = 16 * (in.bytes[136] & 3);
+  put_levels<Levels>(simd::values<Levels>(simd::gather16<Levels>(rows, first, in.bytes + 128, ToBytes{})),
+                     out);
+}
+
+void signed_bytes(const Input& in, Output& out) {
+  put_levels<Signed8>(SignedBytes{in.bytes}, out);
+}
+
+/** A vector of int8: any but -128. */
+struct Int8s {
+  int8_t x[256];
+  explicit Int8s(const uint8_t* p) {
+    for (int i = 0; i < 256; ++i) x[i] = p[i] == 0x80 ? 0 : static_cast<int8_t>(p[i]);
+  }
+  /** What the bias of levels adds to the sums of products, negated. */
+  template <class Levels>
+  int32_t correction(int first, int n) const {
+    int32_t sum = 0;
+    for (int i = first; i < first + n; ++i) sum += x[i];
+    return -simd::kByteBias<Levels> * sum;
+  }
+};
+
+/** 128 columns, as dot() takes them. */
+template <int kRun>
+struct Columns {
+  int8_t codes[64], last_halves[64];
+  DotColumns<kRun> columns;
+  explicit Columns(const int8_t* x) : columns{x, nullptr} {
+    if (kRun == 16) return;
+    for (int i = 0; i < 64; ++i) {
+      codes[i] = x[i / 16 * 32 + i % 16];
+      last_halves[i] = x[i / 16 * 32 + 16 + i % 16];
+    }
+    columns = {codes, last_halves};
+  }
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+};
+
+/** Stores sums of 256 products, without what the bias of levels has added. */
+template <class Levels, int kRun>
+GGUF_INLINE void put_sums(const simd::DotSums<kRun> (&sums)[2], const Int8s& vector, Output& out) {
+  int32_t corrections[16];
+  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.template correction<Levels>(kRun * r, kRun);
+  auto* const y = reinterpret_cast<float*>(out.bytes);
+  if constexpr (kRun == 32) {
+    simd::store_8(y, simd::to_floats(simd::add(simd::eight_sums(sums[0], sums[1]), corrections)));
+  } else {
+    simd::Ints8 eight[2];
+    simd::sixteen_sums(sums[0], sums[1], eight);
+    simd::store_8(y, simd::to_floats(simd::add(eight[0], corrections)));
+    simd::store_8(y + 8, simd::to_floats(simd::add(eight[1], corrections + 8)));
+  }
+}
+
+/** Sums of 256 products. */
+template <class Levels, int kRun>
+void dot(const Input& in, Output& out) {
+  constexpr int kKind = simd::kByteKind<Levels>;
+  static_assert(kKind < simd::kByteKinds && simd::kByteVectors > 0, "a kind of the set");
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<kRun> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    simd::Bytes32 w[4];
+    for (int k = 0; k < 4; ++k) {
+      const uint8_t* const p = in.bytes + 128 * i + 32 * k;
+      if constexpr (Levels::kBits == 8) {
+        w[k] = simd::level_bytes<Levels>(SignedBytes{p}, 0);
+      } else {
+        w[k] =
+            simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
+      }
+    }
+    const Columns<kRun> x(vector.x + 128 * i);
+    sums[i] = simd::dot<kRun, kKind>(w[0], w[1], w[2], w[3], x.columns);
+  }
+  put_sums<Levels, kRun>(sums, vector, out);
+}
+
+/** The same of units of the codes, and the same units of their upper bits. */
+template <class Levels, int Stride>
+void dot_rows(const Input& in, Output& out) {
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<32> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    const Columns<32> x(vector.x + 128 * i);
+    const auto codes = simd::load_runs<Levels::kBits, Stride>(in.bytes + 100 * i, ToBytes{});
+    if constexpr (Levels::kBits == 4) {
+      sums[i] = simd::dot_rows<Levels>(simd::values<Levels>(codes),
+                                       simd::values<Levels>(simd::shift<4>(codes)), x.columns);
+    } else {
+      const auto top = simd::spread_bits<Levels::kBits>(word64(in.bytes + 200 + 8 * i), ToBytes{});
+      sums[i] = simd::dot_rows<Levels>(simd::values<Levels>(simd::select<15>(codes, top)),
+                                       simd::values<Levels>(simd::select<15>(simd::shift<4>(codes), top)),
+                                       x.columns);
+    }
+  }
+  put_sums<Levels, 32>(sums, vector, out);
+}
+
+template <class Levels>
+void dot_pairs(const Input& in, Output& out) {
+  const Int8s vector(in.bytes + 256);
+  simd::DotSums<32> sums[2];
+  for (int i = 0; i < 2; ++i) {
+    const Columns<32> x(vector.x + 128 * i);
+    const auto codes = simd::load<Levels::kBits>(in.bytes + 100 * i, ToBytes{});
+    if constexpr (Levels::kBits == 4) {
+      sums[i] = simd::dot_pairs<Levels>(simd::values<Levels>(codes),
+                                        simd::values<Levels>(simd::shift<4>(codes)), x.columns);
+    } else {
+      const auto top = simd::load_twice<Levels::kBits>(in.bytes + 200, ToBytes{});
+      sums[i] = simd::dot_pairs<Levels>(simd::values<Levels>(simd::select<15>(codes, top)),
+                                        simd::values<Levels>(simd::select<15>(simd::shift<4>(codes), top)),
+                                        x.columns);
+    }
+  }
+  put_sums<Levels, 32>(sums, vector, out);
+}
+
+void eight_numbers(const Input& in, Output& out) {
+  const auto* x = reinterpret_cast<const float*>(in.bytes);
+  auto* const y = reinterpret_cast<float*>(out.bytes);
+  const simd::Floats8 a = simd::load_8(x), b = simd::load_8(x + 8);
+  simd::store_8(y, simd::mul(a, b));
+  simd::store_8(y + 8, simd::add(a, b));
+  simd::store_8(y + 16, simd::floats_8(x[7], x[0], x[1], x[2], x[3], x[4], x[5], x[6]));
+  const int first = in.bytes[64] % 12 - 2, end = in.bytes[65] % 12 - 1;
+  simd::store_8(y + 24, simd::keep(a, first, end));
+  y[32] = simd::sum(a);
+}
+
+/** Products of 16 rows with three vectors. */
+template <class Levels, int kRun>
+void multiply_run(const Input& in, Output& out) {
+  constexpr int kLanes = simd::kLanes, kVectors = 3;
+  const Int8s vectors(in.bytes + 320);
+  for (int first = 0; first < 16; first += kLanes) {
+    // Rows that are 8 bytes apart.
+    uint8_t rows[32 * 16], w[32 * 16];
+    for (int row = 0; row < kLanes; ++row) {
+      const uint8_t* const p = in.bytes + 8 * (first + row);
+      simd::Bytes32 bytes;
+      if constexpr (Levels::kBits == 8) {
+        bytes = simd::level_bytes<Levels>(SignedBytes{p}, 0);
+      } else {
+        bytes =
+            simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
+      }
+      simd::store_bytes(rows + 32 * row, bytes);
+    }
+    simd::transpose<kRun / 4>(rows, 32, w);
+    uint8_t x[32 * kVectors];
+    simd::IntLanes sums[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      for (int i = 0; i < kRun; i += 4) std::memcpy(x + kVectors * i + 4 * v, vectors.x + 32 * v + i, 4);
+      const int32_t correction = vectors.correction<Levels>(32 * v, kRun);
+      sums[v] = simd::broadcast_int(&correction);
+    }
+    simd::multiply_run<kRun, simd::kByteKind<Levels>, kVectors>(w, x, sums);
+    for (int v = 0; v < kVectors; ++v) {
+      const simd::Lanes y =
+          simd::add(simd::mul(simd::to_lanes(sums[v]), simd::broadcast(&in.scale)), simd::broadcast(&in.a));
+      simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 16 * v + first, y);
+    }
+  }
+}
+
+}  // namespace cases
+}  // namespace
+}  // namespace gguf
