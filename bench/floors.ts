@@ -7,6 +7,7 @@ import { KERNEL_SUITES } from "./options";
 import { benchFolder } from "./paths";
 import { blockSizes } from "./products";
 import type { Results } from "./results";
+import { type EmbeddingsSubject, embeddingsSeconds, runEmbeddings } from "./suites/embeddings";
 import { kernelSeconds, limitFor, limitSeconds, outputSizes, runKernels } from "./suites/kernels";
 import { type LlamaSide, llamaSpeed, llamaSubject, runLlama } from "./suites/llama";
 import { GENERATED, REAL, runOpen } from "./suites/open";
@@ -35,6 +36,8 @@ interface FloorsFile {
   quantize: Record<string, Floors>;
   /** The llama example with activations of 8 bits and one thread, by instruction set, then by what it does. */
   llama: Record<string, Record<LlamaFloor, Partial<Record<Exclude<LlamaSide, "int8">, number>>>>;
+  /** The embeddings example with Q8_0, by instruction set, then by what it does: how many times as fast as others. */
+  embeddings: Record<string, Record<EmbeddingsSubject, Floors>>;
   /** By reader. */
   open: Record<string, Floors>;
 }
@@ -78,6 +81,8 @@ export async function checkFloors(context: Context): Promise<boolean> {
   const quantize = floors.quantize[isa];
   if (quantize && suites.has("quantize")) ratios.push(...(await quantizeRatios(context, quantize)));
   if (llama && suites.has("llama")) ratios.push(...(await llamaRatios(context, llama)));
+  const embeddings = floors.embeddings[isa];
+  if (embeddings && suites.has("embeddings")) ratios.push(...(await embeddingsRatios(context, embeddings)));
   if (suites.has("open")) ratios.push(...(await openRatios(context, floors.open)));
 
   for (const ratio of ratios) {
@@ -228,6 +233,28 @@ async function llamaRatios(context: Context, floors: FloorsFile["llama"][string]
       if (measured === undefined) continue;
       const again = async () => void (await runLlama(context));
       ratios.push({ what: `llama, ${subject}: times ${side}`, floor, measured, current, again });
+    }
+  }
+  return ratios;
+}
+
+async function embeddingsRatios(
+  context: Context,
+  floors: FloorsFile["embeddings"][string],
+): Promise<Ratio[]> {
+  await runEmbeddings(context);
+  const ratios: Ratio[] = [];
+  for (const [subject, bySide] of Object.entries(floors)) {
+    for (const [side, floor] of Object.entries(bySide)) {
+      const current = () => {
+        const fast = embeddingsSeconds(context.results, subject as EmbeddingsSubject, "Q8_0");
+        const slow = embeddingsSeconds(context.results, subject as EmbeddingsSubject, side);
+        return fast === undefined || slow === undefined ? undefined : slow / fast;
+      };
+      const measured = current();
+      if (measured === undefined) continue;
+      const again = () => runEmbeddings(context);
+      ratios.push({ what: `vectors of ${subject}: times ${side}`, floor, measured, current, again });
     }
   }
   return ratios;

@@ -1,6 +1,6 @@
 /**
  * Vectors of texts: the embeddings example on all-MiniLM-L6-v2 in F16 and Q8_0, and onnxruntime-node on the same weights in
- * binary32 and 8 bits, one thread each: a text at a time, and 32.
+ * binary32 and 8 bits, one thread each: a text at a time, 32 of different lengths, and 32 of the same length.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,6 +16,11 @@ import type { Results } from "../results";
 import { duration, printTable, times } from "../table";
 
 const BATCH = 32;
+/** Of each text, where all have the same length: about the mean of the others. */
+const TOKENS = 24;
+
+const SUBJECTS = ["a text", `${BATCH} texts`, `${BATCH} texts of ${TOKENS} tokens`] as const;
+export type EmbeddingsSubject = (typeof SUBJECTS)[number];
 
 /** Vectors of texts, from their tokens. */
 type Embed = (texts: readonly Int32Array[]) => Float32Array[] | Promise<Float32Array[]>;
@@ -37,18 +42,39 @@ export async function runEmbeddings({ options, results }: Context): Promise<void
   }
   const sides = await sidesOf(results);
   const tokens = sentences(sides.tokenizer);
-  const works = { "a text": tokens.slice(0, 1), [`${BATCH} texts`]: tokens };
-  for (const [subject, texts] of Object.entries(works)) {
+  const all = tokens.flatMap((some) => Array.from(some));
+  const equal = tokens.map((_, i) => Int32Array.from(all.slice(i * 8, i * 8 + TOKENS)));
+  for (const [i, texts] of [tokens.slice(0, 1), tokens, equal].entries()) {
+    const subject = SUBJECTS[i]!;
     const contenders = [...sides.embed].map(([name, embed]) => ({ name, run: () => embed(texts) }));
-    const key = (side: string) => ({ task: "embeddings", subject, side, count: texts.length, threads: 1 });
+    const key = (side: string) => keyOf(subject, side, texts.length);
     const timings = await compete(results, key, contenders, { budget: options.quick ? 5 : 20, minRounds: 3 });
     const ours = timings.get("Q8_0")?.best;
+    const count = texts.reduce((sum, { length }) => sum + length, 0);
     printTable(
-      `Vectors of ${subject} by all-MiniLM-L6-v2, one thread`,
-      ["", "time", "x the time of Q8_0"],
-      [...timings].map(([side, { best }]) => [side, duration(best), times(best, ours)]),
+      `Vectors of ${subject} by all-MiniLM-L6-v2, ${count} tokens, one thread`,
+      ["", "time", "for each token", "x the time of Q8_0"],
+      [...timings].map(([side, { best }]) => [
+        side,
+        duration(best),
+        duration(best / count),
+        times(best, ours),
+      ]),
     );
   }
+}
+
+function keyOf(subject: EmbeddingsSubject, side: string, count: number) {
+  return { task: "embeddings", subject, side, count, threads: 1 };
+}
+
+/** The best time, if it was measured. */
+export function embeddingsSeconds(
+  results: Results,
+  subject: EmbeddingsSubject,
+  side: string,
+): number | undefined {
+  return results.best(keyOf(subject, side, subject === SUBJECTS[0] ? 1 : BATCH));
 }
 
 async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed: Map<string, Embed> }> {
