@@ -16,9 +16,9 @@ constexpr size_t kAlignment = 64;
 /** Multiplications of one chunk: a tenth of a millisecond, after which a job can be stopped. */
 constexpr uint64_t kChunkMultiplications = uint64_t{1} << 20;
 
-/** Chunks for each thread, so that none waits long for the last: a product with one vector takes 20 to 100
- * us. */
-constexpr uint64_t kChunksPerThread = 16;
+/** Chunks for each thread, so that none waits long for the last. With more of them, which are shorter, a
+ * product with one vector takes longer. */
+constexpr uint64_t kChunksPerThread = 4;
 
 /** A multiple of the rows that are multiplied at once, or fewer than that if these are longer than
  * kChunkBytes. */
