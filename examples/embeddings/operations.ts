@@ -4,7 +4,7 @@
  * everywhere. Each operation also adds the bias of the matrix before it, since a pass of its own takes as long. Loops take
  * four numbers at a time, which is a third faster: the lengths of vectors are multiples of 4.
  */
-import { matmulSync } from "gguf-native";
+import { cpu, matmulSync } from "gguf-native";
 import { exp, preciseExp } from "../network/elementary";
 import type { Workspace } from "../network/workspace";
 import { dot } from "../vectors";
@@ -99,9 +99,11 @@ export function addAndGelu(x: Float32Array, bias: Float32Array): void {
   }
 }
 
-/** Products of rows whose lengths are multiples of this are the fastest: shorter ones end with zeros. */
-const UNIT = 64;
-const padded = (length: number): number => Math.ceil(length / UNIT) * UNIT;
+/**
+ * Rows of 64 numbers are multiplied faster than shorter ones, so these end with zeros, which change no bit. In WebAssembly, zeros
+ * take as long as other numbers.
+ */
+const padded = (length: number): number => (cpu().isa === "wasm" ? length : Math.ceil(length / 64) * 64);
 
 /**
  * The attention of the `count` tokens of a text from token `first` on: for each of its heads, the mean of the values of all
