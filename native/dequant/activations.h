@@ -1,5 +1,6 @@
-// Rounding vectors to int8: step 1 of the rule of integer_products.h. Plain C++ that compilers vectorize, for
-// every instruction set: each file of isa/ includes this once.
+// Rounding vectors to int8: step 1 of the rule of integer_products.h. Plain C++ that compilers vectorize, but
+// for the sums of bytes, for every instruction set: each file of isa/ includes this once, after its header of
+// simd/.
 #pragma once
 
 #include <cstdint>
@@ -44,25 +45,18 @@ inline void round_run(const float* x, float factor, RoundedRun& run) {
   constexpr int kRun = RoundedRun::kColumns;
   // A number of up to 22 bits plus this one is rounded to an integer, which is in the last bits of the sum.
   constexpr float kRounds = 0x1.8p23f;
-  constexpr int32_t kRoundsBits = 0x4b400000;
   if (factor == 0) {
     std::memset(run.codes, 0, sizeof run.codes);
     run.sums[0] = run.sums[1] = 0;
     return;
   }
-  int32_t codes[kRun];
   for (int i = 0; i < kRun; ++i) {
     const float rounded = x[i] * factor + kRounds;
     int32_t bits;
     std::memcpy(&bits, &rounded, sizeof bits);
-    codes[i] = bits - kRoundsBits;
+    run.codes[i] = static_cast<int8_t>(bits);  // the last eight bits of kRounds are zeros
   }
-  for (int i = 0; i < kRun; ++i) run.codes[i] = static_cast<int8_t>(codes[i]);
-  for (int half = 0; half < 2; ++half) {
-    int32_t sum = 0;
-    for (int i = 0; i < kRun / 2; ++i) sum += codes[kRun / 2 * half + i];
-    run.sums[half] = sum;
-  }
+  for (int half = 0; half < 2; ++half) run.sums[half] = simd::sum_of_16(run.codes + kRun / 2 * half);
 }
 
 /** A Rounder of kernel_table.h. */

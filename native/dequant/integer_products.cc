@@ -120,8 +120,10 @@ uint64_t IntegerProducts::repeated_columns() const {
 void IntegerProducts::pack(const float* x, float* packed) const noexcept {
   if (n_ == 1) {
     pack_for_dots(x, packed);
+  } else if (run_ == 16) {
+    pack_for_tiles<16>(x, packed);
   } else {
-    pack_for_tiles(x, packed);
+    pack_for_tiles<32>(x, packed);
   }
 }
 
@@ -163,27 +165,28 @@ uint64_t IntegerProducts::vectors_from(uint64_t v) const {
 }
 
 /** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them. */
+template <uint64_t kRun>
 void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
   auto* to = reinterpret_cast<uint8_t*>(packed);
-  const uint64_t n_halves = RoundedRun::kColumns / run_;
+  constexpr uint64_t kHalves = RoundedRun::kColumns / kRun;
   for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
-    const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (run_ + 8);
+    const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (kRun + 8);
     const uint64_t word_step = kernels_.whole_runs ? 4 : 4 * n_vectors,
-                   vector_step = kernels_.whole_runs ? run_ : 4;
+                   vector_step = kernels_.whole_runs ? kRun : 4;
     for (uint64_t start = 0; start < columns_; start += kSegment) {
-      const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / run_;
+      const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / kRun;
       for (uint64_t k = 0; k < n_vectors; ++k) {
         const float* const vector = x + (v + k) * columns_ + start;
         for_each_rounded_run(
             kernels_.round_runs, vector, n_columns, [&](uint64_t i, const RoundedRun& rounded) {
-              for (uint64_t half = 0; half < n_halves; ++half) {
-                const PackedRun run = packed_run(rounded, run_, half, affine_, bias_);
-                uint8_t* const at = to + position(i * n_halves + half, n_runs) * run_bytes;
-                for (uint64_t word = 0; word < run_ / 4; ++word) {
+              for (uint64_t half = 0; half < kHalves; ++half) {
+                const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
+                uint8_t* const at = to + position(i * kHalves + half, n_runs) * run_bytes;
+                for (uint64_t word = 0; word < kRun / 4; ++word) {
                   std::memcpy(at + vector_step * k + word_step * word, run.codes + 4 * word, 4);
                 }
-                std::memcpy(at + n_vectors * run_ + 4 * k, &run.scale, 4);
-                std::memcpy(at + n_vectors * (run_ + 4) + 4 * k, run.addend, 4);
+                std::memcpy(at + n_vectors * kRun + 4 * k, &run.scale, 4);
+                std::memcpy(at + n_vectors * (kRun + 4) + 4 * k, run.addend, 4);
               }
             });
       }

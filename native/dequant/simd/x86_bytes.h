@@ -14,6 +14,13 @@ GGUF_INLINE void store256(uint8_t* to, __m256i x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
 }
 
+GGUF_INLINE int32_t sum_of_16(const int8_t* p) {
+  // vpsadbw adds bytes without a sign: 128 is added to each.
+  const __m128i bytes = _mm_xor_si128(load128(p), _mm_set1_epi8(-128));
+  const __m128i sums = _mm_sad_epu8(bytes, _mm_setzero_si128());
+  return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums))) - 16 * 128;
+}
+
 // ---- one row and one vector ------------------------------------------------------------------------------
 
 struct Ints8 {

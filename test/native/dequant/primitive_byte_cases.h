@@ -34,6 +34,15 @@ GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
   }
 }
 
+void sums_of_16(const Input& in, Output& out) {
+  for (int i = 0; i < 4; ++i) {
+    int8_t codes[16];
+    std::memcpy(codes, in.bytes + 16 * i, sizeof codes);
+    const int32_t sum = simd::sum_of_16(codes);
+    std::memcpy(out.bytes + 4 * i, &sum, sizeof sum);
+  }
+}
+
 template <class Levels, class Values>
 GGUF_INLINE void put_levels(const Values& v, Output& out) {
   put_bytes<Levels>(simd::level_bytes<Levels>(v, 0), out, 0);

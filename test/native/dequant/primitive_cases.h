@@ -492,6 +492,7 @@ constexpr test::PrimitiveCase kCases[] = {
     CASE(kBytes, bytes<Nonlinear4>),
     CASE(kBytes, bytes_twice<Unsigned<5>>),
     CASE(kBytes, bytes_of_bits<Sign>),
+    CASE(kBytes, sums_of_16),
     CASE(kBytes, bytes_of_packed<Ternary>),
     CASE(kBytes, bytes_of_nibble_runs<Fp4>),
     CASE(kBytes, bytes_high<Unsigned<4>>),
