@@ -1,6 +1,6 @@
 // `npm run bench:view`: how fast the page opens a file of a gigabyte from the disk, and shows the heatmap of a tensor of 67
 // million weights, and the same over the server of `gguf-native view`. Headless Chromium; milliseconds, the median of some
-// runs. Needs the page of `npm run build:view`.
+// runs. Needs `npm run build:wasm` and `npm run build:view`.
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -33,9 +33,9 @@ need(["chromium", "chromium"]);
 buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const { launch, noPage, pageFileUrl, pagePath, ViewPage } = support("view-page.js");
+if (noPage) fail(noPage);
 const { serveView } = require(join(root, "dist", "cli", "work", "view-server.js"));
 const { startSession } = require(join(root, "dist", "view", "session.js"));
-if (noPage) fail(noPage);
 
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-bench-"));
 const browser = await launch();
