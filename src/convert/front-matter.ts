@@ -16,10 +16,12 @@ const MAX_LENGTH = 1 << 20;
  * @throws GgufError ERR_GGUF_INVALID, with the line, for what is no YAML; ERR_GGUF_RANGE for more than a million characters
  */
 export function frontMatter(markdown: string, path: string): Readonly<Record<string, Yaml>> {
-  const lines = markdown.split(/\r?\n/);
-  if (lines[0] !== "---") return {};
-  const end = lines.indexOf("---", 1);
-  const text = lines.slice(1, end === -1 ? undefined : end).join("\n");
+  const [opening] = /^---\r?\n/.exec(markdown) ?? [];
+  if (opening === undefined) return {};
+  const end = markdown.slice(opening.length).search(/^---\r?$/m);
+  const text = markdown
+    .slice(opening.length, end === -1 ? undefined : opening.length + end)
+    .replace(/\r?\n$/, "");
   if (text.length > MAX_LENGTH) {
     const detail = `its front matter has ${text.length} characters; at most ${MAX_LENGTH} are read`;
     throw new GgufError("ERR_GGUF_RANGE", detail, { path });

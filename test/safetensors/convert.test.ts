@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
+import { frontMatter } from "#dist/convert/front-matter";
 import { CHECKPOINTS, type CheckpointCase, writeCheckpoint } from "../support/checkpoints";
 import { folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
@@ -87,6 +88,13 @@ test("a card without front matter, and one that is no table, say nothing", async
     await convertModel(place, out);
     assert.deepEqual(modelFacts(out), expected["qwen3 auto"], text);
   }
+});
+
+test("a card of a hundred million lines is not cut into lines", {
+  skip: emulated && "takes too long there",
+}, () => {
+  const card = `---\r\nlicense: mit\r\n---\r\n${"\n".repeat(2 ** 27)}`;
+  assert.deepEqual(frontMatter(card, "README.md"), { license: "mit" });
 });
 
 test("nothing is written by a dry run, nor where something is wrong", async () => {
