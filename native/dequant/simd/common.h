@@ -70,13 +70,14 @@ struct DotColumns {
   }
 };
 
-/** Asks for the cache line at an address, where nothing need be. */
+/** Asks for the cache line at an address, where nothing need be: for the second-level cache, where the set
+ * can say so. */
 GGUF_INLINE void prefetch(uintptr_t address) {
   const void* const p = reinterpret_cast<const void*>(address);
 #if !defined(_MSC_VER) || defined(__clang__)
-  __builtin_prefetch(p);
+  __builtin_prefetch(p, 0, 2);
 #elif defined(_M_X64)
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
 #else
   __prefetch(p);
 #endif
