@@ -1,9 +1,9 @@
 /** The forward pass of a BERT model: from the tokens of texts to a vector for each text. */
 import type { GgufFile, GgufTensor } from "gguf-native";
 import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
-import { Workspace } from "../network/workspace";
+import { type Floats, Workspace } from "../network/workspace";
 import { type BertConfig, type Pooling, readConfig } from "./config";
-import { addAndGelu, addAndNorm, attention, type Norm, normalize } from "./operations";
+import { add, addAndGelu, addAndNorm, attention, type Norm, normalize } from "./operations";
 
 /** Tokens that are processed at a time, of one text or several: enough to use each weight often. */
 const BATCH = 128;
@@ -17,7 +17,7 @@ export interface LoadOptions extends ProductOptions {
 }
 
 /** A matrix whose products get something added. */
-type Biased = Linear & { bias: Float32Array };
+type Biased = Linear & { bias: Floats };
 
 interface Layer {
   attnQ: Biased;
@@ -32,14 +32,13 @@ interface Layer {
 
 /** A model whose weights stay in its file, which must stay open. */
 export class Bert {
-  readonly #workspace = new Workspace();
-
   private constructor(
+    private readonly workspace: Workspace,
     readonly config: BertConfig,
     private readonly tokens: GgufTensor,
-    private readonly positions: Float32Array,
+    private readonly positions: Floats,
     /** What is added to the embedding of every token: that of the first of two texts. */
-    private readonly tokenType: Float32Array,
+    private readonly tokenType: Floats,
     private readonly norm: Norm,
     private readonly layers: readonly Layer[],
     private readonly options: LoadOptions,
@@ -48,22 +47,25 @@ export class Bert {
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static load(file: GgufFile, options: LoadOptions = {}): Bert {
     const config = readConfig(file.metadata, options.pooling);
-    const weights = new Weights(file);
+    const workspace = new Workspace();
+    const weights = new Weights(file, workspace);
     const norm = (name: string): Norm => ({
       weight: weights.vector(`${name}.weight`),
       bias: weights.vector(`${name}.bias`),
     });
     const linear = (name: string): Biased => {
       const found = weights.linear(name);
-      return { ...found, bias: found.bias ?? new Float32Array(found.weight.shape[1] as number) };
+      const none = (): Floats => workspace.copyOf(new Float32Array(found.weight.shape[1] as number));
+      return { ...found, bias: found.bias ?? none() };
     };
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
       const attnV = linear(`${block}attn_v`);
       const attnOutput = linear(`${block}attn_output`);
       // The attention leaves out the bias of the values, of which this becomes.
-      const added = multiply(attnOutput, attnV.bias, { activations: "f32" });
-      attnOutput.bias = attnOutput.bias.map((bias, r) => bias + added[r]!);
+      const { bias } = attnOutput;
+      const added = workspace.floats("attended", bias.length);
+      add(bias, multiply(attnOutput, attnV.bias, { activations: "f32" }, added));
       return {
         attnQ: linear(`${block}attn_q`),
         attnK: linear(`${block}attn_k`),
@@ -76,10 +78,11 @@ export class Bert {
       };
     });
     const bert = new Bert(
+      workspace,
       config,
       weights.tensor("token_embd.weight"),
       weights.vector("position_embd.weight"),
-      weights.tensor("token_types.weight").rowsSync([0]),
+      workspace.copyOf(weights.tensor("token_types.weight").rowsSync([0])),
       norm("token_embd_norm"),
       layers,
       options,
@@ -145,37 +148,40 @@ export class Bert {
     let first = 0;
     return texts.map(({ length }) => {
       const end = first + length;
-      const vector = this.#pool(x.subarray(first * embeddingLength, end * embeddingLength));
+      const vector = this.#pool(x.array.subarray(first * embeddingLength, end * embeddingLength));
       first = end;
       return vector;
     });
   }
 
   /** The embeddings of tokens, with those of their positions. */
-  #embeddings(texts: readonly ArrayLike<number>[]): Float32Array {
+  #embeddings(texts: readonly ArrayLike<number>[]): Floats {
     const { embeddingLength, normEpsilon } = this.config;
-    const x = this.tokens.rowsSync(texts.flatMap((tokens) => Array.from(tokens)));
-    const positions = this.#workspace.floats("positions", x.length);
-    let to = 0;
+    const tokens = texts.flatMap((text) => Array.from(text));
+    const x = this.workspace.floats("x", tokens.length * embeddingLength);
+    this.tokens.rowsSync(tokens, { out: x.array });
+    let first = 0;
     for (const { length } of texts) {
-      positions.set(this.positions.subarray(0, length * embeddingLength), to);
-      to += length * embeddingLength;
+      const text = x.part(first * embeddingLength, length * embeddingLength);
+      addAndNorm(text, this.positions, this.tokenType, this.norm, normEpsilon);
+      first += length;
     }
-    addAndNorm(x, positions, this.tokenType, this.norm, normEpsilon);
     return x;
   }
 
-  #attend(layer: Layer, x: Float32Array, texts: readonly ArrayLike<number>[]): Float32Array {
+  #attend(layer: Layer, x: Floats, texts: readonly ArrayLike<number>[]): Floats {
     const queries = this.#multiply(layer.attnQ, x, "queries");
+    add(queries, layer.attnQ.bias);
     const keys = this.#multiply(layer.attnK, x, "keys");
     // Half of all that rounding to 8 bits does to a vector is done here, in a twelfth of the products.
     const values = this.#multiply(layer.attnV, x, "values", "f32");
-    const heard = this.#workspace.floats("heard", x.length);
-    const { threads } = this.options;
-    const { bias } = layer.attnQ;
+    const heard = this.workspace.floats("heard", x.length);
+    const { embeddingLength } = this.config;
     let first = 0;
     for (const { length } of texts) {
-      attention(this.config, queries, bias, keys, values, first, length, this.#workspace, threads, heard);
+      const ofText = (all: Floats): Floats => all.part(first * embeddingLength, length * embeddingLength);
+      const text = { queries: ofText(queries), keys: ofText(keys), values: ofText(values) };
+      attention(this.config, text, this.options.threads, ofText(heard));
       first += length;
     }
     return heard;
@@ -189,14 +195,9 @@ export class Bert {
   }
 
   /** The products of a matrix with the vectors in `x`, in an array of the workspace, still without the bias. */
-  #multiply(
-    linear: Linear,
-    x: Float32Array,
-    name: string,
-    activations = this.options.activations,
-  ): Float32Array {
+  #multiply(linear: Linear, x: Floats, name: string, activations = this.options.activations): Floats {
     const [columns, rows] = linear.weight.shape as [number, number];
-    const out = this.#workspace.floats(name, (x.length / columns) * rows);
+    const out = this.workspace.floats(name, (x.length / columns) * rows);
     return multiply(linear, x, { ...this.options, activations }, out);
   }
 }

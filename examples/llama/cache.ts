@@ -1,5 +1,6 @@
 /** The keys and values of the tokens so far. The attention of every later token uses them. */
 import { dequantizeSync } from "gguf-native";
+import type { Floats, Workspace } from "../network/workspace";
 import type { LlamaConfig } from "./config";
 
 /** The matrices grow by so many tokens at a time. */
@@ -32,36 +33,47 @@ export class LayerCache {
   /** The keys of a head: `columns` rows of `keyLength` numbers. */
   keys(head: number): Uint8Array {
     const { keyLength } = this.#config;
-    return bytes(this.#keys, head * this.#capacity * keyLength, this.columns * keyLength);
+    return bytesOf(this.#keys, head * this.#capacity * keyLength, this.columns * keyLength);
   }
 
   /** The values of a head: `valueLength` rows of `columns` numbers. */
   values(head: number): Uint8Array {
     const { valueLength } = this.#config;
-    return bytes(this.#values, head * this.#capacity * valueLength, this.columns * valueLength);
+    return bytesOf(this.#values, head * this.#capacity * valueLength, this.columns * valueLength);
   }
 
   /** Adds tokens. `keys` and `values` hold the heads of each token, one token after the other. */
-  append(keys: Float32Array, values: Float32Array): void {
+  append(keys: Floats, values: Floats, workspace: Workspace): void {
     const { kvHeadCount, keyLength, valueLength } = this.#config;
-    const count = keys.length / (kvHeadCount * keyLength);
+    const { simd } = workspace;
+    const [keysOfToken, valuesOfToken] = [kvHeadCount * keyLength, kvHeadCount * valueLength];
+    const count = keys.length / keysOfToken;
     this.#widen(Math.ceil((this.length + count) / STEP) * STEP);
-    const keyBits = halves(keys);
-    const valueBits = halves(values);
+    const byHead = workspace.floats("keys by head", keys.length);
     for (let head = 0; head < kvHeadCount; head++) {
-      const keyMatrix = (head * this.#capacity + this.length) * keyLength;
-      for (let token = 0; token < count; token++) {
-        const from = (token * kvHeadCount + head) * keyLength;
-        const to = keyMatrix + token * keyLength;
-        for (let i = 0; i < keyLength; i++) this.#keys[to + i] = keyBits[from + i]!;
-      }
-      const valueMatrix = head * this.#capacity * valueLength + this.length;
+      simd.copyRuns(
+        keys.address + 4 * head * keyLength,
+        4 * keysOfToken,
+        byHead.address + 4 * head * count * keyLength,
+        4 * keyLength,
+        keyLength,
+        count,
+        1,
+      );
+    }
+    const keyBits = halves(byHead);
+    for (let head = 0; head < kvHeadCount; head++) {
+      const from = head * count * keyLength;
+      const to = (head * this.#capacity + this.length) * keyLength;
+      this.#keys.set(keyBits.subarray(from, from + count * keyLength), to);
+    }
+    const columns = workspace.floats("values by column", values.length);
+    simd.transpose(values.address, 4 * valuesOfToken, count, valuesOfToken, columns.address, 4 * count);
+    const valueBits = halves(columns);
+    for (let head = 0, from = 0; head < kvHeadCount; head++) {
       for (let row = 0; row < valueLength; row++) {
-        const from = head * valueLength + row;
-        const to = valueMatrix + row * this.columns;
-        for (let token = 0; token < count; token++) {
-          this.#values[to + token] = valueBits[from + token * kvHeadCount * valueLength]!;
-        }
+        const to = head * this.#capacity * valueLength + row * this.columns + this.length;
+        for (let token = 0; token < count; token++) this.#values[to + token] = valueBits[from++]!;
       }
     }
     this.length += count;
@@ -85,11 +97,11 @@ export class LayerCache {
 }
 
 /** The bits of numbers, rounded to binary16. */
-function halves({ buffer, byteOffset, byteLength }: Float32Array): Uint16Array {
-  return dequantizeSync("F32", new Uint8Array(buffer, byteOffset, byteLength), { dtype: "f16" });
+function halves({ bytes }: Floats): Uint16Array {
+  return dequantizeSync("F32", bytes, { dtype: "f16" });
 }
 
-function bytes({ buffer }: Uint16Array, start: number, length: number): Uint8Array {
+function bytesOf({ buffer }: Uint16Array, start: number, length: number): Uint8Array {
   return new Uint8Array(buffer, 2 * start, 2 * length);
 }
 

@@ -1,7 +1,7 @@
 /** The forward pass of a llama model, and of those that differ from it in little. */
 import type { GgufFile, GgufTensor } from "gguf-native";
 import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
-import { Workspace } from "../network/workspace";
+import { type Floats, Workspace } from "../network/workspace";
 import { KvCache, type LayerCache } from "./cache";
 import { type LayerAttention, type LlamaConfig, readConfig } from "./config";
 import {
@@ -33,33 +33,32 @@ export type Observer = (name: string, columns: number, vectors: Float32Array) =>
 
 interface Layer {
   attention: LayerAttention;
-  attnNorm: Float32Array;
+  attnNorm: Floats;
   attnQ: Linear;
   attnK: Linear;
   attnV: Linear;
   /** Norms of each head of queries and keys. */
-  queryNorm: Float32Array | undefined;
-  keyNorm: Float32Array | undefined;
+  queryNorm: Floats | undefined;
+  keyNorm: Floats | undefined;
   attnOutput: Linear;
   /** Norm of what the attention adds. */
-  attnPostNorm: Float32Array | undefined;
-  ffnNorm: Float32Array;
+  attnPostNorm: Floats | undefined;
+  ffnNorm: Floats;
   ffnGate: Linear;
   ffnUp: Linear;
   ffnDown: Linear;
   /** Norm of what the feed-forward network adds. */
-  ffnPostNorm: Float32Array | undefined;
+  ffnPostNorm: Floats | undefined;
 }
 
 /** A model whose weights stay in its file, which must stay open. */
 export class Llama {
-  readonly #workspace = new Workspace();
-
   private constructor(
+    private readonly workspace: Workspace,
     readonly config: LlamaConfig,
     private readonly embeddings: GgufTensor,
     private readonly layers: readonly Layer[],
-    private readonly outputNorm: Float32Array,
+    private readonly outputNorm: Floats,
     private readonly output: Linear,
     /** By the attention of layers. */
     private readonly frequencies: ReadonlyMap<LayerAttention, Float64Array>,
@@ -70,7 +69,8 @@ export class Llama {
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static load(file: GgufFile, { observe, ...options }: LoadOptions = {}): Llama {
     const config = readConfig(file.metadata);
-    const weights = new Weights(file);
+    const workspace = new Workspace();
+    const weights = new Weights(file, workspace);
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
       return {
@@ -90,8 +90,9 @@ export class Llama {
         ffnPostNorm: weights.optionalVector(`${block}post_ffw_norm.weight`),
       };
     });
-    const ropeFactors = weights.optionalVector("rope_freqs.weight");
+    const ropeFactors = weights.optionalVector("rope_freqs.weight")?.array;
     const llama = new Llama(
+      workspace,
       config,
       weights.tensor("token_embd.weight"),
       layers,
@@ -114,20 +115,21 @@ export class Llama {
   /** Processes `tokens`, which follow those in `cache`, and appends them. Returns the logits of the next token. */
   forward(tokens: readonly number[], cache: KvCache): Float32Array {
     if (tokens.length === 0) throw new RangeError("there are no tokens to process");
-    let x: Float32Array = new Float32Array();
-    for (const batch of this.#batches(tokens, cache)) x = batch;
-    return this.#logits(x.subarray(-this.config.embeddingLength));
+    const { embeddingLength } = this.config;
+    let last: Floats | undefined;
+    for (const x of this.#batches(tokens, cache)) last = x.part(x.length - embeddingLength, embeddingLength);
+    return this.#logits(last!).array.slice();
   }
 
   /**
    * Processes `tokens` like {@link forward}. For each of them from number `first` on, calls `visit` with its number and the
-   * logits of the token after it.
+   * logits of the token after it, which are good until `visit` returns.
    */
   forwardEach(
     tokens: readonly number[],
     cache: KvCache,
     first: number,
-    visit: (number: number, logits: Float32Array) => void,
+    visit: (number: number, logits: Floats) => void,
   ): void {
     const { embeddingLength } = this.config;
     let start = 0;
@@ -136,16 +138,16 @@ export class Llama {
       for (let i = Math.max(first, start); i < end; i += OUTPUT_BATCH) {
         const count = Math.min(OUTPUT_BATCH, end - i);
         const at = (i - start) * embeddingLength;
-        const logits = this.#logits(x.subarray(at, at + count * embeddingLength));
+        const logits = this.#logits(x.part(at, count * embeddingLength));
         const width = logits.length / count;
-        for (let j = 0; j < count; j++) visit(i + j, logits.subarray(j * width, (j + 1) * width));
+        for (let j = 0; j < count; j++) visit(i + j, logits.part(j * width, width));
       }
       start = end;
     }
   }
 
   /** Processes some tokens at a time. Gives their activations after all layers. */
-  *#batches(tokens: readonly number[], cache: KvCache): Generator<Float32Array> {
+  *#batches(tokens: readonly number[], cache: KvCache): Generator<Floats> {
     const length = cache.length + tokens.length;
     if (length > cache.capacity) {
       throw new RangeError(`${length} tokens do not fit in a cache for ${cache.capacity}`);
@@ -156,18 +158,19 @@ export class Llama {
   }
 
   /** The activations of some tokens after all layers. */
-  #forwardBatch(tokens: readonly number[], cache: KvCache): Float32Array {
-    const { normEpsilon, activation, embeddingScale } = this.config;
+  #forwardBatch(tokens: readonly number[], cache: KvCache): Floats {
+    const { normEpsilon, activation, embeddingScale, embeddingLength } = this.config;
     const position = cache.length;
     const rotations = new Map(
-      [...this.frequencies].map(([kind, frequencies]) => [
-        kind,
-        rotationsOf(frequencies, position, tokens.length),
-      ]),
+      [...this.frequencies].map(([kind, frequencies], i) => {
+        const out = this.workspace.floats(`rotations ${i}`, 2 * tokens.length * frequencies.length);
+        return [kind, rotationsOf(frequencies, position, tokens.length, out)];
+      }),
     );
-    const x = this.embeddings.rowsSync(tokens);
+    const x = this.workspace.floats("x", tokens.length * embeddingLength);
+    this.embeddings.rowsSync(tokens, { out: x.array });
     if (embeddingScale !== 1) scale(x, embeddingScale);
-    const normed = this.#workspace.floats("normed", x.length);
+    const normed = this.workspace.floats("normed", x.length);
     for (const [i, layer] of this.layers.entries()) {
       const attentionInput = rmsNorm(x, layer.attnNorm, normEpsilon, normed);
       const attended = this.#attend(layer, attentionInput, cache.layers[i]!, rotations.get(layer.attention)!);
@@ -180,7 +183,7 @@ export class Llama {
     return x;
   }
 
-  #attend(layer: Layer, x: Float32Array, cache: LayerCache, rotations: Rotations): Float32Array {
+  #attend(layer: Layer, x: Floats, cache: LayerCache, rotations: Rotations): Floats {
     const { config } = this;
     const queries = this.#multiply(layer.attnQ, x, "queries");
     const keys = this.#multiply(layer.attnK, x, "keys");
@@ -188,29 +191,29 @@ export class Llama {
     if (layer.keyNorm !== undefined) rmsNorm(keys, layer.keyNorm, config.normEpsilon, keys);
     rope(queries, config.headCount, config, rotations);
     rope(keys, config.kvHeadCount, config, rotations);
-    cache.append(keys, this.#multiply(layer.attnV, x, "values"));
+    cache.append(keys, this.#multiply(layer.attnV, x, "values"), this.workspace);
     const { threads } = this.options;
-    const heard = attention(config, layer.attention, queries, cache, this.#workspace, threads);
+    const heard = attention(config, layer.attention, queries, cache, this.workspace, threads);
     return this.#multiply(layer.attnOutput, heard, "attended");
   }
 
   /** The logits after some tokens, from their activations after all layers. */
-  #logits(x: Float32Array): Float32Array {
+  #logits(x: Floats): Floats {
     const { normEpsilon, logitCap } = this.config;
-    const normed = rmsNorm(x, this.outputNorm, normEpsilon, this.#workspace.floats("last normed", x.length));
-    const logits = this.#multiply(this.output, normed);
-    if (logitCap !== undefined) capLogits(logits, logitCap);
+    const normed = rmsNorm(x, this.outputNorm, normEpsilon, this.workspace.floats("last normed", x.length));
+    const logits = this.#multiply(this.output, normed, "logits");
+    if (logitCap !== undefined) capLogits(logits.array, logitCap);
     return logits;
   }
 
-  /** The products of a matrix with the vectors in `x`, in the same layout: in an array of the workspace, or a new one. */
-  #multiply(linear: Linear, x: Float32Array, name?: string): Float32Array {
+  /** The products of a matrix with the vectors in `x`, in the same layout: `name` in the workspace. */
+  #multiply(linear: Linear, x: Floats, name: string): Floats {
     const { weight, bias } = linear;
     const [columns, rows] = weight.shape as [number, number];
-    const out = name === undefined ? undefined : this.#workspace.floats(name, (x.length / columns) * rows);
-    this.observe?.(weight.name, columns, x);
-    const products = multiply(linear, x, this.options, out);
-    if (bias !== undefined) add(products, bias);
-    return products;
+    const out = this.workspace.floats(name, (x.length / columns) * rows);
+    this.observe?.(weight.name, columns, x.array);
+    multiply(linear, x, this.options, out);
+    if (bias !== undefined) add(out, bias);
+    return out;
   }
 }

@@ -41,7 +41,7 @@ export function perplexity(
     if (begin !== undefined) own[0] = begin;
     // Nothing is predicted after the last token.
     llama.forwardEach(own.slice(0, -1), llama.createCache(length), first, (place, logits) => {
-      sum += logSumExp(logits) - logits[own[place + 1]!]!;
+      sum += logSumExp(logits) - logits.array[own[place + 1]!]!;
       count++;
     });
   }

@@ -1,6 +1,6 @@
 /** Choosing the next token. */
+import { preciseExp } from "../network/elementary";
 import { topK } from "../vectors";
-import { softmax } from "./operations";
 
 /** Chooses a token from the logits of all tokens. */
 export type Sampler = (logits: Float32Array) => number;
@@ -33,6 +33,17 @@ export function mostProbable(logits: Float32Array, count: number): { token: numb
   const probabilities = logits.slice();
   softmax(probabilities);
   return topK(logits, count).map((token) => ({ token, probability: probabilities[token]! }));
+}
+
+/** Turns logits into probabilities, in place. */
+function softmax(logits: Float32Array): void {
+  const greatest = logits[greedy(logits)]!;
+  let sum = 0;
+  for (let i = 0; i < logits.length; i++) {
+    logits[i] = preciseExp(Math.max(-700, logits[i]! - greatest));
+    sum += logits[i]!;
+  }
+  for (let i = 0; i < logits.length; i++) logits[i]! /= sum;
 }
 
 /** Random numbers from 0 to 1 (excluded) that depend only on the seed: a counter with mixed bits (splitmix32). */

@@ -1,21 +1,27 @@
 /** The weights of a model, as a forward pass uses them. */
 import type { GgufFile, GgufTensor } from "gguf-native";
+import type { Floats, Workspace } from "./workspace";
 
 /** A matrix, still quantized and in its file, and what is added to its products. */
 export interface Linear {
   weight: GgufTensor;
   /** The second scale of NVFP4 weights; 1 for others. */
   scale: number;
-  bias: Float32Array | undefined;
+  bias: Floats | undefined;
 }
 
-/** Finds the tensors of a model by their names. The file must stay open as long as they are used. */
+/**
+ * Finds the tensors of a model by their names. The file must stay open as long as they are used. Vectors are copied to a
+ * workspace.
+ */
 export class Weights {
   readonly #file: GgufFile;
+  readonly #workspace: Workspace;
   readonly #unused: Set<string>;
 
-  constructor(file: GgufFile) {
+  constructor(file: GgufFile, workspace: Workspace) {
     this.#file = file;
+    this.#workspace = workspace;
     this.#unused = new Set(file.tensors.keys());
   }
 
@@ -29,18 +35,18 @@ export class Weights {
     return this.#file.tensor(name);
   }
 
-  vector(name: string): Float32Array {
-    return this.tensor(name).dequantizeSync();
+  vector(name: string): Floats {
+    return this.#workspace.copyOf(this.tensor(name).dequantizeSync());
   }
 
-  optionalVector(name: string): Float32Array | undefined {
+  optionalVector(name: string): Floats | undefined {
     return this.has(name) ? this.vector(name) : undefined;
   }
 
   linear(name: string): Linear {
     const weight = this.tensor(`${name}.weight`);
     this.#unused.delete(`${name}.input_scale`); // for inputs in NVFP4, and these here are binary32
-    const scale = weight.scale === undefined ? 1 : this.vector(weight.scale.name)[0]!;
+    const scale = weight.scale === undefined ? 1 : this.tensor(weight.scale.name).dequantizeSync()[0]!;
     return { weight, scale, bias: this.optionalVector(`${name}.bias`) };
   }
 
@@ -61,14 +67,14 @@ export interface ProductOptions {
   threads?: number | undefined;
 }
 
-/** The products of a matrix with the vectors in `x`, in the same layout, without the bias: in `out`, or a new array. */
+/** The products of a matrix with the vectors in `x`, in the same layout, without the bias: in `out`, which is returned. */
 export function multiply(
   { weight, scale }: Linear,
-  x: Float32Array,
+  x: Floats,
   { activations = "int8", threads }: ProductOptions,
-  out?: Float32Array,
-): Float32Array {
-  const products: Float32Array = weight.matmulSync(x, { activations, threads, out });
-  if (scale !== 1) for (const [i, product] of products.entries()) products[i] = product * scale;
-  return products;
+  out: Floats,
+): Floats {
+  weight.matmulSync(x.array, { activations, threads, out: out.array });
+  if (scale !== 1) out.simd.scale(out.address, out.length, scale);
+  return out;
 }

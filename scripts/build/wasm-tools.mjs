@@ -24,7 +24,8 @@ const FLAGS = [
   ...["-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshorten-64-to-32", "-Werror"],
 ];
 
-const LIBRARIES = "-L/usr/lib/wasm32-wasi";
+/** -O0: else Clang, where it finds a wasm-opt of any version, has it change what was linked. npm puts one in the PATH. */
+const LINKING = ["-O0", "-L/usr/lib/wasm32-wasi"];
 
 /** Runs Clang for WebAssembly. */
 function clang(args) {
@@ -57,11 +58,11 @@ export function compileAll(sources, flags = []) {
 export function linkModule(file, objects) {
   const options = ["--no-entry", "--export=__wasm_call_ctors", "--gc-sections", "--strip-all"];
   options.push("--stack-first", "-zstack-size=262144");
-  clang(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, LIBRARIES]);
+  clang(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, ...LINKING]);
 }
 
 /** Links a program for WASI. */
 export function linkProgram(file, objects) {
   const emulated = ["signal", "process-clocks", "getpid"].map((part) => `-lwasi-emulated-${part}`);
-  clang([...objects, "-o", file, LIBRARIES, ...emulated]);
+  clang([...objects, "-o", file, ...LINKING, ...emulated]);
 }

@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { bundle } from "../build/bundle.mjs";
+import { buildSimd } from "../build/simd.mjs";
 import { makeVendorFolder } from "../build/vendor.mjs";
 import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
@@ -49,8 +50,14 @@ function removeOrphans(sources, outputs) {
 /** Compiles the sources of the package; `options` are further ones of tsc. */
 export const buildSources = (...options) => compile("src", ...options);
 
-/** Compiles all TypeScript that runs in Node: the sources, tests, benchmarks, examples, and parts of the page for the tests. */
-export const buildTests = () => compile(".");
+/**
+ * Compiles all TypeScript that runs in Node: the sources, tests, benchmarks, examples, and parts of the page for the tests.
+ * With the WebAssembly module of the examples.
+ */
+export function buildTests() {
+  compile(".");
+  buildSimd();
+}
 
 /** Beside the addon: what it was compiled from. */
 const addonRecord = `${addons[0]}.json`;

@@ -15,6 +15,7 @@ import {
 } from "../../examples/hugging-face";
 import type { LlamaConfig, RopePairs } from "../../examples/llama/config";
 import { rope, ropeFrequencies, rotationsOf } from "../../examples/llama/operations";
+import { Workspace } from "../../examples/network/workspace";
 import { projectRoot } from "../support/paths";
 import { Random } from "../support/random";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
@@ -150,9 +151,11 @@ function rotateByExample(
 ): Float32Array {
   const config = { keyLength: KEY_LENGTH, ropeLength: KEY_LENGTH, ropePairs } as LlamaConfig;
   const frequencies = ropeFrequencies(config, { window: 1, ropeBase: base, ropeScale: 1 }, undefined);
-  const result = x.slice();
-  rope(result, x.length / KEY_LENGTH, config, rotationsOf(frequencies, position, 1));
-  return result;
+  const workspace = new Workspace();
+  const result = workspace.copyOf(x);
+  const rotations = rotationsOf(frequencies, position, 1, workspace.floats("rotations", KEY_LENGTH));
+  rope(result, x.length / KEY_LENGTH, config, rotations);
+  return result.array;
 }
 
 /** The product with a matrix of rows of COLUMNS numbers. */

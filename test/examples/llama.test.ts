@@ -7,7 +7,7 @@ import { ImportanceMatrix, readPieces } from "../../examples/llama/importance";
 import { Llama } from "../../examples/llama/model";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/sampling";
-import { cosAndSin, exp, ln, preciseExp } from "../../examples/network/elementary";
+import { cosAndSin, ln, preciseExp } from "../../examples/network/elementary";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
@@ -523,19 +523,6 @@ describe("elementary functions are as exact as they say", () => {
     for (let x = begin; x < end; x = next(x)) greatest = Math.max(greatest, error(x));
     return greatest;
   };
-
-  test("exp", () => {
-    const error = (x: number): number => Math.abs(exp(x) / Math.exp(x) - 1);
-    assert.ok(worst(-87, 88, (x) => x + 0.0625 / 30, error) < 1e-9);
-    assert.deepEqual([0, -0, -88, Number.NEGATIVE_INFINITY, 89, Number.NaN].map(exp), [
-      1,
-      1,
-      exp(-87),
-      exp(-87),
-      exp(88),
-      Number.NaN,
-    ]);
-  });
 
   test("preciseExp", () => {
     const error = (x: number): number => Math.abs(preciseExp(x) / Math.exp(x) - 1);

@@ -16,7 +16,6 @@ import { describe, type TestContext, test } from "node:test";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { Llama } from "../../examples/llama/model";
-import { logSumExp } from "../../examples/llama/operations";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy } from "../../examples/llama/sampling";
 import { LlamaCpp, noLlamaCpp } from "../support/libllama";
@@ -51,6 +50,12 @@ const text = ["guide", "cli", "safety"]
 /** What tokenizers may stumble over. */
 const ODD =
   "  two  spaces\n\n\n\ttab <b>tags</b> 漢字 🦙 naïve 1234567 don't [multimodal] <|im_end|> \u2581 e\u0301\r\n ";
+
+/** What a logit is lower by is its probability's -ln. */
+function logSumExp(logits: Float32Array): number {
+  const greatest = logits.reduce((a, b) => Math.max(a, b));
+  return greatest + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - greatest), 0));
+}
 
 const folder = temporaryFolder();
 

@@ -63,6 +63,12 @@ function productLength(columns: number, first: number, end: number, x: Float32Ar
   return x.length === 0 ? 0 : (x.length / columns) * (end - first);
 }
 
+function overlap(a: Float32Array, b: Float32Array): boolean {
+  const startsWithin = (one: Float32Array, other: Float32Array): boolean =>
+    one.byteOffset >= other.byteOffset && one.byteOffset < other.byteOffset + other.byteLength;
+  return a.buffer === b.buffer && (startsWithin(a, b) || startsWithin(b, a));
+}
+
 function multiplyNow(
   blocks: Blocks,
   columns: number,
@@ -73,8 +79,7 @@ function multiplyNow(
   int8: boolean,
 ): Float32Array {
   const y = out ?? new Float32Array(productLength(columns, first, end, x));
-  // `out` may overlap `x`.
-  const vectors = x.buffer === y.buffer ? x.slice() : x;
+  const vectors = overlap(x, y) ? x.slice() : x;
   run(blocks, multiply(blocks, columns, first, end, vectors, y, int8));
   return y;
 }
