@@ -49,7 +49,7 @@ void multiply(const KernelTable& kernels, const Format& format, uint64_t n_block
   float y;
   kernels.formats[format.index].multiply_codes(
       random_bytes(n_blocks * format.block_bytes).data(), 1, columns,
-      {codes.data(), numbers.data(), numbers.data(), corrections.data()}, &y);
+      {codes.data(), codes.data() + columns / 2, numbers.data(), numbers.data(), corrections.data()}, &y);
 }
 
 void multiply_tile(const KernelTable& kernels, uint64_t run, bool affine, uint64_t n_runs) {

@@ -104,7 +104,7 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   const CodeFacts facts = kernels_.formats[format.index].code_facts();
   run_ = static_cast<uint64_t>(facts.run);
   affine_ = facts.affine;
-  bias_ = facts.bias;
+  bias_ = n == 1 ? facts.bias : facts.stored_bias;
   kind_ = facts.kind;
 }
 

@@ -83,10 +83,11 @@ using SlotPairFinder = void (*)(const float* x, size_t n_pairs, const BinRange& 
 
 /** What a format's kernel hands out as levels in bytes. */
 struct CodeFacts {
-  int run;      // weights with one scale: 16 or 32
-  bool affine;  // a minimum is added, and levels have no sign
-  int bias;     // what has been added to levels: none for affine ones
-  int kind;     // which of the set's ways to multiply fits them
+  int run;          // weights with one scale: 16 or 32
+  bool affine;      // a minimum is added, and levels have no sign
+  int bias;         // what has been added to levels: none for affine ones
+  int stored_bias;  // the same of those that are unpacked
+  int kind;         // which of the set's ways to multiply fits them
 };
 
 /** Memory for levels, a byte each, and the scales and minima of their runs. What is beyond them can be
@@ -129,7 +130,8 @@ struct CodeTile {
   const float *scales, *minima;  // of each run, in ascending order: those of each row
   bool affine;
   // The vectors. Of each run: words of four columns, one of each vector, or with KernelTable::whole_runs all
-  // columns of each vector; the scale of each; the offset or the correction of each.
+  // columns of each vector; the scale of each; the offset or the correction of
+  // each, which is 0 without a stored bias.
   const uint8_t* x;
   float* sums;  // 16 partial sums for each vector and row
   bool starts;  // these are the first columns: sums are zero, whatever is in the memory

@@ -22,6 +22,7 @@ constexpr int kLevelRange = greatest_level<Levels>() - least_level<Levels>();
 /** Levels of a wide range stay signed: kind 0. */
 template <class Levels>
 constexpr int kByteBias = kLevelRange<Levels> <= kMostPairs ? -least_level<Levels>() : 0;
+constexpr bool kSignedTiles = false;
 
 /** Sums of two products that are added in 16 bits, for each kind. */
 constexpr int kByteKinds = 5;
@@ -278,6 +279,7 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return levels_of_codes<Levels>(load256(v.p + 16 * unit));
 }
 
+template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
   store256(to, a.x);
 }

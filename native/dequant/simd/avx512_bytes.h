@@ -15,6 +15,7 @@ template <class Levels>
 constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = -least_level<Levels>();
+constexpr bool kSignedTiles = false;
 constexpr int kByteVectors = 6;
 
 // Codes that become bytes stay in the order of the row.
@@ -249,6 +250,7 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return {levels_of_codes<Levels>(_mm512_castsi256_si512(load256(v.p + 16 * unit))), 0};
 }
 
+template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
   store256(to, a.half == 0 ? _mm512_castsi512_si256(a.x) : _mm512_extracti64x4_epi64(a.x, 1));
 }

@@ -15,6 +15,7 @@ constexpr int kByteKind = 0;
 /** Linear levels of few bits need not be subtracted from. */
 template <class Levels>
 constexpr int kByteBias = Levels::kLinear ? -Levels::value(0) : 0;
+constexpr bool kSignedTiles = true;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
 
@@ -56,9 +57,11 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return {vld1q_s8(p), vld1q_s8(p + 16)};
 }
 
+template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
-  vst1q_s8(reinterpret_cast<int8_t*>(to), v.a);
-  vst1q_s8(reinterpret_cast<int8_t*>(to) + 16, v.b);
+  const int8x16_t bias = vdupq_n_s8(kByteBias<Levels>);
+  vst1q_s8(reinterpret_cast<int8_t*>(to), vsubq_s8(v.a, bias));
+  vst1q_s8(reinterpret_cast<int8_t*>(to) + 16, vsubq_s8(v.b, bias));
 }
 
 GGUF_INLINE int32_t sum_of_16(const int8_t* p) {

@@ -13,6 +13,7 @@ template <class Levels>
 constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = 0;
+constexpr bool kSignedTiles = true;
 constexpr int kByteVectors = 4;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
@@ -41,6 +42,7 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return r;
 }
 
+template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
   std::memcpy(to, a.x, 32);
 }

@@ -14,6 +14,7 @@ constexpr int kByteKind = 0;
 /** What Values make of codes. */
 template <class Levels>
 constexpr int kByteBias = 0;
+constexpr bool kSignedTiles = true;
 constexpr int kByteVectors = 4;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
@@ -37,6 +38,7 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return {wasm_v128_load(v.p + 16 * unit), wasm_v128_load(v.p + 16 * unit + 16)};
 }
 
+template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
   wasm_v128_store(to, v.a);
   wasm_v128_store(to + 16, v.b);

@@ -151,7 +151,7 @@ struct CodeSink : TakesCodes<CodeSink> {
   template <int kRun, class Number>
   GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32& bytes) {
     run = kRun;
-    simd::store_bytes(to.bytes + at, bytes);
+    simd::store_bytes<typename Number::Levels>(to.bytes + at, bytes);
     number.template store_scales<kRun>(at, to.scales, to.minima);
   }
   GGUF_INLINE void next_group(int n) {
@@ -175,7 +175,8 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   template <int kRun, class Number>
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
-    facts = {kRun, Number::kAffine, simd::kByteBias<Levels>, simd::kByteKind<Levels>};
+    constexpr int kBias = simd::kByteBias<Levels>;
+    facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, simd::kByteKind<Levels>};
   }
   GGUF_INLINE void next_group(int) {}
   GGUF_INLINE void short_group() {}

@@ -42,7 +42,7 @@ void multiply_code_tile(const CodeTile& t) {
       const uint8_t* const scales = x + kRun * kVectors;
       const uint8_t* const offsets = scales + 4 * kVectors;
       simd::IntLanes ints[kVectors] = {};
-      if (!t.affine) {
+      if (!simd::kSignedTiles && !t.affine) {
         GGUF_UNROLL
         for (int v = 0; v < kVectors; ++v) ints[v] = simd::broadcast_int(offsets + 4 * v);
       }

@@ -58,7 +58,7 @@ inline Levels levels_of(const Format& format, const uint8_t* blocks, uint64_t n_
   dequantize(format, Out::kFloat32, Store::kPlain, false, blocks, n_blocks, numbers.data());
   use_isa(isa.c_str());
   for (uint64_t i = 0; i < n_numbers && are_right; ++i) {
-    const int64_t level = static_cast<int8_t>(bytes[i]) - facts.bias;
+    const int64_t level = static_cast<int8_t>(bytes[i]) - facts.stored_bias;
     w.levels.push_back(level);
     float number = w.scales[i / run] * static_cast<float>(level);
     if (facts.affine) number += w.minima[i / run];

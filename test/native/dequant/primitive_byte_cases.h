@@ -25,12 +25,16 @@ simd::BookRows<kBook, kCount> some_rows(const uint8_t* p) {
 
 // ---- bytes: without what a set adds to levels
 
+/** What it has added to those that it stores. */
+template <class Levels>
+constexpr int kStoredBias = simd::kSignedTiles ? 0 : simd::kByteBias<Levels>;
+
 template <class Levels>
 GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
   uint8_t stored[32];
-  simd::store_bytes(stored, bytes);
+  simd::store_bytes<Levels>(stored, bytes);
   for (int i = 0; i < 32; ++i) {
-    out.bytes[32 * place + i] = static_cast<uint8_t>(stored[i] - simd::kByteBias<Levels>);
+    out.bytes[32 * place + i] = static_cast<uint8_t>(stored[i] - kStoredBias<Levels>);
   }
 }
 
@@ -148,11 +152,10 @@ struct Int8s {
     for (int i = 0; i < 256; ++i) x[i] = p[i] == 0x80 ? 0 : static_cast<int8_t>(p[i]);
   }
   /** What the bias of levels adds to the sums of products, negated. */
-  template <class Levels>
-  int32_t correction(int first, int n) const {
+  int32_t correction(int bias, int first, int n) const {
     int32_t sum = 0;
     for (int i = first; i < first + n; ++i) sum += x[i];
-    return -simd::kByteBias<Levels> * sum;
+    return -bias * sum;
   }
 };
 
@@ -177,7 +180,8 @@ struct Columns {
 template <class Levels, int kRun>
 GGUF_INLINE void put_sums(const simd::DotSums<kRun> (&sums)[2], const Int8s& vector, Output& out) {
   int32_t corrections[16];
-  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.template correction<Levels>(kRun * r, kRun);
+  constexpr int kBias = simd::kByteBias<Levels>;
+  for (int r = 0; r < 256 / kRun; ++r) corrections[r] = vector.correction(kBias, kRun * r, kRun);
   auto* const y = reinterpret_cast<float*>(out.bytes);
   if constexpr (kRun == 32) {
     simd::store_8(y, simd::to_floats(simd::add(simd::eight_sums(sums[0], sums[1]), corrections)));
@@ -283,14 +287,14 @@ void multiply_run(const Input& in, Output& out) {
         bytes =
             simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
       }
-      simd::store_bytes(rows + 32 * row, bytes);
+      simd::store_bytes<Levels>(rows + 32 * row, bytes);
     }
     simd::transpose<kRun / 4>(rows, 32, w);
     uint8_t x[32 * kVectors];
     simd::IntLanes sums[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       for (int i = 0; i < kRun; i += 4) std::memcpy(x + kVectors * i + 4 * v, vectors.x + 32 * v + i, 4);
-      const int32_t correction = vectors.correction<Levels>(32 * v, kRun);
+      const int32_t correction = vectors.correction(kStoredBias<Levels>, 32 * v, kRun);
       sums[v] = simd::broadcast_int(&correction);
     }
     simd::multiply_run<kRun, simd::kByteKind<Levels>, kVectors>(w, x, sums);
