@@ -62,7 +62,7 @@ const ATTEMPTS = 3;
 /** Measures, compares and prints; returns whether every ratio holds. */
 export async function checkFloors(context: Context): Promise<boolean> {
   const floors = JSON.parse(readFileSync(join(benchFolder, "floors.json"), "utf8")) as FloorsFile;
-  const [isa] = context.results.machine.isa.split("_") as [string]; // neon_dotprod is neon, with more
+  const [isa] = context.results.machine.isa.split("_") as [string]; // neon_dotprod and neon_i8mm are neon, with more
   const kernels = floors.kernels[isa];
   const products = floors.products[isa];
   const stats = floors.stats[isa];

@@ -25,7 +25,10 @@ std::vector<uint8_t> random_bytes(uint64_t n) {
 }
 
 const KernelTable& find_isa(const char* name) {
-  return std::strcmp(name, kNeonKernels->isa) == 0 ? *kNeonKernels : *kNeonDotprodKernels;
+  for (const KernelTable* kernels : {kNeonKernels, kNeonDotprodKernels, kNeonI8mmKernels}) {
+    if (std::strcmp(name, kernels->isa) == 0) return *kernels;
+  }
+  std::exit(1);
 }
 
 const Format& find_name(const char* name) {

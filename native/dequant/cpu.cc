@@ -104,13 +104,16 @@ bool allow_amx() {
 bool cpu_has_neon_dotprod() {
   return false;
 }
+bool cpu_has_neon_i8mm() {
+  return false;
+}
 
 }  // namespace gguf
 #else
-#if defined(__ARM_FEATURE_DOTPROD)
-// The compiler uses it everywhere: for Apple's processors, all of which have it.
-#elif defined(__linux__) && defined(__aarch64__)
+#if defined(__linux__) && defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #elif defined(_WIN32)
 #include <windows.h>
 #endif
@@ -130,13 +133,29 @@ bool allow_amx() {
 }
 bool cpu_has_neon_dotprod() {
 #if defined(__ARM_FEATURE_DOTPROD)
-  return true;
+  return true;  // the compiler uses it everywhere: for Apple's processors, all of which have it
 #elif defined(__linux__) && defined(__aarch64__)
   constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP, which old headers lack
   return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
 #elif defined(_WIN32)
   constexpr DWORD kDotProducts = 43;  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, which old headers lack
   return IsProcessorFeaturePresent(kDotProducts) != 0;
+#else
+  return false;
+#endif
+}
+bool cpu_has_neon_i8mm() {
+  if (!cpu_has_neon_dotprod()) return false;
+#if defined(__linux__) && defined(__aarch64__)
+  constexpr unsigned long kI8mm = 1ul << 13;  // HWCAP2_I8MM, which old headers lack
+  return (getauxval(AT_HWCAP2) & kI8mm) != 0;
+#elif defined(__APPLE__)
+  int has = 0;
+  size_t size = sizeof has;
+  return sysctlbyname("hw.optional.arm.FEAT_I8MM", &has, &size, nullptr, 0) == 0 && has != 0;
+#elif defined(_WIN32)
+  constexpr DWORD kMatrixProducts = 66;  // PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE, likewise
+  return IsProcessorFeaturePresent(kMatrixProducts) != 0;
 #else
   return false;
 #endif

@@ -14,5 +14,7 @@ bool cpu_has_amx();
 bool allow_amx();
 /** The dot products of bytes that ARM processors have since about 2018: FEAT_DotProd. */
 bool cpu_has_neon_dotprod();
+/** The same, and the products of matrices of bytes that they have since about 2021: FEAT_I8MM. */
+bool cpu_has_neon_i8mm();
 
 }  // namespace gguf

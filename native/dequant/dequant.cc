@@ -24,8 +24,11 @@ constexpr bool always() {
 
 std::vector<const KernelTable*> find_targets() {
   const Target targets[] = {
-      {kAvx512AmxKernels, cpu_has_amx}, {kAvx512Kernels, cpu_has_avx512},
-      {kAvx2Kernels, cpu_has_avx2},     {kNeonDotprodKernels, cpu_has_neon_dotprod},
+      {kAvx512AmxKernels, cpu_has_amx},
+      {kAvx512Kernels, cpu_has_avx512},
+      {kAvx2Kernels, cpu_has_avx2},
+      {kNeonI8mmKernels, cpu_has_neon_i8mm},
+      {kNeonDotprodKernels, cpu_has_neon_dotprod},
       {kNeonKernels, always},  // part of every 64-bit ARM
       {kWasmKernels, always},  // if the module is compiled for it
       {kScalarKernels, always},

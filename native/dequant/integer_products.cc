@@ -164,31 +164,41 @@ uint64_t IntegerProducts::vectors_from(uint64_t v) const {
   return std::min(static_cast<uint64_t>(kernels_.code_vectors), n_ - v);
 }
 
-/** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them. */
 template <uint64_t kRun>
 void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
+  if (kernels_.x_columns == 4) {
+    pack_words<kRun, 4>(x, packed);
+  } else if (kernels_.x_columns == 8) {
+    pack_words<kRun, 8>(x, packed);
+  } else {
+    pack_words<kRun, kRun>(x, packed);
+  }
+}
+
+/** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them, in words of
+ * kWord columns. */
+template <uint64_t kRun, uint64_t kWord>
+void IntegerProducts::pack_words(const float* x, float* packed) const {
   auto* to = reinterpret_cast<uint8_t*>(packed);
   constexpr uint64_t kHalves = RoundedRun::kColumns / kRun;
   for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
     const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (kRun + 8);
-    const uint64_t word_step = kernels_.whole_runs ? 4 : 4 * n_vectors,
-                   vector_step = kernels_.whole_runs ? kRun : 4;
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / kRun;
       for (uint64_t k = 0; k < n_vectors; ++k) {
         const float* const vector = x + (v + k) * columns_ + start;
-        for_each_rounded_run(
-            kernels_.round_runs, vector, n_columns, [&](uint64_t i, const RoundedRun& rounded) {
-              for (uint64_t half = 0; half < kHalves; ++half) {
-                const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
-                uint8_t* const at = to + position(i * kHalves + half, n_runs) * run_bytes;
-                for (uint64_t word = 0; word < kRun / 4; ++word) {
-                  std::memcpy(at + vector_step * k + word_step * word, run.codes + 4 * word, 4);
-                }
-                std::memcpy(at + n_vectors * kRun + 4 * k, &run.scale, 4);
-                std::memcpy(at + n_vectors * (kRun + 4) + 4 * k, run.addend, 4);
-              }
-            });
+        for_each_rounded_run(kernels_.round_runs, vector, n_columns,
+                             [&](uint64_t r, const RoundedRun& rounded) {
+                               for (uint64_t half = 0; half < kHalves; ++half) {
+                                 const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
+                                 uint8_t* const at = to + position(r * kHalves + half, n_runs) * run_bytes;
+                                 for (uint64_t i = 0; i < kRun; i += kWord) {
+                                   std::memcpy(at + kWord * k + n_vectors * i, run.codes + i, kWord);
+                                 }
+                                 std::memcpy(at + n_vectors * kRun + 4 * k, &run.scale, 4);
+                                 std::memcpy(at + n_vectors * (kRun + 4) + 4 * k, run.addend, 4);
+                               }
+                             });
       }
       to += n_runs * run_bytes;
     }
@@ -282,8 +292,8 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
   const RowTransposer transpose = run_ == 16 ? kernels_.transpose_16 : kernels_.transpose_32;
   const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
     for (uint64_t i = 0; i < n_runs; i += 4) {
-      kernels_.transpose_16(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
-                            reinterpret_cast<uint8_t*>(to + i * lanes));
+      kernels_.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
+                                reinterpret_cast<uint8_t*>(to + i * lanes));
     }
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {

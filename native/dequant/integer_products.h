@@ -65,6 +65,8 @@ class IntegerProducts {
   void pack_for_dots(const float* x, float* packed) const;
   template <uint64_t kRun>
   void pack_for_tiles(const float* x, float* packed) const;
+  template <uint64_t kRun, uint64_t kWord>
+  void pack_words(const float* x, float* packed) const;
   void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
                      float* y) const;

@@ -16,8 +16,10 @@ import { parseArgs } from "node:util";
 import { fail, isThere, need, output, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
-const SETS = ["neon", "neon_dotprod"];
 const CORES = ["neoverse-n1", "neoverse-v1", "apple-m1"];
+/** The sets for one vector and for several, with the cores that have them. */
+const SETS = { neon: CORES, neon_dotprod: CORES };
+const TILE_SETS = { ...SETS, neon_i8mm: ["neoverse-v1"] };
 /** Enough groups for a kernel to come to the same steps again and again. */
 const GROUPS = 12;
 /** As kGroup in native/dequant/kernels/kernel.h. */
@@ -73,7 +75,7 @@ function productRows() {
   const found = [];
   for (const [type, blockElements] of chosenFormats()) {
     if (blockElements === 1) continue;
-    for (const isa of SETS) {
+    for (const isa of Object.keys(SETS)) {
       const weights = groupWeights(blockElements);
       const args = ["multiply", isa, type, String((GROUPS * weights) / blockElements)];
       const lines = steadySteps(`${type}-${isa}`, symbols.get(`multiply ${type}`), args, GROUPS);
@@ -81,7 +83,7 @@ function productRows() {
     }
   }
   for (const [run, affine] of [32, 16].flatMap((columns) => [0, 1].map((added) => [columns, added]))) {
-    for (const isa of SETS) {
+    for (const [isa, cores] of Object.entries(TILE_SETS)) {
       const runs = 16 * GROUPS; // GROUPS for each partial sum
       const args = ["tile", isa, String(run), String(affine), String(runs)];
       const [tileRows, vectors] = output("qemu-aarch64-static", [program, ...args])
@@ -90,15 +92,16 @@ function productRows() {
       const name = `tile-${run}-${affine}-${isa}`;
       const lines = steadySteps(name, symbols.get(`tile ${run} ${vectors}`), args, runs);
       const what = `${tileRows} x ${vectors}, runs of ${run}${affine ? " with minima" : ""}, ${isa}`;
-      found.push(rowOf(what, lines, 2 * run * tileRows * vectors));
+      found.push(rowOf(what, lines, 2 * run * tileRows * vectors, cores));
     }
   }
   return found;
 }
 
-function rowOf(type, lines, weights) {
+/** Cycles are NaN on the cores that lack the instructions. */
+function rowOf(type, lines, weights, cores = CORES) {
   const per64 = 64 / weights;
-  const cycles = CORES.map((core) => cyclesOf(core, lines) * per64);
+  const cycles = CORES.map((core) => (cores.includes(core) ? cyclesOf(core, lines) * per64 : Number.NaN));
   return { type, instructions: lines.length * per64, cycles, shares: cycles.map((n, k) => bounds[k] / n) };
 }
 
@@ -106,7 +109,7 @@ function rowOf(type, lines, weights) {
 function compile() {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "run-kernel");
-  const sources = ["isa/neon.cc", "isa/neon_dotprod.cc", "codebooks.cc", "formats.cc"];
+  const sources = ["isa/neon.cc", "isa/neon_dotprod.cc", "isa/neon_i8mm.cc", "codebooks.cc", "formats.cc"];
   const flags = ["-O3", "-ffp-contract=off", "-std=c++17", "-fvisibility=hidden", "-fno-pie"];
   const [command, ...first] = compiler.split(" ");
   output(command, [
@@ -227,7 +230,9 @@ function printTable() {
   console.log(`| ${titles.join(" | ")} |\n|${titles.map(() => "---|").join("")}`);
   for (const { type, instructions: count, cycles, shares } of rows) {
     const cells = cycles.flatMap((n, i) =>
-      options.products ? [n.toFixed(1)] : [n.toFixed(1), shares[i].toFixed(2).replace(/^0/, "")],
+      options.products
+        ? [Number.isNaN(n) ? "–" : n.toFixed(1)]
+        : [n.toFixed(1), shares[i].toFixed(2).replace(/^0/, "")],
     );
     console.log(`| ${[type, count.toFixed(1), ...cells].join(" | ")} |`);
   }

@@ -4,9 +4,9 @@ import { native } from "../backend/native";
 /** The result of {@link cpu}. */
 export interface CpuInfo {
   /**
-   * The instruction set in use: `"avx512_amx"`, `"avx512"`, `"avx2"`, `"neon_dotprod"`, `"neon"` or `"scalar"`; `"wasm"`
-   * for the WebAssembly module. `"avx512_amx"` and `"neon_dotprod"` are `"avx512"` and `"neon"` with faster products for
-   * `activations: "int8"`.
+   * The instruction set in use: `"avx512_amx"`, `"avx512"`, `"avx2"`, `"neon_i8mm"`, `"neon_dotprod"`, `"neon"` or
+   * `"scalar"`; `"wasm"` for the WebAssembly module. `"avx512_amx"`, `"neon_i8mm"` and `"neon_dotprod"` are `"avx512"` and
+   * `"neon"` with faster products for `activations: "int8"`.
    */
   isa: string;
   /** The instruction sets that this machine can run, best first: `"scalar"` is always the last. Or only `"wasm"`. */

@@ -40,7 +40,7 @@ const SETS: Record<string, string[]> = {
   scalar: ["scalar.h", "scalar_bytes.h", "dots_of_units.h"],
   avx2: ["avx2.h", "avx2_bytes.h", "x86_bytes.h", "x86.h"],
   avx512: ["avx512.h", "avx512_bytes.h", "x86_bytes.h", "x86.h"],
-  neon: ["neon.h", "neon_bytes.h", "dots_of_units.h"], // and once more with neon_dotprod.h
+  neon: ["neon.h", "neon_bytes.h", "dots_of_units.h"], // and again with neon_dotprod.h and neon_i8mm.h
   wasm: ["wasm.h", "wasm_bytes.h", "dots_of_units.h"],
 };
 

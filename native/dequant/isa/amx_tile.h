@@ -58,7 +58,7 @@ GGUF_INLINE void multiply_amx_run(const uint8_t* w, const uint8_t* x, bool odd, 
   }
 }
 
-/** A CodeTileMultiplier of kernel_table.h, with KernelTable::whole_runs. kWhole: there are 16 vectors. */
+/** A CodeTileMultiplier of kernel_table.h, with whole runs of vectors. kWhole: there are 16 vectors. */
 template <int kRun, bool kWhole>
 void multiply_amx_tile(const CodeTile& t) {
   constexpr int kLanes = simd::kLanes, kRowBytes = kRun * kLanes;

@@ -125,13 +125,12 @@ using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t c
 /** Some runs of `lanes` rows of levels, to be multiplied with a few vectors. Runs are in the order of their
  * partial sums: 0, 16, 32 ..., 1, 17 ... */
 struct CodeTile {
-  const uint8_t* w;  // of each run, words of four columns: one word of each row
+  const uint8_t* w;  // of each run, words of four columns, or eight if x has such: one word of each row
   uint64_t n_runs;
   const float *scales, *minima;  // of each run, in ascending order: those of each row
   bool affine;
-  // The vectors. Of each run: words of four columns, one of each vector, or with KernelTable::whole_runs all
-  // columns of each vector; the scale of each; the offset or the correction of
-  // each, which is 0 without a stored bias.
+  // The vectors. Of each run: words of KernelTable::x_columns columns, one of each vector; the scale of each;
+  // the offset or the correction of each, which is 0 without a stored bias.
   const uint8_t* x;
   float* sums;  // 16 partial sums for each vector and row
   bool starts;  // these are the first columns: sums are zero, whatever is in the memory
@@ -186,10 +185,11 @@ struct KernelTable {
   Rounder round_runs;
   CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
   int code_vectors;                                  // of a tile of levels, at most
-  RowTransposer transpose_16, transpose_32;          // bytes of each row
+  uint64_t x_columns;                                // see CodeTile::x: 4, 8 or 32 (whole runs)
+  RowTransposer transpose_16, transpose_32;          // bytes of each row, as its tiles take them
+  RowTransposer transpose_scales;                    // four of each row
   // Of a set that is another one with faster products of levels:
   const KernelTable* base;  // the other one; nullptr in sets of their own
-  bool whole_runs;          // see CodeTile::x
   uint64_t n_wanted;        // products with fewer vectors are those of `base`
   bool (*is_ready)();       // asked before the others; if it says no, they are, too. nullptr: always ready
 };
@@ -201,6 +201,7 @@ extern const KernelTable* const kAvx512Kernels;
 extern const KernelTable* const kAvx512AmxKernels;
 extern const KernelTable* const kNeonKernels;
 extern const KernelTable* const kNeonDotprodKernels;
+extern const KernelTable* const kNeonI8mmKernels;
 extern const KernelTable* const kWasmKernels;
 
 /** The one in use. */

@@ -90,10 +90,11 @@ constexpr KernelTable kThisIsa = {
      {code_tiles<32, 0>(), code_tiles<32, 1>(), code_tiles<32, 2>(), code_tiles<32, 3>(),
       code_tiles<32, 4>()}},
     simd::kByteVectors,
+    4,
     transpose_rows<4>,
     transpose_rows<8>,
+    transpose_rows<4>,
     nullptr,
-    false,
     0,
     nullptr,
 };

@@ -2,7 +2,7 @@
 // not compiled again.
 #include "dequant/simd/neon_dotprod.h"
 
-#include "dequant/isa/kernel_table.h"
+#include "dequant/isa/neon_dotprod.h"
 
 #if defined(GGUF_NEON_DOTPROD)
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
@@ -43,10 +43,9 @@ constexpr CodeTileMultipliers kCodeTiles[2] = {code_tiles<16, 0>(), code_tiles<3
 GGUF_TARGET_END
 
 namespace gguf {
-namespace {
 
 // Called while the addon is loaded, on every machine: so it is outside of the target region.
-KernelTable table_of_this_isa() {
+KernelTable neon_dotprod_table() {
   KernelTable table = *kNeonKernels;
   table.isa = "neon_dotprod";
   table.base = kNeonKernels;
@@ -56,8 +55,8 @@ KernelTable table_of_this_isa() {
   return table;
 }
 
-const KernelTable kThisIsa = table_of_this_isa();
-
+namespace {
+const KernelTable kThisIsa = neon_dotprod_table();
 }  // namespace
 const KernelTable* const kNeonDotprodKernels = &kThisIsa;
 }  // namespace gguf

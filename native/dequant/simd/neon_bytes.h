@@ -1,6 +1,7 @@
 // Levels as bytes, and exact sums of their products with int8, in NEON. The instruction that adds four
 // products is not part of every processor. With GGUF_NEON_DOTPROD, and inside its target region, it is used.
-// Without, two products are added in 16 bits, where they fit, and then in 32.
+// Without, two products are added in 16 bits, where they fit, and then in 32. With GGUF_NEON_I8MM, tiles are
+// multiplied by an instruction that adds eight products of each of two rows and two vectors.
 #pragma once
 
 #include "dequant/simd/neon.h"
@@ -187,6 +188,58 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
   return {vreinterpretq_s32_u32(vdupq_n_u32(word32(static_cast<const uint8_t*>(p))))};
 }
 
+#if defined(GGUF_NEON_I8MM)
+constexpr int kByteVectors = 8;
+
+GGUF_INLINE int32x4_t low_halves(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+GGUF_INLINE int32x4_t high_halves(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+
+/** Words are of eight columns. */
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+  constexpr int kPairs = (kVectors + 1) / 2;
+  // Sums of two vectors: of the first with rows 0 and 1, of the second with these; the same with rows 2
+  // and 3.
+  int32x4_t first_rows[kPairs] = {}, last_rows[kPairs] = {};
+  GGUF_UNROLL
+  for (int i = 0; i < kRun / 8; ++i, w += 32, x += 8 * kVectors) {
+    const int8x16_t first = vreinterpretq_s8_u8(vld1q_u8(w)), last = vreinterpretq_s8_u8(vld1q_u8(w + 16));
+    GGUF_UNROLL
+    for (int p = 0; p < kPairs; ++p) {
+      const uint8_t* const at = x + 16 * p;
+      const int8x16_t two =
+          vreinterpretq_s8_u8(2 * p + 1 < kVectors ? vld1q_u8(at) : vcombine_u8(vld1_u8(at), vdup_n_u8(0)));
+      first_rows[p] = vmmlaq_s32(first_rows[p], two, first);
+      last_rows[p] = vmmlaq_s32(last_rows[p], two, last);
+    }
+  }
+  GGUF_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    const int32x4_t a = first_rows[v / 2], b = last_rows[v / 2];
+    sums[v].x = vaddq_s32(sums[v].x, v % 2 == 0 ? low_halves(a, b) : high_halves(a, b));
+  }
+}
+
+/** With words of eight columns: kWords is a number of halves. */
+template <int kWords>
+GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+  GGUF_UNROLL
+  for (int i = 0; i < kWords; i += 4, rows += 16, to += 64) {
+    const auto row = [&](uint64_t k) { return vreinterpretq_s32_u8(vld1q_u8(rows + k * stride)); };
+    const auto store = [&](int place, int32x4_t two) {
+      vst1q_u8(to + 16 * place, vreinterpretq_u8_s32(two));
+    };
+    store(0, low_halves(row(0), row(1)));
+    store(1, low_halves(row(2), row(3)));
+    store(2, high_halves(row(0), row(1)));
+    store(3, high_halves(row(2), row(3)));
+  }
+}
+#else
 #if defined(GGUF_NEON_DOTPROD)
 constexpr int kByteVectors = 8;
 
@@ -240,22 +293,6 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
 }
 #endif
 
-GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
-  return {vcvtq_f32_s32(a.x)};
-}
-
-GGUF_INLINE Lanes broadcast(const void* p) {
-  return {vreinterpretq_f32_s32(broadcast_int(p).x)};
-}
-
-GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
-  return {vmulq_f32(a.x, b.x)};
-}
-
-GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
-  return {vaddq_f32(a.x, b.x)};
-}
-
 template <int kWords>
 GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   GGUF_UNROLL
@@ -269,6 +306,26 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
     vst1q_u8(to + 32, vreinterpretq_u8_u32(vzip1q_u32(even.val[1], odd.val[1])));
     vst1q_u8(to + 48, vreinterpretq_u8_u32(vzip2q_u32(even.val[1], odd.val[1])));
   }
+}
+#endif
+
+GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
+  return {vcvtq_f32_s32(a.x)};
+}
+
+/** As a number: compilers then multiply by an element of a register rather than broadcast. */
+GGUF_INLINE Lanes broadcast(const void* p) {
+  float x;
+  std::memcpy(&x, p, sizeof x);
+  return {vdupq_n_f32(x)};
+}
+
+GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  return {vmulq_f32(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  return {vaddq_f32(a.x, b.x)};
 }
 
 }  // namespace simd
