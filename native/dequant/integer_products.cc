@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dequant/block_fields.h"
+#include "dequant/blocks.h"
 #include "dequant/isa/kernel_table.h"
 
 namespace gguf {
@@ -20,6 +21,43 @@ constexpr uint64_t kPart = 1024, kMostAtOnce = 2048;
 /** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
 constexpr uint64_t kSegment = 4096;
 static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts start with the first sum");
+
+/** Of rows that are multiplied with a few vectors, one after the other. */
+constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
+
+/**
+ * Whether weights take so long to decode that this is better done once for two vectors: those that are looked
+ * up in codebooks, and those of base 3. For others, to decode them twice takes less time than a tile, which
+ * is made for six vectors and more.
+ */
+template <class Block>
+constexpr bool kDecodesSlowly = false;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ1_S> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ1_M> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ2_XXS> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ2_XS> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ2_S> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ3_XXS> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockIQ3_S> = true;
+template <>
+constexpr bool kDecodesSlowly<BlockTQ1_0> = true;
+
+/** Vectors that are multiplied one after the other, rather than in a tile. */
+uint64_t most_dots(const Format& format) {
+  constexpr bool kSlow[] = {
+#define FORMAT(name, id, fields) kDecodesSlowly<Block##name>,
+#include "dequant/formats.def"
+#undef FORMAT
+  };
+  return kSlow[format.index] ? 1 : 2;
+}
 
 /** An unpacker may write to the end of a group of blocks. */
 constexpr uint64_t kGroupNumbers = 512;
@@ -106,10 +144,16 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   bias_ = n == 1 ? facts.bias : facts.stored_bias;
   kind_ = facts.kind;
+  uses_dots_ = n <= most_dots(format);
 }
 
 uint64_t IntegerProducts::packed_floats() const noexcept {
-  return n_ * (n_ == 1 ? repeated_columns() : columns_) / run_ * (run_ + 8) / 4;
+  return n_ * (uses_dots_ ? dot_floats() : columns_ / run_ * (run_ + 8) / 4);
+}
+
+/** Of a vector that is packed for dots: whole cache lines. */
+uint64_t IntegerProducts::dot_floats() const {
+  return round_up(repeated_columns() / run_ * (run_ + 8) / 4, 16);
 }
 
 /** Columns of one packed vector: see RoundedVector. */
@@ -118,8 +162,8 @@ uint64_t IntegerProducts::repeated_columns() const {
 }
 
 void IntegerProducts::pack(const float* x, float* packed) const noexcept {
-  if (n_ == 1) {
-    pack_for_dots(x, packed);
+  if (uses_dots_) {
+    for (uint64_t v = 0; v < n_; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
   } else if (run_ == 16) {
     pack_for_tiles<16>(x, packed);
   } else {
@@ -215,28 +259,39 @@ void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t*
 
 void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
                                float* y, uint64_t y_stride) const noexcept {
-  if (n_ == 1) {
-    multiply_dots(rows, n_rows, packed, scratch, y);
-  } else if (n_ > 1) {
+  if (n_ == 0 || n_rows == 0) return;
+  if (uses_dots_) {
+    multiply_dots(rows, n_rows, packed, scratch, y, y_stride);
+  } else {
     multiply_tiles(rows, n_rows, packed, scratch, y, y_stride);
   }
 }
 
-void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
-                                    float* y) const {
+/** A vector as pack_for_dots has written it. */
+RoundedVector IntegerProducts::rounded_vector(const float* packed) const {
   const uint64_t n_columns = repeated_columns();
-  const float* const scales = packed + n_columns / 4;
-  const float* const addends = scales + n_columns / run_;
   const auto* const codes = reinterpret_cast<const int8_t*>(packed);
-  const RoundedVector x{codes, codes + n_columns / 2, scales, addends,
-                        reinterpret_cast<const int32_t*>(addends)};
+  const float *const scales = packed + n_columns / 4, *const addends = scales + n_columns / run_;
+  return {codes, codes + n_columns / 2, scales, addends, reinterpret_cast<const int32_t*>(addends)};
+}
+
+/** Rows that stay in the cache are multiplied with one vector after the other. */
+void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
+                                    float* y, uint64_t y_stride) const {
   const CodeMultiplier multiply_codes = kernels_.formats[format_.index].multiply_codes;
-  if (!swaps_) return multiply_codes(rows, n_rows, columns_, x, y);
   const uint64_t row_blocks = columns_ / format_.block_elements, row_bytes = row_blocks * format_.block_bytes;
   auto* const swapped = reinterpret_cast<uint8_t*>(scratch);
-  for (; n_rows > 0; --n_rows, rows += row_bytes) {
-    swap_blocks(fields_of(format_), rows, static_cast<size_t>(row_blocks), swapped);
-    multiply_codes(swapped, 1, columns_, x, y++);
+  const uint64_t n_at_once = swaps_ ? 1 : n_ == 1 ? n_rows : std::max<uint64_t>(kCachedBytes / row_bytes, 1);
+  while (n_rows > 0) {
+    const uint64_t n = std::min(n_rows, n_at_once);
+    if (swaps_) swap_blocks(fields_of(format_), rows, static_cast<size_t>(row_blocks), swapped);
+    for (uint64_t v = 0; v < n_; ++v) {
+      multiply_codes(swaps_ ? swapped : rows, n, columns_, rounded_vector(packed + v * dot_floats()),
+                     y + v * y_stride);
+    }
+    rows += n * row_bytes;
+    y += n;
+    n_rows -= n;
   }
 }
 
@@ -275,7 +330,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
 }
 
 uint64_t IntegerProducts::scratch_floats() const noexcept {
-  if (n_ != 1) return tile_memory(nullptr).n_floats;
+  if (!uses_dots_) return tile_memory(nullptr).n_floats;
   return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
 }
 

@@ -35,6 +35,7 @@ namespace gguf {
 
 struct CodeFacts;
 struct KernelTable;
+struct RoundedVector;
 struct UnpackedCodes;
 
 /** Those for products with n vectors: of `kernels`, or of the set that it is based on. */
@@ -50,7 +51,7 @@ class IntegerProducts {
                   const KernelTable& kernels) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** Up to 150 KB, and 1 KB more for each vector if rows are long. None for one vector, but a row of
+  /** Up to 150 KB, and 1 KB more for each vector if rows are long. None for one vector or two, but a row of
    * big-endian blocks. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed) const noexcept;
@@ -60,6 +61,7 @@ class IntegerProducts {
   static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of the lanes of every set
 
  private:
+  uint64_t dot_floats() const;
   uint64_t repeated_columns() const;
   uint64_t vectors_from(uint64_t v) const;
   void pack_for_dots(const float* x, float* packed) const;
@@ -68,8 +70,9 @@ class IntegerProducts {
   template <uint64_t kRun, uint64_t kWord>
   void pack_words(const float* x, float* packed) const;
   void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
-  void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
-                     float* y) const;
+  void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
+                     uint64_t y_stride) const;
+  RoundedVector rounded_vector(const float* packed) const;
   void multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                       uint64_t y_stride) const;
   struct TileMemory;
@@ -85,6 +88,7 @@ class IntegerProducts {
   uint64_t run_;  // columns of a run of weights
   bool affine_;
   int bias_, kind_;
+  bool uses_dots_;  // rather than tiles
 };
 
 }  // namespace gguf
