@@ -338,21 +338,29 @@ GGUF_INLINE __m512i every_other(const CodesInOrder<Bits>& a, const CodesInOrder<
   return _mm512_permutex2var_epi64(
       a.x, _mm512_setr_epi64(i, i + 1, i + 8, i + 9, i + 4, i + 5, i + 12, i + 13), b.x);
 }
-/** Each of the two runs of 16 bytes twice, the second time shifted: without an instruction that permutes. */
-template <int kFirst, int Stride>
-GGUF_INLINE __m512i every_other(const LowNibblesInOrder<Stride>& a, const HighNibblesInOrder<Stride>&) {
-  const uint8_t* const first = a.p + Stride * kFirst;
-  const __m512i two = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(load128(first)), 0xff00,
-                                                  load128(first + 2 * Stride));
-  const __m512i counts = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4);
-  return _mm512_srlv_epi32(two, counts);
-}
-
 /** Of 4 x 32 bytes: units 0 and 1 of a, those of b, then units 2 and 3 of a, those of b. */
-template <class Levels, class A, class B>
-GGUF_INLINE DotSums<32> dot_pairs(const A& a, const B& b, const DotColumns<32>& x) {
+template <class Levels, int Bits>
+GGUF_INLINE DotSums<32> dot_pairs(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b,
+                                  const DotColumns<32>& x) {
   return dot_halves(levels_of_codes<Levels>(every_other<0>(a, b)),
                     levels_of_codes<Levels>(every_other<1>(a, b)), x);
+}
+/** Nibbles: high ones stay where they are, which makes sums 16 times as large. These are shifted rather than
+ * bytes. */
+template <class Levels, int Stride>
+GGUF_INLINE DotSums<32> dot_pairs(const LowNibblesInOrder<Stride>& a, const HighNibblesInOrder<Stride>&,
+                                  const DotColumns<32>& x) {
+  static_assert(Levels::kLinear && Levels::kBits == 4, "bytes are nibbles");
+  const __m512i mask = _mm512_broadcast_i64x4(_mm256_setr_m128i(_mm_set1_epi8(15), _mm_set1_epi8(-16)));
+  // Each of two runs of 16 bytes twice: without an instruction that permutes.
+  const auto nibbles = [&](int unit) GGUF_INLINE_LAMBDA {
+    const uint8_t* const first = a.p + Stride * unit;
+    const __m512i two = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(load128(first)), 0xff00,
+                                                    load128(first + 2 * Stride));
+    return _mm512_and_si512(two, mask);
+  };
+  const __m512i counts = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4);
+  return {_mm512_srav_epi32(dot_halves(nibbles(0), nibbles(1), x).x, counts)};
 }
 
 /** The first of each quarter, then the second of each, and so on. */
