@@ -15,6 +15,8 @@ export interface WasmInput {
   url: string;
   facts: Record<string, TensorFacts>;
   metadata: string;
+  /** A folder with `model.safetensors`, and the bits of the numbers of its tensors. */
+  safetensors: { url: string; numbers: Record<string, number[]> };
 }
 
 export interface WasmResult {
@@ -26,6 +28,8 @@ export interface WasmResult {
    * How many tensors were compared, in each way to open a file.
    */
   compared: Record<string, { compared: number }>;
+  /** How many tensors the model of safetensors has, in each way to open it. */
+  safetensors: number[];
   /** What was different; empty where nothing was. */
   differences: string[];
   errors: Record<string, string>;

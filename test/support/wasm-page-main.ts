@@ -38,7 +38,8 @@ async function readEdited(url: string): Promise<string> {
 async function main(): Promise<void> {
   const input = (await (await fetch("/input")).json()) as WasmInput;
   const url = new URL(input.url, (globalThis as unknown as { location: URL }).location.href).href;
-  const result = { ...(await runChecks({ ...input, url })), edited: await readEdited(url) };
+  const safetensors = { ...input.safetensors, url: new URL(input.safetensors.url, url).href };
+  const result = { ...(await runChecks({ ...input, url, safetensors })), edited: await readEdited(url) };
   await fetch("/result", { method: "POST", body: JSON.stringify(result) });
 }
 

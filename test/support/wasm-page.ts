@@ -10,6 +10,7 @@ import {
   matmulSync,
   openBlob,
   openRemote,
+  openSafetensors,
   parse,
   quantizeSync,
 } from "gguf-native/wasm";
@@ -55,6 +56,26 @@ async function compareModel(
   return { compared };
 }
 
+/** Opens the model of safetensors as a folder on a server and as a `Blob`. Says how many tensors each of them has. */
+async function compareSafetensors(
+  { url, numbers }: WasmInput["safetensors"],
+  report: (difference: string) => void,
+): Promise<number[]> {
+  const blob = await (await fetch(`${url}model.safetensors`)).blob();
+  const counts: number[] = [];
+  for (const from of [url, blob]) {
+    const model = await openSafetensors(from);
+    for (const [name, bits] of Object.entries(numbers)) {
+      const tensor = model.tensor(name);
+      if (!sameBits(await tensor.dequantize(), bits)) report(`${name} of safetensors`);
+      if ((await tensor.stats()).count !== bits.length) report(`${name} of safetensors, statistics`);
+    }
+    counts.push(model.tensors.size);
+    model.close();
+  }
+  return counts;
+}
+
 async function codeOf(run: () => unknown): Promise<string> {
   try {
     await run();
@@ -78,6 +99,8 @@ export async function runChecks(input: WasmInput): Promise<WasmResult> {
   await compare("openBlob", await openBlob(new Blob([bytes])));
   await compare("openRemote", await openRemote(input.url));
 
+  const safetensors = await compareSafetensors(input.safetensors, (each) => void differences.push(each));
+
   const numbers = vectors(64);
   const blocks = quantizeSync("Q8_0", numbers);
   if (!Number.isFinite(matmulSync("Q8_0", blocks, 64, numbers.subarray(0, 64))[0])) differences.push("Q8_0");
@@ -97,7 +120,16 @@ export async function runChecks(input: WasmInput): Promise<WasmResult> {
     missing: await codeOf(() => openRemote(new URL("/missing.gguf", input.url))),
     closed: await codeOf(() => tensor!.dequantize()),
     type: await codeOf(() => quantizeSync("Q8_1" as never, numbers)),
+    safetensors: await codeOf(() => openSafetensors(half)),
   };
   const globals = ["process", "Buffer", "require", "global"].filter((name) => name in globalThis);
-  return { globals, isa: cpu().isa, types: Object.keys(ggmlTypes), compared, differences, errors };
+  return {
+    globals,
+    isa: cpu().isa,
+    types: Object.keys(ggmlTypes),
+    compared,
+    safetensors,
+    differences,
+    errors,
+  };
 }

@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
-import { type GgufTensor, ggmlTypes, openSync } from "gguf-native";
+import { type GgufTensor, ggmlTypes, openSafetensors, openSync } from "gguf-native";
+import { DTYPES } from "#dist/safetensors/dtypes";
 import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
 import { goldenPath } from "../support/golden";
 import { type Handler, rangesOf, serve } from "../support/range-server";
+import { safetensorsOf } from "../support/safetensors-files";
 import { needsModule } from "../support/wasm";
 import {
   bitsOf,
@@ -27,16 +29,34 @@ function factsOf(tensor: GgufTensor): TensorFacts {
   };
 }
 
+/** Types of safetensors that are the same in GGUF, and some that are not. */
+const stored = Object.fromEntries(
+  (["F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "U8", "U16"] as const).map((dtype) => [
+    dtype,
+    { dtype, shape: [256 / DTYPES[dtype].bytes], bytes: Uint8Array.from({ length: 256 }, (_, i) => i) },
+  ]),
+);
+const safetensors = safetensorsOf(stored);
+const numbers: Record<string, number[]> = {};
+
 const input: WasmInput = {
   url: "/golden.gguf",
   facts: Object.fromEntries(Array.from(file.tensors, ([name, tensor]) => [name, factsOf(tensor)])),
   metadata: textOf(file.metadata),
+  safetensors: { url: "/checkpoint/", numbers },
 };
 
+before(async () => {
+  const model = await openSafetensors(new Blob([safetensors]));
+  for (const [name, tensor] of model.tensors) numbers[name] = bitsOf(await tensor.dequantize());
+  model.close();
+});
+
 const answer: Handler = (request, response) => {
-  if (!request.url?.endsWith("golden.gguf")) response.writeHead(404).end();
-  else if (request.headers.range !== undefined) rangesOf(golden, { etag: '"1"' })(request, response);
-  else response.end(golden);
+  const served = { "/golden.gguf": golden, "/checkpoint/model.safetensors": safetensors }[request.url ?? ""];
+  if (served === undefined) response.writeHead(404).end();
+  else if (request.headers.range !== undefined) rangesOf(served, { etag: '"1"' })(request, response);
+  else response.end(served);
 };
 
 const ERRORS: Record<keyof WasmResult["errors"], RegExp> = {
@@ -49,6 +69,7 @@ const ERRORS: Record<keyof WasmResult["errors"], RegExp> = {
   missing: /^GgufError ERR_GGUF_OPEN: .*no such file on the server/,
   closed: /^GgufError ERR_GGUF_CLOSED/,
   type: /^GgufError ERR_GGUF_UNSUPPORTED_TYPE/,
+  safetensors: /^GgufError ERR_GGUF_INVALID: .*no safetensors file/,
 };
 
 function check(result: () => WasmResult): void {
@@ -62,6 +83,10 @@ function check(result: () => WasmResult): void {
     assert.equal(parse!.compared, file.tensors.size);
     assert.deepEqual(result().differences, []);
   });
+  test("models of safetensors have the same numbers, from a server and from a disk", () => {
+    const { length } = Object.keys(numbers);
+    assert.deepEqual(result().safetensors, [length, length]);
+  });
   test("errors have their classes, codes and texts", () => {
     for (const [name, expected] of Object.entries(ERRORS)) assert.match(result().errors[name]!, expected);
   });
@@ -72,7 +97,11 @@ describe("gguf-native/wasm in Node", needsModule, () => {
   before(async () => {
     const { url } = await serve(answer);
     const { runChecks } = await import("../support/wasm-page.js");
-    result = await runChecks({ ...input, url: new URL("/golden.gguf", url).href });
+    result = await runChecks({
+      ...input,
+      url: new URL("/golden.gguf", url).href,
+      safetensors: { numbers, url: new URL("/checkpoint/", url).href },
+    });
   });
   check(() => result);
 });
