@@ -63,6 +63,13 @@ const llamaEntries = (config: Config): Entry[] => [
   ["rope.dimension_count", headLength(config), "uint32"],
 ];
 
+/** What a classifier would tell apart: BGE names one class, and two without names stand for none. */
+function labelEntries(given: unknown): Entry[] {
+  const labels = Object.values(Object(given)).map(String);
+  const isMade = labels.length === 2 && labels[0] === "LABEL_0";
+  return labels.length === 0 || isMade ? [] : [["classifier.output_labels", labels, "string[]"]];
+}
+
 export const ARCHITECTURES: readonly Architecture[] = [
   {
     name: "llama",
@@ -135,7 +142,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     prefix: /^bert\./,
     unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
     vocabularies: ["bert"],
-    entries: () => [["attention.causal", false, "bool"]],
+    entries: ({ id2label }) => [["attention.causal", false, "bool"], ...labelEntries(id2label)],
   },
 ];
 

@@ -26,6 +26,7 @@ import {
 } from "./architectures";
 import { frontMatter } from "./front-matter";
 import { describe } from "./model-card";
+import type { TokenizerJson } from "./tokenizer-json";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
 /** A checkpoint that is open. */
@@ -72,15 +73,7 @@ export async function openCheckpoint(
     });
   }
   const architecture = architectureOf(config, folder.path);
-  const whole: Config = { ...architecture.defaults, ...withoutNull(config) };
-  const complete: Config =
-    architecture.name === "llama"
-      ? {
-          ...whole,
-          head_dim: headLength(whole),
-          num_key_value_heads: whole.num_key_value_heads ?? whole.num_attention_heads,
-        }
-      : whole;
+  const complete = completeConfig(architecture, config);
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
   const more = await optionalEntries(folder, architecture, signal);
@@ -124,8 +117,12 @@ export async function openCheckpoint(
   }
 }
 
-function withoutNull(config: Config): Config {
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+/** With what it means where it says nothing. */
+function completeConfig({ name, defaults }: Architecture, config: Config): Config {
+  const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+  const whole: Config = { ...defaults, ...given };
+  if (name !== "llama") return whole;
+  return { num_key_value_heads: whole.num_attention_heads, ...whole, head_dim: headLength(whole) };
 }
 
 function folderName(path: string): string {
@@ -171,30 +168,18 @@ async function vocabularyFiles(
     const read = await bytes(name);
     return read && textOf(read);
   };
-  const json = <T>(name: string): Promise<T | undefined> => readJson<T>(folder, name, signal);
-  const [tokenizer, tokenizerConfig, addedTokens, sentencePiece, merges, vocabularyText, template, other] =
-    await Promise.all([
-      json<NonNullable<VocabularyFiles["tokenizer"]>>("tokenizer.json"),
-      json<Config>("tokenizer_config.json"),
-      json<Record<string, number>>("added_tokens.json"),
-      bytes("tokenizer.model"),
-      text("merges.txt"),
-      text("vocab.txt"),
-      text("chat_template.jinja"),
-      json<{ chat_template?: unknown }>("chat_template.json"),
-    ]);
-  const chatTemplate =
-    template ?? (typeof other?.chat_template === "string" ? other.chat_template : undefined);
-  const { path } = folder;
+  const json = <T = Config>(name: string): Promise<T | undefined> => readJson<T>(folder, name, signal);
+  const template = (await json("chat_template.json"))?.chat_template;
   return {
-    path,
-    tokenizer,
-    tokenizerConfig,
-    addedTokens,
-    sentencePiece,
-    merges,
-    vocabularyText,
-    chatTemplate,
+    path: folder.path,
+    tokenizer: await json<TokenizerJson>("tokenizer.json"),
+    tokenizerConfig: await json("tokenizer_config.json"),
+    addedTokens: await json<Record<string, number>>("added_tokens.json"),
+    sentencePiece: await bytes("tokenizer.model"),
+    merges: await text("merges.txt"),
+    vocabularyText: await text("vocab.txt"),
+    chatTemplate:
+      (await text("chat_template.jinja")) ?? (typeof template === "string" ? template : undefined),
     wordRule,
   };
 }

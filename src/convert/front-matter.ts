@@ -8,6 +8,9 @@ import { GgufError } from "../base/errors";
 /** What YAML can say where every plain value is text: `1.0` is no number, and `no`, the language, no boolean. */
 export type Yaml = string | null | readonly Yaml[] | { readonly [key: string]: Yaml };
 
+/** What a model card says in its front matter. */
+export type Card = Readonly<Record<string, Yaml>>;
+
 /** The longest that is read. Those with the results of a hundred benchmarks have a tenth of it. */
 const MAX_LENGTH = 1 << 20;
 
@@ -15,7 +18,7 @@ const MAX_LENGTH = 1 << 20;
  * What a Markdown file has at its beginning; nothing where it has none.
  * @throws GgufError ERR_GGUF_INVALID, with the line, for what is no YAML; ERR_GGUF_RANGE for more than a million characters
  */
-export function frontMatter(markdown: string, path: string): Readonly<Record<string, Yaml>> {
+export function frontMatter(markdown: string, path: string): Card {
   const [opening] = /^---\r?\n/.exec(markdown) ?? [];
   if (opening === undefined) return {};
   const end = markdown.slice(opening.length).search(/^---\r?$/m);
@@ -30,7 +33,7 @@ export function frontMatter(markdown: string, path: string): Readonly<Record<str
     // Tabs, which YAML does not allow, are common. Of two equal keys, the last counts.
     const [value] = loadAll(text.replaceAll("\t", "  "), { schema: FAILSAFE_SCHEMA, json: true });
     const isMap = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isMap ? (value as Record<string, Yaml>) : {};
+    return isMap ? (value as Card) : {};
   } catch (cause) {
     const detail =
       cause instanceof YAMLException

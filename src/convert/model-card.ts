@@ -3,10 +3,8 @@
  * configuration, and the name of the folder.
  */
 import type { Entry } from "./architectures";
-import type { Yaml } from "./front-matter";
+import type { Card, Yaml } from "./front-matter";
 import { type NameParts, partsOfName, sizeLabel } from "./model-name";
-
-export type Card = Readonly<Record<string, Yaml>>;
 
 /** Keys of the metadata in their order, `general.` left out, and what cards call them: the first that is there counts. */
 const TEXTS: readonly (readonly [key: string, theirs: readonly string[]])[] = [

@@ -45,14 +45,14 @@ export function vocabularyEntries(
     const known: Entry[] = [
       ["tokenizer.ggml.model", model, "string"],
       ["tokenizer.ggml.pre", pre, "string"],
-      ["tokenizer.ggml.tokens", tokens.map(({ text }) => text), { type: "array", elementType: "string" }],
+      ["tokenizer.ggml.tokens", tokens.map(({ text }) => text), "string[]"],
     ];
     if (hasScores) {
       const scores = Float32Array.from(tokens, ({ score }) => score);
-      known.push(["tokenizer.ggml.scores", scores, { type: "array", elementType: "float32" }]);
+      known.push(["tokenizer.ggml.scores", scores, "float32[]"]);
     }
     const types = Int32Array.from(tokens, ({ type }) => type);
-    known.push(["tokenizer.ggml.token_type", types, { type: "array", elementType: "int32" }]);
+    known.push(["tokenizer.ggml.token_type", types, "int32[]"]);
     const all = [
       ...known,
       ...entries,
@@ -105,10 +105,7 @@ const KINDS: Readonly<Record<Architecture["vocabularies"][number], Kind>> = {
   gpt2: (config, files) => {
     if (files.tokenizer === undefined) return undefined;
     const merges = mergesOf(files);
-    const entries: Entry[] =
-      merges.length === 0
-        ? []
-        : [["tokenizer.ggml.merges", merges, { type: "array", elementType: "string" }]];
+    const entries: Entry[] = merges.length === 0 ? [] : [["tokenizer.ggml.merges", merges, "string[]"]];
     const pre = files.wordRule ?? wordRuleOf(files.tokenizer, files.path);
     return { model: "gpt2", pre, hasScores: false, tokens: plainTokens(config, files), entries };
   },
@@ -361,7 +358,7 @@ function templateEntries(template: unknown): Entry[] {
   const main = named.find(({ name }) => name === "default");
   if (others.length > 0) {
     const names = others.map(({ name }) => name);
-    entries.push(["tokenizer.chat_templates", names, { type: "array", elementType: "string" }]);
+    entries.push(["tokenizer.chat_templates", names, "string[]"]);
   }
   if (main !== undefined) entries.push(["tokenizer.chat_template", main.template, "string"]);
   return entries;

@@ -316,6 +316,17 @@ const SMOLLM_SPLIT = {
 /** A model card. */
 const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n---\n# A model\n`;
 
+const BERT = {
+  config: {
+    ...{ model_type: "bert", hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS },
+    ...{ num_attention_heads: HEADS, vocab_size: 12, max_position_embeddings: 40 },
+  },
+  dtype: "F32",
+  tensors: bert(),
+  files: wordPiece(),
+  wordRule: "jina-v2-en",
+} as const;
+
 export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
     name: "Tiny-Llama-3.1-80K-Instruct",
@@ -477,26 +488,26 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     types: ["auto", "f16", "q8_0"],
   },
   {
+    ...BERT,
     name: "bert",
-    config: {
-      ...{
-        architectures: ["BertForMaskedLM"],
-        model_type: "bert",
-        hidden_size: HIDDEN,
-        intermediate_size: INNER,
-      },
-      ...{
-        num_hidden_layers: LAYERS,
-        num_attention_heads: HEADS,
-        vocab_size: 12,
-        max_position_embeddings: 40,
-      },
-    },
-    dtype: "F32",
-    tensors: bert(),
-    files: wordPiece(),
-    wordRule: "jina-v2-en",
+    config: { ...BERT.config, architectures: ["BertForMaskedLM"] },
     types: ["f16", "q8_0"],
+  },
+  {
+    ...BERT,
+    name: "bge-tiny-en-v1.5",
+    config: { ...BERT.config, architectures: ["BertModel"], id2label: { 0: "LABEL_0" } },
+    types: ["f16"],
+  },
+  {
+    ...BERT,
+    name: "two-labels",
+    config: {
+      ...BERT.config,
+      architectures: ["BertModel"],
+      id2label: { 0: "LABEL_0", 1: "LABEL_1" },
+    },
+    types: ["f16"],
   },
 ];
 

@@ -1,4 +1,6 @@
 /** `gguf-native convert`: a model in another form. */
+
+import { didYouMean } from "../../base/suggest";
 import { PLAIN_TYPES } from "../../convert/convert-model";
 import { convertModel } from "../../index";
 import { mixNames } from "../../quantize-model/mixes";
@@ -66,7 +68,11 @@ async function convert(path: string, output: string, values: Values, terminal: T
   if (/\.gguf$/i.test(path)) throw new UsageError("missing --byte-order, which is what a GGUF file can get");
   if (values.header !== undefined) throw new UsageError("--header is for GGUF files; the hub takes HF_TOKEN");
   if (!PLAIN_TYPES.includes(type.toLowerCase())) checkMix(type);
-  const wordRule = oneOf("--word-rule", values["word-rule"], wordRuleNames);
+  const wordRule = values["word-rule"];
+  if (wordRule !== undefined && !wordRuleNames.includes(wordRule)) {
+    const detail = `--word-rule: no rule for words is called '${wordRule}'`;
+    throw new UsageError(`${detail}${didYouMean(wordRule, wordRuleNames)} docs/convert.md lists them`);
+  }
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const dryRun = values["dry-run"] ?? false;
   const report = await interruptible(terminal, shownPath(path), (writing) =>
