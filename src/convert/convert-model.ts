@@ -1,45 +1,44 @@
 /** Checkpoints of safetensors as GGUF files: {@link convertModel}. */
-import { checkBoolean, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
+import { checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes } from "../base/types";
-import { checkPath } from "../file/open";
 import type { RemoteGgufFile } from "../file/remote-file";
-import { checkSearch } from "../quantize/request";
 import { type Mix, mixOf } from "../quantize-model/mixes";
 import { checkPlanned, type PlannedTensor, planModel } from "../quantize-model/plan";
-import { type QuantizeReport, writePlanned } from "../quantize-model/quantize-model";
+import {
+  checkTarget,
+  type QuantizeModelOptions,
+  type QuantizeReport,
+  TARGET_OPTIONS,
+  writePlanned,
+} from "../quantize-model/quantize-model";
 import type { SafetensorsFile } from "../safetensors/model";
 import { isElsewhere } from "../safetensors/open";
 import { wordRuleNames } from "../tokenizer/word-rules";
-import { checkWriteOptions, WRITE_OPTIONS, type WriteOptions } from "../writer/write-options";
+import type { WriteOptions } from "../writer/write-options";
 import { GgufWriter } from "../writer/writer";
 import { isAlwaysF32, openCheckpoint, placeOf } from "./converted-model";
 
 /** Options of {@link convertModel}. */
-export interface ConvertModelOptions extends WriteOptions {
+export interface ConvertModelOptions
+  extends WriteOptions,
+    Pick<QuantizeModelOptions, "tensors" | "search" | "threads" | "dryRun"> {
   /**
    * `"auto"`, the default, is the type of the first matrix by name that has one of 16 bits, and F16 where none has. `"f32"`,
-   * `"f16"`, `"bf16"` and `"q8_0"` are for all matrices; or a mix of llama.cpp, such as `"Q4_K_M"`.
+   * `"f16"`, `"bf16"` and `"q8_0"` are for all matrices; or a mix of llama.cpp, such as `"Q4_K_M"`, and
+   * only then `tensors` may be given, by names in the new file.
    */
   type?: string | undefined;
-  /** Types of tensors by their names in the new file, or globs of these, in place of those of a mix; only with one. */
-  tensors?: Readonly<Record<string, GgmlType>> | undefined;
   /** `general.name`; default: what the configuration or the folder is called. */
   name?: string | undefined;
   /** `tokenizer.ggml.pre`, where the rule for words of a `tokenizer.json` is not known. */
   wordRule?: string | undefined;
-  /** How blocks are searched for, as of `quantizeModel`. */
-  search?: "ggml" | "best" | undefined;
-  /** How many threads encode at most; default: all. */
-  threads?: number | undefined;
-  /** Only says what would become of each tensor, and writes nothing. Default false. */
-  dryRun?: boolean | undefined;
 }
 
 const OPTIONS: OptionNames<ConvertModelOptions> = {
-  ...WRITE_OPTIONS,
-  ...{ type: true, tensors: true, name: true, wordRule: true, search: true, threads: true, dryRun: true },
+  ...TARGET_OPTIONS,
+  ...{ type: true, name: true, wordRule: true },
 };
 
 /** Types that all matrices get, whatever they do. */
@@ -76,14 +75,7 @@ export async function convertModel(
   }
   const name = checkText("options.name", given.name);
   const wordRule = checkWordRule(given.wordRule);
-  const path = checkPath(output);
-  if (path === "") throw invalidArgValue("output", "must not be empty", output);
-  const checked = checkWriteOptions(options ?? {}, OPTIONS);
-  const search = checkSearch(given.search);
-  const threads = checkThreads(given.threads);
-  const dryRun = checkBoolean("options.dryRun", given.dryRun, false);
-  const { signal } = checked;
-  signal?.throwIfAborted();
+  const to = checkTarget(output, given, OPTIONS);
   const choose = (model: SafetensorsFile): { type: GgmlType | undefined; name: string; mix: Mix } => {
     const plain = isPlain ? (PLAIN[type.toLowerCase()] ?? storedType(model)) : undefined;
     return { type: plain, ...mixOf(plain ?? type) };
@@ -92,7 +84,7 @@ export async function convertModel(
   const { model, converted } = await openCheckpoint(
     await placeOf(input),
     { name, wordRule, fileType },
-    signal,
+    to.options.signal,
   );
   try {
     const chosen = choose(model);
@@ -100,15 +92,14 @@ export async function convertModel(
       chosen.type === undefined
         ? planModel(converted, chosen.mix, given.tensors, undefined)
         : planPlain(converted, chosen.type);
-    if (!dryRun) for (const each of plan) checkPlanned(each, undefined, true);
+    if (!to.dryRun) for (const each of plan) checkPlanned(each, undefined, true);
     const writer = GgufWriter.from(converted);
     const finish = async (): Promise<void> => {
       await model.check();
       converted.close();
     };
     const origin = { model: isElsewhere(input) ? [] : model.paths };
-    const planned = { name: chosen.name, plan, writer, path, origin, finish };
-    return await writePlanned(planned, { search, threads, dryRun }, checked);
+    return await writePlanned({ name: chosen.name, plan, writer, origin, finish }, to);
   } finally {
     converted.close();
   }

@@ -42,15 +42,18 @@ export interface QuantizeModelOptions extends WriteOptions {
   dryRun?: boolean | undefined;
 }
 
-const OPTIONS: OptionNames<QuantizeModelOptions> = {
+/** Options that `convertModel` has as well. */
+export type TargetOptions = WriteOptions &
+  Pick<QuantizeModelOptions, "tensors" | "search" | "threads" | "dryRun">;
+
+export const TARGET_OPTIONS: OptionNames<TargetOptions> = {
   ...WRITE_OPTIONS,
-  type: true,
-  tensors: true,
-  importance: true,
-  search: true,
-  threads: true,
-  allowRequantize: true,
-  dryRun: true,
+  ...{ tensors: true, search: true, threads: true, dryRun: true },
+};
+
+const OPTIONS: OptionNames<QuantizeModelOptions> = {
+  ...TARGET_OPTIONS,
+  ...{ type: true, importance: true, allowRequantize: true },
 };
 
 /** How far the numbers of a quantized tensor are from those before, as {@link GgufModelTensor.compare} has it. */
@@ -125,30 +128,23 @@ export async function quantizeModel(
 ): Promise<QuantizeReport> {
   const given = checkOptions(options, OPTIONS);
   const { name, mix } = mixOf(given.type);
-  const path = checkPath(output);
-  if (path === "") throw invalidArgValue("output", "must not be empty", output);
-  const checked = checkWriteOptions(options, OPTIONS);
   const allowRequantize = checkBoolean("options.allowRequantize", given.allowRequantize, false);
-  const dryRun = checkBoolean("options.dryRun", given.dryRun, false);
-  const search = checkSearch(given.search);
-  const threads = checkThreads(given.threads);
-  const { signal } = checked;
-  signal?.throwIfAborted();
+  const to = checkTarget(output, given, OPTIONS);
+  const { signal } = to.options;
   const importance =
     given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
   try {
-    const source = await openModelSource(input, signal, !dryRun);
+    const source = await openModelSource(input, signal, !to.dryRun);
     try {
       const plan = planModel(source.model, mix, given.tensors, importance);
-      if (!dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
+      if (!to.dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
       const writer = GgufWriter.from(source.model);
       setMetadata(writer, mix, importance);
       const origin = {
         model: source.paths,
         others: importance?.path === undefined ? [] : [importance.path],
       };
-      const how = { search, threads, dryRun };
-      return await writePlanned({ name, plan, writer, path, origin, finish: source.finish }, how, checked);
+      return await writePlanned({ name, plan, writer, origin, finish: source.finish }, to);
     } finally {
       await source.close();
     }
@@ -164,17 +160,40 @@ export interface PlannedModel {
   readonly plan: readonly PlannedTensor[];
   /** Has everything of the model but the new tensors. */
   readonly writer: GgufWriter;
-  readonly path: string;
   readonly origin: Origin;
   /** To be called before another file takes the place of what is read. */
   readonly finish: () => Promise<void>;
 }
 
+/** Where a planned model goes, and how. @internal */
+export interface Target {
+  readonly path: string;
+  readonly search: "ggml" | "best";
+  readonly threads: number | undefined;
+  readonly dryRun: boolean;
+  readonly options: CheckedWriteOptions;
+}
+
+/** Checks what `quantizeModel` and `convertModel` both have. Throws also where they are aborted. @internal */
+export function checkTarget<O extends TargetOptions>(
+  output: string | URL,
+  given: O,
+  names: OptionNames<O>,
+): Target {
+  const path = checkPath(output);
+  if (path === "") throw invalidArgValue("output", "must not be empty", output);
+  const options = checkWriteOptions(given, names);
+  const dryRun = checkBoolean("options.dryRun", given.dryRun, false);
+  const search = checkSearch(given.search);
+  const threads = checkThreads(given.threads);
+  options.signal?.throwIfAborted();
+  return { path, search, threads, dryRun, options };
+}
+
 /** Writes a model as it is planned, or only says what would become of it. @internal */
 export async function writePlanned(
-  { name, plan, writer, path, origin, finish }: PlannedModel,
-  { dryRun, ...how }: { search: "ggml" | "best"; threads: number | undefined; dryRun: boolean },
-  options: CheckedWriteOptions,
+  { name, plan, writer, origin, finish }: PlannedModel,
+  { path, dryRun, options, ...how }: Target,
 ): Promise<QuantizeReport> {
   const errors = new Map<PlannedTensor, TensorComparison>();
   const stop = new AbortController();

@@ -2,6 +2,25 @@
 import { GgufError } from "../base/errors";
 import type { GgmlType } from "../base/types";
 
+/** The name of a type of safetensors that can be read. */
+export type SafetensorsDtype =
+  | "F64"
+  | "F32"
+  | "F16"
+  | "BF16"
+  | "F8_E4M3"
+  | "F8_E5M2"
+  | "F8_E8M0"
+  | "I64"
+  | "I32"
+  | "I16"
+  | "I8"
+  | "U64"
+  | "U32"
+  | "U16"
+  | "U8"
+  | "BOOL";
+
 /** How the numbers of a type are stored, and shown. */
 export interface DtypeInfo {
   /** Bytes of a number in the file. */
@@ -64,7 +83,7 @@ function e8m0AsBf16(byte: number): number {
 }
 
 /** Every type by its name. What has no numbers of whole bytes (F4, F6) and complex numbers are missing. */
-const KNOWN = {
+export const DTYPES: Readonly<Record<SafetensorsDtype, DtypeInfo>> = {
   F64: { bytes: 8, type: "F64" },
   F32: { bytes: 4, type: "F32" },
   F16: { bytes: 2, type: "F16" },
@@ -81,12 +100,7 @@ const KNOWN = {
   U16: { bytes: 2, type: "I32", widen: unsigned(2) },
   U8: { bytes: 1, type: "I16", widen: unsigned(1) },
   BOOL: { bytes: 1, type: "I8" },
-} as const satisfies Readonly<Record<string, DtypeInfo>>;
-
-/** The name of a type of safetensors that can be read. */
-export type SafetensorsDtype = keyof typeof KNOWN;
-
-export const DTYPES: Readonly<Record<SafetensorsDtype, DtypeInfo>> = KNOWN;
+};
 
 export function isDtype(name: string): name is SafetensorsDtype {
   return Object.hasOwn(DTYPES, name);

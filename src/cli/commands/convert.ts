@@ -9,7 +9,7 @@ import { checkMix } from "../arguments/mix";
 import { shownPath } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
-import { quantizeReportLines } from "../output/quantize-report";
+import { printQuantizeReport } from "../output/quantize-report";
 import type { Terminal } from "../output/terminal";
 import { interruptible } from "../output/write-files";
 import { REWRITE_HELP, REWRITE_OPTIONS, rewrite } from "../work/rewrite";
@@ -78,7 +78,6 @@ async function convert(path: string, output: string, values: Values, terminal: T
   const report = await interruptible(terminal, shownPath(path), (writing) =>
     convertModel(path, output, { ...writing, type, name, wordRule, threads, dryRun }),
   );
-  if (values.json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
-  else terminal.print(quantizeReportLines(report, output, dryRun, terminal));
+  printQuantizeReport(report, path, output, values, terminal);
   return 0;
 }

@@ -14,7 +14,7 @@ import {
 } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
-import { quantizeReportLines } from "../output/quantize-report";
+import { printQuantizeReport } from "../output/quantize-report";
 import type { Terminal } from "../output/terminal";
 import { interruptible } from "../output/write-files";
 
@@ -84,8 +84,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         allowRequantize: values["allow-requantize"],
       }),
     );
-    if (values.json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
-    else terminal.print(quantizeReportLines(report, output, dryRun, terminal));
+    printQuantizeReport(report, path, output, values, terminal);
   } finally {
     for (const { file } of remote.values()) file.close();
   }

@@ -1,16 +1,20 @@
 /** What became of the tensors of a model that was quantized or converted, for people. */
 import { counted, escapeText, humanBytes } from "../../describe/text";
 import type { QuantizedTensor, QuantizeReport } from "../../index";
+import { shownPath } from "../arguments/open-model";
 import type { Column } from "./table";
 import type { Terminal } from "./terminal";
 
-export function quantizeReportLines(
+/** Prints it, as JSON with all figures where that is wanted. */
+export function printQuantizeReport(
   report: QuantizeReport,
+  path: string,
   output: string,
-  dryRun: boolean,
+  { json, "dry-run": dryRun = false }: { json?: boolean | undefined; "dry-run"?: boolean | undefined },
   terminal: Terminal,
-): string[] {
-  return [...table(report, dryRun, terminal), ...summary(report, output, dryRun)];
+): void {
+  if (json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
+  else terminal.print([...table(report, dryRun, terminal), ...summary(report, output, dryRun)]);
 }
 
 /** The tensors that get another type: as they are in the file, or with their errors, the largest first. */
