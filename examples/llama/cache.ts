@@ -70,10 +70,12 @@ export class LayerCache {
     const columns = workspace.floats("values by column", values.length);
     simd.transpose(values.address, 4 * valuesOfToken, count, valuesOfToken, columns.address, 4 * count);
     const valueBits = halves(columns);
+    const matrices = this.#values;
     for (let head = 0, from = 0; head < kvHeadCount; head++) {
+      let to = head * this.#capacity * valueLength + this.length;
       for (let row = 0; row < valueLength; row++) {
-        const to = head * this.#capacity * valueLength + row * this.columns + this.length;
-        for (let token = 0; token < count; token++) this.#values[to + token] = valueBits[from++]!;
+        for (let token = 0; token < count; token++) matrices[to + token] = valueBits[from++]!;
+        to += this.columns;
       }
     }
     this.length += count;

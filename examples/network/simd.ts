@@ -19,6 +19,8 @@ export interface Simd {
     shift: Address,
     epsilon: number,
   ): void;
+  /** Where free memory begins. */
+  readonly end: { readonly value: Address };
   copyRuns(
     from: Address,
     fromStep: number,

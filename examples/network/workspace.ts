@@ -45,13 +45,14 @@ export class Workspace {
   readonly simd: Simd;
   readonly #memory: Memory;
   /** Where free memory begins. */
-  #end = 16;
+  #end: number;
   readonly #named = new Map<string, { floats: Floats; capacity: number }>();
 
   constructor() {
     const { simd, memory } = instantiate();
     this.simd = simd;
     this.#memory = memory;
+    this.#end = Math.ceil(simd.end.value / 64) * 64;
   }
 
   get buffer(): ArrayBuffer {

@@ -15,12 +15,14 @@ const numbers = (length: number, scale = 3): number[] =>
 /** e^x, in the steps that the module documents. */
 function exp(x: number): number {
   const near = x > 88 ? 88 : x < -87 ? -87 : x;
-  const rounder = 12582912;
+  const rounder = 12583039;
   const n = f(f(f(near * f(Math.LOG2E)) + rounder) - rounder);
   const r = f(f(near - f(n * 0.693359375)) + f(n * f(2.1219444e-4)));
-  const coefficients = [0.0013814222, 0.008368899, 0.041668404, 0.1666652, 0.49999994].map(f);
-  const p = coefficients.reduce((sum, coefficient) => f(f(sum * r) + coefficient));
-  return f(f(f(f(p * f(r * r)) + r) + 1) * 2 ** n);
+  const square = f(r * r);
+  const a = f(f(f(0.1666652) * r) + f(0.49999994));
+  const b = f(f(f(0.008368899) * r) + f(0.041668404));
+  const p = f(f(f(f(f(0.0013814222) * square) + b) * square) + a);
+  return f(f(f(f(p * square) + r) + 1) * 2 ** n);
 }
 
 /** A sum in the order of the module: four sums, of which the first and the third are added first. */

@@ -1,5 +1,5 @@
 /** The functions in feed-forward networks. */
-import { exp, put } from "./lanes";
+import { constant, exp, put } from "./lanes";
 
 /** SwiGLU, into `gate`: silu(gate) * up. */
 export function gatedBySilu(gate: usize, up: usize, length: i32): void {
@@ -29,25 +29,39 @@ export function gatedByGelu(gate: usize, up: usize, length: i32): void {
   }
 }
 
+/** The constants of GELU. */
+const GELU = memory.data<f32>([
+  1,
+  0.34,
+  0.12933424, // the polynomial
+  0.18624151,
+  -0.040149868,
+  0.3309747,
+  -0.10640291,
+  -0.5,
+]);
+
 /**
  * Adds `bias` to each of `count` vectors of `x`, and then replaces each number by its GELU, the one with the error
  * function, which is off by 2.5e-7 at most. It is the greater of 0 and x, less |x| times what the normal distribution has
  * beyond |x|: e^(-x^2 / 2) times a polynomial in t = 1 / (1 + .34 |x|).
  */
 export function addAndGelu(x: usize, count: i32, width: i32, bias: usize): void {
-  const one = f32x4.splat(1);
   for (let i = 0; i < count; i++) {
     let at: usize = 0;
     for (let left = width; left > 0; left -= 4) {
       const v = f32x4.add(v128.load(x + at), v128.load(bias + at));
       const size = f32x4.abs(v);
-      const t = f32x4.div(one, f32x4.add(one, f32x4.mul(f32x4.splat(0.34), size)));
-      let p = f32x4.splat(-0.10640291);
-      p = f32x4.add(f32x4.mul(p, t), f32x4.splat(0.3309747));
-      p = f32x4.add(f32x4.mul(p, t), f32x4.splat(-0.040149868));
-      p = f32x4.add(f32x4.mul(p, t), f32x4.splat(0.18624151));
-      p = f32x4.add(f32x4.mul(p, t), f32x4.splat(0.12933424));
-      const power = exp(f32x4.mul(f32x4.mul(size, size), f32x4.splat(-0.5)));
+      const t = f32x4.div(
+        constant(GELU, 0),
+        f32x4.add(constant(GELU, 0), f32x4.mul(constant(GELU, 1), size)),
+      );
+      let p = constant(GELU, 6);
+      p = f32x4.add(f32x4.mul(p, t), constant(GELU, 5));
+      p = f32x4.add(f32x4.mul(p, t), constant(GELU, 4));
+      p = f32x4.add(f32x4.mul(p, t), constant(GELU, 3));
+      p = f32x4.add(f32x4.mul(p, t), constant(GELU, 2));
+      const power = exp(f32x4.mul(f32x4.mul(size, size), constant(GELU, 7)));
       const less = f32x4.mul(size, f32x4.mul(f32x4.mul(p, t), power));
       put(x + at, f32x4.sub(f32x4.pmax(v, f32x4.splat(0)), less), left);
       at += 16;

@@ -7,3 +7,6 @@ export { addAndGelu, gatedByGelu, gatedBySilu } from "./activations";
 export { greatestOf, rope, softmax, spread, sumOfPowers } from "./attention";
 export { addAndNorm, rmsNorm } from "./norms";
 export { add, copyRuns, scale, transpose } from "./plain";
+
+/** Where the constants end, and other numbers may begin. */
+export const end: usize = __heap_base;
