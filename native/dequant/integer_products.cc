@@ -82,9 +82,9 @@ class Cutter {
 };
 
 /** With room for `n` numbers, and for what an unpacker writes beyond. */
-UnpackedCodes cut_codes(Cutter& cutter, uint64_t n, uint64_t run) {
+UnpackedCodes cut_codes(Cutter& cutter, uint64_t n, uint64_t run, uint64_t level_bytes) {
   const uint64_t n_numbers = n + kGroupNumbers, n_runs = n_numbers / run;
-  return {cutter.bytes(n_numbers), cutter.floats(n_runs), cutter.floats(n_runs)};
+  return {cutter.bytes(n_numbers * level_bytes), cutter.floats(n_runs), cutter.floats(n_runs)};
 }
 
 /** Rounds vectors, a few runs at a time, and calls use(run of 32, rounded). */
@@ -142,18 +142,24 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   const CodeFacts facts = kernels_.formats[format.index].code_facts();
   run_ = static_cast<uint64_t>(facts.run);
   affine_ = facts.affine;
-  bias_ = n == 1 ? facts.bias : facts.stored_bias;
   kind_ = facts.kind;
+  level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
   uses_dots_ = n <= most_dots(format);
+  bias_ = uses_dots_ ? facts.bias : facts.stored_bias;
 }
 
 uint64_t IntegerProducts::packed_floats() const noexcept {
-  return n_ * (uses_dots_ ? dot_floats() : columns_ / run_ * (run_ + 8) / 4);
+  return n_ * (uses_dots_ ? dot_floats() : columns_ / run_ * run_bytes() / 4);
 }
 
 /** Of a vector that is packed for dots: whole cache lines. */
 uint64_t IntegerProducts::dot_floats() const {
   return round_up(repeated_columns() / run_ * (run_ + 8) / 4, 16);
+}
+
+/** Of a packed vector, where a tile takes it: its numbers, the scale and what is added. */
+uint64_t IntegerProducts::run_bytes() const {
+  return run_ * level_bytes_ + 8;
 }
 
 /** Columns of one packed vector: see RoundedVector. */
@@ -165,9 +171,9 @@ void IntegerProducts::pack(const float* x, float* packed) const noexcept {
   if (uses_dots_) {
     for (uint64_t v = 0; v < n_; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
   } else if (run_ == 16) {
-    pack_for_tiles<16>(x, packed);
+    level_bytes_ == 1 ? pack_for_tiles<16, int8_t>(x, packed) : pack_for_tiles<16, int16_t>(x, packed);
   } else {
-    pack_for_tiles<32>(x, packed);
+    level_bytes_ == 1 ? pack_for_tiles<32, int8_t>(x, packed) : pack_for_tiles<32, int16_t>(x, packed);
   }
 }
 
@@ -208,43 +214,45 @@ uint64_t IntegerProducts::vectors_from(uint64_t v) const {
   return std::min(static_cast<uint64_t>(kernels_.code_vectors), n_ - v);
 }
 
-template <uint64_t kRun>
+template <uint64_t kRun, class Number>
 void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
-  if (kernels_.x_columns == 4) {
-    pack_words<kRun, 4>(x, packed);
-  } else if (kernels_.x_columns == 8) {
-    pack_words<kRun, 8>(x, packed);
+  if (kernels_.word_bytes == 4) {
+    pack_words<kRun, 4, Number>(x, packed);
+  } else if (kernels_.word_bytes == 8) {
+    pack_words<kRun, 8, Number>(x, packed);
   } else {
-    pack_words<kRun, kRun>(x, packed);
+    pack_words<kRun, kRun * sizeof(Number), Number>(x, packed);
   }
 }
 
 /** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them, in words of
- * kWord columns. */
-template <uint64_t kRun, uint64_t kWord>
+ * kWord bytes. */
+template <uint64_t kRun, uint64_t kWord, class Number>
 void IntegerProducts::pack_words(const float* x, float* packed) const {
   auto* to = reinterpret_cast<uint8_t*>(packed);
-  constexpr uint64_t kHalves = RoundedRun::kColumns / kRun;
+  constexpr uint64_t kHalves = RoundedRun::kColumns / kRun, kBytes = kRun * sizeof(Number);
   for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
-    const uint64_t n_vectors = vectors_from(v), run_bytes = n_vectors * (kRun + 8);
+    const uint64_t n_vectors = vectors_from(v), n_bytes = n_vectors * run_bytes();
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / kRun;
       for (uint64_t k = 0; k < n_vectors; ++k) {
         const float* const vector = x + (v + k) * columns_ + start;
-        for_each_rounded_run(kernels_.round_runs, vector, n_columns,
-                             [&](uint64_t r, const RoundedRun& rounded) {
-                               for (uint64_t half = 0; half < kHalves; ++half) {
-                                 const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
-                                 uint8_t* const at = to + position(r * kHalves + half, n_runs) * run_bytes;
-                                 for (uint64_t i = 0; i < kRun; i += kWord) {
-                                   std::memcpy(at + kWord * k + n_vectors * i, run.codes + i, kWord);
-                                 }
-                                 std::memcpy(at + n_vectors * kRun + 4 * k, &run.scale, 4);
-                                 std::memcpy(at + n_vectors * (kRun + 4) + 4 * k, run.addend, 4);
-                               }
-                             });
+        for_each_rounded_run(
+            kernels_.round_runs, vector, n_columns, [&](uint64_t r, const RoundedRun& rounded) {
+              for (uint64_t half = 0; half < kHalves; ++half) {
+                const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
+                uint8_t* const at = to + position(r * kHalves + half, n_runs) * n_bytes;
+                Number numbers[kRun];
+                for (uint64_t i = 0; i < kRun; ++i) numbers[i] = run.codes[i];
+                for (uint64_t i = 0; i < kBytes; i += kWord) {
+                  std::memcpy(at + kWord * k + n_vectors * i, numbers + i / sizeof(Number), kWord);
+                }
+                std::memcpy(at + n_vectors * kBytes + 4 * k, &run.scale, 4);
+                std::memcpy(at + n_vectors * (kBytes + 4) + 4 * k, run.addend, 4);
+              }
+            });
       }
-      to += n_runs * run_bytes;
+      to += n_runs * n_bytes;
     }
   }
 }
@@ -310,7 +318,7 @@ struct IntegerProducts::TileMemory {
 };
 
 IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
-  const auto lanes = static_cast<uint64_t>(kernels_.lanes),
+  const auto n_rows = static_cast<uint64_t>(kernels_.code_rows),
              n_vectors = static_cast<uint64_t>(kernels_.code_vectors);
   const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(n_columns / run_, 4);
   const uint64_t n_tiles = columns_ > kSegment ? (n_ + n_vectors - 1) / n_vectors : 1;
@@ -318,12 +326,12 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   TileMemory memory{};
   // Not a power of two, for rows that are not driven out of the cache by each other.
   memory.stride = columns_ > kPart ? kPart + 64 : columns_;
-  memory.rows = cut_codes(cutter, lanes * memory.stride, run_);
+  memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, level_bytes_);
   memory.swapped = cutter.bytes(kMostSwappedBytes);
-  memory.w = cutter.bytes(lanes * n_columns);
-  memory.scales = cutter.floats(lanes * n_runs);
-  memory.minima = cutter.floats(lanes * n_runs);
-  memory.tile_sums = kPartialSums * n_vectors * lanes;
+  memory.w = cutter.bytes(n_rows * n_columns * level_bytes_);
+  memory.scales = cutter.floats(n_rows * n_runs);
+  memory.minima = cutter.floats(n_rows * n_runs);
+  memory.tile_sums = kPartialSums * n_vectors * n_rows;
   memory.sums = cutter.floats(n_tiles * memory.tile_sums);
   memory.n_floats = cutter.used();
   return memory;
@@ -334,21 +342,21 @@ uint64_t IntegerProducts::scratch_floats() const noexcept {
   return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
 }
 
-/** Unpacks some columns of up to `lanes` rows for a tile. */
+/** Unpacks some columns of up to code_rows rows for a tile. */
 void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
                            const TileMemory& memory) const {
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
-  const auto lanes = static_cast<uint64_t>(kernels_.lanes);
+  const auto n_tile_rows = static_cast<uint64_t>(kernels_.code_rows);
   const uint64_t n_segment_runs = n_columns / run_, stride_runs = memory.stride / run_;
   const auto rows_from = [&](uint64_t number) {
-    return UnpackedCodes{memory.rows.bytes + number, memory.rows.scales + number / run_,
+    return UnpackedCodes{memory.rows.bytes + number * level_bytes_, memory.rows.scales + number / run_,
                          memory.rows.minima + number / run_};
   };
-  const RowTransposer transpose = run_ == 16 ? kernels_.transpose_16 : kernels_.transpose_32;
+  const RowTransposer transpose = kernels_.transpose[run_ * level_bytes_ / 32];
   const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
     for (uint64_t i = 0; i < n_runs; i += 4) {
       kernels_.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
-                                reinterpret_cast<uint8_t*>(to + i * lanes));
+                                reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
     }
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {
@@ -365,11 +373,11 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
       }
     }
     for (uint64_t r = 0; r < n_runs; ++r) {
-      transpose(memory.rows.bytes + r * run_, memory.stride,
-                memory.w + position(first + r, n_segment_runs) * run_ * lanes);
+      transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
+                memory.w + position(first + r, n_segment_runs) * run_ * level_bytes_ * n_tile_rows);
     }
-    transpose_floats(memory.rows.scales, n_runs, memory.scales + first * lanes);
-    if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * lanes);
+    transpose_floats(memory.rows.scales, n_runs, memory.scales + first * n_tile_rows);
+    if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * n_tile_rows);
   }
 }
 
@@ -378,7 +386,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
   const TileMemory memory = tile_memory(scratch);
   const CodeTileMultipliers& tiles = kernels_.code_tiles[run_ == 16 ? 0 : 1][kind_];
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
-  const auto lanes = static_cast<uint64_t>(kernels_.lanes);
+  const auto n_tile_rows = static_cast<uint64_t>(kernels_.code_rows);
   CodeTile tile{};
   tile.w = memory.w;
   tile.scales = memory.scales;
@@ -386,7 +394,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
   tile.affine = affine_;
   tile.y_stride = y_stride;
   while (n_rows > 0) {
-    tile.n_rows = std::min(n_rows, lanes);
+    tile.n_rows = std::min(n_rows, n_tile_rows);
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start);
       fill(rows, tile.n_rows, start, n_columns, memory);
@@ -398,7 +406,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
       for (uint64_t v = 0; v < n_; v += n_vectors) {
         n_vectors = vectors_from(v);
         tile.x = reinterpret_cast<const uint8_t*>(packed) +
-                 (v * (columns_ / run_) + start / run_ * n_vectors) * (run_ + 8);
+                 (v * (columns_ / run_) + start / run_ * n_vectors) * run_bytes();
         tile.y = y + v * y_stride;
         tile.n_vectors = n_vectors;
         tiles.of[n_vectors - 1](tile);

@@ -51,23 +51,24 @@ class IntegerProducts {
                   const KernelTable& kernels) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** Up to 150 KB, and 1 KB more for each vector if rows are long. None for one vector or two, but a row of
+  /** Up to 240 KB, and 1 KB more for each vector if rows are long. None for one vector or two, but a row of
    * big-endian blocks. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride) const noexcept;
 
-  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of the lanes of every set
+  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of KernelTable::code_rows of every set
 
  private:
   uint64_t dot_floats() const;
   uint64_t repeated_columns() const;
   uint64_t vectors_from(uint64_t v) const;
+  uint64_t run_bytes() const;
   void pack_for_dots(const float* x, float* packed) const;
-  template <uint64_t kRun>
+  template <uint64_t kRun, class Number>
   void pack_for_tiles(const float* x, float* packed) const;
-  template <uint64_t kRun, uint64_t kWord>
+  template <uint64_t kRun, uint64_t kWord, class Number>
   void pack_words(const float* x, float* packed) const;
   void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
@@ -88,6 +89,7 @@ class IntegerProducts {
   uint64_t run_;  // columns of a run of weights
   bool affine_;
   int bias_, kind_;
+  uint64_t level_bytes_;
   bool uses_dots_;  // rather than tiles
 };
 

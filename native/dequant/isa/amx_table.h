@@ -17,7 +17,7 @@ inline KernelTable amx_table(AmxTiles tiles, bool (*is_ready)()) {
   table.base = kAvx512Kernels;
   for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = tiles[i];
   table.code_vectors = 16;
-  table.x_columns = 32;
+  table.word_bytes = 32;
   table.n_wanted = 16;  // a tile takes as long for few vectors
   table.is_ready = is_ready;
   return table;

@@ -88,10 +88,11 @@ struct CodeFacts {
   int bias;         // what has been added to levels: none for affine ones
   int stored_bias;  // the same of those that are unpacked
   int kind;         // which of the set's ways to multiply fits them
+  int level_bytes;  // of a level, and of a number of a vector, where a tile takes them: 1 or 2
 };
 
-/** Memory for levels, a byte each, and the scales and minima of their runs. What is beyond them can be
- * written, up to a whole group of blocks. */
+/** Memory for levels, CodeFacts::level_bytes each, and the scales and minima of their runs. What is beyond
+ * them can be written, up to a whole group of blocks. */
 struct UnpackedCodes {
   uint8_t* bytes;
   float *scales, *minima;
@@ -122,22 +123,22 @@ struct RoundedVector {
 using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                                 const RoundedVector& x, float* y);
 
-/** Some runs of `lanes` rows of levels, to be multiplied with a few vectors. Runs are in the order of their
- * partial sums: 0, 16, 32 ..., 1, 17 ... */
+/** Some runs of KernelTable::code_rows rows of levels, to be multiplied with a few vectors. Runs are in the
+ * order of their partial sums: 0, 16, 32 ..., 1, 17 ... */
 struct CodeTile {
-  const uint8_t* w;  // of each run, words of four columns, or eight if x has such: one word of each row
+  const uint8_t* w;  // of each run, words of four bytes, or eight if x has such: one word of each row
   uint64_t n_runs;
   const float *scales, *minima;  // of each run, in ascending order: those of each row
   bool affine;
-  // The vectors. Of each run: words of KernelTable::x_columns columns, one of each vector; the scale of each;
-  // the offset or the correction of each, which is 0 without a stored bias.
+  // The vectors. Of each run: words of KernelTable::word_bytes, one of each vector; the scale of each; the
+  // offset or the correction of each, which is 0 without a stored bias.
   const uint8_t* x;
   float* sums;  // 16 partial sums for each vector and row
   bool starts;  // these are the first columns: sums are zero, whatever is in the memory
   bool ends;    // these are the last columns: sums are added up
   float* y;     // then y[vector * y_stride + row]
   uint64_t y_stride;
-  uint64_t n_rows;  // that are wanted, up to `lanes`
+  uint64_t n_rows;  // that are wanted, up to code_rows
   uint64_t n_vectors;
 };
 using CodeTileMultiplier = void (*)(const CodeTile& tile);
@@ -149,7 +150,7 @@ struct CodeTileMultipliers {
   CodeTileMultiplier of[kMaxCodeVectors];
 };
 
-/** Of each of `lanes` rows, `stride` bytes apart, a few words of four bytes: the first of each row, the
+/** Of each of code_rows rows, `stride` bytes apart, a few words of four bytes: the first of each row, the
  * second of each row ... */
 using RowTransposer = void (*)(const uint8_t* rows, uint64_t stride, uint8_t* to);
 
@@ -184,10 +185,10 @@ struct KernelTable {
   SlotPairFinder find_slot_pairs;
   Rounder round_runs;
   CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
-  int code_vectors;                                  // of a tile of levels, at most
-  uint64_t x_columns;                                // see CodeTile::x: 4, 8 or 32 (whole runs)
-  RowTransposer transpose_16, transpose_32;          // bytes of each row, as its tiles take them
-  RowTransposer transpose_scales;                    // four of each row
+  int code_rows, code_vectors;                       // of a tile of levels; of vectors, at most
+  uint64_t word_bytes;                               // see CodeTile::x: 4, 8 or 32 (whole runs)
+  RowTransposer transpose[3];      // 16, 32 and 64 bytes of each row, as its tiles take them
+  RowTransposer transpose_scales;  // four of each row
   // Of a set that is another one with faster products of levels:
   const KernelTable* base;  // the other one; nullptr in sets of their own
   uint64_t n_wanted;        // products with fewer vectors are those of `base`

@@ -52,6 +52,7 @@ KernelTable neon_dotprod_table() {
   for (int i = 0; i < kFormatCount; ++i) table.formats[i].multiply_codes = kCodeMultipliers[i];
   for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = kCodeTiles[i];
   table.code_vectors = simd::kByteVectors;
+  static_assert(kCodeRows == 4, "as NEON has them, which transposes rows");
   return table;
 }
 

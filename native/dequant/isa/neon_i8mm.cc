@@ -32,9 +32,8 @@ KernelTable table_of_this_isa() {
   table.isa = "neon_i8mm";
   for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = kCodeTiles[i];
   table.code_vectors = simd::kByteVectors;
-  table.x_columns = 8;
-  table.transpose_16 = kTransposers[0];
-  table.transpose_32 = kTransposers[1];
+  table.word_bytes = 8;
+  for (int i = 0; i < 2; ++i) table.transpose[i] = kTransposers[i];
   return table;
 }
 

@@ -19,7 +19,7 @@ constexpr int kMostPairs = INT16_MAX / (2 * 127);
 template <class Levels>
 constexpr int kLevelRange = greatest_level<Levels>() - least_level<Levels>();
 
-/** Levels of a wide range stay signed: kind 0. */
+/** Levels of a wide range stay signed, and have 16 bits where a tile takes them: kind 0. */
 template <class Levels>
 constexpr int kByteBias = kLevelRange<Levels> <= kMostPairs ? -least_level<Levels>() : 0;
 constexpr bool kSignedTiles = false;
@@ -34,6 +34,9 @@ constexpr int kByteKind = kLevelRange<Levels> > kMostPairs       ? 0
                           : kLevelRange<Levels> * 4 > kMostPairs ? 2
                           : kLevelRange<Levels> * 8 > kMostPairs ? 3
                                                                  : 4;
+template <int kKind>
+constexpr int kLevelBytes = kKind == 0 ? 2 : 1;
+constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 
 /** Bit i is byte i: all ones, or zero. */
@@ -281,7 +284,9 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
 
 template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
-  store256(to, a.x);
+  if constexpr (kLevelBytes<kByteKind<Levels>> == 1) return store256(to, a.x);
+  store256(to, _mm256_cvtepi8_epi16(_mm256_castsi256_si128(a.x)));
+  store256(to + 32, _mm256_cvtepi8_epi16(_mm256_extracti128_si256(a.x, 1)));
 }
 
 GGUF_INLINE __m256i four_rows(const uint64_t* book, const uint16_t* rows) {
@@ -404,26 +409,86 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
   return {_mm256_set1_epi32(static_cast<int>(word32(static_cast<const uint8_t*>(p))))};
 }
 
-template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
-  constexpr int kWords = kRun / 4, kTogether = kPairs[kKind] < kWords ? kPairs[kKind] : kWords;
+/** Registers stay registers: products would wait in memory to be added in another order, and what all rows
+ * share would be loaded for each. */
+GGUF_INLINE __m256i in_register(__m256i x) {
+  GGUF_KEEP_IN_REGISTER("x", x);
+  return x;
+}
+
+GGUF_INLINE __m256i row_word(const uint8_t* w, int word, int k) {
+  return load256(w + 32 * (kRowRegisters * word + k));
+}
+
+/** Of one word or two: their sums need no registers of their own. */
+template <int kWords, int kKind, int kVectors>
+GGUF_INLINE void multiply_words(const uint8_t* w, const uint8_t* x,
+                                IntLanes (&sums)[kVectors][kRowRegisters]) {
+  __m256i rows[kWords][kRowRegisters];
   GGUF_UNROLL
-  for (int first = 0; first < kWords; first += kTogether) {
-    __m256i pairs[kVectors];
+  for (int i = 0; i < kWords; ++i) {
     GGUF_UNROLL
-    for (int i = first; i < first + kTogether; ++i) {
-      const __m256i row = load256(w + 32 * i);
-      GGUF_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        const __m256i two = pair_sums<kKind>(row, broadcast_int(x + 4 * (i * kVectors + v)).x);
-        pairs[v] = i == first ? two : _mm256_add_epi16(pairs[v], two);
-        GGUF_KEEP_IN_REGISTER("x", pairs[v]);  // or products wait in memory, to be added in another order
+    for (int k = 0; k < kRowRegisters; ++k) rows[i][k] = in_register(row_word(w, i, k));
+  }
+  GGUF_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    __m256i words[kWords];
+    GGUF_UNROLL
+    for (int i = 0; i < kWords; ++i) words[i] = in_register(broadcast_int(x + 4 * (i * kVectors + v)).x);
+    GGUF_UNROLL
+    for (int k = 0; k < kRowRegisters; ++k) {
+      __m256i sum;
+      if constexpr (kLevelBytes<kKind> == 2) {
+        sum = _mm256_madd_epi16(rows[0][k], words[0]);
+      } else if constexpr (kWords == 1) {
+        sum = add_words(_mm256_maddubs_epi16(rows[0][k], words[0]));
+      } else {
+        sum = add_words(_mm256_add_epi16(_mm256_maddubs_epi16(rows[0][k], words[0]),
+                                         _mm256_maddubs_epi16(rows[1][k], words[1])));
       }
+      sums[v][k].x = in_register(_mm256_add_epi32(sums[v][k].x, sum));
     }
+  }
+}
+
+/** Of more words, whose sums of two products are added up first. */
+template <int kWords, int kVectors>
+GGUF_INLINE void multiply_many_words(const uint8_t* w, const uint8_t* x,
+                                     IntLanes (&sums)[kVectors][kRowRegisters]) {
+  __m256i pairs[kVectors][kRowRegisters];
+  GGUF_UNROLL
+  for (int i = 0; i < kWords; ++i) {
+    const __m256i rows[kRowRegisters] = {row_word(w, i, 0), row_word(w, i, 1)};
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      sums[v].x = _mm256_add_epi32(sums[v].x, add_words(pairs[v]));
-      GGUF_KEEP_IN_REGISTER("x", sums[v].x);
+      const __m256i word = in_register(broadcast_int(x + 4 * (i * kVectors + v)).x);
+      GGUF_UNROLL
+      for (int k = 0; k < kRowRegisters; ++k) {
+        const __m256i two = _mm256_maddubs_epi16(rows[k], word);
+        pairs[v][k] = in_register(i == 0 ? two : _mm256_add_epi16(pairs[v][k], two));
+      }
+    }
+  }
+  GGUF_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    GGUF_UNROLL
+    for (int k = 0; k < kRowRegisters; ++k) {
+      sums[v][k].x = in_register(_mm256_add_epi32(sums[v][k].x, add_words(pairs[v][k])));
+    }
+  }
+}
+
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
+  constexpr int kWords = kRun * kLevelBytes<kKind> / 4;
+  constexpr int kTogether = kPairs[kKind] < kWords ? kPairs[kKind] : kWords;
+  GGUF_UNROLL
+  for (int i = 0; i < kWords; i += kTogether) {
+    const uint8_t *const rows = w + 32 * kRowRegisters * i, *const words = x + 4 * kVectors * i;
+    if constexpr (kTogether <= 2) {
+      multiply_words<kTogether, kKind, kVectors>(rows, words, sums);
+    } else {
+      multiply_many_words<kTogether, kVectors>(rows, words, sums);
     }
   }
 }
@@ -450,21 +515,25 @@ GGUF_INLINE __m256i four_words(const uint8_t* rows, uint64_t stride, int row) {
                                  load128(rows + (row + 4) * stride), 1);
 }
 
+/** Of eight rows; those of the next eight come between two words. */
 GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   const __m256i r0 = four_words(rows, stride, 0), r1 = four_words(rows, stride, 1),
                 r2 = four_words(rows, stride, 2), r3 = four_words(rows, stride, 3);
   const __m256i a = _mm256_unpacklo_epi32(r0, r1), b = _mm256_unpackhi_epi32(r0, r1),
                 c = _mm256_unpacklo_epi32(r2, r3), d = _mm256_unpackhi_epi32(r2, r3);
   store256(to, _mm256_unpacklo_epi64(a, c));
-  store256(to + 32, _mm256_unpackhi_epi64(a, c));
-  store256(to + 64, _mm256_unpacklo_epi64(b, d));
-  store256(to + 96, _mm256_unpackhi_epi64(b, d));
+  store256(to + 64, _mm256_unpackhi_epi64(a, c));
+  store256(to + 128, _mm256_unpacklo_epi64(b, d));
+  store256(to + 192, _mm256_unpackhi_epi64(b, d));
 }
 
 template <int kWords>
 GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   GGUF_UNROLL
-  for (int i = 0; i < kWords; i += 4) transpose_four(rows + 4 * i, stride, to + 32 * i);
+  for (int i = 0; i < kWords; i += 4) {
+    transpose_four(rows + 4 * i, stride, to + 64 * i);
+    transpose_four(rows + 8 * stride + 4 * i, stride, to + 64 * i + 32);
+  }
 }
 
 }  // namespace simd

@@ -16,6 +16,9 @@ constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = -least_level<Levels>();
 constexpr bool kSignedTiles = false;
+template <int kKind>
+constexpr int kLevelBytes = 1;
+constexpr int kRowRegisters = 1;
 constexpr int kByteVectors = 6;
 
 // Codes that become bytes stay in the order of the row.
@@ -391,13 +394,13 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
 }
 
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
   for (int i = 0; i < kRun / 4; ++i) {
     const __m512i row = load512(w + 64 * i);
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      sums[v].x = _mm512_dpbusd_epi32(sums[v].x, row, broadcast_int(x + 4 * (i * kVectors + v)).x);
+      sums[v][0].x = _mm512_dpbusd_epi32(sums[v][0].x, row, broadcast_int(x + 4 * (i * kVectors + v)).x);
     }
   }
 }

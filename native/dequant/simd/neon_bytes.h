@@ -17,6 +17,9 @@ constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = Levels::kLinear ? -Levels::value(0) : 0;
 constexpr bool kSignedTiles = true;
+template <int kKind>
+constexpr int kLevelBytes = 1;
+constexpr int kRowRegisters = 1;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
 
@@ -200,7 +203,7 @@ GGUF_INLINE int32x4_t high_halves(int32x4_t a, int32x4_t b) {
 
 /** Words are of eight columns. */
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   constexpr int kPairs = (kVectors + 1) / 2;
   // Sums of two vectors: of the first with rows 0 and 1, of the second with these; the same with rows 2
   // and 3.
@@ -220,7 +223,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
   GGUF_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const int32x4_t a = first_rows[v / 2], b = last_rows[v / 2];
-    sums[v].x = vaddq_s32(sums[v].x, v % 2 == 0 ? low_halves(a, b) : high_halves(a, b));
+    sums[v][0].x = vaddq_s32(sums[v][0].x, v % 2 == 0 ? low_halves(a, b) : high_halves(a, b));
   }
 }
 
@@ -258,7 +261,7 @@ GGUF_INLINE int32x4_t add_word(int32x4_t sum, int8x16_t rows, int8x16_t words, i
 }
 
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
   for (int i = 0; i < kRun / 4; ++i, w += 16, x += 4 * kVectors) {
     const int8x16_t rows = vreinterpretq_s8_u8(vld1q_u8(w));
@@ -266,11 +269,11 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     for (int v = 0; v + 4 <= kVectors; v += 4) {
       const int8x16_t four = vreinterpretq_s8_u8(vld1q_u8(x + 4 * v));
       GGUF_UNROLL
-      for (int k = 0; k < 4; ++k) sums[v + k].x = add_word(sums[v + k].x, rows, four, k);
+      for (int k = 0; k < 4; ++k) sums[v + k][0].x = add_word(sums[v + k][0].x, rows, four, k);
     }
     GGUF_UNROLL
     for (int v = kVectors / 4 * 4; v < kVectors; ++v) {
-      sums[v].x = vdotq_s32(sums[v].x, rows, vreinterpretq_s8_s32(broadcast_int(x + 4 * v).x));
+      sums[v][0].x = vdotq_s32(sums[v][0].x, rows, vreinterpretq_s8_s32(broadcast_int(x + 4 * v).x));
     }
   }
 }
@@ -278,7 +281,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
 constexpr int kByteVectors = 6;
 
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
   for (int i = 0; i < kRun / 4; ++i) {
     const int8x16_t rows = vreinterpretq_s8_u8(vld1q_u8(w + 16 * i));
@@ -286,8 +289,9 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     for (int v = 0; v < kVectors; ++v) {
       const int8x16_t four = vreinterpretq_s8_s32(broadcast_int(x + 4 * (i * kVectors + v)).x);
       // Two sums of a row are next to each other.
-      sums[v].x = vaddq_s32(sums[v].x, vpaddq_s32(vpaddlq_s16(vmull_s8(vget_low_s8(rows), vget_low_s8(four))),
-                                                  vpaddlq_s16(vmull_high_s8(rows, four))));
+      sums[v][0].x =
+          vaddq_s32(sums[v][0].x, vpaddq_s32(vpaddlq_s16(vmull_s8(vget_low_s8(rows), vget_low_s8(four))),
+                                             vpaddlq_s16(vmull_high_s8(rows, four))));
     }
   }
 }

@@ -14,6 +14,9 @@ constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = 0;
 constexpr bool kSignedTiles = true;
+template <int kKind>
+constexpr int kLevelBytes = 1;
+constexpr int kRowRegisters = 1;
 constexpr int kByteVectors = 4;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
@@ -166,12 +169,12 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
 }
 
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   for (int i = 0; i < kRun; i += 4, w += 4 * kLanes) {
     for (int v = 0; v < kVectors; ++v, x += 4) {
       for (int lane = 0; lane < kLanes; ++lane) {
         for (int k = 0; k < 4; ++k) {
-          sums[v].x[lane] += static_cast<int8_t>(w[4 * lane + k]) * static_cast<int8_t>(x[k]);
+          sums[v][0].x[lane] += static_cast<int8_t>(w[4 * lane + k]) * static_cast<int8_t>(x[k]);
         }
       }
     }

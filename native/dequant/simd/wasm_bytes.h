@@ -15,6 +15,9 @@ constexpr int kByteKind = 0;
 template <class Levels>
 constexpr int kByteBias = 0;
 constexpr bool kSignedTiles = true;
+template <int kKind>
+constexpr int kLevelBytes = 1;
+constexpr int kRowRegisters = 1;
 constexpr int kByteVectors = 4;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
 }
 
 template <int kRun, int kKind, int kVectors>
-GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors]) {
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
   for (int i = 0; i < kRun / 4; ++i) {
     const v128_t rows = wasm_v128_load(w + 16 * i);
@@ -179,9 +182,10 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     for (int v = 0; v < kVectors; ++v) {
       const v128_t four = broadcast_int(x + 4 * (i * kVectors + v)).x;
       // Two sums of a row are next to each other.
-      sums[v].x = wasm_i32x4_add(
-          sums[v].x, add_pairs(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_low_i8x16(rows, four)),
-                               wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_high_i8x16(rows, four))));
+      sums[v][0].x = wasm_i32x4_add(
+          sums[v][0].x,
+          add_pairs(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_low_i8x16(rows, four)),
+                    wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_high_i8x16(rows, four))));
     }
   }
 }

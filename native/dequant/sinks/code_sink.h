@@ -144,18 +144,20 @@ struct TakesCodes {
 /** Stores codes; a short group is stored whole. */
 struct CodeSink : TakesCodes<CodeSink> {
   UnpackedCodes to;
-  int run = 0;
+  int run = 0, level_bytes = 0;
 
   GGUF_INLINE explicit CodeSink(const UnpackedCodes& memory) : to(memory) {}
 
   template <int kRun, class Number>
   GGUF_INLINE void take(int at, const Number& number, const simd::Bytes32& bytes) {
     run = kRun;
-    simd::store_bytes<typename Number::Levels>(to.bytes + at, bytes);
+    using Levels = typename Number::Levels;
+    level_bytes = simd::kLevelBytes<simd::kByteKind<Levels>>;
+    simd::store_bytes<Levels>(to.bytes + at * level_bytes, bytes);
     number.template store_scales<kRun>(at, to.scales, to.minima);
   }
   GGUF_INLINE void next_group(int n) {
-    to.bytes += n;
+    to.bytes += n * level_bytes;
     to.scales += n / run;
     to.minima += n / run;
   }
@@ -175,8 +177,8 @@ struct CodeFactsSink : TakesCodes<CodeFactsSink> {
   template <int kRun, class Number>
   GGUF_INLINE void take(int, const Number&, const simd::Bytes32&) {
     using Levels = typename Number::Levels;
-    constexpr int kBias = simd::kByteBias<Levels>;
-    facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, simd::kByteKind<Levels>};
+    constexpr int kBias = simd::kByteBias<Levels>, kKind = simd::kByteKind<Levels>;
+    facts = {kRun, Number::kAffine, kBias, simd::kSignedTiles ? 0 : kBias, kKind, simd::kLevelBytes<kKind>};
   }
   GGUF_INLINE void next_group(int) {}
   GGUF_INLINE void short_group() {}

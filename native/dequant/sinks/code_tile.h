@@ -11,59 +11,89 @@
 namespace gguf {
 namespace {
 
+/** The rows of a tile. */
+constexpr int kCodeRows = simd::kRowRegisters * simd::kLanes;
+
 /** Adds the partial sums up, and writes the products. */
 GGUF_INLINE void end_code_tile(const CodeTile& t, int n_vectors) {
-  constexpr int kLanes = simd::kLanes;
   for (int half = 8; half >= 1; half /= 2) {
-    for (int i = 0; i < half * n_vectors * kLanes; i += kLanes) {
-      simd::store_lanes(t.sums + i, simd::add(simd::load_lanes(t.sums + i),
-                                              simd::load_lanes(t.sums + half * n_vectors * kLanes + i)));
+    const int n_sums = half * n_vectors * kCodeRows;
+    for (int i = 0; i < n_sums; i += simd::kLanes) {
+      simd::store_lanes(t.sums + i,
+                        simd::add(simd::load_lanes(t.sums + i), simd::load_lanes(t.sums + n_sums + i)));
     }
   }
   for (int v = 0; v < n_vectors; ++v) {
-    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kLanes,
+    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kCodeRows,
                 static_cast<size_t>(t.n_rows) * sizeof(float));
+  }
+}
+
+/** kAffine is t.affine: with few registers, a compiler must know which values are not needed. */
+template <int kRun, int kKind, int kVectors, bool kAffine>
+GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
+  constexpr int kRunBytes = kRun * simd::kLevelBytes<kKind>;
+  constexpr int kLanes = simd::kLanes, kRegisters = simd::kRowRegisters;
+  const uint8_t *w = t.w, *x = t.x;
+  for (uint64_t first = 0; first < 16; ++first) {
+    float* const sums = t.sums + first * kVectors * kCodeRows;
+    simd::Lanes sum[kVectors][kRegisters] = {};
+    if (!t.starts) {
+      GGUF_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        GGUF_UNROLL
+        for (int k = 0; k < kRegisters; ++k) {
+          sum[v][k] = simd::load_lanes(sums + v * kCodeRows + k * kLanes);
+        }
+      }
+    }
+    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRunBytes * kCodeRows) {
+      const uint8_t* const scales = x + kRunBytes * kVectors;
+      const uint8_t* const offsets = scales + 4 * kVectors;
+      simd::IntLanes ints[kVectors][kRegisters] = {};
+      if constexpr (!simd::kSignedTiles && !kAffine) {
+        GGUF_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          GGUF_UNROLL
+          for (int k = 0; k < kRegisters; ++k) ints[v][k] = simd::broadcast_int(offsets + 4 * v);
+        }
+      }
+      simd::multiply_run<kRun, kKind, kVectors>(w, x, ints);
+      GGUF_UNROLL
+      for (int k = 0; k < kRegisters; ++k) {
+        const simd::Lanes d = simd::load_lanes(t.scales + r * kCodeRows + k * kLanes);
+        GGUF_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          const simd::Lanes scale = simd::mul(d, simd::broadcast(scales + 4 * v));
+          sum[v][k] = simd::add(sum[v][k], simd::mul(scale, simd::to_lanes(ints[v][k])));
+        }
+        if constexpr (kAffine) {
+          const simd::Lanes m = simd::load_lanes(t.minima + r * kCodeRows + k * kLanes);
+          GGUF_UNROLL
+          for (int v = 0; v < kVectors; ++v) {
+            sum[v][k] = simd::add(sum[v][k], simd::mul(m, simd::broadcast(offsets + 4 * v)));
+          }
+        }
+      }
+      x = offsets + 4 * kVectors;
+    }
+    GGUF_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      GGUF_UNROLL
+      for (int k = 0; k < kRegisters; ++k) {
+        simd::store_lanes(sums + v * kCodeRows + k * kLanes, sum[v][k]);
+      }
+    }
   }
 }
 
 /** A CodeTileMultiplier of kernel_table.h. */
 template <int kRun, int kKind, int kVectors>
 void multiply_code_tile(const CodeTile& t) {
-  constexpr int kRowBytes = kRun * simd::kLanes, kLanes = simd::kLanes;
-  const uint8_t *w = t.w, *x = t.x;
-  for (uint64_t first = 0; first < 16; ++first) {
-    float* const sums = t.sums + first * kVectors * kLanes;
-    simd::Lanes sum[kVectors] = {};
-    if (!t.starts) {
-      GGUF_UNROLL
-      for (int v = 0; v < kVectors; ++v) sum[v] = simd::load_lanes(sums + v * kLanes);
-    }
-    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRowBytes) {
-      const uint8_t* const scales = x + kRun * kVectors;
-      const uint8_t* const offsets = scales + 4 * kVectors;
-      simd::IntLanes ints[kVectors] = {};
-      if (!simd::kSignedTiles && !t.affine) {
-        GGUF_UNROLL
-        for (int v = 0; v < kVectors; ++v) ints[v] = simd::broadcast_int(offsets + 4 * v);
-      }
-      simd::multiply_run<kRun, kKind, kVectors>(w, x, ints);
-      const simd::Lanes d = simd::load_lanes(t.scales + r * kLanes);
-      GGUF_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        const simd::Lanes scale = simd::mul(d, simd::broadcast(scales + 4 * v));
-        sum[v] = simd::add(sum[v], simd::mul(scale, simd::to_lanes(ints[v])));
-      }
-      if (t.affine) {
-        const simd::Lanes m = simd::load_lanes(t.minima + r * kLanes);
-        GGUF_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          sum[v] = simd::add(sum[v], simd::mul(m, simd::broadcast(offsets + 4 * v)));
-        }
-      }
-      x = offsets + 4 * kVectors;
-    }
-    GGUF_UNROLL
-    for (int v = 0; v < kVectors; ++v) simd::store_lanes(sums + v * kLanes, sum[v]);
+  if (t.affine) {
+    multiply_tile_runs<kRun, kKind, kVectors, true>(t);
+  } else {
+    multiply_tile_runs<kRun, kKind, kVectors, false>(t);
   }
   if (t.ends) end_code_tile(t, kVectors);
 }
@@ -83,7 +113,7 @@ constexpr CodeTileMultipliers code_tiles() {
   }
 }
 
-/** Words of levels and scales of kLanes rows, in the order in which a tile takes them: a RowTransposer of
+/** Words of levels and scales of kCodeRows rows, in the order in which a tile takes them: a RowTransposer of
  * kernel_table.h. */
 template <int kWords>
 void transpose_rows(const uint8_t* rows, uint64_t stride, uint8_t* to) {

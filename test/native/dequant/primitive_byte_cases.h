@@ -31,10 +31,12 @@ constexpr int kStoredBias = simd::kSignedTiles ? 0 : simd::kByteBias<Levels>;
 
 template <class Levels>
 GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
-  uint8_t stored[32];
+  constexpr int kLevelBytes = simd::kLevelBytes<simd::kByteKind<Levels>>;
+  uint8_t stored[32 * kLevelBytes];
   simd::store_bytes<Levels>(stored, bytes);
   for (int i = 0; i < 32; ++i) {
-    out.bytes[32 * place + i] = static_cast<uint8_t>(stored[i] - kStoredBias<Levels>);
+    const uint8_t level = stored[kLevelBytes * i];  // multiply_run needs the other bits
+    out.bytes[32 * place + i] = static_cast<uint8_t>(level - kStoredBias<Levels>);
   }
 }
 
@@ -273,12 +275,15 @@ void eight_numbers(const Input& in, Output& out) {
 /** Products of 16 rows with three vectors. */
 template <class Levels, int kRun>
 void multiply_run(const Input& in, Output& out) {
-  constexpr int kLanes = simd::kLanes, kVectors = 3;
+  constexpr int kKind = simd::kByteKind<Levels>, kLevelBytes = simd::kLevelBytes<kKind>;
+  constexpr int kLanes = simd::kLanes, kRows = simd::kRowRegisters * kLanes, kVectors = 3;
+  constexpr int kStride = 32 * kLevelBytes, kRunWords = kRun * kLevelBytes / 4;
+  using Number = std::conditional_t<kLevelBytes == 1, int8_t, int16_t>;
   const Int8s vectors(in.bytes + 320);
-  for (int first = 0; first < 16; first += kLanes) {
+  for (int first = 0; first < 16; first += kRows) {
     // Rows that are 8 bytes apart.
-    uint8_t rows[32 * 16], w[32 * 16];
-    for (int row = 0; row < kLanes; ++row) {
+    uint8_t rows[kStride * kRows], w[kStride * kRows];
+    for (int row = 0; row < kRows; ++row) {
       const uint8_t* const p = in.bytes + 8 * (first + row);
       simd::Bytes32 bytes;
       if constexpr (Levels::kBits == 8) {
@@ -287,21 +292,27 @@ void multiply_run(const Input& in, Output& out) {
         bytes =
             simd::level_bytes<Levels>(simd::values<Levels>(simd::load_twice<Levels::kBits>(p, ToBytes{})), 0);
       }
-      simd::store_bytes<Levels>(rows + 32 * row, bytes);
+      simd::store_bytes<Levels>(rows + kStride * row, bytes);
     }
-    simd::transpose<kRun / 4>(rows, 32, w);
-    uint8_t x[32 * kVectors];
-    simd::IntLanes sums[kVectors];
+    simd::transpose<kRunWords>(rows, kStride, w);
+    uint8_t x[kStride * kVectors];
+    simd::IntLanes sums[kVectors][simd::kRowRegisters];
     for (int v = 0; v < kVectors; ++v) {
-      for (int i = 0; i < kRun; i += 4) std::memcpy(x + kVectors * i + 4 * v, vectors.x + 32 * v + i, 4);
+      Number numbers[kRun];
+      for (int i = 0; i < kRun; ++i) numbers[i] = vectors.x[32 * v + i];
+      for (int i = 0; i < kRunWords; ++i) {
+        std::memcpy(x + 4 * (kVectors * i + v), numbers + 4 / kLevelBytes * i, 4);
+      }
       const int32_t correction = vectors.correction(kStoredBias<Levels>, 32 * v, kRun);
-      sums[v] = simd::broadcast_int(&correction);
+      for (simd::IntLanes& sum : sums[v]) sum = simd::broadcast_int(&correction);
     }
-    simd::multiply_run<kRun, simd::kByteKind<Levels>, kVectors>(w, x, sums);
+    simd::multiply_run<kRun, kKind, kVectors>(w, x, sums);
     for (int v = 0; v < kVectors; ++v) {
-      const simd::Lanes y =
-          simd::add(simd::mul(simd::to_lanes(sums[v]), simd::broadcast(&in.scale)), simd::broadcast(&in.a));
-      simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 16 * v + first, y);
+      for (int k = 0; k < simd::kRowRegisters; ++k) {
+        const simd::Lanes y = simd::add(simd::mul(simd::to_lanes(sums[v][k]), simd::broadcast(&in.scale)),
+                                        simd::broadcast(&in.a));
+        simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 16 * v + first + kLanes * k, y);
+      }
     }
   }
 }
