@@ -1,7 +1,7 @@
 /** ggml's own products: `mul_mat` of its CPU backend, on the caller's memory. */
-import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type GgmlType, ggmlTypes } from "gguf-native";
+import { bestGgmlBuild } from "../test/support/ggml-builds";
 import { libraryPath } from "./libggml";
 import { INSTALL_HINT, type Koffi, type KoffiLibrary, loadKoffi, type NativeFunction } from "./optional";
 import type { Results } from "./results";
@@ -19,7 +19,7 @@ const CACHE_LINE = 64n;
 const F32_ID = ggmlTypes.F32.id;
 
 export class LibggmlCpu {
-  /** The build of the backend that fits this processor: "libggml-cpu-haswell.so". */
+  /** The build of the backend that fits this processor and the kernels in use: "libggml-cpu-haswell.so". */
   readonly name: string;
   readonly #koffi: Koffi;
   readonly #functions: Record<keyof typeof BASE_FUNCTIONS | keyof typeof CPU_FUNCTIONS, NativeFunction>;
@@ -42,12 +42,12 @@ export class LibggmlCpu {
       results.miss(`products of libggml: ${missing} is not installed (${INSTALL_HINT})`);
       return undefined;
     }
-    const found = fittingBackend(koffi, dirname(path));
-    if (found === undefined) {
+    const name = bestGgmlBuild(koffi, dirname(path), results.machine.isa);
+    if (name === undefined) {
       results.miss(`products of libggml: no libggml-cpu*.so beside ${basename(path)} fits this processor`);
       return undefined;
     }
-    return new LibggmlCpu(koffi, koffi.load(path), ...found);
+    return new LibggmlCpu(koffi, koffi.load(path), name, koffi.load(join(dirname(path), name)));
   }
 
   /**
@@ -138,25 +138,4 @@ function functionsOf<Name extends string>(
   return Object.fromEntries(
     entries.map(([name, [result, ...parameters]]) => [name, library.func(name, result, parameters)]),
   ) as Record<Name, NativeFunction>;
-}
-
-/** The backend is built for several processors. Each build rates itself: 0 if it cannot run on this one. */
-function fittingBackend(koffi: Koffi, folder: string): [name: string, library: KoffiLibrary] | undefined {
-  const rated = readdirSync(folder)
-    .filter((name) => /^libggml-cpu.*\.so$/.test(name))
-    .map((name) => {
-      const library = koffi.load(join(folder, name));
-      return { name, library, score: score(library) };
-    })
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score);
-  return rated[0] && [rated[0].name, rated[0].library];
-}
-
-function score(library: KoffiLibrary): number {
-  try {
-    return Number(library.func("ggml_backend_score", "int", [])());
-  } catch {
-    return 1; // the only build, made for this machine
-  }
 }

@@ -80,6 +80,7 @@ export async function runLlama({ options, results }: Context, given?: LlamaWork)
   }
   progress("");
   printSpeeds(results, work, weights);
+  if (peer) console.log(`  llama.cpp: with ${peer.build}`);
   return work;
 }
 

@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { cpu } from "gguf-native";
+import { bestGgmlBuild } from "./ggml-builds";
 import { projectRoot } from "./paths";
 
 type Func = (...args: unknown[]) => unknown;
@@ -159,10 +161,13 @@ export class LlamaCpp {
   readonly #call: Library["call"];
   readonly #context: unknown;
   readonly vocabulary: LlamaVocabulary;
+  /** The build of ggml that multiplies: "libggml-cpu-haswell.so". */
+  readonly build: string;
 
-  private constructor({ koffi, call }: Library, path: string, context: number, observer: bigint) {
+  private constructor({ koffi, call, build }: Library, path: string, context: number, observer: bigint) {
     this.#koffi = koffi;
     this.#call = call;
+    this.build = build;
     const model = loadModel(call, path, modelParams(call));
     const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as object;
     const params = { ...defaults, n_ctx: context, n_batch: context, cb_eval: observer };
@@ -272,6 +277,8 @@ const MOST_LOGGED = 100_000;
 
 interface Library {
   koffi: Koffi;
+  /** The file of the backend that it uses. */
+  build: string;
   /** What it has said lately, in pieces of lines. */
   log: string[];
   /** Calls a function by its name, type of its result and types of its arguments. */
@@ -296,12 +303,9 @@ async function loadLibrary(): Promise<Library> {
   }, logger);
   open("libggml-base.so").func("ggml_log_set", "void", [logger, "void *"])(quiet, null);
   const ggml = open("libggml.v0.5.0.so");
-  if (process.env.GGUF_NATIVE_ISA === "avx2") {
-    // So that both use the same instructions.
-    ggml.func("ggml_backend_load", "void *", ["str"])(join(bins, "libggml-cpu-haswell.so"));
-  } else {
-    ggml.func("ggml_backend_load_all_from_path", "void", ["str"])(bins);
-  }
+  const build = bestGgmlBuild(koffi, bins, cpu().isa);
+  if (build === undefined) throw new Error("no build of ggml fits this processor");
+  ggml.func("ggml_backend_load", "void *", ["str"])(join(bins, build));
   const llama = open("libllama.v0.5.0.so");
   const functions = new Map<string, Func>();
   const call: Library["call"] = (name, result, types, ...args) => {
@@ -310,7 +314,7 @@ async function loadLibrary(): Promise<Library> {
     return known(...args);
   };
   call("llama_log_set", "void", [logger, "void *"], quiet, null);
-  return { koffi, call, log };
+  return { koffi, call, build, log };
 }
 
 /** Structures as of llama.cpp 0.5.0. Parameters are only passed on, but for the first of a context's. */
