@@ -371,12 +371,15 @@ GGUF_INLINE Floats16 times(const Floats16& a, __m256 c) {
   return {_mm256_mul_ps(a.low, c), _mm256_mul_ps(a.high, c)};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
-  return {_mm256_mul_ps(a.low, _mm256_set1_ps(low)), _mm256_mul_ps(a.high, _mm256_set1_ps(high))};
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  const __m256 all = _mm256_set1_ps(c);
+  return {_mm256_mul_ps(a.low, all), _mm256_mul_ps(a.high, all)};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
-  return mul(a, c, c);
+GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
+  const __m128 two = half_and_minus_half(p);
+  return {_mm256_mul_ps(a.low, _mm256_broadcastss_ps(two)),
+          _mm256_mul_ps(a.high, _mm256_broadcastss_ps(_mm_movehdup_ps(two)))};
 }
 
 GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {

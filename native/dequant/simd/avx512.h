@@ -427,9 +427,9 @@ GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
   return {_mm512_mul_ps(a.x, _mm512_set1_ps(c))};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
-  constexpr __mmask16 kHigh = 0xff00;
-  return {_mm512_mul_ps(a.x, _mm512_mask_broadcastss_ps(_mm512_set1_ps(low), kHigh, _mm_set_ss(high)))};
+GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
+  const __m512i of_each = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  return {_mm512_mul_ps(a.x, _mm512_permutexvar_ps(of_each, _mm512_castps128_ps512(half_and_minus_half(p))))};
 }
 
 GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {

@@ -321,13 +321,14 @@ GGUF_INLINE Floats16 add(const Floats16& a, float c) {
   return {{vaddq_f32(a.x[0], x), vaddq_f32(a.x[1], x), vaddq_f32(a.x[2], x), vaddq_f32(a.x[3], x)}};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
-  return {{vmulq_n_f32(a.x[0], low), vmulq_n_f32(a.x[1], low), vmulq_n_f32(a.x[2], high),
-           vmulq_n_f32(a.x[3], high)}};
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  return {{vmulq_n_f32(a.x[0], c), vmulq_n_f32(a.x[1], c), vmulq_n_f32(a.x[2], c), vmulq_n_f32(a.x[3], c)}};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
-  return mul(a, c, c);
+GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
+  const float low = half(p), high = -half(p + 2);
+  return {{vmulq_n_f32(a.x[0], low), vmulq_n_f32(a.x[1], low), vmulq_n_f32(a.x[2], high),
+           vmulq_n_f32(a.x[3], high)}};
 }
 
 GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {

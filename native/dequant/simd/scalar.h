@@ -296,7 +296,8 @@ GGUF_INLINE Floats16 mul(Floats16 a, float c) {
   return a;
 }
 
-GGUF_INLINE Floats16 mul(Floats16 a, float low, float high) {
+GGUF_INLINE Floats16 mul_halves(Floats16 a, const uint8_t* p) {
+  const float low = half(p), high = -half(p + 2);
   for (int i = 0; i < 16; ++i) a.x[i] *= i < 8 ? low : high;
   return a;
 }

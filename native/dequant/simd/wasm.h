@@ -351,14 +351,16 @@ GGUF_INLINE Floats16 add(const Floats16& a, float c) {
   return add(a, Floats16{{x, x, x, x}});
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float low, float high) {
-  const v128_t x = wasm_f32x4_splat(low), y = wasm_f32x4_splat(high);
-  return {{wasm_f32x4_mul(a.x[0], x), wasm_f32x4_mul(a.x[1], x), wasm_f32x4_mul(a.x[2], y),
-           wasm_f32x4_mul(a.x[3], y)}};
+GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
+  const v128_t x = wasm_f32x4_splat(c);
+  return {{wasm_f32x4_mul(a.x[0], x), wasm_f32x4_mul(a.x[1], x), wasm_f32x4_mul(a.x[2], x),
+           wasm_f32x4_mul(a.x[3], x)}};
 }
 
-GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
-  return mul(a, c, c);
+GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
+  const v128_t x = wasm_f32x4_splat(half(p)), y = wasm_f32x4_splat(-half(p + 2));
+  return {{wasm_f32x4_mul(a.x[0], x), wasm_f32x4_mul(a.x[1], x), wasm_f32x4_mul(a.x[2], y),
+           wasm_f32x4_mul(a.x[3], y)}};
 }
 
 GGUF_INLINE v128_t upper_pair(v128_t x) {

@@ -43,6 +43,12 @@ GGUF_INLINE float half(const uint8_t* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(word16(p))));
 }
 
+/** Two halves: the second with its sign changed. */
+GGUF_INLINE __m128 half_and_minus_half(const uint8_t* p) {
+  const __m128 two = _mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(word32(p))));
+  return _mm_xor_ps(two, _mm_setr_ps(0, -0.0f, 0, 0));
+}
+
 /** Eight numbers: the upper four added to the lower four, then two to two, then one to one. */
 GGUF_INLINE float sum8(__m256 a) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
