@@ -90,7 +90,7 @@ export class Llama {
         ffnPostNorm: weights.optionalVector(`${block}post_ffw_norm.weight`),
       };
     });
-    const ropeFactors = weights.optionalVector("rope_freqs.weight")?.array;
+    const ropeFactors = weights.optionalVector("rope_freqs.weight");
     const llama = new Llama(
       workspace,
       config,
@@ -99,7 +99,7 @@ export class Llama {
       weights.vector("output_norm.weight"),
       // Many models use the same matrix for the embeddings and for the output.
       weights.linear(weights.has("output.weight") ? "output" : "token_embd"),
-      new Map(config.attention.map((kind) => [kind, ropeFrequencies(config, kind, ropeFactors)])),
+      new Map(config.attention.map((kind) => [kind, ropeFrequencies(config, kind, ropeFactors?.array)])),
       options,
       observe,
     );

@@ -420,7 +420,7 @@ describe("optional parts of a model", () => {
       return result;
     };
     const factors = (...values: number[]): TensorSpec[] => [
-      { name: "rope_freqs.weight", type: 0, shape: [2], bytes: floats(...values) },
+      { name: "rope_freqs.weight", type: 0, shape: [values.length], bytes: floats(...values) },
     ];
     const plain = await logits(smallModel());
     assert.deepEqual(await logits(smallModel({ tensors: factors(1, 1) })), plain);
@@ -435,6 +435,11 @@ describe("optional parts of a model", () => {
       }),
     );
     assert.deepEqual(scaled, slower);
+    // Wherever the memory grows: a page of it has 16,384 numbers, and so do factors with vectors and constants.
+    for (let unused = 15_800; unused < 16_384; unused += 16) {
+      const tensors = factors(4, 4, ...Array<number>(unused).fill(1));
+      assert.deepEqual(await logits(smallModel({ tensors })), slower, `${unused} more factors`);
+    }
   });
 
   test("a model that the example cannot run is an error that says why", async () => {
