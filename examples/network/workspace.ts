@@ -89,9 +89,10 @@ export class Workspace {
   /** Where `count` numbers have room, and as many more as the functions may load beyond them. */
   #take(count: number): number {
     const address = this.#end;
-    this.#end = address + Math.ceil((4 * count + 16) / 64) * 64;
-    const missing = this.#end - this.buffer.byteLength;
+    const end = address + Math.ceil((4 * count + 16) / 64) * 64;
+    const missing = end - this.buffer.byteLength;
     if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE));
+    this.#end = end;
     return address;
   }
 }

@@ -347,6 +347,14 @@ describe("a workspace", () => {
     assert.equal(kept.array, kept.array);
   });
 
+  test("can be used after it was asked for more than there can be", () => {
+    const workspace = new Workspace();
+    assert.throws(() => workspace.floats("too many", 2 ** 30), RangeError);
+    const some = workspace.floats("some", 100_000);
+    some.array.fill(5);
+    assert.equal(workspace.simd.greatestOf(some.address, some.length), 5);
+  });
+
   test("gives the same memory for the same name, as long as that is enough", () => {
     const workspace = new Workspace();
     const first = workspace.floats("x", 1000);
