@@ -4,8 +4,8 @@
 // A Request is the checked arguments of one call: a BlockRequest that also has
 //   find_or_make_output(call)                 the array for the result; may run JavaScript
 //   output_bytes()                            how long that is
-//   is_small()                                whether the way to another thread and back takes longer than
-//   the work useful_threads(most)                      how many of `most` threads help: for run_now
+//   is_small()                                whether the way to another thread takes longer than the work
+//   useful_threads(most)                      how many of `most` threads help: for run_now
 //   make_work(call, source, threads, output)  the ChunkedWork on what pin() or locate() found
 #pragma once
 

@@ -51,7 +51,7 @@ class IntegerProducts {
                   const KernelTable& kernels) noexcept;
 
   uint64_t packed_floats() const noexcept;
-  /** Up to 240 KB, and 1 KB more for each vector if rows are long. None for one vector or two, but a row of
+  /** For tiles up to 200 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
    * big-endian blocks. */
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed) const noexcept;

@@ -33,12 +33,12 @@ class Products {
                       ? Either(IntegerProducts(format, big_endian, columns, n))
                       : Either(NumberProducts(format, big_endian, columns, n))) {}
 
-  /** How many floats `pack` writes: about n * columns, or a third of that with kInt8. */
+  /** How many floats `pack` writes: about n * columns, or a third to 0.6 of that with kInt8. */
   uint64_t packed_floats() const noexcept {
     return std::visit([](const auto& products) { return products.packed_floats(); }, products_);
   }
-  /** How many floats of scratch `multiply` needs: up to 220 KB, and 3 to 6 KB more for each vector if rows
-   * are long. */
+  /** How many floats of scratch `multiply` needs: up to 220 KB, and up to 6 KB more for each vector if
+   * rows are long. */
   uint64_t scratch_floats() const noexcept {
     return std::visit([](const auto& products) { return products.scratch_floats(); }, products_);
   }
