@@ -93,7 +93,7 @@ describe("activations of 8 bits", () => {
       const rows = 3;
       for (const columns of [blockSize, blockSize * Math.ceil(1100 / blockSize)]) {
         const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
-        const x = Float32Array.from({ length: 2 * columns }, (_, i) =>
+        const x = Float32Array.from({ length: 3 * columns }, (_, i) =>
           // Runs of ordinary numbers, of the smallest that count and of some that do not, of zeros, of huge ones.
           i % 32 === 7 && Math.floor(i / 32) % 7 === 3
             ? 2 ** -119
@@ -102,8 +102,10 @@ describe("activations of 8 bits", () => {
         const wanted = productsByRule(type, blocks, columns, x);
         assertSame(reference.matmulSync(type, blocks, columns, x, options), wanted);
         assertSame(matmulSync(type, blocks, columns, x, options), wanted);
-        const one = x.subarray(0, columns);
-        assertSame(matmulSync(type, blocks, columns, one, options), wanted.subarray(0, rows));
+        for (const n of [1, 2]) {
+          const some = x.subarray(0, n * columns);
+          assertSame(matmulSync(type, blocks, columns, some, options), wanted.subarray(0, n * rows));
+        }
       }
     });
   }
@@ -120,8 +122,11 @@ describe("activations of 8 bits", () => {
     }
   });
   test("the bits do not depend on the threads, nor on what is asked for at a time", async () => {
+    const five = vectors(5); // of which a tile has several
+    const ofFive = matmulSync("Q4_K", blocks, COLUMNS, five, { ...options, threads: 1 });
     for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
       assertSame(matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads }), expectedInt8);
+      assertSame(matmulSync("Q4_K", blocks, COLUMNS, five, { ...options, threads }), ofFive);
     }
     using file = openSync(path);
     const tensor = file.tensor("m");

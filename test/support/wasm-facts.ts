@@ -35,9 +35,9 @@ export interface WasmResult {
   errors: Record<string, string>;
 }
 
-/** Two vectors for a matrix of so many columns. */
+/** Three vectors for a matrix of so many columns. */
 export function vectors(columns: number): Float32Array {
-  return Float32Array.from({ length: 2 * columns }, (_, i) => Math.fround(Math.sin(i + 1)));
+  return Float32Array.from({ length: 3 * columns }, (_, i) => Math.fround(Math.sin(i + 1)));
 }
 
 /** Statistics, or other values, as text. */
