@@ -65,7 +65,7 @@ const llamaEntries = (config: Config): Entry[] => [
 
 /** What a classifier would tell apart: BGE names one class, and two without names stand for none. */
 function labelEntries(given: unknown): Entry[] {
-  const labels = Object.values(Object(given)).map(String);
+  const labels = Object.values(Object(given)).filter((each) => typeof each === "string");
   const isMade = labels.length === 2 && labels[0] === "LABEL_0";
   return labels.length === 0 || isMade ? [] : [["classifier.output_labels", labels, "string[]"]];
 }
@@ -160,16 +160,25 @@ const KEYS: readonly (readonly [theirs: string, key: string, type: "uint32" | "f
   ["head_dim", "attention.value_length", "uint32"],
 ];
 
+/** What must be a number where it is there. */
+export const NUMBERS: readonly string[] = [
+  ...KEYS.map(([name]) => name),
+  ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping"],
+  ...["rope_theta", "rope_local_base_freq"],
+];
+
 /** How positions are rotated: `rope_parameters`, as it is now, or `rope_scaling` and `rope_theta`, as it was. */
 function ropeOf(config: Config): { all: Config; local: Config | undefined } {
-  const given = (config.rope_parameters ?? config.rope_scaling ?? {}) as Record<string, unknown>;
-  const all = (given.full_attention ?? given) as Record<string, unknown>;
-  const local = (given.sliding_attention ?? undefined) as Config | undefined;
+  const plain = (value: unknown): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(Object(value)).filter(([, each]) => typeof each !== "object"));
+  const given = Object(config.rope_parameters ?? config.rope_scaling);
+  const all = plain(given.full_attention ?? given);
   const base = { rope_theta: config.rope_theta, rope_type: all.type ?? "default" };
   const theta = config.rope_local_base_freq;
+  const local = theta === undefined ? undefined : { rope_theta: theta };
   return {
     all: { ...base, ...all },
-    local: local ?? (theta === undefined ? undefined : { rope_theta: theta }),
+    local: given.sliding_attention ? plain(given.sliding_attention) : local,
   };
 }
 

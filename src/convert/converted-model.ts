@@ -22,11 +22,12 @@ import {
   type Config,
   type Entry,
   headLength,
+  NUMBERS,
   ropeFactors,
 } from "./architectures";
 import { frontMatter } from "./front-matter";
 import { describe } from "./model-card";
-import type { TokenizerJson } from "./tokenizer-json";
+import { checkTokenizer, type TokenizerJson } from "./tokenizer-json";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
 /** A checkpoint that is open. */
@@ -39,6 +40,7 @@ export interface Checkpoint {
 /** The longest file that describes a model. */
 const MAX_FILE_BYTES = 256 << 20;
 
+const CONFIG = "config.json";
 const CARD = "README.md";
 
 /** Where a checkpoint is. */
@@ -66,14 +68,14 @@ export async function openCheckpoint(
   signal?: AbortSignal,
 ): Promise<Checkpoint> {
   const { folder } = place;
-  const config = await readJson<Config>(folder, "config.json", signal);
+  const config = await readJson<Config>(folder, CONFIG, signal);
   if (config === undefined) {
     throw new GgufError("ERR_GGUF_OPEN", "there is no config.json, which says what the model is", {
       path: folder.path,
     });
   }
   const architecture = architectureOf(config, folder.path);
-  const complete = completeConfig(architecture, config);
+  const complete = completeConfig(architecture, config, folder.path + CONFIG);
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
   const more = await optionalEntries(folder, architecture, signal);
@@ -118,8 +120,10 @@ export async function openCheckpoint(
 }
 
 /** With what it means where it says nothing. */
-function completeConfig({ name, defaults }: Architecture, config: Config): Config {
+function completeConfig({ name, defaults }: Architecture, config: Config, path: string): Config {
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+  const wrong = NUMBERS.find((name) => name in given && typeof given[name] !== "number");
+  if (wrong !== undefined) throw new GgufError("ERR_GGUF_INVALID", `${wrong} is no number`, { path });
   const whole: Config = { ...defaults, ...given };
   if (name !== "llama") return whole;
   return { num_key_value_heads: whole.num_attention_heads, ...whole, head_dim: headLength(whole) };
@@ -135,7 +139,8 @@ function architectureOf(config: Config, path: string): Architecture {
   const found = ARCHITECTURES.find(({ classes }) => classes.includes(name as string));
   if (found !== undefined) return found;
   const known = ARCHITECTURES.flatMap(({ classes }) => classes).join(", ");
-  const detail = `its architecture is ${JSON.stringify(name) ?? "not named"}; converted are ${known}`;
+  const given = typeof name === "string" ? JSON.stringify(name) : "not named";
+  const detail = `its architecture is ${given}; converted are ${known}`;
   throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
 }
 
@@ -169,17 +174,17 @@ async function vocabularyFiles(
     return read && textOf(read);
   };
   const json = <T = Config>(name: string): Promise<T | undefined> => readJson<T>(folder, name, signal);
-  const template = (await json("chat_template.json"))?.chat_template;
+  const tokenizer = await json<TokenizerJson>("tokenizer.json");
+  if (tokenizer !== undefined) checkTokenizer(tokenizer, `${folder.path}tokenizer.json`);
   return {
     path: folder.path,
-    tokenizer: await json<TokenizerJson>("tokenizer.json"),
+    tokenizer,
     tokenizerConfig: await json("tokenizer_config.json"),
     addedTokens: await json<Record<string, number>>("added_tokens.json"),
     sentencePiece: await bytes("tokenizer.model"),
     merges: await text("merges.txt"),
     vocabularyText: await text("vocab.txt"),
-    chatTemplate:
-      (await text("chat_template.jinja")) ?? (typeof template === "string" ? template : undefined),
+    chatTemplate: (await text("chat_template.jinja")) ?? (await json("chat_template.json"))?.chat_template,
     wordRule,
   };
 }
@@ -194,11 +199,12 @@ const SAMPLING: readonly (readonly [theirs: string, key: string, type: "int32" |
   ["repetition_penalty", "penalty_repeat", "float32"],
 ];
 
-const POOLING = {
-  pooling_mode_mean_tokens: 1,
-  pooling_mode_cls_token: 2,
-  pooling_mode_lasttoken: 3,
-} as const;
+/** How vectors of tokens become one, as it is said in two ways, and its number. */
+const POOLING: readonly (readonly [flag: string, mode: string, number: number])[] = [
+  ["pooling_mode_mean_tokens", "mean", 1],
+  ["pooling_mode_cls_token", "cls", 2],
+  ["pooling_mode_lasttoken", "lasttoken", 3],
+];
 
 /** What files say that not every model has: how to choose tokens, and how vectors of texts are made. */
 async function optionalEntries(
@@ -212,14 +218,13 @@ async function optionalEntries(
     return typeof value === "number" ? [[`general.sampling.${key}`, value, type]] : [];
   });
   const modules = await readJson<unknown>(folder, "modules.json", signal);
-  const pooling = (Array.isArray(modules) ? modules : []).find(({ type }) =>
-    String(type).endsWith("Pooling"),
+  const pooling = (Array.isArray(modules) ? modules : []).find(
+    (module) => typeof module?.type === "string" && module.type.endsWith("Pooling"),
   );
-  if (pooling === undefined || !/^[\w-]+$/.test(String(pooling.path)) || name.startsWith("llama")) {
-    return { general, own: [] };
-  }
-  const config = (await readJson<Config>(folder, `${pooling.path}/config.json`, signal)) ?? {};
-  const mode = Object.entries(POOLING).find(([key]) => config[key] === true)?.[1];
+  const path = pooling?.path;
+  if (typeof path !== "string" || !/^[\w-]+$/.test(path) || name === "llama") return { general, own: [] };
+  const config = (await readJson<Config>(folder, `${path}/config.json`, signal)) ?? {};
+  const mode = POOLING.find(([flag]) => config[flag] === true)?.[2];
   return { general, own: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
 }
 

@@ -3,7 +3,14 @@ import { GgufError } from "../base/errors";
 import { SPECIAL_TOKENS, tokenIdKey } from "../tokenizer/special-tokens";
 import type { Architecture, Config, Entry } from "./architectures";
 import { readPieces } from "./sentence-piece-model";
-import { type AddedToken, type Component, componentsOf, type TokenizerJson } from "./tokenizer-json";
+import {
+  type AddedToken,
+  type Component,
+  componentsOf,
+  isAddedToken,
+  type TokenizerJson,
+  vocabOf,
+} from "./tokenizer-json";
 import { wordRuleOf } from "./word-rule";
 
 /** The files of a vocabulary, parsed; undefined where they are missing. */
@@ -15,7 +22,7 @@ export interface VocabularyFiles {
   readonly sentencePiece: Uint8Array | undefined;
   readonly merges: string | undefined;
   readonly vocabularyText: string | undefined;
-  readonly chatTemplate: string | undefined;
+  readonly chatTemplate: unknown;
   /** The rule for words that the caller names, in place of the one that is found. */
   readonly wordRule: string | undefined;
 }
@@ -30,7 +37,7 @@ interface Token {
 }
 
 /** The longest vocabulary, several times as long as known ones: its size is what the configuration says. */
-const MOST_TOKENS = 2 ** 23;
+const MOST_TOKENS = 2 ** 20;
 
 /** The entries of the vocabulary, and how many tokens it has. */
 export function vocabularyEntries(
@@ -145,9 +152,10 @@ function added({ content, special }: Pick<AddedToken, "content" | "special">, sc
 }
 
 /** Tokens of byte-level BPE and of WordPiece. */
-function plainTokens(config: Config, { tokenizer, vocabularyText, path }: VocabularyFiles): Token[] {
+function plainTokens(config: Config, files: VocabularyFiles): Token[] {
+  const { tokenizer, vocabularyText, path } = files;
   const lines = vocabularyText?.replace(/\n$/, "").split(/\r?\n/) ?? [];
-  const vocab = tokenizer?.model?.vocab ?? Object.fromEntries(lines.map((line, i) => [line, i]));
+  const vocab = vocabOf(tokenizer, path) ?? Object.fromEntries(lines.map((line, i) => [line, i]));
   const ids = Object.entries(vocab);
   const tokens = padding(config, ids.length, path);
   const put = (id: number, token: Token): void => {
@@ -184,29 +192,41 @@ function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint
   const pieces = readPieces(bytes, files.path);
   const tokens = padding(config, pieces.length, files.path);
   const put = (id: number, token: Token): void => {
-    if (id in tokens) tokens[id] = token;
+    if (Number.isInteger(id) && id in tokens) tokens[id] = token;
   };
   for (const [id, piece] of pieces.entries()) put(id, { ...piece });
   for (const [text, id] of Object.entries(files.addedTokens ?? {})) {
     put(id, { text, score: -1000, type: USER_DEFINED });
   }
-  const decoder = (files.tokenizerConfig?.added_tokens_decoder ?? {}) as Record<string, AddedToken>;
-  for (const [id, token] of Object.entries(decoder)) put(Number(id), added(token, -1000));
+  for (const [id, token] of Object.entries(Object(files.tokenizerConfig?.added_tokens_decoder))) {
+    if (isAddedToken(token)) put(Number(id), added(token, -1000));
+  }
   return tokens;
 }
 
-/** The pieces of a `tokenizer.json` that was made of a SentencePiece model: their scores are lost. */
-function piecesOfJson({ tokenizer, tokenizerConfig }: VocabularyFiles): Token[] {
+/** The texts of special tokens that the configuration names. */
+function specialTexts(tokenizerConfig: Config | undefined): Set<unknown> {
   const special = new Set<unknown>();
   for (const name of SPECIAL_TOKENS) special.add(contentOf(tokenizerConfig?.[`${name}_token`]));
   for (const name of ["additional_special_tokens", "extra_special_tokens"]) {
     const others = tokenizerConfig?.[name];
     if (Array.isArray(others)) for (const each of others) special.add(contentOf(each));
   }
+  return special;
+}
+
+/** The pieces of a `tokenizer.json` that was made of a SentencePiece model: their scores are lost. */
+function piecesOfJson({ tokenizer, tokenizerConfig, path }: VocabularyFiles): Token[] {
+  const special = specialTexts(tokenizerConfig);
+  const ids = Object.entries(vocabOf(tokenizer, path) ?? {}).sort(([, a], [, b]) => a - b);
   const tokens: Token[] = [];
-  for (const [text, id] of Object.entries(tokenizer?.model?.vocab ?? {}).sort(([, a], [, b]) => a - b)) {
+  for (const [text, id] of ids) {
+    if (id !== tokens.length) {
+      const detail = `there must be one token with the number ${tokens.length} in model.vocab of tokenizer.json`;
+      throw new GgufError("ERR_GGUF_INVALID", detail, { path });
+    }
     const type = /^<0x[\da-f]{2}>$/i.test(text) ? BYTE : special.has(text) ? CONTROL : NORMAL;
-    tokens[id] = { text, score: -1000, type };
+    tokens.push({ text, score: -1000, type });
   }
   const base = tokens.length;
   const others = [...(tokenizer?.added_tokens ?? [])].sort((a, b) => a.id - b.id);
@@ -228,7 +248,7 @@ function contentOf(token: unknown): string | undefined {
 function specialEntries(config: Config, files: VocabularyFiles, size: number | undefined): Entry[] {
   const { tokenizer, tokenizerConfig } = files;
   const names = [...SPECIAL_TOKENS];
-  const token: Record<string, string | undefined> = {};
+  const token: Record<string, unknown> = {};
   for (const name of names) token[name] = contentOf(tokenizerConfig?.[`${name}_token`]);
   const adds = new Map<string, boolean>();
   if (tokenizer !== undefined) {
@@ -248,8 +268,8 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
     for (const name of names) {
       const says = tokenizerConfig[`add_${name}_token`];
       if (typeof says === "boolean" && !adds.has(name)) adds.set(name, says);
-      if (token[name] === undefined) continue;
-      setId(name, tokenizer?.added_tokens?.find(({ content }) => content === token[name])?.id);
+      const text = contentOf(token[name]);
+      setId(name, tokenizer?.added_tokens?.find(({ content }) => content === text)?.id);
     }
   }
   for (const name of names) setId(name, config[`${name}_token_id`]);
@@ -279,8 +299,8 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
 /** What is found out about special tokens. */
 interface Special {
   readonly names: string[];
-  /** The text of each, by name. */
-  readonly token: Record<string, string | undefined>;
+  /** What the configuration has, by name: a text, or an object with one, which llama.cpp's converter takes for another token. */
+  readonly token: Record<string, unknown>;
   /** Whether they are added to texts. */
   readonly adds: Map<string, boolean>;
   /** Whether there is a `tokenizer_config.json`. */
@@ -295,16 +315,16 @@ function readProcessor(processor: Component, special: Special): void {
     if (!adds.has("eos")) adds.set("eos", false);
   } else if (processor.type === "RobertaProcessing") {
     for (const name of ["bos", "eos", "sep"]) adds.set(name, true);
-    token.cls ??= (processor.cls as [string] | undefined)?.[0] ?? token.bos;
-    token.sep ??= (processor.sep as [string] | undefined)?.[0] ?? token.eos;
+    token.cls ??= (processor.cls as [string] | null | undefined)?.[0] ?? token.bos;
+    token.sep ??= (processor.sep as [string] | null | undefined)?.[0] ?? token.eos;
   } else if (processor.type === "TemplateProcessing") readTemplate(processor, special);
 }
 
 /** A template: special tokens before, after and between texts. */
 function readTemplate(processor: Component, { names, token, adds, hasConfig }: Special): void {
   type Part = { SpecialToken?: { id?: string }; Sequence?: { id?: string } } | undefined;
-  const single = (processor.single ?? []) as readonly Part[];
-  const pair = (processor.pair ?? []) as readonly Part[];
+  const listOf = (value: unknown): readonly Part[] => (Array.isArray(value) ? value : []);
+  const [single, pair] = [listOf(processor.single), listOf(processor.pair)];
   const specialOf = (part: Part): string | undefined => part?.SpecialToken?.id;
   const first = single.length > 1 ? specialOf(single[0]) : undefined;
   const last = single.length > 1 ? specialOf(single.at(-1)) : undefined;

@@ -25,10 +25,13 @@ const RULES: ReadonlyMap<string, string> = new Map([
 
 function partOf(component: Component): string {
   const { type, pattern, individual_digits: one, use_regex: usesExpression } = component;
-  if (type === "Split") return String((pattern as { Regex?: unknown; String?: unknown } | undefined)?.Regex);
+  if (type === "Split") {
+    const expression = (pattern as { Regex?: unknown } | null | undefined)?.Regex;
+    return typeof expression === "string" ? expression : "a text";
+  }
   if (type === "Digits") return one === true ? "digits" : "runs of digits";
   if (type === "ByteLevel") return usesExpression === false ? "" : "gpt-2";
-  return String(type);
+  return typeof type === "string" ? type : "no type";
 }
 
 /**

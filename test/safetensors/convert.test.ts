@@ -181,7 +181,7 @@ test("what cannot be converted is named", async () => {
   await refused("qwen3", remove("tokenizer.json"), /vocabulary is missing/, "ERR_GGUF_OPEN");
   const size = (value: unknown) => edit("config.json", (config) => (config.vocab_size = value));
   await refused("qwen3", size(100), /beyond vocab_size, 100/, invalid);
-  await refused("qwen3", size(1e12), /vocab_size is 1000000000000/, invalid);
+  await refused("qwen3", size(2 ** 20 + 1), /vocab_size is 1048577/, invalid);
   await refused("qwen3", architecture(["BertModel"]), /vocabulary|kind bert has no such tensor/, unsupported);
   const rule = edit("tokenizer.json", (tokenizer) => (tokenizer.pre_tokenizer = { type: "Whitespace" }));
   await refused("qwen3", rule, /"Whitespace"; name it with wordRule/, unsupported);
@@ -190,6 +190,55 @@ test("what cannot be converted is named", async () => {
   const meant = /options\.wordRule: no rule for words is called 'qwen'\. Did you mean 'qwen2'/;
   await refused("qwen3", () => undefined, meant, unsupported, { wordRule });
   await refused("qwen3", () => undefined, /cannot be quantized to Q9/, unsupported, { type: "Q9" });
+});
+
+test("values of other types in the files of a checkpoint are refused", async () => {
+  const invalid = "ERR_GGUF_INVALID";
+  const number = (name: string, value: unknown) => edit("config.json", (config) => (config[name] = value));
+  await refused("qwen3", number("hidden_size", "64"), /config\.json: hidden_size is no number/, invalid);
+  await refused("qwen3", number("rope_theta", { valueOf: 1 }), /rope_theta is no number/, invalid);
+  await refused("qwen3", number("architectures", [[[]]]), /not named/, "ERR_GGUF_UNSUPPORTED_TYPE");
+  const inModel = (name: string) => (value: unknown) =>
+    edit("tokenizer.json", ({ model }) => ((model as Record<string, unknown>)[name] = value));
+  const [merges, vocab] = [inModel("merges"), inModel("vocab")];
+  for (const value of [0, "a b", [1], [["a", 1]], [["a", "b", "c"]]]) {
+    await refused("qwen3", merges(value), /tokenizer\.json: model\.merges must be/, invalid);
+  }
+  const added = (value: unknown) => edit("tokenizer.json", (tokenizer) => (tokenizer.added_tokens = value));
+  for (const value of [false, [null], [{ id: 259 }], [{ id: "map", content: "x" }]]) {
+    await refused("qwen3", added(value), /tokenizer\.json: added_tokens must be/, invalid);
+  }
+  for (const value of [[["a", 0]], { a: "map" }, { a: -1 }]) {
+    await refused("qwen3", vocab(value), /model\.vocab of tokenizer\.json must be/, invalid);
+  }
+  // Pieces are numbered without gaps, or memory would be taken for these.
+  await refused("mistral-v0.3", vocab({ a: 0, b: 2 ** 32 }), /one token with the number 1/, invalid);
+  await refused("mistral-v0.3", vocab({ a: 0, b: 0 }), /one token with the number 1/, invalid);
+});
+
+test("values of other types that are not needed are left out", async () => {
+  const place = writeCheckpoint(join(folder, "others"), caseOf("qwen3"));
+  write("modules.json", '[null, {"type": {"toString": 1}}, {"type": "Pooling", "path": {}}]')(place);
+  const nested = '{"type":"Sequence","normalizers":['.repeat(20_000) + "]}".repeat(20_000);
+  edit("tokenizer.json", (tokenizer) => {
+    tokenizer.normalizer = "NESTED";
+    tokenizer.post_processor = { type: "TemplateProcessing", single: "ab", pair: { length: 3 } };
+  })(place);
+  const path = join(place, "tokenizer.json");
+  writeFileSync(path, readFileSync(path, "utf8").replace('"NESTED"', nested));
+  await convertModel(place, out);
+  assert.equal(openSync(out).metadata.has("qwen3.pooling_type"), false);
+  rmSync(out);
+
+  const llama = writeCheckpoint(join(folder, "others"), caseOf("Tiny-Llama-3.1-80K-Instruct"));
+  write("added_tokens.json", '{"a": "length", "b": -1, "c": 1e9}')(llama);
+  edit("tokenizer_config.json", (config) => {
+    config.added_tokens_decoder = { 264: null, 265: { content: 5 }, length: { content: "x" } };
+  })(llama);
+  await convertModel(llama, out);
+  const tokens = openSync(out).metadata.get("tokenizer.ggml.tokens") as string[];
+  assert.deepEqual(tokens.slice(263, 266), ["[PAD263]", "[PAD264]", "[PAD265]"]);
+  rmSync(out);
 });
 
 test("the command converts, and diff compares a checkpoint with its GGUF file", async () => {
