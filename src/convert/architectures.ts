@@ -182,9 +182,10 @@ function ropeOf(config: Config): { all: Config; local: Config | undefined } {
   };
 }
 
-/** What scaling of positions of type `yarn` has, and its keys. */
+/** What scaling of positions of type `yarn` has, and its keys. The last one of a key counts. */
 const YARN: readonly (readonly [theirs: string, key: string])[] = [
   ["extrapolation_factor", "rope.scaling.yarn_ext_factor"],
+  ["attn_factor", "rope.scaling.yarn_attn_factor"],
   ["attention_factor", "rope.scaling.yarn_attn_factor"],
   ["beta_fast", "rope.scaling.yarn_beta_fast"],
   ["beta_slow", "rope.scaling.yarn_beta_slow"],
@@ -196,6 +197,7 @@ function ropeEntries(config: Config): Entry[] {
   const entries: Entry[] = [["rope.freq_base", Number(all.rope_theta), "float32"]];
   if (local !== undefined) entries.push(["rope.freq_base_swa", Number(local.rope_theta), "float32"]);
   const { rope_type: type, factor } = all;
+  if (type === "longrope" || type === "su") entries.push(["rope.scaling.type", "longrope", "string"]);
   if ((type !== "linear" && type !== "yarn") || typeof factor !== "number") return entries;
   entries.push(["rope.scaling.type", type, "string"], ["rope.scaling.factor", factor, "float32"]);
   if (type === "linear") return entries;
@@ -213,7 +215,8 @@ export function architectureEntries({ entries }: Architecture, config: Config): 
     const value = config[name];
     return typeof value === "number" ? [[key, value, type]] : [];
   });
-  return [...known, ...ropeEntries(config), ...(entries?.(config) ?? [])];
+  const causal: Entry[] = config.is_causal === false ? [["attention.causal", false, "bool"]] : [];
+  return [...known, ...causal, ...ropeEntries(config), ...(entries?.(config) ?? [])];
 }
 
 /**

@@ -224,7 +224,7 @@ async function optionalEntries(
   const path = pooling?.path;
   if (typeof path !== "string" || !/^[\w-]+$/.test(path) || name === "llama") return { general, own: [] };
   const config = (await readJson<Config>(folder, `${path}/config.json`, signal)) ?? {};
-  const mode = POOLING.find(([flag]) => config[flag] === true)?.[2];
+  const mode = POOLING.find(([flag, mode]) => config[flag] === true || config.pooling_mode === mode)?.[2];
   return { general, own: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
 }
 

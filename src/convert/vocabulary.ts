@@ -70,6 +70,8 @@ export function vocabularyEntries(
       if (typeof prefix === "boolean") all.push(["tokenizer.ggml.add_space_prefix", prefix, "bool"]);
       // The small models of Granite begin without one, whatever else is said.
       if (config.vocab_size === 49152) set(all, ["tokenizer.ggml.add_bos_token", false, "bool"]);
+      // Code Llama ends what it fills in by a token of its own.
+      if (config.vocab_size === 32016) set(all, [tokenIdKey("eot"), 32010, "uint32"]);
     }
     if (name === "gemma3" && model === "llama") all.push(["tokenizer.ggml.add_space_prefix", false, "bool"]);
     return { entries: all, size: tokens.length };
@@ -153,7 +155,7 @@ function added({ content, special }: Pick<AddedToken, "content" | "special">, sc
 
 /** Tokens of byte-level BPE and of WordPiece. */
 function plainTokens(config: Config, files: VocabularyFiles): Token[] {
-  const { tokenizer, vocabularyText, path } = files;
+  const { tokenizer, tokenizerConfig, vocabularyText, path } = files;
   const lines = vocabularyText?.replace(/\n$/, "").split(/\r?\n/) ?? [];
   const vocab = vocabOf(tokenizer, path) ?? Object.fromEntries(lines.map((line, i) => [line, i]));
   const ids = Object.entries(vocab);
@@ -165,7 +167,8 @@ function plainTokens(config: Config, files: VocabularyFiles): Token[] {
     }
     tokens[id] = token;
   };
-  for (const [text, id] of ids) put(id, { text, score: 0, type: NORMAL });
+  const special = specialTexts(tokenizerConfig);
+  for (const [text, id] of ids) put(id, { text, score: 0, type: special.has(text) ? CONTROL : NORMAL });
   const own =
     tokenizer?.added_tokens ??
     lines.flatMap((content, id) =>
@@ -249,7 +252,7 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
   const { tokenizer, tokenizerConfig } = files;
   const names = [...SPECIAL_TOKENS];
   const token: Record<string, unknown> = {};
-  for (const name of names) token[name] = contentOf(tokenizerConfig?.[`${name}_token`]);
+  for (const name of names) token[name] = tokenizerConfig?.[`${name}_token`];
   const adds = new Map<string, boolean>();
   if (tokenizer !== undefined) {
     token.bos ??= token.cls;

@@ -163,6 +163,44 @@ function byteFallback(): Record<string, string> {
   };
 }
 
+const pooling = (config: object): Record<string, string> => ({
+  "modules.json": json([
+    { idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" },
+  ]),
+  "1_Pooling/config.json": json(config),
+});
+
+/** A byte-level vocabulary as other programs write it. */
+function otherByteLevel(): Record<string, string> {
+  const files = byteLevel(QWEN2_SPLIT);
+  const tokenizer = JSON.parse(files["tokenizer.json"] as string);
+  const config = JSON.parse(files["tokenizer_config.json"] as string);
+  // Special is what the configuration names, too.
+  tokenizer.model.vocab["<|endoftext|>"] = 259;
+  tokenizer.added_tokens.shift();
+  delete config.chat_template;
+  const templates = [
+    { name: "default", template: "{{ messages }}" },
+    { name: "rag", template: "{{ documents }}" },
+  ];
+  return {
+    "tokenizer.json": json(tokenizer),
+    "tokenizer_config.json": json(config),
+    "chat_template.json": json({ chat_template: templates }),
+    ...pooling({ embedding_dimension: HIDDEN, pooling_mode: "lasttoken" }),
+  };
+}
+
+/** A vocabulary of words whose special tokens are objects. */
+function objectWordPiece(): Record<string, string> {
+  const files = wordPiece();
+  const config: Record<string, string> = JSON.parse(files["tokenizer_config.json"] as string);
+  const objects = Object.entries(config).map(([name, content]) => {
+    return [name, name.endsWith("_token") ? { __type: "AddedToken", ...added(0, content, true) } : content];
+  });
+  return { ...files, "tokenizer_config.json": json(Object.fromEntries(objects)) };
+}
+
 function wordPiece(): Record<string, string> {
   const tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##s", "a", "b", "##a"];
   const special = (id: string): object => ({ SpecialToken: { id, type_id: 0 } });
@@ -207,10 +245,7 @@ function wordPiece(): Record<string, string> {
   return {
     "tokenizer.json": json(tokenizer),
     "tokenizer_config.json": json({ tokenizer_class: "PreTrainedTokenizerFast", ...config }),
-    "modules.json": json([
-      { idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" },
-    ]),
-    "1_Pooling/config.json": json({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
+    ...pooling({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
   };
 }
 
@@ -452,6 +487,36 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     types: ["auto", "q8_0"],
   },
   {
+    name: "qwen2-embedding",
+    config: {
+      ...{ architectures: ["Qwen2Model"], model_type: "qwen2", ...sizes(272), rope_theta: 1000000 },
+      ...{ rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 }, is_causal: false },
+    },
+    dtype: "BF16",
+    tensors: Object.fromEntries(
+      Object.entries(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })).map(
+        ([name, shape]) => [name.replace(/^model\./, ""), shape],
+      ),
+    ),
+    files: otherByteLevel(),
+    wordRule: "qwen2",
+    types: ["auto"],
+  },
+  {
+    name: "code-llama",
+    config: {
+      ...{ architectures: ["LlamaForCausalLM"], model_type: "llama", ...sizes(32016) },
+      rope_scaling: {
+        ...{ rope_type: "longrope", factor: 4, original_max_position_embeddings: 128 },
+        ...{ short_factor: Array(8).fill(1), long_factor: Array(8).fill(2) },
+      },
+    },
+    dtype: "BF16",
+    tensors: decoder({ vocabulary: 8, head: 16, norms: NORMS }),
+    files: byteFallback(),
+    types: ["auto"],
+  },
+  {
     name: "qwen3",
     config: {
       ...{ architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", ...sizes(261), head_dim: 32 },
@@ -507,6 +572,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       architectures: ["BertModel"],
       id2label: { 0: "LABEL_0", 1: "LABEL_1" },
     },
+    files: objectWordPiece(),
     types: ["f16"],
   },
 ];
