@@ -10,7 +10,7 @@ import { GgufError, type GgufErrorCode } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
 import type { Source } from "../source/source";
 import { DTYPES, isDtype, type SafetensorsDtype } from "./dtypes";
-import { JsonFault, JsonReader } from "./json-reader";
+import { JsonFault, JsonReader, quotable } from "./json-reader";
 
 /** A tensor of the file. */
 export interface StoredTensor {
@@ -127,7 +127,7 @@ function parseHeader(json: Uint8Array, dataBegin: number, fileEnd: number, path:
       if (end > fileEnd) {
         const detail = `its data ends at byte ${end}, the file at byte ${fileEnd}`;
         const offset = byteOf(each.at);
-        throw new GgufError("ERR_GGUF_TRUNCATED", detail, { path, tensor: quotable(tensor), offset });
+        throw new GgufError("ERR_GGUF_TRUNCATED", detail, { path, tensor: quotable(each.name), offset });
       }
     }
     if (end !== fileEnd) {
@@ -137,16 +137,13 @@ function parseHeader(json: Uint8Array, dataBegin: number, fileEnd: number, path:
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     const code = error instanceof UnknownDtype ? "ERR_GGUF_UNSUPPORTED_TYPE" : "ERR_GGUF_INVALID";
-    throw new GgufError(code, error.message, { path, tensor: quotable(tensor), offset: byteOf(error.at) });
+    throw new GgufError(code, error.message, {
+      path,
+      tensor: tensor === undefined ? tensor : quotable(tensor),
+      offset: byteOf(error.at),
+    });
   }
   return { metadata, tensors };
-}
-
-/** A name as it may be in a message: short, and without control characters. */
-function quotable(name: string | undefined): string | undefined {
-  return name
-    ?.slice(0, 200)
-    .replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** With the character of the header that it is at. */
@@ -172,7 +169,7 @@ function readTensor(reader: JsonReader, name: string, dataBegin: number): Stored
     if (field === "dtype") dtype = readDtype(reader);
     else if (field === "shape") shape = readSizes(reader, MAX_DIMS);
     else if (field === "data_offsets") offsets = readSizes(reader, 2);
-    else throw new JsonFault(`a tensor has dtype, shape and data_offsets, not ${JSON.stringify(field)}`, at);
+    else throw new JsonFault(`a tensor has dtype, shape and data_offsets, not '${quotable(field)}'`, at);
   });
   const [begin, end] = offsets ?? [];
   if (dtype === undefined || shape === undefined || begin === undefined || end === undefined) {
@@ -196,7 +193,7 @@ function readDtype(reader: JsonReader): SafetensorsDtype {
   const name = reader.string();
   if (isDtype(name)) return name;
   const known = Object.keys(DTYPES).join(", ");
-  throw new UnknownDtype(`its type is ${JSON.stringify(name.slice(0, 100))}, none of ${known}`, at);
+  throw new UnknownDtype(`its type is '${quotable(name)}', none of ${known}`, at);
 }
 
 function readSizes(reader: JsonReader, most: number): number[] {

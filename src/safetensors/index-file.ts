@@ -1,7 +1,7 @@
 /** Models in several files: `{"metadata": ..., "weight_map": {"NAME": "FILE"}}` says which tensor is in which file. */
 import { GgufError } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
-import { JsonFault, JsonReader } from "./json-reader";
+import { JsonFault, JsonReader, quotable } from "./json-reader";
 
 /** Beside the index, with no characters that mean something in a path or a URL. */
 const FILE_NAME = /^(?!\.)[\w.-]{1,255}$/;
@@ -23,7 +23,7 @@ export function parseIndex(bytes: Uint8Array, path: string): Map<string, string>
       reader.members((tensor, at) => {
         const file = reader.string();
         if (!FILE_NAME.test(file))
-          throw new JsonFault(`${JSON.stringify(file)} is no name of a file beside it`, at);
+          throw new JsonFault(`'${quotable(file)}' is no name of a file beside it`, at);
         files.set(tensor, file);
       });
     });

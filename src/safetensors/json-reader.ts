@@ -16,6 +16,11 @@ export class JsonFault extends Error {
   }
 }
 
+/** A text of a file as it may be in a message: short, and without control characters. */
+export function quotable(text: string): string {
+  return text.slice(0, 200).replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 export class JsonReader {
   readonly #text: string;
   #at = 0;

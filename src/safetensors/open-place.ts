@@ -8,6 +8,7 @@ import { BlobSource } from "../source/blob";
 import { forEachConcurrently } from "../source/concurrent";
 import { type Place, readFileOf, remotePlace } from "./folder";
 import { parseIndex } from "./index-file";
+import { quotable } from "./json-reader";
 import { openSafetensorsSource, SafetensorsFile, type SafetensorsOpenFile } from "./model";
 
 /** Options of {@link openSafetensors}: of these, `fetch` and `headers` are for URLs. */
@@ -72,14 +73,17 @@ function checkIndex(
       const file = fileOf.get(tensor);
       if (file === names[i]) continue;
       const says = file === undefined ? "which the index does not name" : `which the index has in ${file}`;
-      throw new GgufError("ERR_GGUF_INVALID", `it has this tensor, ${says}`, { path: shard, tensor });
+      throw new GgufError("ERR_GGUF_INVALID", `it has this tensor, ${says}`, {
+        path: shard,
+        tensor: quotable(tensor),
+      });
     }
   }
   if (count === fileOf.size) return;
   const present = new Set(opened.flatMap(({ stored }) => stored.map(({ name }) => name)));
-  const tensor = [...fileOf.keys()].find((name) => !present.has(name));
-  const detail = `it is not in ${fileOf.get(tensor as string)}, where the index has it`;
-  throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor });
+  const [tensor, file] = [...fileOf].find(([name]) => !present.has(name)) as [string, string];
+  const detail = `it is not in ${file}, where the index has it`;
+  throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor: quotable(tensor) });
 }
 
 /**

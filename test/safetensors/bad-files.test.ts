@@ -162,6 +162,9 @@ test("an index that breaks a rule", async () => {
     /'a\.weight': it has this tensor, which the index does not name/,
   );
   await refused(withMap({ ...map, d: "one.safetensors" }), /'d': it is not in one\.safetensors/);
+  await refused(withMap({ ...map, "\n": "one.safetensors" }), /'\\u000a': it is not in/);
+  await refused(withMap({ ...map, b: "\u009b" }), /'\\u009b' is no name/);
+  await refused(withMap({ ...map, b: "/".repeat(1e6) }), /'\/{200}' is no name/);
   writeFileSync(index, withMap(map));
   const model = await openSafetensors(place);
   assert.deepEqual([...model.tensors.keys()], ["a.weight", "b", "c"]);

@@ -122,11 +122,13 @@ bad("a tensor without shape", /missing/, one('"dtype":"F32","data_offsets":[0,4]
 bad("a tensor without offsets", /missing/, one('"dtype":"F32","shape":[1]'));
 bad("one offset", /missing/, one('"dtype":"F32","shape":[1],"data_offsets":[0]'));
 bad("three offsets", /at most 2/, '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,§8]}}');
-bad("another field", /not "type"/, `{"a":{${good},§"type":1}}`);
+bad("another field", /not 'type'/, `{"a":{${good},§"type":1}}`);
+bad("a field of many characters", /not 'x{200}'/, `{"a":{§"${"x".repeat(20_000)}":1}}`);
+bad("a field with a control character", /not '\\u009b'/, '{"a":{§"\u009b":1}}');
 bad("a field twice", /twice/, `{"a":{${good},§"shape":[1]}}`);
 bad(
   "an unknown type",
-  /its type is "F4"/,
+  /its type is 'F4'/,
   '{"a":{"dtype":§"F4","shape":[1],"data_offsets":[0,4]}}',
   4,
   "ERR_GGUF_UNSUPPORTED_TYPE",
