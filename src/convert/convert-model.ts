@@ -14,7 +14,6 @@ import {
   writePlanned,
 } from "../quantize-model/quantize-model";
 import type { SafetensorsFile } from "../safetensors/model";
-import { isElsewhere } from "../safetensors/open";
 import { wordRuleNames } from "../tokenizer/word-rules";
 import type { WriteOptions } from "../writer/write-options";
 import { GgufWriter } from "../writer/writer";
@@ -55,7 +54,7 @@ export const PLAIN_TYPES: readonly string[] = ["auto", ...Object.keys(PLAIN)];
  * Tensors go through memory a piece at a time. The new file appears once it is complete.
  *
  * @param input a folder, a file of safetensors beside the others, or a URL of one of these, such as `hf://OWNER/NAME`
- * @param output what is there is replaced, unless it is write-protected
+ * @param output what is there is replaced, unless it is write-protected or a file of the checkpoint
  * @throws TypeError for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another architecture, a tensor that it does not have, or a type or a
  *   rule for words that is not known; otherwise as `openSafetensors` and `quantizeModel`
@@ -81,7 +80,7 @@ export async function convertModel(
     return { type: plain, ...mixOf(plain ?? type) };
   };
   const fileType = (model: SafetensorsFile): number => choose(model).mix.fileType;
-  const { model, converted } = await openCheckpoint(
+  const { model, converted, paths } = await openCheckpoint(
     await placeOf(input),
     { name, wordRule, fileType },
     to.options.signal,
@@ -98,8 +97,7 @@ export async function convertModel(
       await model.check();
       converted.close();
     };
-    const origin = { model: isElsewhere(input) ? [] : model.paths };
-    return await writePlanned({ name: chosen.name, plan, writer, origin, finish }, to);
+    return await writePlanned({ name: chosen.name, plan, writer, origin: { others: paths }, finish }, to);
   } finally {
     converted.close();
   }

@@ -35,6 +35,8 @@ export interface Checkpoint {
   readonly model: SafetensorsFile;
   /** The same tensors with the names, shapes and numbers of GGUF. */
   readonly converted: RemoteGgufFile;
+  /** All files that were looked for. */
+  readonly paths: readonly string[];
 }
 
 /** The longest file that describes a model. */
@@ -67,9 +69,19 @@ export async function openCheckpoint(
   { name, wordRule, fileType }: CheckpointOptions,
   signal?: AbortSignal,
 ): Promise<Checkpoint> {
-  const { folder } = place;
+  const paths: string[] = [];
+  const { path, open } = place.folder;
+  const folder: Folder = {
+    path,
+    open: (name) => {
+      paths.push(path + name);
+      return open(name);
+    },
+  };
   const config = await readJson<Config>(folder, CONFIG, signal);
   if (config === undefined) {
+    // Where there is no such file at all, that is the error.
+    if (place.name !== undefined) await (await folder.open(place.name)).close();
     throw new GgufError("ERR_GGUF_OPEN", "there is no config.json, which says what the model is", {
       path: folder.path,
     });
@@ -81,7 +93,7 @@ export async function openCheckpoint(
   const more = await optionalEntries(folder, architecture, signal);
   const card = await readFileOf(folder, CARD, MAX_FILE_BYTES, signal);
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
-  const model = await openSafetensorsPlace(place, signal);
+  const model = await openSafetensorsPlace({ ...place, folder }, signal);
   try {
     const tensors = convertedTensors(model, architecture, complete, vocabulary.size);
     const weights = tensors.reduce(
@@ -112,7 +124,7 @@ export async function openCheckpoint(
       close: async () => model.close(),
     });
     const file = Object.assign(new OpenFile(source.handle, folder.path), { source });
-    return { model, converted: RemoteGgufFile.of([file]) };
+    return { model, converted: RemoteGgufFile.of([file]), paths };
   } catch (error) {
     model.close();
     throw error;

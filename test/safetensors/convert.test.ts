@@ -1,7 +1,7 @@
 /** Checkpoints as GGUF files: what llama.cpp's converter makes of them, and what is refused. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
@@ -119,6 +119,24 @@ test("nothing is written by a dry run, nor where something is wrong", async () =
   await assert.rejects(convertModel(place, out, plain), { code: "ERR_INVALID_ARG_VALUE" });
   await assert.rejects(convertModel(place, out, { onProgress: () => assert.fail("stop") }), /stop/);
   assert.deepEqual(readdirSync(folder).sort(), before);
+});
+
+test("no file of a checkpoint is replaced", async () => {
+  for (const name of ["Qwen2-tiny", "bert"]) {
+    const place = writeCheckpoint(join(folder, "kept"), caseOf(name));
+    for (const file of readdirSync(place)) {
+      const path = join(place, file);
+      if (!statSync(path).isFile()) continue;
+      const before = readFileSync(path);
+      await assert.rejects(convertModel(place, path), { code: "ERR_GGUF_WRITE" }, file);
+      assert.deepEqual(readFileSync(path), before);
+    }
+    await convertModel(place, join(place, "model.gguf"));
+  }
+});
+
+test("a file that is missing is named", async () => {
+  await assert.rejects(convertModel(join(folder, "missing"), out), /missing: cannot open the file: no such/);
 });
 
 const caseOf = (name: string): CheckpointCase =>
