@@ -45,7 +45,7 @@ const PIECE = new RegExp(
     `[^]{1,${LONGEST}}(?=\\s)`,
     `[^]{1,${LONGEST}}`,
   ].join("|"),
-  "g",
+  "gu", // no character is cut in two
 );
 
 function linesIn(text: string): number {

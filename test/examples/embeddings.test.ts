@@ -252,6 +252,9 @@ describe("passages", () => {
       passagesOf("x".repeat(1300)).map(({ text }) => text.length),
       [600, 600, 100],
     );
+    const smileys = passagesOf(`x${"😀".repeat(1000)}`);
+    assert.equal(smileys.length, 2);
+    assert.ok(smileys.every(({ text }) => !/\p{Surrogate}/u.test(text)));
   });
 
   test("that equal the query are found first, wherever they are", () => {
