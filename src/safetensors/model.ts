@@ -115,6 +115,10 @@ export class SafetensorsTensor extends RemoteGgufTensor {
   override get offset(): number {
     return this.#stored.begin;
   }
+
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), dtype: this.dtype };
+  }
 }
 
 /**

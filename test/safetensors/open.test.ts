@@ -218,6 +218,8 @@ test("commands take files and folders of safetensors", async () => {
   for (const [args, expected] of [
     [["inspect", place], /2 in 2 tensors[\s\S]*safetensors/],
     [["inspect", "--json", file], /"safetensors\.format|"a"/],
+    [["inspect", typed], /1 tensor: F8_E4M3 in the file, F16 here[\s\S]*1 tensor: U8 in the file, I16 here/],
+    [["inspect", "--json", typed], /"name":"U8","type":"I16".*"dtype":"U8"/],
     [["stats", file, "a"], /min +97/],
     [["show", file, "a"], /97/],
     [["hash", place], /a$/m],

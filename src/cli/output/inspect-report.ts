@@ -12,6 +12,7 @@ import { summaryFacts } from "../../describe/summary";
 import { counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "../../describe/text";
 import { typeTotals } from "../../describe/type-totals";
 import type { GgufModel, GgufModelTensor } from "../../index";
+import { SafetensorsTensor } from "../../safetensors/model";
 import type { InspectView } from "./inspect-view";
 import { again, type Listed, MOST_ARRANGED } from "./listed";
 import type { Column } from "./table";
@@ -79,7 +80,13 @@ function typeMix({ file }: InspectView, terminal: Terminal): Section[] {
     number("bits/weight", 0),
     number("share"),
   ];
-  return [{ title: "Types", table: { columns, groups: [{ rows }] }, remarks: secondScales(file) }];
+  return [
+    {
+      title: "Types",
+      table: { columns, groups: [{ rows }] },
+      remarks: [...secondScales(file), ...storedTypes(file)],
+    },
+  ];
 }
 
 /** What is beside weights of type NVFP4, and not in their numbers. */
@@ -93,6 +100,17 @@ function secondScales(file: GgufModel<GgufModelTensor>): string[] {
   if (count === 0) return [];
   const all = count === 1 ? example : `${example}, ...`;
   return [`${counted(count, "NVFP4 tensor")} with a second scale, which their numbers lack: ${all}`];
+}
+
+/** What is stored as a type of safetensors that ggml does not have. */
+function storedTypes(file: GgufModel<GgufModelTensor>): string[] {
+  const counts = new Map<string, number>();
+  for (const tensor of file.tensors.values()) {
+    if (!(tensor instanceof SafetensorsTensor) || tensor.dtype === tensor.type) continue;
+    const what = `${tensor.dtype} in the file, ${tensor.type} here`;
+    counts.set(what, (counts.get(what) ?? 0) + 1);
+  }
+  return Array.from(counts, ([what, count]) => `${counted(count, "tensor")}: ${what}`);
 }
 
 /** A column of numbers, on the right. */
