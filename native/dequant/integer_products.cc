@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "dequant/block_fields.h"
 #include "dequant/blocks.h"
@@ -25,29 +26,17 @@ static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts 
 /** Of rows that are multiplied with a few vectors, one after the other. */
 constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
 
+template <class T, class... Ts>
+constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
+
 /**
  * Whether weights take so long to decode that this is better done once for two vectors: those that are looked
- * up in codebooks, and those of base 3. For others, to decode them twice takes less time than a tile, which
- * is made for six vectors and more.
+ * up in codebooks, and those of base 3. To decode others twice takes less time than a tile, which unpacks and
+ * transposes rows for many vectors.
  */
 template <class Block>
-constexpr bool kDecodesSlowly = false;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ1_S> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ1_M> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ2_XXS> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ2_XS> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ2_S> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ3_XXS> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockIQ3_S> = true;
-template <>
-constexpr bool kDecodesSlowly<BlockTQ1_0> = true;
+constexpr bool kDecodesSlowly = kIsOneOf<Block, BlockIQ1_S, BlockIQ1_M, BlockIQ2_XXS, BlockIQ2_XS, BlockIQ2_S,
+                                         BlockIQ3_XXS, BlockIQ3_S, BlockTQ1_0>;
 
 /** Vectors that are multiplied one after the other, rather than in a tile. */
 uint64_t most_dots(const Format& format) {
