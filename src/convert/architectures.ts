@@ -1,4 +1,5 @@
 /** The architectures that are converted: their tensors, and what their configuration says. Tables, of which convert reads all. */
+import { GgufError } from "../base/errors";
 import type { GgufInput, GgufInputType } from "../writer/values";
 
 /** `config.json`; of nobody's types. */
@@ -47,6 +48,9 @@ const ATTENTION = [
 ] as const;
 
 const DECODER = [...ATTENTION, ["model.layers.N.post_attention_layernorm", "blk.N.ffn_norm"]] as const;
+
+/** The most numbers of a head, of which known models have some hundreds. */
+const MAX_HEAD = 2 ** 16;
 
 const ROPE = { rope_theta: 10000 };
 
@@ -234,6 +238,12 @@ export function ropeFactors(config: Config): Float32Array | undefined {
   ];
   const context = number("original_max_position_embeddings", 8192);
   const length = headLength(config);
+  if (!(length > 0 && length <= MAX_HEAD)) {
+    throw new GgufError(
+      "ERR_GGUF_INVALID",
+      `config.json: a head has ${length} numbers, not 1 to ${MAX_HEAD}`,
+    );
+  }
   const { fround } = Math;
   return Float32Array.from({ length: Math.ceil(length / 2) }, (_, i) => {
     const frequency = fround(1 / fround(number("rope_theta", 10000) ** fround((2 * i) / length)));

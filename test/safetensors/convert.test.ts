@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
@@ -216,6 +217,7 @@ test("values of other types in the files of a checkpoint are refused", async () 
   await refused("qwen3", number("hidden_size", "64"), /config\.json: hidden_size is no number/, invalid);
   await refused("qwen3", number("rope_theta", { valueOf: 1 }), /rope_theta is no number/, invalid);
   await refused("qwen3", number("architectures", [[[]]]), /not named/, "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refused("Tiny-Llama-3.1-80K-Instruct", number("head_dim", 2 ** 32), /a head has 4294967296/, invalid);
   const inModel = (name: string) => (value: unknown) =>
     edit("tokenizer.json", ({ model }) => ((model as Record<string, unknown>)[name] = value));
   const [merges, vocab] = [inModel("merges"), inModel("vocab")];
@@ -257,6 +259,56 @@ test("values of other types that are not needed are left out", async () => {
   const tokens = openSync(out).metadata.get("tokenizer.ggml.tokens") as string[];
   assert.deepEqual(tokens.slice(263, 266), ["[PAD263]", "[PAD264]", "[PAD265]"]);
   rmSync(out);
+});
+
+test("checkpoints with any values in their JSON are converted, or refused with an error of the package", async () => {
+  const OTHERS: readonly unknown[] = [
+    ...[null, true, 0, -1, 1.5, 2 ** 32, "", "x", "length", [], [[]], ["a", "b"], [null], {}],
+    ...[{ toString: 1, valueOf: 1 }, { length: 2 }, { id: 1, content: "x" }, { type: "Sequence" }],
+  ];
+  /** One value of those that are in another becomes `other`. */
+  const changed = (value: unknown, at: number, other: unknown): unknown => {
+    let left = at;
+    const walk = (each: unknown): unknown => {
+      if (left-- === 0) return other;
+      if (typeof each !== "object" || each === null) return each;
+      if (Array.isArray(each)) return each.map(walk);
+      return Object.fromEntries(Object.entries(each).map(([name, inner]) => [name, walk(inner)]));
+    };
+    return walk(value);
+  };
+  const bases = [
+    "two-labels",
+    "Qwen2-tiny",
+    "qwen2-embedding",
+    "mistral-v0.3",
+    "Tiny-Llama-3.1-80K-Instruct",
+  ];
+  const copies = bases.map((name) => writeCheckpoint(join(folder, "values"), caseOf(name)));
+  const files = copies.flatMap((place) =>
+    readdirSync(place, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".json") && !name.includes("safetensors"))
+      .map((name) => ({ place, path: join(place, name), text: readFileSync(join(place, name), "utf8") })),
+  );
+  const change = fc.record({
+    file: fc.constantFrom(...files),
+    // The beginning of a file has most of what is no list of tokens; its end is the merges.
+    at: fc.oneof(fc.nat(40), fc.nat(700)),
+    other: fc.constantFrom(...OTHERS),
+  });
+  await fc.assert(
+    fc.asyncProperty(change, async ({ file: { place, path, text }, at, other }) => {
+      writeFileSync(path, JSON.stringify(changed(JSON.parse(text), at, other)));
+      try {
+        await convertModel(place, out, { dryRun: true });
+      } catch (error) {
+        assert.ok(error instanceof GgufError, (error as Error).stack);
+      } finally {
+        writeFileSync(path, text);
+      }
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test("the command converts, and diff compares a checkpoint with its GGUF file", async () => {
