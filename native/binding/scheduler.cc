@@ -70,6 +70,7 @@ class Scheduler::Task : public AsyncTask {
     for (const auto& job : jobs) job->work().stop();
   }
   void complete() override { scheduler.task_done(*this); }
+  bool has_short_jobs() const { return n_short_ > 0; }
 
   Scheduler& scheduler;
   const Jobs jobs;  // short ones, then long ones
@@ -243,8 +244,18 @@ void Scheduler::task_done(Task& task) {
       failure = std::current_exception();
     }
   }
-  start_tasks();
+  if (!task.has_short_jobs() || !lets_javascript_run()) start_tasks();
   if (failure) std::rethrow_exception(failure);
+}
+
+bool Scheduler::lets_javascript_run() {
+  if (!short_jobs_.empty() || long_jobs_.empty()) return false;
+  try {
+    queue({}, 0);
+    return true;
+  } catch (...) {  // no memory for a turn of the event loop: long jobs go on without
+    return false;
+  }
 }
 
 void Scheduler::end_turn(const std::shared_ptr<Job>& job) noexcept {

@@ -24,8 +24,9 @@ class Job;
  *
  * Short jobs, of no more than a slice of work, come first, in the order in which they were started. Long ones
  * take turns with what is left. So that no short job waits for them, work on them ends with the next chunk
- * where a short job waits for threads, or one of the task is done. So that short jobs cannot keep them from
- * ending, every task does chunks of them.
+ * where a short job waits for threads, or one of the task is done; and they go on after the JavaScript that
+ * waited for it, which may start another. So that short jobs cannot keep them from ending, every task does
+ * chunks of them.
  *
  * Queueing a task (async_hooks), reporting progress and settling a job run JavaScript, which may start and
  * cancel jobs. So no reference into the lists of jobs is kept across these, and counts are right before they
@@ -63,6 +64,10 @@ class Scheduler {
    * meanwhile.
    */
   bool add_next(const List& list, Jobs& jobs, uint64_t& n_chunks);
+  /** Where only long jobs are left: queues a turn of the event loop, after which they go on. Threads that
+   * were woken before often take the processor of the JavaScript that waited for short ones, for
+   * milliseconds. False where short jobs are left, or nothing is. */
+  bool lets_javascript_run();
   /** Queues a task: a slice of work on `jobs` by `n_threads`, or (0) only a turn of the event loop. */
   void queue(Jobs jobs, int n_threads);
   /** Puts a long job that was worked on behind the others. */
