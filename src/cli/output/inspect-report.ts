@@ -12,7 +12,7 @@ import { summaryFacts } from "../../describe/summary";
 import { counted, escapeText, grouped, humanBytes, humanCount, shapeText } from "../../describe/text";
 import { typeTotals } from "../../describe/type-totals";
 import type { GgufModel, GgufModelTensor } from "../../index";
-import { SafetensorsTensor } from "../../safetensors/model";
+import type { SafetensorsTensor } from "../../safetensors/model";
 import type { InspectView } from "./inspect-view";
 import { again, type Listed, MOST_ARRANGED } from "./listed";
 import type { Column } from "./table";
@@ -106,8 +106,10 @@ function secondScales(file: GgufModel<GgufModelTensor>): string[] {
 function storedTypes(file: GgufModel<GgufModelTensor>): string[] {
   const counts = new Map<string, number>();
   for (const tensor of file.tensors.values()) {
-    if (!(tensor instanceof SafetensorsTensor) || tensor.dtype === tensor.type) continue;
-    const what = `${tensor.dtype} in the file, ${tensor.type} here`;
+    // Not by its class, which a command for GGUF files would load for nothing.
+    const { dtype } = tensor as Partial<Pick<SafetensorsTensor, "dtype">>;
+    if (dtype === undefined || dtype === tensor.type) continue;
+    const what = `${dtype} in the file, ${tensor.type} here`;
     counts.set(what, (counts.get(what) ?? 0) + 1);
   }
   return Array.from(counts, ([what, count]) => `${counted(count, "tensor")}: ${what}`);
