@@ -226,8 +226,9 @@ export function architectureEntries({ entries }: Architecture, config: Config): 
 /**
  * Divisors of the frequencies of positions, as Llama 3.1 has them: 1 for high ones, `factor` for low ones, and between these
  * what lies between. In binary32, where each operation rounds.
+ * @throws GgufError ERR_GGUF_INVALID, with the path of the configuration, for a head of a length that no model has
  */
-export function ropeFactors(config: Config): Float32Array | undefined {
+export function ropeFactors(config: Config, path: string): Float32Array | undefined {
   const { all } = ropeOf(config);
   if (all.rope_type !== "llama3") return undefined;
   const number = (name: string, missing: number): number => Number(all[name] ?? missing);
@@ -239,10 +240,7 @@ export function ropeFactors(config: Config): Float32Array | undefined {
   const context = number("original_max_position_embeddings", 8192);
   const length = headLength(config);
   if (!(length > 0 && length <= MAX_HEAD)) {
-    throw new GgufError(
-      "ERR_GGUF_INVALID",
-      `config.json: a head has ${length} numbers, not 1 to ${MAX_HEAD}`,
-    );
+    throw new GgufError("ERR_GGUF_INVALID", `a head has ${length} numbers, not 1 to ${MAX_HEAD}`, { path });
   }
   const { fround } = Math;
   return Float32Array.from({ length: Math.ceil(length / 2) }, (_, i) => {

@@ -1,5 +1,4 @@
 /** A checkpoint as the GGUF model that it becomes, before anything is written: names, order, shapes, metadata, values. */
-
 import { textOf } from "../base/bytes";
 import { GgufError, invalidArgType } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
@@ -10,6 +9,7 @@ import { RemoteGgufFile } from "../file/remote-file";
 import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
 import { quantizeSync } from "../quantize/quantize";
 import { type Folder, type Place, readFileOf, remotePlace } from "../safetensors/folder";
+import { quotable } from "../safetensors/json-reader";
 import type { SafetensorsFile, SafetensorsTensor } from "../safetensors/model";
 import { isElsewhere, localPlace } from "../safetensors/open";
 import { openSafetensorsPlace } from "../safetensors/open-place";
@@ -87,7 +87,9 @@ export async function openCheckpoint(
     });
   }
   const architecture = architectureOf(config, folder.path);
-  const complete = completeConfig(architecture, config, folder.path + CONFIG);
+  const configPath = folder.path + CONFIG;
+  const complete = completeConfig(architecture, config, configPath);
+  const factors = architecture.name === "llama" ? ropeFactors(complete, configPath) : undefined;
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
   const more = await optionalEntries(folder, architecture, signal);
@@ -95,7 +97,7 @@ export async function openCheckpoint(
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
   const model = await openSafetensorsPlace({ ...place, folder }, signal);
   try {
-    const tensors = convertedTensors(model, architecture, complete, vocabulary.size);
+    const tensors = convertedTensors(model, architecture, complete, vocabulary.size, factors);
     const weights = tensors.reduce(
       (sum, { shape }) => sum + shape.reduce((product, dim) => product * dim, 1),
       0,
@@ -151,7 +153,7 @@ function architectureOf(config: Config, path: string): Architecture {
   const found = ARCHITECTURES.find(({ classes }) => classes.includes(name as string));
   if (found !== undefined) return found;
   const known = ARCHITECTURES.flatMap(({ classes }) => classes).join(", ");
-  const given = typeof name === "string" ? JSON.stringify(name) : "not named";
+  const given = typeof name === "string" ? `'${quotable(name)}'` : "not named";
   const detail = `its architecture is ${given}; converted are ${known}`;
   throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
 }
@@ -240,16 +242,16 @@ async function optionalEntries(
   return { general, own: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
 }
 
-/** The tensors in the order of the files, each with its name and numbers here. */
+/** The tensors in the order of the files, each with its name and numbers here; before them the factors of positions. */
 function convertedTensors(
   model: SafetensorsFile,
   architecture: Architecture,
   config: Config,
   vocabulary: number,
+  factors: Float32Array | undefined,
 ): VirtualTensor[] {
-  const factors = ropeFactors(config);
   const tensors: VirtualTensor[] = [];
-  if (factors !== undefined && architecture.name === "llama") {
+  if (factors !== undefined) {
     tensors.push({
       ...{ name: "rope_freqs.weight", type: "F32", shape: [factors.length] },
       read: async (begin, target) => target.set(new Uint8Array(factors.buffer, begin, target.length)),

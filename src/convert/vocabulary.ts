@@ -1,5 +1,6 @@
 /** The vocabulary of a checkpoint as GGUF has it: tokens, scores, types, merges, special tokens, chat templates. */
 import { GgufError } from "../base/errors";
+import { quotable } from "../safetensors/json-reader";
 import { SPECIAL_TOKENS, tokenIdKey } from "../tokenizer/special-tokens";
 import type { Architecture, Config, Entry } from "./architectures";
 import { readPieces } from "./sentence-piece-model";
@@ -162,7 +163,7 @@ function plainTokens(config: Config, files: VocabularyFiles): Token[] {
   const tokens = padding(config, ids.length, path);
   const put = (id: number, token: Token): void => {
     if (!(id in tokens)) {
-      const detail = `token ${id}, ${JSON.stringify(token.text)}, is beyond vocab_size, ${tokens.length}`;
+      const detail = `token ${id}, '${quotable(token.text)}', is beyond vocab_size, ${tokens.length}`;
       throw new GgufError("ERR_GGUF_INVALID", detail, { path });
     }
     tokens[id] = token;

@@ -186,7 +186,7 @@ test("what cannot be converted is named", async () => {
   await refused(
     "qwen3",
     architecture(["Qwen3MoeForCausalLM"]),
-    /"Qwen3MoeForCausalLM"; converted are .*BertModel/,
+    /'Qwen3MoeForCausalLM'; converted are .*BertModel/,
     unsupported,
   );
   await refused("qwen3", architecture(undefined), /not named/, unsupported);
@@ -217,7 +217,14 @@ test("values of other types in the files of a checkpoint are refused", async () 
   await refused("qwen3", number("hidden_size", "64"), /config\.json: hidden_size is no number/, invalid);
   await refused("qwen3", number("rope_theta", { valueOf: 1 }), /rope_theta is no number/, invalid);
   await refused("qwen3", number("architectures", [[[]]]), /not named/, "ERR_GGUF_UNSUPPORTED_TYPE");
-  await refused("Tiny-Llama-3.1-80K-Instruct", number("head_dim", 2 ** 32), /a head has 4294967296/, invalid);
+  const long = number("architectures", [`\x9b${"x".repeat(1e6)}`]);
+  await refused("qwen3", long, /is '\\u009bx{199}'; converted are/, "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refused(
+    "Tiny-Llama-3.1-80K-Instruct",
+    number("head_dim", 2 ** 32),
+    /config\.json: a head has 4294967296/,
+    invalid,
+  );
   const inModel = (name: string) => (value: unknown) =>
     edit("tokenizer.json", ({ model }) => ((model as Record<string, unknown>)[name] = value));
   const [merges, vocab] = [inModel("merges"), inModel("vocab")];

@@ -13,6 +13,7 @@ export function add(x: usize, count: i32, width: i32, y: usize): void {
   }
 }
 
+/** Multiplies `length` numbers with `factor`, in place. */
 export function scale(x: usize, length: i32, factor: f32): void {
   copyRuns(x, 0, x, 0, length, 1, factor);
 }

@@ -1,5 +1,4 @@
 /** `gguf-native convert`: a model in another form. */
-
 import { didYouMean } from "../../base/suggest";
 import { PLAIN_TYPES } from "../../convert/convert-model";
 import { convertModel } from "../../index";
