@@ -4,11 +4,10 @@
  */
 import { abortable } from "../base/abortable";
 import { GgufError } from "../base/errors";
-import { delay } from "../base/event-loop";
 import { isUint8Array, plain } from "../base/typed-arrays";
 import { isOfHub } from "./hub";
 import { publicUrl } from "./public-url";
-import { isTransientCode, isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs, Transient } from "./retry";
+import { brokenRequest, refusedRequest, statusError, Transient, withRetries } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
 
 /** A transfer that breaks after so many bytes made progress: failures are counted from zero again. */
@@ -53,29 +52,23 @@ export class HttpSource implements Source {
   /** Transfers that break are continued where they broke. */
   async read(begin: number, target: Uint8Array, signal?: AbortSignal, arrived?: Arrived): Promise<number> {
     let done = 0;
-    /** Failures in a row, and what had arrived at the last one. */
-    let failures = 0;
+    /** What had arrived at the last failure. */
     let doneBefore = 0;
-    while (done < Math.min(target.length, this.byteLength - begin)) {
-      signal?.throwIfAborted();
-      try {
+    const transfer = async (): Promise<void> => {
+      while (done < Math.min(target.length, this.byteLength - begin)) {
+        signal?.throwIfAborted();
         for await (const chunk of this.#request(begin + done, begin + target.length, signal)) {
           target.set(chunk, done);
           done += chunk.length;
           arrived?.(done);
         }
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (!(error instanceof Transient)) throw error;
-        if (done - doneBefore >= PROGRESS_BYTES) failures = 0;
-        doneBefore = done;
-        failures++;
-        if (failures === MAX_FAILURES) {
-          throw this.#failed(`${error.detail}, ${failures} times in a row`, error.cause);
-        }
-        await delay(pauseMs(failures, error.delayMs), signal);
       }
-    }
+    };
+    await withRetries(transfer, this.#failed, signal, () => {
+      const progress = done - doneBefore;
+      doneBefore = done;
+      return progress >= PROGRESS_BYTES;
+    });
     return done;
   }
 
@@ -124,7 +117,7 @@ export class HttpSource implements Source {
       // The caller's own fetch may ignore signals.
       return await abortable(sent, signal, (response) => response.body?.cancel());
     } catch (error) {
-      throw signal?.aborted ? error : this.#broken("the request failed", error);
+      throw signal?.aborted ? error : brokenRequest("the request failed", error, this.#failed);
     }
   }
 
@@ -139,7 +132,7 @@ export class HttpSource implements Source {
       try {
         result = await abortable(body.read(), signal, () => undefined);
       } catch (error) {
-        throw signal?.aborted ? error : this.#broken("the connection broke", error);
+        throw signal?.aborted ? error : brokenRequest("the connection broke", error, this.#failed);
       }
       if (result.done) throw new Transient(`the answer ended ${left} bytes early`, undefined);
       if (!isUint8Array(result.value)) throw this.#failed("the answer is not made of bytes");
@@ -224,27 +217,10 @@ export class HttpSource implements Source {
     const isToken = (status === 401 || status === 403) && isOfHub(new URL(this.#url));
     const hint = isToken ? "; set HF_TOKEN to an access token that may read this repository" : "";
     const detail = known === undefined ? `the server answered ${answer}` : `${known} (${answer})${hint}`;
-    const cause = statusError(response);
     if (status === 416 && this.#state !== undefined) return changedError(this.path, "it has become shorter");
-    if (!isTransientStatus(status)) return this.#failed(detail, cause);
-    return new Transient(detail, cause, retryAfterMs(response.headers));
+    return refusedRequest(response, detail, this.#failed);
   }
 
-  #broken(what: string, error: unknown): GgufError | Transient {
-    const reason = (error as { cause?: unknown }).cause ?? error;
-    const { code, message } = reason as { code?: unknown; message?: unknown };
-    const detail = `${what}: ${message || code || String(reason)}`;
-    // A cause without a code means that the URL or a redirect broke a rule: too many redirects, a forbidden port or
-    // scheme. An error without a cause is from a fetch that tells no more.
-    const isTransient = code === undefined ? reason === error : isTransientCode(code);
-    return isTransient ? new Transient(detail, error) : this.#failed(detail, error);
-  }
-
-  #failed(detail: string, cause?: unknown): GgufError {
-    return new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
-  }
-}
-
-function statusError({ status, statusText }: Response): Error {
-  return Object.assign(new Error(`HTTP ${status} ${statusText}`.trimEnd()), { status });
+  readonly #failed = (detail: string, cause?: unknown): GgufError =>
+    new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
 }

@@ -1,10 +1,9 @@
 /** The files of a repository of Hugging Face's hub, by its API. */
 import { abortable } from "../base/abortable";
 import { GgufError } from "../base/errors";
-import { delay } from "../base/event-loop";
 import { repositoryTreeUrl, withHubToken } from "./hub";
 import { publicUrl } from "./public-url";
-import { isTransientStatus, MAX_FAILURES, pauseMs, retryAfterMs } from "./retry";
+import { brokenRequest, refusedRequest, withRetries } from "./retry";
 
 /** A file of a repository. */
 export interface RepositoryFile {
@@ -33,34 +32,30 @@ export async function listRepository(
   for (let page = 0; next !== undefined; page++) {
     if (page === MAX_PAGES) throw failed(next, `the list has more than ${MAX_PAGES} pages`);
     const place: URL = next;
-    const response = await request(place, headers, signal);
-    for (const entry of entriesOf(await bodyOf(response, place, signal), place)) files.push(entry);
+    const failing = (detail: string, cause?: unknown): GgufError => failed(place, detail, cause);
+    const { response, body } = await withRetries(() => request(place, headers, signal), failing, signal);
+    for (const entry of entriesOf(body, place)) files.push(entry);
     next = nextPage(response, place);
   }
   return files;
 }
 
-async function request(place: URL, given: Headers, signal: AbortSignal | undefined): Promise<Response> {
+async function request(
+  place: URL,
+  given: Headers,
+  signal: AbortSignal | undefined,
+): Promise<{ response: Response; body: string }> {
+  const failing = (detail: string, cause?: unknown): GgufError => failed(place, detail, cause);
   const headers = withHubToken(place, given);
-  for (let failures = 1; ; failures++) {
-    let response: Response;
-    try {
-      response = await fetch(place, { headers, redirect: "follow", signal: signal ?? null });
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      const { message } = ((error as Error).cause ?? error) as Error;
-      throw failed(place, `the request failed: ${message}`, error);
-    }
-    if (response.ok) return response;
-    response.body?.cancel().catch(() => undefined);
-    const { status } = response;
-    if (!isTransientStatus(status) || failures === MAX_FAILURES) {
-      const hint = status === 401 || status === 403 ? "; HF_TOKEN may have an access token" : "";
-      const cause = Object.assign(new Error(`HTTP ${status}`), { status });
-      throw failed(place, `the hub answered ${status} ${response.statusText}`.trimEnd() + hint, cause);
-    }
-    await delay(pauseMs(failures, retryAfterMs(response.headers)), signal);
-  }
+  const sent = fetch(place, { headers, redirect: "follow", signal: signal ?? null });
+  const response = await sent.catch((error: unknown) => {
+    throw brokenRequest("the request failed", error, failing);
+  });
+  if (response.ok) return { response, body: await bodyOf(response, place, signal) };
+  response.body?.cancel().catch(() => undefined);
+  const { status, statusText } = response;
+  const hint = status === 401 || status === 403 ? "; HF_TOKEN may have an access token" : "";
+  throw refusedRequest(response, `the hub answered ${status} ${statusText}`.trimEnd() + hint, failing);
 }
 
 async function bodyOf(response: Response, place: URL, signal: AbortSignal | undefined): Promise<string> {
@@ -78,7 +73,7 @@ async function bodyOf(response: Response, place: URL, signal: AbortSignal | unde
     return Buffer.concat(pieces).toString();
   } catch (error) {
     if (error instanceof GgufError || signal?.aborted) throw error;
-    throw failed(place, `the connection broke: ${(error as Error).message}`, error);
+    throw brokenRequest("the connection broke", error, (...found) => failed(place, ...found));
   } finally {
     reader?.cancel().catch(() => undefined);
   }

@@ -91,6 +91,23 @@ describe("a repository", () => {
     );
     await expectFailure(["inspect", "hf://some/repo"], 1, /more than 200 pages/);
   });
+  test("is asked again where a request, its answer or its connection fails", async () => {
+    const failing: Handler[] = [
+      ({ socket }) => socket.destroy(),
+      (_, response) => void response.writeHead(503, { "retry-after": "0" }).end(),
+      (_, response) => {
+        response.writeHead(200, { "content-length": 1000 });
+        response.write("[", () => response.destroy());
+      },
+    ];
+    const left = [...failing];
+    const { requests } = await hub((...exchange) => (left.shift() ?? answering(FILES))(...exchange));
+    assert.equal((await json(["inspect", "hf://some/repo"])).models.length, 3);
+    assert.equal(requests.length, failing.length + 1);
+    const dead = await hub(({ socket }) => socket.destroy());
+    await expectFailure(["inspect", "hf://some/repo"], 1, /the request failed: .*, 5 times in a row/);
+    assert.equal(dead.requests.length, 5);
+  });
   test("names that control a terminal are escaped", async () => {
     await hub(answering([file("evil\u001b[31m\n.gguf", 1)]));
     expectTidy(await output("inspect", "hf://some/repo"));
