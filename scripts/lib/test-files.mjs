@@ -64,11 +64,16 @@ const sameOnEveryProcessor = [
   },
 ];
 
-/** Names of all test files, such as "file/metadata.test.ts": those of `npm run models`, or all others. */
-function allFiles(ofModels = false) {
+/** Folders of tests that `npm test` leaves out: each has a command of its own. */
+const apart = ["models", "scale"];
+
+/** Names of all test files, such as "file/metadata.test.ts": those of one of these folders, or all others. */
+function allFiles(folder) {
   return readdirSync(join(root, "test"), { recursive: true })
     .map((file) => file.replaceAll("\\", "/"))
-    .filter((file) => file.endsWith(".test.ts") && file.startsWith("models/") === ofModels)
+    .filter(
+      (file) => file.endsWith(".test.ts") && apart.find((each) => file.startsWith(`${each}/`)) === folder,
+    )
     .sort();
 }
 
@@ -84,12 +89,12 @@ const compiled = (file) => join("build", "test", file.replace(/\.ts$/, ".js"));
 
 /**
  * The test files whose names contain one of `names`, in which a slash and a hyphen are the same; all if there is no name.
- * Without those of the list `leftOut`.
+ * Without those of the list `leftOut`. Of one of the folders that are apart, if `folder` names it.
  */
-export function testFiles(names, { leftOut = [], ofModels = false } = {}) {
+export function testFiles(names, { leftOut = [], folder = undefined } = {}) {
   const plain = (name) => name.replaceAll("/", "-");
   const isOut = isIn(leftOut);
-  const files = allFiles(ofModels)
+  const files = allFiles(folder)
     .filter((file) => names.length === 0 || names.some((name) => plain(file).includes(plain(name))))
     .filter((file) => !isOut(file));
   if (files.length === 0) fail(`no test file is called ${names.join(" or ")}`);

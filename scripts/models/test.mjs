@@ -4,7 +4,7 @@ import { buildAll, checkAddon, runNode } from "../lib/build.mjs";
 import { testFiles } from "../lib/test-files.mjs";
 import { modelsFolder, pythonFolder } from "./folder.mjs";
 
-const files = testFiles(process.argv.slice(2), { ofModels: true });
+const files = testFiles(process.argv.slice(2), { folder: "models" });
 
 buildAll();
 checkAddon();
