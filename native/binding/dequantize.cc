@@ -48,7 +48,7 @@ napi_value dequantize_blocks_sync(const Call& call) {
 }
 
 napi_value dequantize_blocks_async(const Call& call) {
-  return run_later(call, DecodeRequest::of_bytes(call, call.boolean(7, "bigEndian")), 6);
+  return run_later(call, DecodeRequest::of_bytes(call, call.boolean(8, "bigEndian")), 6);
 }
 
 }  // namespace gguf::binding

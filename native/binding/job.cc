@@ -153,8 +153,8 @@ bool Job::copy_part(uint8_t* to) {
   const uint8_t* const from = staging_->data() + copied_bytes_;
   // JavaScript cannot take the memory away before this returns, and most of the time goes into making pages.
   const uint64_t n_pieces = (n_bytes + kCopyPieceBytes - 1) / kCopyPieceBytes;
-  const auto n_helpers =
-      static_cast<int>(std::min<uint64_t>(ThreadSlots::of_process().limit(), n_pieces)) - 1;
+  const int most = std::min(ThreadSlots::of_process().limit(), work_->most_threads());
+  const int n_helpers = gguf::useful_threads(n_pieces, static_cast<uint64_t>(most)) - 1;
   std::atomic<uint64_t> next{0};
   environment_.helper_threads->run(n_helpers, environment_.scratch, [&](std::vector<uint8_t>&) {
     for (;;) {

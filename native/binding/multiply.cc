@@ -6,19 +6,19 @@
 namespace gguf::binding {
 
 napi_value multiply_sync(const Call& call) {
-  return run_now(call, ProductRequest::of_tensor(call), 6);
+  return run_now(call, ProductRequest::of_tensor(call), 7);
 }
 
 napi_value multiply_async(const Call& call) {
-  return run_later(call, ProductRequest::of_tensor(call), 6);
+  return run_later(call, ProductRequest::of_tensor(call), 7);
 }
 
 napi_value multiply_blocks_sync(const Call& call) {
-  return run_now(call, ProductRequest::of_bytes(call, false), 5);
+  return run_now(call, ProductRequest::of_bytes(call, false), 6);
 }
 
 napi_value multiply_blocks_async(const Call& call) {
-  return run_later(call, ProductRequest::of_bytes(call, call.boolean(7, "bigEndian")), 5);
+  return run_later(call, ProductRequest::of_bytes(call, call.boolean(8, "bigEndian")), 6);
 }
 
 }  // namespace gguf::binding

@@ -31,7 +31,7 @@ ProductRequest ProductRequest::of_tensor(const Call& call) {
   }
   shape.n_rows = end - start;
   request.take_bytes(start * shape.row_bytes(), shape.n_rows * shape.row_bytes());
-  shape.activations = activations(call, 7);
+  shape.activations = activations(call, 6);
   request.out_argument_ = 5;
   request.take_vectors(call, 2);
   return request;
@@ -57,7 +57,7 @@ ProductRequest ProductRequest::of_bytes(const Call& call, bool big_endian) {
   }
   shape.n_rows = n_blocks / row_blocks;
   request.take_bytes(0, request.array_bytes());
-  shape.activations = activations(call, 6);
+  shape.activations = activations(call, 5);
   request.out_argument_ = 4;
   request.take_vectors(call, 3);
   return request;

@@ -1,5 +1,4 @@
 // Blocks for files that are written: made of numbers, and in the other byte order.
-#include <climits>
 #include <string>
 
 #include "binding/buffers.h"
@@ -17,8 +16,7 @@ napi_value quantize_sync(const Call& call) {
 }
 
 napi_value quantize_async(const Call& call) {
-  const int most = call.is_undefined(6) ? INT_MAX : static_cast<int>(threads_argument(call, 6));
-  return run_later(call, QuantizationRequest(call, 7), 5, most);
+  return run_later(call, QuantizationRequest(call, 7), 5);
 }
 
 napi_value swap_block_bytes(const Call& call) {

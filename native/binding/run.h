@@ -34,10 +34,13 @@ napi_value run_now(const Call& call, Request request, size_t threads_index) {
   return output.array;
 }
 
-/** Starts a job, whose progress argument `progress_index` is told, on no more than `most_threads` at a time;
- * returns { job, promise }. */
+/** Starts a job, whose progress argument `progress_index` is told, on up to so many threads at a time as the
+ * next argument says; returns { job, promise }. */
 template <class Request>
-napi_value run_later(const Call& call, Request request, size_t progress_index, int most_threads = INT_MAX) {
+napi_value run_later(const Call& call, Request request, size_t progress_index) {
+  const size_t threads_index = progress_index + 1;
+  const int most_threads =
+      call.is_undefined(threads_index) ? INT_MAX : static_cast<int>(threads_argument(call, threads_index));
   JobInput input;
   input.on_progress = progress_argument(call, progress_index);
   input.output = request.find_or_make_output(call);

@@ -93,7 +93,8 @@ export interface Failure {
   systemCode?: string;
 }
 
-/** Called on the main thread with the progress, in elements. */
+/** Called on the main thread with the progress, in elements. Where a function takes it, `threads` is next: how many work on
+ * the job at a time, by default all. */
 export type ProgressCallback = (done: number, total: number) => void;
 
 export interface NativeAddon {
@@ -165,6 +166,7 @@ export interface NativeAddon {
     end: number,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<NativeOut>;
   /**
    * Dequantizes the first `count` of `rows`, of shape[0] elements each; `out` has count * shape[0] elements.
@@ -187,6 +189,7 @@ export interface NativeAddon {
     dtype: NativeDType,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<NativeOut>;
 
   /** As dequantize, for blocks in memory; `type` is the number of the format. */
@@ -206,6 +209,7 @@ export interface NativeAddon {
     end: number,
     out: NativeOut | undefined,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
     bigEndian: boolean,
   ): Started<NativeOut>;
 
@@ -221,8 +225,8 @@ export interface NativeAddon {
     start: number,
     end: number,
     out: Float32Array | undefined,
-    threads: number | undefined,
     int8: boolean,
+    threads: number | undefined,
   ): Float32Array;
   /** As matmul, off the main thread; `x` is copied. */
   matmulAsync(
@@ -232,8 +236,9 @@ export interface NativeAddon {
     start: number,
     end: number,
     out: Float32Array | undefined,
-    onProgress: ProgressCallback | undefined,
     int8: boolean,
+    onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float32Array>;
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
   matmulBlocks(
@@ -242,8 +247,8 @@ export interface NativeAddon {
     columns: number,
     x: Float32Array,
     out: Float32Array | undefined,
-    threads: number | undefined,
     int8: boolean,
+    threads: number | undefined,
   ): Float32Array;
   /** As matmulBlocks, off the main thread; `x` is copied. */
   matmulBlocksAsync(
@@ -252,8 +257,9 @@ export interface NativeAddon {
     columns: number,
     x: Float32Array,
     out: Float32Array | undefined,
-    onProgress: ProgressCallback | undefined,
     int8: boolean,
+    onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
     bigEndian: boolean,
   ): Started<Float32Array>;
 
@@ -279,6 +285,7 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float64Array>;
   /** The same for blocks in memory. */
   statsBlocksAsync(
@@ -287,6 +294,7 @@ export interface NativeAddon {
     bigEndian: boolean,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float64Array>;
 
   /**
@@ -304,6 +312,7 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float64Array>;
   /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
   compareBlocksAsync(
@@ -313,6 +322,8 @@ export interface NativeAddon {
     blocksB: Uint8Array,
     bigEndian: number,
     totals: Float64Array,
+    onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float64Array>;
   /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
   compareBytesAsync(
@@ -324,6 +335,7 @@ export interface NativeAddon {
     end: number,
     totals: Float64Array,
     onProgress: ProgressCallback | undefined,
+    threads: number | undefined,
   ): Started<Float64Array>;
 
   /**

@@ -1,4 +1,39 @@
-/** Signals for work that does not support them. */
+/** What waits for signals, and signals for work that does not support them. */
+
+interface Waiting {
+  readonly acts: Set<() => void>;
+  readonly listener: () => void;
+}
+
+/** Of signals that calls under way have. */
+const waitingFor = new WeakMap<AbortSignal, Waiting>();
+
+/**
+ * Calls `act` when `signal` is aborted from now on, unless the function that is returned was called before. However many
+ * calls wait for a signal, it has one listener: of more than ten, Node warns.
+ */
+export function whenAborted(signal: AbortSignal | undefined, act: () => void): () => void {
+  if (signal === undefined || signal.aborted) return () => undefined;
+  const { acts, listener } = waitingFor.get(signal) ?? listenTo(signal);
+  const mine = (): void => act();
+  acts.add(mine);
+  return () => {
+    if (!acts.delete(mine) || acts.size > 0) return;
+    signal.removeEventListener("abort", listener);
+    waitingFor.delete(signal);
+  };
+}
+
+function listenTo(signal: AbortSignal): Waiting {
+  const acts = new Set<() => void>();
+  const listener = (): void => {
+    for (const act of acts) act();
+  };
+  const waiting = { acts, listener };
+  signal.addEventListener("abort", listener, { once: true });
+  waitingFor.set(signal, waiting);
+  return waiting;
+}
 
 /**
  * Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. The work itself
@@ -10,11 +45,11 @@ export async function abortable<T>(
   discard: (result: T) => void,
 ): Promise<T> {
   if (signal === undefined) return promise;
-  let abort: () => void = () => undefined;
+  let forget: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
+    const abort = (): void => reject(signal.reason);
     if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
+    else forget = whenAborted(signal, abort);
   });
   try {
     const result = await Promise.race([promise, aborted]);
@@ -24,6 +59,6 @@ export async function abortable<T>(
     if (signal.aborted) promise.then(discard, () => undefined);
     throw error;
   } finally {
-    signal.removeEventListener("abort", abort);
+    forget();
   }
 }

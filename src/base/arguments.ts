@@ -4,9 +4,6 @@ import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
 import type { AsyncOptions } from "./options";
 import { didYouMean } from "./suggest";
 
-/** Which form of a function was called. */
-export type Form = "sync" | "async";
-
 /** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
 
@@ -60,6 +57,19 @@ export function checkProgress(onProgress: unknown): AsyncOptions["onProgress"] {
     throw invalidArgType("options.onProgress", "of type function", onProgress);
   return onProgress as AsyncOptions["onProgress"];
 }
+
+/** The options of asynchronous work, of which each may be undefined. */
+export function checkAsync(
+  options: AsyncOptions | undefined,
+  subject?: GgufErrorSubject,
+): Required<AsyncOptions> {
+  const signal = checkSignal(options?.signal);
+  const onProgress = checkProgress(options?.onProgress);
+  return { signal, onProgress, threads: checkThreads(options?.threads, subject) };
+}
+
+/** The names of {@link AsyncOptions}. */
+export const ASYNC_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true, threads: true };
 
 /** How many threads may work; undefined where the addon chooses. */
 export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {

@@ -1,4 +1,5 @@
 /** Waiting, in any runtime. */
+import { whenAborted } from "./abortable";
 
 type Deferring = (callback: () => void) => unknown;
 
@@ -35,11 +36,11 @@ export function delay(ms: number, signal: AbortSignal | undefined): Promise<void
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
+      forget();
       resolve();
     };
     const timer = setTimeout(done, ms);
+    const forget = whenAborted(signal, done);
     if (signal?.aborted) done();
-    else signal?.addEventListener("abort", done, { once: true });
   });
 }

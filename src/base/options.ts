@@ -90,11 +90,11 @@ export interface ProductOptions<A extends Float32Array = Float32Array> extends A
   out?: A | undefined;
 }
 
-/** How many threads work; of synchronous functions alone. */
+/** How many threads work. */
 export interface ThreadOptions {
   /**
-   * The most threads that work, the calling one included: 1 or more. Default: as many as help, up to those that
-   * can run at once. Small products stay on the calling thread.
+   * The most threads that work at a time: 1 or more; for synchronous functions, the calling one included. Default: as many
+   * as help, up to those that can run at once. Small work stays on the calling thread. WebAssembly has no other one.
    */
   threads?: number | undefined;
 }
@@ -116,7 +116,7 @@ export interface ReadOptions {
 }
 
 /** Additional options of asynchronous work. */
-export interface AsyncOptions {
+export interface AsyncOptions extends ThreadOptions {
   /** Aborting makes the promise reject with the signal's reason. */
   signal?: AbortSignal | undefined;
   /** Called from time to time on the main thread with the number of finished elements and the total. */

@@ -76,8 +76,8 @@ export async function dequantize(
   checkSupported(type);
   const result = await runJob(
     options,
-    (onProgress) =>
-      native.dequantizeBlocksAsync(info.id, blocks, dtypeNumber(dtype), start, end, out, onProgress, false),
+    (...how) =>
+      native.dequantizeBlocksAsync(info.id, blocks, dtypeNumber(dtype), start, end, out, ...how, false),
     (error) => explainFailure(error, end - start),
   );
   return given ?? result;

@@ -1,22 +1,25 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 
 import { native, resultOf, type Started } from "../backend/native";
-import { checkProgress, checkSignal } from "../base/arguments";
+import { whenAborted } from "../base/abortable";
+import { checkAsync } from "../base/arguments";
 import type { AsyncOptions } from "../base/options";
 
+/** What each asynchronous function of the addon takes. */
+export type JobArguments = [onProgress: AsyncOptions["onProgress"], threads: number | undefined];
+
 /**
- * Runs a native job with a caller's signal and progress callback. The promise settles after the last worker
+ * Runs a native job with a caller's signal, progress callback and number of threads. The promise settles after the last worker
  * thread has finished with the job's memory. Aborting cancels the job, and an exception from the callback
  * makes the addon stop it. The promise then rejects with the reason or the exception, and no more progress is
  * reported.
  */
 export async function runJob<Result>(
   options: AsyncOptions | undefined,
-  begin: (onProgress: AsyncOptions["onProgress"]) => Started<Result>,
+  begin: (...how: JobArguments) => Started<Result>,
   explain: (error: unknown) => unknown,
 ): Promise<Result> {
-  const signal = checkSignal(options?.signal);
-  const onProgress = checkProgress(options?.onProgress);
+  const { signal, onProgress, threads } = attempt(() => checkAsync(options), explain);
   signal?.throwIfAborted();
 
   let thrown: { error: unknown } | undefined;
@@ -28,9 +31,8 @@ export async function runJob<Result>(
       throw error;
     }
   };
-  const { job, promise } = attempt(() => begin(onProgress && report), explain);
-  const cancel = (): void => native.cancel(job);
-  signal?.addEventListener("abort", cancel, { once: true });
+  const { job, promise } = attempt(() => begin(onProgress && report, threads), explain);
+  const forget = whenAborted(signal, () => native.cancel(job));
   try {
     const result = await resultOf(promise);
     signal?.throwIfAborted();
@@ -41,7 +43,7 @@ export async function runJob<Result>(
     signal?.throwIfAborted();
     throw explain(error);
   } finally {
-    signal?.removeEventListener("abort", cancel);
+    forget();
   }
 }
 

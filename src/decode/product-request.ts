@@ -1,31 +1,23 @@
 /** What is asked of a product: options that were checked, for the addon and the reference alike. */
-import { checkOptions, checkThreads, type Form, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
-import type { AsyncOptions, BlockProductOptions, ProductOptions, ThreadOptions } from "../base/options";
+import type { AsyncOptions, BlockProductOptions, ProductOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
 import { isFloat32Array, lengthOf } from "../base/typed-arrays";
 import type { GgmlTypeInfo } from "../base/types";
 import { checkBlocks, checkElements, checkOut } from "./request";
 
-type AllOptions = ProductOptions & ThreadOptions & AsyncOptions;
+type AllOptions = ProductOptions & AsyncOptions;
 
 const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions & AsyncOptions> = {
   out: true,
   activations: true,
-  signal: true,
-  onProgress: true,
+  ...ASYNC_OPTIONS,
 };
 const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
   start: true,
   end: true,
   ...BLOCK_PRODUCT_OPTIONS,
-};
-const THREADS: OptionNames<ThreadOptions> = { threads: true };
-
-/** The options of each function. Only synchronous products have `threads`. */
-const OPTIONS = {
-  tensor: { sync: { ...PRODUCT_OPTIONS, ...THREADS }, async: PRODUCT_OPTIONS },
-  blocks: { sync: { ...BLOCK_PRODUCT_OPTIONS, ...THREADS }, async: BLOCK_PRODUCT_OPTIONS },
 };
 
 /** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
@@ -45,12 +37,11 @@ export interface ProductRequest extends ElementRange {
 export function checkProduct(
   x: unknown,
   options: AllOptions | undefined,
-  form: Form,
   columns: number,
   rowCount: number,
   subject: GgufErrorSubject,
 ): ProductRequest {
-  return checkAgainst(x, checkOptions(options, OPTIONS.tensor[form]), columns, rowCount, subject);
+  return checkAgainst(x, checkOptions(options, PRODUCT_OPTIONS), columns, rowCount, subject);
 }
 
 function checkAgainst(
@@ -94,7 +85,6 @@ export function checkBlockProduct(
   columns: unknown,
   x: unknown,
   options: AllOptions | undefined,
-  form: Form,
 ): ProductRequest & { info: GgmlTypeInfo } {
   const { info, elementCount } = checkBlocks(type, blocks);
   if (typeof columns !== "number") throw invalidArgType("columns", "of type number", columns);
@@ -106,6 +96,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const given = checkOptions(options, OPTIONS.blocks[form]);
+  const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
   return { info, ...checkAgainst(x, given, columns, elementCount / columns) };
 }

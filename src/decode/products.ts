@@ -43,11 +43,11 @@ export function matmulSync(
   x: Float32Array,
   options?: BlockProductOptions & ThreadOptions,
 ): Float32Array {
-  const request = checkBlockProduct(type, blocks, columns, x, options, "sync");
+  const request = checkBlockProduct(type, blocks, columns, x, options);
   const { info, length, out, int8, threads } = request;
   checkSupported(type);
   const result = attempt(
-    () => native.matmulBlocks(info.id, blocks, columns, x, out, threads, int8),
+    () => native.matmulBlocks(info.id, blocks, columns, x, out, int8, threads),
     (error) => explainFailure(error, length),
   );
   return out ?? result;
@@ -76,11 +76,11 @@ export async function matmul(
   x: Float32Array,
   options?: BlockProductOptions & AsyncOptions,
 ): Promise<Float32Array> {
-  const { info, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options, "async");
+  const { info, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options);
   checkSupported(type);
   const result = await runJob(
     options,
-    (onProgress) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, onProgress, int8, false),
+    (...how) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, int8, ...how, false),
     (error) => explainFailure(error, length),
   );
   return out ?? result;

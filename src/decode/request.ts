@@ -2,7 +2,7 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import type { OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, type OptionNames } from "../base/arguments";
 import {
   errorAbout,
   GgufError,
@@ -21,8 +21,7 @@ export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
   start: true,
   end: true,
   out: true,
-  signal: true,
-  onProgress: true,
+  ...ASYNC_OPTIONS,
 };
 
 /** A checked output. */

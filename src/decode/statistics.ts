@@ -1,7 +1,7 @@
 /** What numbers are like: the public types, checked requests, and the totals that the addon adds to. */
 
 import type { ProgressCallback } from "../backend/native";
-import { checkThreads, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
 import type { AsyncOptions, ThreadOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
@@ -22,21 +22,12 @@ export interface StatsOptions {
   range?: readonly [low: number, high: number] | undefined;
 }
 
-const ASYNC_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
+export const STATS_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
   start: true,
   end: true,
   bins: true,
   range: true,
-  signal: true,
-  onProgress: true,
-};
-
-/** Of `stats`. Only the synchronous form has `threads`. */
-export const STATS_OPTIONS = {
-  sync: { ...ASYNC_OPTIONS, threads: true } satisfies OptionNames<
-    StatsOptions & ThreadOptions & AsyncOptions
-  >,
-  async: ASYNC_OPTIONS,
+  ...ASYNC_OPTIONS,
 };
 
 /** What the values of a tensor are like. */

@@ -1,7 +1,7 @@
 /** How far the values of two tensors are apart. */
 
 import { native } from "../backend/native";
-import { checkProgress, checkSignal } from "../base/arguments";
+import { checkAsync } from "../base/arguments";
 import { haveSameBytes } from "../base/bytes";
 import { GgufError, type GgufErrorSubject } from "../base/errors";
 import type { AsyncOptions, ReadOptions } from "../base/options";
@@ -69,12 +69,9 @@ export async function compareTensors(
   count: number,
   options: AsyncOptions,
 ): Promise<TensorComparison> {
-  const signal = checkSignal(options.signal);
-  const onProgress = checkProgress(options.onProgress);
-  signal?.throwIfAborted();
-  return a.isInFile && b.isInFile
-    ? compareInFiles(a, b, count, { signal, onProgress })
-    : compareParts(a, b, count, { signal, onProgress });
+  const checked = checkAsync(options, a.subject);
+  checked.signal?.throwIfAborted();
+  return a.isInFile && b.isInFile ? compareInFiles(a, b, count, checked) : compareParts(a, b, count, checked);
 }
 
 /** Whether the same bytes are the same values. */
@@ -87,7 +84,7 @@ async function compareInFiles(
   a: ComparedTensor,
   b: ComparedTensor,
   count: number,
-  { signal, onProgress }: AsyncOptions,
+  { signal, onProgress, threads }: AsyncOptions,
 ): Promise<TensorComparison> {
   const explain = (error: unknown): unknown => {
     const isAboutB =
@@ -105,9 +102,9 @@ async function compareInFiles(
     });
   const run = (compare: typeof native.compareAsync, totals: Float64Array): Promise<Float64Array> =>
     runJob(
-      { signal, onProgress: report },
-      (onProgress) =>
-        compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, onProgress),
+      { signal, onProgress: report, threads },
+      (...how) =>
+        compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, ...how),
       explain,
     );
   // Copied: views would keep a file mapped after it is closed.
@@ -121,7 +118,7 @@ async function compareInFiles(
     const same = haveSameEncoding(a, b) && haveSameBytes(ofA, ofB);
     const totals = same
       ? equalTotals(count)
-      : await compareBytes(a, ofA, b, ofB, noTotals(), signal, explain);
+      : await compareBytes(a, ofA, b, ofB, noTotals(), { signal, threads }, explain);
     onProgress?.(count, count);
     return comparisonOf(totals, same);
   }
@@ -148,13 +145,13 @@ function compareBytes(
   b: ComparedTensor,
   ofB: Uint8Array,
   totals: Float64Array,
-  signal: AbortSignal | undefined,
+  options: AsyncOptions,
   explain: (error: unknown) => unknown,
 ): Promise<Float64Array> {
   const bigEndian = (a.file.info.bigEndian ? 1 : 0) + (b.file.info.bigEndian ? 2 : 0);
   return runJob(
-    { signal },
-    () => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals),
+    options,
+    (...how) => native.compareBlocksAsync(a.info.id, ofA, b.info.id, ofB, bigEndian, totals, ...how),
     explain,
   );
 }
@@ -164,7 +161,7 @@ async function compareParts(
   a: ComparedTensor,
   b: ComparedTensor,
   count: number,
-  { signal, onProgress }: AsyncOptions,
+  { signal, onProgress, threads }: AsyncOptions,
 ): Promise<TensorComparison> {
   let sameBytes = haveSameEncoding(a, b);
   let totals: Float64Array = noTotals();
@@ -174,7 +171,7 @@ async function compareParts(
   await forEachPart({ start: 0, end: count }, signal, fetch, async (bytes, part, signal) => {
     const [ofA, ofB] = bytes as [Uint8Array, Uint8Array];
     sameBytes &&= haveSameBytes(ofA, ofB);
-    totals = await compareBytes(a, ofA, b, ofB, totals, signal, explain);
+    totals = await compareBytes(a, ofA, b, ofB, totals, { signal, threads }, explain);
     onProgress?.(part.end, count);
   });
   return comparisonOf(totals, sameBytes);

@@ -1,5 +1,5 @@
 /** The weights of many tensors at once: {@link loadAll}. */
-import { checkBoolean, checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkAsync, checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, DType, OutArray } from "../base/options";
 import { checkDType, dtypeBytes, explainFailure } from "../decode/request";
@@ -26,8 +26,7 @@ const LOAD_OPTIONS: OptionNames<LoadOptions> = {
   dtype: true,
   shared: true,
   maxBytes: true,
-  signal: true,
-  onProgress: true,
+  ...ASYNC_OPTIONS,
 };
 
 /** Results in a SharedArrayBuffer begin at multiples of so many bytes: a line of the cache. */
@@ -61,8 +60,7 @@ export async function loadAll<D extends DType = "f32">(
   const { dtype: given, shared: givenShared, maxBytes, ...rest } = checkOptions(options, LOAD_OPTIONS);
   const dtype = checkDType(given);
   const shared = checkBoolean("options.shared", givenShared, false);
-  const signal = checkSignal(rest.signal);
-  const onProgress = checkProgress(rest.onProgress);
+  const { signal, onProgress, threads } = checkAsync(rest);
   const plan = planOf(tensors, dtype, shared);
   checkBudget(plan, dtype, maxBytes);
   signal?.throwIfAborted();
@@ -72,7 +70,8 @@ export async function loadAll<D extends DType = "f32">(
     plan.places.map(({ tensor }) => [tensor.name, undefined]),
   );
   let done = 0;
-  await forEachConcurrently(plan.places, AT_A_TIME, signal, async ({ tensor, offset }, stop) => {
+  const atATime = Math.min(AT_A_TIME, threads ?? AT_A_TIME);
+  await forEachConcurrently(plan.places, atATime, signal, async ({ tensor, offset }, stop) => {
     const { elementCount } = tensor;
     const out = memory && placeIn(memory, dtype, offset, elementCount);
     let counted = 0;
@@ -86,6 +85,7 @@ export async function loadAll<D extends DType = "f32">(
       dtype,
       ...(out === undefined ? {} : { out }),
       signal: stop,
+      threads: threads && Math.floor(threads / atATime),
       ...(onProgress === undefined ? {} : { onProgress: count }),
     });
     count(elementCount);

@@ -1,7 +1,7 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
 
 import { native } from "../backend/native";
-import { checkOptions, checkSignal, type Form, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkOptions, checkSignal, type OptionNames } from "../base/arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
 import { type Inspect, inspectCustom } from "../base/inspect";
 import type {
@@ -40,7 +40,6 @@ import { checkRows, type RowRequest } from "./rows";
 import type { TensorPlace } from "./tensor-map";
 
 const READ_OPTIONS: OptionNames<ReadOptions> = { start: true, end: true, signal: true };
-const COMPARE_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true };
 
 /** Bytes of a tensor; `first` counts from the tensor's first byte. */
 export interface TensorExtent {
@@ -218,7 +217,7 @@ export abstract class GgufModelTensor {
       const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${this.shape.join(" x ")}`;
       throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
     }
-    return compareTensors(a, b, this.elementCount, checkOptions(options, COMPARE_OPTIONS));
+    return compareTensors(a, b, this.elementCount, checkOptions(options, ASYNC_OPTIONS));
   }
 
   #compared(): ComparedTensor {
@@ -267,15 +266,15 @@ export abstract class GgufModelTensor {
   }
 
   /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
-  protected productRequest(x: unknown, options: ProductOptions | undefined, form: Form): ProductRequest {
+  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest {
     handleOf(this.#place.file);
     this.known();
-    return checkProduct(x, options, form, this.shape[0] ?? 1, this.rowCount(), this.subject());
+    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
   }
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
-  protected statsRequest(options: StatsOptions | undefined, form: Form): StatsRequest {
-    const given = checkOptions(options, STATS_OPTIONS[form]);
+  protected statsRequest(options: StatsOptions | undefined): StatsRequest {
+    const given = checkOptions(options, STATS_OPTIONS);
     handleOf(this.#place.file);
     return checkStats(given, this.elementCount, this.known().blockSize, this.subject());
   }

@@ -1,5 +1,6 @@
 /** Opening GGUF files on a server: {@link openRemote} and {@link RemoteGgufFile}. */
 
+import { whenAborted } from "../base/abortable";
 import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../base/arguments";
 import { invalidArgType, invalidArgValue } from "../base/errors";
 import { type HeaderLimits, readHeader } from "../source/header";
@@ -134,17 +135,15 @@ export function checkFetch(given: unknown): typeof fetch | undefined {
  */
 class EarlyOpenings {
   readonly #begun = new Map<string, { stop: AbortController; file: Promise<RemoteOpenFile> }>();
-  readonly #signal: AbortSignal | undefined;
-  readonly #abort = (): void => this.discard();
+  readonly #forget: () => void;
 
   constructor(
     places: readonly string[],
     open: (place: string, signal: AbortSignal) => Promise<RemoteOpenFile>,
     signal: AbortSignal | undefined,
   ) {
-    this.#signal = signal;
     signal?.throwIfAborted();
-    signal?.addEventListener("abort", this.#abort, { once: true });
+    this.#forget = whenAborted(signal, () => this.discard());
     for (const place of places) {
       const stop = new AbortController();
       const file = open(place, stop.signal);
@@ -158,13 +157,13 @@ class EarlyOpenings {
     const begun = this.#begun.get(place);
     if (begun === undefined) return undefined;
     this.#begun.delete(place);
-    signal.addEventListener("abort", () => begun.stop.abort(signal.reason), { once: true });
+    whenAborted(signal, () => begun.stop.abort(signal.reason));
     return begun.file;
   }
 
   /** Aborts what was not taken, and closes it. */
   discard(): void {
-    this.#signal?.removeEventListener("abort", this.#abort);
+    this.#forget();
     for (const { stop, file } of this.#begun.values()) {
       stop.abort();
       file.then(closeFile, () => undefined);

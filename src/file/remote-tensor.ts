@@ -1,7 +1,7 @@
 /** One tensor of a remote file. */
 
 import { type NativeOut, native, type Started } from "../backend/native";
-import { checkProgress, checkSignal } from "../base/arguments";
+import { checkAsync } from "../base/arguments";
 import { GgufError } from "../base/errors";
 import type {
   AsyncOptions,
@@ -18,7 +18,7 @@ import type {
 import type { ElementRange } from "../base/ranges";
 import { PART_ELEMENTS } from "../base/ranges";
 import { plain } from "../base/typed-arrays";
-import { runJob } from "../decode/jobs";
+import { type JobArguments, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import { checkOutLength, explainFailure, newOut } from "../decode/request";
 import {
@@ -81,8 +81,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
     const { dtype, start, end, given, out } = this.range(options);
-    const signal = checkSignal(options?.signal);
-    const onProgress = checkProgress(options?.onProgress);
+    const { signal, onProgress, threads } = checkAsync(options, this.subject());
     signal?.throwIfAborted();
     const { first, byteLength } = this.extentOf(start, end);
     this.#checkBytes(first, byteLength);
@@ -91,7 +90,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
       checkOutLength(result, length, this.subject());
       const to = result.subarray(part.start - start, part.end - start);
-      await this.#decode(bytes, to.length, dtype, to, signal);
+      await this.#decode(bytes, to.length, dtype, to, { signal, threads });
     };
     await this.#forEachPart({ start, end }, signal, use, onProgress);
     return given ?? result;
@@ -110,8 +109,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
     const asked = rows.slice(0, count);
     giveBackRows(rows);
-    const signal = checkSignal(options?.signal);
-    const onProgress = checkProgress(options?.onProgress);
+    const { signal, onProgress, threads } = checkAsync(options, this.subject());
     signal?.throwIfAborted();
     const rowLength = this.shape[0] ?? 1;
     const rowBytes = this.extentOf(0, rowLength).byteLength;
@@ -120,7 +118,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
       this.#fetch(first, target, signal);
     const arrived = onProgress && ((rows: number) => onProgress(rows * rowLength, length));
     await fetchRows(asked, rowBytes, bytes, signal, read, arrived);
-    const result = await this.#decode(bytes, length, dtype, out, signal);
+    const result = await this.#decode(bytes, length, dtype, out, { signal, threads });
     return given ?? result;
   }
 
@@ -133,9 +131,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, int8 } = this.productRequest(x, options, "async");
-    const signal = checkSignal(options?.signal);
-    const onProgress = checkProgress(options?.onProgress);
+    const { start, end, length, out, int8 } = this.productRequest(x, options);
+    const { signal, onProgress, threads } = checkAsync(options, this.subject());
     signal?.throwIfAborted();
     const columns = this.shape[0] ?? 1;
     const { first, byteLength } = this.extentOf(start * columns, end * columns);
@@ -151,8 +148,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
       const row = part.start / columns - start;
       const report = onProgress && ((done: number) => onProgress(row * vectorCount + done, length));
-      const products = await this.#run({ signal, onProgress: report }, length, (onProgress, bigEndian) =>
-        native.matmulBlocksAsync(id, bytes, columns, vectors, undefined, onProgress, int8, bigEndian),
+      const products = await this.#run({ signal, onProgress: report, threads }, length, (...how) =>
+        native.matmulBlocksAsync(id, bytes, columns, vectors, undefined, int8, ...how),
       );
       checkOutLength(result, length, this.subject());
       const rowCount = products.length / vectorCount;
@@ -170,34 +167,34 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * without a given `range` fetches them twice. `onProgress` counts the elements that were looked at.
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options, "async");
-    const signal = checkSignal(options?.signal);
-    const onProgress = checkProgress(options?.onProgress);
+    const request = this.statsRequest(options);
+    const { signal, onProgress, threads } = checkAsync(options, this.subject());
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
-      this.#measure(request, totals, { signal, onProgress }),
+      this.#measure(request, totals, { signal, onProgress, threads }),
     );
   }
 
   /** @internal */
   async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    return notFinite(
-      await this.#measure(this.statsRequest(undefined, "async"), newFiniteTotals(), options ?? {}),
-    );
+    return notFinite(await this.#measure(this.statsRequest(undefined), newFiniteTotals(), options ?? {}));
   }
 
   /** Joins the statistics of some elements to `totals`. */
   async #measure(
     { start, end }: ElementRange,
     totals: Float64Array,
-    { signal, onProgress }: AsyncOptions,
+    { signal, onProgress, threads }: AsyncOptions,
   ): Promise<Float64Array> {
     const { id } = this.known();
     const length = end - start;
     let joined = totals;
     await this.#forEachPart({ start, end }, signal, async (bytes, part, signal) => {
       const report = onProgress && ((done: number) => onProgress(part.start - start + done, length));
-      joined = await this.#run({ signal, onProgress: report }, length, (onProgress, bigEndian) =>
-        native.statsBlocksAsync(id, bytes, bigEndian, joined, onProgress),
+      joined = await this.#run(
+        { signal, onProgress: report, threads },
+        length,
+        (onProgress, threads, bigEndian) =>
+          native.statsBlocksAsync(id, bytes, bigEndian, joined, onProgress, threads),
       );
     });
     return joined;
@@ -279,11 +276,11 @@ export class RemoteGgufTensor extends GgufModelTensor {
     length: number,
     dtype: DType,
     out: NativeOut | undefined,
-    signal: AbortSignal | undefined,
+    options: AsyncOptions,
   ): Promise<NativeOut> {
     const { id } = this.known();
-    return this.#run({ signal }, length, (onProgress, bigEndian) =>
-      native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, onProgress, bigEndian),
+    return this.#run(options, length, (...how) =>
+      native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, ...how),
     );
   }
 
@@ -291,12 +288,12 @@ export class RemoteGgufTensor extends GgufModelTensor {
   #run<Result>(
     options: AsyncOptions,
     length: number,
-    begin: (onProgress: AsyncOptions["onProgress"], bigEndian: boolean) => Started<Result>,
+    begin: (...how: [...JobArguments, bigEndian: boolean]) => Started<Result>,
   ): Promise<Result> {
     const { bigEndian } = this.#file.info;
     return runJob(
       options,
-      (onProgress) => begin(onProgress, bigEndian),
+      (...how) => begin(...how, bigEndian),
       (error) => explainFailure(error, length, this.subject()),
     );
   }

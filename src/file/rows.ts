@@ -1,5 +1,5 @@
 /** Checks the arguments of `rows` and `rowsSync`. */
-import { checkOptions, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
 import type { AsyncOptions, DType, RowsOptions } from "../base/options";
 import { isTypedArray, lengthOf } from "../base/typed-arrays";
@@ -8,8 +8,7 @@ import { checkDType, checkOut, type OutputArray } from "../decode/request";
 const ROWS_OPTIONS: OptionNames<RowsOptions & AsyncOptions> = {
   dtype: true,
   out: true,
-  signal: true,
-  onProgress: true,
+  ...ASYNC_OPTIONS,
 };
 
 /** Checked arguments. */

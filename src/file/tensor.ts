@@ -1,7 +1,7 @@
 /** One tensor of a local file. */
 
 import { native } from "../backend/native";
-import { checkProgress } from "../base/arguments";
+import { checkAsync } from "../base/arguments";
 import { nextTurn } from "../base/event-loop";
 import type {
   AsyncOptions,
@@ -135,8 +135,7 @@ export class GgufTensor extends GgufModelTensor {
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) =>
-        native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, onProgress),
+      (...how) => native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, ...how),
       (error) => explainFailure(error, end - start, this.subject()),
     );
     return given ?? result;
@@ -180,8 +179,8 @@ export class GgufTensor extends GgufModelTensor {
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) => {
-        const started = native.rowsAsync(handle, position, rows, count, dtypeNumber(dtype), out, onProgress);
+      (...how) => {
+        const started = native.rowsAsync(handle, position, rows, count, dtypeNumber(dtype), out, ...how);
         giveBackRows(rows);
         return started;
       },
@@ -211,10 +210,10 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out, int8, threads } = this.productRequest(x, options, "sync");
+    const { start, end, length, out, int8, threads } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = attempt(
-      () => native.matmul(handle, this.#position, x, start, end, out, threads, int8),
+      () => native.matmul(handle, this.#position, x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, this.subject()),
     );
     return out ?? result;
@@ -230,11 +229,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, int8 } = this.productRequest(x, options, "async");
+    const { start, end, length, out, int8 } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (onProgress) => native.matmulAsync(handle, this.#position, x, start, end, out, onProgress, int8),
+      (...how) => native.matmulAsync(handle, this.#position, x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, this.subject()),
     );
     return out ?? (result as Float32Array);
@@ -252,7 +251,7 @@ export class GgufTensor extends GgufModelTensor {
    *   `threads` are wrong; ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   statsSync(options?: StatsOptions & ThreadOptions): TensorStats {
-    const request = this.statsRequest(options, "sync");
+    const request = this.statsRequest(options);
     const passes = statsPasses(request);
     for (let next = passes.next(); ; ) {
       if (next.done) return next.value;
@@ -266,22 +265,21 @@ export class GgufTensor extends GgufModelTensor {
    * @throws the reason of `options.signal` if it is aborted; otherwise as {@link statsSync}
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options, "async");
-    const { signal } = options ?? {};
-    const onProgress = checkProgress(options?.onProgress);
+    const request = this.statsRequest(options);
+    const { onProgress, ...how } = checkAsync(options, this.subject());
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
-      this.#measure(request, totals, { signal, onProgress }),
+      this.#measure(request, totals, { ...how, onProgress }),
     );
   }
 
   /** How many values are not finite: all of {@link stats} that `verify` needs, at twice its speed. @internal */
   async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    return notFinite(await this.#measure(this.statsRequest(undefined, "async"), newFiniteTotals(), options));
+    return notFinite(await this.#measure(this.statsRequest(undefined), newFiniteTotals(), options));
   }
 
   /** The same at once, on this thread. @internal */
   countNotFiniteSync(): NotFinite {
-    return notFinite(this.#measureNow(this.statsRequest(undefined, "sync"), newFiniteTotals(), 1));
+    return notFinite(this.#measureNow(this.statsRequest(undefined), newFiniteTotals(), 1));
   }
 
   #measureNow({ start, end }: ElementRange, totals: Float64Array, threads: number | undefined): Float64Array {
@@ -300,7 +298,7 @@ export class GgufTensor extends GgufModelTensor {
     const handle = handleOf(this.#file);
     return runJob(
       options,
-      (onProgress) => native.statsAsync(handle, this.#position, start, end, totals, onProgress),
+      (...how) => native.statsAsync(handle, this.#position, start, end, totals, ...how),
       (error) => explainFailure(error, end - start, this.subject()),
     );
   }

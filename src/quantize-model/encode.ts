@@ -53,6 +53,7 @@ export class Encoder {
   readonly #underWay: Promise<DonePiece>[] = [];
   readonly #weights = new WeakMap<EncodedTensor, { matrix: number; weights: Promise<Float32Array> }>();
   #begun = 0;
+  #lastEncoded: Promise<unknown> = Promise.resolve();
 
   /**
    * @param signal aborts what is under way
@@ -114,16 +115,26 @@ export class Encoder {
     const numbers = slot.subarray(0, end - start);
     const [importance] = await Promise.all([
       this.#importance(of, matrix),
-      of.tensor.dequantize({ start, end, out: numbers, signal }),
+      of.tensor.dequantize({ start, end, out: numbers, signal, threads: this.#how.threads }),
     ]);
     const columns = Math.min(of.tensor.shape[0] as number, numbers.length);
     const options = { columns, importance, signal, ...this.#how };
-    const blocks = await quantize(of.to as QuantizableType, numbers, options).catch((error: unknown) => {
-      if (!(error instanceof GgufError)) throw error;
-      const found = error.code === "ERR_GGUF_RANGE" ? notFinite(of, start, numbers) : undefined;
-      throw found ?? errorAbout(error, subjectOf(of));
-    });
+    const blocks = await this.#inTurn(() => quantize(of.to as QuantizableType, numbers, options)).catch(
+      (error: unknown) => {
+        if (!(error instanceof GgufError)) throw error;
+        const found = error.code === "ERR_GGUF_RANGE" ? notFinite(of, start, numbers) : undefined;
+        throw found ?? errorAbout(error, subjectOf(of));
+      },
+    );
     return { numbers, blocks };
+  }
+
+  /** Pieces are encoded one after the other where threads are limited: each takes as many. */
+  #inTurn(encode: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    if (this.#how.threads === undefined) return encode();
+    const encoded = this.#lastEncoded.then(encode);
+    this.#lastEncoded = encoded.catch(() => undefined);
+    return encoded;
   }
 
   /** The weights of one matrix, of which several pieces follow each other. */
@@ -145,8 +156,9 @@ export class Encoder {
   ): Promise<Float64Array> {
     const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
     return runJob(
-      { signal: this.#signal },
-      () => native.compareBlocksAsync(ggmlTypes.F32.id, bytes, ggmlTypes[of.to].id, blocks, 0, totals),
+      { signal: this.#signal, threads: this.#how.threads },
+      (...how) =>
+        native.compareBlocksAsync(ggmlTypes.F32.id, bytes, ggmlTypes[of.to].id, blocks, 0, totals, ...how),
       (error) => explainFailure(error, numbers.length, subjectOf(of)),
     );
   }

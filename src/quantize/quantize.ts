@@ -85,19 +85,18 @@ export function quantizeSync(
 export function quantize<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   numbers: Float32Array,
-  options?: QuantizeOptions<A> & ThreadOptions & AsyncOptions,
+  options?: QuantizeOptions<A> & AsyncOptions,
 ): Promise<Returned<A>>;
 export async function quantize(
   type: QuantizableType,
   numbers: Float32Array,
-  options?: QuantizeOptions & ThreadOptions & AsyncOptions,
+  options?: QuantizeOptions & AsyncOptions,
 ): Promise<Uint8Array> {
   const request = checkQuantize(findEncoders(), type, numbers, options);
-  const { info, columns, importance, out, threads, best } = request;
+  const { info, columns, importance, out, best } = request;
   const result = await runJob(
     options,
-    (onProgress) =>
-      native.quantizeAsync(info.id, numbers, columns, importance, out, onProgress, threads, best),
+    (...how) => native.quantizeAsync(info.id, numbers, columns, importance, out, ...how, best),
     (error) => explain(error, request.byteLength),
   );
   return out ?? result;

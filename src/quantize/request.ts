@@ -1,7 +1,7 @@
 /** What is asked to be quantized: arguments that were checked, for the addon and the reference alike. */
-import { checkOptions, checkThreads, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
-import type { AsyncOptions, ThreadOptions } from "../base/options";
+import type { AsyncOptions } from "../base/options";
 import { isFloat32Array, isUint8Array, lengthOf } from "../base/typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
@@ -35,14 +35,12 @@ export const SEARCHES: readonly Search[] = ["ggml", "best"];
 export type PlainQuantizeOptions<A extends Uint8Array = Uint8Array> = Pick<QuantizeOptions<A>, "out">;
 
 const OUT: OptionNames<PlainQuantizeOptions> = { out: true };
-const OPTIONS: OptionNames<QuantizeOptions & ThreadOptions & AsyncOptions> = {
+const OPTIONS: OptionNames<QuantizeOptions & AsyncOptions> = {
   columns: true,
   importance: true,
   search: true,
   ...OUT,
-  threads: true,
-  signal: true,
-  onProgress: true,
+  ...ASYNC_OPTIONS,
 };
 
 /** A checked request of the addon. */
@@ -64,7 +62,7 @@ export function checkQuantize(
   encoders: Encoders,
   type: unknown,
   numbers: unknown,
-  options: (QuantizeOptions & ThreadOptions & AsyncOptions) | undefined,
+  options: (QuantizeOptions & AsyncOptions) | undefined,
 ): QuantizeRequest {
   const { info, count, byteLength } = checkNumbers([...encoders.keys()], type, numbers);
   const given = checkOptions(options, OPTIONS);

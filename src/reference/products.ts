@@ -113,13 +113,7 @@ export function matmulSync(
   x: Float32Array,
   options?: BlockProductOptions & ThreadOptions,
 ): Float32Array {
-  const {
-    info,
-    end: rowCount,
-    length,
-    out,
-    int8,
-  } = checkBlockProduct(type, blocks, columns, x, options, "sync");
+  const { info, end: rowCount, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options);
   const result = (out ?? newOut("f32", length)) as Float32Array;
   const [y, given, bytes] = [plain(result), plain(x), plain(blocks)];
   const rowBlocks = columns / info.blockSize;

@@ -1,4 +1,5 @@
 /** Asynchronous work on many items, several at a time. */
+import { whenAborted } from "../base/abortable";
 
 /**
  * Calls `work` for every item, in their order, for up to `limit` of them at a time.
@@ -47,11 +48,11 @@ export async function forEachConcurrently<T>(
     }
   };
 
-  signal?.addEventListener("abort", abort, { once: true });
+  const forget = whenAborted(signal, abort);
   try {
     await Promise.all(Array.from({ length: limit }, run));
   } finally {
-    signal?.removeEventListener("abort", abort);
+    forget();
   }
   signal?.throwIfAborted();
   if (failed < begun) throw failure;

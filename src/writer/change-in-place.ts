@@ -46,7 +46,7 @@ export async function changeInPlace(
   signal?: AbortSignal,
 ): Promise<void> {
   const { source } = input;
-  await orWriteError(source.path, changeUnderJournal(input, change, signal));
+  await orWriteError(source.path, changeUnderJournal(input, change, signal), signal);
 }
 
 async function changeUnderJournal(

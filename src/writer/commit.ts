@@ -31,7 +31,7 @@ export async function commit(
   try {
     for (const [folder, members] of byFolder(files)) {
       const path = journalOf(folder, members);
-      const journal = await orWriteError(members[0]?.path ?? folder, Journal.acquire(path, signal));
+      const journal = await orWriteError(members[0]?.path ?? folder, Journal.acquire(path, signal), signal);
       groups.push({ folder, files: members, journal, done: [] });
     }
     await check();

@@ -65,7 +65,7 @@ export async function settleModel(file: string, signal?: AbortSignal): Promise<v
   checkWritable(file);
   const end = Date.now() + MOST_WAITING_MS;
   for (const journal of await journalsOf(file)) {
-    await orWriteError(journal, untilSettled(journal, file, end, signal));
+    await orWriteError(journal, untilSettled(journal, file, end, signal), signal);
   }
   await removeLeftovers(await folderOf(file));
 }

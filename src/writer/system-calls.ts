@@ -117,12 +117,12 @@ export async function syncFolder(path: string): Promise<void> {
   await folder?.close();
 }
 
-/** The result of a system call; its failure becomes ERR_GGUF_WRITE. */
-export async function orWriteError<T>(path: string, call: Promise<T>): Promise<T> {
+/** The result of a system call; its failure becomes ERR_GGUF_WRITE, unless it is the reason of `signal`. */
+export async function orWriteError<T>(path: string, call: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    if (error instanceof GgufError) throw error;
+    if (error instanceof GgufError || (signal?.aborted && error === signal.reason)) throw error;
     throw new GgufError("ERR_GGUF_WRITE", `cannot be written: ${(error as Error).message}`, {
       path,
       cause: error,

@@ -32,6 +32,7 @@ export interface RawAddon {
     bigEndian: boolean,
     totals: Float64Array,
     onProgress: undefined,
+    threads?: number,
   ): Job<Float64Array>;
   compareBlocksAsync(
     ...args: [number, Uint8Array, number, Uint8Array, bigEndian: number, totals: Float64Array]

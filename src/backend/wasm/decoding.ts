@@ -49,7 +49,7 @@ export const decoding = {
     run(blocks, dequantize(blocks, dtype, first, end, result));
     return result;
   },
-  dequantizeBlocksAsync: (type, array, dtype, first, end, out, onProgress, bigEndian) => {
+  dequantizeBlocksAsync: (type, array, dtype, first, end, out, onProgress, _threads, bigEndian) => {
     // `out` may overlap the blocks.
     const source = array.buffer === out?.buffer ? array.slice() : array;
     const blocks = blocksOfArray(type, source, bigEndian);

@@ -15,23 +15,23 @@ const SMALL_MULTIPLICATIONS = 2 ** 18;
 
 /** What the addon does with blocks that are multiplied. */
 export const products = {
-  matmul: (file, index, x, first, end, out, _threads, int8) => {
+  matmul: (file, index, x, first, end, out, int8) => {
     const blocks = blocksOfTensor(file, index);
     const columns = columnsOf(file, index);
     about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
     return multiplyNow(blocks, columns, first, end, x, out, int8);
   },
-  matmulAsync: (file, index, x, first, end, out, onProgress, int8) => {
+  matmulAsync: (file, index, x, first, end, out, int8, onProgress) => {
     const blocks = blocksOfTensor(file, index);
     const columns = columnsOf(file, index);
     about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
     return multiplyLater(blocks, columns, first, end, x, out, onProgress, int8);
   },
-  matmulBlocks: (type, array, columns, x, out, _threads, int8) => {
+  matmulBlocks: (type, array, columns, x, out, int8) => {
     const blocks = blocksOfArray(type, array, false);
     return multiplyNow(blocks, columns, 0, elementsOf(blocks, array) / columns, x, out, int8);
   },
-  matmulBlocksAsync: (type, array, columns, x, out, onProgress, int8, bigEndian) => {
+  matmulBlocksAsync: (type, array, columns, x, out, int8, onProgress, _threads, bigEndian) => {
     const blocks = blocksOfArray(type, array, bigEndian);
     const rowCount = elementsOf(blocks, array) / columns;
     return multiplyLater(blocks, columns, 0, rowCount, x, out, onProgress, int8);

@@ -36,11 +36,11 @@ export const totals = {
     startComparison(compare, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
   compareBytesAsync: (fileA, indexA, fileB, indexB, first, end, totals, onProgress) =>
     startComparison(compareBytes, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
-  compareBlocksAsync: (typeA, arrayA, typeB, arrayB, bigEndian, totals) => {
+  compareBlocksAsync: (typeA, arrayA, typeB, arrayB, bigEndian, totals, onProgress) => {
     const a = blocksOfArray(typeA, arrayA, (bigEndian & 1) !== 0);
     const b = blocksOfArray(typeB, arrayB, (bigEndian & 2) !== 0);
     const count = elementsOf(a, arrayA);
-    return startTotals([a, b], count, totals, (joined) => compare(a, b, 0, count, joined), undefined);
+    return startTotals([a, b], count, totals, (joined) => compare(a, b, 0, count, joined), onProgress);
   },
 } satisfies Partial<NativeAddon>;
 

@@ -1,0 +1,84 @@
+/** Options that all asynchronous functions have: how many threads work, and one signal for many calls. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { getEventListeners } from "node:events";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { cpu } from "gguf-native";
+import { type asyncCalls as AsyncCalls, asyncCalls } from "../support/async-calls";
+import { isWasm } from "../support/needs-addon";
+import { projectRoot, temporaryFolder } from "../support/paths";
+
+const folder = temporaryFolder();
+let calls: Awaited<ReturnType<typeof AsyncCalls>>;
+before(async () => {
+  calls = await asyncCalls(folder);
+});
+
+test("threads that are no number of threads are refused", async () => {
+  for (const [name, call] of Object.entries(calls)) {
+    for (const threads of [0, -1, 1.5, Number.NaN]) {
+      await assert.rejects(call({ threads }), { code: "ERR_GGUF_RANGE", message: /threads/ }, name);
+    }
+    await assert.rejects(call({ threads: "2" as never }), { code: "ERR_INVALID_ARG_TYPE" }, name);
+    await call({ threads: 2 ** 40 });
+  }
+});
+
+// The threads of the process: work of one thread starts no helper.
+const skip =
+  (isWasm && "WebAssembly has one thread") ||
+  (process.platform !== "linux" && "Linux lists the threads of a process") ||
+  (cpu().threads === 1 && "this machine has one processor");
+test("with threads: 1, one thread works", { skip }, () => {
+  const program = `
+    const { readdirSync, promises: { stat } } = require("node:fs");
+    const { asyncCalls } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "async-calls.js"))});
+    const count = () => readdirSync("/proc/self/task").length;
+    (async () => {
+      const calls = await asyncCalls(process.argv[1]);
+      await stat("."); // starts Node's pool
+      const before = count();
+      for (const [name, call] of Object.entries(calls)) {
+        await call({ threads: 1 });
+        if (count() > before) return console.log(name, before, count());
+      }
+      await calls.quantize({ threads: 2 });
+      console.log(count() - before);
+    })();`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program, folder], { encoding: "utf8" });
+  assert.equal(stdout, "1\n", stderr);
+});
+
+const signals: Record<string, () => AbortSignal> = {
+  "of a controller": () => new AbortController().signal,
+  any: () => AbortSignal.any([new AbortController().signal, AbortSignal.timeout(2 ** 30)]),
+  timeout: () => AbortSignal.timeout(2 ** 30),
+};
+for (const [kind, make] of Object.entries(signals)) {
+  test(`a signal, ${kind}, of many calls has one listener, and none when they are done`, async () => {
+    const warnings: Error[] = [];
+    process.on("warning", (warning) => warnings.push(warning));
+    const signal = make();
+    for (const [name, call] of Object.entries(calls)) {
+      // Commands that write follow each other: they have the same output.
+      const pending = Array.from({ length: /Model/.test(name) ? 1 : 12 }, () => call({ signal }));
+      assert.ok(getEventListeners(signal, "abort").length <= 1, name);
+      await Promise.all(pending);
+      assert.equal(getEventListeners(signal, "abort").length, 0, name);
+    }
+    await new Promise(setImmediate);
+    assert.deepEqual(warnings, []);
+  });
+}
+
+test("a signal of many calls aborts each of them that is not done", async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const pending = Object.values(calls).flatMap((call) => [call({ signal }), call({ signal })]);
+  controller.abort("enough");
+  for (const end of await Promise.allSettled(pending)) {
+    assert.deepEqual(end, { status: "rejected", reason: "enough" });
+  }
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
