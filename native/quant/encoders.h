@@ -15,13 +15,20 @@
 
 namespace gguf {
 
+/** How an encoder searches for scales. */
+enum class Search : uint8_t {
+  kGgml,  // as ggml does: the same bytes
+  kBest,  // wider, where there is such a search: as kGgml elsewhere
+};
+
 /**
  * Turns numbers into `n_blocks` blocks at `dst`, which needs no alignment and does not overlap them.
  * `importance` has a weight for each number (x and importance advance together), or is nullptr. All numbers
  * are finite, and weights are finite and not negative. The blocks are of one row; of Importance::kRow they
  * are the whole row if there is importance.
  */
-using EncodeBlocks = void (*)(const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst);
+using EncodeBlocks = void (*)(const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst,
+                              Search search);
 
 /** What an encoder does with the importance of columns. */
 enum class Importance : uint8_t {
@@ -35,18 +42,13 @@ enum class Importance : uint8_t {
 struct EncoderFacts {
   bool exists = false;
   Importance importance = Importance::kUnused;
+  Search widest = Search::kGgml;
   uint32_t chunk = 0;  // numbers that take about a tenth of a millisecond: how finely work is divided
-};
-
-/** How an encoder searches for scales. */
-enum class Search : uint8_t {
-  kGgml,  // as ggml does: the same bytes
-  kBest,  // wider, where there is such a search: as kGgml elsewhere
 };
 
 struct EncoderTable {
   const char* isa;
-  EncodeBlocks of[2][kFormatCount];  // [Search][FormatIndex]; nullptr without encoder
+  EncodeBlocks of[kFormatCount];  // [FormatIndex]; nullptr without encoder
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.

@@ -18,7 +18,8 @@ struct AllFacts {
 
 constexpr AllFacts all_facts() {
   AllFacts facts{};
-#define ENCODER(name, importance, chunk) facts.of[k##name] = {true, Importance::importance, chunk};
+#define ENCODER(name, importance, widest, chunk) \
+  facts.of[k##name] = {true, Importance::importance, Search::widest, chunk};
 #include "quant/encoders.def"
 #undef ENCODER
   return facts;
@@ -91,16 +92,14 @@ bool needs_importance(const Format& format) {
 }
 
 uint64_t chunk_numbers(const Format& format, Search search) {
-  const EncoderTable& encoders = active_encoders();
-  constexpr auto kBest = static_cast<size_t>(Search::kBest);
-  const bool wider =
-      search == Search::kBest && encoders.of[kBest][format.index] != encoders.of[0][format.index];
-  return encoder_facts(format).chunk / (wider ? kWiderWork : 1);
+  const EncoderFacts& facts = encoder_facts(format);
+  const bool wider = search == Search::kBest && facts.widest == Search::kBest;
+  return facts.chunk / (wider ? kWiderWork : 1);
 }
 
 void quantize(const Format& format, const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst,
               Search search) noexcept {
-  active_encoders().of[static_cast<size_t>(search)][format.index](x, importance, n_blocks, dst);
+  active_encoders().of[format.index](x, importance, n_blocks, dst, search);
 }
 
 uint64_t RowEncoding::blocks_at_once() const {

@@ -24,6 +24,8 @@
 // shuffles, which all wait for one port. GGUF_KEEP_IN_REGISTER(type of register, variable) prevents the
 // compiler from noticing that all lanes are equal; it would then compute one and broadcast it.
 // GGUF_INLINE_LAMBDA stands between the parameters and the body of a lambda that is part of a kernel.
+// What is between GGUF_SMALLER_BEGIN and GGUF_SMALLER_END is no faster with GCC's -O3 but half as large
+// again, and compiled as with -O2. (Contraction is named once more, since older ones forget it here.)
 #if defined(_MSC_VER) && !defined(__clang__)
 #define GGUF_INLINE __forceinline
 #define GGUF_NOINLINE __declspec(noinline)
@@ -45,6 +47,14 @@
 #define GGUF_UNROLL _Pragma("GCC unroll 32")
 #define GGUF_KEEP_IN_MEMORY(array) __asm__ volatile("" : "+m"(array))
 #define GGUF_KEEP_IN_REGISTER(register, variable) __asm__("" : "+" register(variable))
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#define GGUF_SMALLER_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\")")
+#define GGUF_SMALLER_END _Pragma("GCC pop_options")
+#else
+#define GGUF_SMALLER_BEGIN
+#define GGUF_SMALLER_END
 #endif
 
 namespace gguf {

@@ -3,6 +3,7 @@
 
 #include "quant/encoders/k_wider.h"
 
+GGUF_SMALLER_BEGIN
 namespace gguf {
 namespace {
 namespace lanes {
@@ -46,40 +47,12 @@ struct AffineFits {
   }
 };
 
-/** The weights of errors without importance. */
-template <class Block>
-GGUF_INLINE void own_weights(const Float2* x, Float2* w) {
-  constexpr int kColumns = AffineFormat<Block>::kColumns;
-  Float2 average = splat(0.0f);
-  if constexpr (kColumns == 32) {
-    for (int i = 0; i < kColumns; ++i) average += x[i] * x[i];
-    average = sqrt(average / Float2(splat(static_cast<float>(kColumns))));
-    for (int i = 0; i < kColumns; ++i) w[i] = average + abs(x[i]);
-  } else {
-    for (int i = 0; i < kColumns; ++i) w[i] = abs(x[i]);
-  }
-}
-
-/** The numbers and weights of sub-blocks, from number `first` of the group; sigma2 is of its blocks. */
-template <class Block>
-GGUF_INLINE void load_weighted(const Group& group, const float* sigma2, int first, Float2* x, Float2* w) {
-  constexpr int kColumns = AffineFormat<Block>::kColumns;
-  load_columns<kColumns>(group.x + first * kColumns, x);
-  if (group.importance == nullptr) {
-    own_weights<Block>(x, w);
-  } else {
-    load_columns<kColumns>(group.importance + first * kColumns, w);
-    scale_weights<kColumns>(x, of_blocks<kBlock / kColumns>(sigma2, first), w);
-  }
-}
-
-template <class Block, Error kError>
+template <int kColumns, Error kError>
 GGUF_NOINLINE void search_affine(const Group& group, const float* sigma2, const Steps& steps,
-                                 AffineFits<kBlock / AffineFormat<Block>::kColumns>& fits) {
-  constexpr int kColumns = AffineFormat<Block>::kColumns;
+                                 AffineFits<kBlock / kColumns>& fits) {
   for (int first = 0; first < group.n_blocks * (kBlock / kColumns); first += 2 * kLanes) {
     Float2 x[kColumns], w[kColumns];
-    load_weighted<Block>(group, sigma2, first, x, w);
+    load_for_affine<kColumns>(group, sigma2, first, x, w);
     fits.put(first, fit_affine<kColumns, kError>(x, w, steps));
   }
 }
@@ -184,8 +157,8 @@ GGUF_NOINLINE void finish_affine(const float* x,
   pack_codes(y, codes);
 }
 
-template <class Block, Search kSearch>
-void encode_affine(const float* x, const float* importance, uint64_t n_blocks, Block* dst) {
+template <class Block>
+void encode_affine(const float* x, const float* importance, uint64_t n_blocks, Block* dst, Search search) {
   using Format = AffineFormat<Block>;
   constexpr int kColumns = Format::kColumns, kSubBlocks = kBlock / kColumns, kMost = Format::kMost;
   constexpr int kMostScale = Format::kMostScale;
@@ -194,25 +167,21 @@ void encode_affine(const float* x, const float* importance, uint64_t n_blocks, B
     RoundedScales<kSubBlocks> scales[kLanes], minima[kLanes];
     float sigma2[kLanes] = {};
     if (group.importance == nullptr) {
-      search_affine<Block, Format::kError>(group, sigma2, Format::kSteps, fits);
+      search_affine<kColumns, Format::kError>(group, sigma2, Format::kSteps, fits);
       for (int b = 0; b < group.n_blocks; ++b) {
         scales[b] = round_to_greatest<kMostScale, kSubBlocks>(fits.scale.block(b));
         minima[b] = round_to_greatest<kMostScale, kSubBlocks>(fits.minimum.block(b));
       }
     } else {
       store(sigma2, splat(Format::kSigmaFactor) * sums_of_squares(group.x) / splat(256.0f));
-      search_affine<Block, Error::kSquares>(group, sigma2, Steps{kMost, -0.9f, 0.05f, 36}, fits);
+      search_affine<kColumns, Error::kSquares>(group, sigma2, Steps{kMost, -0.9f, 0.05f, 36}, fits);
       round_weighted<kMostScale, kMost == 31>(fits.scale, fits.weight, scales);
       round_weighted<kMostScale, kMost == 31>(fits.minimum, fits.weight, minima);
     }
-    if constexpr (kSearch == Search::kBest) {
-      const auto load = [&](int first, Float2* columns, Float2* w)
-                            GGUF_INLINE_LAMBDA { load_weighted<Block>(group, sigma2, first, columns, w); };
-      if (group.importance == nullptr) {
-        improve_affine<kColumns, kMost, kMostScale, Format::kError>(group.n_blocks, load, scales, minima);
-      } else {
-        improve_affine<kColumns, kMost, kMostScale, Error::kSquares>(group.n_blocks, load, scales, minima);
-      }
+    if (search == Search::kBest && group.importance == nullptr) {
+      improve_affine<kColumns, Format::kError>(group, sigma2, kMost, kMostScale, scales, minima);
+    } else if (search == Search::kBest) {
+      improve_affine<kColumns, Error::kSquares>(group, sigma2, kMost, kMostScale, scales, minima);
     }
     for (int b = 0; b < group.n_blocks; ++b) {
       finish_affine(group.x + b * kBlock, fits, b, scales[b], minima[b], y + b);
@@ -222,18 +191,16 @@ void encode_affine(const float* x, const float* importance, uint64_t n_blocks, B
 
 }  // namespace lanes
 
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ2_K* y) {
-  lanes::encode_affine<BlockQ2_K, kSearch>(x, importance, n_blocks, y);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ2_K* y, Search search) {
+  lanes::encode_affine(x, importance, n_blocks, y, search);
 }
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_K* y) {
-  lanes::encode_affine<BlockQ4_K, kSearch>(x, importance, n_blocks, y);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_K* y, Search search) {
+  lanes::encode_affine(x, importance, n_blocks, y, search);
 }
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ5_K* y) {
-  lanes::encode_affine<BlockQ5_K, kSearch>(x, importance, n_blocks, y);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ5_K* y, Search search) {
+  lanes::encode_affine(x, importance, n_blocks, y, search);
 }
 
 }  // namespace
 }  // namespace gguf
+GGUF_SMALLER_END

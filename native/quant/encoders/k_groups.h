@@ -59,6 +59,36 @@ GGUF_INLINE Float2 of_blocks(const float* values, int first) {
   return {load(of), load(of + kLanes)};
 }
 
+/**
+ * The numbers of sub-blocks, from number `first` of the group, and how much errors count: their squares. With
+ * importance more, the greater the number and sigma2 of its block, if there is sigma2.
+ */
+template <int kColumns>
+GGUF_INLINE void load_weighted(const Group& group, const float* sigma2, int first, Float2* x, Float2* w) {
+  load_columns<kColumns>(group.x + first * kColumns, x);
+  if (group.importance == nullptr) {
+    for (int i = 0; i < kColumns; ++i) w[i] = x[i] * x[i];
+  } else {
+    load_columns<kColumns>(group.importance + first * kColumns, w);
+    if (sigma2 != nullptr) scale_weights<kColumns>(x, of_blocks<kBlock / kColumns>(sigma2, first), w);
+  }
+}
+
+/** The same for formats with minima, where without importance large errors count less. */
+template <int kColumns>
+GGUF_INLINE void load_for_affine(const Group& group, const float* sigma2, int first, Float2* x, Float2* w) {
+  load_weighted<kColumns>(group, sigma2, first, x, w);
+  if (group.importance != nullptr) return;
+  Float2 average = splat(0.0f);
+  if constexpr (kColumns == 32) {
+    for (int i = 0; i < kColumns; ++i) average += x[i] * x[i];
+    average = sqrt(average / Float2(splat(static_cast<float>(kColumns))));
+    for (int i = 0; i < kColumns; ++i) w[i] = average + abs(x[i]);
+  } else {
+    for (int i = 0; i < kColumns; ++i) w[i] = abs(x[i]);
+  }
+}
+
 /** A value of each sub-block of a group, in order. */
 template <int kSubBlocks>
 struct Values {

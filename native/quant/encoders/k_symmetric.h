@@ -3,6 +3,7 @@
 
 #include "quant/encoders/k_wider.h"
 
+GGUF_SMALLER_BEGIN
 namespace gguf {
 namespace {
 namespace lanes {
@@ -48,19 +49,9 @@ GGUF_INLINE void pack_codes(BlockQ6_K* y, const uint8_t* codes) {
   }
 }
 
-/** The numbers and weights of sub-blocks of Q6_K. */
-GGUF_INLINE void load_q6_k(const Group& group, int first, Float2* x, Float2* w) {
-  load_columns<16>(group.x + first * 16, x);
-  if (group.importance != nullptr) {
-    load_columns<16>(group.importance + first * 16, w);
-  } else {
-    for (int i = 0; i < 16; ++i) w[i] = x[i] * x[i];
-  }
-}
-
 GGUF_NOINLINE void search_q6_k(const Group& group, int first, SymmetricFits& fits) {
   Float2 x[16], w[16];
-  load_q6_k(group, first, x, w);
+  load_weighted<16>(group, nullptr, first, x, w);
   const auto fit = fit_symmetric<16, 32>(x, w);
   fits.scale.put(first, fit.scale);
   fits.inverse.put(first, fit.inverse);
@@ -90,18 +81,13 @@ GGUF_NOINLINE void finish(const float* x, const RoundedScales<16>& scales, const
   pack_codes(y, codes);
 }
 
-template <Search kSearch>
-void encode_q6_k(const float* x, const float* importance, uint64_t n_blocks, BlockQ6_K* dst) {
+void encode_q6_k(const float* x, const float* importance, uint64_t n_blocks, BlockQ6_K* dst, Search search) {
   for_groups<kLanes>(x, importance, n_blocks, dst, [&](const Group& group, BlockQ6_K* y) {
     SymmetricFits fits;
     RoundedScales<16> scales[kLanes];
     for (int first = 0; first < group.n_blocks * 16; first += 2 * kLanes) search_q6_k(group, first, fits);
     for (int b = 0; b < group.n_blocks; ++b) scales[b] = round_q6_k(fits.scale.block(b));
-    if constexpr (kSearch == Search::kBest) {
-      const auto load = [&](int first, Float2* columns, Float2* w)
-                            GGUF_INLINE_LAMBDA { load_q6_k(group, first, columns, w); };
-      improve_symmetric<16, LinearLevels<-32, 31>, 128>(group.n_blocks, load, scales);
-    }
+    if (search == Search::kBest) improve_symmetric<16>(group, nullptr, LinearLevels{-32, 31}, 128, scales);
     for (int b = 0; b < group.n_blocks; ++b) {
       if (std::fabs(greatest_of(fits.scale.block(b), 16)) < kLeastMagnitude) {
         y[b] = BlockQ6_K{};
@@ -213,17 +199,12 @@ GGUF_NOINLINE void round_weighted(const SymmetricFits& fits, RoundedScales<16>* 
   }
 }
 
-template <Search kSearch>
-void encode_q3_k(const float* x, const float* importance, uint64_t n_blocks, BlockQ3_K* dst) {
+void encode_q3_k(const float* x, const float* importance, uint64_t n_blocks, BlockQ3_K* dst, Search search) {
   for_groups<kLanes>(x, importance, n_blocks, dst, [&](const Group& group, BlockQ3_K* y) {
     RoundedScales<16> scales[kLanes];
     float sigma2[kLanes];
     const auto improve = [&]() {
-      if constexpr (kSearch == Search::kBest) {
-        const auto load = [&](int first, Float2* columns, Float2* w)
-                              GGUF_INLINE_LAMBDA { load_weighted<16>(group, sigma2, first, columns, w); };
-        improve_symmetric<16, LinearLevels<-4, 3>, 32>(group.n_blocks, load, scales);
-      }
+      if (search == Search::kBest) improve_symmetric<16>(group, sigma2, LinearLevels{-4, 3}, 32, scales);
     };
     if (group.importance == nullptr) {
       Q3_KFits fits;
@@ -251,14 +232,13 @@ void encode_q3_k(const float* x, const float* importance, uint64_t n_blocks, Blo
 
 }  // namespace lanes
 
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ3_K* y) {
-  lanes::encode_q3_k<kSearch>(x, importance, n_blocks, y);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ3_K* y, Search search) {
+  lanes::encode_q3_k(x, importance, n_blocks, y, search);
 }
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ6_K* y) {
-  lanes::encode_q6_k<kSearch>(x, importance, n_blocks, y);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ6_K* y, Search search) {
+  lanes::encode_q6_k(x, importance, n_blocks, y, search);
 }
 
 }  // namespace
 }  // namespace gguf
+GGUF_SMALLER_END

@@ -11,6 +11,7 @@
 #include "quant/encoders/k_groups.h"
 #include "quant/encoders/levels_wider.h"
 
+GGUF_SMALLER_BEGIN
 namespace gguf {
 namespace {
 namespace lanes {
@@ -62,32 +63,18 @@ class Improvement {
 };
 
 /** The weighted error of scale * level - minimum with the nearest levels. */
-template <int kColumns, class Levels, Error kError>
-GGUF_INLINE Float2 error_with(const Float2* x, const Float2* w, const Float2& scale, const Float2& minimum) {
+template <int kColumns, Error kError, class Levels>
+GGUF_INLINE Float2 error_with(const Levels& levels, const Float2* x, const Float2* w, const Float2& scale,
+                              const Float2& minimum) {
   const Float2 zero = all<Float2>(0.0f);
   const Float2 inverse = select(scale == zero, zero, all<Float2>(1.0f) / scale);
   Float2 sum = zero;
   for (int i = 0; i < kColumns; ++i) {
-    const Float2 level = Levels::nearest((x[i] + minimum) * inverse);
+    const Float2 level = levels.nearest((x[i] + minimum) * inverse);
     const Float2 difference = scale * level - minimum - x[i];
     sum += w[i] * (kError == Error::kSquares ? difference * difference : abs(difference));
   }
   return sum;
-}
-
-/**
- * The numbers of sub-blocks, and how much errors count: their squares. With importance more, the greater the
- * number and sigma2 of its block, twice the mean square.
- */
-template <int kColumns>
-GGUF_INLINE void load_weighted(const Group& group, const float* sigma2, int first, Float2* x, Float2* w) {
-  load_columns<kColumns>(group.x + first * kColumns, x);
-  if (group.importance == nullptr) {
-    for (int i = 0; i < kColumns; ++i) w[i] = x[i] * x[i];
-  } else {
-    load_columns<kColumns>(group.importance + first * kColumns, w);
-    scale_weights<kColumns>(x, of_blocks<kBlock / kColumns>(sigma2, first), w);
-  }
 }
 
 /** Keeps what has less error. */
@@ -99,33 +86,38 @@ GGUF_INLINE void keep_less(const Float2& error, const Float2& scale, const Float
   best_minimum = select(less, minimum, best_minimum);
 }
 
-/**
- * Improves scales and minima. `load(first, x, w)` gets the numbers and weights of the sub-blocks from number
- * `first` on.
- */
-template <int kColumns, int kMost, int kMostScale, Error kError, class Load>
-GGUF_NOINLINE void improve_affine(int n_blocks, Load load, RoundedScales<kBlock / kColumns>* scales,
+/** Improves scales and minima, whose codes go from 0 to most_scale; those of numbers from 0 to `most`. */
+template <int kColumns, Error kError>
+GGUF_NOINLINE void improve_affine(const Group& group, const float* sigma2, int most, int most_scale,
+                                  RoundedScales<kBlock / kColumns>* scales,
                                   RoundedScales<kBlock / kColumns>* minima) {
+  const int n_blocks = group.n_blocks;
   constexpr int kSubBlocks = kBlock / kColumns, kUnits = 2, kCodes = 2;
   Improvement<kSubBlocks> scale(scales, n_blocks), minimum(minima, n_blocks);
   float best[kLanes];
   Trial<kSubBlocks> trial;
-  const auto try_units = [&](int scale_step, int minimum_step, int codes) GGUF_INLINE_LAMBDA {
+  // First what ggml found, then other units.
+  constexpr int kUnitsEach = 2 * kUnits + 1;
+  for (int n = -1; n < kUnitsEach * kUnitsEach; ++n) {
+    const bool is_first = n < 0;
+    const int codes = is_first ? 0 : kCodes;
+    const int scale_step = is_first ? 0 : n / kUnitsEach - kUnits;
+    const int minimum_step = is_first ? 0 : n % kUnitsEach - kUnits;
     scale.scale_units(1.0f + 0.01f * static_cast<float>(scale_step));
     minimum.scale_units(1.0f + 0.01f * static_cast<float>(minimum_step));
     for (int first = 0; first < n_blocks * kSubBlocks; first += 2 * kLanes) {
       Float2 x[kColumns], w[kColumns];
-      load(first, x, w);
+      load_for_affine<kColumns>(group, sigma2, first, x, w);
       const Float2 d = scale.units(first), m = minimum.units(first);
-      const Float2 s0 = scale.codes(first, 0, kMostScale), m0 = minimum.codes(first, 0, kMostScale);
+      const Float2 s0 = scale.codes(first, 0, most_scale), m0 = minimum.codes(first, 0, most_scale);
       Float2 best_s = s0, best_m = m0, least = all<Float2>(INFINITY);
-      const Float2 zero = all<Float2>(0.0f), most = all<Float2>(static_cast<float>(kMostScale));
+      const Float2 zero = all<Float2>(0.0f), highest = all<Float2>(static_cast<float>(most_scale));
       // A larger scale goes with a larger minimum.
       for (int i = -codes; i <= codes; ++i) {
         for (int j = std::max(i - 1, -codes); j <= std::min(i + 1, codes); ++j) {
-          const Float2 s = min(max(s0 + all<Float2>(static_cast<float>(i)), zero), most);
-          const Float2 t = min(max(m0 + all<Float2>(static_cast<float>(j)), zero), most);
-          const Float2 error = error_with<kColumns, LinearLevels<0, kMost>, kError>(x, w, d * s, m * t);
+          const Float2 s = min(max(s0 + all<Float2>(static_cast<float>(i)), zero), highest);
+          const Float2 t = min(max(m0 + all<Float2>(static_cast<float>(j)), zero), highest);
+          const Float2 error = error_with<kColumns, kError>(LinearLevels{0, most}, x, w, d * s, m * t);
           keep_less(error, s, t, least, best_s, best_m);
         }
       }
@@ -133,15 +125,11 @@ GGUF_NOINLINE void improve_affine(int n_blocks, Load load, RoundedScales<kBlock 
       trial.minimum.put(first, best_m);
       trial.error.put(first, least);
     }
-  };
-  try_units(0, 0, 0);
-  for (int b = 0; b < n_blocks; ++b) best[b] = trial.error_of(b) * kImproves;
-  for (int i = -kUnits; i <= kUnits; ++i) {
-    for (int j = -kUnits; j <= kUnits; ++j) {
-      try_units(i, j, kCodes);
-      for (int b = 0; b < n_blocks; ++b) {
-        const float error = trial.error_of(b);
-        if (!(error < best[b]) || !scales[b].fits(kMostScale) || !minima[b].fits(kMostScale)) continue;
+    for (int b = 0; b < n_blocks; ++b) {
+      const float error = trial.error_of(b);
+      if (is_first) {
+        best[b] = error * kImproves;
+      } else if (error < best[b] && scales[b].fits(most_scale) && minima[b].fits(most_scale)) {
         best[b] = error;
         scale.take(b, trial.scale);
         minimum.take(b, trial.minimum);
@@ -150,40 +138,42 @@ GGUF_NOINLINE void improve_affine(int n_blocks, Load load, RoundedScales<kBlock 
   }
 }
 
-/** Improves scales of levels without a minimum. Codes of scales go from -kMostScale to kMostScale - 1. */
-template <int kColumns, class Levels, int kMostScale, class Load>
-GGUF_NOINLINE void improve_symmetric(int n_blocks, Load load, RoundedScales<kBlock / kColumns>* scales) {
-  constexpr int kSubBlocks = kBlock / kColumns, kUnits = 4, kCodes = kMostScale == 128 ? 12 : 5;
+/** Improves scales of levels without a minimum. Codes of scales go from -most_scale to most_scale - 1. */
+template <int kColumns, class Levels>
+GGUF_NOINLINE void improve_symmetric(const Group& group, const float* sigma2, const Levels& levels,
+                                     int most_scale, RoundedScales<kBlock / kColumns>* scales) {
+  constexpr int kSubBlocks = kBlock / kColumns, kUnits = 4;
+  const int n_blocks = group.n_blocks, n_codes = most_scale == 128 ? 12 : 5;
   Improvement<kSubBlocks> scale(scales, n_blocks);
   float best[kLanes];
   Trial<kSubBlocks> trial;
-  const auto try_units = [&](int step, int codes) GGUF_INLINE_LAMBDA {
+  for (int n = -kUnits - 1; n <= kUnits; ++n) {
+    const bool is_first = n < -kUnits;
+    const int codes = is_first ? 0 : n_codes, step = is_first ? 0 : n;
     scale.scale_units(1.0f + 0.02f * static_cast<float>(step));
     for (int first = 0; first < n_blocks * kSubBlocks; first += 2 * kLanes) {
       Float2 x[kColumns], w[kColumns];
-      load(first, x, w);
-      const Float2 d = scale.units(first), s0 = scale.codes(first, -kMostScale, kMostScale - 1);
-      const Float2 lowest = all<Float2>(static_cast<float>(-kMostScale));
-      const Float2 highest = all<Float2>(static_cast<float>(kMostScale - 1)), zero = all<Float2>(0.0f);
+      load_weighted<kColumns>(group, sigma2, first, x, w);
+      const Float2 d = scale.units(first), s0 = scale.codes(first, -most_scale, most_scale - 1);
+      const Float2 lowest = all<Float2>(static_cast<float>(-most_scale));
+      const Float2 highest = all<Float2>(static_cast<float>(most_scale - 1)), zero = all<Float2>(0.0f);
       Float2 best_s = s0, least = all<Float2>(INFINITY), none = zero;
       for (int i = -codes; i <= codes; ++i) {
         const Float2 s = min(max(s0 + all<Float2>(static_cast<float>(i)), lowest), highest);
-        const Float2 error = error_with<kColumns, Levels, Error::kSquares>(x, w, d * s, zero);
+        const Float2 error = error_with<kColumns, Error::kSquares>(levels, x, w, d * s, zero);
         keep_less(error, s, zero, least, best_s, none);
       }
       trial.scale.put(first, best_s);
       trial.error.put(first, least);
     }
-  };
-  try_units(0, 0);
-  for (int b = 0; b < n_blocks; ++b) best[b] = trial.error_of(b) * kImproves;
-  for (int i = -kUnits; i <= kUnits; ++i) {
-    try_units(i, kCodes);
     for (int b = 0; b < n_blocks; ++b) {
       const float error = trial.error_of(b);
-      if (!(error < best[b])) continue;
-      best[b] = error;
-      scale.take(b, trial.scale);
+      if (is_first) {
+        best[b] = error * kImproves;
+      } else if (error < best[b]) {
+        best[b] = error;
+        scale.take(b, trial.scale);
+      }
     }
   }
 }
@@ -191,3 +181,4 @@ GGUF_NOINLINE void improve_symmetric(int n_blocks, Load load, RoundedScales<kBlo
 }  // namespace lanes
 }  // namespace
 }  // namespace gguf
+GGUF_SMALLER_END

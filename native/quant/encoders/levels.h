@@ -200,7 +200,7 @@ GGUF_INLINE Int nearest_code(Float x, std::integer_sequence<int, k...>) {
 
 /** For the wider search. */
 struct NonlinearLevels {
-  static constexpr float kLeast = static_cast<float>(Nonlinear4::value(0));
+  static constexpr float least() { return static_cast<float>(Nonlinear4::value(0)); }
   static GGUF_INLINE Float nearest(Float x) {
     return nearest_level(max(min(x, splat(134.0f)), splat(-134.0f)));
   }
@@ -245,8 +245,7 @@ GGUF_INLINE void weights_of(const Float* x, Float sigma2, const float* importanc
   scale_weights<32>(x, sigma2, w);
 }
 
-template <Search kSearch>
-GGUF_INLINE void encode_lanes(const float* numbers, const float* importance, BlockIQ4_NL* y) {
+GGUF_INLINE void encode_lanes(const float* numbers, const float* importance, BlockIQ4_NL* y, Search search) {
   const Columns<BlockIQ4_NL> x(numbers);
   Float w[32];
   weights_of(x.column, w);
@@ -261,7 +260,7 @@ GGUF_INLINE void encode_lanes(const float* numbers, const float* importance, Blo
   pack_nibbles(words, [&](int j) GGUF_INLINE_LAMBDA { return nearest_code(inverse * x[j], kGaps); });
   put_halves(with_sign_of_nan(d), y->d, sizeof *y);
   put_words<4>(words, y->q, sizeof *y);
-  if constexpr (kSearch == Search::kBest) improve_levels<NonlinearLevels>(x.column, w, y);
+  if (search == Search::kBest) improve_levels(NonlinearLevels(), x.column, w, y);
 }
 
 inline void put_scales(const RoundedScales<8>& scales, BlockIQ4_XS* y) {
@@ -359,9 +358,7 @@ GGUF_INLINE void improve(const Group& group, BlockIQ4_XS* y) {
   for (int b = 0; b < group.n_blocks; ++b) scales[b] = scales_of(y[b]);
   float sigma2[kLanes];
   store(sigma2, splat(2.0f / 256) * sums_of_squares(group.x));
-  const auto load_group = [&](int first, Float2* x, Float2* w)
-                              GGUF_INLINE_LAMBDA { load_weighted<32>(group, sigma2, first, x, w); };
-  improve_symmetric<32, NonlinearLevels, 32>(group.n_blocks, load_group, scales);
+  improve_symmetric<32>(group, sigma2, NonlinearLevels(), 32, scales);
   for (int b = 0; b < group.n_blocks; ++b) {
     if (scales[b] != scales_of(y[b])) put_block(group.x + b * kBlock, scales[b], y + b);
   }
@@ -369,17 +366,15 @@ GGUF_INLINE void improve(const Group& group, BlockIQ4_XS* y) {
 
 }  // namespace lanes
 
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockIQ4_NL* y) {
-  lanes::for_whole_groups<lanes::kLanes>(x, importance, n_blocks, y, [](auto... group) GGUF_INLINE_LAMBDA {
-    lanes::encode_lanes<kSearch>(group...);
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockIQ4_NL* y, Search search) {
+  lanes::for_whole_groups<lanes::kLanes>(x, importance, n_blocks, y, [=](auto... group) GGUF_INLINE_LAMBDA {
+    lanes::encode_lanes(group..., search);
   });
 }
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockIQ4_XS* y) {
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockIQ4_XS* y, Search search) {
   lanes::for_whole_groups<lanes::kBlocksIQ4_XS>(
       x, importance, n_blocks, y, [](auto... group) GGUF_INLINE_LAMBDA { lanes::encode_lanes(group...); });
-  if constexpr (kSearch == Search::kBest) {
+  if (search == Search::kBest) {
     lanes::for_groups<lanes::kLanes>(
         x, importance, n_blocks, y,
         [](const lanes::Group& group, BlockIQ4_XS* blocks) { lanes::improve(group, blocks); });

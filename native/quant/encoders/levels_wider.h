@@ -15,16 +15,17 @@ namespace lanes {
 /** What sums in binary32 may be off, and codes of numbers halfway between two: less is no improvement. */
 constexpr float kImproves = 1.0f - 0x1p-14f;
 
-/** Levels of codes that are the integers from kFirst to kLast. */
-template <int kFirst, int kLast>
+/** Levels of codes that are the integers from `first` to `last`. */
 struct LinearLevels {
-  static constexpr float kLeast = static_cast<float>(kFirst);
+  int first, last;
+
+  GGUF_INLINE float least() const { return static_cast<float>(first); }
   template <class V>
-  static GGUF_INLINE V nearest(const V& x) {
-    return nearest_between(x, kFirst, kLast);
+  GGUF_INLINE V nearest(const V& x) const {
+    return nearest_between(x, first, last);
   }
-  static GGUF_INLINE Int code(Float x) { return to_int(nearest(x)) - splat(kFirst); }
-  static constexpr int level(int code) { return code + kFirst; }
+  GGUF_INLINE Int code(Float x) const { return to_int(nearest(x)) - splat(first); }
+  GGUF_INLINE int level(int code) const { return code + first; }
 };
 
 /** Numbers as binary16 holds them. */
@@ -48,7 +49,7 @@ GGUF_INLINE Float error_of(const Float* x, const Float* w, Float d, Level level)
 
 /** Improves kLanes blocks y of 32 codes of four bits and a scale. */
 template <class Levels, class Block>
-GGUF_NOINLINE void improve_levels(const Float* x, const Float* w, Block* y) {
+GGUF_NOINLINE void improve_levels(const Levels& of_codes, const Float* x, const Float* w, Block* y) {
   constexpr int kSteps = 8;
   float scales[kLanes], levels[32][kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -56,8 +57,8 @@ GGUF_NOINLINE void improve_levels(const Float* x, const Float* w, Block* y) {
     std::memcpy(&half, y[lane].d, sizeof half);
     scales[lane] = half_to_float(half);
     for (int j = 0; j < 16; ++j) {
-      levels[j][lane] = static_cast<float>(Levels::level(y[lane].q[j] & 15));
-      levels[j + 16][lane] = static_cast<float>(Levels::level(y[lane].q[j] >> 4));
+      levels[j][lane] = static_cast<float>(of_codes.level(y[lane].q[j] & 15));
+      levels[j + 16][lane] = static_cast<float>(of_codes.level(y[lane].q[j] >> 4));
     }
   }
   const Float zero = splat(0.0f), one = splat(1.0f), most = greatest<32>(x);
@@ -69,17 +70,17 @@ GGUF_NOINLINE void improve_levels(const Float* x, const Float* w, Block* y) {
     for (int step = 0; step < kSteps; ++step) {
       // The extreme number gets the least level, or the one on the other side, times 0.8 to 1.15.
       const float factor = 0.80f + 0.05f * static_cast<float>(step);
-      const Float inverse = splat(sign * factor * Levels::kLeast) / most;
+      const Float inverse = splat(sign * factor * of_codes.least()) / most;
       Float sum_xl = zero, sum_l2 = zero;
       for (int j = 0; j < 32; ++j) {
-        const Float l = Levels::nearest(inverse * x[j]), wl = w[j] * l;
+        const Float l = of_codes.nearest(inverse * x[j]), wl = w[j] * l;
         sum_xl += wl * x[j];
         sum_l2 += wl * l;
       }
       // The scale that fits these levels best.
       const Float d = through_half(sum_xl / sum_l2), to_levels = one / d;
       const Float error =
-          error_of(x, w, d, [&](int j) GGUF_INLINE_LAMBDA { return Levels::nearest(to_levels * x[j]); });
+          error_of(x, w, d, [&](int j) GGUF_INLINE_LAMBDA { return of_codes.nearest(to_levels * x[j]); });
       const Mask is_less = (error < best) & (abs(to_levels) < splat(INFINITY)) & is_something;
       best = select(is_less, error, best);
       scale = select(is_less, d, scale);
@@ -89,7 +90,7 @@ GGUF_NOINLINE void improve_levels(const Float* x, const Float* w, Block* y) {
   const Mask is_better = to_best != zero;
   if (!any(is_better)) return;
   Int words[4];
-  pack_nibbles(words, [&](int j) GGUF_INLINE_LAMBDA { return Levels::code(to_best * x[j]); });
+  pack_nibbles(words, [&](int j) GGUF_INLINE_LAMBDA { return of_codes.code(to_best * x[j]); });
   Block better[kLanes];
   put_halves(scale, better->d, sizeof *better);
   put_words<4>(words, better->q, sizeof *better);

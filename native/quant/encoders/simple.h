@@ -78,7 +78,7 @@ GGUF_INLINE void encode_centered(const Columns<Block>& x, const Float* w, Block*
 
 /** A wider search for the scale, with squared errors or weighted ones. */
 GGUF_INLINE void improve(const Columns<BlockQ4_0>& x, const Float* w, BlockQ4_0* y) {
-  improve_levels<LinearLevels<-8, 7>>(x.column, w, y);
+  improve_levels(LinearLevels{-8, 7}, x.column, w, y);
 }
 GGUF_INLINE void improve(const Columns<BlockQ4_0>& x, BlockQ4_0* y) {
   Float w[32];
@@ -172,11 +172,10 @@ GGUF_INLINE void encode_columns(const Columns<BlockQ1_0>& x, BlockQ1_0* y) {
 
 }  // namespace lanes
 
-template <Search kSearch>
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_0* y) {
-  lanes::encode_row(x, importance, n_blocks, y, [](const auto&... of) GGUF_INLINE_LAMBDA {
+void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_0* y, Search search) {
+  lanes::encode_row(x, importance, n_blocks, y, [=](const auto&... of) GGUF_INLINE_LAMBDA {
     lanes::encode_centered<4>(of...);
-    if constexpr (kSearch == Search::kBest) lanes::improve(of...);
+    if (search == Search::kBest) lanes::improve(of...);
   });
 }
 void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_1* y) {

@@ -19,18 +19,10 @@
 namespace gguf {
 namespace {
 
-template <class Block, class... Of>
-constexpr bool kIsOneOf = (std::is_same_v<Block, Of> || ...);
-
-/** Whether a format has a wider search. */
-template <class Block>
-constexpr bool kSearchesWider = kIsOneOf<Block, BlockQ4_0, BlockQ2_K, BlockQ3_K, BlockQ4_K, BlockQ5_K,
-                                         BlockQ6_K, BlockIQ4_NL, BlockIQ4_XS>;
-
-template <class Block, Search kSearch>
-void encode_blocks(const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst) {
-  if constexpr (kSearchesWider<Block>) {
-    encode<kSearch>(x, importance, n_blocks, reinterpret_cast<Block*>(dst));
+template <class Block, Search kWidest>
+void encode_blocks(const float* x, const float* importance, uint64_t n_blocks, uint8_t* dst, Search search) {
+  if constexpr (kWidest == Search::kBest) {
+    encode(x, importance, n_blocks, reinterpret_cast<Block*>(dst), search);
   } else {
     encode(x, importance, n_blocks, reinterpret_cast<Block*>(dst));
   }
@@ -38,10 +30,8 @@ void encode_blocks(const float* x, const float* importance, uint64_t n_blocks, u
 
 constexpr EncoderTable encoders_of_this_isa() {
   EncoderTable table{simd::kName, {}};
-#define ENCODER(name, importance, chunk)                            \
-  table.of[0][k##name] = encode_blocks<Block##name, Search::kGgml>; \
-  table.of[1][k##name] =                                            \
-      kSearchesWider<Block##name> ? encode_blocks<Block##name, Search::kBest> : table.of[0][k##name];
+#define ENCODER(name, importance, widest, chunk) \
+  table.of[k##name] = encode_blocks<Block##name, Search::widest>;
 #include "quant/encoders.def"
 #undef ENCODER
   return table;
