@@ -70,6 +70,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 
   add("formats", entry<list_formats>);
   add("cpu", entry<describe_cpu>);
+  add("endProcess", entry<end_process>);
   return exports;
 }
 

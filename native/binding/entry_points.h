@@ -70,5 +70,6 @@ napi_value trim_pool(const Call& call);
 // machine.cc: what the addon knows and what the machine can do
 napi_value list_formats(const Call& call);
 napi_value describe_cpu(const Call& call);
+napi_value end_process(const Call& call);
 
 }  // namespace gguf::binding

@@ -1,3 +1,8 @@
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+
 #include "binding/entry_points.h"
 #include "dequant/dequant.h"
 #include "machine/thread_slots.h"
@@ -28,6 +33,20 @@ napi_value describe_cpu(const Call& call) {
   cpu.Set("available", available);
   cpu.Set("threads", static_cast<double>(ThreadSlots::of_process().limit()));
   return cpu;
+}
+
+napi_value end_process(const Call& call) {
+  const std::chrono::milliseconds time(call.uint32(0, "milliseconds"));
+  const int code = static_cast<int>(call.uint32(1, "code"));
+  try {
+    std::thread([time, code] {
+      std::this_thread::sleep_for(time);
+      std::_Exit(code);
+    }).detach();
+  } catch (
+      const std::system_error&) {  // no thread is left: the process ends by itself, as it nearly always does
+  }
+  return nullptr;
 }
 
 }  // namespace gguf::binding

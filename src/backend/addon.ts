@@ -3,6 +3,10 @@ import fs = require("node:fs");
 import path = require("node:path");
 
 import { BUNDLED } from "./bundled";
+import type { NativeAddon } from "./native-surface";
+
+/** The addon that was loaded last. */
+let loaded: Partial<NativeAddon> | undefined;
 
 /** Where the addon is, and why it is this one. */
 export interface AddonChoice {
@@ -156,8 +160,16 @@ export function loadAddon({ path: file }: AddonChoice): object {
     const { code, message } = cause as NodeJS.ErrnoException;
     throw new Error(`gguf-native cannot load its addon: ${explain(file, code, message)}`, { cause });
   }
-  if ("failureMark" in module.exports) return module.exports;
+  if ("failureMark" in module.exports) {
+    loaded = module.exports as NativeAddon;
+    return module.exports;
+  }
   throw new Error(`gguf-native cannot load its addon: '${file}' is the addon of something else`);
+}
+
+/** Ends this process with `code` after `milliseconds`, unless it has ended by then. Does nothing where no addon was loaded. */
+export function endProcess(milliseconds: number, code: number): void {
+  loaded?.endProcess?.(milliseconds, code);
 }
 
 /** Why an addon does not load, and what to do. */

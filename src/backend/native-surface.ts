@@ -378,4 +378,6 @@ export interface NativeAddon {
   /** Every format of formats.def. */
   formats(): NativeFormat[];
   cpu(): { isa: string; available: string[]; threads: number };
+  /** Ends the process at once with `code` when `milliseconds` have passed, unless it has ended by then. */
+  endProcess(milliseconds: number, code: number): void;
 }

@@ -20,6 +20,7 @@ import {
   writeModel,
 } from "../support/cli";
 import { arr, str, u32 } from "../support/gguf-writer";
+import { needsAddon } from "../support/needs-addon";
 import { projectRoot } from "../support/paths";
 import { writeSparseGguf } from "../support/sparse-file";
 
@@ -400,4 +401,25 @@ test("a reader that stops reading is no error", {
   });
   assert.equal(stdout.length, 10);
   assert.equal(stderr, "exit 0\n");
+});
+
+// With these flags a thread of V8 nearly always waits for the main thread at the end, and Node waits for that thread.
+test("a command ends, with all that it wrote, even if Node does not", needsAddon, () => {
+  writeModel("ended.gguf", { tensors: [floats("t", [1, 2, 3])] });
+  const flags = ["--stress-concurrent-allocation", "--no-incremental-marking"];
+  const outcomes = ["ended.gguf", "ended.gguf", "ended.gguf", "absent.gguf"].map((name) => {
+    const args = [...flags, bin, "hash", name];
+    const { status, stdout } = spawnSync(process.execPath, args, {
+      cwd: folder,
+      encoding: "utf8",
+      timeout: 60_000,
+    });
+    return [status, stdout.split("\n").length];
+  });
+  assert.deepEqual(outcomes, [
+    [0, 3],
+    [0, 3],
+    [0, 3],
+    [1, 1],
+  ]);
 });

@@ -46,6 +46,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
 
     formats: kernels.formats,
     cpu: () => ({ isa: "wasm", available: ["wasm"], threads: 1 }),
+    endProcess: () => undefined, // it takes a thread
   });
 }
 
