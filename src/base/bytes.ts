@@ -1,6 +1,6 @@
 /** Bytes in any runtime: comparing them, swapping their order, the text in them. */
 
-import { Decoder } from "./text-decoder";
+import { Decoder, utf8Into } from "./text-decoder";
 
 const decoder = new Decoder("utf-8", { ignoreBOM: true });
 
@@ -9,6 +9,12 @@ export function textOf(bytes: Uint8Array): string {
   // Browsers do not decode shared memory.
   const isShared = typeof SharedArrayBuffer !== "undefined" && bytes.buffer instanceof SharedArrayBuffer;
   return decoder.decode(isShared ? bytes.slice() : bytes);
+}
+
+/** The characters at the beginning of a text that have `most` bytes in UTF-8 together; half a surrogate pair is U+FFFD. */
+export function beginningOf(text: string, most: number): string {
+  const bytes = new Uint8Array(most);
+  return textOf(bytes.subarray(0, utf8Into(text, bytes)));
 }
 
 /** Whether two arrays have the same bytes. */

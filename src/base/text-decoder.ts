@@ -20,3 +20,8 @@ const encoder = new Encoder();
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
+
+/** Writes the characters of a text that fit whole; returns how many bytes they have. */
+export function utf8Into(text: string, bytes: Uint8Array): number {
+  return encoder.encodeInto(text, bytes).written;
+}

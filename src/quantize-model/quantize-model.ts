@@ -1,5 +1,6 @@
 /** A model with the weights of another in fewer bits: {@link quantizeModel}. */
 import { checkBoolean, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
+import { beginningOf } from "../base/bytes";
 import { invalidArgValue } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import type { TensorComparison } from "../file/comparison";
@@ -220,7 +221,7 @@ function isEncoded(each: PlannedTensor): each is PlannedTensor & EncodedTensor {
   return each.to !== undefined;
 }
 
-/** The most characters that llama.cpp keeps of a text. */
+/** The most bytes that llama.cpp keeps of a text. */
 const MOST_TEXT = 127;
 
 function setMetadata(writer: GgufWriter, { fileType }: Mix, importance: ImportanceMatrix | undefined): void {
@@ -228,7 +229,8 @@ function setMetadata(writer: GgufWriter, { fileType }: Mix, importance: Importan
   if (importance === undefined) return;
   const { path, datasets, size, chunkCount } = importance;
   const text = (key: string, value: string | undefined): void => {
-    if (value !== undefined) writer.set(`quantize.imatrix.${key}`, value.slice(0, MOST_TEXT), "string");
+    if (value === undefined) return;
+    writer.set(`quantize.imatrix.${key}`, beginningOf(value, MOST_TEXT), "string");
   };
   text("file", path?.replace(/^.*[\\/]/s, ""));
   text("dataset", datasets[0]);

@@ -3,6 +3,8 @@
  * nothing tells where in the text something is. Only what is asked for is kept.
  */
 
+import { beginningOf } from "../base/bytes";
+
 /** Values that are skipped may hold so many levels of objects and arrays. */
 const MAX_DEPTH = 64;
 
@@ -18,7 +20,8 @@ export class JsonFault extends Error {
 
 /** A text of a file as it may be in a message: short, and without control characters. */
 export function quotable(text: string): string {
-  return text.slice(0, 200).replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = (c: string): string => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return beginningOf(text, 200).replace(/\p{Cc}/gu, escaped);
 }
 
 export class JsonReader {

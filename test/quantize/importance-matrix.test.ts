@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { type GgmlType, GgufWriter, openSync } from "gguf-native";
+import { type GgmlType, GgufWriter, openSync, quantizeModel, quantizeSync } from "gguf-native";
 import { ImportanceMatrix } from "#dist/quantize-model/importance-matrix";
+import { Random } from "../support/random";
 
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-importance-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -18,10 +19,14 @@ interface Sums {
   type?: GgmlType;
 }
 
-async function writeGguf(name: string, entries: readonly Sums[]): Promise<string> {
+async function writeGguf(
+  name: string,
+  entries: readonly Sums[],
+  datasets = ["some.txt", "more.txt"],
+): Promise<string> {
   const writer = new GgufWriter()
     .set("general.type", "imatrix")
-    .set("imatrix.datasets", ["some.txt", "more.txt"])
+    .set("imatrix.datasets", datasets)
     .set("imatrix.chunk_count", 7)
     .set("imatrix.chunk_size", 512);
   for (const { name, sums, counts, type = "F32" } of entries) {
@@ -128,6 +133,48 @@ describe("importance matrices", () => {
     const without = await ImportanceMatrix.open(write("no-end.dat", oldFormat(entries)));
     assert.deepEqual([without.datasets, without.chunkCount, without.size], [[], 0, 2]);
     await without.close();
+  });
+
+  test("matrices of a fourth dimension have the weights of those of the third", async () => {
+    const random = new Random(5);
+    const [numbers, sums] = [6 * 64, 2 * 32].map((length) =>
+      Float32Array.from({ length }, () => random.gaussian() ** 2),
+    ) as [Float32Array, Float32Array];
+    const name = "a.weight";
+    await new GgufWriter().addTensor(name, "F32", [32, 2, 2, 3], numbers).write(at("4.gguf"));
+    const importance = await writeGguf("importance.gguf", [{ name, sums: [...sums], counts: [1, 1] }]);
+    await quantizeModel(at("4.gguf"), at("out.gguf"), {
+      type: "Q4_0",
+      tensors: { [name]: "Q4_0" },
+      importance,
+    });
+    const blocks = openSync(at("out.gguf")).tensor(name).bytes();
+    for (let matrix = 0; matrix < 6; matrix++) {
+      const expected = quantizeSync("Q4_0", numbers.subarray(64 * matrix, 64 * (matrix + 1)), {
+        columns: 32,
+        importance: sums.subarray(32 * (matrix % 2), 32 * (matrix % 2) + 32),
+      });
+      assert.deepEqual(blocks.subarray(36 * matrix, 36 * (matrix + 1)), expected, `matrix ${matrix}`);
+    }
+  });
+
+  test("texts about it have 127 bytes at most, in whole characters", async () => {
+    const model = at("model.gguf");
+    await new GgufWriter().addTensor("a.weight", "F32", [32, 1], new Float32Array(32)).write(model);
+    const entry = { name: "a.weight", sums: Array(32).fill(1), counts: [1] };
+    for (const [dataset, kept] of [
+      ["x".repeat(128), "x".repeat(127)],
+      ["ä".repeat(200), "ä".repeat(63)],
+      [`x${"ä".repeat(200)}`, `x${"ä".repeat(63)}`],
+      [`${"x".repeat(126)}\u{1f600}`, "x".repeat(126)],
+      [`${"x".repeat(123)}\u{1f600}!`, `${"x".repeat(123)}\u{1f600}`],
+    ] as const) {
+      const importance = await writeGguf(`${"\u{1f600}".repeat(40)}.gguf`, [entry], [dataset]);
+      await quantizeModel(model, at("out.gguf"), { type: "Q8_0", importance });
+      const { metadata } = openSync(at("out.gguf"));
+      assert.equal(metadata.get("quantize.imatrix.dataset"), kept);
+      assert.equal(metadata.get("quantize.imatrix.file"), "\u{1f600}".repeat(31));
+    }
   });
 
   test("weights of another model", async () => {
