@@ -8,6 +8,14 @@ import type { Results } from "./results";
 /** Writes the weights of `blocks` to `out`. It checks neither. */
 export type LibggmlFunction = (blocks: Uint8Array, out: Float32Array) => void;
 
+/** With a weight for each column, or without. */
+export type LibggmlQuantizer = (
+  numbers: Float32Array,
+  out: Uint8Array,
+  columns: number,
+  importance: Float32Array | undefined,
+) => void;
+
 export class Libggml {
   readonly #library: KoffiLibrary;
 
@@ -27,18 +35,8 @@ export class Libggml {
     return new Libggml(koffi.load(path));
   }
 
-  /** Makes blocks of rows of `columns` numbers, with a weight for each column or without; undefined for a type that is not
-   * made in this way. Checks nothing. */
-  quantizer(
-    type: GgmlType,
-  ):
-    | ((
-        numbers: Float32Array,
-        out: Uint8Array,
-        columns: number,
-        importance: Float32Array | undefined,
-      ) => void)
-    | undefined {
+  /** Makes blocks of rows of numbers; undefined for a type that is not made in this way. Checks nothing. */
+  quantizer(type: GgmlType): LibggmlQuantizer | undefined {
     if (type === "Q8_K") return undefined;
     const { id } = ggmlTypes[type];
     const parameters = ["int", "void *", "void *", "int64_t", "int64_t", "int64_t", "void *"];

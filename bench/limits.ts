@@ -7,73 +7,49 @@ import { INSTALL_HINT, type KoffiLibrary, loadKoffi, type NativeFunction } from 
 import { benchFolder, buildFolder } from "./paths";
 import type { Results } from "./results";
 
-/** The limits of outputs. */
-export type Limit = "store" | "stream" | "copy";
-export const LIMITS: readonly Limit[] = ["store", "stream", "copy"];
+const LIMITS = ["store", "stream", "copy", "read"] as const;
+export type Limit = (typeof LIMITS)[number];
 
 /** The least that one call of the helper writes or reads, so that the cost of the call does not matter. */
 const BYTES_PER_CALL = 4 << 20;
 
 export class MachineLimits {
-  /** The width of the vectors that are stored and read: "256-bit". */
-  readonly width: string;
-  readonly #functions: Record<Limit | "read", NativeFunction>;
+  readonly #functions: Record<Limit, NativeFunction>;
   readonly #fill: NativeFunction;
 
   private constructor(library: KoffiLibrary) {
-    this.width = String(library.func("limits_width", "str", [])());
     this.#fill = library.func("limits_fill", "double", ["int64_t", "int"]);
-    const tail = ["int64_t", "int64_t", "int"];
-    this.#functions = {
-      store: library.func("limits_store", "void", ["void *", ...tail]),
-      stream: library.func("limits_stream", "void", ["void *", ...tail]),
-      copy: library.func("limits_copy", "void", ["void *", "void *", ...tail]),
-      read: library.func("limits_read", "void", ["void *", ...tail]),
-    };
+    const parameters = ["void *", "int64_t", "int64_t", "int"];
+    this.#functions = Object.fromEntries(
+      LIMITS.map((limit) => {
+        const more = limit === "copy" ? ["void *"] : [];
+        return [limit, library.func(`limits_${limit}`, "void", [...more, ...parameters])];
+      }),
+    ) as Record<Limit, NativeFunction>;
   }
 
   /** The helper. If it cannot be compiled or loaded: undefined, and a note in `results`. */
   static async load(results: Results): Promise<MachineLimits | undefined> {
     const koffi = await loadKoffi();
-    if (koffi === undefined) {
-      results.miss(`limits of the machine: koffi is not installed (${INSTALL_HINT})`);
-      return undefined;
-    }
-    const built = compile();
-    if ("problem" in built) {
-      results.miss(`limits of the machine: ${built.problem}`);
-      return undefined;
-    }
-    return new MachineLimits(koffi.load(built.path));
+    const built = koffi === undefined ? { problem: `koffi is not installed (${INSTALL_HINT})` } : compile();
+    if (koffi !== undefined && "path" in built) return new MachineLimits(koffi.load(built.path));
+    results.miss(`limits of the machine: ${(built as { problem: string }).problem}`);
+    return undefined;
   }
 
-  /** A contender that fills `out` on `threads` threads. `copy` reads from `source`, which has the same length. */
-  contender(limit: Limit, out: Float32Array, source: Float32Array, threads = 1): Contender {
-    return this.#contender(limit, limit === "copy" ? [out, source] : [out], threads);
-  }
-
-  /** A contender, "read", that reads `source` on `threads` threads. */
-  reader(source: ArrayBufferView, threads = 1): Contender {
-    return this.#contender("read", [source], threads);
+  /** A contender that fills or reads `memory` on `threads` threads. `copy` reads from `source`, which has the same length. */
+  contender(limit: Limit, memory: ArrayBufferView, threads = 1, source = memory): Contender {
+    const run = this.#functions[limit];
+    const bytes = memory.byteLength;
+    const pointers = limit === "copy" ? [memory, source] : [memory];
+    const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / bytes));
+    return { name: limit, repeats, run: () => void run(...pointers, bytes, repeats, threads) };
   }
 
   /** Seconds that `threads` threads take to map `bytes` of memory and fill it with plain stores. */
   secondsToFill(bytes: number, threads: number): number | undefined {
     const seconds = this.#fill(bytes, threads) as number;
     return seconds < 0 ? undefined : seconds;
-  }
-
-  #contender(name: Limit | "read", pointers: readonly ArrayBufferView[], threads: number): Contender {
-    const run = this.#functions[name];
-    const bytes = pointers[0]!.byteLength;
-    const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / bytes));
-    return {
-      name,
-      repeats,
-      run: () => {
-        run(...pointers, bytes, repeats, threads);
-      },
-    };
   }
 }
 

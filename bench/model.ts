@@ -1,9 +1,7 @@
 /** A llama with weights that mean nothing, in the types of Q4_K_M: for measuring speed. */
-import { writeFileSync } from "node:fs";
-import { type GgmlType, ggmlTypes } from "gguf-native";
-import { f32, str, type TypedValue, u32, writeGguf } from "../test/support/gguf-writer";
-import { temporaryFile } from "./paths";
-import { gaussianBlocks } from "./weights";
+import type { GgmlType } from "gguf-native";
+import { f32, str, type TypedValue, u32 } from "../test/support/gguf-writer";
+import { type TensorInput, writeTensors } from "./weights";
 
 export interface ModelShape {
   layers: number;
@@ -28,19 +26,11 @@ export const SHAPE: ModelShape = {
 };
 export const QUICK_SHAPE: ModelShape = { ...SHAPE, layers: 4 };
 
-export interface WrittenModel {
-  path: string;
-  weights: number;
-  tensorCount: number;
-}
-
 /** Writes the model to a temporary file, which is removed when the process ends. */
-export function writeModel(shape: ModelShape): WrittenModel {
+export function writeModel(shape: ModelShape): { path: string; weights: number } {
   const tensors = modelTensors(shape);
-  const path = temporaryFile(`${Object.values(shape).join("-")}.gguf`);
-  writeFileSync(path, writeGguf({ metadata: modelMetadata(shape), tensors }));
-  const weights = tensors.reduce((sum, { shape }) => sum + shape.reduce(product, 1), 0);
-  return { path, weights, tensorCount: tensors.length };
+  const path = writeTensors(`${Object.values(shape).join("-")}.gguf`, tensors, modelMetadata(shape));
+  return { path, weights: tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b), 0) };
 }
 
 function modelMetadata(shape: ModelShape): [string, TypedValue][] {
@@ -60,23 +50,19 @@ function modelMetadata(shape: ModelShape): [string, TypedValue][] {
   ];
 }
 
-const product = (a: number, b: number) => a * b;
-
-function modelTensors({ layers, embedding, feedForward, heads, kvHeads, vocabulary }: ModelShape) {
+function modelTensors({
+  layers,
+  embedding,
+  feedForward,
+  heads,
+  kvHeads,
+  vocabulary,
+}: ModelShape): TensorInput[] {
   const keys = (embedding / heads) * kvHeads;
-  const made = new Map<string, Uint8Array>();
-  const tensor = (name: string, type: GgmlType, shape: number[]) => {
-    const key = `${type} ${shape}`;
-    const bytes = made.get(key) ?? gaussianBlocks(type, shape.reduce(product, 1));
-    made.set(key, bytes);
-    return { name: `${name}.weight`, type: ggmlTypes[type].id, shape, bytes };
-  };
-  const norm = (name: string) => {
-    const ones = new Float32Array(embedding).fill(1);
-    const bytes = new Uint8Array(ones.buffer);
-    return { name: `${name}.weight`, type: ggmlTypes.F32.id, shape: [embedding], bytes };
-  };
-  const tensors = [tensor("token_embd", "Q4_K", [embedding, vocabulary])];
+  const tensor = (name: string, type: GgmlType, shape: number[]) => ({ name: `${name}.weight`, type, shape });
+  const ones = new Uint8Array(new Float32Array(embedding).fill(1).buffer);
+  const norm = (name: string) => ({ ...tensor(name, "F32", [embedding]), bytes: ones });
+  const tensors: TensorInput[] = [tensor("token_embd", "Q4_K", [embedding, vocabulary])];
   for (let layer = 0; layer < layers; layer++) {
     const more = layer % 2 === 0 ? "Q6_K" : "Q4_K";
     const block = `blk.${layer}.`;

@@ -4,36 +4,24 @@ import type { GgmlType } from "gguf-native";
 import { WEIGHT_TYPES } from "./weights";
 
 export const SUITES = [
-  "native-vs-ts",
-  "peers",
-  "machine",
-  "calls",
-  "open",
-  "scaling",
-  "products",
-  "load",
-  "llama",
-  "embeddings",
-  "latency",
-  "stats",
-  "quantize",
-  "wasm",
-  "accuracy",
+  ...["native-vs-ts", "peers", "machine", "calls", "open", "scaling", "products", "load"],
+  ...["llama", "embeddings", "latency", "stats", "quantize", "wasm", "accuracy"],
 ] as const;
 export type Suite = (typeof SUITES)[number];
 
-/** The suites that are columns of one table, measured in turns. */
-export const KERNEL_SUITES: readonly Suite[] = ["native-vs-ts", "peers", "machine"];
-
 export interface Options {
-  suites: ReadonlySet<Suite>;
+  suites: ReadonlySet<string>;
   /** The types that were named; undefined: each suite uses its own default. */
   types: readonly GgmlType[] | undefined;
   quick: boolean;
   /** Where to write everything as JSON. */
   json: string | undefined;
+  /** JSON of an earlier run: nothing is measured. */
+  from: string | undefined;
   /** The folder to write charts to. */
   svg: string | undefined;
+  /** Write the tables to bench/figures, with this note if it is a text. */
+  publish: string | undefined;
   /** Compare with the floors. */
   check: boolean;
 }
@@ -47,7 +35,10 @@ export const USAGE = `Usage: npm run bench -- [options]
                   measures)
   --quick         smaller outputs, less time
   --json FILE     write every measurement to FILE
+  --from FILE     take what --json wrote, and measure nothing
   --svg FOLDER    write charts to FOLDER
+  --publish       write the tables to bench/figures/MACHINE.md
+  --note TEXT     what is special about the run, for --publish
   --check         compare with bench/floors.json; exit code 1 if a ratio is
                   below its floor
   --help          show this text`;
@@ -55,26 +46,22 @@ export const USAGE = `Usage: npm run bench -- [options]
 /** The options of the command line, or the problem with them. */
 export function parseOptions(args: readonly string[]): Options | "help" | { problem: string } {
   try {
+    const text = { type: "string" } as const;
+    const flag = { type: "boolean", default: false } as const;
     const { values } = parseArgs({
       args: [...args],
       options: {
-        suite: { type: "string" },
-        types: { type: "string" },
-        quick: { type: "boolean", default: false },
-        json: { type: "string" },
-        svg: { type: "string" },
-        check: { type: "boolean", default: false },
-        help: { type: "boolean", short: "h", default: false },
+        ...{ suite: text, types: text, json: text, from: text, svg: text, note: text },
+        ...{ quick: flag, check: flag, publish: flag, help: { ...flag, short: "h" } },
       },
     });
     if (values.help) return "help";
+    const { quick, json, from, svg, check, note = quick ? "a quick run" : "a full run" } = values;
     return {
+      ...{ quick, json, from, svg, check },
+      publish: values.publish ? note : undefined,
       suites: new Set(values.suite === undefined ? SUITES : values.suite.split(",").map(checkSuite)),
       types: values.types?.split(",").map(checkType),
-      quick: values.quick,
-      json: values.json,
-      svg: values.svg,
-      check: values.check,
     };
   } catch (error) {
     return { problem: (error as Error).message };
@@ -84,7 +71,7 @@ export function parseOptions(args: readonly string[]): Options | "help" | { prob
 function checkSuite(name: string): Suite {
   const suite = SUITES.find((known) => known === name);
   if (suite === undefined) throw new Error(`unknown suite '${name}': the suites are ${SUITES.join(", ")}`);
-  return suite;
+  return suite as Suite;
 }
 
 function checkType(name: string): GgmlType {

@@ -1,11 +1,11 @@
-/** Matrices of blocks, and everyone who multiplies them, in turns. */
-import { type Activations, dequantizeSync, type GgmlType, ggmlTypes, matmulSync } from "gguf-native";
+/** Everyone who multiplies a matrix of blocks, in turns. */
+import { type Activations, dequantizeSync, type GgmlType, matmulSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { Random } from "../test/support/random";
 import { type Context, compete, KIB, MIB, makeOut } from "./context";
 import type { Contender, Patience } from "./measure";
 import type { Key } from "./results";
-import { gaussianBlocks } from "./weights";
+import { bytesOf } from "./weights";
 
 /** Numbers of a row, as in the layers of a model of 7 to 8 G weights. */
 export const COLUMNS = 4096;
@@ -35,36 +35,20 @@ export interface Product {
  */
 export type Side = "native" | "int8" | "cached" | "typescript" | "two steps" | "libggml" | "read";
 
-/** Blocks repeat after this much: too late for branch prediction, and making blocks takes time. */
-const DISTINCT_BYTES = 16 * MIB;
-
-/** Fills `memory` with as many whole rows as fit. Returns them. */
-export function fillRows(memory: Uint8Array, type: GgmlType): Uint8Array {
-  const row = rowBytes(type);
-  const blocks = memory.subarray(0, Math.floor(memory.length / row) * row);
-  const distinct = Math.min(blocks.length, Math.floor(DISTINCT_BYTES / row) * row);
-  const source = gaussianBlocks(type, (distinct / row) * COLUMNS);
-  for (let at = 0; at < blocks.length; at += distinct) {
-    blocks.set(source.subarray(0, blocks.length - at), at);
-  }
-  return blocks;
-}
-
 export function rowBytes(type: GgmlType): number {
-  const { blockSize, typeSize } = ggmlTypes[type];
-  return (COLUMNS / blockSize) * typeSize;
+  return bytesOf(type, COLUMNS);
 }
 
 /** Memory for blocks. It starts at a cache line. */
-export async function makeMemory(bytes: number): Promise<Uint8Array> {
-  const { buffer, byteOffset } = await makeOut(bytes);
+export function makeMemory(bytes: number): Uint8Array {
+  const { buffer, byteOffset } = makeOut(Math.ceil(bytes / 4) * 4);
   return new Uint8Array(buffer, byteOffset, bytes);
 }
 
 /** `count` vectors of normally distributed numbers. */
-export async function makeVectors(count: number): Promise<Float32Array> {
+export function makeVectors(count: number): Float32Array {
   const random = new Random(4);
-  const x = await makeOut(count * COLUMNS * 4);
+  const x = makeOut(count * COLUMNS * 4);
   for (let i = 0; i < x.length; i++) x[i] = random.gaussian();
   return x;
 }
@@ -90,7 +74,7 @@ export async function compareProducts(
   key: (side: string) => Key,
   { memory, patience }: { memory: Uint8Array; patience: Patience },
 ): Promise<void> {
-  const { results, libggmlCpu, limits } = context;
+  const { libggmlCpu, limits } = context;
   const { type, blocks, x, out, threads } = product;
   const rows = blocks.length / rowBytes(type);
   const multipliers: Multiplier[] = [
@@ -118,8 +102,8 @@ export async function compareProducts(
   expectSameResults(product, rows, multipliers);
 
   const contenders: Contender[] = [...multipliers];
-  if (sides.includes("read") && limits) contenders.push(limits.reader(memory, threads));
-  await compete(results, key, contenders, patience);
+  if (sides.includes("read") && limits) contenders.push(limits.contender("read", memory, threads));
+  await compete(context, key, contenders, patience);
   peer?.free();
 }
 
@@ -160,10 +144,7 @@ function twoSteps({ type, blocks, x, out }: Product, allRows: number): Multiplie
 
 /** Four sums, because one would wait for each addition. */
 function dot(weights: Float32Array, at: number, x: Float32Array): number {
-  let a = 0;
-  let b = 0;
-  let c = 0;
-  let d = 0;
+  let [a, b, c, d] = [0, 0, 0, 0];
   for (let i = 0; i < COLUMNS; i += 4) {
     a += weights[at + i]! * x[i]!;
     b += weights[at + i + 1]! * x[i + 1]!;

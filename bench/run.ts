@@ -3,22 +3,39 @@ import { writeFileSync } from "node:fs";
 import { writeCharts } from "./charts";
 import { type Context, makeContext } from "./context";
 import { checkFloors } from "./floors";
-import { KERNEL_SUITES, parseOptions, USAGE } from "./options";
+import { parseOptions, type Suite, USAGE } from "./options";
+import { publish } from "./publish";
 import { runAccuracy } from "./suites/accuracy";
 import { runCalls } from "./suites/calls";
 import { runEmbeddings } from "./suites/embeddings";
-import { runInAndOut } from "./suites/in-and-out";
-import { printKernels, runKernels } from "./suites/kernels";
+import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
 import { runLatency } from "./suites/latency";
 import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runQuantize } from "./suites/quantize";
-import { runScaling } from "./suites/scaling";
 import { runStats } from "./suites/stats";
 import { runWasm } from "./suites/wasm";
 import { size } from "./table";
+
+/** What runs, in this order, if one of its suites is chosen. The first three are columns of one table. */
+const RUNS: [suites: Suite[], run: (context: Context) => Promise<unknown>][] = [
+  [["native-vs-ts", "peers", "machine"], runKernels],
+  [["machine"], runInAndOut],
+  [["calls"], runCalls],
+  [["open"], runOpen],
+  [["scaling"], runScaling],
+  [["products"], runProducts],
+  [["load"], runLoad],
+  [["llama"], runLlama],
+  [["embeddings"], runEmbeddings],
+  [["latency"], runLatency],
+  [["stats"], runStats],
+  [["quantize"], runQuantize],
+  [["wasm"], runWasm],
+  [["accuracy"], runAccuracy],
+];
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
@@ -35,35 +52,20 @@ async function main(): Promise<void> {
   printMachine(context);
   if (options.check) {
     if (!(await checkFloors(context))) process.exitCode = 1;
-  } else {
-    await runSuites(context);
+  } else if (options.from === undefined) {
+    for (const [suites, run] of RUNS) {
+      if (suites.some((suite) => options.suites.has(suite))) await run(context);
+    }
   }
   if (options.json !== undefined) {
-    writeFileSync(options.json, `${JSON.stringify(context.results, null, 1)}\n`);
+    writeFileSync(
+      options.json,
+      `${JSON.stringify({ format: 2, unit: "seconds", ...context.results }, null, 1)}\n`,
+    );
     console.log(`wrote ${options.json}`);
   }
+  if (options.publish !== undefined) console.log(`wrote ${publish(context.results, options.publish)}`);
   if (options.svg !== undefined) await writeCharts(context, options.svg);
-}
-
-async function runSuites(context: Context): Promise<void> {
-  const { suites } = context.options;
-  if (KERNEL_SUITES.some((suite) => suites.has(suite))) {
-    await runKernels(context);
-    printKernels(context);
-  }
-  if (suites.has("machine")) await runInAndOut(context);
-  if (suites.has("calls")) await runCalls(context);
-  if (suites.has("open")) await runOpen(context);
-  if (suites.has("scaling")) await runScaling(context);
-  if (suites.has("products")) await runProducts(context);
-  if (suites.has("load")) await runLoad(context);
-  if (suites.has("llama")) await runLlama(context);
-  if (suites.has("embeddings")) await runEmbeddings(context);
-  if (suites.has("latency")) await runLatency(context);
-  if (suites.has("stats")) await runStats(context);
-  if (suites.has("quantize")) await runQuantize(context);
-  if (suites.has("wasm")) await runWasm(context);
-  if (suites.has("accuracy")) await runAccuracy(context);
 }
 
 function printMachine({ results }: Context): void {

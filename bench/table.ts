@@ -1,14 +1,15 @@
-/** Tables for the terminal, at most 80 columns wide, and numbers with few digits. */
+/** Tables for the terminal and for pages, and numbers with few digits. */
 
-/** Prints rows under titles. Aligns the first column left and the others right. Shows undefined cells as "-". */
-export function printTable(
-  title: string,
-  titles: readonly string[],
-  rows: readonly (readonly (string | undefined)[])[],
-): void {
-  if (rows.length === 0) return;
-  const lines = [titles, ...rows].map((row) => row.map((cell) => cell ?? "-"));
-  const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+export interface Table {
+  title: string;
+  columns: string[];
+  rows: string[][];
+}
+
+/** Aligns the first column left and the others right. */
+export function printTable({ title, columns, rows }: Table): void {
+  const lines = [columns, ...rows];
+  const widths = columns.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   console.log(`\n${title}\n`);
   for (const line of lines) {
     const cells = line.map((cell, column) =>
@@ -24,20 +25,10 @@ export function digits(value: number): string {
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** Bytes written in `seconds`, in GB/s. */
-export function gigabytes(bytes: number, seconds: number | undefined): string | undefined {
-  return seconds === undefined ? undefined : digits(bytes / seconds / 1e9);
-}
-
-/** How many times as long as `fast` `slow` took: "12.3x". */
-export function times(slow: number | undefined, fast: number | undefined): string | undefined {
-  return slow === undefined || fast === undefined ? undefined : `${digits(slow / fast)}x`;
-}
-
 export function duration(seconds: number | undefined): string | undefined {
   if (seconds === undefined) return undefined;
   if (seconds < 1e-6) return `${digits(seconds * 1e9)} ns`;
-  if (seconds < 1e-3) return `${digits(seconds * 1e6)} us`;
+  if (seconds < 1e-3) return `${digits(seconds * 1e6)} µs`;
   return seconds < 1 ? `${digits(seconds * 1e3)} ms` : `${digits(seconds)} s`;
 }
 

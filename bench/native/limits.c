@@ -11,152 +11,62 @@
 #include <sys/mman.h>
 #include <time.h>
 
+// The loops of one width: V is a vector, of which a store writes four at a time. What is read is combined,
+// and the result is used, so that the compiler cannot leave reads out.
+#define LOOPS(WIDTH, TARGET, V, ONE, STORE, STREAM, FENCE, LOAD, COMBINE, REGISTER) \
+  TARGET static void store_##WIDTH(char* y, const char* x, size_t bytes) {          \
+    (void)x;                                                                        \
+    const V one = ONE;                                                              \
+    for (char* const end = y + bytes; y != end; y += 4 * sizeof(V)) {               \
+      for (int i = 0; i < 4; i++) STORE(y + i * sizeof(V), one);                    \
+    }                                                                               \
+  }                                                                                 \
+  TARGET static void stream_##WIDTH(char* y, const char* x, size_t bytes) {         \
+    (void)x;                                                                        \
+    const V one = ONE;                                                              \
+    for (char* const end = y + bytes; y != end; y += 4 * sizeof(V)) {               \
+      for (int i = 0; i < 4; i++) STREAM(y + i * sizeof(V), one);                   \
+    }                                                                               \
+    FENCE;                                                                          \
+  }                                                                                 \
+  TARGET static void read_##WIDTH(char* y, const char* x, size_t bytes) {           \
+    (void)y;                                                                        \
+    V a = ONE, b = a, c = a, d = a;                                                 \
+    for (const char* const end = x + bytes; x != end; x += 4 * sizeof(V)) {         \
+      a = COMBINE(a, LOAD(x));                                                      \
+      b = COMBINE(b, LOAD(x + sizeof(V)));                                          \
+      c = COMBINE(c, LOAD(x + 2 * sizeof(V)));                                      \
+      d = COMBINE(d, LOAD(x + 3 * sizeof(V)));                                      \
+    }                                                                               \
+    a = COMBINE(COMBINE(a, b), COMBINE(c, d));                                      \
+    __asm__ volatile("" : : REGISTER(a));                                           \
+  }
+
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define TARGET(features) __attribute__((target(features), noinline))
-
-TARGET("avx512f") static void store_avx512(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m512i value = _mm512_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 256) {
-    _mm512_storeu_si512((void*)(y + 0), value);
-    _mm512_storeu_si512((void*)(y + 64), value);
-    _mm512_storeu_si512((void*)(y + 128), value);
-    _mm512_storeu_si512((void*)(y + 192), value);
-  }
-}
-
-TARGET("avx512f") static void stream_avx512(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m512i value = _mm512_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 256) {
-    _mm512_stream_si512((void*)(y + 0), value);
-    _mm512_stream_si512((void*)(y + 64), value);
-    _mm512_stream_si512((void*)(y + 128), value);
-    _mm512_stream_si512((void*)(y + 192), value);
-  }
-  _mm_sfence();
-}
-
-// What is read is combined, and the result is used, so that the compiler cannot leave reads out.
-TARGET("avx512f") static void read_avx512(char* y, const char* x, size_t bytes) {
-  (void)y;
-  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
-  for (const char* const end = x + bytes; x != end; x += 256) {
-    a = _mm512_add_epi32(a, _mm512_loadu_si512((const void*)(x + 0)));
-    b = _mm512_add_epi32(b, _mm512_loadu_si512((const void*)(x + 64)));
-    c = _mm512_add_epi32(c, _mm512_loadu_si512((const void*)(x + 128)));
-    d = _mm512_add_epi32(d, _mm512_loadu_si512((const void*)(x + 192)));
-  }
-  a = _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d));
-  __asm__ volatile("" : : "v"(a));
-}
-
-TARGET("avx") static void store_avx(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m256i value = _mm256_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 128) {
-    _mm256_storeu_si256((__m256i*)(y + 0), value);
-    _mm256_storeu_si256((__m256i*)(y + 32), value);
-    _mm256_storeu_si256((__m256i*)(y + 64), value);
-    _mm256_storeu_si256((__m256i*)(y + 96), value);
-  }
-}
-
-TARGET("avx") static void stream_avx(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m256i value = _mm256_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 128) {
-    _mm256_stream_si256((__m256i*)(y + 0), value);
-    _mm256_stream_si256((__m256i*)(y + 32), value);
-    _mm256_stream_si256((__m256i*)(y + 64), value);
-    _mm256_stream_si256((__m256i*)(y + 96), value);
-  }
-  _mm_sfence();
-}
-
-// Exclusive or, because processors without AVX2 cannot add integers in 256 bits.
-TARGET("avx") static void read_avx(char* y, const char* x, size_t bytes) {
-  (void)y;
-  __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
-  for (const char* const end = x + bytes; x != end; x += 128) {
-    a = _mm256_xor_ps(a, _mm256_loadu_ps((const float*)(x + 0)));
-    b = _mm256_xor_ps(b, _mm256_loadu_ps((const float*)(x + 32)));
-    c = _mm256_xor_ps(c, _mm256_loadu_ps((const float*)(x + 64)));
-    d = _mm256_xor_ps(d, _mm256_loadu_ps((const float*)(x + 96)));
-  }
-  a = _mm256_xor_ps(_mm256_xor_ps(a, b), _mm256_xor_ps(c, d));
-  __asm__ volatile("" : : "x"(a));
-}
-
-static void store_sse(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m128i value = _mm_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 64) {
-    _mm_storeu_si128((__m128i*)(y + 0), value);
-    _mm_storeu_si128((__m128i*)(y + 16), value);
-    _mm_storeu_si128((__m128i*)(y + 32), value);
-    _mm_storeu_si128((__m128i*)(y + 48), value);
-  }
-}
-
-static void stream_sse(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const __m128i value = _mm_set1_epi32(0x3f800000);
-  for (char* const end = y + bytes; y != end; y += 64) {
-    _mm_stream_si128((__m128i*)(y + 0), value);
-    _mm_stream_si128((__m128i*)(y + 16), value);
-    _mm_stream_si128((__m128i*)(y + 32), value);
-    _mm_stream_si128((__m128i*)(y + 48), value);
-  }
-  _mm_sfence();
-}
-
-static void read_sse(char* y, const char* x, size_t bytes) {
-  (void)y;
-  __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
-  for (const char* const end = x + bytes; x != end; x += 64) {
-    a = _mm_add_epi32(a, _mm_loadu_si128((const __m128i*)(x + 0)));
-    b = _mm_add_epi32(b, _mm_loadu_si128((const __m128i*)(x + 16)));
-    c = _mm_add_epi32(c, _mm_loadu_si128((const __m128i*)(x + 32)));
-    d = _mm_add_epi32(d, _mm_loadu_si128((const __m128i*)(x + 48)));
-  }
-  a = _mm_add_epi32(_mm_add_epi32(a, b), _mm_add_epi32(c, d));
-  __asm__ volatile("" : : "x"(a));
-}
+#define FEATURES(names) __attribute__((target(names), noinline))
+#define FLOATS(at) ((float*)(at))
+#define STORE_512(at, v) _mm512_storeu_ps(at, v)
+#define STREAM_512(at, v) _mm512_stream_ps(FLOATS(at), v)
+#define XOR_512(a, b) _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_castps_si512(b)))
+#define STORE_256(at, v) _mm256_storeu_ps(FLOATS(at), v)
+#define STREAM_256(at, v) _mm256_stream_ps(FLOATS(at), v)
+#define LOAD_256(at) _mm256_loadu_ps((const float*)(at))
+LOOPS(512, FEATURES("avx512f"), __m512, _mm512_set1_ps(1), STORE_512, STREAM_512, _mm_sfence(),
+      _mm512_loadu_ps, XOR_512, "v")
+LOOPS(256, FEATURES("avx"), __m256, _mm256_set1_ps(1), STORE_256, STREAM_256, _mm_sfence(), LOAD_256,
+      _mm256_xor_ps, "x")
 
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-
-static void store_neon(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const float32x4_t value = vdupq_n_f32(1.0f);
-  for (char* const end = y + bytes; y != end; y += 64) {
-    __asm__ volatile("stp %q1, %q1, [%0]\n\tstp %q1, %q1, [%0, 32]" : : "r"(y), "w"(value) : "memory");
-  }
-}
-
-static void stream_neon(char* y, const char* x, size_t bytes) {
-  (void)x;
-  const float32x4_t value = vdupq_n_f32(1.0f);
-  for (char* const end = y + bytes; y != end; y += 64) {
-    __asm__ volatile("stnp %q1, %q1, [%0]\n\tstnp %q1, %q1, [%0, 32]" : : "r"(y), "w"(value) : "memory");
-  }
-}
-
-// What is read is added up, and the sum is used, so that the compiler cannot leave reads out.
-static void read_neon(char* y, const char* x, size_t bytes) {
-  (void)y;
-  uint32x4_t a = vdupq_n_u32(0), b = a, c = a, d = a;
-  for (const char* const end = x + bytes; x != end; x += 64) {
-    a = vaddq_u32(a, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x)));
-    b = vaddq_u32(b, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 16)));
-    c = vaddq_u32(c, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 32)));
-    d = vaddq_u32(d, vreinterpretq_u32_u8(vld1q_u8((const uint8_t*)x + 48)));
-  }
-  a = vaddq_u32(vaddq_u32(a, b), vaddq_u32(c, d));
-  __asm__ volatile("" : : "w"(a));
-}
+#define STORE_128(at, v) vst1q_f32((float*)(at), v)
+#define STREAM_128(at, v) __asm__ volatile("stnp %q1, %q1, [%0]" : : "r"(at), "w"(v) : "memory")
+#define LOAD_128(at) vld1q_f32((const float*)(at))
+// A pair of registers at a time: `one` is written twice, so every second step would write what the one before
+// has written.
+#define STREAM_PAIR(at, v) \
+  if (i % 2 == 0) STREAM_128(at, v)
+LOOPS(128, , float32x4_t, vdupq_n_f32(1), STORE_128, STREAM_PAIR, (void)0, LOAD_128, vaddq_f32, "w")
 #endif
 
 typedef void (*Work)(char* y, const char* x, size_t bytes);
@@ -176,7 +86,6 @@ static void copy(char* y, const char* x, size_t bytes) {
 }
 
 struct Kind {
-  const char* name;
   Work store;
   Work stream;
   Work read;
@@ -185,12 +94,10 @@ struct Kind {
 static struct Kind best(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f"))
-    return (struct Kind){"512-bit", store_avx512, stream_avx512, read_avx512};
-  if (__builtin_cpu_supports("avx")) return (struct Kind){"256-bit", store_avx, stream_avx, read_avx};
-  return (struct Kind){"128-bit", store_sse, stream_sse, read_sse};
+  if (__builtin_cpu_supports("avx512f")) return (struct Kind){store_512, stream_512, read_512};
+  return (struct Kind){store_256, stream_256, read_256};
 #elif defined(__aarch64__)
-  return (struct Kind){"128-bit", store_neon, stream_neon, read_neon};
+  return (struct Kind){store_128, stream_128, read_128};
 #else
 #error "the limits are known for x86-64 and arm64 only"
 #endif
@@ -241,10 +148,6 @@ static void run(Work work, int streams, char* y, const char* x, int64_t bytes, i
       run_part(&parts[i]);
     }
   }
-}
-
-const char* limits_width(void) {
-  return best().name;
 }
 
 void limits_store(void* y, int64_t bytes, int64_t times, int threads) {

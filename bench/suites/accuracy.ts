@@ -4,8 +4,9 @@
  */
 import { dequantizeSync, type GgmlType, ggmlTypes, matmulSync } from "gguf-native";
 import { type Context, chosenTypes, makeOut } from "../context";
-import { COLUMNS, fillRows, makeMemory, makeVectors, rowBytes } from "../products";
-import { printTable, progress } from "../table";
+import { COLUMNS, makeMemory, makeVectors } from "../products";
+import { progress } from "../table";
+import { bytesOf, fillBlocks } from "../weights";
 
 const ROWS = 256;
 const VECTORS = 16;
@@ -13,20 +14,20 @@ const OUTLIER_EVERY = 1000;
 const OUTLIER = 20;
 
 export async function runAccuracy(context: Context): Promise<void> {
-  const normal = await makeVectors(VECTORS);
-  const outliers = await makeVectors(VECTORS);
+  const normal = makeVectors(VECTORS);
+  const outliers = makeVectors(VECTORS);
   for (let i = 500; i < outliers.length; i += OUTLIER_EVERY) outliers[i]! *= OUTLIER;
-  const out = await makeOut(ROWS * VECTORS * 4);
+  const out = makeOut(ROWS * VECTORS * 4);
   const rows: (string | undefined)[][] = [];
   for (const type of chosenTypes(context)) {
     if (ggmlTypes[type].blockSize === 1) continue; // multiplied as they are
     progress(`accuracy of ${type}`);
-    const blocks = fillRows(await makeMemory(ROWS * rowBytes(type)), type);
+    const blocks = fillBlocks(type, makeMemory(bytesOf(type, ROWS * COLUMNS)));
     const figures = [normal, outliers].flatMap((x) => errors(context, type, blocks, x, out));
     rows.push([type, ...figures.map((error) => (error === undefined ? undefined : percent(error)))]);
   }
   progress("");
-  printTable(
+  context.results.table(
     `Errors of products, ${ROWS} rows of ${COLUMNS} weights, ${VECTORS} vectors: the root of the mean square, relative to the products'`,
     ["type", "f32", "int8", "libggml", "outliers: f32", "int8", "libggml"],
     rows,

@@ -9,18 +9,16 @@ import { Tokenizer } from "gguf-native/tokenizer";
 import { Bert } from "../../examples/embeddings/model";
 import { MINILM, modelPath, needsModel } from "../../test/models/support";
 import { projectRoot } from "../../test/support/paths";
-import { type Context, compete } from "../context";
+import { type Context, compete, patience } from "../context";
 import { optionalPackage } from "../optional";
 import { benchFolder } from "../paths";
 import type { Results } from "../results";
-import { duration, printTable, times } from "../table";
 
 const BATCH = 32;
 /** Of each text, where all have the same length: about the mean of the others. */
 const TOKENS = 24;
 
-const SUBJECTS = ["a text", `${BATCH} texts`, `${BATCH} texts of ${TOKENS} tokens`] as const;
-export type EmbeddingsSubject = (typeof SUBJECTS)[number];
+export const EMBEDDINGS_SUBJECTS = ["a text", `${BATCH} texts`, `${BATCH} texts of ${TOKENS} tokens`];
 
 /** Vectors of texts, from their tokens. */
 type Embed = (texts: readonly Int32Array[]) => Float32Array[] | Promise<Float32Array[]>;
@@ -34,7 +32,8 @@ interface OnnxSession {
   run(inputs: Record<string, object>): Promise<{ last_hidden_state: { data: Float32Array } }>;
 }
 
-export async function runEmbeddings({ options, results }: Context): Promise<void> {
+export async function runEmbeddings(context: Context): Promise<void> {
+  const { results } = context;
   const { skip } = needsModel(MINILM);
   if (skip) {
     results.miss(`vectors of texts: ${skip}`);
@@ -44,37 +43,15 @@ export async function runEmbeddings({ options, results }: Context): Promise<void
   const tokens = sentences(sides.tokenizer);
   const all = tokens.flatMap((some) => Array.from(some));
   const equal = tokens.map((_, i) => Int32Array.from(all.slice(i * 8, i * 8 + TOKENS)));
+  const contenders = (texts: readonly Int32Array[]) =>
+    [...sides.embed].map(([name, embed]) => ({ name, run: () => embed(texts) }));
   for (const [i, texts] of [tokens.slice(0, 1), tokens, equal].entries()) {
-    const subject = SUBJECTS[i]!;
-    const contenders = [...sides.embed].map(([name, embed]) => ({ name, run: () => embed(texts) }));
-    const key = (side: string) => keyOf(subject, side, texts.length);
-    const timings = await compete(results, key, contenders, { budget: options.quick ? 5 : 20, minRounds: 3 });
-    const ours = timings.get("Q8_0")?.best;
     const count = texts.reduce((sum, { length }) => sum + length, 0);
-    printTable(
-      `Vectors of ${subject} by all-MiniLM-L6-v2, ${count} tokens, one thread`,
-      ["", "time", "for each token", "x the time of Q8_0"],
-      [...timings].map(([side, { best }]) => [
-        side,
-        duration(best),
-        duration(best / count),
-        times(best, ours),
-      ]),
-    );
+    const key = { task: "embeddings", subject: EMBEDDINGS_SUBJECTS[i]!, count, threads: 1 };
+    await compete(context, key, contenders(texts), patience(context, 20, 5));
   }
-}
-
-function keyOf(subject: EmbeddingsSubject, side: string, count: number) {
-  return { task: "embeddings", subject, side, count, threads: 1 };
-}
-
-/** The best time, if it was measured. */
-export function embeddingsSeconds(
-  results: Results,
-  subject: EmbeddingsSubject,
-  side: string,
-): number | undefined {
-  return results.best(keyOf(subject, side, subject === SUBJECTS[0] ? 1 : BATCH));
+  const title = "Vectors of texts by all-MiniLM-L6-v2, one thread";
+  results.compare(title, { task: "embeddings" }, "ms", [...sides.embed.keys()]);
 }
 
 async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed: Map<string, Embed> }> {

@@ -9,7 +9,7 @@ import { type Context, threadCounts } from "../context";
 import { summary } from "../measure";
 import { type ModelShape, QUICK_SHAPE, SHAPE, writeModel } from "../model";
 import type { Results } from "../results";
-import { digits, printTable, progress, times } from "../table";
+import { digits, progress } from "../table";
 
 export interface LlamaWork {
   shape: ModelShape;
@@ -79,7 +79,10 @@ export async function runLlama({ options, results }: Context, given?: LlamaWork)
     measure(results, work, runners, threads);
   }
   progress("");
-  printSpeeds(results, work, weights);
+  for (const threads of threadCounts()) {
+    const title = `A llama of ${digits(weights / 1e6)} M weights in Q4_K and Q6_K, threads: ${threads}`;
+    results.compare(title, { task: "llama", threads }, "tokens/s", LLAMA_SIDES);
+  }
   if (peer) console.log(`  llama.cpp: with ${peer.build}`);
   return work;
 }
@@ -90,11 +93,12 @@ function tokensOf({ shape }: LlamaWork, count: number): number[] {
 }
 
 function measure(results: Results, work: LlamaWork, runners: readonly Runner[], threads: number): void {
+  const none = (): number[] => [];
   const entrants = runners.map((runner) => ({
     runner,
-    reading: [] as number[],
-    writing: [] as number[],
-    writingLate: [] as number[],
+    reading: none(),
+    writing: none(),
+    writingLate: none(),
   }));
   const prompt = tokensOf(work, work.prompt);
   for (let round = 0; round < work.rounds; round++) {
@@ -158,34 +162,4 @@ function expectSameLogits(runners: readonly Runner[], prompt: readonly number[])
 
 function rootMeanSquare(numbers: Float32Array): number {
   return Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0) / numbers.length);
-}
-
-/** Tokens per second: undefined if that was not measured. */
-export function llamaSpeed(
-  results: Results,
-  subject: string,
-  side: LlamaSide,
-  threads: number,
-): number | undefined {
-  const best = results.best({ task: "llama", subject, side, threads });
-  return best === undefined ? undefined : 1 / best;
-}
-
-function printSpeeds(results: Results, { prompt, long }: LlamaWork, weights: number): void {
-  const subjects = [llamaSubject.reading(prompt), llamaSubject.writing(prompt), llamaSubject.writing(long)];
-  printTable(
-    `A llama of ${digits(weights / 1e6)} M weights in Q4_K and Q6_K, tokens per second (${results.machine.isa})`,
-    ["", "threads", "int8", "f32", "ratio", "llama.cpp", "ratio", "of f32"],
-    subjects.flatMap((subject) =>
-      threadCounts().map((threads) => {
-        const [int8, f32, peer] = LLAMA_SIDES.map((side) => llamaSpeed(results, subject, side, threads));
-        const show = (speed: number | undefined) => (speed === undefined ? undefined : digits(speed));
-        return [
-          ...[subject, String(threads), show(int8), show(f32), times(int8, f32)],
-          ...[show(peer), times(int8, peer), times(f32, peer)],
-        ];
-      }),
-    ),
-  );
-  console.log("\n  ratio: how many times as fast int8 is");
 }

@@ -1,46 +1,63 @@
-/** A child process of `load.ts`: loads a model once, or fills as much fresh memory, and sends the seconds. */
-import { performance } from "node:perf_hooks";
-import { openSync } from "gguf-native";
+/** A child process of `load.ts`: loads a model once, or fills as much fresh memory, and answers the seconds. */
+import { allocate, type GgufTensor, openSync } from "gguf-native";
+import { answer } from "../child";
 import { MachineLimits } from "../limits";
 import { Results } from "../results";
-import { load, type Order, type OutputName } from "./load-ways";
+
+const shared = (length: number) => new Float32Array(new SharedArrayBuffer(4 * length));
+
+/** Where the results of a model lie: the names with "one" are of an array of which each tensor gets a part. */
+export const OUTPUTS = {
+  "no out": () => undefined,
+  "allocate() for each": allocate,
+  "one allocate()": allocate,
+  "SharedArrayBuffer for each": shared,
+  "one SharedArrayBuffer": shared,
+  "new Float32Array for each": (length: number) => new Float32Array(length),
+};
+export const ORDERS = ["Promise.all", "one await each", "dequantizeSync"] as const;
 
 export interface LoadRequest {
   path: string;
   /** Undefined: fill memory. */
-  way: { outputs: OutputName; order: Order } | undefined;
+  way: { outputs: keyof typeof OUTPUTS; order: (typeof ORDERS)[number] } | undefined;
   /** How many threads fill memory. */
   threads: number;
 }
 
-export interface LoadAnswer {
-  /** Undefined if it cannot be measured. */
-  seconds: number | undefined;
-  /** Of memory that the process used at most, in bytes. */
-  mostMemory: number;
-}
-
-async function measure({ path, way, threads }: LoadRequest): Promise<number | undefined> {
-  const model = openSync(path);
-  const tensors = [...model.tensors.values()];
-  if (way === undefined) {
-    const bytes = 4 * tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
-    return (await MachineLimits.load(new Results()))?.secondsToFill(bytes, threads);
+/** Loads all tensors. Returns the results, so that none is freed meanwhile. */
+async function load(tensors: readonly GgufTensor[], { outputs, order }: NonNullable<LoadRequest["way"]>) {
+  const whole = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
+  const all = outputs.startsWith("one ") ? OUTPUTS[outputs](whole) : undefined;
+  let at = 0;
+  const next = (length: number) => {
+    at += length;
+    return all === undefined ? OUTPUTS[outputs](length) : all.subarray(at - length, at);
+  };
+  if (order === "Promise.all") {
+    return await Promise.all(tensors.map((tensor) => tensor.dequantize({ out: next(tensor.elementCount) })));
   }
-  const begin = performance.now();
-  const results = await load(tensors, way.outputs, way.order);
-  const seconds = (performance.now() - begin) / 1000;
-  if (results.length !== tensors.length) throw new Error("not all tensors were loaded");
-  return seconds;
+  const results = [];
+  for (const tensor of tensors) {
+    const out = next(tensor.elementCount);
+    results.push(
+      order === "dequantizeSync" ? tensor.dequantizeSync({ out }) : await tensor.dequantize({ out }),
+    );
+  }
+  return results;
 }
 
-measure(JSON.parse(process.argv[2]!) as LoadRequest).then(
-  (seconds) => {
-    const answer: LoadAnswer = { seconds, mostMemory: process.resourceUsage().maxRSS * 1024 };
-    process.send!(answer, () => process.exit());
-  },
-  (error) => {
-    console.error(error);
-    process.exitCode = 1;
-  },
-);
+if (require.main === module) {
+  answer(async ({ path, way, threads }: LoadRequest) => {
+    const tensors = [...openSync(path).tensors.values()];
+    if (way === undefined) {
+      const bytes = 4 * tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
+      return (await MachineLimits.load(new Results()))?.secondsToFill(bytes, threads);
+    }
+    const begin = performance.now();
+    const results = await load(tensors, way);
+    const seconds = (performance.now() - begin) / 1000;
+    if (results.length !== tensors.length) throw new Error("not all tensors were loaded");
+    return seconds;
+  });
+}

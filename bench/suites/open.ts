@@ -5,15 +5,24 @@ import { gguf } from "@huggingface/gguf";
 import { type GgufFile, openSync } from "gguf-native";
 import { arr, str, u32, writeGguf } from "../../test/support/gguf-writer";
 import { Random } from "../../test/support/random";
-import { type Context, compete } from "../context";
+import { type Context, compete, patience } from "../context";
 import type { Contender } from "../measure";
 import { optionalPackage } from "../optional";
 import { benchFolder, realVocabulary, temporaryFile } from "../paths";
-import { duration, printTable, times } from "../table";
 
 const VOCABULARY = 100_000;
-export const GENERATED = "100,000 tokens";
-export const REAL = "deepseek-llm";
+const GENERATED = "100,000 tokens";
+const REAL = "deepseek-llm";
+const READERS = ["@huggingface/gguf", "node-llama-cpp"];
+/** What is done with an open file; "everything" is what the other readers do whenever they open one. */
+const WORKS: Record<string, (file: GgufFile) => void> = {
+  native: () => undefined,
+  "native, tokens": ({ metadata }) => void metadata.strings("tokenizer.ggml.tokens"),
+  "native, everything": ({ metadata, tensors }) => {
+    for (const key of metadata.keys()) metadata.get(key);
+    for (const tensor of tensors.values()) void tensor.shape;
+  },
+};
 
 interface NodeLlamaCpp {
   readGgufFileInfo(path: string, options: { logWarnings: boolean }): Promise<unknown>;
@@ -21,81 +30,59 @@ interface NodeLlamaCpp {
 
 export async function runOpen(context: Context): Promise<void> {
   const { options, results } = context;
+  await measureOpen(context);
+  for (const work of Object.keys(WORKS)) {
+    results.compare(`Opening a header: ${work}`, { task: "open" }, "ms", [work, ...READERS]);
+  }
+  const task = "open tensors";
+  for (const count of options.quick ? [1_000, 10_000, 50_000] : [1_000, 10_000, 50_000, 200_000]) {
+    const path = temporaryFile("tensors.gguf");
+    writeFileSync(path, tensorFile(count));
+    const contenders: Contender[] = [
+      { name: "native", run: () => withFile(path, () => undefined) },
+      { name: "native, listed", run: () => withFile(path, ({ tensors }) => void tensors.size) },
+    ];
+    if (count <= 10_000) {
+      contenders.push({ name: READERS[0]!, run: () => gguf(path, { allowLocalFile: true }), maxRounds: 4 });
+    }
+    await compete(context, { task, subject: `${count}` }, contenders, patience(context, 2, 0.5));
+  }
+  results.compare("Opening a header with many tensors", { task }, "ms", [
+    "native",
+    "native, listed",
+    READERS[0]!,
+  ]);
+}
+
+/** The headers with large vocabularies. */
+export async function measureOpen(context: Context): Promise<void> {
+  const { results, options } = context;
   const other = await optionalPackage<NodeLlamaCpp>("node-llama-cpp", join(benchFolder, "node-llama-cpp"));
   if (other === undefined) {
     results.miss("node-llama-cpp's reader: not installed (npm --prefix bench/node-llama-cpp install)");
   }
   const generated = temporaryFile("vocabulary.gguf");
   writeFileSync(generated, vocabularyFile());
-  await runVocabulary(context, GENERATED, generated, other);
   const real = realVocabulary();
   if (real === undefined) results.miss(`${REAL}: its vocabulary was not found (set GGUF_NATIVE_SHARED_DATA)`);
-  else await runVocabulary(context, REAL, real, other);
-
-  for (const count of options.quick ? [1_000, 10_000, 50_000] : [1_000, 10_000, 50_000, 200_000]) {
-    await runTensors(context, count);
-  }
-  printOpen(context);
-}
-
-async function runVocabulary(
-  { options, results }: Context,
-  subject: string,
-  path: string,
-  other: NodeLlamaCpp | undefined,
-): Promise<void> {
   const slow = { maxRounds: options.quick ? 4 : 12 };
-  const contenders: Contender[] = [
-    { name: "native", run: () => withFile(path, () => undefined) },
-    { name: "native, tokens", run: () => withFile(path, decodeTokens) },
-    { name: "native, everything", run: () => withFile(path, decodeEverything) },
-    { name: "@huggingface/gguf", run: () => gguf(path, { allowLocalFile: true }), ...slow },
-  ];
-  if (other !== undefined) {
-    const run = () => other.readGgufFileInfo(path, { logWarnings: false });
-    contenders.push({ name: "node-llama-cpp", run, ...slow });
+  for (const [subject, path] of [[GENERATED, generated], ...(real ? [[REAL, real]] : [])] as [
+    string,
+    string,
+  ][]) {
+    const contenders: Contender[] = [
+      ...Object.entries(WORKS).map(([name, use]) => ({ name, run: () => withFile(path, use) })),
+      { name: READERS[0]!, run: () => gguf(path, { allowLocalFile: true }), ...slow },
+    ];
+    const run = () => other?.readGgufFileInfo(path, { logWarnings: false });
+    if (other !== undefined) contenders.push({ name: READERS[1]!, run, ...slow });
+    await compete(context, { task: "open", subject }, contenders, patience(context, 8, 2));
   }
-  const patience = { budget: options.quick ? 2 : 8, minRounds: 4 };
-  await compete(results, (side) => ({ task: "open", subject, side }), contenders, patience);
 }
 
 function withFile(path: string, use: (file: GgufFile) => void): void {
-  const file = openSync(path);
+  using file = openSync(path);
   use(file);
-  file.close();
-}
-
-function decodeTokens({ metadata }: GgufFile): void {
-  metadata.strings("tokenizer.ggml.tokens");
-}
-
-/** Does what the other readers do whenever they open a file. */
-function decodeEverything({ metadata, tensors }: GgufFile): void {
-  for (const key of metadata.keys()) metadata.get(key);
-  for (const tensor of tensors.values()) void tensor.shape;
-}
-
-async function runTensors({ options, results }: Context, count: number): Promise<void> {
-  const path = temporaryFile(`tensors-${count}.gguf`);
-  writeFileSync(path, tensorFile(count));
-  const contenders: Contender[] = [
-    { name: "native", run: () => withFile(path, () => undefined) },
-    { name: "native, listed", run: () => withFile(path, ({ tensors }) => void tensors.size) },
-  ];
-  if (count <= 10_000) {
-    contenders.push({
-      name: "@huggingface/gguf",
-      run: () => gguf(path, { allowLocalFile: true }),
-      maxRounds: 4,
-    });
-  }
-  const patience = { budget: options.quick ? 0.5 : 2, minRounds: 4 };
-  await compete(
-    results,
-    (side) => ({ task: "open tensors", subject: "tensors", side, count }),
-    contenders,
-    patience,
-  );
 }
 
 /** A byte-pair vocabulary: 100,000 tokens with their types, 100,000 merges. */
@@ -103,20 +90,14 @@ function vocabularyFile(): Uint8Array {
   const random = new Random(4);
   const tokens = Array.from({ length: VOCABULARY }, () => word(random));
   const merges = tokens.map(() => `${word(random)} ${word(random)}`);
+  const types = tokens.map(() => 1);
   return writeGguf({
     metadata: [
       ["general.architecture", str("llama")],
-      ["general.name", str("A vocabulary")],
       ["llama.context_length", u32(4096)],
       ["tokenizer.ggml.model", str("gpt2")],
       ["tokenizer.ggml.tokens", arr("string", tokens)],
-      [
-        "tokenizer.ggml.token_type",
-        arr(
-          "int32",
-          tokens.map(() => 1),
-        ),
-      ],
+      ["tokenizer.ggml.token_type", arr("int32", types)],
       ["tokenizer.ggml.merges", arr("string", merges)],
     ],
   });
@@ -132,46 +113,9 @@ function word(random: Random): string {
 
 function tensorFile(count: number): Uint8Array {
   const bytes = new Uint8Array(32);
+  const name = (i: number) => `blk.${i >> 5}.ffn_gate_exps.${i & 31}.weight`;
   return writeGguf({
     metadata: [["general.architecture", str("llama")]],
-    tensors: Array.from({ length: count }, (_, i) => ({
-      name: `blk.${i >> 5}.ffn_gate_exps.${i & 31}.weight`,
-      type: 0,
-      shape: [4, 2],
-      bytes,
-    })),
+    tensors: Array.from({ length: count }, (_, i) => ({ name: name(i), type: 0, shape: [4, 2], bytes })),
   });
-}
-
-function printOpen({ results }: Context): void {
-  for (const subject of [GENERATED, REAL]) {
-    const rows = results.all({ task: "open", subject });
-    const time = (side: string) => rows.find((row) => row.side === side)?.best;
-    printTable(
-      `Opening a header: ${subject}`,
-      ["", "time", "@huggingface/gguf takes", "node-llama-cpp takes"],
-      rows.map(({ side, best }) => [
-        side,
-        duration(best),
-        side.startsWith("native") ? times(time("@huggingface/gguf"), best) : undefined,
-        side.startsWith("native") ? times(time("node-llama-cpp"), best) : undefined,
-      ]),
-    );
-  }
-  printTable(
-    "Opening a header with many tensors",
-    ["tensors", "open", "per tensor", "open and list", "per tensor", "@huggingface/gguf"],
-    results.all({ task: "open tensors", side: "native" }).map(({ count = 1, best }) => {
-      const other = (side: string) => results.best({ task: "open tensors", subject: "tensors", side, count });
-      const listed = other("native, listed")!;
-      return [
-        count.toLocaleString("en-US"),
-        duration(best),
-        duration(best / count),
-        duration(listed),
-        duration(listed / count),
-        duration(other("@huggingface/gguf")),
-      ];
-    }),
-  );
 }

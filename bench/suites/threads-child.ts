@@ -1,8 +1,9 @@
-/** A child process of `scaling.ts`: measures asynchronous dequantization with a given number of threads. */
+/** A child process of `kernels.ts`: measures asynchronous dequantization with a given number of threads. */
 import { dequantize, dequantizeSync, type GgmlType } from "gguf-native";
+import { answer } from "../child";
 import { MachineLimits } from "../limits";
-import { type Contender, race } from "../measure";
-import { type Measurement, Results } from "../results";
+import { race } from "../measure";
+import { Results } from "../results";
 import { gaussianBlocks } from "../weights";
 
 export interface ThreadsRequest {
@@ -13,33 +14,17 @@ export interface ThreadsRequest {
   quick: boolean;
 }
 
-async function measure({ type, bytes, threads, quick }: ThreadsRequest): Promise<Measurement[]> {
-  const results = new Results();
-  const limits = await MachineLimits.load(results);
-  const { threads: used } = results.machine;
-  if (used !== threads) throw new Error(`${threads} threads were requested, but ${used} are used`);
+answer(async ({ type, bytes, threads, quick }: ThreadsRequest) => {
+  const limits = await MachineLimits.load(new Results());
   const blocks = gaussianBlocks(type, bytes / 4);
   const out = new Float32Array(new SharedArrayBuffer(bytes)).fill(1);
-  const contenders: Contender[] = [
-    { name: "dequantizeSync", run: () => void dequantizeSync(type, blocks, { out }) },
-    { name: "dequantize", run: () => dequantize(type, blocks, { out }) },
-    ...(limits ? [limits.contender("stream", out, out, threads)] : []),
-  ];
-  const timings = await race(contenders, { budget: quick ? 0.5 : 3, minRounds: quick ? 5 : 10 });
-  return Array.from(timings, ([side, timing]) => ({
-    task: "scaling by threads",
-    subject: type,
-    side,
-    bytes,
-    threads,
-    ...timing,
-  }));
-}
-
-measure(JSON.parse(process.argv[2]!) as ThreadsRequest).then(
-  (found) => process.send!(found),
-  (error) => {
-    console.error(error);
-    process.exitCode = 1;
-  },
-);
+  const timings = await race(
+    [
+      { name: "dequantizeSync", run: () => dequantizeSync(type, blocks, { out }) },
+      { name: "dequantize", run: () => dequantize(type, blocks, { out }) },
+      ...(limits ? [limits.contender("stream", out, threads)] : []),
+    ],
+    { budget: quick ? 0.5 : 3, minRounds: 5 },
+  );
+  return Array.from(timings, ([side, timing]) => ({ side, ...timing }));
+});

@@ -5,47 +5,58 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dequantizeSync, type GgmlType } from "gguf-native";
+import { dequantizeSync, type GgmlType, quantizeSync } from "gguf-native";
 import { setModule } from "#dist/backend/wasm/module";
 import { bundleFile, chromium, runInChromium } from "../../test/support/browser";
-import { type Context, chosenTypes } from "../context";
+import { Random } from "../../test/support/random";
+import { type Context, chosenTypes, patience } from "../context";
 import type { Patience } from "../measure";
 import { buildFolder, projectRoot } from "../paths";
-import { digits, gigabytes, printTable, progress, times } from "../table";
-import type { PageInput, PageResult } from "../wasm-page";
-import { DEVIATIONS, raceF16, raceModule, VECTORS, WEIGHTS } from "../wasm-race";
+import { progress } from "../table";
+import { type Found, type PageInput, raceModule, VECTORS, WEIGHTS } from "../wasm-race";
+import { gaussianBlocks } from "../weights";
 
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
+/** Standard deviations of F16 weights: so small that many are subnormal in binary16; that nearly all are. */
+const DEVIATIONS = [2e-4, 2e-5];
 
 export async function runWasm(context: Context): Promise<void> {
-  const { results, options } = context;
+  const { results } = context;
   if (!existsSync(path)) {
     results.miss("WebAssembly: dist/wasm/kernels.wasm is not there (npm run build:wasm)");
     return;
   }
   const bytes = readFileSync(path);
   const types = chosenTypes(context);
-  const patience = { budget: options.quick ? 0.2 : 1, minRounds: 5 };
+  const spent = patience(context, 1, 0.2);
   const module = new (globalThis as unknown as WithModules).WebAssembly.Module(bytes);
   setModule(() => module);
-  const inNode: PageResult = {};
-  const native = (type: GgmlType) => (blocks: Uint8Array, out: Float32Array) => [
-    { name: "native", run: () => void dequantizeSync(type, blocks, { out }) },
-  ];
-  for (const type of types) {
-    progress(`WebAssembly in Node: ${type}`);
-    inNode[type] = await raceModule(type, patience, native(type));
+  const inNode = async (type: GgmlType, blocks: Uint8Array, subject: string = type) => {
+    progress(`WebAssembly in Node: ${subject}`);
+    const native = (out: Float32Array) => ({
+      name: "native",
+      run: () => dequantizeSync(type, blocks, { out }),
+    });
+    add(context, "Node", subject, await raceModule(type, blocks, spent, (out) => [native(out)]));
+  };
+  for (const type of types) await inNode(type, gaussianBlocks(type, WEIGHTS));
+  // Subnormal numbers take no longer than others.
+  for (const deviation of types.includes("F16") ? DEVIATIONS : []) {
+    const random = new Random(5);
+    const weights = Float32Array.from({ length: WEIGHTS }, () => deviation * random.gaussian());
+    await inNode("F16", quantizeSync("F16", weights), `F16 of ${deviation}`);
   }
-  report(context, "Node", inNode);
-  reportProducts(context, "Node", inNode);
-  if (types.includes("F16")) await reportSmallWeights(context, patience, native("F16"));
-  if (chromium === undefined) {
-    results.miss("WebAssembly in Chromium: chromium is not installed");
-    return;
+  if (chromium === undefined) results.miss("WebAssembly in Chromium: chromium is not installed");
+  else await inChromium(context, bytes, types, spent);
+  progress("");
+  for (const runtime of chromium === undefined ? ["Node"] : ["Node", "Chromium"]) {
+    const sides = ["wasm", "without SIMD", "typescript", "native"];
+    results.compare(`WebAssembly in ${runtime}, 1 MiB of output`, { task: "wasm", runtime }, "GB/s", sides);
+    for (const vectors of VECTORS) {
+      const title = `Products in WebAssembly in ${runtime}, vectors: ${vectors}`;
+      results.compare(title, { task: "wasm product", runtime, vectors }, "Gweights/s", ["int8", "f32"]);
+    }
   }
-  const inBrowser = await inChromium(bytes, types, patience);
-  report(context, "Chromium", inBrowser);
-  reportProducts(context, "Chromium", inBrowser);
 }
 
 interface WithModules {
@@ -54,99 +65,38 @@ interface WithModules {
 
 /** Calls of a batch: many, because the clock of a browser is coarse on purpose. */
 const BROWSER_CALLS = 40;
-
 /** A page that takes long is given up. */
 const TYPES_AT_ONCE = 5;
 
-async function inChromium(bytes: Buffer, types: GgmlType[], patience: Patience): Promise<PageResult> {
-  const { outputFiles } = bundleFile(join(buildFolder, "wasm-page.js"), projectRoot);
-  const found: PageResult = {};
+async function inChromium(
+  context: Context,
+  module: Buffer,
+  types: readonly GgmlType[],
+  { budget }: Patience,
+): Promise<void> {
+  const { outputFiles } = bundleFile(join(buildFolder, "wasm-race.js"), projectRoot);
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");
   for (let i = 0; i < types.length; i += TYPES_AT_ONCE) {
     const some = types.slice(i, i + TYPES_AT_ONCE);
     progress(`WebAssembly in Chromium: ${some.join(", ")}`);
     const input: PageInput = {
-      module: bytes.toString("base64"),
-      types: some,
-      patience: { budget: 4 * patience.budget, minRounds: 10, minCalls: BROWSER_CALLS },
+      module: base64(module),
+      blocks: Object.fromEntries(some.map((type) => [type, base64(gaussianBlocks(type, WEIGHTS))])),
+      patience: { budget: 4 * budget, minRounds: 10, minCalls: BROWSER_CALLS },
     };
-    Object.assign(found, await runInChromium(outputFiles[0]!.contents, input));
+    const found = (await runInChromium(outputFiles[0]!.contents, input)) as Record<string, Found>;
+    for (const [type, its] of Object.entries(found)) add(context, "Chromium", type, its);
   }
-  return found;
 }
 
-/** Adds the timings to the results, and prints them. */
-function report({ results }: Context, runtime: string, found: PageResult): void {
-  progress("");
-  const bytes = 4 * WEIGHTS;
-  const faster: number[] = [];
-  const rows = Object.entries(found).map(([type, { numbers }]) => {
-    for (const [side, timing] of Object.entries(numbers)) {
-      results.add({ task: "wasm", subject: type, side, runtime, bytes }, timing);
-    }
-    const best = (side: string): number | undefined => numbers[side]?.best;
-    faster.push(best("scalar")! / best("wasm")!);
-    return [
-      type,
-      gigabytes(bytes, best("native")),
-      gigabytes(bytes, best("wasm")),
-      gigabytes(bytes, best("scalar")),
-      times(best("scalar"), best("wasm")),
-      gigabytes(bytes, best("typescript")),
-      times(best("typescript"), best("wasm")),
-    ];
-  });
-  printTable(
-    `WebAssembly in ${runtime}: 1 MiB of output, GB/s, one thread`,
-    ["type", "native", "module", "without SIMD", "ratio", "TypeScript", "ratio"],
-    rows,
-  );
-  const mean = Math.exp(faster.reduce((sum, ratio) => sum + Math.log(ratio), 0) / faster.length);
-  console.log(`\n  with SIMD ${digits(mean)} times as fast as without (geometric mean)`);
-}
-
-/** F16 with small weights: binary16 has subnormal numbers, which take no longer than others. */
-async function reportSmallWeights(
-  { results }: Context,
-  patience: Patience,
-  native: Parameters<typeof raceF16>[2],
-): Promise<void> {
-  const bytes = 4 * WEIGHTS;
-  const rows: (string | undefined)[][] = [];
-  for (const deviation of DEVIATIONS) {
-    progress(`WebAssembly in Node: F16, standard deviation ${deviation}`);
-    const timings = await raceF16(deviation, patience, native);
+function add({ results }: Context, runtime: string, subject: string, { numbers, products }: Found): void {
+  for (const [side, timing] of Object.entries(numbers)) {
+    results.add({ task: "wasm", subject, side, runtime, bytes: 4 * WEIGHTS }, timing);
+  }
+  for (const [i, timings] of products.entries()) {
     for (const [side, timing] of Object.entries(timings)) {
-      results.add({ task: "wasm", subject: `F16 of ${deviation}`, side, runtime: "Node", bytes }, timing);
+      const key = { task: "wasm product", subject, side, runtime, weights: WEIGHTS, vectors: VECTORS[i]! };
+      results.add(key, timing);
     }
-    const speed = (side: string) => gigabytes(bytes, timings[side]?.best);
-    rows.push([String(deviation), ...["native", "wasm", "scalar", "typescript"].map(speed)]);
   }
-  progress("");
-  printTable(
-    "WebAssembly in Node: F16 weights by their standard deviation, GB/s, one thread",
-    ["deviation", "native", "module", "without SIMD", "TypeScript"],
-    rows,
-  );
-}
-
-/** The same of products. */
-function reportProducts({ results }: Context, runtime: string, found: PageResult): void {
-  const rows = Object.entries(found).map(([type, { products }]) => {
-    const cells = products.flatMap((timings, i) => {
-      const vectors = VECTORS[i]!;
-      for (const [side, timing] of Object.entries(timings)) {
-        const key = { task: "wasm product", subject: type, side, runtime, weights: WEIGHTS, vectors };
-        results.add(key, timing);
-      }
-      const [exact, fast] = [timings.f32!.best, timings.int8!.best];
-      const speed = (seconds: number) => digits((vectors * WEIGHTS) / seconds / 1e9);
-      return [speed(exact), speed(fast), times(exact, fast)];
-    });
-    return [type, ...cells];
-  });
-  printTable(
-    `Products in ${runtime}: G multiplications/s with ${VECTORS.join(" and ")} vectors, one thread`,
-    ["type", ...VECTORS.flatMap(() => ["f32", "int8", "ratio"])],
-    rows,
-  );
 }

@@ -2,15 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeContext, threadCounts } from "../../bench/context";
-import { LLAMA_SIDES, llamaSpeed, llamaSubject, runLlama } from "../../bench/suites/llama";
+import { type Options, parseOptions } from "../../bench/options";
+import { LLAMA_SIDES, llamaSubject, runLlama } from "../../bench/suites/llama";
 import { emulated } from "../support/emulated";
 import { noLlamaCpp } from "../support/libllama";
 
 test("the llama example and llama.cpp read and write with the same model", {
   skip: emulated && "it takes minutes on an emulated processor",
 }, async () => {
-  const options = { suites: new Set<never>(), types: undefined, quick: true, check: false };
-  const context = await makeContext({ ...options, json: undefined, svg: undefined });
+  const options = parseOptions(["--quick", "--suite", "llama"]) as Options;
+  const context = await makeContext(options);
   const { results } = context;
   const shape = { layers: 2, embedding: 256, feedForward: 512, heads: 4, kvHeads: 2, vocabulary: 1000 };
   const work = { shape, prompt: 20, long: 70, written: 3, rounds: 2 };
@@ -26,7 +27,7 @@ test("the llama example and llama.cpp read and write with the same model", {
   for (const side of sides) {
     for (const subject of subjects) {
       for (const threads of threadCounts()) {
-        const speed = llamaSpeed(results, subject, side, threads)!;
+        const speed = 1 / results.best({ task: "llama", subject, side, threads })!;
         assert.ok(speed > 1 && speed < 1e7, `${side}, ${subject}: ${speed} tokens per second`);
       }
     }

@@ -41,12 +41,6 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
     text: text("test", "support", "byte-order.ts"),
     entry: (name) => `  ${name}: "`,
   },
-  "bench/weights.ts, NotWeights or LAYOUTS": {
-    text: text("bench", "weights.ts").replace(/^type NotWeights = (.*);$/m, (_, names: string) =>
-      names.replaceAll(/"(\w+)"( \| )?/g, "  $1: () =>\n"),
-    ),
-    entry: (name) => `  ${name}: () =>`,
-  },
   "docs/formats.md, Types": {
     text: section(text("docs", "formats.md"), "Types").replaceAll(/\W+/g, " "),
     entry: (name) => ` ${name} `,

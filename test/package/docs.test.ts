@@ -2,13 +2,22 @@
  * Every block of code in the README and in docs/ runs as it is printed: JavaScript as a module, shell commands in bash,
  * all blocks of a page in one folder, in order. There is a model.gguf, there are files of the other names that pages use,
  * and a network that has nothing but this model.
- * What a block says that it prints, it prints.
+ * What a block says that it prints, it prints. Links lead to headings that exist, and sizes are right.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { describe, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { type DocBlock, docBlocks, promisedLines } from "../support/doc-blocks";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { safetensorsOf } from "../support/safetensors-files";
@@ -125,3 +134,99 @@ for (const page of PAGES) {
     }
   });
 }
+
+/** The pages whose links are followed: those that are shown, and those beside the code. */
+const LINKED = [
+  ...PAGES,
+  ...["CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "src/README.md", "view/README.md"],
+  ...[
+    "native/README.md",
+    "native/dequant/README.md",
+    "native/dequant/simd/README.md",
+    "native/quant/README.md",
+  ],
+];
+
+/** The anchors of a page's headings, as they are on GitHub. */
+function anchorsOf(page: string): string[] {
+  const text = readFileSync(page, "utf8").replaceAll(/^```[\s\S]*?^```/gm, "");
+  return Array.from(text.matchAll(/^#+ (.*)$/gm), ([, title = ""]) =>
+    title
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+test("links lead to files and headings", () => {
+  for (const page of LINKED) {
+    const text = readFileSync(join(projectRoot, page), "utf8").replaceAll(/^```[\s\S]*?^```/gm, "");
+    for (const [, path = "", anchor] of text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
+      const target = path === "" ? join(projectRoot, page) : join(projectRoot, dirname(page), path);
+      assert.ok(existsSync(target), `${page}: there is no ${path}`);
+      if (anchor === undefined || !target.endsWith(".md")) continue;
+      assert.ok(anchorsOf(target).includes(anchor), `${page}: there is no heading for ${path}#${anchor}`);
+    }
+  }
+});
+
+/** What pages say of sizes, in MB: of files, and of these compressed. The addon of one system is not that of another. */
+const SIZES: { page: string; says: RegExp; files: RegExp; count?: number; slack?: number }[] = [
+  {
+    page: "docs/install.md",
+    says: /one system, of six \| (\S+) MB \| (\S+) MB/,
+    files: /^build\/Release\/gguf_native.node$/,
+    slack: 1.5,
+  },
+  {
+    page: "docs/install.md",
+    says: /To save (\S+) MB/,
+    files: /^build\/Release\/gguf_native.node$/,
+    count: 5,
+    slack: 1.5,
+  },
+  { page: "docs/install.md", says: /\(`dist`\) \| (\S+) MB \| (\S+) MB/, files: /^dist\/(?!wasm\/|view\/)/ },
+  {
+    page: "docs/install.md",
+    says: /`dist\/wasm\/index.\*`\) \| (\S+) MB \| (\S+) MB/,
+    files: /^dist\/wasm\//,
+  },
+  { page: "docs/install.md", says: /`dist\/view`\) \| (\S+) MB \| (\S+) MB/, files: /^dist\/view\// },
+  { page: "docs/install.md", says: /`vendor`\) \| (\S+) MB \| (\S+) MB/, files: /^(native|vendor)\// },
+  { page: "docs/install.md", says: /examples \| (\S+) MB \| (\S+) MB/, files: /^(docs|examples)\// },
+  {
+    page: "docs/browser.md",
+    says: /module in it: (\S+) MB, (\S+) MB compressed/,
+    files: /^dist\/wasm\/index.mjs$/,
+  },
+  { page: "docs/browser.md", says: /index.html and llama.js, (\S+) MB/, files: /^build\/llama-page\// },
+];
+const TOLERANCE = 1.15;
+
+describe("sizes in pages", () => {
+  const args = ["pack", "--json", "--dry-run", "--ignore-scripts"];
+  const { stdout } = spawnSync("npm", args, { cwd: projectRoot, encoding: "utf8" });
+  const page = join(projectRoot, "build", "llama-page");
+  const names = [
+    ...(JSON.parse(stdout || "[]") as { files: { path: string }[] }[]).flatMap(({ files }) =>
+      files.map(({ path }) => path),
+    ),
+    "build/Release/gguf_native.node",
+    ...(existsSync(page) ? readdirSync(page).map((name) => `build/llama-page/${name}`) : []),
+  ];
+  for (const { page, says, files, count = 1, slack = TOLERANCE } of SIZES) {
+    const found = names.filter((name) => files.test(name) && existsSync(join(projectRoot, name)));
+    const skip = found.length === 0 && `${files.source} is not built`;
+    test(`${page}: ${says.source}`, { skip }, () => {
+      const bytes = Buffer.concat(found.map((name) => readFileSync(join(projectRoot, name))));
+      const [, ...said] = says.exec(readFileSync(join(projectRoot, page), "utf8")) ?? [];
+      assert.ok(said.length > 0, "the page no longer says it");
+      for (const [i, text] of said.entries()) {
+        const real = (count * (i === 0 ? bytes.length : gzipSync(bytes).length)) / 1e6;
+        const ratio = real / Number(text);
+        assert.ok(ratio < slack && ratio > 1 / slack, `${text} MB: it is ${real.toFixed(2)} MB`);
+      }
+    });
+  }
+});
