@@ -15,6 +15,7 @@ import {
 } from "../quantize-model/quantize-model";
 import type { SafetensorsFile } from "../safetensors/model";
 import { wordRuleNames } from "../tokenizer/word-rules";
+import { checkText as checkWritable } from "../writer/values";
 import type { WriteOptions } from "../writer/write-options";
 import { GgufWriter } from "../writer/writer";
 import { isAlwaysF32, openCheckpoint, placeOf } from "./converted-model";
@@ -73,6 +74,7 @@ export async function convertModel(
     throw invalidArgValue("options.tensors", "must be left out where options.type is no mix", given.tensors);
   }
   const name = checkText("options.name", given.name);
+  if (name !== undefined) checkWritable("options.name", name);
   const wordRule = checkWordRule(given.wordRule);
   const to = checkTarget(output, given, OPTIONS);
   const choose = (model: SafetensorsFile): { type: GgmlType | undefined; name: string; mix: Mix } => {

@@ -1,6 +1,6 @@
 /** A checkpoint as the GGUF model that it becomes, before anything is written: names, order, shapes, metadata, values. */
 import { textOf } from "../base/bytes";
-import { GgufError, invalidArgType } from "../base/errors";
+import { errorAbout, GgufError, invalidArgType } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import { dequantizeSync } from "../decode/dequantize";
 import { OpenFile } from "../file/handle";
@@ -25,8 +25,9 @@ import {
   NUMBERS,
   ropeFactors,
 } from "./architectures";
-import { frontMatter } from "./front-matter";
+import { FRONT_BYTES, frontMatter } from "./front-matter";
 import { describe } from "./model-card";
+import { folderName } from "./model-name";
 import { checkTokenizer, type TokenizerJson } from "./tokenizer-json";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
@@ -39,8 +40,12 @@ export interface Checkpoint {
   readonly paths: readonly string[];
 }
 
-/** The longest file that describes a model. */
-const MAX_FILE_BYTES = 256 << 20;
+/** The longest files that describe a model: vocabularies, and all others. */
+const MAX_VOCABULARY_BYTES = 256 << 20;
+const MAX_FILE_BYTES = 16 << 20;
+
+/** The most values of a file of JSON: each takes some hundred bytes of memory, and large vocabularies have two million. */
+const MAX_VALUES = 2 ** 23;
 
 const CONFIG = "config.json";
 const CARD = "README.md";
@@ -93,7 +98,7 @@ export async function openCheckpoint(
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
   const more = await optionalEntries(folder, architecture, signal);
-  const card = await readFileOf(folder, CARD, MAX_FILE_BYTES, signal);
+  const card = await readFileOf(folder, CARD, FRONT_BYTES, signal, true);
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
   const model = await openSafetensorsPlace({ ...place, folder }, signal);
   try {
@@ -118,9 +123,7 @@ export async function openCheckpoint(
       ["general.quantization_version", 2, "uint32"],
       ...vocabulary.entries,
     ];
-    const bytes = entries.map(([key, value, type]) =>
-      encodeEntry(CURRENT_FORMAT, key, value, checkType(type)),
-    );
+    const bytes = entries.map((entry) => encoded(entry, folder.path));
     const source = new VirtualSource(folder.path, bytes, tensors, {
       check: () => model.check(),
       close: async () => model.close(),
@@ -130,6 +133,16 @@ export async function openCheckpoint(
   } catch (error) {
     model.close();
     throw error;
+  }
+}
+
+/** @throws GgufError ERR_GGUF_INVALID for what the metadata cannot have, such as half a surrogate pair in a text */
+function encoded([key, value, type]: Entry, path: string): Uint8Array {
+  try {
+    return encodeEntry(CURRENT_FORMAT, key, value, checkType(type));
+  } catch (cause) {
+    if (cause instanceof GgufError) throw errorAbout(cause, { path });
+    throw new GgufError("ERR_GGUF_INVALID", `${quotable(key)}: ${(cause as Error).message}`, { path, cause });
   }
 }
 
@@ -143,10 +156,6 @@ function completeConfig({ name, defaults }: Architecture, config: Config, path: 
   return { num_key_value_heads: whole.num_attention_heads, ...whole, head_dim: headLength(whole) };
 }
 
-function folderName(path: string): string {
-  return path.replace(/[\\/]+$/, "").replace(/^.*[\\/]/s, "");
-}
-
 function architectureOf(config: Config, path: string): Architecture {
   const names: unknown = config.architectures;
   const name: unknown = Array.isArray(names) ? names[0] : undefined;
@@ -158,14 +167,25 @@ function architectureOf(config: Config, path: string): Architecture {
   throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
 }
 
+/** Whether JSON has more brackets and commas than that, without which it has no more values. */
+function mayHaveMore(bytes: Uint8Array, most: number): boolean {
+  let count = 0;
+  for (const byte of bytes) if ((byte | 0x20) === 0x7b || byte === 0x2c) count++;
+  return count >= most;
+}
+
 async function readJson<T>(
   folder: Folder,
   name: string,
   signal: AbortSignal | undefined,
+  most = MAX_FILE_BYTES,
 ): Promise<T | undefined> {
-  const bytes = await readFileOf(folder, name, MAX_FILE_BYTES, signal);
+  const bytes = await readFileOf(folder, name, most, signal);
   if (bytes === undefined) return undefined;
   const path = folder.path + name;
+  if (mayHaveMore(bytes, MAX_VALUES)) {
+    throw new GgufError("ERR_GGUF_RANGE", `it has more than ${MAX_VALUES} values`, { path });
+  }
   let value: unknown;
   try {
     value = JSON.parse(textOf(bytes));
@@ -181,21 +201,19 @@ async function vocabularyFiles(
   wordRule: string | undefined,
   signal: AbortSignal | undefined,
 ): Promise<VocabularyFiles> {
-  const bytes = (name: string): Promise<Uint8Array | undefined> =>
-    readFileOf(folder, name, MAX_FILE_BYTES, signal);
   const text = async (name: string): Promise<string | undefined> => {
-    const read = await bytes(name);
+    const read = await readFileOf(folder, name, MAX_FILE_BYTES, signal);
     return read && textOf(read);
   };
   const json = <T = Config>(name: string): Promise<T | undefined> => readJson<T>(folder, name, signal);
-  const tokenizer = await json<TokenizerJson>("tokenizer.json");
+  const tokenizer = await readJson<TokenizerJson>(folder, "tokenizer.json", signal, MAX_VOCABULARY_BYTES);
   if (tokenizer !== undefined) checkTokenizer(tokenizer, `${folder.path}tokenizer.json`);
   return {
     path: folder.path,
     tokenizer,
     tokenizerConfig: await json("tokenizer_config.json"),
     addedTokens: await json<Record<string, number>>("added_tokens.json"),
-    sentencePiece: await bytes("tokenizer.model"),
+    sentencePiece: await readFileOf(folder, "tokenizer.model", MAX_VOCABULARY_BYTES, signal),
     merges: await text("merges.txt"),
     vocabularyText: await text("vocab.txt"),
     chatTemplate: (await text("chat_template.jinja")) ?? (await json("chat_template.json"))?.chat_template,
@@ -295,6 +313,9 @@ export function isAlwaysF32(name: string, shape: readonly number[]): boolean {
   );
 }
 
+/** The longest rows that are put into another order, many times as long as those of known models. */
+const MAX_COLUMNS = 2 ** 20;
+
 const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32"]);
 
 function convertedTensor(
@@ -322,12 +343,15 @@ function convertedTensor(
   const heads = Number(part === "q" ? config.num_attention_heads : config.num_key_value_heads);
   const columns = shape.length === 1 ? 1 : (shape[0] as number);
   const rows = tensor.elementCount / columns;
-  if (!Number.isInteger(rows / heads / 2)) {
-    const detail = `its ${rows} rows are not ${heads} heads of an even length`;
-    throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
+  const length = rows / heads;
+  const invalid = (detail: string): GgufError =>
+    new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
+  if (!(length > 0 && Number.isInteger(length / 2))) {
+    throw invalid(`its ${rows} rows are not ${heads} heads of an even length`);
   }
-  const read = permuted(plain, columns * ggmlTypes[type].typeSize, rows / heads);
-  return { name, type, shape, read };
+  if (columns > MAX_COLUMNS)
+    throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
+  return { name, type, shape, read: permuted(plain, columns * ggmlTypes[type].typeSize, length) };
 }
 
 /** Reads numbers of a tensor as another type, with a number added. */
@@ -356,18 +380,31 @@ function roundedToF16(numbers: Float32Array): Float32Array {
 /** In each head, the rows of the first and of the second half alternate. */
 function permuted(read: VirtualTensor["read"], rowBytes: number, length: number): VirtualTensor["read"] {
   const headBytes = rowBytes * length;
+  const half = length / 2;
   return async (begin, target, signal) => {
     const end = begin + target.length;
-    const first = begin - (begin % headBytes);
-    // In one go: on a server, each read is a request.
-    const heads = new Uint8Array(Math.ceil(end / headBytes) * headBytes - first);
-    await read(first, heads, signal);
-    for (let to = begin - (begin % rowBytes); to < end; to += rowBytes) {
-      const row = (to / rowBytes) % length;
-      const theirs = row % 2 === 0 ? row / 2 : (length + row - 1) / 2;
-      const from = to - first + (theirs - row) * rowBytes;
-      const [low, high] = [Math.max(begin, to), Math.min(end, to + rowBytes)];
-      target.set(heads.subarray(from + low - to, from + high - to), low - begin);
+    /** Reads rows of the checkpoint, and puts them where they belong, as far as that is asked for. */
+    const copy = async (first: number, last: number): Promise<void> => {
+      const bytes = new Uint8Array((last - first) * rowBytes);
+      await read(first * rowBytes, bytes, signal);
+      for (let row = first; row < last; row++) {
+        const inHead = row % length;
+        const place = inHead < half ? 2 * inHead : 2 * (inHead - half) + 1;
+        const at = (row - inHead + place) * rowBytes;
+        const [low, high] = [Math.max(begin, at), Math.min(end, at + rowBytes)];
+        const from = (row - first) * rowBytes - at;
+        if (low < high) target.set(bytes.subarray(from + low, from + high), low - begin);
+      }
+    };
+    const [first, last] = [Math.floor(begin / headBytes), Math.ceil(end / headBytes)];
+    // In one go where whole heads are little more than what is asked for: on a server, each read is a request.
+    if ((last - first) * headBytes <= 3 * target.length) return copy(first * length, last * length);
+    for (let head = first; head < last; head++) {
+      const top = head * length;
+      const from = Math.max(0, Math.floor(begin / rowBytes) - top);
+      const to = Math.min(length, Math.ceil(end / rowBytes) - top);
+      await copy(top + Math.ceil(from / 2), top + Math.ceil(to / 2));
+      await copy(top + half + Math.floor(from / 2), top + half + Math.floor(to / 2));
     }
   };
 }

@@ -1,3 +1,6 @@
+import { basename, resolve } from "node:path";
+import { isElsewhere } from "../safetensors/open";
+
 /** What the name of a model says: "Qwen2.5-0.5B-Instruct" is a size, a purpose and what is left. */
 type Kind = "basename" | "finetune" | "version" | "size_label" | "type";
 
@@ -16,7 +19,10 @@ function titleOf(text: string): string {
   return words
     .map((word) => {
       if (!isLower(word) || /^(v\d+(\.\d+)*|\d.*)$/.test(word)) return word;
-      return word.replace(/\p{L}+/gu, (letters) => (letters[0] as string).toUpperCase() + letters.slice(1));
+      return word.replace(
+        /(\p{L})(\p{L}*)/gu,
+        (_, first: string, others: string) => first.toUpperCase() + others,
+      );
     })
     .join(" ");
 }
@@ -34,8 +40,33 @@ function sizeOf(part: string, weights: number): { text: string; isSize: boolean 
   return { text: text.slice(0, -1) + (text.at(-1) as string).toLowerCase(), isSize: false };
 }
 
+/** A repository of the hub, its revision, and a folder in it: as `hf://`, and as its server has them. */
+const REPOSITORIES = [
+  /^hf:\/\/(?:models\/)?[^/]+\/([^/@]+)(?:@(?:refs\/(?:convert|pr)\/)?[^/]+)?(\/.*)?$/is,
+  /^https?:\/\/.*?\/([^/]+)\/(?:resolve|raw)\/(?:refs\/(?:convert|pr)\/)?[^/]+(\/.*)?$/is,
+];
+
+/** What the folder of a checkpoint is called, whose files may be on a server; "" where it has no name. */
+export function folderName(path: string): string {
+  if (!isElsewhere(path)) return basename(resolve(path));
+  const url = path.replace(/[?#].*$/s, "").replace(/\/+$/, "");
+  const [, repository = "", inside] =
+    REPOSITORIES.map((pattern) => pattern.exec(url)).find((found) => found !== null) ?? [];
+  const name = inside === undefined ? repository : (inside.split("/").at(-1) as string);
+  const last = name || (/^https?:\/\/[^/]+\/.*?([^/]+)$/is.exec(url)?.[1] ?? "");
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
+}
+
+/** The longest name that is taken apart, several times as long as those that the hub allows. */
+const MAX_NAME = 512;
+
 /** The parts of a name as the hub has them: "OWNER/NAME", or "NAME". */
 export function partsOfName(id: string, weights: number): NameParts {
+  if (id.length > MAX_NAME) return { name: id };
   if (id.includes(" ")) return { name: titleOf(id) };
   const [, owner, full = id] = /^([^/]*)\/(.*)$/s.exec(id) ?? [];
   const parts = full.split("-").filter((part) => part !== "");

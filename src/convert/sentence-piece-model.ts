@@ -54,20 +54,24 @@ class Fields {
   }
 }
 
-/** @throws GgufError ERR_GGUF_INVALID */
-export function readPieces(bytes: Uint8Array, path: string): Piece[] {
+/** @throws GgufError ERR_GGUF_INVALID; ERR_GGUF_RANGE for more than `most` pieces, which are not read */
+export function readPieces(bytes: Uint8Array, most: number, path: string): Piece[] {
   const pieces: Piece[] = [];
   for (const [field, message] of new Fields(bytes, path)) {
     if (field !== 1 || typeof message === "number") continue;
-    let [text, score, type] = ["", 0, 1];
+    if (pieces.length === most) {
+      throw new GgufError("ERR_GGUF_RANGE", `it has more than ${most} pieces`, { path });
+    }
+    let text: Uint8Array = new Uint8Array();
+    let [score, type] = [0, 1];
     for (const [field, value] of new Fields(message, path)) {
-      if (field === 1 && typeof value !== "number") text = textOf(value);
+      if (field === 1 && typeof value !== "number") text = value;
       else if (field === 2 && typeof value !== "number" && value.length === 4) {
         score = new DataView(value.buffer, value.byteOffset).getFloat32(0, true);
       } else if (field === 3 && typeof value === "number") type = value;
     }
     // What a user defined is found as a normal piece is.
-    pieces.push({ text, score, type: type === 4 ? 1 : type });
+    pieces.push({ text: textOf(text), score, type: type === 4 ? 1 : type });
   }
   return pieces;
 }

@@ -1,6 +1,9 @@
 /** What is read of `tokenizer.json`. */
 import { GgufError } from "../base/errors";
 
+/** The longest vocabulary, several times as long as known ones. */
+export const MOST_TOKENS = 2 ** 20;
+
 interface TokenizerModel {
   readonly type?: string;
   readonly vocab?: Readonly<Record<string, number>>;
@@ -58,11 +61,16 @@ export function checkTokenizer({ model, added_tokens: added }: TokenizerJson, pa
 
 /**
  * The numbers of tokens; undefined where there are none.
- * @throws GgufError ERR_GGUF_INVALID
+ * @throws GgufError ERR_GGUF_INVALID; ERR_GGUF_RANGE for more than {@link MOST_TOKENS}
  */
 export function vocabOf(tokenizer: TokenizerJson | undefined, path: string): TokenizerModel["vocab"] {
   const vocab = tokenizer?.model?.vocab;
-  if (vocab === undefined || (isObject(vocab) && Object.values(vocab).every(isId))) return vocab;
+  const ids = isObject(vocab) ? Object.values(vocab) : [];
+  if (ids.length > MOST_TOKENS) {
+    const detail = `model.vocab of tokenizer.json has ${ids.length} tokens; at most ${MOST_TOKENS} are read`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, { path });
+  }
+  if (vocab === undefined || (isObject(vocab) && ids.every(isId))) return vocab;
   throw invalid("model.vocab of tokenizer.json must be tokens with numbers", path);
 }
 

@@ -9,6 +9,7 @@ import {
   type Component,
   componentsOf,
   isAddedToken,
+  MOST_TOKENS,
   type TokenizerJson,
   vocabOf,
 } from "./tokenizer-json";
@@ -36,9 +37,6 @@ interface Token {
   score: number;
   type: number;
 }
-
-/** The longest vocabulary, several times as long as known ones: its size is what the configuration says. */
-const MOST_TOKENS = 2 ** 20;
 
 /** The entries of the vocabulary, and how many tokens it has. */
 export function vocabularyEntries(
@@ -193,8 +191,14 @@ function mergesOf({ tokenizer, merges }: VocabularyFiles): string[] {
 
 /** The pieces of a `tokenizer.model`, and what other files add. */
 function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint8Array): Token[] {
-  const pieces = readPieces(bytes, files.path);
+  const path = `${files.path}tokenizer.model`;
+  const pieces = readPieces(bytes, MOST_TOKENS, path);
   const tokens = padding(config, pieces.length, files.path);
+  if (pieces.length > tokens.length) {
+    const detail = `it has ${pieces.length} pieces, but vocab_size is ${tokens.length}`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path });
+  }
+  // What others add beyond that is left out: Gemma names the tokens of larger models.
   const put = (id: number, token: Token): void => {
     if (Number.isInteger(id) && id in tokens) tokens[id] = token;
   };

@@ -32,12 +32,14 @@ export class VirtualSource implements Source {
   /**
    * @param entries the metadata: keys, types and values as they are in a header
    * @param source what the tensors are read from
+   * @param entryCount how many entries there are, where several are in one array
    */
   constructor(
     path: string,
     entries: readonly Uint8Array[],
     tensors: readonly VirtualTensor[],
     source: Pick<Source, "check" | "close">,
+    entryCount = entries.length,
   ) {
     this.path = path;
     this.#source = source;
@@ -47,7 +49,13 @@ export class VirtualSource implements Source {
       const elements = shape.reduce((product, dim) => product * dim, 1);
       return { name, type: id, shape, byteLength: (elements / blockSize) * typeSize };
     });
-    const contents = { format: CURRENT_FORMAT, alignment: DEFAULT_ALIGNMENT, entries, tensors: sized };
+    const contents = {
+      format: CURRENT_FORMAT,
+      alignment: DEFAULT_ALIGNMENT,
+      entries,
+      entryCount,
+      tensors: sized,
+    };
     const { header, dataOffset, byteLength } = layOut(contents);
     const bytes = new Uint8Array(dataOffset);
     bytes.set(header);

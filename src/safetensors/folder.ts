@@ -35,6 +35,7 @@ export function remotePlace(url: string, given: typeof fetch | undefined, header
 
 /**
  * All bytes of a small file; undefined where there is none of this name.
+ * @param isCut whether its first `most` bytes are enough
  * @throws GgufError ERR_GGUF_RANGE for one of more than `most` bytes; ERR_GGUF_OPEN
  */
 export async function readFileOf(
@@ -42,6 +43,7 @@ export async function readFileOf(
   name: string,
   most: number,
   signal?: AbortSignal,
+  isCut = false,
 ): Promise<Uint8Array | undefined> {
   let source: Source;
   try {
@@ -53,11 +55,11 @@ export async function readFileOf(
   try {
     const first = new Uint8Array(Math.min(source.byteLength, 1 << 16));
     const arrived = await source.read(0, first, signal);
-    if (source.byteLength > most) {
+    if (source.byteLength > most && !isCut) {
       const detail = `it has ${source.byteLength} bytes; at most ${most} are read`;
       throw new GgufError("ERR_GGUF_RANGE", detail, { path: source.path });
     }
-    const bytes = new Uint8Array(source.byteLength);
+    const bytes = new Uint8Array(Math.min(source.byteLength, most));
     bytes.set(first.subarray(0, arrived));
     await source.read(arrived, bytes.subarray(arrived), signal);
     return bytes;

@@ -41,6 +41,9 @@ const FIRST_BYTES = 64 << 10;
 /** Of each tensor there is an object. Known models have some 100,000 tensors at most. */
 const MAX_TENSORS = 2 ** 20;
 
+/** Keys of `__metadata__`, of which known models have less than a hundred. */
+const MAX_KEYS = 2 ** 20;
+
 /** Characters of a name or key, dimensions of a tensor. */
 const MAX_NAME = 2 ** 14;
 const MAX_DIMS = 32;
@@ -156,6 +159,7 @@ class UnknownDtype extends JsonFault {}
 function readMetadata(reader: JsonReader, metadata: Map<string, string>): void {
   reader.members((key, at) => {
     if (key.length > MAX_NAME) throw new JsonFault(`a key of __metadata__ has ${key.length} characters`, at);
+    if (metadata.size === MAX_KEYS) throw new JsonFault(`__metadata__ has more than ${MAX_KEYS} keys`, at);
     metadata.set(key, reader.string());
   });
 }

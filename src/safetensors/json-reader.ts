@@ -8,6 +8,9 @@ import { beginningOf } from "../base/bytes";
 /** Values that are skipped may hold so many levels of objects and arrays. */
 const MAX_DEPTH = 64;
 
+/** An object may have so many names, as many as a model has tensors at most, and a few more. */
+const MAX_NAMES = 2 ** 20 + 16;
+
 /** What is wrong with a text, and where: the number of a character. */
 export class JsonFault extends Error {
   readonly at: number;
@@ -45,6 +48,7 @@ export class JsonReader {
       const { at } = this;
       const name = this.string();
       if (names.has(name)) throw new JsonFault(`a name is there twice`, at);
+      if (names.size === MAX_NAMES) throw new JsonFault(`an object has more than ${MAX_NAMES} names`, at);
       names.add(name);
       this.#expect(":");
       member(name, at);

@@ -36,19 +36,20 @@ export async function openSafetensorsSource(
 ): Promise<SafetensorsOpenFile> {
   try {
     const { metadata, tensors } = await readSafetensorsHeader(source, signal);
-    const entries = Array.from(
-      metadata,
-      ([key, value]) =>
-        new HeaderBytes(CURRENT_FORMAT)
-          .string(KEY_PREFIX + key)
-          .int(4, STRING)
-          .string(value).bytes,
-    );
+    // All in one, since there may be a million of them.
+    const entries = new HeaderBytes(CURRENT_FORMAT);
+    for (const [key, value] of metadata) {
+      entries
+        .string(KEY_PREFIX + key)
+        .int(4, STRING)
+        .string(value);
+    }
     const virtual = new VirtualSource(
       source.path,
-      entries,
+      [entries.bytes],
       tensors.map((tensor) => shown(tensor, source)),
       source,
+      metadata.size,
     );
     const file = new OpenFile(virtual.handle, source.path);
     registry.register(file, virtual);

@@ -34,6 +34,8 @@ export interface Contents<T extends TensorEntry = TensorEntry> {
   readonly alignment: number;
   /** Key, type and value of each, in `format`. */
   readonly entries: readonly Uint8Array[];
+  /** How many they are, where several are in one array. */
+  readonly entryCount?: number;
   readonly tensors: readonly T[];
 }
 
@@ -56,8 +58,9 @@ export function writePreamble(out: HeaderBytes, tensorCount: number, entryCount:
 }
 
 /** Places the tensors one behind the other, each at a multiple of the alignment. */
-export function layOut({ format, alignment, entries, tensors }: Contents): Layout {
-  const out = writePreamble(new HeaderBytes(format), tensors.length, entries.length);
+export function layOut(contents: Contents): Layout {
+  const { format, alignment, entries, entryCount = entries.length, tensors } = contents;
+  const out = writePreamble(new HeaderBytes(format), tensors.length, entryCount);
   for (const entry of entries) out.raw(entry);
   let dataBytes = 0;
   for (const { name, type, shape, byteLength } of tensors) {

@@ -131,6 +131,20 @@ test("a header of spaces, names or numbers takes no time out of proportion", asy
   }
 });
 
+test("more keys than any file has are refused", async () => {
+  const names = (count: number) => `{${Array.from({ length: count }, (_, i) => `"${i}":""`).join(",")}}`;
+  const opened = (text: string) => openSafetensors(new Blob([safetensors(text)]));
+  await assert.rejects(opened(`{"__metadata__":${names(2 ** 20 + 1)}}`), /has more than 1048576 keys/);
+  await assert.rejects(opened(`{"__metadata__":{"a":${names(2)}}}`), /must be '"' here/);
+  const place = join(folder, "names");
+  mkdirSync(place);
+  writeFileSync(join(place, "model.safetensors.index.json"), `{"x":${names(2 ** 20 + 17)}}`);
+  await assert.rejects(openSafetensors(place), /more than 1048592 names/);
+  const { metadata } = await opened(`{"__metadata__":${names(1000)}}`);
+  assert.equal(metadata.size, 1000);
+  assert.equal(metadata.get("safetensors.999"), "");
+});
+
 test("an index that breaks a rule", async () => {
   const place = join(folder, "sharded");
   mkdirSync(place);

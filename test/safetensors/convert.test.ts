@@ -1,20 +1,32 @@
 /** Checkpoints as GGUF files: what llama.cpp's converter makes of them, and what is refused. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
 import { frontMatter } from "#dist/convert/front-matter";
+import { folderName } from "#dist/convert/model-name";
+import type { Place } from "#dist/safetensors/folder";
+import type { Source } from "#dist/source/source";
 import { wordRuleNames } from "#dist/tokenizer/word-rules";
 import { CHECKPOINTS, type CheckpointCase, writeCheckpoint } from "../support/checkpoints";
 import { folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
 import { modelFacts } from "../support/model-facts";
 import { projectRoot } from "../support/paths";
+import { rangesOf, serve } from "../support/range-server";
 import { sanitized } from "../support/sanitized";
 import { writeSparseSafetensors } from "../support/sparse-file";
 
@@ -35,19 +47,101 @@ for (const { name, types, wordRule } of CHECKPOINTS) {
   }
 }
 
-test("any part of a tensor whose rows have another order", async () => {
-  const { converted } = await openCheckpoint(await checkpointPlace(placeOf("mistral-v0.3")), {
-    fileType: () => 0,
-  });
-  const tensor = converted.tensor("blk.0.attn_q.weight");
-  const whole = await tensor.dequantize();
-  for (let start = 0; start < whole.length; start += 7) {
-    for (const length of [1, 40, whole.length / 2 + 3, whole.length]) {
-      const end = Math.min(start + length, whole.length);
-      assert.deepEqual(await tensor.dequantize({ start, end }), whole.slice(start, end));
+/** A place whose files tell how many bytes are read of them. */
+async function counted(path: string): Promise<{ place: Place; bytesOf: (name: string) => number }> {
+  const counts = new Map<string, number>();
+  const { folder } = await checkpointPlace(path);
+  const open = async (name: string): Promise<Source> => {
+    const source = await folder.open(name);
+    const read: Source["read"] = async (begin, target, ...rest) => {
+      counts.set(name, (counts.get(name) ?? 0) + target.length);
+      return source.read(begin, target, ...rest);
+    };
+    return new Proxy(source, { get: (_, key) => (key === "read" ? read : bound(source, key)) });
+  };
+  return { place: { folder: { ...folder, open } }, bytesOf: (name) => counts.get(name) ?? 0 };
+}
+
+function bound(source: Source, key: string | symbol): unknown {
+  const value: unknown = Reflect.get(source, key);
+  return typeof value === "function" ? value.bind(source) : value;
+}
+
+for (const heads of [4, 1]) {
+  test(`any part of a tensor whose rows have another order, in heads of ${128 / heads} rows`, async () => {
+    const path = writeCheckpoint(join(folder, "heads"), caseOf("mistral-v0.3"));
+    edit("config.json", (config) => (config.num_attention_heads = heads))(path);
+    const { place, bytesOf } = await counted(path);
+    const { converted } = await openCheckpoint(place, { fileType: () => 0 });
+    const tensor = converted.tensor("blk.0.attn_q.weight");
+    const whole = await tensor.dequantize();
+    const columns = 64;
+    const { model } = await openCheckpoint(place, { fileType: () => 0 });
+    const stored = await model.tensor("model.layers.0.self_attn.q_proj.weight").dequantize();
+    const length = 128 / heads;
+    for (let row = 0; row < 128; row++) {
+      const inHead = row % length;
+      const theirs = row - inHead + (inHead % 2) * (length / 2) + Math.floor(inHead / 2);
+      const rowOf = (numbers: Float32Array, at: number) => numbers.slice(columns * at, columns * (at + 1));
+      assert.deepEqual(rowOf(whole, row), rowOf(stored, theirs), `row ${row}`);
     }
+    for (let start = 0; start < whole.length; start += 7) {
+      for (const length of [1, 40, 70, 1000, whole.length / 2 + 3, whole.length]) {
+        const end = Math.min(start + length, whole.length);
+        assert.deepEqual(await tensor.dequantize({ start, end }), whole.slice(start, end));
+      }
+    }
+    // However long a head is, each row is read about once.
+    const before = bytesOf("model.safetensors");
+    for (let start = 0; start < whole.length; start += 8 * columns) {
+      await tensor.dequantize({ start, end: start + 8 * columns });
+    }
+    const times = (bytesOf("model.safetensors") - before) / (2 * whole.length);
+    assert.ok(times <= 4, `it is read ${times} times`);
+    converted.close();
+    model.close();
+  });
+}
+
+test("what the folder of a checkpoint is called", () => {
+  for (const [path, name] of [
+    ["hf://acme/Name/", "Name"],
+    ["hf://acme/Name.v1-2@v1.0/", "Name.v1-2"],
+    ["hf://models/acme/Name@refs/pr/1/", "Name"],
+    ["hf://acme/Name@main/one/two@3/", "two@3"],
+    ["https://huggingface.co/acme/Name/resolve/main/", "Name"],
+    ["https://huggingface.co/acme/Name/resolve/refs%2Fpr%2F1/sub/", "sub"],
+    ["https://example.com/a/My%20Model/?sig=a/b", "My Model"],
+    ["https://example.com/100%/#a/b", "100%"],
+    ["https://example.com:8080/", ""],
+    ["/models/Qwen2.5-0.5B/", "Qwen2.5-0.5B"],
+    ["/models/x/../Name@main/", "Name@main"],
+    ["./", basename(process.cwd())],
+  ] as const) {
+    assert.equal(folderName(path), name, path);
   }
-  converted.close();
+});
+
+test("the revision of a repository is no part of the model's name", async () => {
+  const path = writeCheckpoint(join(folder, "hub"), caseOf("qwen3"));
+  const server = await serve((request, response) => {
+    const name = /^\/acme\/Tiny-7B-chat\/resolve\/main\/(.+)$/.exec(request.url ?? "")?.[1] ?? "";
+    if (existsSync(join(path, name))) rangesOf(readFileSync(join(path, name)))(request, response);
+    else response.writeHead(404).end();
+  });
+  const before = process.env.HF_ENDPOINT;
+  process.env.HF_ENDPOINT = new URL(server.url).origin;
+  try {
+    await convertModel("hf://acme/Tiny-7B-chat@main", out);
+    const { metadata } = openSync(out);
+    assert.equal(metadata.get("general.name"), "Tiny 7B Chat");
+    const general = [...metadata].filter(([key]) => key.startsWith("general."));
+    assert.ok(!general.some(([, value]) => String(value).includes("@")));
+  } finally {
+    if (before === undefined) delete process.env.HF_ENDPOINT;
+    else process.env.HF_ENDPOINT = before;
+    rmSync(out, { force: true });
+  }
 });
 
 test("the rules for words are found in tokenizer.json", async () => {
@@ -195,8 +289,17 @@ test("what cannot be converted is named", async () => {
   await refused("qwen3", write("config.json", "3"), /no object/, invalid);
   const card = (yaml: string) => write("README.md", `---\n${yaml}\n---\n`);
   await refused("qwen3", card("tags:\n- [a"), /README\.md: its front matter is no YAML, line 3: /, invalid);
-  await refused("qwen3", card("- ".repeat(200_000)), /README\.md: its front matter is no YAML/, invalid);
-  await refused("qwen3", card("#".repeat(2 ** 20 + 1)), /has 1048577 characters/, "ERR_GGUF_RANGE");
+  const tooMuch = (yaml: string, message: RegExp) => refused("qwen3", card(yaml), message, "ERR_GGUF_RANGE");
+  await tooMuch("- ".repeat(200_000), /README\.md: its front matter, line 2: more than 65536 values/);
+  await tooMuch("- ".repeat(200), /line 2: too many levels of nesting/);
+  await tooMuch(`a: b\n${"#".repeat(2 ** 20)}`, /line 3: more than 1048576 characters/);
+  await tooMuch("a: &x [b]\nc:\n- *x", /line 4: aliases \(\*NAME\) are not read/);
+  for (const each of ["a,", "[],", "{},", "a: b,", "? a,", '"a":,']) {
+    await tooMuch(`a: b\nc: [${each.repeat(2 ** 16)}]`, /line 3: more than 65536 values/);
+  }
+  await tooMuch("- a\r".repeat(2 ** 16), /more than 65536 values/);
+  await tooMuch(`a: b\ntags: [${"a,".repeat(2 ** 13 + 1)}]`, /line 3: a list of 8193 values/);
+  await tooMuch(`base_model: [${"a,".repeat(2 ** 10 + 1)}]`, /line 2: a list of 1025 values/);
   await refused("qwen3", remove("tokenizer.json"), /vocabulary is missing/, "ERR_GGUF_OPEN");
   const size = (value: unknown) => edit("config.json", (config) => (config.vocab_size = value));
   await refused("qwen3", size(100), /beyond vocab_size, 100/, invalid);
@@ -204,11 +307,44 @@ test("what cannot be converted is named", async () => {
   await refused("qwen3", architecture(["BertModel"]), /vocabulary|kind bert has no such tensor/, unsupported);
   const rule = edit("tokenizer.json", (tokenizer) => (tokenizer.pre_tokenizer = { type: "Whitespace" }));
   await refused("qwen3", rule, /"Whitespace"; name it with wordRule/, unsupported);
-  await refused("gemma-3-tiny-it", write("tokenizer.model", "\x0a\x7fx"), /no SentencePiece model/, invalid);
+  const gemma = "gemma-3-tiny-it";
+  await refused(gemma, write("tokenizer.model", "\x0a\x7fx"), /no SentencePiece model/, invalid);
+  const many = write("tokenizer.model", "\x0a\x00".repeat(2 ** 20 + 1));
+  await refused(gemma, many, /tokenizer\.model: it has more than 1048576 pieces/, "ERR_GGUF_RANGE");
+  await refused(gemma, size(262), /tokenizer\.model: it has 263 pieces, but vocab_size is 262/, invalid);
   const wordRule = "qwen";
   const meant = /options\.wordRule: no rule for words is called 'qwen'\. Did you mean 'qwen2'/;
   await refused("qwen3", () => undefined, meant, unsupported, { wordRule });
   await refused("qwen3", () => undefined, /cannot be quantized to Q9/, unsupported, { type: "Q9" });
+});
+
+test("files that are too large are refused before they are read, and what has too many values before it is parsed", async () => {
+  const path = writeCheckpoint(join(folder, "limits"), caseOf("bge-tiny-en-v1.5"));
+  const names = [
+    ...["config.json", "tokenizer_config.json", "added_tokens.json", "generation_config.json"],
+    ...["modules.json", "1_Pooling/config.json", "chat_template.json", "chat_template.jinja"],
+    ...["merges.txt", "vocab.txt", "tokenizer.json", "tokenizer.model"],
+  ];
+  for (const name of names) {
+    const most = name.startsWith("tokenizer.") ? 2 ** 28 : 2 ** 24;
+    const kept = existsSync(join(path, name)) ? readFileSync(join(path, name)) : undefined;
+    write(name, "")(path);
+    truncateSync(join(path, name), most + 1);
+    const { place, bytesOf } = await counted(path);
+    await assert.rejects(openCheckpoint(place, { fileType: () => 0 }), (error: GgufError) => {
+      const limit = `${name}: it has ${most + 1} bytes; at most ${most} are read`;
+      assert.ok(error.message.endsWith(limit), error.message);
+      return error.code === "ERR_GGUF_RANGE";
+    });
+    assert.ok(bytesOf(name) <= 2 ** 16, `${bytesOf(name)} bytes of ${name} are read`);
+    if (kept === undefined) rmSync(join(path, name));
+    else writeFileSync(join(path, name), kept);
+  }
+  write("tokenizer.json", `[${"0,".repeat(2 ** 23)}0]`)(path);
+  await assert.rejects(convertModel(path, out), /tokenizer\.json: it has more than 8388608 values/);
+  const vocab = Object.fromEntries(Array.from({ length: 2 ** 20 + 1 }, (_, i) => [`t${i}`, i]));
+  write("tokenizer.json", JSON.stringify({ model: { vocab } }))(path);
+  await assert.rejects(convertModel(path, out), /tokenizer\.json has 1048577 tokens; at most 1048576/);
 });
 
 test("values of other types in the files of a checkpoint are refused", async () => {
@@ -217,8 +353,9 @@ test("values of other types in the files of a checkpoint are refused", async () 
   await refused("qwen3", number("hidden_size", "64"), /config\.json: hidden_size is no number/, invalid);
   await refused("qwen3", number("rope_theta", { valueOf: 1 }), /rope_theta is no number/, invalid);
   await refused("qwen3", number("architectures", [[[]]]), /not named/, "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refused("qwen3", number("_name_or_path", "a\ud800"), /general\.name: .*half a surrogate/, invalid);
   const long = number("architectures", [`\x9b${"x".repeat(1e6)}`]);
-  await refused("qwen3", long, /is '\\u009bx{199}'; converted are/, "ERR_GGUF_UNSUPPORTED_TYPE");
+  await refused("qwen3", long, /is '\\u009bx{198}'; converted are/, "ERR_GGUF_UNSUPPORTED_TYPE");
   await refused(
     "Tiny-Llama-3.1-80K-Instruct",
     number("head_dim", 2 ** 32),
