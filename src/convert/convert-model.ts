@@ -54,7 +54,8 @@ export const PLAIN_TYPES: readonly string[] = ["auto", ...Object.keys(PLAIN)];
  *
  * Tensors go through memory a piece at a time. The new file appears once it is complete.
  *
- * @param input a folder, a file of safetensors beside the others, or a URL of one of these, such as `hf://OWNER/NAME`
+ * @param input a folder, a file of safetensors beside the others, or a URL of one of these, such as `hf://OWNER/NAME`. The files
+ *   beside a URL are where its path ends in another name; they are asked for with the same query
  * @param output what is there is replaced, unless it is write-protected or a file of the checkpoint
  * @throws TypeError for an argument of the wrong type
  * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another architecture, a tensor that it does not have, or a type or a

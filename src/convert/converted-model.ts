@@ -11,8 +11,9 @@ import { quantizeSync } from "../quantize/quantize";
 import { type Folder, type Place, readFileOf, remotePlace } from "../safetensors/folder";
 import { quotable } from "../safetensors/json-reader";
 import type { SafetensorsFile, SafetensorsTensor } from "../safetensors/model";
-import { isElsewhere, localPlace } from "../safetensors/open";
+import { localPlace } from "../safetensors/open";
 import { openSafetensorsPlace } from "../safetensors/open-place";
+import { isRemote } from "../source/url";
 import { CURRENT_FORMAT } from "../writer/header-bytes";
 import { checkType, encodeEntry } from "../writer/values";
 import {
@@ -50,14 +51,18 @@ const MAX_VALUES = 2 ** 23;
 const CONFIG = "config.json";
 const CARD = "README.md";
 
-/** Where a checkpoint is. */
-export async function placeOf(input: string | URL): Promise<Place> {
+/** What is said of a model that is not of a kind that is converted. */
+export class NotConverted extends GgufError {}
+
+/**
+ * Where a checkpoint is.
+ * @param headers sent with requests for a URL
+ */
+export async function placeOf(input: string | URL, headers = new Headers()): Promise<Place> {
   if (typeof input !== "string" && !(input instanceof URL)) {
     throw invalidArgType("input", "a path or a URL", input);
   }
-  return isElsewhere(input)
-    ? remotePlace(String(input), undefined, new Headers())
-    : localPlace(checkPath(input));
+  return isRemote(input) ? remotePlace(String(input), undefined, headers) : localPlace(checkPath(input));
 }
 
 /** What is not in the files of a checkpoint, or takes the place of what is. */
@@ -68,11 +73,16 @@ export interface CheckpointOptions {
   readonly fileType: (model: SafetensorsFile) => number;
 }
 
-/** Opens the checkpoint in a folder. */
+/**
+ * Opens the checkpoint in a folder.
+ * @param opened its model, where that is open: it stays so if this fails
+ * @throws NotConverted for an architecture that is not converted, and for a file that has no config.json beside it
+ */
 export async function openCheckpoint(
   place: Place,
   { name, wordRule, fileType }: CheckpointOptions,
   signal?: AbortSignal,
+  opened?: SafetensorsFile,
 ): Promise<Checkpoint> {
   const paths: string[] = [];
   const { path, open } = place.folder;
@@ -86,8 +96,10 @@ export async function openCheckpoint(
   const config = await readJson<Config>(folder, CONFIG, signal);
   if (config === undefined) {
     // Where there is no such file at all, that is the error.
-    if (place.name !== undefined) await (await folder.open(place.name)).close();
-    throw new GgufError("ERR_GGUF_OPEN", "there is no config.json, which says what the model is", {
+    const isFile = place.name !== undefined;
+    if (isFile && opened === undefined) await (await folder.open(place.name)).close();
+    const Failure = isFile ? NotConverted : GgufError;
+    throw new Failure("ERR_GGUF_OPEN", "there is no config.json, which says what the model is", {
       path: folder.path,
     });
   }
@@ -100,7 +112,7 @@ export async function openCheckpoint(
   const more = await optionalEntries(folder, architecture, signal);
   const card = await readFileOf(folder, CARD, FRONT_BYTES, signal, true);
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
-  const model = await openSafetensorsPlace({ ...place, folder }, signal);
+  const model = opened ?? (await openSafetensorsPlace({ ...place, folder }, signal));
   try {
     const tensors = convertedTensors(model, architecture, complete, vocabulary.size, factors);
     const weights = tensors.reduce(
@@ -131,7 +143,7 @@ export async function openCheckpoint(
     const file = Object.assign(new OpenFile(source.handle, folder.path), { source });
     return { model, converted: RemoteGgufFile.of([file]), paths };
   } catch (error) {
-    model.close();
+    if (opened === undefined) model.close();
     throw error;
   }
 }
@@ -164,7 +176,7 @@ function architectureOf(config: Config, path: string): Architecture {
   const known = ARCHITECTURES.flatMap(({ classes }) => classes).join(", ");
   const given = typeof name === "string" ? `'${quotable(name)}'` : "not named";
   const detail = `its architecture is ${given}; converted are ${known}`;
-  throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
+  throw new NotConverted("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
 }
 
 /** Whether JSON has more brackets and commas than that, without which it has no more values. */

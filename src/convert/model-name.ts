@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import { isElsewhere } from "../safetensors/open";
+import { isRemote } from "../source/url";
 
 /** What the name of a model says: "Qwen2.5-0.5B-Instruct" is a size, a purpose and what is left. */
 type Kind = "basename" | "finetune" | "version" | "size_label" | "type";
@@ -48,7 +48,7 @@ const REPOSITORIES = [
 
 /** What the folder of a checkpoint is called, whose files may be on a server; "" where it has no name. */
 export function folderName(path: string): string {
-  if (!isElsewhere(path)) return basename(resolve(path));
+  if (!isRemote(path)) return basename(resolve(path));
   const url = path.replace(/[?#].*$/s, "").replace(/\/+$/, "");
   const [, repository = "", inside] =
     REPOSITORIES.map((pattern) => pattern.exec(url)).find((found) => found !== null) ?? [];

@@ -5,6 +5,7 @@ import { checkReadable } from "../backend/permission-model";
 import { abortable } from "../base/abortable";
 import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../base/arguments";
 import { invalidArgType, invalidArgValue } from "../base/errors";
+import { schemeOf } from "../source/url";
 import { OpenFile } from "./handle";
 import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
 import { siblingPath } from "./shard-names";
@@ -31,7 +32,7 @@ const OPEN_OPTIONS: OptionNames<OpenOptions & { signal?: AbortSignal }> = {
 /**
  * Opens a GGUF file and reads its header; tensor data is not touched.
  *
- * @param path a path, or a `file:` URL
+ * @param path a path, or a `file:` URL, as an object or as text
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_OPEN if the system cannot open it (`cause.code` is the errno name);
  *   ERR_GGUF_MAGIC, ERR_GGUF_VERSION, ERR_GGUF_TRUNCATED or ERR_GGUF_INVALID if it is not a valid GGUF file,
@@ -69,10 +70,18 @@ export async function open(
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
 
-/** The path that was passed as a string or as a `file:` URL. */
+const ELSEWHERE =
+  "must be a path or a file: URL: openRemote() opens http:, https: and hf: URLs, openSafetensors() those of checkpoints";
+
+/** The path that was passed, or that a `file:` URL has. */
 export function checkPath(path: unknown): string {
-  const name = isUrl(path) ? fileURLToPath(path) : path;
-  if (typeof name !== "string") throw invalidArgType("path", "of type string or an instance of URL", path);
+  if (typeof path !== "string" && !isUrl(path)) {
+    throw invalidArgType("path", "of type string or an instance of URL", path);
+  }
+  const scheme = schemeOf(path);
+  // Of a URL no more is shown than its scheme: the rest may hold a signature.
+  if (scheme !== undefined && scheme !== "file") throw invalidArgValue("path", ELSEWHERE, `${scheme}:...`);
+  const name = scheme === "file" ? fileURLToPath(path) : String(path);
   if (name.includes("\0")) throw invalidArgValue("path", "must be a string or URL without null bytes", path);
   return name;
 }

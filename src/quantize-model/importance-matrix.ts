@@ -4,8 +4,11 @@ import { GgufError } from "../base/errors";
 import { numberOf } from "../describe/scalars";
 import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
-import { checkPath, open } from "../file/open";
+import { checkPath } from "../file/open";
+import { RemoteGgufFile } from "../file/remote-file";
 import { FileSource } from "../source/file";
+import { beginsAsGguf } from "../source/source";
+import { checkInputs, closeInputs, openInputs } from "../writer/input-file";
 
 /** The most entries, and bytes of a name, that are believed. */
 const MOST_ENTRIES = 2 ** 16;
@@ -33,8 +36,16 @@ interface Contents {
   readonly datasets: readonly string[];
   readonly chunkCount: number;
   readonly entries: ReadonlyMap<string, Entry>;
+  readonly files: OpenedFiles;
+}
+
+/** What was opened for it. */
+interface OpenedFiles {
+  readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
+
+const NO_FILES: OpenedFiles = { check: async () => undefined, close: async () => undefined };
 
 /** The tensor whose weights are asked for. */
 interface Target {
@@ -59,14 +70,14 @@ export class ImportanceMatrix {
   /** How many pieces of these it is of; 0 where it does not say. */
   readonly chunkCount: number;
   readonly #entries: ReadonlyMap<string, Entry>;
-  readonly #close: () => Promise<void>;
+  readonly #files: OpenedFiles;
 
-  private constructor({ path, datasets, chunkCount, entries, close }: Contents) {
+  private constructor({ path, datasets, chunkCount, entries, files }: Contents) {
     this.path = path;
     this.datasets = datasets;
     this.chunkCount = chunkCount;
     this.#entries = entries;
-    this.#close = close;
+    this.#files = files;
   }
 
   /**
@@ -75,23 +86,16 @@ export class ImportanceMatrix {
    * @throws GgufError as `open`; ERR_GGUF_INVALID for what is no importance matrix; ERR_GGUF_TRUNCATED
    */
   static async open(source: string | URL | GgufModel): Promise<ImportanceMatrix> {
-    if (source instanceof GgufModel) {
-      return new ImportanceMatrix(await contentsOfModel(source, async () => undefined));
-    }
-    const path = checkPath(source);
-    const file = await FileSource.open(path);
+    if (source instanceof GgufModel) return new ImportanceMatrix(await contentsOfModel(source, NO_FILES));
+    const file = await FileSource.open(checkPath(source));
+    let files: OpenedFiles = file;
     try {
       if (!(await beginsAsGguf(file))) return new ImportanceMatrix(await contentsOfOldFormat(file));
+      const inputs = await openInputs(file);
+      files = { check: () => checkInputs(inputs), close: () => closeInputs(inputs) };
+      return new ImportanceMatrix(await contentsOfModel(RemoteGgufFile.of(inputs), files));
     } catch (error) {
-      await file.close();
-      throw error;
-    }
-    await file.close();
-    const model = await open(path);
-    try {
-      return new ImportanceMatrix(await contentsOfModel(model, async () => model.close()));
-    } catch (error) {
-      model.close();
+      await files.close();
       throw error;
     }
   }
@@ -149,19 +153,18 @@ export class ImportanceMatrix {
     return new GgufError("ERR_GGUF_INVALID", detail, { path: this.path, tensor });
   }
 
+  /** Checks that what {@link open} has opened is what it was. @throws GgufError ERR_GGUF_CHANGED */
+  async check(): Promise<void> {
+    await this.#files.check();
+  }
+
   /** Closes what {@link open} has opened. */
   async close(): Promise<void> {
-    await this.#close();
+    await this.#files.close();
   }
 }
 
-async function beginsAsGguf(file: FileSource): Promise<boolean> {
-  const magic = Buffer.alloc(4);
-  await file.read(0, magic);
-  return magic.toString("latin1") === "GGUF";
-}
-
-async function contentsOfModel(model: GgufModel, close: () => Promise<void>): Promise<Contents> {
+async function contentsOfModel(model: GgufModel, files: OpenedFiles): Promise<Contents> {
   const path = model.paths[0];
   const invalid = (detail: string, tensor?: string): GgufError =>
     new GgufError("ERR_GGUF_INVALID", detail, { path, tensor });
@@ -197,7 +200,7 @@ async function contentsOfModel(model: GgufModel, close: () => Promise<void>): Pr
   const type = metadata.typeOf("imatrix.datasets");
   const hasDatasets = type?.type === "array" && type.elementType === "string" && type.length <= MOST_ENTRIES;
   const datasets = hasDatasets ? (metadata.strings("imatrix.datasets") ?? []) : [];
-  return { path, datasets, chunkCount: numberOf(metadata, "imatrix.chunk_count") ?? 0, entries, close };
+  return { path, datasets, chunkCount: numberOf(metadata, "imatrix.chunk_count") ?? 0, entries, files };
 }
 
 async function wholeCounts(counts: GgufModelTensor): Promise<ArrayLike<number>> {
@@ -257,10 +260,10 @@ async function contentsOfOldFormat(file: FileSource): Promise<Contents> {
   // The end of the last sums must be there.
   at -= 4;
   await take(4);
-  if (at === byteLength) return { path, datasets: [], chunkCount: 0, entries, close: () => file.close() };
+  if (at === byteLength) return { path, datasets: [], chunkCount: 0, entries, files: file };
   const chunkCount = await takeCount("the number of pieces", 0, 2 ** 31 - 1);
   const length =
     at === byteLength ? 0 : await takeCount("the length of the name of a text", 0, MOST_NAME_BYTES);
   const datasets = length === 0 ? [] : [(await take(length)).toString()];
-  return { path, datasets, chunkCount, entries, close: () => file.close() };
+  return { path, datasets, chunkCount, entries, files: file };
 }

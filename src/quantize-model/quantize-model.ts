@@ -141,11 +141,16 @@ export async function quantizeModel(
       if (!to.dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
       const writer = GgufWriter.from(source.model);
       setMetadata(writer, mix, importance);
+      const { model, others } = source.origin;
       const origin = {
-        model: source.paths,
-        others: importance?.path === undefined ? [] : [importance.path],
+        model,
+        others: importance?.path === undefined ? others : [...others, importance.path],
       };
-      return await writePlanned({ name, plan, writer, origin, finish: source.finish }, to);
+      const finish = async (): Promise<void> => {
+        await importance?.check();
+        await source.finish();
+      };
+      return await writePlanned({ name, plan, writer, origin, finish }, to);
     } finally {
       await source.close();
     }

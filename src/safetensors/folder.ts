@@ -4,6 +4,7 @@ import { checkUrl, sourceOfUrl } from "../file/remote-file";
 import { isMissing } from "../file/splits";
 import { isHubUrl, isRepository } from "../source/hub";
 import type { Source } from "../source/source";
+import { publicUrl } from "../source/url";
 
 /** Where the files of a model are. */
 export interface Folder {
@@ -18,19 +19,26 @@ export interface Place {
   readonly name?: string;
 }
 
-/** What is at a URL: one that ends in '/', or names a repository of the hub, is a folder. */
+/**
+ * What is at a URL: one whose path ends in '/', or that names a repository of the hub, is a folder. Files beside each other have
+ * the same query, which may hold a key.
+ */
 export function remotePlace(url: string, given: typeof fetch | undefined, headers: Headers): Place {
-  const isFolder = isRepository(url) || url.endsWith("/");
-  const [, path = "", name = ""] = (isFolder ? undefined : /^(.*\/)([^/]+)$/s.exec(url)) ?? [];
-  const base = isFolder ? `${url.replace(/\/$/, "")}/` : path;
+  const [whole, query] = pathAndQuery(url);
+  const end = whole.lastIndexOf("/") + 1;
+  const path = whole.slice(0, end);
   const folder: Folder = {
-    path: base.replace(/[?#].*$/s, ""),
-    open: async (file) => {
-      const place = isHubUrl(base) || !isFolder ? checkUrl(base + file) : new URL(file, checkUrl(base)).href;
-      return sourceOfUrl(place, given, headers);
-    },
+    path,
+    open: async (file) => sourceOfUrl(checkUrl(path + file + query), given, headers),
   };
-  return isFolder ? { folder } : { folder, name };
+  return end === whole.length ? { folder } : { folder, name: whole.slice(end) };
+}
+
+function pathAndQuery(url: string): [path: string, query: string] {
+  // The hub's files may have any character in their names.
+  if (isHubUrl(url)) return [isRepository(url) ? `${url.replace(/\/$/, "")}/` : url, ""];
+  const parsed = new URL(checkUrl(url));
+  return [publicUrl(parsed), parsed.search];
 }
 
 /**

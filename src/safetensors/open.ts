@@ -2,9 +2,10 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { checkReadable } from "../backend/permission-model";
-import { checkOptions, checkSignal, isUrl } from "../base/arguments";
+import { checkOptions, checkSignal } from "../base/arguments";
 import { checkPath } from "../file/open";
 import { FileSource } from "../source/file";
+import { isRemote } from "../source/url";
 import type { Folder, Place } from "./folder";
 import type { SafetensorsFile } from "./model";
 import {
@@ -33,12 +34,6 @@ function localFolder(path: string): Folder {
   };
 }
 
-/** Whether it names what a server has, or is a `Blob`. @internal */
-export function isElsewhere(from: unknown): boolean {
-  if (typeof from === "string" || isUrl(from)) return /^(https?|hf):/i.test(String(from));
-  return typeof from === "object" && from !== null && "arrayBuffer" in from;
-}
-
 /**
  * Opens a safetensors model: a file, a folder with `model.safetensors` or with `model.safetensors.index.json` and the files that
  * it names, one of these on a server (a URL of a folder ends in `/`), `hf://OWNER/NAME` of the hub of Hugging Face, or a `Blob`.
@@ -58,7 +53,8 @@ export async function openSafetensors(
   from: string | URL | Blob,
   options?: SafetensorsOptions,
 ): Promise<SafetensorsFile> {
-  if (isElsewhere(from)) return openElsewhere(from, options);
+  const isBlob = typeof from === "object" && from !== null && "arrayBuffer" in from;
+  if (isBlob || isRemote(from)) return openElsewhere(from, options);
   const signal = checkSignal(checkOptions(options, SAFETENSORS_OPTIONS).signal);
   signal?.throwIfAborted();
   return openSafetensorsPlace(await localPlace(checkPath(from)), signal);

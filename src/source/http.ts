@@ -6,9 +6,9 @@ import { abortable } from "../base/abortable";
 import { GgufError } from "../base/errors";
 import { isUint8Array, plain } from "../base/typed-arrays";
 import { isOfHub } from "./hub";
-import { publicUrl } from "./public-url";
 import { brokenRequest, refusedRequest, statusError, Transient, withRetries } from "./retry";
 import { type Arrived, changedError, type Source } from "./source";
+import { publicUrl } from "./url";
 
 /** A transfer that breaks after so many bytes made progress: failures are counted from zero again. */
 const PROGRESS_BYTES = 1 << 20;

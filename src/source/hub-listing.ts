@@ -2,8 +2,8 @@
 import { abortable } from "../base/abortable";
 import { GgufError } from "../base/errors";
 import { repositoryTreeUrl, withHubToken } from "./hub";
-import { publicUrl } from "./public-url";
 import { brokenRequest, refusedRequest, withRetries } from "./retry";
+import { publicUrl } from "./url";
 
 /** A file of a repository. */
 export interface RepositoryFile {

@@ -3,6 +3,7 @@
  * to where it redirects, and only over connections that nobody else reads.
  */
 import { invalidArgValue } from "../base/errors";
+import { schemeOf } from "./url";
 
 const HUB = "https://huggingface.co";
 
@@ -27,7 +28,7 @@ function hubUrl(): URL | undefined {
 
 /** Whether `url` is of the form hf://... */
 export function isHubUrl(url: string): boolean {
-  return /^hf:/i.test(url);
+  return schemeOf(url) === "hf";
 }
 
 /** `hf://OWNER/NAME` or `hf://OWNER/NAME@REVISION`: all files of a repository. */

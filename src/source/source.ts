@@ -32,6 +32,13 @@ export interface Source {
   close(): Promise<void>;
 }
 
+/** Whether it has the first bytes of a GGUF file. */
+export async function beginsAsGguf(source: Source): Promise<boolean> {
+  const magic = new Uint8Array(4);
+  await source.read(0, magic);
+  return String.fromCharCode(...magic) === "GGUF";
+}
+
 export function changedError(path: string, detail: string): GgufError {
   const message = `the file has changed since it was opened: ${detail}; open it again`;
   return new GgufError("ERR_GGUF_CHANGED", message, { path });

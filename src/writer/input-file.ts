@@ -31,7 +31,12 @@ export async function openInput(
   access: FileAccess = "r",
   signal?: AbortSignal,
 ): Promise<InputFile> {
-  const source = await FileSource.open(path, access);
+  return inputOf(await FileSource.open(path, access), signal);
+}
+
+/** Reads the header of a file. Where that fails, the file is closed. */
+async function inputOf(source: FileSource, signal: AbortSignal | undefined): Promise<InputFile> {
+  const { path } = source;
   try {
     const { handle, bytes } = await readHeader(source, HEADER_LIMITS, false, signal);
     const file = new OpenFile(handle, path);
@@ -44,10 +49,16 @@ export async function openInput(
   }
 }
 
-/** Opens all files of a model; `path` is any of them. */
-export function openInputs(path: string, signal?: AbortSignal): Promise<[InputFile, ...InputFile[]]> {
-  const open = (each: string, stop: AbortSignal): Promise<InputFile> => openInput(each, "r", stop);
-  return openEach(shardsOf<InputFile>(path, true, siblingPath), open, signal, closeInput);
+/** Opens all files of a model; `path` is any of them, which may be open. */
+export function openInputs(
+  path: string | FileSource,
+  signal?: AbortSignal,
+): Promise<[InputFile, ...InputFile[]]> {
+  const first = typeof path === "string" ? undefined : path;
+  const name = typeof path === "string" ? path : path.path;
+  const open = (each: string, stop: AbortSignal): Promise<InputFile> =>
+    first !== undefined && each === name ? inputOf(first, stop) : openInput(each, "r", stop);
+  return openEach(shardsOf<InputFile>(name, true, siblingPath), open, signal, closeInput);
 }
 
 /** More than once is fine. */

@@ -1,17 +1,18 @@
 /** Models that others are written from, wherever they are. */
 import { invalidArgType } from "../base/errors";
 import { GgufModel } from "../file/model";
-import { checkPath, open } from "../file/open";
 import { GgufFile } from "../file/parse";
-import { openRemote } from "../file/remote-file";
-import { checkInputs, closeInputs, type InputFile, openInput } from "./input-file";
+import { RemoteGgufFile } from "../file/remote-file";
+import type { SafetensorsFile } from "../safetensors/model";
+import { openUnlessLocal } from "../safetensors/open-model";
+import { checkInputs, closeInputs, type InputFile, openInput, openInputs } from "./input-file";
 import { settleModel } from "./journal";
 
 /** A model that is read to write another one. */
 export interface ModelSource {
   readonly model: GgufModel;
   /** Its files on this machine. */
-  readonly paths: readonly string[];
+  readonly origin: { readonly model: readonly string[]; readonly others: readonly string[] };
   /** To be called before another file takes their place: checks that they are what they were, and closes them. */
   readonly finish: () => Promise<void>;
   /** More than once is fine. */
@@ -19,7 +20,7 @@ export interface ModelSource {
 }
 
 /**
- * Opens a model of any kind, or takes one that is open.
+ * Opens a model of any kind, or takes one that is open. What is opened is opened once.
  * @param settles whether what other processes have left behind is settled first: not where nothing may be written
  * @throws TypeError for what is none of these; GgufError as `open`, `openRemote` and `recover`
  */
@@ -28,41 +29,45 @@ export async function openModelSource(
   signal: AbortSignal | undefined,
   settles: boolean,
 ): Promise<ModelSource> {
-  if (input instanceof GgufModel) return sourceOf(input, () => undefined, signal);
+  if (input instanceof GgufModel) return sourceOfOpen(input, signal);
   if (typeof input !== "string" && !(input instanceof URL)) {
     throw invalidArgType("input", "a path, a URL or an open model", input);
   }
-  if (/^(https?|hf):/i.test(String(input))) {
-    const model = await openRemote(input, signal === undefined ? {} : { signal });
-    return sourceOf(model, () => model.close(), signal);
-  }
-  const path = checkPath(input);
-  if (settles) await settleModel(path, signal);
-  // Read rather than mapped: what was read of a mapping stays in memory as long as there is room.
-  const model = await open(path, { access: "read", signal });
-  return sourceOf(model, () => model.close(), signal);
+  const opened = await openUnlessLocal(input, { signal });
+  if (typeof opened !== "string") return sourceOfOther(opened);
+  if (settles) await settleModel(opened, signal);
+  const inputs = await openInputs(opened, signal);
+  return sourceOf(RemoteGgufFile.of(inputs), inputs);
 }
 
-async function sourceOf(
-  model: GgufModel,
-  closeModel: () => void,
-  signal: AbortSignal | undefined,
-): Promise<ModelSource> {
-  const paths = model instanceof GgufFile ? model.paths : [];
+/** Of files of this machine, that their paths lead to at the moment. */
+async function sourceOfOpen(model: GgufModel, signal: AbortSignal | undefined): Promise<ModelSource> {
   const inputs: InputFile[] = [];
-  const close = async (): Promise<void> => {
-    closeModel();
-    await closeInputs(inputs);
-  };
   try {
+    const paths = model instanceof GgufFile ? model.paths : [];
     for (const path of paths) inputs.push(await openInput(path, "r", signal));
   } catch (error) {
-    await close();
+    await closeInputs(inputs);
     throw error;
   }
+  return sourceOf(model, inputs);
+}
+
+function sourceOf(model: GgufModel, inputs: readonly InputFile[]): ModelSource {
+  const close = (): Promise<void> => closeInputs(inputs);
   const finish = async (): Promise<void> => {
     await checkInputs(inputs);
     await close();
   };
-  return { model, paths, finish, close };
+  return { model, origin: { model: inputs.map(({ path }) => path), others: [] }, finish, close };
+}
+
+/** What a server has notices changes by itself; no new file takes the place of one of safetensors. */
+function sourceOfOther(model: RemoteGgufFile | SafetensorsFile): ModelSource {
+  const close = async (): Promise<void> => model.close();
+  const finish = async (): Promise<void> => {
+    if ("check" in model) await model.check();
+    await close();
+  };
+  return { model, origin: { model: [], others: model.paths }, finish, close };
 }

@@ -41,7 +41,7 @@ export async function rewriteModel<P extends RewritePlan>(
     const { byteLength } = writer;
     if (!dryRun) {
       const target = { path: output, byteLength, chunks: writer.chunks() };
-      await writeOutputs([target], { model: source.paths }, options, source.finish);
+      await writeOutputs([target], source.origin, options, source.finish);
     }
     return { plan: made, byteLength };
   } finally {

@@ -134,7 +134,7 @@ export class GgufWriter {
    */
   static from(model: GgufModel, options?: GgufWriterFromOptions): GgufWriter {
     if (!(model instanceof GgufModel)) {
-      throw invalidArgType("model", "an open model, such as openSync(path) returns", model);
+      throw invalidArgType("model", "an open model: of openSync(path), openRemote(url)", model);
     }
     const writer = new GgufWriter(checkOptions(options, FROM_OPTIONS));
     writer.#copy(model);

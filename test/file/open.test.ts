@@ -1,11 +1,25 @@
 /** Opening: paths, URLs, memory, versions, byte orders, what the system refuses, aborting. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { getSystemErrorMap, inspect } from "node:util";
-import { GgufError, GgufFile, open, openSync, parse } from "gguf-native";
+import {
+  convertModel,
+  GgufError,
+  GgufFile,
+  GgufWriter,
+  mergeModel,
+  open,
+  openSafetensors,
+  openSync,
+  parse,
+  quantizeModel,
+  recover,
+  setMetadata,
+  splitModel,
+} from "gguf-native";
 import { f32, str, u32, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
@@ -62,6 +76,73 @@ describe("ways to open", () => {
     const file = openSync(path);
     file[Symbol.dispose]();
     assert.ok(file.closed);
+  });
+});
+
+describe("places of other kinds", () => {
+  test("a file URL as text", async () => {
+    const { href } = pathToFileURL(path);
+    check(openSync(href));
+    check(await open(href));
+  });
+  const functions: [name: string, call: (place: string | URL) => unknown][] = [
+    ["open", open],
+    ["openSync", async (place) => openSync(place)],
+    ["recover", recover],
+    ["setMetadata", (place) => setMetadata(place, {})],
+    ["splitModel", (place) => splitModel(place, "x", { maxTensors: 1 })],
+    ["mergeModel", (place) => mergeModel(place, "x")],
+    ["GgufWriter.write", (place) => new GgufWriter().write(place)],
+    ["the output of quantizeModel", (place) => quantizeModel(path, place, { type: "Q8_0" })],
+    ["importance", (importance) => quantizeModel(path, "x", { type: "Q8_0", importance })],
+  ];
+  for (const place of [
+    "hf://owner/name/x.gguf",
+    "https://host/x?key=secret",
+    "HTTP://host/x",
+    "hf:x",
+    "ollama:x",
+  ]) {
+    for (const [name, call] of functions) {
+      test(`${name} of ${place} says what to call`, async () => {
+        for (const each of [place, new URL(place)]) {
+          await assert.rejects(
+            async () => call(each),
+            (error: Error) => {
+              assert.match(error.message, /must be a path or a file: URL: openRemote\(\) opens/);
+              assert.doesNotMatch(error.message, /secret/);
+              return (error as { code?: unknown }).code === "ERR_INVALID_ARG_VALUE";
+            },
+          );
+        }
+      });
+    }
+  }
+  const everywhere: typeof functions = [
+    ...functions,
+    ["quantizeModel", (place) => quantizeModel(place, "x", { type: "Q8_0" })],
+    ["convertModel", (place) => convertModel(place, "x")],
+    ["openSafetensors", (place) => openSafetensors(place)],
+  ];
+  for (const [name, call] of everywhere) {
+    test(`${name} of ftp: and others`, async () => {
+      for (const place of ["ftp://host/x.gguf", "s3://bucket/x.gguf"]) {
+        await assert.rejects(async () => call(place), {
+          code: "ERR_INVALID_ARG_VALUE",
+          message: /a path or a file: URL/,
+        });
+        await assert.rejects(async () => call(new URL(place)), { code: "ERR_INVALID_ARG_VALUE" });
+      }
+    });
+  }
+  test("a file may have a colon in its name", {
+    skip: process.platform === "win32" && "not on Windows",
+  }, () => {
+    for (const name of ["a:b.gguf", "data:x", "c:/x"]) {
+      mkdirSync(join(folder, name, ".."), { recursive: true });
+      writeFileSync(join(folder, name), writeGguf(simple));
+      check(openSync(relative(process.cwd(), join(folder, name))));
+    }
   });
 });
 

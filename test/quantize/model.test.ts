@@ -1,7 +1,16 @@
 /** quantizeModel: what it writes, from models of every kind, and what it refuses. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import promises from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import {
@@ -397,6 +406,56 @@ describe("an output is whole or not there", () => {
     });
     assert.deepEqual([existsSync(output), leftovers()], [false, []]);
   });
+
+  for (const when of ["before", "after"] as const) {
+    for (const what of ["model", "importance"] as const) {
+      test(`another ${what} takes its place ${when} it is opened`, async (context) => {
+        const matrix = (value: number): Uint8Array =>
+          writeGguf({
+            tensors: [
+              {
+                name: "output.weight.in_sum2",
+                type: 0,
+                shape: [256, 1],
+                bytes: bytesOf(gaussian(256).map(Math.abs)),
+              },
+              {
+                name: "output.weight.counts",
+                type: 0,
+                shape: [1, 1],
+                bytes: bytesOf(Float32Array.of(value)),
+              },
+            ],
+          });
+        const [model, importance] = [written(), written(matrix(1))];
+        const another = writeGguf({ ...spec, tensors: [f32("output.weight", [256, 5])] });
+        const other = written(what === "model" ? another : matrix(2));
+        const place = what === "model" ? model : importance;
+        const output = newPath();
+        const { open } = promises;
+        let isOpened = false;
+        context.mock.method(promises, "open", async (...args: Parameters<typeof open>) => {
+          if (args[0] !== place || isOpened) return open(...args);
+          isOpened = true;
+          if (when === "before") renameSync(other, place);
+          const handle = await open(...args);
+          if (when === "after") renameSync(other, place);
+          return handle;
+        });
+        const all = { ...options, importance };
+        if (when === "after") {
+          await assert.rejects(quantizeModel(model, output, all), { code: "ERR_GGUF_CHANGED", path: place });
+          assert.deepEqual([existsSync(output), leftovers()], [false, []]);
+          return;
+        }
+        await quantizeModel(model, output, all);
+        context.mock.restoreAll();
+        const expected = newPath();
+        await quantizeModel(model, expected, all);
+        assert.ok(readFileSync(output).equals(readFileSync(expected)));
+      });
+    }
+  }
 
   test("in place of one of several files of the model", async () => {
     const paths = await splitModel(written(), join(folder, "kept"), { maxTensors: 5 });

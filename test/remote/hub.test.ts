@@ -66,8 +66,7 @@ describe("hf: URLs", () => {
         await assert.rejects(openRemote(url), { name: "TypeError" });
         // To the command line, a repository is a model of safetensors.
         if (/^hf:\/\/owner\/name\/?$/.test(url)) return;
-        // For the command line, what has no slashes is the name of a file.
-        await expectFailure(["inspect", url], url.startsWith("hf://") ? 2 : 1, /./);
+        await expectFailure(["inspect", url], 2, /./);
       }
     });
   }

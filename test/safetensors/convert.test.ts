@@ -26,7 +26,7 @@ import { folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
 import { modelFacts } from "../support/model-facts";
 import { projectRoot } from "../support/paths";
-import { rangesOf, serve } from "../support/range-server";
+import { answerRange, rangesOf, serve } from "../support/range-server";
 import { sanitized } from "../support/sanitized";
 import { writeSparseSafetensors } from "../support/sparse-file";
 
@@ -473,6 +473,111 @@ test("the command converts, and diff compares a checkpoint with its GGUF file", 
   const rule = await run(["convert", place, "x.gguf", "--word-rule", "qwen"]);
   assert.equal(rule.status, 2);
   assert.match(rule.stderr, /--word-rule: no rule for words is called 'qwen'\. Did you mean 'qwen2'\? docs/);
+});
+
+describe("a checkpoint beside a GGUF file", () => {
+  const original = caseOf("qwen3");
+  const copyOf = (name: string, change: (place: string) => void = () => undefined): string => {
+    const place = writeCheckpoint(join(folder, name), original);
+    change(place);
+    return place;
+  };
+  /** What is in `place`, for who has the key; `refusing` is refused to everybody. */
+  const served = async (place: string, refusing = "") => {
+    const { url, requests } = await serve((request, response) => {
+      const { pathname } = new URL(request.url ?? "", "http://x");
+      const path = join(place, pathname);
+      if (request.headers["x-key"] !== "1" && !request.url?.includes("sig=")) response.writeHead(401).end();
+      else if (pathname === refusing) response.writeHead(403).end();
+      else if (!existsSync(path)) response.writeHead(404).end();
+      else answerRange(request, response, readFileSync(path));
+    });
+    return { url: new URL("/", url).href, requests };
+  };
+  const KEY = ["-H", "X-Key: 1"];
+
+  for (const type of ["auto", "f32", "q8_0", "Q4_K_M"]) {
+    test(`verify --from finds what it was converted to as ${type}`, async () => {
+      const place = copyOf("verified");
+      await convertModel(place, out, { type });
+      const { status, stdout, stderr } = await run(["verify", out, "--from", place]);
+      assert.equal(status, 0, stdout + stderr);
+      assert.match(stdout, /^ok .* tensors made of/);
+      assert.equal((await run(["verify", out, "--from", join(place, "model.safetensors")])).status, 0);
+      assert.equal(stderr, "");
+    });
+  }
+  test("on a server, every request has the header", async () => {
+    const place = copyOf("served");
+    await convertModel(place, out, { name: "Served" });
+    const { url, requests } = await served(place);
+    for (const at of [url, `${url}model.safetensors`, `${url}?a=b/c`]) {
+      const same = await run(["diff", ...KEY, at, out]);
+      assert.match(same.stdout, /no differences/, same.stderr);
+      assert.equal((await run(["verify", ...KEY, out, "--from", at])).status, 0);
+    }
+    assert.ok(requests.every(({ headers }) => headers["x-key"] === "1"));
+    assert.ok(requests.some(({ url }) => url === "/config.json?a=b/c"));
+  });
+  test("what cannot be read is an error", async () => {
+    const place = copyOf("unreadable");
+    await convertModel(place, out);
+    for (const refusing of ["/config.json", "/tokenizer.json", "/generation_config.json"]) {
+      const { url } = await served(place, refusing);
+      for (const args of [
+        ["diff", ...KEY, url, out],
+        ["diff", ...KEY, out, `${url}model.safetensors`],
+        ["verify", ...KEY, out, "--from", url],
+      ]) {
+        const { status, stdout, stderr } = await run(args);
+        assert.deepEqual([status, stdout], [1, ""]);
+        assert.match(stderr, new RegExp(`${refusing}: the server refuses access`));
+      }
+    }
+    for (const [name, change, message] of [
+      ["no-config", remove("config.json"), /there is no config\.json/],
+      ["bad-config", write("config.json", "{"), /it is no JSON/],
+      ["no-vocabulary", remove("tokenizer.json"), /vocabulary is missing/],
+    ] as const) {
+      const { status, stdout, stderr } = await run(["diff", copyOf(name, change), out]);
+      assert.deepEqual([status, stdout], [1, ""]);
+      assert.match(stderr, message);
+    }
+  });
+  test("one that is not converted is compared as it is, which is said", async () => {
+    const other = edit("config.json", (config) => (config.architectures = ["OtherForCausalLM"]));
+    const place = copyOf("other", other);
+    await convertModel(copyOf("known"), out);
+    const bare = copyOf("bare", remove("config.json"));
+    for (const [from, message] of [
+      [place, /compared as it is, not converted: .*architecture is 'OtherForCausalLM'/],
+      [join(bare, "model.safetensors"), /compared as it is, not converted: .*no config\.json/],
+    ] as const) {
+      for (const args of [
+        ["diff", from, out],
+        ["verify", out, "--from", from],
+      ]) {
+        const { status, stdout, stderr } = await run(args);
+        assert.equal(status, 1);
+        assert.match(stdout, /model\.embed_tokens\.weight|not made of/);
+        assert.match(stderr, message);
+      }
+    }
+  });
+  test("a URL with a signature: what is beside it is asked for with the same", async () => {
+    const place = copyOf("signed");
+    const { url, requests } = await served(place);
+    await convertModel(`${url}model.safetensors?sig=a/b&x=1`, out, { name: "Signed" });
+    const remote = readFileSync(out);
+    await convertModel(place, out, { name: "Signed" });
+    assert.ok(remote.equals(readFileSync(out)));
+    const paths = requests.map((request) => request.url ?? "");
+    assert.ok(paths.includes("/config.json?sig=a/b&x=1"));
+    assert.ok(
+      paths.every((path) => path.endsWith("?sig=a/b&x=1")),
+      paths.join(),
+    );
+  });
 });
 
 describe("a checkpoint of a gigabyte", () => {

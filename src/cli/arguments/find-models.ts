@@ -2,7 +2,7 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { shardNumber } from "../../file/shard-names";
-import { isFolder } from "./open-model";
+import { isFolder } from "../../safetensors/is-safetensors";
 
 /** The most files that are looked at together. */
 const MOST_FILES = 2 ** 16;

@@ -1,12 +1,12 @@
 /** Opens the models that arguments name: files on this machine, URLs, and folders of safetensors. */
-import { statSync } from "node:fs";
 import { GgufError } from "../../base/errors";
 import type { GgufModel } from "../../file/model";
 import type { GgufModelTensor } from "../../file/model-tensor";
 import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
+import { isSafetensors } from "../../safetensors/is-safetensors";
 import { isRepository, resolveHubUrl } from "../../source/hub";
-import { publicUrl } from "../../source/public-url";
+import { isRemote, publicUrl, schemeOf } from "../../source/url";
 import { UsageError } from "./parse";
 
 /** Options of every command that reads models. */
@@ -62,7 +62,7 @@ export interface LocalModel {
 export function modelOptions(values: ModelOptionValues, paths: readonly string[]): OpenModelOptions {
   const headers = (values.header ?? []).map(checkHeader);
   for (const path of paths) checkUrl(path);
-  if (headers.length > 0 && !paths.some(isUrl)) throw new UsageError("--header is for URLs");
+  if (headers.length > 0 && !paths.some(isRemote)) throw new UsageError("--header is for URLs");
   return { splits: !values["no-splits"], headers };
 }
 
@@ -74,7 +74,10 @@ function checkHeader(header: string): [name: string, value: string] {
 }
 
 function checkUrl(path: string): void {
-  if (!isUrl(path) || isRepository(path)) return;
+  const scheme = schemeOf(path);
+  if (scheme === undefined || scheme === "file" || scheme === "ollama" || isRepository(path)) return;
+  if (!isRemote(path))
+    throw new UsageError(`models are opened by paths, https:, http: and hf: URLs, not ${scheme}:`);
   try {
     new URL(resolveHubUrl(path));
   } catch (error) {
@@ -85,47 +88,14 @@ function checkUrl(path: string): void {
 /** What stands for standard input, for commands that need the header alone. A file of that name is ./- */
 export const STDIN = "-";
 
-export function isUrl(path: string): boolean {
-  return /^(https?|hf):\/\//i.test(path);
-}
-
-function isOllamaName(path: string): boolean {
-  return /^ollama:/i.test(path);
-}
-
-/** The file of a name of Ollama's. */
-async function blobOf(name: string): Promise<string> {
-  const { ollamaPath } = await import("../../source/ollama.js");
-  try {
-    return await ollamaPath(name);
-  } catch (error) {
-    throw error instanceof TypeError ? new UsageError(error.message) : error;
-  }
-}
-
 /** Whether a model is not a path of this machine, but a URL or a name of Ollama's: what only reads opens it, nothing replaces it. */
 export function isElsewhere(path: string): boolean {
-  return isUrl(path) || isOllamaName(path);
+  return isRemote(path) || schemeOf(path) === "ollama";
 }
 
 /** The part of a path or URL that may be shown: a query may hold a signature. */
 export function shownPath(path: string): string {
-  return isUrl(path) && !isRepository(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
-}
-
-/** Whether it names a model of safetensors: a file by its ending, a folder of files, a repository of the hub. */
-function isSafetensors(path: string): boolean {
-  if (isUrl(path)) return isRepository(path) || /\/$|\.safetensors(\.index\.json)?$/i.test(shownPath(path));
-  return /\.safetensors(\.index\.json)?$/i.test(path) || isFolder(path);
-}
-
-/** Whether a path leads to a folder. Where that may not be looked at, opening it says so. */
-export function isFolder(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  } catch {
-    return false;
-  }
+  return isRemote(path) && !isRepository(path) ? publicUrl(new URL(resolveHubUrl(path))) : path;
 }
 
 /**
@@ -138,10 +108,9 @@ export async function openModel(
   partial = false,
 ): Promise<OpenedModel> {
   const { splits } = options;
-  const place = isOllamaName(path) ? await blobOf(path) : path;
-  const local = isUrl(place) || isSafetensors(place) ? undefined : { path: place, splits };
   try {
-    return { file: await open(place, options, partial), path: shownPath(path), local };
+    const opened = await open(path, options, partial);
+    return { ...opened, path: shownPath(path) };
   } catch (error) {
     if (splits && (await opensAlone(path, options, error))) {
       (error as Error).message += "; --no-splits takes this file alone";
@@ -200,15 +169,21 @@ async function open(
   path: string,
   { splits, headers }: OpenModelOptions,
   partial: boolean,
-): Promise<GgufModel<GgufModelTensor>> {
-  if (isSafetensors(path)) {
-    const { openSafetensors } = await import("../../safetensors/open.js");
-    return openSafetensors(path, { headers });
-  }
-  if (!isUrl(path)) return openSync(path, { partial, splits });
+): Promise<Pick<OpenedModel, "file" | "local">> {
+  let local = path;
   // Loaded when it is needed, as everything that takes a while: most models are files.
-  const { openRemote } = await import("../../file/remote-file.js");
-  return openRemote(path, { partial, splits, headers });
+  if (schemeOf(path) !== undefined || isSafetensors(path)) {
+    const { openUnlessLocal } = await import("../../safetensors/open-model.js");
+    const opened = await openUnlessLocal(path, { partial, splits, headers }).catch(asUsage);
+    if (typeof opened !== "string") return { file: opened, local: undefined };
+    local = opened;
+  }
+  return { file: openSync(local, { partial, splits }), local: { path: local, splits } };
+}
+
+/** What is no name of anything is a mistake in the command line. */
+function asUsage(error: Error): never {
+  throw error instanceof TypeError ? new UsageError(error.message) : error;
 }
 
 /** Whether `error` is about the other files of a split model, and this one can be opened without them. */
@@ -216,7 +191,7 @@ async function opensAlone(path: string, options: OpenModelOptions, error: unknow
   const { code } = error as { code?: unknown };
   if (code !== "ERR_GGUF_OPEN" && code !== "ERR_GGUF_INVALID") return false;
   try {
-    const file = await open(path, { ...options, splits: false }, true);
+    const { file } = await open(path, { ...options, splits: false }, true);
     const isShard = file.metadata.has(SPLIT_COUNT);
     file.close();
     return isShard;

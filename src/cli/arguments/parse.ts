@@ -1,6 +1,7 @@
 /** Parses and checks the arguments of commands. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { didYouMean } from "../../base/suggest";
+import { schemeOf } from "../../source/url";
 
 /** Wrong usage: exit code 2. */
 export class UsageError extends Error {}
@@ -63,9 +64,9 @@ export function expectPositionals<const N extends readonly string[]>(
   positionals.forEach((value, i) => {
     if (
       /^\[?FILE(\.\.\.)?\]?$/.test(names[Math.min(i, names.length - 1)] as string) &&
-      /^(https?|hf|ollama):/i.test(value)
+      (schemeOf(value) ?? "file") !== "file"
     ) {
-      const how = /^ollama:/i.test(value) ? `not '${value}'` : `download '${value}' first`;
+      const how = schemeOf(value) === "ollama" ? `not '${value}'` : `download '${value}' first`;
       throw new UsageError(`this command reads files on this machine only: ${how}`);
     }
   });

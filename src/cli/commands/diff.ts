@@ -6,7 +6,7 @@ import { sameValue } from "../../describe/same-value";
 import { counted, escapeText, grouped, shapeText } from "../../describe/text";
 import { differingTexts } from "../../describe/value-difference";
 import type { ValuePlace } from "../../file/value-parts";
-import { GgufError, type GgufModel, type GgufModelTensor, type TensorComparison } from "../../index";
+import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -23,6 +23,7 @@ import { type Column, wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
 import { textWidth } from "../output/text-width";
 import { differentBytes, metadataJson } from "../output/value-json";
+import { asConverted } from "../work/as-converted";
 import { keyNames, tensorNames } from "../work/byte-names";
 import { Comparisons } from "../work/comparisons";
 import { lookAtValues, totalCost, type ValueWork } from "../work/look-at-values";
@@ -34,8 +35,9 @@ type and shape, and their values after dequantizing, whatever the types: the
 largest and the mean absolute error, the relative error, the signal-to-noise
 ratio in decibels (the higher, the closer B is to A), and how many values
 differ. Layout does not matter: order, alignment, splits. Beside a GGUF file, a
-folder of safetensors is compared as the file that 'convert' makes of it. Exits
-with 1 where there is a difference.
+folder of safetensors is compared as the file that 'convert' makes of it; where
+it does not know the architecture, as it is, which is said. Exits with 1 where
+there is a difference.
 
   --json              as JSON
 ${MODEL_HELP}
@@ -84,8 +86,10 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   try {
     let b = await openModel(paths[1], options);
     try {
-      a = await converted(a, paths[0], b);
-      b = await converted(b, paths[1], a);
+      [a, b] = [
+        await asConverted(a, paths[0], b.file, options, terminal),
+        await asConverted(b, paths[1], a.file, options, terminal),
+      ];
       const found = await compareModels(a, b, terminal);
       if (values.json) await terminal.printJsonPieces(json(found, a, b));
       else await report(found, a, b, terminal);
@@ -99,26 +103,6 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
-
-/** A checkpoint beside a GGUF file is compared as the GGUF file that it becomes, if it is one that can be converted. */
-async function converted(model: OpenedModel, path: string, other: OpenedModel): Promise<OpenedModel> {
-  if (model.file.format === other.file.format || model.file.format === "gguf") return model;
-  const { metadata } = other.file;
-  const { openCheckpoint, placeOf } = await import("../../convert/converted-model.js");
-  try {
-    const { converted } = await openCheckpoint(await placeOf(path), {
-      name: metadata.string("general.name"),
-      wordRule: metadata.string("tokenizer.ggml.pre"),
-      fileType: () => metadata.number("general.file_type") ?? 0,
-    });
-    model.file.close();
-    return { ...model, file: converted };
-  } catch (error) {
-    if (error instanceof GgufError && /^ERR_GGUF_(OPEN|UNSUPPORTED_TYPE|METADATA_TYPE)$/.test(error.code))
-      return model;
-    throw error;
-  }
-}
 
 /** A tensor, and the one of the same name in the other model. */
 type Pair = [a: GgufModelTensor | undefined, b: GgufModelTensor | undefined];

@@ -6,7 +6,7 @@ import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
 import { SEARCHES } from "../../quantize/request";
 import { interruptions } from "../../writer/settle";
 import {
-  isUrl,
+  isElsewhere,
   MODEL_HELP,
   MODEL_OPTIONS,
   modelOptions,
@@ -38,7 +38,8 @@ fetched. Warns, no more, where quantized tensors lack their version, keys are
 not like a.b_c in ASCII, and names of tensors have over 64 bytes.
 
 With --from it checks instead whether FILE is what quantizing BASE gives: of
-each tensor, whether its bytes are those of the tensor of BASE in its type.
+each tensor, whether its bytes are those of the tensor of BASE in its type. A
+folder of safetensors stands for the file that 'convert' makes of it.
 
   --json              the findings as JSON
   --from BASE         the model, or its URL, that FILE was quantized from
@@ -159,7 +160,7 @@ async function open(path: string, options: OpenModelOptions): Promise<Opened> {
   };
   const opened: Opened = { verdict, scanned: [], cost: 0 };
   await finding(verdict, async () => {
-    if (!isUrl(path)) await lookForChanges(path, verdict);
+    if (!isElsewhere(path)) await lookForChanges(path, verdict);
     opened.model = await openModel(path, options);
     const { tensors } = opened.model.file;
     verdict.tensors = tensors.size;

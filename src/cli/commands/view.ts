@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { access, readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import type { SafetensorsFile } from "../../safetensors/model";
+import { isRemote } from "../../source/url";
 import {
-  isUrl,
   MODEL_HELP,
   MODEL_OPTIONS,
   modelOptions,
@@ -93,7 +93,7 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
     first = undefined;
   }
   const shown = shownPath(path);
-  const name = basename(isUrl(path) ? new URL(shown).pathname : resolve(shown));
+  const name = basename(isRemote(path) ? new URL(shown).pathname : resolve(shown));
   return {
     name: decoded(name) ?? name,
     async open(partial) {

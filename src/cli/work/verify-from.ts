@@ -3,8 +3,9 @@ import { counted, escapeText, grouped } from "../../describe/text";
 import type { Search } from "../../quantize/request";
 import { compareQuantized, type TensorOrigin } from "../../quantize-model/compare-blocks";
 import { ImportanceMatrix } from "../../quantize-model/importance-matrix";
-import { isUrl, modelOptions, type OpenedModel, openModel } from "../arguments/open-model";
+import { isElsewhere, modelOptions, type OpenedModel, openModel } from "../arguments/open-model";
 import type { Terminal } from "../output/terminal";
+import { asConverted } from "./as-converted";
 
 export interface VerifyFromValues {
   from: string;
@@ -31,9 +32,13 @@ export async function verifyFrom(
   };
   let importance: ImportanceMatrix | undefined;
   try {
-    const [model, base] = [await opening(path), await opening(from)];
+    const model = await opening(path);
+    const base = await asConverted(await opening(from), from, model.file, options, terminal);
+    opened.push(base);
     if (imatrix !== undefined) {
-      importance = await ImportanceMatrix.open(isUrl(imatrix) ? (await opening(imatrix)).file : imatrix);
+      importance = await ImportanceMatrix.open(
+        isElsewhere(imatrix) ? (await opening(imatrix)).file : imatrix,
+      );
     }
     const total = Array.from(model.file.tensors.values()).reduce(
       (sum, { byteLength }) => sum + (byteLength || 0),
