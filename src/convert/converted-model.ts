@@ -58,7 +58,7 @@ export class NotConverted extends GgufError {}
  * Where a checkpoint is.
  * @param headers sent with requests for a URL
  */
-export async function placeOf(input: string | URL, headers = new Headers()): Promise<Place> {
+export async function placeOf(input: string | URL, headers: Headers = new Headers()): Promise<Place> {
   if (typeof input !== "string" && !(input instanceof URL)) {
     throw invalidArgType("input", "a path or a URL", input);
   }

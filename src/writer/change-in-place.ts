@@ -5,6 +5,7 @@ import { checkInput, type InputFile } from "./input-file";
 import { Journal } from "./journal";
 import { journalPath, type OverwritePlan } from "./journal-file";
 import { orWriteError } from "./system-calls";
+import { unfinished } from "./unfinished";
 
 /** Bytes of a file that differ, from the first one to the last. */
 export interface HeaderChange {
@@ -46,7 +47,7 @@ export async function changeInPlace(
   signal?: AbortSignal,
 ): Promise<void> {
   const { source } = input;
-  await orWriteError(source.path, changeUnderJournal(input, change, signal), signal);
+  await unfinished(() => orWriteError(source.path, changeUnderJournal(input, change, signal), signal));
 }
 
 async function changeUnderJournal(

@@ -2,13 +2,18 @@
 
 import { checkWritable } from "../backend/permission-model";
 import { abortable } from "../base/abortable";
+import { nextTurn } from "../base/event-loop";
 import type { FileSource } from "../source/file";
 import { commit } from "./commit";
 import { removeLeftovers } from "./leftovers";
 import { gatherBuffer, OutputFile } from "./output-file";
 import { checkReplaced, type Origin } from "./replaced-files";
 import { folderOf } from "./settle";
+import { unfinished } from "./unfinished";
 import type { CheckedWriteOptions } from "./write-options";
+
+/** Small pieces are written without waiting for the disk: after so many, signals and timers have their turn. */
+const PIECES_A_TURN = 256;
 
 /** A file to be written, of which the size is known. */
 export interface Output {
@@ -28,11 +33,20 @@ export interface Output {
  * @throws GgufError ERR_GGUF_WRITE; ERR_GGUF_CHANGED where bytes are missing, or another process is changing the same
  *   files; the reason of the signal; whatever a chunk or the progress callback throws
  */
-export async function writeOutputs(
+export function writeOutputs(
   outputs: readonly Output[],
   origin: Origin,
   options: CheckedWriteOptions,
   beforeCommit: () => Promise<void> = async () => undefined,
+): Promise<void> {
+  return unfinished(() => writeAllOrNone(outputs, origin, options, beforeCommit));
+}
+
+async function writeAllOrNone(
+  outputs: readonly Output[],
+  origin: Origin,
+  options: CheckedWriteOptions,
+  beforeCommit: () => Promise<void>,
 ): Promise<void> {
   const { signal, onWarning } = options;
   const gather = gatherBuffer();
@@ -74,7 +88,8 @@ async function fill(
     onProgress?.(progress.done, progress.total);
     return;
   }
-  for (;;) {
+  for (let pieces = 1; ; pieces++) {
+    if (pieces % PIECES_A_TURN === 0) await nextTurn();
     const { done: ended, value } = await abortable(chunks.next(), signal, () => undefined);
     if (ended) return;
     progress.done += value.length;

@@ -5,6 +5,7 @@ import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
 import { type Destination, destinationOf } from "../../writer/destination";
 import { checkReplaced, type Origin } from "../../writer/replaced-files";
+import { watchUnfinished } from "../../writer/unfinished";
 import { checkWriteOptions, type WriteOptions } from "../../writer/write-options";
 import { type Output, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
@@ -13,8 +14,9 @@ import type { Terminal } from "./terminal";
 export const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end
- * the process does so once `work` has stopped; a second one does at once.
+ * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end the
+ * process does so once `work` has stopped; a second one does at once. So does the first one while nothing is half written: it
+ * is left to the system then, which ends a process however long its JavaScript is busy.
  */
 export async function interruptible<T>(
   terminal: Terminal,
@@ -27,7 +29,12 @@ export async function interruptible<T>(
     received = signal;
     controller.abort();
   };
-  for (const signal of SIGNALS) process.once(signal, interrupt);
+  const stopWatching = watchUnfinished((isUnfinished) => {
+    for (const signal of SIGNALS) {
+      if (isUnfinished) process.once(signal, interrupt);
+      else process.off(signal, interrupt);
+    }
+  });
   try {
     return await terminal.withProgress(label, 0, (progress) => {
       const onProgress = (done: number, total: number): void => progress.update(done, total);
@@ -35,7 +42,7 @@ export async function interruptible<T>(
       return work({ signal: controller.signal, onProgress, onWarning });
     });
   } finally {
-    for (const signal of SIGNALS) process.off(signal, interrupt);
+    stopWatching();
     if (received !== undefined) process.kill(process.pid, received);
   }
 }
