@@ -96,7 +96,9 @@ runExample(USAGE, async (args) => {
       llama.forward(prompt, llama.createCache(prompt.length)),
       next,
     )) {
-      const text = JSON.stringify(tokenizer.decoder()(token));
+      const text = JSON.stringify(
+        new TextDecoder("utf-8", { ignoreBOM: true }).decode(tokenizer.bytes(token)),
+      );
       console.log(`${String(token).padStart(6)}  ${probability.toExponential(3)}  ${text}`);
     }
     return;

@@ -35,6 +35,8 @@ export function* write(
   }
   const cache = llama.createCache(prompt.length + count);
   const decode = tokenizer.decoder();
+  // What is written goes on from there: without the prompt, a space before the first word would be left out.
+  for (const token of prompt) decode(token);
   let next = prompt;
   for (let written = 0; written < count; written++) {
     const token = sample(llama.forward(next, cache));

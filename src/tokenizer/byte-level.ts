@@ -1,7 +1,16 @@
 /** Vocabularies of the kind `gpt2`: byte-level BPE, with a list of merges. */
 import { GgufError } from "../base/errors";
 import { utf8 } from "../base/text-decoder";
-import { bytePieces, type Encoding, mergePairs, missing, SPACE, type Vocabulary } from "./encoding";
+import {
+  bytePieces,
+  characterOf,
+  type Encoding,
+  type Merges,
+  missing,
+  type Vocabulary,
+  Word,
+  withVisibleSpaces,
+} from "./encoding";
 import { type WordRule, words } from "./word-rules";
 
 /** The character for each byte in these vocabularies: the byte if it is visible, else the next one from 256 on. */
@@ -21,44 +30,118 @@ function byteCharacters(): string[] {
 
 /** Within each word, repeatedly joins the pair that comes first in the list of merges. */
 export function byteLevelEncoding(vocabulary: Vocabulary, rule: WordRule): Encoding {
-  const { metadata, ids } = vocabulary;
-  const merges = metadata.strings("tokenizer.ggml.merges");
-  if (merges === undefined) throw missing("tokenizer.ggml.merges");
-  const ranks = new Map(merges.map((pair, rank) => [pair, rank]));
-  const { idsOf, bytesOf } = rule.plainText ? plainText(vocabulary) : byteText(vocabulary);
+  const { ids, tokens: pieces } = vocabulary;
+  const { merges, numberOf, textOf } = mergesOf(vocabulary);
+  const { wordOf, addMissing, bytesOf } = rule.plainText
+    ? plainText(vocabulary, numberOf)
+    : byteText(vocabulary, numberOf);
+  const longest = rule.wholeWords || rule.plainText ? longestOf(pieces) : 0;
 
-  const symbolsOf = (word: string): string[] => {
-    const whole = rule.plainText
-      ? word
-      : Array.from(utf8(word), (byte) => BYTE_CHARACTERS[byte] as string).join("");
-    const stays = rule.wholeWords || (rule.plainText && word.startsWith("\n"));
-    if (stays && ids.has(whole)) return [whole];
-    return mergePairs(Array.from(whole), (left, right) => ranks.get(`${left} ${right}`));
+  /** The token that a whole word is, if it stays one. */
+  const wholeWord = (word: string): number | undefined => {
+    if (word.length > longest || (!rule.wholeWords && !word.startsWith("\n"))) return undefined;
+    return ids.get(rule.plainText ? word : byteCharactersOf(word));
   };
   return {
-    encode: (text) =>
-      words(rule.plainText ? text.replaceAll(" ", SPACE) : text, rule)
-        .flatMap(symbolsOf)
-        .flatMap(idsOf),
+    encode(text, tokens) {
+      for (const piece of words(rule.plainText ? withVisibleSpaces(text) : text, rule)) {
+        const whole = wholeWord(piece);
+        if (whole !== undefined) {
+          tokens.push(whole);
+          continue;
+        }
+        const word = wordOf(piece);
+        word.join(merges);
+        for (let i = 0; i < word.count; i++) {
+          const symbol = word.symbols[i] as number;
+          if (symbol >= 0 && symbol < pieces.length) tokens.push(symbol);
+          else addMissing(symbol < 0 ? characterOf(symbol) : textOf(symbol), tokens);
+        }
+      }
+    },
     bytes: bytesOf,
   };
 }
 
-/** The text of symbols, and the tokens for them. */
+/** The merges of a vocabulary, and the symbols in them: the numbers of tokens, and more for what is no token. */
+function mergesOf({ metadata, tokens, ids }: Vocabulary): {
+  merges: Merges;
+  numberOf: (text: string) => number | undefined;
+  textOf: (symbol: number) => string;
+} {
+  const pairs = metadata.strings("tokenizer.ggml.merges");
+  if (pairs === undefined) throw missing("tokenizer.ggml.merges");
+  const others: string[] = [];
+  const numbers = new Map<string, number>();
+  const numberOf = (text: string): number | undefined => ids.get(text) ?? numbers.get(text);
+  const makeNumber = (text: string): number => {
+    const known = numberOf(text);
+    if (known !== undefined) return known;
+    const number = tokens.length + others.length;
+    others.push(text);
+    numbers.set(text, number);
+    return number;
+  };
+  /** For each left symbol, the ranks by the right ones. */
+  const ranks: (Map<number, number> | undefined)[] = [];
+  const joined = new Int32Array(pairs.length);
+  for (const [rank, pair] of pairs.entries()) {
+    const space = pair.indexOf(" ");
+    // No symbol has a space in it.
+    if (space <= 0 || space === pair.length - 1 || space !== pair.lastIndexOf(" ")) continue;
+    const left = makeNumber(pair.slice(0, space));
+    const right = makeNumber(pair.slice(space + 1));
+    joined[rank] = makeNumber(pair.slice(0, space) + pair.slice(space + 1));
+    while (ranks.length <= left) ranks.push(undefined);
+    ranks[left] ??= new Map();
+    ranks[left].set(right, rank);
+  }
+  const find = (left: number, right: number): number | undefined =>
+    left < 0 ? undefined : ranks[left]?.get(right);
+  const merges: Merges = {
+    rank: (left, right) => find(left, right) ?? Number.POSITIVE_INFINITY,
+    join: (left, right) => joined[find(left, right) as number] as number,
+  };
+  return { merges, numberOf, textOf: (symbol) => others[symbol - tokens.length] as string };
+}
+
+/** The characters that stand for the bytes of a text. */
+function byteCharactersOf(text: string): string {
+  return Array.from(utf8(text), (byte) => BYTE_CHARACTERS[byte]).join("");
+}
+
+function longestOf(texts: readonly string[]): number {
+  return texts.reduce((most, { length }) => Math.max(most, length), 0);
+}
+
+/** What the two ways to write texts in symbols differ in. */
 interface Symbols {
-  idsOf(symbol: string): number[];
+  wordOf(text: string): Word;
+  /** Appends the tokens for a symbol that has none of its own. */
+  addMissing(text: string, tokens: number[]): void;
   bytesOf(token: number): Uint8Array;
 }
 
 /** Each character of a symbol stands for a byte. */
-function byteText({ tokens, ids }: Vocabulary): Symbols {
+function byteText({ tokens }: Vocabulary, numberOf: (text: string) => number | undefined): Symbols {
+  const bytes = new Word(256);
+  bytes.addCharacters(BYTE_CHARACTERS.join(""), numberOf);
   return {
-    idsOf(symbol) {
-      const id = ids.get(symbol);
-      if (id !== undefined) return [id];
-      throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token for '${symbol}'`);
+    wordOf(text) {
+      // Most words are short, and their characters are bytes.
+      if (/^[\0-\x7f]{1,16}$/.test(text)) {
+        const word = Word.withRoom(text.length);
+        for (let i = 0; i < text.length; i++) word.add(bytes.symbols[text.charCodeAt(i)] as number);
+        return word;
+      }
+      const written = utf8(text);
+      const word = Word.withRoom(written.length);
+      for (const byte of written) word.add(bytes.symbols[byte] as number);
+      return word;
     },
-    // Tokens that were added to the vocabulary later are plain text.
+    addMissing(text) {
+      throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token for '${text}'`);
+    },
     bytesOf: (token) =>
       Uint8Array.from(
         Array.from(tokens[token] ?? "").flatMap(
@@ -69,12 +152,16 @@ function byteText({ tokens, ids }: Vocabulary): Symbols {
 }
 
 /** Symbols are text. What has no token is written byte by byte. */
-function plainText(vocabulary: Vocabulary): Symbols {
+function plainText(vocabulary: Vocabulary, numberOf: (text: string) => number | undefined): Symbols {
   const { idOfByte, bytesOf } = bytePieces(vocabulary);
   return {
-    idsOf(symbol) {
-      const id = vocabulary.ids.get(symbol);
-      return id === undefined ? Array.from(utf8(symbol)).flatMap((byte) => idOfByte[byte] ?? []) : [id];
+    wordOf(text) {
+      const word = Word.withRoom(text.length);
+      word.addCharacters(text, numberOf);
+      return word;
+    },
+    addMissing(text, tokens) {
+      for (const byte of utf8(text)) if (idOfByte[byte] !== undefined) tokens.push(idOfByte[byte]);
     },
     bytesOf,
   };

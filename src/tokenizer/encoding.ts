@@ -6,10 +6,15 @@ import type { GgufMetadata } from "../file/metadata";
 /** Stands for a space in the pieces of some vocabularies. */
 export const SPACE = "\u2581";
 
+/** A text with U+2581 for each space. (The method replaceAll makes a rope, which takes ten times as much memory.) */
+export function withVisibleSpaces(text: string): string {
+  return text.replace(/ /g, SPACE);
+}
+
 /** The interface that each kind of vocabulary implements. */
 export interface Encoding {
-  /** The tokens of a text, without tokens that mark its beginning or end. */
-  encode(text: string): number[];
+  /** Appends the tokens of a text, without tokens that mark its beginning or end. */
+  encode(text: string, tokens: number[]): void;
   /** The bytes that a token stands for. The bytes of a character may belong to several tokens. */
   bytes(token: number): Uint8Array;
 }
@@ -44,95 +49,144 @@ export function bytePieces({ tokens, ids }: Vocabulary): {
   return { idOfByte, bytesOf };
 }
 
+/** Which symbols are joined. Symbols are numbers: those of tokens, and others as a kind of vocabulary needs them. */
+export interface Merges {
+  /** The rank of two neighbours, of which the lowest is joined first; Infinity if they stay apart. */
+  rank(left: number, right: number): number;
+  /** The symbol that two neighbours with a rank become. */
+  join(left: number, right: number): number;
+}
+
+/** Words with up to so many symbols share one memory. */
+const SHORT_WORD = 256;
+
+/** Numbers in a block: so many are looked at one after the other. Most words are shorter. */
+const BLOCK_BITS = 4;
+
 /**
- * Joins adjacent symbols until no pair has a rank. The pair with the lowest rank comes first, and of equal ranks the
- * leftmost pair. That is the whole algorithm of byte-pair encoding. The ranks depend on the vocabulary. A heap holds the
- * pairs, so that a long text takes little longer than its words would.
+ * The symbols of a word. Symbols are numbers: those of tokens, and others as a kind of vocabulary needs them. Those below 0
+ * are characters that have no other number.
  */
-export function mergePairs(
-  symbols: readonly string[],
-  rankOf: (left: string, right: string) => number | undefined,
-): string[] {
-  const texts = [...symbols];
-  const at = (i: number): string => texts[i] as string;
-  /** The neighbours of each symbol that is left; texts.length and -1 at the ends. */
-  const next = Int32Array.from(texts, (_, i) => i + 1);
-  const previous = Int32Array.from(texts, (_, i) => i - 1);
-  /** Counts the changes of each symbol and of its right neighbour: a pair in the heap is good for one state. */
-  const states = new Uint32Array(texts.length);
-  const heap = new PairHeap();
-  const add = (left: number): void => {
-    const right = next[left] as number;
-    const rank = right < texts.length ? rankOf(at(left), at(right)) : undefined;
-    if (rank !== undefined && rank < Number.POSITIVE_INFINITY)
-      heap.add({ rank, left, state: states[left] as number });
-  };
-  const changed = (left: number): void => {
-    if (left < 0) return;
-    states[left] = (states[left] as number) + 1;
-    add(left);
-  };
-  for (let i = 0; i < texts.length; i++) add(i);
-  for (let pair = heap.take(); pair !== undefined; pair = heap.take()) {
-    const { left, state } = pair;
-    if (states[left] !== state) continue;
-    const right = next[left] as number;
-    const after = next[right] as number;
-    texts[left] = at(left) + at(right);
-    texts[right] = "";
-    states[right] = (states[right] as number) + 1;
-    next[left] = after;
-    if (after < texts.length) previous[after] = left;
-    changed(left);
-    changed(previous[left] as number);
+export class Word {
+  /** How many symbols there are. */
+  count = 0;
+  readonly symbols: Int32Array;
+  /** The neighbours of each symbol; the count and -1 at the ends. */
+  readonly #next: Int32Array;
+  readonly #previous: Int32Array;
+  /** The rank of each symbol with its right neighbour; Infinity if they are not joined. */
+  readonly #ranks: Float64Array;
+  /** A binary tree of the lowest ranks: that of block `i` is at `#blocks + i`, and that of nodes 2 i and 2 i + 1 at i. */
+  readonly #lowest: Float64Array;
+  #blocks = 1;
+
+  /** A word of up to `most` symbols, which is good until the next one is made: short ones share their memory. */
+  static withRoom(most: number): Word {
+    if (most > SHORT_WORD) return new Word(most);
+    shortWord.count = 0;
+    return shortWord;
   }
-  const merged: string[] = [];
-  for (let i = 0; i < texts.length; i = next[i] as number) merged.push(at(i));
-  return merged;
-}
 
-/** Two neighbours that may be joined. */
-interface Pair {
-  rank: number;
-  left: number;
-  state: number;
-}
+  constructor(most: number) {
+    const blocks = ((most - 1) >> BLOCK_BITS) + 1;
+    this.symbols = new Int32Array(most);
+    this.#next = new Int32Array(most);
+    this.#previous = new Int32Array(most);
+    this.#ranks = new Float64Array(blocks << BLOCK_BITS);
+    this.#lowest = new Float64Array(2 ** (Math.ceil(Math.log2(blocks)) + 1));
+  }
 
-function comesFirst(a: Pair, b: Pair): boolean {
-  return a.rank < b.rank || (a.rank === b.rank && a.left < b.left);
-}
+  add(symbol: number): void {
+    this.symbols[this.count++] = symbol;
+  }
 
-/** Gives the pair with the lowest rank, the leftmost of equals. */
-class PairHeap {
-  readonly #pairs: Pair[] = [];
+  /** Adds the characters of a text. */
+  addCharacters(text: string, numberOf: (character: string) => number | undefined): void {
+    for (const character of text) this.add(numberOf(character) ?? -1 - (character.codePointAt(0) as number));
+  }
 
-  add(pair: Pair): void {
-    const pairs = this.#pairs;
-    let at = pairs.length;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (!comesFirst(pair, pairs[parent] as Pair)) break;
-      pairs[at] = pairs[parent] as Pair;
-      at = parent;
+  /**
+   * Joins neighbours until no two have a rank. The pair with the lowest rank comes first, and of equal ranks the leftmost
+   * pair. That is the whole algorithm of byte-pair encoding. The ranks depend on the vocabulary. A tree finds the pair, so
+   * that a long word takes little longer than many short ones.
+   */
+  join({ rank, join }: Merges): void {
+    const { symbols, count } = this;
+    if (count < 2) return;
+    const next = this.#next;
+    const previous = this.#previous;
+    const rankOf = (left: number, right: number): number =>
+      rank(symbols[left] as number, symbols[right] as number);
+    this.#clearRanks();
+    for (let i = 0; i < count; i++) {
+      next[i] = i + 1;
+      previous[i] = i - 1;
+      if (i > 0) this.#setRank(i - 1, rankOf(i - 1, i));
     }
-    pairs[at] = pair;
+    for (let left = this.#first(); left >= 0; left = this.#first()) {
+      const right = next[left] as number;
+      const after = next[right] as number;
+      const before = previous[left] as number;
+      symbols[left] = join(symbols[left] as number, symbols[right] as number);
+      next[left] = after;
+      if (after < count) previous[after] = left;
+      this.#setRank(right, Number.POSITIVE_INFINITY);
+      this.#setRank(left, after < count ? rankOf(left, after) : Number.POSITIVE_INFINITY);
+      if (before >= 0) this.#setRank(before, rankOf(before, left));
+    }
+    this.count = 0;
+    for (let i = 0; i < count; i = next[i] as number) this.add(symbols[i] as number);
   }
 
-  take(): Pair | undefined {
-    const pairs = this.#pairs;
-    const [first] = pairs;
-    const last = pairs.pop();
-    if (last === undefined || pairs.length === 0) return first;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= pairs.length) break;
-      if (child + 1 < pairs.length && comesFirst(pairs[child + 1] as Pair, pairs[child] as Pair)) child++;
-      if (!comesFirst(pairs[child] as Pair, last)) break;
-      pairs[at] = pairs[child] as Pair;
-      at = child;
-    }
-    pairs[at] = last;
-    return first;
+  #clearRanks(): void {
+    const blocks = ((this.count - 1) >> BLOCK_BITS) + 1;
+    this.#blocks = 1;
+    while (this.#blocks < blocks) this.#blocks *= 2;
+    this.#ranks.fill(Number.POSITIVE_INFINITY, 0, blocks << BLOCK_BITS);
+    this.#lowest.fill(Number.POSITIVE_INFINITY, 0, 2 * this.#blocks);
   }
+
+  /** NaN counts as Infinity. */
+  #setRank(left: number, rank: number): void {
+    const ranks = this.#ranks;
+    const lowest = this.#lowest;
+    ranks[left] = rank < Number.POSITIVE_INFINITY ? rank : Number.POSITIVE_INFINITY;
+    const block = left >> BLOCK_BITS;
+    const begin = block << BLOCK_BITS;
+    const end = begin + (1 << BLOCK_BITS);
+    let low = Number.POSITIVE_INFINITY;
+    for (let i = begin; i < end; i++) if ((ranks[i] as number) < low) low = ranks[i] as number;
+    for (let node = this.#blocks + block; node > 0 && lowest[node] !== low; ) {
+      lowest[node] = low;
+      node >>= 1;
+      low = Math.min(lowest[2 * node] as number, lowest[2 * node + 1] as number);
+    }
+  }
+
+  /** The left one of the pair with the lowest rank, or -1 if no two are joined. */
+  #first(): number {
+    const lowest = this.#lowest;
+    const low = lowest[1] as number;
+    if (low === Number.POSITIVE_INFINITY) return -1;
+    let node = 1;
+    while (node < this.#blocks) node = 2 * node + (lowest[2 * node] === low ? 0 : 1);
+    let left = (node - this.#blocks) << BLOCK_BITS;
+    while (this.#ranks[left] !== low) left++;
+    return left;
+  }
+}
+
+const shortWord = new Word(SHORT_WORD);
+
+/** Which neighbours are joined. */
+export interface Merges {
+  /** The rank of two symbols, of which the lowest is joined first; Infinity if they stay apart. */
+  rank(left: number, right: number): number;
+  /** The symbol that two with a rank become. */
+  join(left: number, right: number): number;
+}
+
+/** The character of a symbol below 0. */
+export function characterOf(symbol: number): string {
+  return String.fromCodePoint(-1 - symbol);
 }

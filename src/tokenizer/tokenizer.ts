@@ -8,7 +8,7 @@
  */
 import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType } from "../base/errors";
-import { Decoder } from "../base/text-decoder";
+import { Decoder, utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
 import { type Encoding, missing, type Vocabulary } from "./encoding";
@@ -136,54 +136,79 @@ export class Tokenizer {
     const { encoding, begin, end } = this.#kind;
     const bos = checkBoolean("options.bos", given.bos, this.#addsBegin && begin !== undefined);
     const eos = checkBoolean("options.eos", given.eos, this.#addsEnd && end !== undefined);
+    const tokens = bos ? [known("begins", begin)] : [];
     // Halves of characters have no bytes.
-    const tokens = this.#parts(text.replace(/\p{Surrogate}/gu, "\ufffd"), special).flatMap((part) =>
-      typeof part === "string" ? encoding.encode(part) : [part],
-    );
-    if (bos) tokens.unshift(known("begins", begin));
+    for (const part of this.#parts(text.replace(/\p{Surrogate}/gu, "\ufffd"), special)) {
+      if (typeof part === "string") encoding.encode(part, tokens);
+      else tokens.push(part);
+    }
     if (eos) tokens.push(known("ends", end));
-    return Int32Array.from(tokens);
+    return new Int32Array(tokens);
   }
 
   /**
    * The text of tokens. Bytes that are no UTF-8 become U+FFFD. What `encode` adds before a text, such as a space, is left
-   * out. The vocabularies of the kind `bert` do not keep a text as it is.
+   * out. docs/tokenizer.md says which texts come back as they were.
    *
+   * @throws TypeError ERR_INVALID_ARG_TYPE for what is no array of numbers
    * @throws GgufError ERR_GGUF_RANGE for a number that no token has
    */
   decode(ids: ArrayLike<number>, options?: DecodeOptions): string {
-    const decoder = new Decoder();
-    const bytesOf = this.#bytes(options);
-    const text =
-      Array.from(ids, (id) => decoder.decode(bytesOf(id), { stream: true })).join("") + decoder.decode();
-    const { prefix } = this.#kind;
-    return prefix !== "" && text.startsWith(prefix) ? text.slice(prefix.length) : text;
+    if (typeof ids !== "object" || typeof ids?.length !== "number")
+      throw invalidArgType("ids", "an array of numbers", ids);
+    const next = this.decoder(options);
+    return Array.from(ids, (id) => next(checkId("ids", id))).join("") + next();
   }
 
   /**
    * A function that converts one token after the other to text, as a model writes them. It returns characters once all of
-   * their bytes are there, and throws a GgufError ERR_GGUF_RANGE for a number that no token has.
+   * their bytes are there. Called without a token, it ends the text: it returns U+FFFD if the last character lacks bytes, else
+   * "". All that it returns is what {@link decode} gives: so a text that continues another one begins with the tokens of that.
+   * It throws as `decode` does.
    */
-  decoder(options?: DecodeOptions): (id: number) => string {
-    const decoder = new Decoder();
+  decoder(options?: DecodeOptions): (id?: number) => string {
     const bytesOf = this.#bytes(options);
-    return (id) => decoder.decode(bytesOf(id), { stream: true });
+    const { prefix } = this.#kind;
+    const makeDecoder = () => new Decoder("utf-8", { ignoreBOM: true });
+    let decoder = makeDecoder();
+    let isFirst = prefix !== "";
+    return (id) => {
+      if (id === undefined) {
+        const rest = decoder.decode();
+        decoder = makeDecoder();
+        isFirst = prefix !== "";
+        return rest;
+      }
+      const text = decoder.decode(bytesOf(id), { stream: true });
+      if (!isFirst || text === "") return text;
+      isFirst = false;
+      return text.startsWith(prefix) ? text.slice(prefix.length) : text;
+    };
   }
 
-  /** Whether a token marks the end of what a model writes. */
+  /**
+   * Whether a token marks the end of what a model writes.
+   *
+   * @throws TypeError ERR_INVALID_ARG_TYPE for what is no number
+   */
   isEnd(id: number): boolean {
-    return this.#ends.has(id);
+    return this.#ends.has(checkId("id", id));
   }
 
-  /** What stands for a token in the vocabulary; "" where there is no such token. */
+  /**
+   * What stands for a token in the vocabulary; "" where there is no such token.
+   *
+   * @throws TypeError ERR_INVALID_ARG_TYPE for what is no number
+   */
   piece(id: number): string {
-    return this.#pieces[id] ?? "";
+    return this.#pieces[checkId("id", id)] ?? "";
   }
 
   /**
    * The bytes that a token stands for in a text; none for a control token, unless its name is asked for. The bytes of a
    * character may be in several tokens.
    *
+   * @throws TypeError ERR_INVALID_ARG_TYPE for what is no number
    * @throws GgufError ERR_GGUF_RANGE for a number that no token has
    */
   bytes(id: number, options?: DecodeOptions): Uint8Array {
@@ -194,11 +219,13 @@ export class Tokenizer {
     const { special } = checkOptions(options, DECODE_OPTIONS);
     const names = checkBoolean("options.special", special, false);
     return (id) => {
-      if (this.#pieces[id] === undefined) {
-        const detail = `there is no token ${String(id)}: the vocabulary has ${this.#pieces.length}`;
+      const piece = this.#pieces[checkId("id", id)];
+      if (piece === undefined) {
+        const detail = `there is no token ${id}: the vocabulary has ${this.#pieces.length}`;
         throw new GgufError("ERR_GGUF_RANGE", detail);
       }
-      return this.#isControl(id) && !names ? NO_BYTES : this.#kind.encoding.bytes(id);
+      if (this.#isControl(id)) return names ? utf8(piece) : NO_BYTES;
+      return this.#typeOf(id) === USER_DEFINED ? utf8(piece) : this.#kind.encoding.bytes(id);
     };
   }
 
@@ -209,7 +236,7 @@ export class Tokenizer {
   /** Whether a token is no text: a control token, or the unknown one. */
   #isControl(id: number): boolean {
     const type = this.#typeOf(id);
-    return type === CONTROL || type === UNKNOWN || ENDS.has(this.piece(id));
+    return type === CONTROL || type === UNKNOWN || ENDS.has(this.#pieces[id] as string);
   }
 
   /** A text, cut at the tokens that are found in it before anything else is done. */
@@ -257,6 +284,11 @@ function kindOf(vocabulary: Vocabulary): Kind {
       throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
     }
   }
+}
+
+function checkId(name: string, id: unknown): number {
+  if (typeof id === "number") return id;
+  throw invalidArgType(name, "of type number", id);
 }
 
 function known(what: string, id: number | undefined): number {

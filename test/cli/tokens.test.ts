@@ -95,6 +95,18 @@ describe("texts", () => {
     });
     expectTidy(await output("tokens", "model.gguf", "--decode", "9"));
   });
+  test("U+FEFF at the beginning is kept", async () => {
+    const pieces = ["<unk>", "\ufeff", "a"];
+    writeModel("mark.gguf", {
+      metadata: [
+        ["tokenizer.ggml.model", str("llama")],
+        ["tokenizer.ggml.tokens", arr("string", pieces)],
+        ["tokenizer.ggml.scores", arr("float32", [0, 0, 0])],
+      ],
+    });
+    const decoded = await json(["tokens", "mark.gguf", "--decode", "1", "2"]);
+    assert.deepEqual(decoded, { tokens: [1, 2], pieces: pieces.slice(1), text: "\ufeffa" });
+  });
   test("of a real vocabulary, as llama.cpp does it", needsShared(tinyLlama), async () => {
     const path = sharedPath(tinyLlama);
     assert.equal(

@@ -16,6 +16,11 @@ export type TextFacts = [
   streamed: string[],
 ];
 
+function streamed(tokenizer: Tokenizer, ids: Int32Array): string[] {
+  const next = tokenizer.decoder({ special: true });
+  return Array.from(ids, (id) => next(id));
+}
+
 /** An error counts as what it says. */
 export function tokenizerFacts(tokenizer: Tokenizer, texts: readonly string[]): (TextFacts | string)[] {
   return texts.map((text) => {
@@ -25,7 +30,7 @@ export function tokenizerFacts(tokenizer: Tokenizer, texts: readonly string[]): 
       return [
         ...([Array.from(ids), Array.from(special)] as const),
         ...([tokenizer.decode(ids), tokenizer.decode(special, { special: true })] as const),
-        Array.from(special, tokenizer.decoder({ special: true })),
+        streamed(tokenizer, special),
       ];
     } catch (error) {
       const { name, code, message } = error as Error & { code?: string };

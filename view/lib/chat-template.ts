@@ -69,7 +69,7 @@ function tokenTexts(metadata: GgufMetadata): Record<string, string> {
   const texts: Record<string, string> = { bos_token: "", eos_token: "" };
   const type = metadata.typeOf(TOKENS_KEY);
   if (type?.type !== "array" || type.elementType !== "string") return texts;
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const last = Math.max(...names.keys());
   for (const { id, bytes } of vocabularyTokens(metadata)) {
     if (id > last) break;

@@ -156,7 +156,7 @@ export class Terminal {
 
 /** Bytes as text, without what could move a terminal. */
 function* escapedText(pieces: Iterable<Uint8Array>): Generator<string, void, undefined> {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   for (const piece of pieces) {
     yield decoder.decode(piece, { stream: true }).replace(/[^\n\t]+/g, escapeText);
   }
