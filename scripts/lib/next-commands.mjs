@@ -9,7 +9,7 @@ export function nextCommands(model, tensor) {
   return [
     [["tokens", model, "Hello world"], "the tokens of a text"],
     [["stats", model, tensor], "a histogram of weights"],
-    [["quantize", model, smaller, "--type", "Q4_K_M", "--allow-requantize"], "a smaller model"],
+    [["quantize", model, smaller, "--type", "Q4_K_M", "--allow-requantize", "--force"], "a smaller model"],
     [["diff", model, smaller], "in what the two differ"],
     ...(existsSync(join(root, "dist", "view", "index.html"))
       ? [[["view", model], "a page that shows it"]]

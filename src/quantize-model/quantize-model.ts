@@ -102,6 +102,11 @@ export interface QuantizeReport {
   bitsPerWeight: number;
   /** Bytes of the new file. */
   byteLength: number;
+  /**
+   * What was there under the name of the new file: the model that is read, or another file, which only `overwrite` replaces.
+   * Absent where nothing was.
+   */
+  replaces?: "input" | "other";
 }
 
 /**
@@ -210,16 +215,15 @@ export async function writePlanned(
     writer.addTensor(name, each.to, shape, () => encoder.blocks(each, (error) => errors.set(each, error)));
   }
   const { byteLength } = writer;
-  if (!dryRun) {
-    try {
-      await writeOutputs([{ path, byteLength, chunks: writer.chunks() }], origin, options, finish);
-    } finally {
-      // Nothing may use the model once it is closed.
-      stop.abort();
-      await encoder.idle();
-    }
+  try {
+    const output = { path, byteLength, chunks: writer.chunks() };
+    const replaces = (await writeOutputs([output], origin, { ...options, dryRun }, finish)).get(path);
+    return { ...report(name, plan, errors, byteLength), ...(replaces === undefined ? {} : { replaces }) };
+  } finally {
+    // Nothing may use the model once it is closed.
+    stop.abort();
+    await encoder.idle();
   }
-  return report(name, plan, errors, byteLength);
 }
 
 function isEncoded(each: PlannedTensor): each is PlannedTensor & EncodedTensor {

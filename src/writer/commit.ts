@@ -18,7 +18,7 @@ interface Group {
 }
 
 /**
- * Renames complete files over what is there. While this goes on, no other process changes the same model.
+ * Renames complete files over what is there; new ones only where nothing is. While this goes on, no other process changes the same model.
  *
  * @param check called when nobody else can change anything any more, before the first file gets its name
  */
@@ -86,8 +86,8 @@ async function renameAll(groups: readonly Group[]): Promise<void> {
 
 async function planned({ files, folder }: Group): Promise<PlannedRename[]> {
   const outputs: PlannedRename[] = [];
-  for (const { temporary, target, inode } of files) {
-    const replaces = (await lookAt(target)) !== undefined;
+  for (const { temporary, target, inode, isNew } of files) {
+    const replaces = !isNew && (await lookAt(target)) !== undefined;
     outputs.push({
       temporary: basename(temporary),
       inode: String(inode),

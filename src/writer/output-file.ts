@@ -8,10 +8,12 @@ import { GgufError, invalidArgValue } from "../base/errors";
 import { type FileSource, flush } from "../source/file";
 import { destinationOf } from "./destination";
 import { takeOver } from "./permissions";
+import { existsError } from "./replaced-files";
 import {
   createPrivate,
   lookAt,
   orWriteError,
+  placeNew,
   removeQuietly,
   replace,
   shrunkError,
@@ -34,6 +36,8 @@ export class OutputFile {
   readonly target: string;
   readonly temporary: string;
   readonly #handle: FileHandle;
+  /** Whether it takes no other file's place, also of none that appears while it is written. */
+  readonly isNew: boolean;
   /** What is there before. */
   readonly #existing: Stats | undefined;
   /** Undefined once the file is finished. */
@@ -49,6 +53,7 @@ export class OutputFile {
     handle: FileHandle,
     existing: Stats | undefined,
     gather: Uint8Array,
+    isNew: boolean,
   ) {
     this.path = path;
     this.target = target;
@@ -56,24 +61,27 @@ export class OutputFile {
     this.#handle = handle;
     this.#existing = existing;
     this.#gather = gather;
+    this.isNew = isNew;
   }
 
   /**
    * Begins a file, which only its owner can read until it is finished. One that is there under this name stays as it is
-   * until {@link rename}, and gives it its owner and mode.
+   * until {@link rename}, and gives it its owner and mode. Without `replaces`, none may be there then.
    */
-  static async create(path: string, gather: Uint8Array): Promise<OutputFile> {
+  static async create(path: string, gather: Uint8Array, replaces: boolean): Promise<OutputFile> {
     if (path === "") throw invalidArgValue("path", "must not be empty", path);
-    return orWriteError(path, OutputFile.#create(path, gather));
+    return orWriteError(path, OutputFile.#create(path, gather, replaces));
   }
 
-  static async #create(path: string, gather: Uint8Array): Promise<OutputFile> {
+  static async #create(path: string, gather: Uint8Array, replaces: boolean): Promise<OutputFile> {
     const { path: target, existing, isReplaced } = await destinationOf(path);
     if (!isReplaced) throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL", path });
+    if (existing !== undefined && !replaces) throw existsError(path);
     // Renaming would replace even a file that its owner has write-protected.
     if (existing !== undefined) await access(target, constants.W_OK);
     const temporary = temporaryPath(dirname(target));
-    return new OutputFile(path, target, temporary, await createPrivate(temporary), existing, gather);
+    const handle = await createPrivate(temporary);
+    return new OutputFile(path, target, temporary, handle, existing, gather, !replaces);
   }
 
   /**
@@ -146,8 +154,13 @@ export class OutputFile {
     return this.#finished?.ino;
   }
 
-  /** The temporary name must still be that of the file that was written. @throws GgufError ERR_GGUF_CHANGED */
+  /**
+   * The temporary name must still be that of the file that was written, and the later one free where it has to be.
+   * @throws GgufError ERR_GGUF_CHANGED, ERR_GGUF_WRITE
+   */
   async check(): Promise<void> {
+    if (this.isNew && (await orWriteError(this.path, lookAt(this.target))) !== undefined)
+      throw existsError(this.path);
     const now = await orWriteError(this.path, lookAt(this.temporary));
     const before = this.#finished;
     if (before !== undefined && now?.ino === before.ino && now.dev === before.dev && now.size === before.size)
@@ -159,7 +172,11 @@ export class OutputFile {
   /** Puts the file under its name. */
   async rename(): Promise<void> {
     await this.check();
-    await orWriteError(this.path, replace(this.temporary, this.target));
+    const { temporary, target, isNew } = this;
+    const placed = (isNew ? placeNew : replace)(temporary, target).catch((error: NodeJS.ErrnoException) => {
+      throw isNew && error.code === "EEXIST" ? existsError(this.path) : error;
+    });
+    await orWriteError(this.path, placed);
   }
 
   /** {@link discard} then leaves the temporary file: a journal refers to it. */

@@ -6,6 +6,7 @@ import { open, readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GgufError } from "../base/errors";
 import { shardNumber, siblingPath } from "../file/shard-names";
+import { destinationOf } from "./destination";
 
 /** What files are written from, and what they are. */
 export interface Origin {
@@ -15,39 +16,47 @@ export interface Origin {
   readonly others?: readonly string[] | undefined;
   /** Whether they are GGUF files. Default: yes. */
   readonly isGguf?: boolean | undefined;
-  /** Whether something else may take the place of a GGUF file, of one that is not read. */
-  readonly force?: boolean | undefined;
 }
 
-/** The option of commands that write something else than GGUF. */
-export const FORCE_OPTION = { force: { type: "boolean" } } as const;
+/** What a new file takes the place of: a file of the model that it is made of, or any other file. */
+export type Replaced = "input" | "other";
 
 /**
  * Refuses outputs that would destroy what they are made of. New GGUF files may take the place of the files of their model,
  * of all of them or of none: the other files of a split model are worth nothing alone, also where only one of them is
- * read. Nothing else takes the place of a file that is read, and of another GGUF file only with `force`.
+ * read. Nothing else takes the place of a file that is read. Any other file is replaced only with `overwrite`. What is
+ * written to and not replaced, such as /dev/stdout, may be any file without it, but no GGUF file.
  *
+ * @returns the outputs that take the place of a file
  * @throws GgufError ERR_GGUF_WRITE
  */
-export async function checkReplaced(outputs: readonly string[], origin: Origin): Promise<void> {
-  const { isGguf = true, force = false } = origin;
+export async function checkReplaced(
+  outputs: readonly string[],
+  origin: Origin,
+  overwrite: boolean,
+): Promise<Map<string, Replaced>> {
+  const { isGguf = true } = origin;
   const model = await identitiesOf(origin.model ?? []);
   const others = await identitiesOf(origin.others ?? []);
   const siblings = await identitiesOf(isGguf ? await siblingsOf(origin.model?.[0]) : []);
   const replaced = new Map<string, string>();
+  const found = new Map<string, Replaced>();
   for (const path of outputs) {
     const identity = await identityOf(path);
     if (identity === undefined) continue;
     const input = others.get(identity) ?? (isGguf ? undefined : model.get(identity));
     if (input !== undefined) throw refused(path, input, "a file that is read: choose another name");
+    found.set(path, model.has(identity) ? "input" : "other");
     if (model.has(identity)) replaced.set(identity, path);
     else if (siblings.has(identity)) throw refused(path, siblings.get(identity) as string, PART);
-    else if (!isGguf && !force && (await beginsAsGguf(path))) {
-      throw refused(path, path, "a GGUF file: something else takes its place only with --force");
+    else if (overwrite) continue;
+    else if ((await destinationOf(path)).isReplaced) throw existsError(path);
+    else if (!isGguf && (await beginsAsGguf(path))) {
+      throw refused(path, path, "a GGUF file: something else is written to it only with --force");
     }
   }
   const [first] = replaced;
-  if (first === undefined || (replaced.size === model.size && outputs.length === model.size)) return;
+  if (first === undefined || (replaced.size === model.size && outputs.length === model.size)) return found;
   const [identity, path] = first;
   throw refused(path, model.get(identity) as string, PART);
 }
@@ -70,6 +79,13 @@ async function siblingsOf(path: string | undefined): Promise<string[]> {
     }
   }
   return found;
+}
+
+/** Something is there already, and is not to be replaced. */
+export function existsError(path: string): GgufError {
+  const cause = Object.assign(new Error("EEXIST: file already exists"), { code: "EEXIST", path });
+  const detail = "exists already: choose another name, or replace it with --force (overwrite: true)";
+  return new GgufError("ERR_GGUF_WRITE", detail, { path, cause });
 }
 
 function refused(path: string, input: string, what: string): GgufError {

@@ -1,6 +1,7 @@
 /** A model written anew, with some of it left out, under other names, or in the other byte order. */
 import type { GgufModel } from "../file/model";
 import { openModelSource } from "./model-source";
+import type { Replaced } from "./replaced-files";
 import type { CheckedWriteOptions } from "./write-options";
 import { writeOutputs } from "./write-outputs";
 import { GgufWriter, type GgufWriterOptions } from "./writer";
@@ -20,7 +21,7 @@ export interface RewritePlan {
  * @param input a path, or an open model of any kind
  * @param output may be the file of the model, unless that has several
  * @param dryRun only says how long the file would be
- * @returns the plan, and the bytes of the new file
+ * @returns the plan, the bytes of the new file, and what it takes the place of
  * @throws GgufError as `GgufWriter.from` and `GgufWriter.write`; ERR_GGUF_CHANGED if the model changes meanwhile
  */
 export async function rewriteModel<P extends RewritePlan>(
@@ -29,7 +30,7 @@ export async function rewriteModel<P extends RewritePlan>(
   plan: (model: GgufModel) => P,
   options: CheckedWriteOptions,
   dryRun: boolean,
-): Promise<{ plan: P; byteLength: number }> {
+): Promise<{ plan: P; byteLength: number; replaces: Replaced | undefined }> {
   const source = await openModelSource(input, options.signal, !dryRun);
   try {
     const { model } = source;
@@ -39,11 +40,10 @@ export async function rewriteModel<P extends RewritePlan>(
     for (const key of made.removedKeys) writer.removeMetadata(key);
     writer.renameTensors(made.names);
     const { byteLength } = writer;
-    if (!dryRun) {
-      const target = { path: output, byteLength, chunks: writer.chunks() };
-      await writeOutputs([target], source.origin, options, source.finish);
-    }
-    return { plan: made, byteLength };
+    const target = { path: output, byteLength, chunks: writer.chunks() };
+    const to = { ...options, dryRun };
+    const replaced = await writeOutputs([target], source.origin, to, source.finish);
+    return { plan: made, byteLength, replaces: replaced.get(output) };
   } finally {
     await source.close();
   }

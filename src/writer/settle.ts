@@ -21,6 +21,7 @@ import {
   isOwnUser,
   lookAt,
   PLANNED_NAME,
+  placeNew,
   removeQuietly,
   replace,
   syncFolder,
@@ -137,7 +138,8 @@ async function carryOut(path: string, { content, stats }: FoundJournal): Promise
 }
 
 /**
- * All temporary files are complete, so all get their names. Where one is missing, everything goes back to its place.
+ * All temporary files are complete, so all get their names. Where one is missing, or something has appeared under a name
+ * that nothing had, everything goes back to its place.
  */
 async function finishRenames(
   journal: string,
@@ -153,15 +155,20 @@ async function finishRenames(
     if (![each.temporary, each.backup ?? each.temporary].every((name) => PLANNED_NAME.test(name))) {
       throw new GgufError("ERR_GGUF_WRITE", "is no journal that can be followed", { path: journal });
     }
-    if (await isThere(each.temporary, each.inode)) waiting.push(each);
-    else if (await isThere(each.target, each.inode)) done.push(each);
+    // A new file has both names for a moment.
+    if (await isThere(each.target, each.inode)) done.push(each);
+    else if (!(await isThere(each.temporary, each.inode))) continue;
+    else if (each.backup !== null || (await lookAt(at(each.target))) === undefined) waiting.push(each);
   }
   const canFinish = waiting.length + done.length === outputs.length;
-  if (canFinish) for (const { temporary, target } of waiting) await replace(at(temporary), at(target));
-  else await undoRenames(folder, outputs, done);
+  if (canFinish) {
+    for (const { temporary, target, backup } of waiting) {
+      await (backup === null ? placeNew : replace)(at(temporary), at(target));
+    }
+  } else await undoRenames(folder, outputs, done);
   await syncFolder(folder);
   for (const { temporary, backup } of outputs) {
-    if (!canFinish) await removeQuietly(at(temporary));
+    await removeQuietly(at(temporary));
     if (backup !== null) await removeQuietly(at(backup));
   }
   return canFinish ? "finished" : "undone";

@@ -17,6 +17,7 @@ import {
 } from "./input-file";
 import { settleModel } from "./journal";
 import { type Contents, checkCount, fileChunks, layOut, type TensorEntry } from "./layout";
+import type { Replaced } from "./replaced-files";
 import { encodeEntry } from "./values";
 import {
   type CheckedWriteOptions,
@@ -60,6 +61,8 @@ export async function splitModel(
 interface WrittenFile {
   readonly path: string;
   readonly byteLength: number;
+  /** What is there already, and whether that is of the model. */
+  readonly replaces?: Replaced;
 }
 
 /**
@@ -163,13 +166,15 @@ async function copy(
       const chunks = fileChunks(contents, layout, ({ extent }) => extentPieces(extent));
       return { path, byteLength: layout.byteLength, chunks };
     });
-    const files = outputs.map(({ path, byteLength }) => ({ path, byteLength }));
-    if (dryRun) return files;
-    await writeOutputs(outputs, { model: inputs.map((input) => input.path) }, options, async () => {
+    const origin = { model: inputs.map((input) => input.path) };
+    const replaced = await writeOutputs(outputs, origin, { ...options, dryRun }, async () => {
       await checkInputs(inputs);
       await closeInputs(inputs);
     });
-    return files;
+    return outputs.map(({ path, byteLength }) => {
+      const replaces = replaced.get(path);
+      return { path, byteLength, ...(replaces === undefined ? {} : { replaces }) };
+    });
   } finally {
     await closeInputs(inputs);
   }

@@ -1,7 +1,7 @@
 /** Calls of the file system that writing needs in several places. */
 import { randomBytes } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
-import { type FileHandle, lstat, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufError } from "../base/errors";
@@ -103,6 +103,19 @@ export async function patiently<T>(call: () => Promise<T>): Promise<T> {
 /** Gives a file another name, which may be that of another file. */
 export function replace(from: string, to: string): Promise<void> {
   return patiently(() => rename(from, to));
+}
+
+/** Gives a file a name that nothing has. @throws the system's error, EEXIST where something has it */
+export async function placeNew(from: string, to: string): Promise<void> {
+  try {
+    await patiently(() => link(from, to));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw error;
+    // A file system without hard links: an empty file keeps the name until the right one takes its place.
+    await (await createPrivate(to)).close();
+    return replace(from, to);
+  }
+  await removeQuietly(from);
 }
 
 /** Removes a file if it is there. */

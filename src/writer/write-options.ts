@@ -1,5 +1,5 @@
 /** What everything that writes files takes. */
-import { checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
+import { checkBoolean, checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
 import { invalidArgType } from "../base/errors";
 
 /** What everything that writes files takes. */
@@ -17,6 +17,12 @@ export interface WriteOptions {
    * `process.emitWarning` is.
    */
   onWarning?: ((message: string) => void) | undefined;
+  /**
+   * Whether a new file takes the place of an existing one. Default true. With false that is ERR_GGUF_WRITE with
+   * `cause.code` EEXIST, before anything is written, and also where a file of the name appears meanwhile. The files of the
+   * model that is read are no such files: what may replace them does so either way.
+   */
+  overwrite?: boolean | undefined;
 }
 
 /** Options that were checked. */
@@ -24,9 +30,15 @@ export interface CheckedWriteOptions {
   readonly signal: AbortSignal | undefined;
   readonly onProgress: WriteOptions["onProgress"];
   readonly onWarning: (message: string) => void;
+  readonly overwrite: boolean;
 }
 
-export const WRITE_OPTIONS: OptionNames<WriteOptions> = { signal: true, onProgress: true, onWarning: true };
+export const WRITE_OPTIONS: OptionNames<WriteOptions> = {
+  signal: true,
+  onProgress: true,
+  onWarning: true,
+  overwrite: true,
+};
 
 /**
  * @param known the names of all options, where there are more than these
@@ -36,7 +48,7 @@ export function checkWriteOptions(
   options: WriteOptions | undefined,
   known: Readonly<Record<string, true>> = WRITE_OPTIONS,
 ): CheckedWriteOptions {
-  const { signal, onProgress, onWarning } = checkOptions(options, known);
+  const { signal, onProgress, onWarning, overwrite } = checkOptions(options, known);
   if (onWarning !== undefined && typeof onWarning !== "function") {
     throw invalidArgType("options.onWarning", "of type function", onWarning);
   }
@@ -44,5 +56,6 @@ export function checkWriteOptions(
     signal: checkSignal(signal),
     onProgress: checkProgress(onProgress),
     onWarning: onWarning ?? ((message) => process.emitWarning(message)),
+    overwrite: checkBoolean("options.overwrite", overwrite, true),
   };
 }

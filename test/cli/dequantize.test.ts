@@ -71,7 +71,7 @@ describe("one tensor", () => {
     const { shape, dtype, fortranOrder, data } = await readNpy(at("k.npy"));
     assert.deepEqual([shape, dtype, fortranOrder], [[128, 512], "f4", false]);
     assert.deepEqual(data, values);
-    await output(...sample, "--output", "k.npy", "--dtype", "f16");
+    await output(...sample, "--output", "k.npy", "--dtype", "f16", "--force");
     const half = await readNpy(at("k.npy"));
     assert.deepEqual([half.shape, half.dtype], [[128, 512], "f2"]);
     assert.ok(
@@ -98,7 +98,7 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
     writeModel("dims.gguf", { tensors });
     const shapes = { s: [], c: [4, 2, 1], e: [3, 0] };
     for (const [name, shape] of Object.entries(shapes)) {
-      await output("dequantize", "dims.gguf", name, "-o", "dims.npy");
+      await output("dequantize", "dims.gguf", name, "-o", "dims.npy", "--force");
       assert.deepEqual((await readNpy(at("dims.npy"))).shape, shape);
     }
     await output("dequantize", "dims.gguf", "--all", "-o", "dims.safetensors");
@@ -115,7 +115,7 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
   });
   test("upper-case endings", async () => {
     await output(...sample, "-o", "K.NPY");
-    await output(...sample, "-o", "k.npy");
+    await output(...sample, "-o", "k.npy", "--force");
     assert.deepEqual(readFileSync(at("K.NPY")), readFileSync(at("k.npy")));
   });
   test("a tensor name of the greatest length of a file name", async () => {
@@ -152,6 +152,7 @@ describe("several tensors", () => {
         "--all",
         "-o",
         "all.safetensors",
+        "--force",
         "--dtype",
         dtype,
       );
@@ -214,7 +215,7 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
     writeModel("globs.gguf", { tensors: [floats("[a]", [1]), floats("a", [2])] });
     await output("dequantize", "globs.gguf", "[a]", "-o", "glob.bin");
     assert.equal(readFileSync(at("glob.bin")).readFloatLE(), 1);
-    await output("dequantize", "globs.gguf", "\\[a]*", "-o", "glob.bin");
+    await output("dequantize", "globs.gguf", "\\[a]*", "-o", "glob.bin", "--force");
     assert.equal(readFileSync(at("glob.bin")).readFloatLE(), 1);
   });
 });
@@ -262,7 +263,7 @@ describe("usage", () => {
 describe("failure", () => {
   test("leaves the old file and nothing else", async () => {
     writeFileSync(at("keep.npy"), "old");
-    await expectFailure(["dequantize", "unknown.gguf", "u", "-o", "keep.npy"], 1, /unknown\(99\)/);
+    await expectFailure(["dequantize", "unknown.gguf", "u", "-o", "keep.npy", "--force"], 1, /unknown\(99\)/);
     assert.equal(readFileSync(at("keep.npy"), "utf8"), "old");
     await expectFailure([...sample, "-o", join("missing", "k.npy")], 1, /ENOENT/);
     assert.deepEqual(leftovers(), []);
@@ -321,7 +322,7 @@ const unix = { skip: process.platform === "win32" && "no such files on Windows" 
 test("what is not a regular file is written to, a link stays a link", unix, async () => {
   writeFileSync(at("target.bin"), "");
   symlinkSync("target.bin", at("link.bin"));
-  await output(...sample, "-o", "link.bin");
+  await output(...sample, "-o", "link.bin", "--force");
   assert.ok(lstatSync(at("link.bin")).isSymbolicLink());
   assert.deepEqual(readFileSync(at("target.bin")), expectedBytes(tensor.name));
   assert.equal(await output(...sample, "-o", "/dev/null", "--format", "bin"), "");

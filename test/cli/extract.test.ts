@@ -47,7 +47,7 @@ describe("extract", () => {
     const names = namesIn("b.gguf");
     assert.equal(names.length, 7);
     for (const name of names) assert.match(name, /^blk\.1\.(?!.*norm)/);
-    await output("extract", "model.gguf", "--layers", "0", "-o", "b.gguf");
+    await output("extract", "model.gguf", "--layers", "0", "-o", "b.gguf", "--force");
     assert.equal(namesIn("b.gguf").length, 9);
   });
   test("only some keys, and those that a file needs", async () => {

@@ -13,10 +13,23 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import fs from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, test } from "node:test";
-import { GgufWriter, open, setMetadata, splitModel } from "gguf-native";
-import { at, bin, folder, run, runProcess } from "../support/cli";
+import {
+  convertModel,
+  type GgufError,
+  GgufWriter,
+  mergeModel,
+  open,
+  quantizeModel,
+  setMetadata,
+  splitModel,
+  type WriteOptions,
+} from "gguf-native";
+import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
+import { at, bin, folder, leftovers, run, runProcess } from "../support/cli";
+import { temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 
 const skip = process.platform === "win32" && "links need rights on Windows";
@@ -43,6 +56,7 @@ async function refused(args: readonly string[], message: RegExp): Promise<void> 
   assert.deepEqual(readdirSync(folder).sort(), found);
 }
 
+const EXISTS = /: exists already: choose another name, or replace it with --force/;
 const READ = /is (the same file as .*, )?a file that is read: choose another name/;
 const TENSOR = "output_norm.weight";
 const products = [
@@ -68,11 +82,7 @@ describe("what is no GGUF", { skip }, () => {
           const { status, stderr } = await run([...words, output]);
           assert.equal(status, 0, stderr);
           assert.notEqual(readFileSync(at("other.gguf"), "latin1").slice(0, 4), "GGUF");
-        } else
-          await refused(
-            [...words, output],
-            /is a GGUF file: something else takes its place only with --force/,
-          );
+        } else await refused([...words, output], EXISTS);
       }
     });
   }
@@ -104,10 +114,7 @@ describe("what is no GGUF", { skip }, () => {
     }
   });
   test("an addon", async () => {
-    await refused(
-      ["build", "-o", "m.gguf"],
-      /is a GGUF file: something else takes its place only with --force/,
-    );
+    await refused(["build", "-o", "m.gguf"], EXISTS);
   });
 });
 
@@ -137,7 +144,7 @@ describe("GGUF", { skip }, () => {
     // Itself, as without -o; and what only has a similar name.
     copyFileSync(at(second), at("s-00002-of-00003.gguf"));
     for (const output of [first, "s-00002-of-00003.gguf"]) {
-      const { status, stderr } = runProcess(["set", first, "general.name", "x", "-o", output]);
+      const { status, stderr } = runProcess(["set", first, "general.name", "x", "-o", output, "--force"]);
       assert.equal(status, 0, stderr);
     }
     (await open(at(second))).close();
@@ -182,5 +189,139 @@ describe("GGUF", { skip }, () => {
       const { status, stderr } = runProcess(args);
       assert.equal(status, 0, stderr);
     }
+  });
+});
+
+const checkpoint = writeCheckpoint(temporaryFolder(), CHECKPOINTS[0]!);
+const writers: readonly (readonly string[])[] = [
+  ["set", "m.gguf", "general.name", "x", "-o"],
+  ["extract", "m.gguf", TENSOR, "-o"],
+  ["remove", "m.gguf", TENSOR, "-o"],
+  ["rename", "m.gguf", TENSOR, "x", "-o"],
+  ["merge", "s-00001-of-00002.gguf"],
+  ["quantize", "m.gguf", "--type", "Q8_0", "--allow-requantize"],
+  ["convert", "m.gguf", "--byte-order", "big"],
+  ["convert", checkpoint],
+  ["dequantize", "m.gguf", TENSOR, "--format", "bin", "-o"],
+  ["stats", "m.gguf", TENSOR, "--svg"],
+];
+
+describe("what exists is replaced only with --force", { skip }, () => {
+  beforeEach(() => {
+    writeFileSync(at("notes.txt"), "notes");
+    symlinkSync("notes.txt", at("to-notes"));
+    linkSync(at("notes.txt"), at("also-notes"));
+    symlinkSync("made.txt", at("dangling"));
+  });
+  const notes = () => readFileSync(at("notes.txt"), "utf8");
+  for (const words of writers) {
+    test(words.slice(0, 2).join(" "), async () => {
+      const hasDryRun = !["merge", "dequantize", "stats"].includes(words[0]!);
+      for (const output of ["notes.txt", at("notes.txt"), "to-notes", "also-notes", "other.gguf"]) {
+        await refused([...words, output], EXISTS);
+        if (!hasDryRun) continue;
+        const dry = [...words, output, "--dry-run"];
+        assert.match(
+          (await run(dry)).stdout,
+          /exists already: only --force replaces it\nnothing was written/,
+        );
+        assert.match((await run([...dry, "--force"])).stdout, /\nwould replace .*\nnothing was written/);
+      }
+      assert.equal(notes(), "notes");
+      for (const output of ["dangling", "new"]) {
+        const { status, stderr } = await run([...words, output]);
+        assert.equal(status, 0, stderr);
+        await refused([...words, output], EXISTS);
+      }
+      for (const output of ["to-notes", "made.txt"]) {
+        const { status, stderr } = await run([...words, output, "--force"]);
+        assert.equal(status, 0, stderr);
+      }
+      assert.notEqual(notes(), "notes");
+      assert.equal(readFileSync(at("also-notes"), "utf8"), "notes");
+    });
+  }
+  test("any file of several", async () => {
+    linkSync(at("notes.txt"), at("p-00002-of-00002.gguf"));
+    const split = ["split", "m.gguf", "p", "--max-tensors", "10"];
+    await refused(split, EXISTS);
+    const { stdout } = await run([...split, "--dry-run"]);
+    assert.match(stdout, /\np-00002-of-00002\.gguf exists already: only --force replaces it\nnothing/);
+    assert.equal((await run([...split, "--force"])).status, 0);
+    mkdirSync(at("out"));
+    linkSync(at("notes.txt"), at(`out/${TENSOR}.npy`));
+    await refused(["dequantize", "m.gguf", "*norm*", "-o", "out"], EXISTS);
+    assert.equal(notes(), "notes");
+  });
+  test("the model itself is what a command names twice", async () => {
+    for (const words of writers.slice(0, 7)) {
+      for (const output of ["m.gguf", "link", "hard"]) {
+        if (words[0] === "merge") continue;
+        const { status, stdout } = await run([...words, output, "--dry-run"]);
+        assert.deepEqual([status, /would replace/.test(stdout)], [0, true], words.join(" "));
+      }
+    }
+    assert.equal((await run(["rename", "m.gguf", TENSOR, "x", "-o", "link"])).status, 0);
+  });
+});
+
+describe("overwrite: false", () => {
+  const works: Record<string, (output: string, options: WriteOptions) => Promise<unknown>> = {
+    "GgufWriter.write": (output, options) => new GgufWriter().set("a.b", 1).write(output, options),
+    setMetadata: (output, options) => setMetadata("m.gguf", { "a.b": 1 }, { output, ...options }),
+    mergeModel: (output, options) => mergeModel("s-00001-of-00002.gguf", output, options),
+    splitModel: (output, options) =>
+      splitModel("m.gguf", output.replace(/-0.*/, ""), { maxTensors: 10, ...options }),
+    quantizeModel: (output, options) =>
+      quantizeModel("m.gguf", output, { type: "Q8_0", allowRequantize: true, ...options }),
+    convertModel: (output, options) => convertModel(checkpoint, output, options),
+  };
+  for (const [name, work] of Object.entries(works)) {
+    test(`${name}: what is there stays, also where it appears meanwhile`, async () => {
+      const output = at("p-00002-of-00002.gguf");
+      const error = { code: "ERR_GGUF_WRITE", message: EXISTS };
+      for (const when of ["before", "while writing", "at the end"]) {
+        rmSync(output, { force: true });
+        const before = readdirSync(folder);
+        const put = () => writeFileSync(output, "mine");
+        if (when === "before") put();
+        const { link } = fs;
+        if (when === "at the end") {
+          fs.link = async (from, to) => {
+            if (to === output) put();
+            return link(from, to);
+          };
+        }
+        const onProgress = when === "while writing" ? put : undefined;
+        try {
+          await assert.rejects(work(output, { overwrite: false, onProgress }), (found: GgufError) => {
+            assert.deepEqual([found.code, (found.cause as { code?: string }).code], [error.code, "EEXIST"]);
+            assert.match(found.message, error.message);
+            return true;
+          });
+        } finally {
+          fs.link = link;
+        }
+        assert.equal(readFileSync(output, "utf8"), "mine", when);
+        assert.deepEqual(readdirSync(folder), [...new Set([...before, "p-00002-of-00002.gguf"])].sort());
+      }
+      await work(output, {});
+      assert.notEqual(readFileSync(output, "utf8"), "mine");
+    });
+  }
+  test("a file system without hard links", async () => {
+    const { link } = fs;
+    fs.link = async (from, to) => {
+      if (String(from).endsWith(".tmp") && String(to).endsWith(".gguf"))
+        throw Object.assign(new Error("no links"), { code: "EPERM" });
+      return link(from, to);
+    };
+    try {
+      await mergeModel("s-00001-of-00002.gguf", "merged.gguf", { overwrite: false });
+    } finally {
+      fs.link = link;
+    }
+    (await open("merged.gguf")).close();
+    assert.deepEqual(leftovers(), []);
   });
 });

@@ -41,7 +41,7 @@ describe("rename", () => {
     writeFileSync(at("own.gguf"), content);
     const { tensors } = await json([
       ...["rename", "own.gguf", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"],
-      ...["blk.0.ffn_norm.weight", "blk.0.attn_norm.weight", "blk.0.*", "x.*"],
+      ...["blk.0.ffn_norm.weight", "blk.0.attn_norm.weight", "blk.0.*", "x.*", "--in-place"],
     ]);
     const swapped = tensors.filter(({ from }: { from?: string }) => /norm/.test(from ?? ""));
     assert.deepEqual(
@@ -60,7 +60,7 @@ describe("rename", () => {
   test("names that control a terminal are escaped where they are shown", async () => {
     const tensor = { name: "\u001b[2Ja", type: 0, shape: [1], bytes: new Uint8Array(4) };
     writeFileSync(at("hostile.gguf"), writeGguf({ tensors: [tensor] }));
-    expectTidy(await output("rename", "hostile.gguf", "*a", "*\u202eb"));
+    expectTidy(await output("rename", "hostile.gguf", "*a", "*\u202eb", "--in-place"));
     assert.deepEqual(namesIn("hostile.gguf"), ["\u001b[2J\u202eb"]);
   });
 });
@@ -76,7 +76,7 @@ test("names that cannot be, and wrong usage, change nothing", async () => {
     [["outputnorm.weight", "x"], 1, /Did you mean 'output_norm\.weight'/],
     [[`${"*a".repeat(1000)}b`, "*".repeat(1000)], 1, /no tensor's name matches/],
   ] as const)
-    await expectFailure(["rename", "model.gguf", ...args], status, message);
+    await expectFailure(["rename", "model.gguf", ...args, "--in-place"], status, message);
   assert.ok(readFileSync(at("model.gguf")).equals(content));
   assert.deepEqual(leftovers(), []);
 });

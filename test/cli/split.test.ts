@@ -122,7 +122,12 @@ describe("split", () => {
 describe("merge", () => {
   test("from any file, to what was split", async () => {
     for (const number of [1, 3]) {
-      const stdout = await output("merge", `count/part-0000${number}-of-00003.gguf`, "merged.gguf");
+      const stdout = await output(
+        "merge",
+        `count/part-0000${number}-of-00003.gguf`,
+        "merged.gguf",
+        "--force",
+      );
       assert.match(stdout, /^merged\.gguf: \d\.\d\d MiB\n$/);
       assert.equal(await hashOf("merged.gguf"), whole);
       assert.equal(await output("diff", "model.gguf", "merged.gguf"), "no differences\n");

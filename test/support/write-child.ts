@@ -15,7 +15,16 @@ import {
 
 /** What the process is asked for: its one argument, as JSON. */
 export interface WriteTask {
-  work: "set" | "set one number" | "set in place" | "split" | "merge" | "quantize" | "rename" | "convert";
+  work:
+    | "set"
+    | "set one number"
+    | "set in place"
+    | "split"
+    | "merge"
+    | "quantize"
+    | "rename"
+    | "convert"
+    | "split new";
   /** The model, or the checkpoint that is converted. */
   path: string;
   output: string;
@@ -69,6 +78,7 @@ async function main(): Promise<void> {
   else if (work === "set") await setMetadata(path, newText);
   else if (work === "set in place") await setMetadata(path, newText, { inPlace: true });
   else if (work === "split") await splitModel(path, output, { maxTensors: 4 });
+  else if (work === "split new") await splitModel(path, output, { maxTensors: 4, overwrite: false });
   else if (work === "quantize") await quantizeModel(path, output, { type: "Q4_0" });
   else if (work === "rename") await renamed(path, output);
   else if (work === "convert") await convertModel(path, output, { type: "q8_0" });

@@ -33,6 +33,7 @@ import {
   setMetadata,
   splitModel,
 } from "gguf-native";
+import { folderJournalPath, replaceJournal } from "#dist/writer/journal-file";
 import { gatherBuffer, OutputFile } from "#dist/writer/output-file";
 import { modeFor } from "#dist/writer/permissions";
 import { temporaryPath, writeAll } from "#dist/writer/system-calls";
@@ -299,7 +300,7 @@ describe("hostile folders", { skip: skipWindows }, () => {
 
   test("a file that is not as long as its header promises is not finished", async () => {
     for (const promised of [2, 4]) {
-      const file = await OutputFile.create(join(folder(), "new.gguf"), gatherBuffer());
+      const file = await OutputFile.create(join(folder(), "new.gguf"), gatherBuffer(), true);
       await file.write(Uint8Array.of(1, 2, 3));
       await assert.rejects(file.finish(promised), { code: "ERR_GGUF_CHANGED" });
       await file.discard();
@@ -555,6 +556,24 @@ describe("journals", () => {
     symlinkSync(victim, journal);
     await assert.rejects(setMetadata(path, { "test.x": 1 }), { code: "ERR_GGUF_WRITE" });
     assert.equal(readFileSync(victim, "utf8"), "victim");
+  });
+
+  test("a name that nothing had is not taken from what has appeared since", async () => {
+    const path = await written();
+    const dir = join(path, "..");
+    const outputs = [1, 2].map((i) => {
+      const temporary = `gguf-native.00000000000${i}.tmp`;
+      writeFileSync(join(dir, temporary), "new");
+      const inode = String(statSync(join(dir, temporary)).ino);
+      return { temporary, inode, target: `n${i}.gguf`, backup: null };
+    });
+    writeFileSync(join(dir, "n2.gguf"), "mine");
+    await replaceJournal(folderJournalPath(dir), { owner: null, plan: { kind: "rename", outputs } });
+    assert.deepEqual(
+      (await recover(dir)).map(({ outcome }) => outcome),
+      ["undone"],
+    );
+    assert.deepEqual([readFileSync(join(dir, "n2.gguf"), "utf8"), names(dir).length], ["mine", 2]);
   });
 
   test("a file of a living process: whoever comes later waits, and recover() says so", async () => {

@@ -1,23 +1,16 @@
 /** `gguf-native build`: compiles the addon where no prebuilt one fits. Works without an addon. */
 import { spawnSync } from "node:child_process";
-import {
-  accessSync,
-  constants,
-  copyFileSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { accessSync, constants, copyFileSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { packageFolder } from "../../backend/addon";
 import { escapeText, humanBytes } from "../../describe/text";
-import { checkReplaced, FORCE_OPTION } from "../../writer/replaced-files";
+import { checkReplaced, existsError } from "../../writer/replaced-files";
+import { placeNew, replace } from "../../writer/system-calls";
 import { expectPositionals, parse } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Progress } from "../output/progress";
 import type { Terminal } from "../output/terminal";
+import { FORCE_OPTION } from "../output/write-files";
 import { compileAddon, countSources, SOURCES } from "../work/compile-addon";
 
 const HELP = `Usage: gguf-native build [-o FILE] [--verbose]
@@ -29,7 +22,7 @@ compiler. Takes a minute or two.
 
   -o, --output FILE   put it here, not into the package. It is used where the
                       environment variable GGUF_NATIVE_ADDON names it
-  --force             FILE may take the place of a GGUF file
+  --force             replaces FILE where it exists already
   --verbose           show what node-gyp and the compiler print
 
 Examples:
@@ -49,7 +42,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const folder = packageFolder();
   if (folder === undefined) throw new Error("the package was bundled: its sources are not here");
   const target = resolve(values.output ?? join(folder, "build", "Release", "gguf_native.node"));
-  await checkReplaced([target], { others: sourcesIn(folder), isGguf: false, force: values.force });
+  // What is in the package is there to be replaced.
+  const force = values.force ?? values.output === undefined;
+  await checkReplaced([target], { others: sourcesIn(folder), isGguf: false }, force);
   makeFolder(dirname(target), values.output !== undefined);
 
   const begin = performance.now();
@@ -58,9 +53,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
       progress.advance(text.match(/^ *CXX\(target\)/gm)?.length ?? 0);
       if (values.verbose) terminal.log(text);
     };
-    return compileAddon(folder, onOutput, (addon) => {
+    return compileAddon(folder, onOutput, async (addon) => {
       const kernels = tryAddon(folder, addon);
-      put(addon, target);
+      await put(addon, target, force);
       return { isa: kernels, size: statSync(target).size };
     });
   };
@@ -109,11 +104,13 @@ function tryAddon(folder: string, addon: string): string {
 }
 
 /** Whoever loads the addon at the same time finds the old one or the new one. */
-function put(addon: string, target: string): void {
+async function put(addon: string, target: string, force: boolean): Promise<void> {
   const temporary = `${target}.${process.pid}.tmp`;
   try {
     copyFileSync(addon, temporary);
-    renameSync(temporary, target);
+    await (force ? replace : placeNew)(temporary, target);
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === "EEXIST" ? existsError(target) : error;
   } finally {
     rmSync(temporary, { force: true });
   }

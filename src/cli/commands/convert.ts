@@ -74,7 +74,7 @@ async function convert(path: string, output: string, values: Values, terminal: T
   }
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const dryRun = values["dry-run"] ?? false;
-  const report = await interruptible(terminal, shownPath(path), (writing) =>
+  const report = await interruptible(terminal, shownPath(path), values.force, (writing) =>
     convertModel(path, output, { ...writing, type, name, wordRule, threads, dryRun }),
   );
   printQuantizeReport(report, path, output, values, terminal);

@@ -6,7 +6,7 @@ import { dtypeBytes } from "../../decode/request";
 import { statsRows } from "../../describe/stats-text";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText } from "../../describe/text";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
-import { FORCE_OPTION, type Origin } from "../../writer/replaced-files";
+import type { Origin } from "../../writer/replaced-files";
 import type { Output } from "../../writer/write-outputs";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError } from "../arguments/parse";
@@ -16,7 +16,7 @@ import { npyHeader } from "../formats/npy";
 import { safetensorsHeader } from "../formats/safetensors";
 import { table } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import { writeFiles } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, writeFiles } from "../output/write-files";
 import { decodedAhead } from "../work/decoded-ahead";
 import { tensorStats } from "../work/tensor-stats";
 
@@ -37,12 +37,11 @@ and these tensors are fetched.
   --dtype TYPE        f32 (default), f16 or bf16; NumPy has no bf16
   --format FORMAT     npy, safetensors or bin, whatever the name of OUT; the
                       default in folders is npy
-  --force             OUT may take the place of a GGUF file, of another one
-${MODEL_HELP}
+${FORCE_HELP}${MODEL_HELP}
 Rows stay rows: what 'inspect' shows as 4096 x 32 has the shape (32, 4096) in
 .npy and .safetensors. Memory use does not depend on the sizes of tensors. An
-existing file is replaced once the new one is complete. In a folder, characters
-that some file systems do not allow in names become %XX.
+existing file is replaced, with --force, once the new one is complete. In a
+folder, characters that some file systems do not allow in names become %XX.
 
 Examples:
   gguf-native dequantize model.gguf output_norm.weight
@@ -85,8 +84,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const tensors = selectTensors(model.file, model.path, values.all ? undefined : patterns, exclude);
     if (target !== undefined) {
       await checkReadable(tensors, cutOff !== undefined);
-      const origin = { model: model.file.paths, isGguf: false, force: values.force };
-      await writeAll(target, dtype, tensors, origin, terminal);
+      const origin = { model: model.file.paths, isGguf: false };
+      await writeAll(target, dtype, tensors, origin, values.force, terminal);
     } else if (tensors.length === 1) {
       await summarise(model, tensors[0] as GgufModelTensor, terminal);
     } else {
@@ -189,11 +188,12 @@ async function writeAll(
   dtype: DType,
   tensors: readonly GgufModelTensor[],
   origin: Origin,
+  force: boolean | undefined,
   terminal: Terminal,
 ): Promise<void> {
   const { output, isFolder } = target;
   const outputs = planned(target, dtype, tensors);
-  const areFiles = await writeFiles(terminal, output, outputs, origin, isFolder ? output : undefined);
+  const areFiles = await writeFiles(terminal, output, outputs, origin, force, isFolder ? output : undefined);
   // Anything else may be standard output itself: it gets the values and nothing more.
   if (!areFiles) return;
   const what = tensors.length === 1 ? "" : `${counted(tensors.length, "tensor")}, `;

@@ -16,7 +16,7 @@ import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arg
 import type { Command } from "../command";
 import { printQuantizeReport } from "../output/quantize-report";
 import type { Terminal } from "../output/terminal";
-import { interruptible } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native quantize FILE|URL OUT --type TYPE [options]
 
@@ -38,7 +38,7 @@ type. OUT is one file, and appears once it is complete.
   --threads N         how many threads encode at most
   --allow-requantize  rounds again what is quantized already, which loses more
                       than rounding the original
-  --dry-run           shows types and sizes, and writes nothing
+${FORCE_HELP}  --dry-run           shows types and sizes, and writes nothing
   --json              the same as JSON, with all figures
   -H, --header TEXT   sent with requests for a URL; more than once for more
 
@@ -58,6 +58,7 @@ const OPTIONS = {
   "allow-requantize": { type: "boolean" },
   "dry-run": { type: "boolean" },
   json: { type: "boolean" },
+  ...FORCE_OPTION,
   header: MODEL_OPTIONS.header,
 } as const;
 
@@ -77,7 +78,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   try {
     for (const url of urls) remote.set(url, await openModel(url, options));
     const importance = imatrix === undefined ? undefined : (remote.get(imatrix)?.file ?? imatrix);
-    const report = await interruptible(terminal, shownPath(path), (writing) =>
+    const report = await interruptible(terminal, shownPath(path), values.force, (writing) =>
       quantizeModel(remote.get(path)?.file ?? path, output, {
         ...writing,
         ...{ type, tensors, importance, search, threads, dryRun },

@@ -6,30 +6,38 @@ import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { OUTPUT_HELP, OUTPUT_OPTION, REWRITE_HELP, REWRITE_OPTIONS, rewrite } from "../work/rewrite";
+import {
+  CHANGE_OPTIONS,
+  changedOutput,
+  OUTPUT_HELP,
+  REWRITE_HELP,
+  REWRITE_OPTIONS,
+  rewrite,
+} from "../work/rewrite";
 
 const HELP = `Usage: gguf-native rename FILE|URL TENSOR NAME [TENSOR NAME...] [options]
 
 Gives tensors other names, all at once. TENSOR is a name or a glob (* ? [a-z]).
 After a glob each * of NAME becomes what the wildcard of the same number has
 matched, a * as little as it can; a backslash takes the meaning from the next
-character. Of several globs the first that matches counts. A new file replaces
-FILE once it is complete; other hard links to FILE keep the old one.
+character. Of several globs the first that matches counts. The new file
+appears once it is complete. With --in-place, other hard links to FILE keep the
+old one.
 
 ${OUTPUT_HELP}${REWRITE_HELP}
 Examples:
-  gguf-native rename model.gguf output.weight lm_head.weight
+  gguf-native rename model.gguf output.weight lm_head.weight --in-place
   gguf-native rename model.gguf 'model.layers.*' 'blk.*' --dry-run
-  gguf-native rename model.gguf '*.attn_?.weight' '*.self_attn.*_proj.weight'
+  gguf-native rename model.gguf '*.attn_?.weight' '*.*_proj.weight' -o new.gguf
 `;
 
-const OPTIONS = { ...OUTPUT_OPTION, ...REWRITE_OPTIONS } as const;
+const OPTIONS = { ...CHANGE_OPTIONS, ...REWRITE_OPTIONS } as const;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
   const [path, ...words] = expectPositionals(positionals, "FILE|URL", "TENSOR", "NAME", "[NAME...]");
   if (words.length % 2 === 1) throw new UsageError(`missing NAME after '${words.at(-1)}'`);
-  return rewrite(path, values.output, values, terminal, (model) => {
+  return rewrite(path, changedOutput(path, values), values, terminal, (model) => {
     const names = newNames(model, path, words);
     const changed = [...names].filter(([name, to]) => name !== to);
     return { names, titles: ["from", "to"], rows: changed.map((pair) => pair.map(escapeText)) };

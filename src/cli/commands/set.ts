@@ -22,7 +22,7 @@ import { specialTokens, tokenChanges } from "../arguments/special-tokens";
 import { textOf } from "../arguments/text-files";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { interruptible } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, interruptible, replacedLine } from "../output/write-files";
 
 const HELP = `Usage: gguf-native set FILE KEY VALUE [KEY VALUE...] [options]
        gguf-native set FILE --remove KEY [options]
@@ -48,7 +48,7 @@ links to FILE keep the old one.
                       prints; null removes a key
   --dry-run           shows what would change, and writes nothing
   -o, --output OUT    writes the changed file to OUT and leaves FILE as it is
-  --in-place          changes the header in place wherever the new one fits in
+${FORCE_HELP}  --in-place          changes the header in place wherever the new one fits in
                       the room before the tensor data. Who opens FILE meanwhile
                       sees a broken header. If the command is killed, 'recover
                       FILE', or the next 'set', takes the change back.
@@ -79,6 +79,7 @@ const OPTIONS = {
   "dry-run": { type: "boolean" },
   output: { type: "string", short: "o" },
   "in-place": { type: "boolean" },
+  ...FORCE_OPTION,
 } as const;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -108,15 +109,19 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (type !== undefined && pairs.length === 0) throw new UsageError("--type is for VALUE");
 
   const texts = [values.from, template].flatMap((each) => (each === "-" ? "/dev/stdin" : (each ?? [])));
-  await checkReplaced([output ?? path], { model: [path], others: texts });
-  const access = values["dry-run"] ? "look" : output === undefined ? "r+" : "r";
+  const { force, "dry-run": isDry = false } = values;
+  const origin = { model: [path], others: texts };
+  const replaced = await checkReplaced([output ?? path], origin, isDry || (force ?? false));
+  const access = isDry ? "look" : output === undefined ? "r+" : "r";
   await planMetadata(path, { access }, async (plan) => {
     const named = [...changes, ...tokenChanges(plan.metadata, tokens)];
     const { all, lines } = await describe(plan, named, removals);
-    if (values["dry-run"]) terminal.print([...lines, "nothing was written"]);
-    else if (all.length === 0 && output === undefined) terminal.print(lines);
+    if (isDry) {
+      const would = output === undefined ? [] : replacedLine(output, replaced.get(output), force);
+      terminal.print([...lines, ...would, "nothing was written"]);
+    } else if (all.length === 0 && output === undefined) terminal.print(lines);
     else {
-      const { inPlace: isInPlace } = await interruptible(terminal, path, (options) =>
+      const { inPlace: isInPlace } = await interruptible(terminal, path, force, (options) =>
         plan.make(output, inPlace, checkWriteOptions(options)),
       );
       const how = isInPlace ? "changed in place" : "replaced by a changed copy";

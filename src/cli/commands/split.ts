@@ -7,7 +7,7 @@ import { splitFiles } from "../../writer/split-model";
 import { byteCount, expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { inFolder, interruptible } from "../output/write-files";
+import { FORCE_OPTION, inFolder, interruptible, replacedLine } from "../output/write-files";
 
 const HELP = `Usage: gguf-native split FILE [PREFIX] --max-size SIZE | --max-tensors N
        gguf-native split FILE -o PREFIX ...
@@ -26,6 +26,7 @@ that are replaced keep the old ones.
   --max-tensors N   the most tensors of one file
   -o, --output PREFIX
                     the same as PREFIX after FILE
+  --force           replaces files that exist already
   --dry-run         shows the files and their sizes, and writes nothing
   --json            the same as JSON
 
@@ -41,6 +42,7 @@ const OPTIONS = {
   "max-tensors": { type: "string" },
   "dry-run": { type: "boolean" },
   json: { type: "boolean" },
+  ...FORCE_OPTION,
 } as const;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -54,7 +56,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   }
   const prefix = outputOf(path, after ?? values.output);
   const isDry = values["dry-run"] ?? false;
-  const files = await interruptible(terminal, path, (options) =>
+  const { force } = values;
+  const files = await interruptible(terminal, path, force, (options) =>
     inFolder(isDry ? undefined : dirname(prefix), () =>
       splitFiles(path, prefix, { ...options, maxBytes, maxTensors }, isDry),
     ),
@@ -62,7 +65,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (values.json) terminal.printJson({ path, dryRun: isDry, files });
   else {
     const lines = files.map(({ path: part, byteLength }) => `${escapeText(part)}: ${humanBytes(byteLength)}`);
-    terminal.print([...lines, ...(isDry ? ["nothing was written"] : [])]);
+    const replaced = files.flatMap((file) => replacedLine(file.path, file.replaces, force));
+    terminal.print([...lines, ...(isDry ? [...replaced, "nothing was written"] : [])]);
   }
   return 0;
 }

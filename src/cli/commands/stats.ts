@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { statsRows } from "../../describe/stats-text";
 import { counted, escapeText, float32Text, grouped, humanBytes, shapeText } from "../../describe/text";
 import type { GgufModelTensor, TensorStats } from "../../index";
-import { checkReplaced, FORCE_OPTION, type Origin } from "../../writer/replaced-files";
+import { checkReplaced, type Origin } from "../../writer/replaced-files";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import { canDequantize, selectTensors, tensorsWhere } from "../arguments/select-tensors";
@@ -13,7 +13,7 @@ import { histogramSvg } from "../output/histogram-svg";
 import { stripsSvg } from "../output/strips-svg";
 import { type Column, wrap } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import { writeFiles } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, writeFiles } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 
 const HELP = `Usage: gguf-native stats FILE|URL [TENSOR...] [options]
@@ -28,8 +28,7 @@ histograms. The tensor of a URL is fetched twice for its histogram.
   --svg OUT           a picture: of one tensor its histogram; of several a strip
                       for each on one scale, with minimum, mean, deviation and
                       maximum
-  --force             OUT may take the place of a GGUF file, of another one
-  --json              everything as JSON; the numbers that it lacks are strings:
+${FORCE_HELP}  --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
 ${MODEL_HELP}
 Infinities and NaNs are counted, and left out of everything else.
@@ -63,9 +62,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "[TENSOR...]");
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
   await withPartialModel(path, values, async (model) => {
-    const origin: Origin = { model: model.file.paths, isGguf: false, force: values.force };
+    const origin: Origin = { model: model.file.paths, isGguf: false };
     // Before everything is read for it.
-    if (values.svg !== undefined) await checkReplaced([values.svg], origin);
+    if (values.svg !== undefined) await checkReplaced([values.svg], origin, values.force ?? false);
     const tensors =
       patterns.length > 0 ? selectTensors(model.file, model.path, patterns) : knownTensors(model, terminal);
     // No histogram that nobody sees.
@@ -73,7 +72,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const found = await tensorStats(terminal, model, tensors, shownBins);
     const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
     const [only] = all as [ShownTensor];
-    if (values.svg !== undefined) await writeSvg(values.svg, model.path, all, origin, terminal);
+    if (values.svg !== undefined) {
+      await writeSvg(values.svg, model.path, all, origin, values.force, terminal);
+    }
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
     else terminal.print(overview(all, terminal));
@@ -151,6 +152,7 @@ async function writeSvg(
   model: string,
   all: readonly ShownTensor[],
   origin: Origin,
+  force: boolean | undefined,
   terminal: Terminal,
 ): Promise<void> {
   const [first] = all as [ShownTensor];
@@ -160,7 +162,7 @@ async function writeSvg(
       : histogramPicture(first);
   const svg = Buffer.from(picture);
   const outputs = [{ path, byteLength: svg.length, chunks: once(svg) }];
-  const isFile = await writeFiles(terminal, path, outputs, origin);
+  const isFile = await writeFiles(terminal, path, outputs, origin, force);
   // Not on standard output, which may be JSON.
   if (isFile) terminal.log(`${escapeText(path)}: ${humanBytes(svg.length)}\n`);
 }

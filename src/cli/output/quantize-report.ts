@@ -4,17 +4,22 @@ import type { QuantizedTensor, QuantizeReport } from "../../index";
 import { shownPath } from "../arguments/open-model";
 import type { Column } from "./table";
 import type { Terminal } from "./terminal";
+import { replacedLine } from "./write-files";
 
 /** Prints it, as JSON with all figures where that is wanted. */
 export function printQuantizeReport(
   report: QuantizeReport,
   path: string,
   output: string,
-  { json, "dry-run": dryRun = false }: { json?: boolean | undefined; "dry-run"?: boolean | undefined },
+  values: { json?: boolean | undefined; "dry-run"?: boolean | undefined; force?: boolean | undefined },
   terminal: Terminal,
 ): void {
+  const { json, "dry-run": dryRun = false, force } = values;
   if (json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
-  else terminal.print([...table(report, dryRun, terminal), ...summary(report, output, dryRun)]);
+  else {
+    const end = dryRun ? [...replacedLine(output, report.replaces, force), "nothing was written"] : [];
+    terminal.print([...table(report, dryRun, terminal), ...summary(report, output), ...end]);
+  }
 }
 
 /** The tensors that get another type: as they are in the file, or with their errors, the largest first. */
@@ -60,11 +65,11 @@ function bits(count: number): string {
   return Number.isFinite(count) ? count.toFixed(2) : "-";
 }
 
-function summary(report: QuantizeReport, output: string, dryRun: boolean): string[] {
+function summary(report: QuantizeReport, output: string): string[] {
   const { tensors, bitsPerWeight, bitsPerWeightBefore, byteLength } = report;
   const copied = tensors.filter(({ from, to }) => from === to).length;
   const size = `${humanBytes(byteLength)}, ${bits(bitsPerWeight)} bits per weight (${bits(bitsPerWeightBefore)} before)`;
   const lines = copied === tensors.length ? [] : [""];
   if (copied > 0) lines.push(`${counted(copied, "tensor")} copied as ${copied === 1 ? "it is" : "they are"}`);
-  return [...lines, `${escapeText(output)}: ${size}`, ...(dryRun ? ["nothing was written"] : [])];
+  return [...lines, `${escapeText(output)}: ${size}`];
 }

@@ -3,12 +3,31 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
+import { escapeText } from "../../describe/text";
 import { type Destination, destinationOf } from "../../writer/destination";
-import { checkReplaced, type Origin } from "../../writer/replaced-files";
+import { checkReplaced, type Origin, type Replaced } from "../../writer/replaced-files";
 import { watchUnfinished } from "../../writer/unfinished";
 import { checkWriteOptions, type WriteOptions } from "../../writer/write-options";
 import { type Output, writeOutputs } from "../../writer/write-outputs";
 import type { Terminal } from "./terminal";
+
+/** The option of every command that writes a file. */
+export const FORCE_OPTION = { force: { type: "boolean" } } as const;
+
+export const FORCE_HELP = "  --force             replaces OUT where it exists already\n";
+
+/** What a dry run says of a file whose place would be taken. */
+export function replacedLine(
+  path: string,
+  replaces: Replaced | undefined,
+  force: boolean | undefined,
+): string[] {
+  if (replaces === undefined) return [];
+  const isAllowed = force || replaces === "input";
+  return [
+    escapeText(isAllowed ? `would replace ${path}` : `${path} exists already: only --force replaces it`),
+  ];
+}
 
 /** What ends a command. */
 export const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -17,10 +36,12 @@ export const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
  * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end the
  * process does so once `work` has stopped; a second one does at once. So does the first one while nothing is half written: it
  * is left to the system then, which ends a process however long its JavaScript is busy.
+ * @param force whether files are replaced that are not of the model
  */
 export async function interruptible<T>(
   terminal: Terminal,
   label: string,
+  force: boolean | undefined,
   work: (options: Required<WriteOptions>) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
@@ -39,7 +60,7 @@ export async function interruptible<T>(
     return await terminal.withProgress(label, 0, (progress) => {
       const onProgress = (done: number, total: number): void => progress.update(done, total);
       const onWarning = (message: string): void => terminal.complain(`warning: ${message}`);
-      return work({ signal: controller.signal, onProgress, onWarning });
+      return work({ signal: controller.signal, onProgress, onWarning, overwrite: force ?? false });
     });
   } finally {
     stopWatching();
@@ -60,13 +81,14 @@ export async function writeFiles(
   label: string,
   outputs: readonly Output[],
   origin: Origin,
+  force: boolean | undefined,
   folder?: string,
 ): Promise<boolean> {
   const [first] = outputs;
   if (first !== undefined && outputs.length === 1 && folder === undefined) {
     const destination = await destinationOf(first.path);
     if (!destination.isReplaced && !destination.existing?.isDirectory()) {
-      await checkReplaced([first.path], origin);
+      await checkReplaced([first.path], origin, force ?? false);
       // There is nothing to clean up, so signals end the process at once, however long a pipe waits for its reader.
       await writeDirectly(destination, first.chunks).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EPIPE") throw error;
@@ -74,7 +96,7 @@ export async function writeFiles(
       return false;
     }
   }
-  await interruptible(terminal, label, (options) =>
+  await interruptible(terminal, label, force, (options) =>
     inFolder(folder, () => writeOutputs(outputs, origin, checkWriteOptions(options))),
   );
   return true;

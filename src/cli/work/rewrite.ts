@@ -6,20 +6,23 @@ import { checkWriteOptions } from "../../writer/write-options";
 import { isElsewhere, MODEL_OPTIONS, modelOptions, openModel, shownPath } from "../arguments/open-model";
 import { UsageError } from "../arguments/parse";
 import type { Terminal } from "../output/terminal";
-import { interruptible } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, interruptible, replacedLine } from "../output/write-files";
 
 /** Options of each of these commands. */
 export const REWRITE_OPTIONS = {
   "dry-run": { type: "boolean" },
   json: { type: "boolean" },
+  ...FORCE_OPTION,
   header: MODEL_OPTIONS.header,
 } as const;
 
-/** The option of those that change a model. */
 export const OUTPUT_OPTION = { output: { type: "string", short: "o" } } as const;
 
+/** The options of those that change a model. */
+export const CHANGE_OPTIONS = { ...OUTPUT_OPTION, "in-place": { type: "boolean" } } as const;
+
 /** What their help says about these options. */
-export const REWRITE_HELP = `  --dry-run           shows what the new file would be, and writes nothing
+export const REWRITE_HELP = `${FORCE_HELP}  --dry-run           shows what the new file would be, and writes nothing
   --json              the same as JSON, with all tensors
   -H, --header TEXT   sent with requests for a URL; more than once for more
 `;
@@ -27,12 +30,28 @@ export const REWRITE_HELP = `  --dry-run           shows what the new file would
 /** What their help says about the new file. */
 export const OUTPUT_HELP = `  -o, --output OUT    writes the new file to OUT and leaves FILE as it is; what
                       is on a server, or in several files, needs it
+  --in-place          the new file takes the place of FILE
 `;
 
 interface RewriteValues {
   readonly "dry-run"?: boolean | undefined;
   readonly json?: boolean | undefined;
+  readonly force?: boolean | undefined;
   readonly header?: readonly string[] | undefined;
+}
+
+/** Where a model that is changed goes: into a file of its own, or where it was. Undefined is the latter. */
+export function changedOutput(
+  path: string,
+  values: RewriteValues & { output?: string | undefined; "in-place"?: boolean | undefined },
+): string | undefined {
+  const { output, "in-place": inPlace, "dry-run": isDry } = values;
+  if (output === undefined && isElsewhere(path)) {
+    throw new UsageError("missing --output: what is not a file of its own is only read");
+  }
+  if (inPlace && output !== undefined) throw new UsageError("either --in-place or --output");
+  if (output !== undefined || inPlace || isDry) return output;
+  throw new UsageError("missing --output OUT, or --in-place to replace FILE itself");
 }
 
 /** What becomes of a model; what is not said stays as it is. */
@@ -58,14 +77,12 @@ export async function rewrite(
   changesOf: (model: GgufModel<GgufModelTensor>) => Changes,
 ): Promise<number> {
   const options = modelOptions(values, [path]);
-  if (output === undefined && isElsewhere(path)) {
-    throw new UsageError("missing --output: what is not a file of its own is only read");
-  }
   const target = output ?? path;
   const isDry = values["dry-run"] ?? false;
   const opened = isElsewhere(path) ? await openModel(path, options) : undefined;
   try {
-    const { plan, byteLength } = await interruptible(terminal, shownPath(path), (writing) =>
+    const { force } = values;
+    const { plan, byteLength, replaces } = await interruptible(terminal, shownPath(path), force, (writing) =>
       rewriteModel(
         opened?.file ?? path,
         target,
@@ -76,7 +93,7 @@ export async function rewrite(
     );
     const { tensors, removed, removedKeys, byteOrder, changes } = plan;
     if (values.json) {
-      const report = { byteOrder, byteLength, tensors, removed, removedKeys };
+      const report = { byteOrder, byteLength, tensors, removed, removedKeys, replaces };
       terminal.printJson({ path: shownPath(path), output: isDry ? null : target, ...report });
       return 0;
     }
@@ -89,7 +106,7 @@ export async function rewrite(
     terminal.print([
       ...(rows.length > 0 ? [""] : []),
       `${escapeText(target)}: ${facts.join(", ")}`,
-      ...(isDry ? ["nothing was written"] : []),
+      ...(isDry ? [...replacedLine(target, replaces, force), "nothing was written"] : []),
     ]);
     return 0;
   } finally {
