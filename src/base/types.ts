@@ -98,6 +98,9 @@ export const ggmlTypes: Readonly<Record<GgmlType, GgmlTypeInfo>> = Object.freeze
   Q2_0: info(42, 64, 18),
 });
 
+/** The longest name of a tensor that ggml reads, in bytes. Files with longer ones are read here, and not written. */
+export const MAX_TENSOR_NAME_BYTES = 63;
+
 const typeNames: (GgmlType | undefined)[] = [];
 for (const [name, { id }] of Object.entries(ggmlTypes)) typeNames[id] = name as GgmlType;
 

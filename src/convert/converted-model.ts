@@ -7,6 +7,7 @@ import { OpenFile } from "../file/handle";
 import { checkPath } from "../file/open";
 import { RemoteGgufFile } from "../file/remote-file";
 import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
+import { CURRENT_FORMAT } from "../layout/header-bytes";
 import { quantizeSync } from "../quantize/quantize";
 import { type Folder, type Place, readFileOf, remotePlace } from "../safetensors/folder";
 import { quotable } from "../safetensors/json-reader";
@@ -14,7 +15,6 @@ import type { SafetensorsFile, SafetensorsTensor } from "../safetensors/model";
 import { localPlace } from "../safetensors/open";
 import { openSafetensorsPlace } from "../safetensors/open-place";
 import { isRemote } from "../source/url";
-import { CURRENT_FORMAT } from "../writer/header-bytes";
 import { checkType, encodeEntry } from "../writer/values";
 import {
   ARCHITECTURES,

@@ -1,6 +1,6 @@
 /** What the specification asks of a model and readers do not insist on: reasons to warn, not errors. */
 
-import { type GgmlType, ggmlTypes } from "../base/types";
+import { type GgmlType, ggmlTypes, MAX_TENSOR_NAME_BYTES } from "../base/types";
 import { QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
@@ -8,7 +8,6 @@ import { counted } from "./text";
 
 /** Words in lower case, digits and underscores, joined by dots. */
 const KEY = /^[a-z0-9_]+(\.[a-z0-9_]+)+$/;
-const MAX_NAME_BYTES = 64;
 
 /** A sentence for each rule that a model breaks, with the first names that do. */
 export function formatWarnings({ metadata, tensors }: GgufModel<GgufModelTensor>): string[] {
@@ -25,7 +24,7 @@ export function formatWarnings({ metadata, tensors }: GgufModel<GgufModelTensor>
   let isQuantized = false;
   for (const tensor of tensors.values()) {
     isQuantized ||= (ggmlTypes[tensor.type as GgmlType]?.blockSize ?? 1) > 1;
-    if (tensor.nameBytes().length > MAX_NAME_BYTES) names.add(tensor.name);
+    if (tensor.nameBytes().length > MAX_TENSOR_NAME_BYTES) names.add(tensor.name);
   }
   // In a split model, the first file has the keys of all.
   const hasVersion = metadata.has(QUANTIZATION_VERSION_KEY) || Number(metadata.get("split.no") ?? 0) > 0;
@@ -34,7 +33,7 @@ export function formatWarnings({ metadata, tensors }: GgufModel<GgufModelTensor>
       ? [`tensors are quantized, and ${QUANTIZATION_VERSION_KEY} is missing`]
       : []),
     ...keys.text("key is", "keys are", "not lower-case ASCII words with dots between them, such as a.b_c"),
-    ...names.text("tensor name has", "tensor names have", `more than ${MAX_NAME_BYTES} bytes`),
+    ...names.text("tensor name has", "tensor names have", `more than ${MAX_TENSOR_NAME_BYTES} bytes`),
   ];
 }
 

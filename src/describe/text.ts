@@ -1,10 +1,10 @@
 /** Names, numbers and sizes as text: escaped, grouped, with units. */
 
 /**
- * What could move a terminal: control characters (C0, DEL, C1), line separators, marks that turn the direction of text. And
- * what is invisible, so that two names would look the same.
+ * What could move a terminal: control characters (C0, DEL, C1), line separators, characters of format, such as marks that
+ * turn the direction of text. And what is invisible, so that two names would look the same.
  */
-const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const SHORT: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
 /** `text` with everything that is not plain printing text written as `\n`, `\x1b`, `\u202e` or `\u{e0041}`. */
@@ -22,6 +22,20 @@ export function escapeJson(json: string): string {
     if (char === "\n") return char;
     return Array.from({ length: char.length }, (_, i) => `\\u${hex(char.charCodeAt(i), 4)}`).join("");
   });
+}
+
+/** What some file system does not allow, or changes: at the ends also what hides a file, or makes it an option. */
+const NOT_IN_FILE_NAMES = /[%/\\:*?"<>|]|^[-.\s]|[.\s]$/gu;
+/** What is a device on Windows, whatever follows the first dot. */
+const DEVICE = /^(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$)(?= *(\.|$))/i;
+
+/** A name as that of a file in every system: the bytes of anything unsafe as %XX. No two names become the same. */
+export function fileNameOf(name: string): string {
+  const percent = (char: string): string => {
+    return Array.from(new TextEncoder().encode(char), (byte) => `%${hex(byte, 2).toUpperCase()}`).join("");
+  };
+  const escaped = name.replace(NOT_IN_FILE_NAMES, percent).replace(UNSAFE, percent);
+  return escaped.replace(DEVICE, (device) => percent(device.slice(0, 1)) + device.slice(1)) || "%";
 }
 
 function hex(code: number, digits: number): string {

@@ -2,9 +2,9 @@
 import { type NativeFile, native } from "../backend/native";
 import { GgufError } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
+import { alignUp, CURRENT_FORMAT } from "../layout/header-bytes";
+import { DEFAULT_ALIGNMENT, layOut } from "../layout/layout";
 import type { Arrived, Source } from "../source/source";
-import { alignUp, CURRENT_FORMAT } from "../writer/header-bytes";
-import { DEFAULT_ALIGNMENT, layOut } from "../writer/layout";
 
 /** A tensor, and how its bytes are made. */
 export interface VirtualTensor {

@@ -7,8 +7,8 @@ import { GgufModel } from "../file/model";
 import { RemoteGgufTensor, type RemoteOpenFile } from "../file/remote-tensor";
 import type { TensorPlace } from "../file/tensor-map";
 import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
+import { CURRENT_FORMAT, HeaderBytes } from "../layout/header-bytes";
 import type { Source } from "../source/source";
-import { CURRENT_FORMAT, HeaderBytes } from "../writer/header-bytes";
 import { DTYPES, type SafetensorsDtype } from "./dtypes";
 import { readSafetensorsHeader, type StoredTensor } from "./header";
 

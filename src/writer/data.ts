@@ -12,9 +12,9 @@ import {
   typedArrayName,
 } from "../base/typed-arrays";
 import { type GgmlType, ggmlTypes } from "../base/types";
+import { PIECE_BYTES } from "../layout/layout";
 import { isQuantizable, quantizableTypes, quantize } from "../quantize/quantize";
 import type { QuantizableType } from "../quantize/request";
-import { PIECE_BYTES } from "./layout";
 
 /** Bytes in pieces of any size; or numbers, for a {@link QuantizableType}, in pieces of whole blocks. */
 export type Chunks = Iterable<Uint8Array | Float32Array> | AsyncIterable<Uint8Array | Float32Array>;

@@ -2,10 +2,10 @@
 import { closeFile, OpenFile } from "../file/handle";
 import { siblingPath } from "../file/shard-names";
 import { openEach, shardsOf } from "../file/splits";
+import { PIECE_BYTES } from "../layout/layout";
 import { type FileAccess, FileSource } from "../source/file";
 import { type HeaderLimits, readHeader } from "../source/header";
 import { changedError, type Source } from "../source/source";
-import { PIECE_BYTES } from "./layout";
 import { RawHeader } from "./raw-header";
 
 const HEADER_LIMITS: HeaderLimits = { firstBytes: 256 << 10, maxBytes: 1 << 30 };

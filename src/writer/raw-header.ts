@@ -4,8 +4,8 @@ import { native } from "../backend/native";
 import { GgufError } from "../base/errors";
 import { handleOf, type OpenFile } from "../file/handle";
 import { KEYS, NameList, TENSORS } from "../file/listing";
-import { type HeaderFormat, lengthBytes } from "./header-bytes";
-import { checkCount, preambleBytes, type TensorEntry } from "./layout";
+import { type HeaderFormat, lengthBytes } from "../layout/header-bytes";
+import { checkCount, preambleBytes, type TensorEntry } from "../layout/layout";
 
 /** What the header says of a tensor, and where its data is in the file. */
 export interface RawTensor extends TensorEntry {

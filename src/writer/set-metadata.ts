@@ -5,12 +5,12 @@ import { errorAbout, GgufError, invalidArgType, invalidArgValue } from "../base/
 import { GgufMetadata } from "../file/metadata";
 import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
+import { alignUp, HeaderBytes, type HeaderFormat } from "../layout/header-bytes";
+import { DEFAULT_ALIGNMENT, writePreamble, zeros } from "../layout/layout";
 import type { FileAccess } from "../source/file";
 import { changeInPlace, changeOf, isAtomic } from "./change-in-place";
-import { alignUp, HeaderBytes, type HeaderFormat } from "./header-bytes";
 import { checkInput, closeInput, extentPieces, type InputFile, openInput } from "./input-file";
 import { settleModel } from "./journal";
-import { DEFAULT_ALIGNMENT, writePreamble, zeros } from "./layout";
 import { parseMetadataValue } from "./text";
 import { inTurn } from "./turns";
 import {

@@ -6,7 +6,8 @@ import { ALIGNMENT_KEY } from "../file/metadata-keys";
 import { checkPath } from "../file/open";
 import { shardSuffix } from "../file/shard-names";
 import { MAX_SHARDS, SPLIT_KEYS } from "../file/splits";
-import { alignUp } from "./header-bytes";
+import { alignUp } from "../layout/header-bytes";
+import { type Contents, checkCount, fileChunks, layOut, type TensorEntry } from "../layout/layout";
 import {
   checkInputs,
   closeInputs,
@@ -16,7 +17,6 @@ import {
   openInputs,
 } from "./input-file";
 import { settleModel } from "./journal";
-import { type Contents, checkCount, fileChunks, layOut, type TensorEntry } from "./layout";
 import type { Replaced } from "./replaced-files";
 import { encodeEntry } from "./values";
 import {

@@ -10,7 +10,7 @@ import { isTypedArray, isUint8Array, lengthOf, plain } from "../base/typed-array
 import { elementTypeOfArray } from "../file/metadata";
 import { knownKeyType } from "../file/metadata-keys";
 import { SIZES, type ValuePlace, valueParts } from "../file/value-parts";
-import { HeaderBytes, type HeaderFormat } from "./header-bytes";
+import { HeaderBytes, type HeaderFormat } from "../layout/header-bytes";
 
 /**
  * A metadata value to be written: what `GgufMetadata.get` returns, and more: arrays of numbers as plain arrays, strings

@@ -5,7 +5,7 @@ import { checkOptions, type OptionNames } from "../base/arguments";
 import { joinBytes } from "../base/bytes";
 import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import { didYouMean } from "../base/suggest";
-import { type GgmlType, ggmlTypes, isGgmlType, meantType } from "../base/types";
+import { type GgmlType, ggmlTypes, isGgmlType, MAX_TENSOR_NAME_BYTES, meantType } from "../base/types";
 import { checkSupported } from "../decode/kernels";
 import { ALIGNMENT_KEY, QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import { GgufModel } from "../file/model";
@@ -13,8 +13,7 @@ import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { SPLIT_KEYS } from "../file/splits";
 import type { ValuePlace } from "../file/value-parts";
-import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
-import { CURRENT_FORMAT, type HeaderFormat } from "./header-bytes";
+import { CURRENT_FORMAT, type HeaderFormat } from "../layout/header-bytes";
 import {
   type Contents,
   checkCount,
@@ -23,7 +22,8 @@ import {
   layOut,
   PIECE_BYTES,
   type TensorEntry,
-} from "./layout";
+} from "../layout/layout";
+import { type CheckedData, checkData, type DataTarget, dataPieces, type TensorData } from "./data";
 import {
   checkKey,
   checkText,
@@ -58,9 +58,6 @@ interface WrittenTensor extends TensorEntry {
   readonly target: DataTarget;
   readonly data: CheckedData;
 }
-
-/** The longest tensor name that ggml reads. */
-const MAX_NAME_BYTES = 63;
 
 const MAX_DIMS = 4;
 
@@ -388,8 +385,8 @@ function checkName(name: unknown): asserts name is string {
   checkText("name", name);
   const bytes = Buffer.byteLength(name);
   if (bytes === 0) throw invalid("a tensor's name must not be empty");
-  if (bytes > MAX_NAME_BYTES) {
-    throw invalid(`its name has ${bytes} bytes, ggml reads up to ${MAX_NAME_BYTES}`, { tensor: name });
+  if (bytes > MAX_TENSOR_NAME_BYTES) {
+    throw invalid(`its name has ${bytes} bytes, ggml reads up to ${MAX_TENSOR_NAME_BYTES}`, { tensor: name });
   }
 }
 

@@ -196,12 +196,27 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
   });
   test("names that would lead elsewhere stay in the folder", async () => {
     const names = ["../../outside", "a/b", "/etc/x", EVIL, "__proto__", "..", "50%2F", "c:\\d", "*"];
+    const safe: Record<string, string> = {
+      "": "%.bin",
+      "-rf": "%2Drf.bin",
+      ".hidden ": "%2Ehidden%20.bin",
+      "x.": "x%2E.bin",
+      "gp\u202enp\u0085": "gp%E2%80%AEnp%C2%85.bin",
+      "\u2066\u200d\u061c\u{e0041}": "%E2%81%A6%E2%80%8D%D8%9C%F3%A0%81%81.bin",
+      "\u0600\ufeff\u2028": "%D8%80%EF%BB%BF%E2%80%A8.bin",
+      "con.weight": "%63on.weight.bin",
+      "COM¹": "%43OM¹.bin",
+      "LPT9 .x": "%4CPT9 .x.bin",
+      "con-v.é漢": "con-v.é漢.bin",
+    };
+    names.push(...Object.keys(safe));
     writeModel("names.gguf", { tensors: names.map((name, i) => floats(name, [i])) });
     await output("dequantize", "names.gguf", "--all", "-o", "names/", "--format", "bin");
     const written = readdirSync(at("names"));
     assert.equal(written.length, names.length);
-    assert.ok(written.includes("..%2F..%2Foutside.bin"));
-    assert.ok(written.includes("50%252F.bin"));
+    assert.ok(written.includes("%2E.%2F..%2Foutside.bin"));
+    for (const name of ["50%252F.bin", ...Object.values(safe)]) assert.ok(written.includes(name), name);
+    assert.ok(written.every((name) => /^[^-.\s]/.test(name) && !/[\p{C}\p{Z}]$|\p{Cf}/u.test(name)));
     assert.ok(!existsSync(join(folder, "..", "outside.bin")));
     await output("dequantize", "names.gguf", "--all", "-o", "names.safetensors");
     const { tensors } = readSafetensors(at("names.safetensors"));

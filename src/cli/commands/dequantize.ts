@@ -4,7 +4,15 @@ import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
 import { statsRows } from "../../describe/stats-text";
-import { counted, escapeText, float32Text, grouped, humanBytes, shapeText } from "../../describe/text";
+import {
+  counted,
+  escapeText,
+  fileNameOf,
+  float32Text,
+  grouped,
+  humanBytes,
+  shapeText,
+} from "../../describe/text";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
 import type { Origin } from "../../writer/replaced-files";
 import type { Output } from "../../writer/write-outputs";
@@ -41,7 +49,7 @@ ${FORCE_HELP}${MODEL_HELP}
 Rows stay rows: what 'inspect' shows as 4096 x 32 has the shape (32, 4096) in
 .npy and .safetensors. Memory use does not depend on the sizes of tensors. An
 existing file is replaced, with --force, once the new one is complete. In a
-folder, characters that some file systems do not allow in names become %XX.
+folder, what is no plain character of a file name on every system becomes %XX.
 
 Examples:
   gguf-native dequantize model.gguf output_norm.weight
@@ -140,7 +148,7 @@ function planned(
     };
   };
   if (isFolder) {
-    return tensors.map((tensor) => one(join(output, `${fileName(tensor.name)}.${format}`), [tensor]));
+    return tensors.map((tensor) => one(join(output, `${fileNameOf(tensor.name)}.${format}`), [tensor]));
   }
   if (tensors.length > 1 && format !== "safetensors") {
     const found = `${tensors.length} tensors do not fit in one .${format} file`;
@@ -173,14 +181,6 @@ async function* contents(
       yield piece;
     }
   }
-}
-
-/** The name with the characters that some file systems do not allow as %XX. No two names become the same. */
-function fileName(name: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: file names may not hold them
-  return name.replace(/[\x00-\x1f\x7f%/\\:*?"<>|]/g, (char) => {
-    return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
-  });
 }
 
 async function writeAll(
