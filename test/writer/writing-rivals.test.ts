@@ -21,7 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import fs from "node:fs/promises";
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
 import {
@@ -33,9 +33,10 @@ import {
   setMetadata,
   splitModel,
 } from "gguf-native";
-import { folderJournalPath, replaceJournal } from "#dist/writer/journal-file";
+import { folderJournalPath, journalPath, readJournal, replaceJournal } from "#dist/writer/journal-file";
 import { gatherBuffer, OutputFile } from "#dist/writer/output-file";
 import { modeFor } from "#dist/writer/permissions";
+import { thisProcess } from "#dist/writer/process-identity";
 import { temporaryPath, writeAll } from "#dist/writer/system-calls";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sanitized } from "../support/sanitized";
@@ -556,6 +557,172 @@ describe("journals", () => {
     symlinkSync(victim, journal);
     await assert.rejects(setMetadata(path, { "test.x": 1 }), { code: "ERR_GGUF_WRITE" });
     assert.equal(readFileSync(victim, "utf8"), "victim");
+  });
+
+  test("of another user about bytes are followed only in that user's files", {
+    skip: needsRoot,
+  }, async () => {
+    for (const [owner, isFollowed] of [
+      [12345, true],
+      [54321, false],
+    ] as const) {
+      const path = await written();
+      const before = readFileSync(path);
+      const [offset, inode] = [before.indexOf("xxxx"), String(statSync(path).ino)];
+      const images = { before: Buffer.from("yyxx"), after: Buffer.from("xxyy") };
+      const plan = { kind: "overwrite", target: "model.gguf", inode, offset, ...images } as const;
+      const journal = journalPath(path);
+      await replaceJournal(journal, { owner: null, plan });
+      chownSync(journal, 12345, 12345);
+      chownSync(path, owner, owner);
+      if (isFollowed) {
+        assert.deepEqual(await recover(path), [{ journal, outcome: "undone" }]);
+        before.set(images.before, offset);
+      } else {
+        await assert.rejects(recover(path), { code: "ERR_GGUF_WRITE", message: /journal of another user/ });
+      }
+      assert.deepEqual(readFileSync(path), before);
+    }
+  });
+
+  test("about a file that another has replaced since change nothing", async () => {
+    for (const isSame of [true, false]) {
+      const path = await written();
+      const before = readFileSync(path);
+      const inode = String(statSync(path).ino + (isSame ? 0 : 1));
+      const images = { before: Buffer.from("none"), after: Buffer.from("evil") };
+      const plan = { kind: "overwrite", target: "model.gguf", inode, offset: 64, ...images } as const;
+      await replaceJournal(journalPath(path), { owner: null, plan });
+      if (isSame) await assert.rejects(recover(path), /neither as before an interrupted change nor as after/);
+      else assert.equal((await recover(path))[0]?.outcome, "nothing");
+      assert.deepEqual(readFileSync(path), before);
+    }
+  });
+
+  /** Runs `work` with `swap` called once, right before the call of the file system that is about such a path. */
+  async function swapping(
+    call: "link" | "lstat",
+    which: RegExp,
+    swap: () => void,
+    work: () => Promise<unknown>,
+  ) {
+    // biome-ignore lint/suspicious/noExplicitAny: functions of any arguments
+    const calls = fs as any;
+    const original = calls[call];
+    let isDone = false;
+    calls[call] = (...args: unknown[]) => {
+      const isNow = !isDone && which.test(String(args[call === "link" ? 1 : 0]));
+      isDone ||= isNow;
+      if (isNow) swap();
+      return original(...args);
+    };
+    try {
+      await work();
+    } finally {
+      calls[call] = original;
+    }
+    assert.ok(isDone);
+  }
+
+  test("that have become another's stop a change, and stay", async () => {
+    const changes = {
+      copy: { values: { "general.description": "short" }, options: { inPlace: false } },
+      "one page": { values: { "general.architecture": "tess" }, options: {} },
+      "in place": {
+        values: { "general.description": LONG.replaceAll("x", "y") },
+        options: { inPlace: true },
+      },
+    };
+    for (const work of ["copy", "one page", "in place", "several"] as const) {
+      const path = await written();
+      const dir = join(path, "..");
+      const before = readFileSync(path);
+      const journal =
+        work === "several" ? journalPath(join(dir, "n-00001-of-00003.gguf")) : journalPath(path);
+      // When the temporary file is looked at, or the journal itself before it is written again.
+      await swapping(
+        "lstat",
+        work === "copy" ? /\.tmp$/ : /\.journal$/,
+        () => {
+          writeFileSync(join(dir, "other"), "another's");
+          renameSync(join(dir, "other"), journal);
+        },
+        () =>
+          assert.rejects(
+            work === "several"
+              ? splitModel(path, join(dir, "n"), { maxTensors: 4 })
+              : setMetadata(path, changes[work].values, changes[work].options),
+            { code: "ERR_GGUF_CHANGED", message: /removed the journal of this change/ },
+          ),
+      );
+      assert.deepEqual(readFileSync(path), before, work);
+      assert.equal(readFileSync(journal, "utf8"), "another's");
+      assert.equal(names(dir).length, 2, work);
+    }
+  });
+
+  test("that have become another's are not carried out", async () => {
+    const path = await written();
+    const dir = join(path, "..");
+    const temporary = "gguf-native.0123456789ab.tmp";
+    writeFileSync(join(dir, temporary), "old plan");
+    const inode = String(statSync(join(dir, temporary)).ino);
+    const outputs = [{ temporary, inode, target: "model.gguf", backup: temporary }];
+    const journal = journalPath(path);
+    await replaceJournal(journal, { owner: null, plan: { kind: "rename", outputs } });
+    const other = join(folder(), "other");
+    await replaceJournal(other, { owner: thisProcess() });
+    const before = readFileSync(path);
+    await swapping(
+      "link",
+      /\.recovery$/,
+      () => renameSync(other, journal),
+      () => assert.rejects(recover(path), { code: "ERR_GGUF_CHANGED", message: /another process/ }),
+    );
+    assert.deepEqual(readFileSync(path), before);
+    assert.deepEqual((await readJournal(journal))?.content?.owner, thisProcess());
+  });
+
+  test("everything is on the disk before a name leads to it", {
+    skip: process.platform !== "linux" && "only Linux names the file of a descriptor",
+  }, async () => {
+    const path = await written();
+    const script = `const fs = require("node:fs"), files = require("node:fs/promises"), { basename } = require("node:path");
+      const { fsync } = fs, log = [];
+      fs.fsync = (fd, done) => {
+        log.push(["sync", basename(fs.readlinkSync("/proc/self/fd/" + fd))]);
+        fsync(fd, done);
+      };
+      for (const name of ["rename", "link"]) {
+        const call = files[name];
+        files[name] = (from, to) => {
+          log.push([name, basename(from), basename(to)]);
+          return call(from, to);
+        };
+      }
+      const { splitModel, setMetadata } = require(${JSON.stringify(projectRoot)});
+      (async () => {
+        await splitModel(${JSON.stringify(path)}, ${JSON.stringify(join(path, "..", "n"))}, { maxTensors: 6 });
+        await setMetadata(${JSON.stringify(path)}, { "general.description": "short" }, { inPlace: false });
+        console.log(JSON.stringify(log));
+      })();`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
+    assert.equal(stderr, "");
+    const log = JSON.parse(stdout) as string[][];
+    const folderName = basename(join(path, ".."));
+    let models = 0;
+    let plans = 0;
+    log.forEach(([call, from, to = ""], i) => {
+      const isPlan = call === "rename" && to.endsWith(".journal");
+      if (!isPlan && !to.endsWith(".gguf")) return;
+      isPlan ? plans++ : models++;
+      const isSync = (name: string) => (each: string[]) => each[0] === "sync" && each[1] === name;
+      assert.ok(log.slice(0, i).some(isSync(from as string)), `${from} before it is ${to}`);
+      assert.ok(log.slice(i).some(isSync(folderName)), `the folder after ${to}`);
+      // The plan is there before what it is about.
+      if (isPlan) assert.ok(isSync(folderName)(log[i + 1] as string[]));
+    });
+    assert.deepEqual([models, plans], [3, 1]);
   });
 
   test("a name that nothing had is not taken from what has appeared since", async () => {
