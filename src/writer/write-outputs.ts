@@ -37,8 +37,8 @@ export interface WriteOutputsOptions extends CheckedWriteOptions {
  * @param beforeCommit called once everything is written, before a file gets its name: to check that what was copied did
  *   not change meanwhile, and to close it, since not every system lets a file be replaced that is still open
  * @returns the paths under which there was a file, and what that is
- * @throws GgufError ERR_GGUF_WRITE, also for what exists and is not to be replaced; ERR_GGUF_CHANGED where bytes are missing, or another process is changing the same
- *   files; the reason of the signal; whatever a chunk or the progress callback throws
+ * @throws GgufError ERR_GGUF_WRITE, also for what exists and is not to be replaced; ERR_GGUF_CHANGED where bytes are
+ *   missing, or another process is changing the same files; the reason of the signal; whatever a chunk or the progress callback throws
  */
 export function writeOutputs(
   outputs: readonly Output[],
