@@ -9,13 +9,14 @@ import { root } from "../lib/paths.mjs";
 import { testFiles } from "../lib/test-files.mjs";
 import { pack } from "../release/pack.mjs";
 import { traceAndBundle } from "./bundlers.mjs";
+import { compileForOtherSystems } from "./cross.mjs";
 import { installWithManagers } from "./managers.mjs";
 import { loadWithMusl } from "./musl.mjs";
 import { compileOffline, offline } from "./offline.mjs";
 import { oldDebianNode } from "./old-debian.mjs";
 import { fetchNode, nodeVersions, runTestsIn, runTestsOnArm64 } from "./other-node.mjs";
 import { terminateWorkersIn } from "./other-runtime.mjs";
-import { installAndCompile, installAndUse } from "./package.mjs";
+import { installAndCompile, installAndUse, installFromGit } from "./package.mjs";
 import { testRealms } from "./realms.mjs";
 import { runBunExecutable, smokeIn } from "./smoke.mjs";
 import { compileWithVersions } from "./typescript.mjs";
@@ -43,6 +44,8 @@ const steps = {
   debian11: { needs: "prebuild", run: () => testPrebuilt(oldDebianNode()) },
   arm64: { needs: "prebuild-arm64", run: () => runTestsOnArm64(packed().addon("linux-arm64")) },
   win32: { run: () => runTestsInWine() },
+  cross: { run: () => compileForOtherSystems() },
+  git: { run: installFromGit },
   "bench-neon": { run: () => runNode("scripts/measure/neon.mjs") },
 };
 

@@ -93,6 +93,20 @@ export function installAndCompile(tarball, offline) {
   console.log("without a prebuilt addon, npx gguf-native build says what it needs, and compiles one");
 }
 
+/** What the last commit installs as a dependency from git: the compiled TypeScript, which says how to get the addon. */
+export function installFromGit() {
+  const project = makeProject("project-from-git");
+  install(`git+${pathToFileURL(root).href}`, project, process.env);
+  const { status, stderr } = tryRun(process.execPath, ["-p", "require('gguf-native').cpu().isa"], {
+    cwd: project,
+  });
+  if (status === 0 || !/'npx gguf-native build' compiles it/.test(stderr))
+    fail(`the package says:\n${stderr}`);
+  const reference = "require('gguf-native/reference').dequantizeSync('F32', new Uint8Array(4)).length";
+  if (output(process.execPath, ["-p", reference], { cwd: project }) !== "1\n") fail("nothing was compiled");
+  console.log("installed from git, npx gguf-native build is what is missing, and the package says so");
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   buildTests();
   const [file] = process.argv.slice(2);
