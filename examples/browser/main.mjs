@@ -1,4 +1,4 @@
-/** The program of the page and of its worker, which is the same file. Build: npm run build:llama-page */
+/** The program of the page and of its worker, which is the same file. Build: npm run build -- llama-page */
 import { startPage } from "./page.mjs";
 import { startWorker } from "./worker.mjs";
 

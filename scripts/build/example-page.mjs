@@ -1,4 +1,4 @@
-// `npm run build:llama-page`, `npm run build:search-page`: the page of an example, build/NAME-page: two files for any
+// `npm run build -- llama-page`, `npm run build -- search-page`: the page of an example, build/NAME-page: two files for any
 // static server.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// `npm run view:pictures`: pictures of the page to look at models for docs/pictures, at the width of a phone and of a desktop,
-// light and dark. `-- --all FOLDER` takes all of them, to look at. Needs Chromium and the page of `npm run build:view`.
+// `node scripts/build/view-pictures.mjs`: pictures of the page to look at models for docs/pictures, at the width of a phone and of a desktop,
+// light and dark. `-- --all FOLDER` takes all of them, to look at. Needs Chromium and the page of `npm run build -- view`.
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -26,7 +26,8 @@ const { launch, noPage, pageFileUrl, SCREENS, ViewPage } = support("view-page.js
 if (noPage) fail(noPage);
 
 const [option, folder = join("docs", "pictures")] = process.argv.slice(2);
-if (option !== undefined && option !== "--all") fail("usage: npm run view:pictures -- --all FOLDER");
+if (option !== undefined && option !== "--all")
+  fail("usage: node scripts/build/view-pictures.mjs --all FOLDER");
 mkdirSync(join(root, folder), { recursive: true });
 
 /** How each view is reached, with a model open; two of them to compare. */

@@ -1,4 +1,4 @@
-// `npm run build:view`: the page to look at models, dist/view/index.html. It is one file: the program of the page, that of
+// `npm run build -- view`: the page to look at models, dist/view/index.html. It is one file: the program of the page, that of
 // its worker with the WebAssembly module, and the styles are in it, and its policy allows these by their hashes and no others.
 // Beside it, dist/view/session.js: what answers the page's questions under `gguf-native view`. Also build/site: that page and
 // a sample model, two files for any static server.

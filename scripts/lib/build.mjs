@@ -127,7 +127,7 @@ function needAddon() {
   if (addons.some(existsSync)) return;
   console.log(
     "Compiling the addon: kernels for each instruction set, once. This takes a minute or two, longer on few cores.\n" +
-      "To install without it: npm ci --ignore-scripts, then npm run build:ts. Installed as a package, it is compiled already.",
+      "To install without it: npm ci --ignore-scripts, then npm run build -- ts. Installed as a package, it is compiled already.",
   );
   buildAddon();
 }

@@ -1,6 +1,6 @@
-// `npm run bench:view`: how fast the page opens a file of a gigabyte from the disk, and shows the heatmap of a tensor of 67
+// `node scripts/measure/view.mjs`: how fast the page opens a file of a gigabyte from the disk, and shows the heatmap of a tensor of 67
 // million weights, and the same over the server of `gguf-native view`. Headless Chromium; milliseconds, the median of some
-// runs. Needs `npm run build:wasm` and `npm run build:view`.
+// runs. Needs `npm run build:wasm` and `npm run build -- view`.
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";

@@ -6,12 +6,12 @@ import { root } from "../lib/paths.mjs";
 
 /** What makes a file, in the order in which they have to be run. */
 const makers = {
-  "dist/index.js": "npm run build:ts",
+  "dist/index.js": "npm run build -- ts",
   "vendor/binding.gyp": "npm run build:native",
   "dist/wasm/kernels.wasm": "npm run build:wasm",
   "dist/wasm/index.mjs": "npm run build:wasm",
-  "dist/view/index.html": "npm run build:view",
-  "dist/view/session.js": "npm run build:view",
+  "dist/view/index.html": "npm run build -- view",
+  "dist/view/session.js": "npm run build -- view",
 };
 
 const missing = Object.keys(makers).filter((file) => !existsSync(join(root, file)));

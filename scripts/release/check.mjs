@@ -57,5 +57,5 @@ if (missing.length > 0) {
   process.exit(1);
 }
 console.log(
-  "\nThe package can be released: set the version, tag it and push the tag, as CONTRIBUTING.md says",
+  "\nThe package can be released: set the version, tag it and push the tag, as docs/maintaining.md says",
 );

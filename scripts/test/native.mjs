@@ -6,13 +6,21 @@
 // --sanitize          with AddressSanitizer and UndefinedBehaviorSanitizer
 // --sanitize=thread   with ThreadSanitizer: only the tests of code that several threads run
 // --arm64             cross-compiled, under qemu
+// --wasm              those of the kernels, as a WebAssembly program
+// --avx512            those of the AVX-512 kernels, on an emulated processor
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { toolchainSetting } from "../lib/build.mjs";
+import { runNode, toolchainSetting } from "../lib/build.mjs";
 import { fail, findClang, need, run } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
+
+const [first] = process.argv.slice(2);
+if (first === "--wasm" || first === "--avx512") {
+  runNode("--no-warnings", `scripts/test/${first.slice(2)}.mjs`, ...process.argv.slice(3));
+  process.exit(0);
+}
 
 const ownOption = /^--(sanitize(=.*)?|arm64|build-only)$/;
 const options = process.argv.slice(2).filter((argument) => ownOption.test(argument));

@@ -1,6 +1,6 @@
 // Runs the TypeScript tests with an addon that is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, in the
 // ordinary Node, which loads their runtime first. Then LeakSanitizer looks for memory that the addon leaked. Linux, Clang.
-// `npm run test:sanitized-addon -- metadata cli` runs only the test files with such a name, `-- --leaks` none of them.
+// `npm test -- --sanitized metadata cli` runs only the test files with such a name, `-- --leaks` none of them.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,11 +1,38 @@
-// Builds and runs the TypeScript tests. `npm test -- metadata cli` runs only the files with such a name; `npm run test:scale`
-// those of test/scale, which take minutes and up to 4 GiB of memory.
+// Builds and runs the TypeScript tests. `npm test -- metadata cli` runs only the files with such a name. A first argument asks for
+// other tests, or for the same in another way:
+//
+//   --scale        those of test/scale, with huge files: minutes, and up to 4 GiB of memory (npm run test:scale)
+//   --browser      gguf-native/reference and gguf-native/wasm in headless Chromium, which must be there
+//   --view         the page to look at models: builds it, and tests it in headless Chromium, which must be there
+//   --sanitized    with the addon under AddressSanitizer and UndefinedBehaviorSanitizer, then a search for leaks
+//   --recipes      the programs of docs/recipes.md, with the packages that they are about
 import { buildAll, checkAddon, runNode } from "../lib/build.mjs";
+import { need } from "../lib/commands.mjs";
 import { testArguments, testFiles } from "../lib/test-files.mjs";
 
-const [first, ...rest] = process.argv.slice(2);
-const files = first === "--scale" ? testFiles(rest, { folder: "scale" }) : testFiles(process.argv.slice(2));
+function runTests(names, folder) {
+  const files = testFiles(names, { folder });
+  buildAll();
+  checkAddon();
+  runNode(...testArguments(files));
+}
 
-buildAll();
-checkAddon();
-runNode(...testArguments(files));
+const others = {
+  "--scale": (names) => runTests(names, "scale"),
+  "--browser": () => {
+    need(["chromium", "chromium"]);
+    runTests(["browser", "wasm-entry"]);
+  },
+  "--view": () => {
+    need(["chromium", "chromium"]);
+    buildAll();
+    runNode("scripts/build/view.mjs");
+    runTests(["view-"]);
+  },
+  "--sanitized": (names) => runNode("scripts/test/sanitized-addon.mjs", ...names),
+  "--recipes": () => runNode("scripts/test/recipes.mjs"),
+};
+
+const given = process.argv.slice(2);
+if (given[0] in others) others[given[0]](given.slice(1));
+else runTests(given);

@@ -1,4 +1,4 @@
-// `npm run test:wasm`: the C++ tests of the kernels, compiled for WebAssembly, in Node's WASI; then the tests of the module.
+// `npm run test:native -- --wasm`: the C++ tests of the kernels, compiled for WebAssembly, in Node's WASI; then the tests of the module.
 // Arguments are GoogleTest's, such as --gtest_filter=Primitives*.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

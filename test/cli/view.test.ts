@@ -231,6 +231,6 @@ test("where the page is missing, an error says how it is made", async () => {
   assert.deepEqual(await once(child, "close"), [1, null]);
   assert.match(
     complained,
-    /^gguf-native: the page is not there: .*'npm run build:view' makes \S+index\.html\n$/,
+    /^gguf-native: the page is not there: .*'npm run build -- view' makes \S+index\.html\n$/,
   );
 });

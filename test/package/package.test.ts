@@ -177,7 +177,7 @@ test("npm pack stops where something is not built, and says what to run", () => 
   assert.notEqual(first.status, 0);
   assert.match(
     first.stderr,
-    /run npm run build:ts && npm run build:native && npm run build:wasm && npm run build:view$/m,
+    /run npm run build -- ts && npm run build:native && npm run build:wasm && npm run build -- view$/m,
   );
   for (const name of made) {
     mkdirSync(dirname(join(place, name)), { recursive: true });
@@ -185,7 +185,7 @@ test("npm pack stops where something is not built, and says what to run", () => 
   }
   assert.match(
     pack().stderr,
-    /^the package would lack dist\/view\/index\.html, dist\/view\/session\.js: run npm run build:view$/m,
+    /^the package would lack dist\/view\/index\.html, dist\/view\/session\.js: run npm run build -- view$/m,
   );
   mkdirSync(join(place, "dist", "view"));
   for (const name of ["index.html", "session.js"]) writeFileSync(join(place, "dist", "view", name), "");

@@ -21,7 +21,7 @@ export const pageFileUrl = pathToFileURL(pagePath).href;
 export const noPage: string | false =
   chromium === undefined
     ? "chromium is not installed (apt-get install chromium)"
-    : !existsSync(pagePath) && "the page is not built (npm run build:wasm && npm run build:view)";
+    : !existsSync(pagePath) && "the page is not built (npm run build:wasm && npm run build -- view)";
 
 /** No sandbox, which root cannot have: the page is our own. No name leads anywhere. */
 const FLAGS = [

@@ -1,6 +1,6 @@
 /**
  * The page to look at models, as it is used: in headless Chromium, from a file and over the server of `gguf-native view`.
- * `npm run test:view` builds it first; `npm test` takes it where it is built.
+ * `npm test -- --view` builds it first; `npm test` takes it where it is built.
  */
 import assert from "node:assert/strict";
 import {

@@ -24,7 +24,7 @@ describe("the sources of the page", () => {
 });
 
 const built = join(projectRoot, "dist", "view", "index.html");
-const skip = !existsSync(built) && "the page is not built (npm run build:wasm && npm run build:view)";
+const skip = !existsSync(built) && "the page is not built (npm run build:wasm && npm run build -- view)";
 
 describe("the page", { skip }, () => {
   const html = skip ? "" : readFileSync(built, "utf8");

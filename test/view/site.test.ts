@@ -13,7 +13,7 @@ import { launch, noPage, pagePath, ViewPage } from "../support/view-page";
 const site = join(projectRoot, "build", "site");
 const names: Record<string, string> = { "/a/folder/": "index.html", "/a/folder/sample.gguf": "sample.gguf" };
 const noSite =
-  noPage || (!existsSync(join(site, "sample.gguf")) && "build/site is not made (npm run build:view)");
+  noPage || (!existsSync(join(site, "sample.gguf")) && "build/site is not made (npm run build -- view)");
 
 /** A server that knows ranges, as most do, or sends whole files only. */
 const answer =

@@ -108,7 +108,7 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
   };
 }
 
-/** Loaded when it is needed: `npm run build:view` makes it with the page. */
+/** Loaded when it is needed: `npm run build -- view` makes it with the page. */
 const startSession: StartSession = (find) =>
   (require(SESSION) as { startSession: StartSession }).startSession(find);
 
@@ -117,7 +117,7 @@ async function readPage(): Promise<string> {
     .then(() => readFile(PAGE, "utf8"))
     .catch((cause) => {
       throw new Error(
-        `the page is not there: in the sources of gguf-native, 'npm run build:view' makes ${PAGE}`,
+        `the page is not there: in the sources of gguf-native, 'npm run build -- view' makes ${PAGE}`,
         { cause },
       );
     });
