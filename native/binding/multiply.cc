@@ -6,11 +6,11 @@
 namespace gguf::binding {
 
 napi_value multiply_sync(const Call& call) {
-  return run_now(call, ProductRequest::of_tensor(call), 7);
+  return run_now(call, ProductRequest::of_tensor(call), 8);
 }
 
 napi_value multiply_async(const Call& call) {
-  return run_later(call, ProductRequest::of_tensor(call), 7);
+  return run_later(call, ProductRequest::of_tensor(call), 8);
 }
 
 napi_value multiply_blocks_sync(const Call& call) {

@@ -14,6 +14,17 @@ Activations activations(const Call& call, size_t index) {
   return call.boolean(index, "int8") ? Activations::kInt8 : Activations::kFloat32;
 }
 
+/** The rows of a tensor that is taken as rows of so many columns. */
+uint64_t rows_of(const Call& call, const TensorInfo& tensor, const ProductShape& shape) {
+  if (shape.columns == tensor.shape[0]) return tensor.n_rows();
+  if (shape.columns == 0) return 0;
+  if (shape.columns % shape.format.block_elements != 0 || tensor.n_elements % shape.columns != 0) {
+    throw_range(call.environment(), "a tensor of " + std::to_string(tensor.n_elements) +
+                                        " elements has no rows of " + std::to_string(shape.columns));
+  }
+  return tensor.n_elements / shape.columns;
+}
+
 }  // namespace
 
 ProductRequest ProductRequest::of_tensor(const Call& call) {
@@ -21,19 +32,20 @@ ProductRequest ProductRequest::of_tensor(const Call& call) {
   const TensorInfo& tensor = request.take_tensor(call);
   ProductShape& shape = request.shape;
   shape.format = request.format();
-  shape.columns = tensor.shape[0];
-  const uint64_t start = call.whole(3, "start"), end = call.whole(4, "end");
-  if (start > end || end > tensor.n_rows()) {
+  shape.columns = call.is_undefined(2) ? tensor.shape[0] : call.whole(2, "columns");
+  const uint64_t n_rows = rows_of(call, tensor, shape);
+  const uint64_t start = call.whole(4, "start"), end = call.whole(5, "end");
+  if (start > end || end > n_rows) {
     throw_range(call.environment(),
                 "rows " + std::to_string(start) + " to " + std::to_string(end) + " are not all in the " +
-                    std::to_string(tensor.n_rows()) + " of the tensor",
+                    std::to_string(n_rows) + " of the tensor",
                 request.path());
   }
   shape.n_rows = end - start;
   request.take_bytes(start * shape.row_bytes(), shape.n_rows * shape.row_bytes());
-  shape.activations = activations(call, 6);
-  request.out_argument_ = 5;
-  request.take_vectors(call, 2);
+  shape.activations = activations(call, 7);
+  request.out_argument_ = 6;
+  request.take_vectors(call, 3);
   return request;
 }
 

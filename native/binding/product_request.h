@@ -15,7 +15,7 @@ namespace gguf::binding {
 /** Checked arguments of one call, for use during that call. */
 class ProductRequest : public BlockRequest {
  public:
-  /** Of file, tensor, x, start, end, out and int8: rows of a tensor. */
+  /** Of file, tensor, columns, x, start, end, out and int8: rows of a tensor. */
   static ProductRequest of_tensor(const Call& call);
   /** Of type, blocks, columns, x, out and int8: all rows of a Uint8Array of blocks. */
   static ProductRequest of_bytes(const Call& call, bool big_endian);

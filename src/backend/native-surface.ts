@@ -214,13 +214,14 @@ export interface NativeAddon {
   ): Started<NativeOut>;
 
   /**
-   * The products of rows `start` to `end` of tensor `index` with the vectors of shape[0] numbers in `x`: for each vector
+   * The products of rows `start` to `end` of tensor `index` with the vectors of `columns` numbers in `x`, by default shape[0]: for each vector
    * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
    * With `int8`, the vectors are rounded to 8 bits.
    */
   matmul(
     file: NativeFile,
     index: number,
+    columns: number | undefined,
     x: Float32Array,
     start: number,
     end: number,
@@ -232,6 +233,7 @@ export interface NativeAddon {
   matmulAsync(
     file: NativeFile,
     index: number,
+    columns: number | undefined,
     x: Float32Array,
     start: number,
     end: number,

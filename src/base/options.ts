@@ -82,6 +82,11 @@ export interface ActivationOptions {
 
 /** What part of a matrix to multiply, and into what. */
 export interface ProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions {
+  /**
+   * Numbers of a row, the product of one or more leading dimensions; the other dimensions count rows. Default `shape[0]`. For
+   * a convolution's weights of shape [14, 14, 3, 128] it is 588.
+   */
+  columns?: number | undefined;
   /** First row; default 0. */
   start?: number | undefined;
   /** One past the last row; default all rows. */

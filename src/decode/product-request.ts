@@ -15,6 +15,7 @@ const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions & AsyncOptions> = {
   ...ASYNC_OPTIONS,
 };
 const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
+  columns: true,
   start: true,
   end: true,
   ...BLOCK_PRODUCT_OPTIONS,
@@ -31,17 +32,74 @@ export interface ProductRequest extends ElementRange {
 }
 
 /**
- * Checks `x` and the options of a product against a matrix of `rowCount` rows of `columns` numbers.
+ * Checks `x` and the options of a product against a tensor.
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkProduct(
   x: unknown,
   options: AllOptions | undefined,
-  columns: number,
+  shape: readonly number[],
   rowCount: number,
   subject: GgufErrorSubject,
-): ProductRequest {
-  return checkAgainst(x, checkOptions(options, PRODUCT_OPTIONS), columns, rowCount, subject);
+): ProductRequest & Matrix {
+  const given = checkOptions(options, PRODUCT_OPTIONS);
+  const matrix =
+    given.columns === undefined && shape.length < 4
+      ? { columns: shape[0] ?? 1, rowCount }
+      : matrixOf(matricesOf(shape), given, x, subject);
+  const hint = (): string => fitting(matricesOf(shape), x);
+  return { ...matrix, ...checkAgainst(x, given, matrix.columns, matrix.rowCount, subject, hint) };
+}
+
+/** What a product takes a tensor for. */
+export interface Matrix {
+  columns: number;
+  rowCount: number;
+}
+
+/** A tensor as a matrix: so many of its first dimensions are columns. */
+function matricesOf(shape: readonly number[]): readonly [Matrix, ...Matrix[]] {
+  const product = (dims: readonly number[]): number => dims.reduce((all, dim) => all * dim, 1);
+  const matrix = (count: number): Matrix => ({
+    columns: product(shape.slice(0, count)),
+    rowCount: product(shape.slice(count)),
+  });
+  return [matrix(1), ...shape.slice(1).map((_, i) => matrix(i + 2))];
+}
+
+function matrixOf(
+  matrices: readonly [Matrix, ...Matrix[]],
+  { columns }: ProductOptions,
+  x: unknown,
+  subject: GgufErrorSubject,
+): Matrix {
+  if (columns === undefined) {
+    // Four dimensions are those of a convolution, whose vectors have all numbers of a patch.
+    const [{ columns: first }, , patch] = matrices;
+    if (matrices.length === 4 && patch !== undefined && patch.columns > first && fits(x, patch.columns)) {
+      const detail = `x has ${lengthOf(x as Float32Array)} elements, which may be vectors of ${first} or of ${patch.columns}: give options.columns, ${first} or ${patch.columns}`;
+      throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+    }
+    return matrices[0];
+  }
+  if (typeof columns !== "number") throw invalidArgType("options.columns", "of type number", columns);
+  const matrix = matrices.find((matrix) => matrix.columns === columns);
+  if (matrix !== undefined) return matrix;
+  const all = [...new Set(matrices.map(({ columns }) => columns))].join(", ");
+  const detail = `options.columns must be a product of leading dimensions, one of ${all}; found ${columns}`;
+  throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+}
+
+/** Whether `x` has whole vectors of `columns` numbers, and not none. */
+function fits(x: unknown, columns: number): boolean {
+  return isFloat32Array(x) && lengthOf(x) > 0 && lengthOf(x) % columns === 0;
+}
+
+/** What to give as `options.columns` for this `x`. */
+function fitting(matrices: readonly Matrix[], x: unknown): string {
+  const possible = matrices.filter(({ columns }) => matrices.length > 2 && fits(x, columns));
+  const values = [...new Set(possible.map(({ columns }) => columns))];
+  return values.length === 0 ? "" : `; it has with options.columns ${values.join(" or ")}`;
 }
 
 function checkAgainst(
@@ -50,13 +108,14 @@ function checkAgainst(
   columns: number,
   rowCount: number,
   subject?: GgufErrorSubject,
+  hint = () => "",
 ): ProductRequest {
   if (!isFloat32Array(x)) throw invalidArgType("x", "an instance of Float32Array", x);
   const int8 = checkActivations(given.activations);
   const count = lengthOf(x);
   const vectorCount = count === 0 ? 0 : count / columns;
   if (!Number.isInteger(vectorCount)) {
-    const detail = `x has ${count} elements, not a whole number of vectors of ${columns}`;
+    const detail = `x has ${count} elements, not a whole number of vectors of ${columns}${hint()}`;
     throw new GgufError("ERR_GGUF_RANGE", detail, subject);
   }
   const rows = checkElements(given, rowCount, 1, subject);

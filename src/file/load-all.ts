@@ -11,8 +11,9 @@ export interface LoadOptions<D extends DType = DType> extends AsyncOptions {
   /** Default `"f32"`. */
   dtype?: D | undefined;
   /**
-   * Put all results into one SharedArrayBuffer, each at a multiple of 64 bytes, so that `postMessage` gives all of them to
-   * a worker without a copy. Default false.
+   * Put all results into as few SharedArrayBuffers as have less than 4 GiB, each at a multiple of 64 bytes, so that
+   * `postMessage` gives all of them to a worker without a copy. A result of 4 GiB or more has a buffer of its own; V8 cannot
+   * post such an array, so post its `{ buffer, byteOffset, length }`. Default false.
    */
   shared?: boolean | undefined;
   /** The most bytes that all results may take. If they would take more, nothing is loaded. Default: no limit. */
@@ -31,6 +32,9 @@ const LOAD_OPTIONS: OptionNames<LoadOptions> = {
 
 /** Results in a SharedArrayBuffer begin at multiples of so many bytes: a line of the cache. */
 const ALIGNMENT = 64;
+
+/** Bytes of a shared buffer, at most: V8 keeps where an array begins modulo 2^32 when it posts it to another thread. */
+const MOST_SHARED_BYTES = 2 ** 32 - ALIGNMENT;
 
 /** Tensors that are loaded at a time: while one is fetched, another is decoded. */
 const AT_A_TIME = 4;
@@ -65,15 +69,16 @@ export async function loadAll<D extends DType = "f32">(
   checkBudget(plan, dtype, maxBytes);
   signal?.throwIfAborted();
 
-  const memory = shared ? sharedMemory(plan.byteLength) : undefined;
+  const memory = shared ? plan.buffers.map(sharedMemory) : [];
   const weights = new Map<string, Loaded<D> | undefined>(
     plan.places.map(({ tensor }) => [tensor.name, undefined]),
   );
   let done = 0;
   const atATime = Math.min(AT_A_TIME, threads ?? AT_A_TIME);
-  await forEachConcurrently(plan.places, atATime, signal, async ({ tensor, offset }, stop) => {
+  await forEachConcurrently(plan.places, atATime, signal, async ({ tensor, buffer, offset }, stop) => {
     const { elementCount } = tensor;
-    const out = memory && placeIn(memory, dtype, offset, elementCount);
+    const shared = memory[buffer];
+    const out = shared && placeIn(shared, dtype, offset, elementCount);
     let counted = 0;
     const count = (elements: number): void => {
       if (elements === counted) return;
@@ -94,32 +99,65 @@ export async function loadAll<D extends DType = "f32">(
   return weights as Map<string, Loaded<D>>;
 }
 
+/** Where a result lies. */
+interface Place {
+  readonly buffer: number;
+  readonly offset: number;
+}
+
 interface Plan {
-  readonly places: readonly { readonly tensor: GgufModelTensor; readonly offset: number }[];
+  readonly places: readonly (Place & { readonly tensor: GgufModelTensor })[];
+  /** Bytes of each shared buffer. */
+  readonly buffers: readonly number[];
   readonly elementCount: number;
   readonly byteLength: number;
+}
+
+/**
+ * Where results of these sizes lie in buffers, each at the beginning of a line: as many in a buffer as take `most` bytes, or
+ * one that takes more.
+ */
+export function placesOf(
+  sizes: readonly number[],
+  most = MOST_SHARED_BYTES,
+): { places: Place[]; buffers: number[] } {
+  const places: Place[] = [];
+  const buffers = [0];
+  for (const size of sizes) {
+    const lines = Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+    const filled = buffers.at(-1) as number;
+    if (filled > 0 && filled + lines > most) buffers.push(0);
+    const buffer = buffers.length - 1;
+    places.push({ buffer, offset: buffers[buffer] as number });
+    buffers[buffer] = (buffers[buffer] as number) + lines;
+  }
+  return { places, buffers };
 }
 
 function planOf(tensors: unknown, dtype: DType, shared: boolean): Plan {
   if (typeof tensors !== "object" || tensors === null || !(Symbol.iterator in tensors)) {
     throw invalidArgType("tensors", "an iterable of tensors", tensors);
   }
-  const places: { tensor: GgufModelTensor; offset: number }[] = [];
+  const all: GgufModelTensor[] = [];
   const names = new Set<string>();
-  let elementCount = 0;
-  let byteLength = 0;
   for (const tensor of tensors as Iterable<unknown>) {
     if (!(tensor instanceof GgufModelTensor))
       throw invalidArgType("tensors", "an iterable of tensors", tensor);
     const { name } = tensor;
     if (names.has(name)) throw invalidArgValue("tensors", "must not have two tensors of one name", name);
     names.add(name);
-    places.push({ tensor, offset: byteLength });
-    elementCount += tensor.elementCount;
-    byteLength += tensor.elementCount * dtypeBytes(dtype);
-    if (shared) byteLength = Math.ceil(byteLength / ALIGNMENT) * ALIGNMENT;
+    all.push(tensor);
   }
-  return { places, elementCount, byteLength };
+  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+  const elementCount = sum(all.map((tensor) => tensor.elementCount));
+  const sizes = all.map((tensor) => tensor.elementCount * dtypeBytes(dtype));
+  const { places, buffers } = placesOf(sizes);
+  return {
+    places: all.map((tensor, i) => ({ tensor, ...(places[i] as Place) })),
+    buffers,
+    elementCount,
+    byteLength: sum(shared ? buffers : sizes),
+  };
 }
 
 function checkBudget({ places, byteLength }: Plan, dtype: DType, maxBytes: unknown): void {

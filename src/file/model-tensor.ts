@@ -18,7 +18,7 @@ import type {
 } from "../base/options";
 import { type GgmlType, type GgmlTypeInfo, typeName } from "../base/types";
 import { checkSupported } from "../decode/kernels";
-import { checkProduct, type ProductRequest } from "../decode/product-request";
+import { checkProduct, type Matrix, type ProductRequest } from "../decode/product-request";
 import {
   checkElements,
   checkRequest,
@@ -183,10 +183,10 @@ export abstract class GgufModelTensor {
    * Multiplies the rows of this matrix with vectors: y[v][r] is the sum over all columns c of w[r][c] * x[v][c], where w
    * are the numbers that {@link dequantize} gives; the bits are those of `matmulSync`. `x` may change once this has
    * returned.
-   * @param x n vectors of `shape[0]` numbers, one after the other
+   * @param x n vectors of `shape[0]` numbers, or of `options.columns`, one after the other
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
-   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of `shape[0]`, `start` or `end` are wrong, or
-   *   `out` has another length than the result; otherwise as {@link read}
+   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of the columns, `columns`, `start` or `end`
+   *   are wrong, or `out` has another length than the result; otherwise as {@link read}
    */
   abstract matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
@@ -266,10 +266,10 @@ export abstract class GgufModelTensor {
   }
 
   /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
-  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest {
+  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest & Matrix {
     handleOf(this.#place.file);
     this.known();
-    return checkProduct(x, options, this.shape[0] ?? 1, this.rowCount(), this.subject());
+    return checkProduct(x, options, this.shape, this.rowCount(), this.subject());
   }
 
   /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */

@@ -131,10 +131,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, int8 } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8 } = this.productRequest(x, options);
     const { signal, onProgress, threads } = checkAsync(options, this.subject());
     signal?.throwIfAborted();
-    const columns = this.shape[0] ?? 1;
     const { first, byteLength } = this.extentOf(start * columns, end * columns);
     this.#checkBytes(first, byteLength);
     const result = plain(out ?? (newOut("f32", length, this.subject()) as Float32Array));

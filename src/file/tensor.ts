@@ -198,11 +198,12 @@ export class GgufTensor extends GgufModelTensor {
    * on every instruction set, for any number of vectors at a time, any split of the rows and any number of threads, but
    * for the sign and payload of a NaN; `gguf-native/reference` gives them too. With
    * `activations: "int8"`, which rounds the vectors and is faster, that is so too.
-   * @param x n vectors of `shape[0]` numbers, one after the other; it is copied first, so that `out` may overlap it
+   * @param x n vectors of `shape[0]` numbers, or of `options.columns`, one after the other; it is copied first, so that
+   *   `out` may overlap it
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
-   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of `shape[0]`, `start`, `end` or `threads`
-   *   are wrong, `out` has another length than the result, or the result is too large for one typed array;
+   * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of the columns, `columns`, `start`, `end`
+   *   or `threads` are wrong, `out` has another length than the result, or the result is too large for one typed array;
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   matmulSync<A extends Float32Array = Dequantized<"f32">>(
@@ -210,13 +211,18 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { start, end, length, out, int8, threads } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8, threads } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = attempt(
-      () => native.matmul(handle, this.#position, x, start, end, out, int8, threads),
+      () => native.matmul(handle, this.#position, this.#columns(columns), x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, this.subject()),
     );
     return out ?? result;
+  }
+
+  /** To name those of the shape is not needed: they may be a number that only 64 bits hold. */
+  #columns(columns: number): number | undefined {
+    return columns === this.shape[0] ? undefined : columns;
   }
 
   /**
@@ -229,11 +235,12 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { start, end, length, out, int8 } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8 } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
       options,
-      (...how) => native.matmulAsync(handle, this.#position, x, start, end, out, int8, ...how),
+      (...how) =>
+        native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, this.subject()),
     );
     return out ?? (result as Float32Array);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type GgmlType, ggmlTypes, type LoadOptions, loadAll, openRemote, parse } from "gguf-native";
+import { placesOf } from "#dist/file/load-all";
 import { gaussianBlocks } from "../support/blocks";
 import { writeGguf } from "../support/gguf-writer";
 import { Random } from "../support/random";
@@ -44,6 +45,61 @@ describe("loadAll", () => {
       });
     }
   }
+
+  test("shared buffers, none larger than the limit unless for one result", () => {
+    const cases: [
+      sizes: number[],
+      most: number,
+      places: [buffer: number, offset: number][],
+      buffers: number[],
+    ][] = [
+      [[], 256, [], [0]],
+      [
+        [64, 1, 128, 1],
+        256,
+        [
+          [0, 0],
+          [0, 64],
+          [0, 128],
+          [1, 0],
+        ],
+        [256, 64],
+      ],
+      [
+        [1, 300, 1],
+        256,
+        [
+          [0, 0],
+          [1, 0],
+          [2, 0],
+        ],
+        [64, 320, 64],
+      ],
+      [
+        [256, 0, 0, 192, 64],
+        256,
+        [
+          [0, 0],
+          [0, 256],
+          [0, 256],
+          [1, 0],
+          [1, 192],
+        ],
+        [256, 256],
+      ],
+    ];
+    for (const [sizes, most, places, buffers] of cases) {
+      const found = placesOf(sizes, most);
+      assert.deepEqual(
+        found.places.map(({ buffer, offset }) => [buffer, offset]),
+        places,
+      );
+      assert.deepEqual(found.buffers, buffers);
+    }
+    assert.deepEqual(placesOf([2 ** 31, 2 ** 31]).buffers, [2 ** 31, 2 ** 31]);
+    assert.deepEqual(placesOf([2 ** 31, 2 ** 31 - 64]).buffers, [2 ** 32 - 64]);
+    assert.deepEqual(placesOf([5 * 2 ** 30, 64]).buffers, [5 * 2 ** 30, 64]);
+  });
 
   test("one progress over all", async () => {
     const seen: [number, number][] = [];

@@ -12,6 +12,7 @@ import {
   ggmlTypes,
   matmul,
   matmulSync,
+  openRemote,
   openSync,
   parse,
 } from "gguf-native";
@@ -23,6 +24,7 @@ import { ALL_TYPES } from "../support/golden";
 import { hasCodes, productsByRule } from "../support/integer-rule";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
+import { rangesOf, serve } from "../support/range-server";
 import { tooLongCode } from "../support/too-long";
 
 const random = new Random(12);
@@ -203,6 +205,49 @@ describe("a matrix that several threads multiply", () => {
   test("in four dimensions: all but the first are rows", () => {
     const tensors = [{ ...matrix, shape: [COLUMNS, 7, 10, 10] }];
     assertSame(parse(writeGguf({ tensors })).tensor("m").matmulSync(x));
+  });
+  test("a convolution's weights: several dimensions are columns", async () => {
+    const type = ggmlTypes.Q8_0;
+    const bytes = gaussianBlocks("Q8_0", (COLUMNS * ROWS) / type.blockSize, random);
+    const conv = (name: string, shape: number[]) => ({ name, type: type.id, shape, bytes });
+    const data = writeGguf({ tensors: [conv("m", [32, 4, 4, ROWS]), conv("experts", [32, 16, ROWS])] });
+    const file = parse(data);
+    const remote = await openRemote((await serve(rangesOf(data))).url);
+    const wanted = (columns: number) => reference.matmulSync("Q8_0", bytes, columns, x);
+    for (const name of ["m", "experts"]) {
+      const [local, there] = [file.tensor(name), remote.tensor(name)];
+      for (const columns of new Set([32, 32 * (local.shape[1] as number), COLUMNS, COLUMNS * ROWS])) {
+        if (x.length % columns !== 0) {
+          assert.throws(() => local.matmulSync(x, { columns }), /options\.columns 32 or/);
+          continue;
+        }
+        assertSame(local.matmulSync(x, { columns }), wanted(columns));
+        assertSame(await local.matmul(x, { columns, activations: "f32" }), wanted(columns));
+        assertSame(await there.matmul(x, { columns }), wanted(columns));
+        const part = { columns, start: 2, end: 5 };
+        const rows = wanted(columns).subarray(2, 5);
+        for (const y of [local.matmulSync(x, part), await there.matmul(x, part)]) {
+          assertSame(y.subarray(0, 3), rows);
+        }
+      }
+    }
+    const tensor = file.tensor("m");
+    const range = { code: "ERR_GGUF_RANGE" };
+    assert.throws(() => tensor.matmulSync(x), { ...range, message: /give options\.columns, 32 or 512/ });
+    assertSame(tensor.matmulSync(x.subarray(0, 96)), wanted(32).subarray(0, 3 * 16 * ROWS));
+    for (const columns of [0, 1, 31, 64, -32, 512.5, Number.NaN, 2 ** 60]) {
+      const message = new RegExp(`one of 32, 128, 512, ${COLUMNS * ROWS}; found ${columns}`);
+      assert.throws(() => tensor.matmulSync(x, { columns }), { ...range, message });
+      await assert.rejects(remote.tensor("m").matmul(x, { columns }), { ...range, message });
+    }
+    assert.throws(() => tensor.matmulSync(x, { columns: 512, end: ROWS + 1 }), range);
+    assert.throws(() => tensor.matmulSync(x, { columns: "512" } as never), { code: "ERR_INVALID_ARG_TYPE" });
+    const empty = parse(
+      writeGguf({ tensors: [{ ...conv("m", [32, 0, 3]), bytes: new Uint8Array(0) }] }),
+    ).tensor("m");
+    assert.equal(empty.matmulSync(new Float32Array(0), { columns: 0 }).length, 0);
+    assert.throws(() => empty.matmulSync(x, { columns: 0 }), range);
+    await remote.close();
   });
 });
 

@@ -15,15 +15,15 @@ const SMALL_MULTIPLICATIONS = 2 ** 18;
 
 /** What the addon does with blocks that are multiplied. */
 export const products = {
-  matmul: (file, index, x, first, end, out, int8) => {
+  matmul: (file, index, given, x, first, end, out, int8) => {
     const blocks = blocksOfTensor(file, index);
-    const columns = columnsOf(file, index);
+    const columns = given ?? columnsOf(file, index);
     about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
     return multiplyNow(blocks, columns, first, end, x, out, int8);
   },
-  matmulAsync: (file, index, x, first, end, out, int8, onProgress) => {
+  matmulAsync: (file, index, given, x, first, end, out, int8, onProgress) => {
     const blocks = blocksOfTensor(file, index);
-    const columns = columnsOf(file, index);
+    const columns = given ?? columnsOf(file, index);
     about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
     return multiplyLater(blocks, columns, first, end, x, out, onProgress, int8);
   },
