@@ -1,5 +1,6 @@
 /** The parameters of the network, from the metadata of the model. */
-import type { GgufMetadata } from "gguf-native";
+import type { GgufFile } from "gguf-native";
+import { Checks } from "../network/checks";
 
 /** How the vectors of a text's tokens become one: their mean, that of the first token, or that of the last. */
 export const POOLINGS = ["mean", "cls", "last"] as const;
@@ -22,43 +23,70 @@ export interface BertConfig {
  * @param pooling in place of the one that the metadata names
  * @throws Error if the example does not support the network, or if the metadata lacks a required key
  */
-export function readConfig(metadata: GgufMetadata, pooling?: Pooling): BertConfig {
-  const { architecture = "(none)" } = metadata;
+export function readConfig(file: GgufFile, pooling?: Pooling): BertConfig {
+  const { architecture = "(none)" } = file.metadata;
   if (architecture !== "bert") {
     throw new Error(`this example runs models of the architecture bert, not ${architecture}`);
   }
-  const embeddingLength = required(metadata, "embedding_length");
-  const headCount = required(metadata, "attention.head_count");
+  const checks = new Checks(file);
+  const embeddingLength = checks.count("embedding_length");
+  const headCount = checks.count("attention.head_count");
   const headLength = embeddingLength / headCount;
-  if (!Number.isInteger(headLength)) {
-    throw new Error(`vectors of ${embeddingLength} numbers cannot be divided among ${headCount} heads`);
-  }
-  for (const length of [embeddingLength, required(metadata, "feed_forward_length")]) {
-    if (length % 4 !== 0) throw new Error(`the length of vectors, ${length}, is not a multiple of 4`);
-  }
-  return {
-    contextLength: required(metadata, "context_length"),
+  const width = checks.count("feed_forward_length");
+  checks.expect(
+    Number.isInteger(headLength),
+    "attention.head_count",
+    `a divisor of the ${embeddingLength} numbers of a vector`,
+    headCount,
+  );
+  // So many numbers are added at a time.
+  checks.expect(embeddingLength % 4 === 0, "embedding_length", "a multiple of 4", embeddingLength);
+  checks.expect(width % 4 === 0, "feed_forward_length", "a multiple of 4", width);
+  const config: BertConfig = {
+    contextLength: checks.count("context_length"),
     embeddingLength,
-    layerCount: required(metadata, "block_count"),
+    layerCount: checks.layerCount(),
     headCount,
     headLength,
-    normEpsilon: required(metadata, "attention.layer_norm_epsilon"),
-    pooling: pooling ?? readPooling(metadata),
+    normEpsilon: checks.positive("attention.layer_norm_epsilon"),
+    pooling: pooling ?? readPooling(checks),
   };
+  checkShapes(checks, config, width);
+  return config;
 }
 
-function readPooling(metadata: GgufMetadata): Pooling {
-  const type = required(metadata, "pooling_type");
+function checkShapes(checks: Checks, config: BertConfig, width: number): void {
+  const { embeddingLength, contextLength, layerCount } = config;
+  checks.shape("token_embd.weight", embeddingLength, undefined);
+  checks.shape("token_types.weight", embeddingLength, undefined);
+  const [, positions = 1] = checks.shape("position_embd.weight", embeddingLength, undefined);
+  checks.expect(
+    contextLength <= positions,
+    "context_length",
+    `up to the ${positions} positions of the model`,
+    contextLength,
+  );
+  const norm = (name: string): void => {
+    for (const part of ["weight", "bias"]) checks.shape(`${name}.${part}`, embeddingLength);
+  };
+  norm("token_embd_norm");
+  for (let i = 0; i < layerCount; i++) {
+    const block = `blk.${i}.`;
+    for (const name of ["attn_q", "attn_k", "attn_v", "attn_output"])
+      checks.linear(block + name, embeddingLength, embeddingLength);
+    checks.linear(`${block}ffn_up`, embeddingLength, width);
+    checks.linear(`${block}ffn_down`, width, embeddingLength);
+    norm(`${block}attn_output_norm`);
+    norm(`${block}layer_output_norm`);
+  }
+}
+
+function readPooling(checks: Checks): Pooling {
+  const type = checks.value("pooling_type");
   const pooling = POOLINGS[type - 1]; // 0 is none
   if (pooling === undefined) {
     const choices = POOLINGS.join(", ");
     throw new Error(`this example does not support bert.pooling_type ${type}: choose one of ${choices}`);
   }
   return pooling;
-}
-
-function required(metadata: GgufMetadata, key: string): number {
-  const value = metadata.arch(key);
-  if (value === undefined) throw new Error(`the model's metadata has no key ${metadata.architecture}.${key}`);
-  return value;
 }

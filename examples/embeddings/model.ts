@@ -46,7 +46,7 @@ export class Bert {
 
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static load(file: GgufFile, options: LoadOptions = {}): Bert {
-    const config = readConfig(file.metadata, options.pooling);
+    const config = readConfig(file, options.pooling);
     const workspace = new Workspace();
     const weights = new Weights(file, workspace);
     const norm = (name: string): Norm => ({
@@ -88,21 +88,7 @@ export class Bert {
       options,
     );
     weights.expectAllUsed();
-    bert.#expectShapes();
     return bert;
-  }
-
-  /** Only what products do not check. @throws Error */
-  #expectShapes(): void {
-    const { embeddingLength, contextLength } = this.config;
-    const [width] = this.tokens.shape;
-    if (width !== embeddingLength)
-      throw new Error(
-        `the embeddings of tokens have ${width} numbers, and the metadata says ${embeddingLength}`,
-      );
-    const positions = this.positions.length / embeddingLength;
-    if (positions < contextLength)
-      throw new Error(`the model has ${positions} positions, and its context has ${contextLength} tokens`);
   }
 
   /**

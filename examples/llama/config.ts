@@ -1,5 +1,6 @@
 /** The parameters of the network, from the metadata of the model. */
-import type { GgufMetadata } from "gguf-native";
+import type { GgufFile, GgufMetadata } from "gguf-native";
+import { Checks } from "../network/checks";
 
 /**
  * The architectures that this example runs, and all that is different in them. Biases (Qwen2), norms of queries and keys
@@ -79,7 +80,9 @@ export interface LlamaConfig {
 const LOCAL_ROPE_BASE = 10000;
 
 /** @throws Error if the example does not support the network, or if the metadata lacks a required key */
-export function readConfig(metadata: GgufMetadata): LlamaConfig {
+export function readConfig(file: GgufFile): LlamaConfig {
+  const { metadata } = file;
+  const checks = new Checks(file);
   const { architecture: name = "(none)" } = metadata;
   const architecture = new Map(Object.entries(ARCHITECTURES)).get(name);
   if (architecture === undefined) {
@@ -90,33 +93,76 @@ export function readConfig(metadata: GgufMetadata): LlamaConfig {
   if (metadata.arch("attn_logit_softcapping"))
     throw new Error("this example does not support a cap of attention scores");
 
-  const embeddingLength = required(metadata, "embedding_length");
-  const headCount = required(metadata, "attention.head_count");
+  const embeddingLength = checks.count("embedding_length");
+  const headCount = checks.count("attention.head_count");
   const headWidth = embeddingLength / headCount;
-  const keyLength = metadata.arch("attention.key_length") ?? headWidth;
-  const layerCount = required(metadata, "block_count");
-  return {
-    contextLength: required(metadata, "context_length"),
+  const keyLength = checks.count("attention.key_length", headWidth);
+  const layerCount = checks.layerCount();
+  const kvHeadCount = checks.count("attention.head_count_kv", headCount);
+  checks.expect(
+    headCount % kvHeadCount === 0,
+    "attention.head_count_kv",
+    `a divisor of the ${headCount} heads`,
+    kvHeadCount,
+  );
+  const ropeLength = checks.count("rope.dimension_count", keyLength);
+  checks.expect(
+    ropeLength % 2 === 0 && ropeLength <= keyLength,
+    "rope.dimension_count",
+    `an even number up to the ${keyLength} of a head`,
+    ropeLength,
+  );
+  const config: LlamaConfig = {
+    contextLength: checks.count("context_length"),
     embeddingLength,
     embeddingScale: architecture.scaledEmbeddings ? Math.fround(Math.sqrt(embeddingLength)) : 1,
     layerCount,
     headCount,
-    kvHeadCount: metadata.arch("attention.head_count_kv") ?? headCount,
+    kvHeadCount,
     keyLength,
-    valueLength: metadata.arch("attention.value_length") ?? headWidth,
+    valueLength: checks.count("attention.value_length", headWidth),
     scoreScale: 1 / Math.sqrt(layerCount === architecture.wideScoresWithLayers ? headWidth : keyLength),
-    ropeLength: metadata.arch("rope.dimension_count") ?? keyLength,
+    ropeLength,
     ropePairs: architecture.ropePairs,
     activation: architecture.activation,
-    normEpsilon: required(metadata, "attention.layer_norm_rms_epsilon"),
+    normEpsilon: checks.positive("attention.layer_norm_rms_epsilon"),
     logitCap: metadata.arch("final_logit_softcapping") || undefined,
-    attention: readAttention(metadata, architecture, layerCount),
+    attention: readAttention(metadata, checks, architecture, layerCount),
   };
+  checkShapes(file, checks, config);
+  return config;
+}
+
+function checkShapes(file: GgufFile, checks: Checks, config: LlamaConfig): void {
+  const { embeddingLength, headCount, kvHeadCount, keyLength, valueLength, ropeLength } = config;
+  const [, vocabulary] = checks.shape("token_embd.weight", embeddingLength, undefined);
+  checks.shape("output_norm.weight", embeddingLength);
+  if (file.tensors.has("output.weight")) checks.linear("output", embeddingLength, vocabulary);
+  const factors = file.tensors.get("rope_freqs.weight")?.elementCount ?? ropeLength / 2;
+  if (factors < ropeLength / 2)
+    throw new Error(`the tensor rope_freqs.weight must have ${ropeLength / 2} numbers, found ${factors}`);
+  for (let i = 0; i < config.layerCount; i++) {
+    const block = `blk.${i}.`;
+    checks.shape(`${block}attn_norm.weight`, embeddingLength);
+    checks.linear(`${block}attn_q`, embeddingLength, headCount * keyLength);
+    checks.linear(`${block}attn_k`, embeddingLength, kvHeadCount * keyLength);
+    checks.linear(`${block}attn_v`, embeddingLength, kvHeadCount * valueLength);
+    checks.optionalShape(`${block}attn_q_norm.weight`, keyLength);
+    checks.optionalShape(`${block}attn_k_norm.weight`, keyLength);
+    checks.linear(`${block}attn_output`, headCount * valueLength, embeddingLength);
+    checks.optionalShape(`${block}post_attention_norm.weight`, embeddingLength);
+    checks.shape(`${block}ffn_norm.weight`, embeddingLength);
+    const width = checks.linear(`${block}ffn_gate`, embeddingLength);
+    checks.linear(`${block}ffn_up`, embeddingLength, width);
+    checks.linear(`${block}ffn_down`, width, embeddingLength);
+    checks.optionalShape(`${block}post_ffw_norm.weight`, embeddingLength);
+  }
 }
 
 /** Which layers see all tokens, and which a window. */
 function readAttention(
   metadata: GgufMetadata,
+  checks: Checks,
   { globalLayerEvery }: Architecture,
   layerCount: number,
 ): LayerAttention[] {
@@ -127,12 +173,16 @@ function readAttention(
   }
   const global: LayerAttention = {
     window: Number.POSITIVE_INFINITY,
-    ropeBase: metadata.arch("rope.freq_base") ?? 10000,
-    ropeScale: scaling === "linear" ? required(metadata, "rope.scaling.factor") : 1,
+    ropeBase: checks.positive("rope.freq_base", 10000),
+    ropeScale: scaling === "linear" ? checks.positive("rope.scaling.factor") : 1,
   };
-  const window = globalLayerEvery === undefined ? undefined : metadata.arch("attention.sliding_window");
-  const local: LayerAttention | undefined = window
-    ? { window, ropeBase: metadata.number(`${name}.rope.freq_base_swa`) ?? LOCAL_ROPE_BASE, ropeScale: 1 }
+  const hasWindow = globalLayerEvery !== undefined && metadata.arch("attention.sliding_window");
+  const local: LayerAttention | undefined = hasWindow
+    ? {
+        window: checks.count("attention.sliding_window"),
+        ropeBase: metadata.number(`${name}.rope.freq_base_swa`) ?? LOCAL_ROPE_BASE,
+        ropeScale: 1,
+      }
     : undefined;
   // One number, or a bool for each layer.
   const pattern = metadata.get(`${name}.attention.sliding_window_pattern`);
@@ -142,10 +192,4 @@ function readAttention(
   return Array.from({ length: layerCount }, (_, layer) =>
     local !== undefined && isLocal(layer) ? local : global,
   );
-}
-
-function required(metadata: GgufMetadata, key: string): number {
-  const value = metadata.arch(key);
-  if (value === undefined) throw new Error(`the model's metadata has no key ${metadata.architecture}.${key}`);
-  return value;
 }

@@ -68,7 +68,7 @@ export class Llama {
 
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static load(file: GgufFile, { observe, ...options }: LoadOptions = {}): Llama {
-    const config = readConfig(file.metadata);
+    const config = readConfig(file);
     const workspace = new Workspace();
     const weights = new Weights(file, workspace);
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
