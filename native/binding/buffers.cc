@@ -56,6 +56,8 @@ struct FinalizerHint {
   std::shared_ptr<PinnedMemory> memory;
   int owners = 2;
 
+  /** Asked by the maker. */
+  bool is_finalized() const { return owners == 1; }
   void disown() {
     if (--owners == 0) delete this;
   }
@@ -169,7 +171,7 @@ bool keep_with(napi_env env, napi_value object, std::shared_ptr<PinnedMemory> me
 napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
                         std::shared_ptr<PinnedMemory> memory) {
   const napi_env env = environment.env;
-  if (n_bytes > SIZE_MAX) return nullptr;
+  if (n_bytes > SIZE_MAX || !environment.has_external_buffers) return nullptr;
   FinalizerHint* const hint = new FinalizerHint{std::move(memory)};
   napi_value buffer;
   const napi_status status =
@@ -183,12 +185,13 @@ napi_value new_external(Environment& environment, void* data, uint64_t n_bytes,
   napi_is_exception_pending(env, &pending);
   if (pending) napi_get_and_clear_last_exception(env, &exception);
   hint->memory.reset();
+  // The finalizer may have been called, or may be called later; where it is not, these few bytes leak, but
+  // not the memory. A runtime that forbids such buffers is asked only once.
+  if (status == napi_no_external_buffers_allowed) environment.has_external_buffers = false;
+  // Nothing was begun, so that it will not be called.
+  const bool was_stopped = (status == napi_pending_exception || status == napi_cannot_run_js) && !pending;
+  if (was_stopped && !hint->is_finalized()) hint->disown();
   hint->disown();
-  // Refused before anything was made: then the finalizer is not called. After any other failure it may have
-  // been called, or may be called later; where it is not, these few bytes leak, but not the memory.
-  const bool refused = status == napi_no_external_buffers_allowed ||
-                       ((status == napi_pending_exception || status == napi_cannot_run_js) && !pending);
-  if (refused) delete hint;
   return nullptr;
 }
 

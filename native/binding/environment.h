@@ -60,6 +60,9 @@ class Environment {
   /** Memory for row numbers, from one call to the next. */
   std::vector<uint64_t> spare_rows;
 
+  /** Until the runtime has said that it has none. */
+  bool has_external_buffers = true;
+
   /** Of results that are made in memory of their own, to be copied in the end. */
   uint64_t staged_bytes = 0;
 

@@ -5,18 +5,21 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { linkAddonWith, reasonNotToLink } from "../support/linked-addon";
 
-test("if external buffers are forbidden, views and results are copies", { skip: reasonNotToLink() }, () => {
-  const { status, stderr, stdout } = spawnSync(
-    process.execPath,
-    ["--expose-gc", join(__dirname, "..", "support", "copies-child.js")],
-    {
-      encoding: "utf8",
-      env: { ...process.env, GGUF_NATIVE_ADDON: linkAddonWith("refuse_external_buffers.cc") },
-    },
-  );
-  assert.equal(status, 0, stderr);
-  assert.equal(stdout, "all copies\n");
+describe("if external buffers are forbidden, views and results are copies", {
+  skip: reasonNotToLink(),
+}, () => {
+  const addon = linkAddonWith("refuse_external_buffers.cc");
+  for (const when of ["never", "now", "later"]) {
+    test(`and the runtime calls finalizers ${when}`, () => {
+      const child = join(__dirname, "..", "support", "copies-child.js");
+      const { signal, stderr, stdout } = spawnSync(process.execPath, ["--expose-gc", child], {
+        encoding: "utf8",
+        env: { ...process.env, GGUF_NATIVE_ADDON: addon, FINALIZE: when },
+      });
+      assert.deepEqual([signal, stdout], [null, "all copies\n"], stderr);
+    });
+  }
 });
