@@ -54,7 +54,7 @@ const TensorInfo& BlockRequest::take_tensor(const Call& call, size_t index) {
 void BlockRequest::take_array(const Call& call, bool big_endian, size_t index) {
   format_ = find_format_or_throw(call.environment(), call.uint32(index, "type"));
   array_argument_ = index + 1;
-  array_bytes_ = blocks_argument(call, array_argument_, format_).length;
+  look_up_array(call);
   big_endian_ = big_endian;
 }
 
@@ -62,8 +62,14 @@ void BlockRequest::take_numbers(const Call& call, size_t index) {
   format_ = formats()[kF32];
   array_argument_ = index;
   array_of_floats_ = true;
-  array_bytes_ = array(call).length;
+  look_up_array(call);
   take_bytes(0, array_bytes_);
+}
+
+void BlockRequest::look_up_array(const Call& call) {
+  const TypedArray bytes = array(call);
+  array_bytes_ = bytes.length;
+  array_memory_ = PinnedMemory::find(bytes.data, bytes.length);
 }
 
 TypedArray BlockRequest::array(const Call& call) const {
@@ -87,7 +93,8 @@ uint64_t BlockRequest::take_blocks(const Call& call, size_t index, uint64_t n_el
 }
 
 const std::string* BlockRequest::path() const {
-  return file_ == nullptr ? nullptr : file_->path();
+  if (file_ != nullptr) return file_->path();
+  return array_memory_ == nullptr ? nullptr : array_memory_->path();
 }
 
 BlockSource BlockRequest::locate(const Call& call) const {
@@ -100,6 +107,11 @@ BlockSource BlockRequest::locate(const Call& call) const {
   BlockSource source;
   source.data = bytes.data + src_offset_;
   source.big_endian = big_endian_;
+  if (array_memory_ != nullptr && array_memory_->has(source.data, src_bytes_)) {
+    source.file = array_memory_->file();
+    source.offset = static_cast<uint64_t>(source.data - array_memory_->data());
+    if (source.file != nullptr) source.mapped_bytes = array_memory_->size() - source.offset;
+  }
   return source;
 }
 
@@ -119,8 +131,8 @@ bool BlockRequest::hold_in_place(const Call& call, const BlockSource& source, Bl
     hold->array = Napi::Persistent(Napi::Object(call.env(), array));
     return true;
   }
-  hold->memory = PinnedMemory::find(source.data, src_bytes_);
-  return hold->memory != nullptr;
+  hold->memory = file_ != nullptr ? PinnedMemory::find(source.data, src_bytes_) : array_memory_;
+  return hold->memory != nullptr && hold->memory->has(source.data, src_bytes_);
 }
 
 BlockSource BlockRequest::pin(const Call& call, BlockHold* hold) const {

@@ -37,7 +37,8 @@ struct BlockHold {
  */
 class BlockRequest {
  public:
-  /** Of the file, for errors; nullptr where there is none. */
+  /** Of the file, for errors; nullptr where there is none. An array that is a view of a mapped file has one.
+   */
   const std::string* path() const;
   /** Where the blocks are, until JavaScript runs again. Throws where they are not there, or no longer. */
   BlockSource locate(const Call& call) const;
@@ -71,12 +72,15 @@ class BlockRequest {
   napi_value memory_array(const Call& call) const;
   /** The array of blocks, with its length in bytes. */
   TypedArray array(const Call& call) const;
+  void look_up_array(const Call& call);
 
   Format format_{};
   FileHandle* file_ = nullptr;  // of argument 0, so it exists during the call; nullptr for bytes
   uint64_t tensor_offset_ = 0;  // in the file
   uint64_t src_offset_ = 0;     // of the first byte that is needed: in the file, or in the array
   uint64_t src_bytes_ = 0;
+  /** Where an array lies, if that is memory of the addon: of a mapped file, it is checked as tensors are. */
+  std::shared_ptr<PinnedMemory> array_memory_;
   size_t array_argument_ = 0;
   bool array_of_floats_ = false;
   uint64_t array_bytes_ = 0;  // of the array, when it was checked

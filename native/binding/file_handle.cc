@@ -38,7 +38,7 @@ FileHandle::FileHandle(OpenedFile opened, std::string path)
       path_(std::move(path)),
       is_memory_(false),
       file_(std::move(opened.file)) {
-  if (file_->data() != nullptr) mapping_ = PinnedMemory::of_mapping(file_);
+  if (file_->data() != nullptr) mapping_ = PinnedMemory::of_mapping(file_, path_);
 }
 
 FileHandle::FileHandle(Napi::Object bytes, Header header)

@@ -24,8 +24,7 @@ class QuantizationRequest : public BlockRequest {
   bool is_small() const { return useful_threads(UINT64_MAX) <= 2; }
   int useful_threads(uint64_t most) const { return useful_quantization_threads(task_, most); }
   ChunkedQuantization make_work(const Call&, const BlockSource& source, int threads, void* dst) const {
-    return ChunkedQuantization(reinterpret_cast<const float*>(source.data), task_, threads,
-                               static_cast<uint8_t*>(dst));
+    return ChunkedQuantization(source, task_, threads, static_cast<uint8_t*>(dst));
   }
 
  private:

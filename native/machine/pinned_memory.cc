@@ -48,6 +48,10 @@ uintptr_t address(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
+bool lies_in(uintptr_t begin, uint64_t n_bytes, uintptr_t memory, uint64_t size) {
+  return begin >= memory && begin - memory <= size && n_bytes <= size - (begin - memory);
+}
+
 /** From now on it is not found. */
 void forget(const void* data) {
   const MutexLock lock(registry().mutex);
@@ -56,8 +60,8 @@ void forget(const void* data) {
 
 }  // namespace
 
-PinnedMemory::PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file)
-    : data_(data), size_(size), file_(std::move(file)) {}
+PinnedMemory::PinnedMemory(uint8_t* data, uint64_t size, std::shared_ptr<const File> file, std::string path)
+    : data_(data), size_(size), file_(std::move(file)), path_(std::move(path)) {}
 
 std::shared_ptr<PinnedMemory> PinnedMemory::registered(std::shared_ptr<PinnedMemory> memory) {
   const MutexLock lock(registry().mutex);
@@ -85,7 +89,7 @@ std::shared_ptr<PinnedMemory> PinnedMemory::allocate_zeroed(uint64_t n_bytes) {
 std::shared_ptr<PinnedMemory> PinnedMemory::over_block(page_pool::Block block) {
   PinnedMemory* memory;
   try {
-    memory = new PinnedMemory(block.data, block.n_bytes, nullptr);
+    memory = new PinnedMemory(block.data, block.n_bytes, nullptr, std::string());
   } catch (...) {
     free_memory(block);
     throw;
@@ -93,10 +97,15 @@ std::shared_ptr<PinnedMemory> PinnedMemory::over_block(page_pool::Block block) {
   return registered(std::shared_ptr<PinnedMemory>(memory));
 }
 
-std::shared_ptr<PinnedMemory> PinnedMemory::of_mapping(std::shared_ptr<const File> file) {
+std::shared_ptr<PinnedMemory> PinnedMemory::of_mapping(std::shared_ptr<const File> file, std::string path) {
   uint8_t* const data = file->data();
   const uint64_t size = file->size();
-  return registered(std::shared_ptr<PinnedMemory>(new PinnedMemory(data, size, std::move(file))));
+  return registered(
+      std::shared_ptr<PinnedMemory>(new PinnedMemory(data, size, std::move(file), std::move(path))));
+}
+
+bool PinnedMemory::has(const void* data, uint64_t n_bytes) const {
+  return lies_in(address(data), n_bytes, address(data_), size_);
 }
 
 std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_bytes) {
@@ -104,9 +113,8 @@ std::shared_ptr<PinnedMemory> PinnedMemory::find(const void* data, uint64_t n_by
   auto entry = registry().by_address.upper_bound(address(data));
   if (entry == registry().by_address.begin()) return nullptr;
   --entry;
-  const uint64_t offset = address(data) - entry->first;
   const Registry::Entry& found = entry->second;
-  if (offset > found.size || n_bytes > found.size - offset) return nullptr;
+  if (!lies_in(address(data), n_bytes, entry->first, found.size)) return nullptr;
   // Empty where the destructor already runs and waits for the lock.
   return found.memory.lock();
 }

@@ -30,7 +30,7 @@ int useful_quantization_threads(const QuantizationTask& task, uint64_t most) {
   return useful_threads(task.n_numbers() / std::max<uint64_t>(1, part), most);
 }
 
-ChunkedQuantization::ChunkedQuantization(const float* numbers, QuantizationTask task, int threads,
+ChunkedQuantization::ChunkedQuantization(const BlockSource& numbers, QuantizationTask task, int threads,
                                          uint8_t* dst)
     : ChunkedWork(task.n_blocks / task.rows().blocks_at_once(), chunk_units(task, threads),
                   {task.rows().blocks_at_once() * task.format.block_elements,
@@ -43,9 +43,13 @@ ChunkedQuantization::ChunkedQuantization(const float* numbers, QuantizationTask 
 Status ChunkedQuantization::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
   const RowEncoding rows = task_.rows();
   const uint64_t first_block = first * rows.blocks_at_once();
-  return quantize_rows(rows, first_block, count * rows.blocks_at_once(),
-                       numbers_ + first_block * task_.format.block_elements,
-                       output() + first_block * task_.format.block_bytes, scratch);
+  const uint64_t n_blocks = count * rows.blocks_at_once();
+  const uint64_t first_number = first_block * task_.format.block_elements;
+  const auto* const numbers = reinterpret_cast<const float*>(numbers_.data) + first_number;
+  uint8_t* const blocks = output() + first_block * task_.format.block_bytes;
+  if (Status failure = quantize_rows(rows, first_block, n_blocks, numbers, blocks, scratch)) return failure;
+  return check_source(numbers_, formats()[kF32], first_number,
+                      first_number + n_blocks * task_.format.block_elements);
 }
 
 }  // namespace gguf

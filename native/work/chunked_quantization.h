@@ -6,6 +6,7 @@
 
 #include "quant/quantize.h"
 #include "work/chunked_work.h"
+#include "work/decode_blocks.h"
 
 namespace gguf {
 
@@ -29,13 +30,14 @@ int useful_quantization_threads(const QuantizationTask& task, uint64_t most);
 /** Encodes chunks of about a tenth of a millisecond. Its units are what has to be encoded at once. */
 class ChunkedQuantization : public ChunkedWork {
  public:
-  /** `threads`: how many will work. `dst` may be null until set_output() is called. */
-  ChunkedQuantization(const float* numbers, QuantizationTask task, int threads, uint8_t* dst);
+  /** `numbers`: in memory, or in a mapped file; aligned, little-endian. `threads`: how many will work. `dst`
+   * may be null until set_output() is called. */
+  ChunkedQuantization(const BlockSource& numbers, QuantizationTask task, int threads, uint8_t* dst);
 
  private:
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
 
-  const float* const numbers_;
+  const BlockSource numbers_;
   const QuantizationTask task_;
 };
 

@@ -12,7 +12,7 @@ import type {
 } from "../base/options";
 import { isFloat32Array } from "../base/typed-arrays";
 import type { GgmlType } from "../base/types";
-import { copyF32 } from "./copy";
+import { copyF32, isMappedView } from "./copy";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure } from "./request";
@@ -41,7 +41,7 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
   const checked = checkOptions(options, DECODE_OPTIONS);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
-  if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES) {
+  if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(blocks)) {
     copyF32(blocks, 4 * start, end - start, out, 0);
     return out;
   }

@@ -17,6 +17,7 @@ import type {
   ThreadOptions,
 } from "../base/options";
 import type { ElementRange } from "../base/ranges";
+import { markMappedView } from "../decode/copy";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import { explainFailure } from "../decode/request";
@@ -65,10 +66,11 @@ export class GgufTensor extends GgufModelTensor {
   bytes(): OwnBytes {
     const handle = handleOf(this.#file);
     this.known();
-    return attempt(
+    const bytes = attempt(
       () => native.bytes(handle, this.#position),
       (error) => explainFailure(error, this.byteLength, this.subject()),
     );
+    return this.isInFile() ? markMappedView(bytes) : bytes;
   }
 
   /**

@@ -5,7 +5,19 @@ import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { GgufError, type GgufFile, type OpenOptions, open, openSync } from "gguf-native";
+import {
+  dequantize,
+  dequantizeSync,
+  GgufError,
+  type GgufFile,
+  matmul,
+  matmulSync,
+  type OpenOptions,
+  open,
+  openSync,
+  quantize,
+  quantizeSync,
+} from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
 import { firstDifference } from "../support/compare";
@@ -334,6 +346,33 @@ describe("views of a mapped file that was truncated", { skip: keptAsTheyAre || n
       views.map((view) => view[view.length - 1]),
       [0, 0, last[2]],
     );
+  });
+
+  test("are refused as blocks and as numbers, as their tensors are", async () => {
+    const path = copy();
+    const file = openSync(path);
+    const big = file.tensor("big").bytes();
+    const row = big.subarray(big.length - (ROW / 32) * 34);
+    const first = file.tensor("first").bytes();
+    const floats = new Float32Array(first.slice().buffer);
+    const numbers = new Float32Array(first.buffer, 0, ROW);
+    const x = new Float32Array(ROW).fill(1);
+    const ways: Record<string, () => unknown> = {
+      matmulSync: () => matmulSync("Q8_0", row, ROW, x),
+      matmul: () => matmul("Q8_0", big, ROW, x),
+      dequantizeSync: () => dequantizeSync("Q8_0", big),
+      "dequantizeSync of F32": () => dequantizeSync("F32", first, { out: floats }),
+      dequantize: () => dequantize("Q8_0", row),
+      quantizeSync: () => quantizeSync("Q4_0", numbers),
+      quantize: () => quantize("Q4_0", numbers),
+    };
+    for (const way of Object.values(ways)) await way();
+    truncateSync(path, 4096);
+    for (const [name, way] of Object.entries(ways)) {
+      await assert.rejects(async () => way(), lost(path, 4096), name);
+    }
+    // A copy is the caller's own.
+    dequantizeSync("Q8_0", row.slice());
   });
 
   test("can be passed to other system calls", () => {
