@@ -128,12 +128,13 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
       swaps_(big_endian && has_byte_order(format)),
       columns_(columns),
       n_(n) {
-  const CodeFacts facts = kernels_.formats[format.index].code_facts();
+  const FormatKernels& of_format = kernels_.formats[format.index];
+  const CodeFacts facts = of_format.code_facts();
   run_ = static_cast<uint64_t>(facts.run);
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
-  uses_dots_ = n <= most_dots(format);
+  uses_dots_ = of_format.multiply_codes != nullptr && n <= most_dots(format);
   bias_ = uses_dots_ ? facts.bias : facts.stored_bias;
 }
 
@@ -200,14 +201,14 @@ void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
 }
 
 uint64_t IntegerProducts::vectors_from(uint64_t v) const {
-  return std::min(static_cast<uint64_t>(kernels_.code_vectors), n_ - v);
+  return std::min(static_cast<uint64_t>(kernels_.level_tiles.vectors), n_ - v);
 }
 
 template <uint64_t kRun, class Number>
 void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
-  if (kernels_.word_bytes == 4) {
+  if (kernels_.level_tiles.word_bytes == 4) {
     pack_words<kRun, 4, Number>(x, packed);
-  } else if (kernels_.word_bytes == 8) {
+  } else if (kernels_.level_tiles.word_bytes == 8) {
     pack_words<kRun, 8, Number>(x, packed);
   } else {
     pack_words<kRun, kRun * sizeof(Number), Number>(x, packed);
@@ -307,8 +308,8 @@ struct IntegerProducts::TileMemory {
 };
 
 IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
-  const auto n_rows = static_cast<uint64_t>(kernels_.code_rows),
-             n_vectors = static_cast<uint64_t>(kernels_.code_vectors);
+  const auto n_rows = static_cast<uint64_t>(kernels_.level_tiles.rows),
+             n_vectors = static_cast<uint64_t>(kernels_.level_tiles.vectors);
   const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(n_columns / run_, 4);
   const uint64_t n_tiles = columns_ > kSegment ? (n_ + n_vectors - 1) / n_vectors : 1;
   Cutter cutter(scratch);
@@ -331,21 +332,21 @@ uint64_t IntegerProducts::scratch_floats() const noexcept {
   return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
 }
 
-/** Unpacks some columns of up to code_rows rows for a tile. */
+/** Unpacks some columns of up to LevelTiles::rows rows for a tile. */
 void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
                            const TileMemory& memory) const {
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
-  const auto n_tile_rows = static_cast<uint64_t>(kernels_.code_rows);
+  const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
   const uint64_t n_segment_runs = n_columns / run_, stride_runs = memory.stride / run_;
   const auto rows_from = [&](uint64_t number) {
     return UnpackedCodes{memory.rows.bytes + number * level_bytes_, memory.rows.scales + number / run_,
                          memory.rows.minima + number / run_};
   };
-  const RowTransposer transpose = kernels_.transpose[run_ * level_bytes_ / 32];
+  const RowTransposer transpose = kernels_.level_tiles.transpose[run_ * level_bytes_ / 32];
   const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
     for (uint64_t i = 0; i < n_runs; i += 4) {
-      kernels_.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
-                                reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
+      kernels_.level_tiles.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
+                                            reinterpret_cast<uint8_t*>(to + i * n_tile_rows));
     }
   };
   for (uint64_t part = 0; part < n_columns; part += kPart) {
@@ -373,9 +374,9 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
 void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed,
                                      float* scratch, float* y, uint64_t y_stride) const {
   const TileMemory memory = tile_memory(scratch);
-  const CodeTileMultipliers& tiles = kernels_.code_tiles[run_ == 16 ? 0 : 1][kind_];
+  const CodeTileMultipliers& tiles = kernels_.level_tiles.of[run_ == 16 ? 0 : 1][kind_];
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
-  const auto n_tile_rows = static_cast<uint64_t>(kernels_.code_rows);
+  const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
   CodeTile tile{};
   tile.w = memory.w;
   tile.scales = memory.scales;

@@ -58,7 +58,7 @@ class IntegerProducts {
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride) const noexcept;
 
-  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of KernelTable::code_rows of every set
+  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of LevelTiles::rows of every set
 
  private:
   uint64_t dot_floats() const;

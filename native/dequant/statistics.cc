@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dequant/block_fields.h"
 #include "dequant/dequant.h"
 #include "dequant/isa/kernel_table.h"
 #include "dequant/partial_sums.h"
@@ -78,26 +77,16 @@ void Statistics::join(const Statistics& next) {
 void measure_blocks(const Format& format, bool big_endian, const uint8_t* src, uint64_t n_blocks,
                     Measure measure, Statistics& total, BinCounter* counter) {
   const KernelTable& table = active_kernels();
-  const bool swaps = big_endian && has_byte_order(format);
   alignas(64) float x[kPieceNumbers];
-  const auto dequantized = [&](const uint8_t* blocks, uint64_t n) {
-    dequantize(format, Out::kFloat32, Store::kPlain, big_endian, blocks, n, x);
-  };
   for_each_piece(format, src, n_blocks, [&](const uint8_t* blocks, uint64_t n_of_piece) {
     auto n = static_cast<size_t>(n_of_piece * format.block_elements);
     Statistics piece;
     piece.count = n;
+    dequantize(format, Out::kFloat32, Store::kPlain, big_endian, blocks, n_of_piece, x);
     if (measure == Measure::kFinite) {
-      dequantized(blocks, n_of_piece);
       if (!table.all_finite(x, n)) take_finite(x, n, piece);
     } else {
-      Moments moments;
-      if (swaps) {
-        dequantized(blocks, n_of_piece);
-        moments = table.measure(x, n);
-      } else {
-        moments = table.formats[format.index].store_and_measure(blocks, n_of_piece, x);
-      }
+      Moments moments = table.measure(x, n);
       if (!std::isfinite(moments.squares)) {
         n = take_finite(x, n, piece);
         if (n > 0) moments = table.measure(x, n);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -15,9 +16,13 @@ import { dirname, join, relative, sep } from "node:path";
 import { before, describe, test } from "node:test";
 import { buildSync } from "esbuild";
 import { goldenPath } from "../support/golden";
+import { testedAddon } from "../support/installed";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
-const LARGEST_TARBALL_BYTES = 4_000_000; // with the addons of all platforms
+// With the addons of all platforms.
+const LARGEST_TARBALL_BYTES = 8_500_000;
+const LARGEST_UNPACKED_BYTES = 21_000_000;
+const LARGEST_ADDON_BYTES = 2_600_000;
 const folder = temporaryFolder();
 const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
 
@@ -26,6 +31,13 @@ function node(args: string[], cwd = folder) {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8" });
   assert.equal(status, 0, `node ${args.join(" ")}\n${stderr}${stdout}`);
   return { stdout, stderr };
+}
+
+/** Runs a program; returns what it prints. */
+function run(program: string, ...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+  assert.equal(status, 0, `${program} ${args.join(" ")}\n${stderr}${stdout}`);
+  return stdout;
 }
 
 /** Runs npm, without the scripts of the package; returns what it prints. */
@@ -139,8 +151,30 @@ describe("the tarball", () => {
     assert.match(bundled, /jsonc-parser\s+The MIT License/);
   });
 
-  test("is small", () => {
-    assert.ok(facts.size < LARGEST_TARBALL_BYTES, `${facts.size} bytes`);
+  test("is small, with the addons of all platforms", async (t) => {
+    if (process.platform !== "linux" || !existsSync(testedAddon)) {
+      t.skip("there is no addon of Linux, or nothing to strip it with");
+      return;
+    }
+    const { prebuilds }: { prebuilds: string[] } = await import(
+      relative(__dirname, join(projectRoot, "scripts", "release", "prebuild-list.mjs"))
+    );
+    // The one that is built, once for each.
+    const addon = join(folder, "addon.node"),
+      unpacked = join(folder, "package");
+    run("strip", "-o", addon, testedAddon);
+    run("tar", "-xzf", tarball, "-C", folder);
+    for (const name of prebuilds) {
+      mkdirSync(dirname(join(unpacked, "prebuilds", name)), { recursive: true });
+      copyFileSync(addon, join(unpacked, "prebuilds", name));
+    }
+    const args = ["pack", "--json", "--dry-run", "--ignore-scripts"];
+    const [all] = JSON.parse(run("npm", ...args, unpacked));
+    const found = [statSync(addon).size, all.size, all.unpackedSize];
+    t.diagnostic(`bytes of an addon, of the tarball, unpacked: ${found.join(", ")}`);
+    assert.equal(all.files.filter(({ path }: { path: string }) => path.endsWith(".node")).length, 6);
+    const most = [LARGEST_ADDON_BYTES, LARGEST_TARBALL_BYTES, LARGEST_UNPACKED_BYTES];
+    for (const [i, bytes] of found.entries()) assert.ok(bytes <= most[i]!, `${found} bytes`);
   });
 
   test("publint finds nothing", () => {

@@ -15,9 +15,10 @@ inline KernelTable amx_table(AmxTiles tiles, bool (*is_ready)()) {
   KernelTable table = *kAvx512Kernels;
   table.isa = "avx512_amx";
   table.base = kAvx512Kernels;
-  for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = tiles[i];
-  table.code_vectors = 16;
-  table.word_bytes = 32;
+  const LevelTiles& base = table.base->level_tiles;
+  table.level_tiles = {
+      {{tiles[0]}, {tiles[1]}}, base.rows, 16, 32, {base.transpose[0], base.transpose[1], base.transpose[2]},
+      base.transpose_scales};
   table.n_wanted = 16;  // a tile takes as long for few vectors
   table.is_ready = is_ready;
   return table;

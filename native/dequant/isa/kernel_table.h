@@ -57,8 +57,6 @@ struct Moments {
   uint32_t zeros;
 };
 using Measurer = Moments (*)(const float* x, size_t n);
-/** The same of the numbers of n_blocks blocks, which are written to `numbers`. */
-using StoringMeasurer = Moments (*)(const uint8_t* src, uint64_t n_blocks, float* numbers);
 /** Whether all numbers are finite. */
 using FiniteTest = bool (*)(const float* x, size_t n);
 
@@ -123,14 +121,14 @@ struct RoundedVector {
 using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                                 const RoundedVector& x, float* y);
 
-/** Some runs of KernelTable::code_rows rows of levels, to be multiplied with a few vectors. Runs are in the
+/** Some runs of LevelTiles::rows rows of levels, to be multiplied with a few vectors. Runs are in the
  * order of their partial sums: 0, 16, 32 ..., 1, 17 ... */
 struct CodeTile {
   const uint8_t* w;  // of each run, words of four bytes, or eight if x has such: one word of each row
   uint64_t n_runs;
   const float *scales, *minima;  // of each run, in ascending order: those of each row
   bool affine;
-  // The vectors. Of each run: words of KernelTable::word_bytes, one of each vector; the scale of each; the
+  // The vectors. Of each run: words of LevelTiles::word_bytes, one of each vector; the scale of each; the
   // offset or the correction of each, which is 0 without a stored bias.
   const uint8_t* x;
   float* sums;  // 16 partial sums for each vector and row
@@ -138,7 +136,7 @@ struct CodeTile {
   bool ends;    // these are the last columns: sums are added up
   float* y;     // then y[vector * y_stride + row]
   uint64_t y_stride;
-  uint64_t n_rows;  // that are wanted, up to code_rows
+  uint64_t n_rows;  // that are wanted, up to LevelTiles::rows
   uint64_t n_vectors;
 };
 using CodeTileMultiplier = void (*)(const CodeTile& tile);
@@ -150,11 +148,21 @@ struct CodeTileMultipliers {
   CodeTileMultiplier of[kMaxCodeVectors];
 };
 
-/** Of each of code_rows rows, `stride` bytes apart, a few words of four bytes: the first of each row, the
- * second of each row ... */
+/** Of each of LevelTiles::rows rows, `stride` bytes apart, a few words of four bytes: the first of each row,
+ * the second of each row ... */
 using RowTransposer = void (*)(const uint8_t* rows, uint64_t stride, uint8_t* to);
 
 constexpr int kMaxByteKinds = 5;
+
+/** What multiplies levels with several vectors. A set that is another one with faster products of levels has
+ * its own, and says all of it: nothing of this is inherited unseen. */
+struct LevelTiles {
+  CodeTileMultipliers of[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
+  int rows, vectors;                         // of a tile; of vectors, at most
+  uint64_t word_bytes;                       // see CodeTile::x: 4, 8 or 32 (whole runs)
+  RowTransposer transpose[3];                // 16, 32 and 64 bytes of each row, as the tiles take them
+  RowTransposer transpose_scales;            // four of each row
+};
 
 // ---- the table
 
@@ -162,10 +170,9 @@ constexpr int kMaxByteKinds = 5;
 struct FormatKernels {
   Kernel store[2];  // [Store]
   Multiplier multiply;
-  StoringMeasurer store_and_measure;
   PairMultiplier multiply_pair;  // nullptr where blocks are no numbers, and where it would not be faster
   // nullptr where blocks are numbers:
-  CodeMultiplier multiply_codes;
+  CodeMultiplier multiply_codes;  // and where tiles are faster even with one vector
   Unpacker unpack;
   CodeFacts (*code_facts)();
 };
@@ -184,11 +191,7 @@ struct KernelTable {
   SlotFinder find_slots;
   SlotPairFinder find_slot_pairs;
   Rounder round_runs;
-  CodeTileMultipliers code_tiles[2][kMaxByteKinds];  // for runs of 16, and of 32; [CodeFacts::kind]
-  int code_rows, code_vectors;                       // of a tile of levels; of vectors, at most
-  uint64_t word_bytes;                               // see CodeTile::x: 4, 8 or 32 (whole runs)
-  RowTransposer transpose[3];      // 16, 32 and 64 bytes of each row, as its tiles take them
-  RowTransposer transpose_scales;  // four of each row
+  LevelTiles level_tiles;
   // Of a set that is another one with faster products of levels:
   const KernelTable* base;  // the other one; nullptr in sets of their own
   uint64_t n_wanted;        // products with fewer vectors are those of `base`

@@ -49,55 +49,64 @@ constexpr Store kStreaming = simd::kStreams ? Store::kStreaming : Store::kPlain;
 
 template <class Block>
 constexpr FormatKernels format_kernels() {
-  FormatKernels kernels{{store_blocks<Block, Store::kPlain>, store_blocks<Block, kStreaming>},
-                        multiply_rows<Block>,
-                        store_and_measure<Block>,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr};
+  FormatKernels kernels{};
+  kernels.store[static_cast<int>(Store::kPlain)] = store_blocks<Block, Store::kPlain>;
+  kernels.store[static_cast<int>(Store::kStreaming)] = store_blocks<Block, kStreaming>;
+  kernels.multiply = multiply_rows<Block>;
   if constexpr (Block::kElements == 1) {
     kernels.multiply_pair = pair_multiplier<Block>();
   } else {
-    kernels.multiply_codes = multiply_codes<Block>;
+    if constexpr (simd::kMultipliesCodesInKernels) kernels.multiply_codes = multiply_codes<Block>;
     kernels.unpack = unpack_blocks<Block>;
     kernels.code_facts = find_code_facts<Block>;
   }
   return kernels;
 }
 
-constexpr KernelTable kThisIsa = {
-    simd::kName,
-    {
-#define FORMAT(name, id, fields) format_kernels<Block##name>(),
+template <int... kKinds>
+constexpr LevelTiles level_tiles(std::integer_sequence<int, kKinds...>) {
+  LevelTiles tiles{};
+  ((tiles.of[0][kKinds] = code_tiles<16, kKinds>(), tiles.of[1][kKinds] = code_tiles<32, kKinds>()), ...);
+  tiles.rows = kCodeRows;
+  tiles.vectors = simd::kByteVectors;
+  tiles.word_bytes = 4;
+  tiles.transpose[0] = transpose_rows<4>;
+  tiles.transpose[1] = transpose_rows<8>;
+  tiles.transpose[2] = transpose_rows<16>;
+  tiles.transpose_scales = transpose_rows<4>;
+  return tiles;
+}
+
+constexpr KernelTable kernels_of_this_isa() {
+  constexpr int kPlain = static_cast<int>(Store::kPlain), kStream = static_cast<int>(Store::kStreaming);
+  KernelTable table{};
+  table.isa = simd::kName;
+#define FORMAT(name, id, fields) table.formats[k##name] = format_kernels<Block##name>();
 #include "dequant/formats.def"
 #undef FORMAT
-    },
-    {convert_numbers<Out::kFloat16, Store::kPlain>, convert_numbers<Out::kFloat16, kStreaming>},
-    {convert_numbers<Out::kBFloat16, Store::kPlain>, convert_numbers<Out::kBFloat16, kStreaming>},
-    end_stores,
-    {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>, multiply_tile<4>, multiply_tile<5>,
-     multiply_tile<6>},
-    simd::kLanes,
-    measure,
-    all_finite,
-    measure_pair,
-    find_slots,
-    find_slot_pairs,
-    round_runs,
-    {{code_tiles<16, 0>(), code_tiles<16, 1>(), code_tiles<16, 2>(), code_tiles<16, 3>(),
-      code_tiles<16, 4>()},
-     {code_tiles<32, 0>(), code_tiles<32, 1>(), code_tiles<32, 2>(), code_tiles<32, 3>(),
-      code_tiles<32, 4>()}},
-    kCodeRows,
-    simd::kByteVectors,
-    4,
-    {transpose_rows<4>, transpose_rows<8>, transpose_rows<16>},
-    transpose_rows<4>,
-    nullptr,
-    0,
-    nullptr,
-};
+  table.to_float16[kPlain] = convert_numbers<Out::kFloat16, Store::kPlain>;
+  table.to_float16[kStream] = convert_numbers<Out::kFloat16, kStreaming>;
+  table.to_bfloat16[kPlain] = convert_numbers<Out::kBFloat16, Store::kPlain>;
+  table.to_bfloat16[kStream] = convert_numbers<Out::kBFloat16, kStreaming>;
+  table.store_fence = end_stores;
+  table.tiles[0] = multiply_tile<1>;
+  table.tiles[1] = multiply_tile<2>;
+  table.tiles[2] = multiply_tile<3>;
+  table.tiles[3] = multiply_tile<4>;
+  table.tiles[4] = multiply_tile<5>;
+  table.tiles[5] = multiply_tile<6>;
+  table.lanes = simd::kLanes;
+  table.measure = measure;
+  table.all_finite = all_finite;
+  table.measure_pair = measure_pair;
+  table.find_slots = find_slots;
+  table.find_slot_pairs = find_slot_pairs;
+  table.round_runs = round_runs;
+  table.level_tiles = level_tiles(std::make_integer_sequence<int, simd::kByteKinds>());
+  return table;
+}
+
+constexpr KernelTable kThisIsa = kernels_of_this_isa();
 
 }  // namespace
 }  // namespace gguf

@@ -50,8 +50,13 @@ KernelTable neon_dotprod_table() {
   table.isa = "neon_dotprod";
   table.base = kNeonKernels;
   for (int i = 0; i < kFormatCount; ++i) table.formats[i].multiply_codes = kCodeMultipliers[i];
-  for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = kCodeTiles[i];
-  table.code_vectors = simd::kByteVectors;
+  const LevelTiles& base = kNeonKernels->level_tiles;
+  table.level_tiles = {{{kCodeTiles[0]}, {kCodeTiles[1]}},
+                       base.rows,
+                       simd::kByteVectors,
+                       base.word_bytes,
+                       {base.transpose[0], base.transpose[1], base.transpose[2]},
+                       base.transpose_scales};
   static_assert(kCodeRows == 4, "as NEON has them, which transposes rows");
   return table;
 }

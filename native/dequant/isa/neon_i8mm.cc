@@ -17,7 +17,6 @@ namespace {
 
 static_assert(simd::kByteKinds == 1, "one tile for runs of 16, and one for runs of 32");
 constexpr CodeTileMultipliers kCodeTiles[2] = {code_tiles<16, 0>(), code_tiles<32, 0>()};
-constexpr RowTransposer kTransposers[2] = {transpose_rows<4>, transpose_rows<8>};
 
 }  // namespace
 }  // namespace gguf
@@ -30,10 +29,13 @@ namespace {
 KernelTable table_of_this_isa() {
   KernelTable table = neon_dotprod_table();
   table.isa = "neon_i8mm";
-  for (int i = 0; i < 2; ++i) table.code_tiles[i][0] = kCodeTiles[i];
-  table.code_vectors = simd::kByteVectors;
-  table.word_bytes = 8;
-  for (int i = 0; i < 2; ++i) table.transpose[i] = kTransposers[i];
+  const LevelTiles& base = kNeonKernels->level_tiles;
+  table.level_tiles = {{{kCodeTiles[0]}, {kCodeTiles[1]}},
+                       base.rows,
+                       simd::kByteVectors,
+                       8,
+                       {transpose_rows<4>, transpose_rows<8>, nullptr},
+                       base.transpose_scales};
   return table;
 }
 

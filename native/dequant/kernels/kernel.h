@@ -1,4 +1,12 @@
-// The terms that every kernel uses: kernels, groups, sinks.
+// The terms that every kernel uses:
+//
+//   code     the bits that a block has for a weight
+//   level    the integer that a code stands for (levels.h); a weight is level * scale, or level * scale +
+//   minimum run      weights that share a scale: 16 or 32 unit     16 codes or levels: a register of bytes,
+//   or a part of one. Four units are loaded together group    blocks that a kernel is called for: one of 256
+//   weights, or small ones with 512 together put      a kernel hands codes or numbers to a sink take     a
+//   sink gets the levels of 32 weights, as bytes sink     what the numbers are for: to be stored, multiplied
+//   ... Ahead    what is computed of a group while the group before is put: scales, rows of codebooks
 //
 // A kernel is `dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y)`: it turns one group of blocks
 // (kGroup of them) into numbers and passes them to a sink, 32 at a time. It is written in the primitives of

@@ -17,7 +17,6 @@ namespace simd {
 constexpr const char* kName = "avx2";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
-constexpr bool kMeasuresInKernels = false;
 constexpr int kPairRegisters = 1;
 
 struct Floats16 {

@@ -26,6 +26,7 @@ constexpr bool kSignedTiles = false;
 
 /** Sums of two products that are added in 16 bits, for each kind. */
 constexpr int kByteKinds = 5;
+constexpr bool kMultipliesCodesInKernels = true;
 constexpr int kPairs[kByteKinds] = {1, 1, 2, 4, 8};
 
 template <class Levels>

@@ -24,7 +24,6 @@ namespace simd {
 constexpr const char* kName = "avx512";
 constexpr bool kStreams = true;
 constexpr bool kMultipliesInKernels = true;
-constexpr bool kMeasuresInKernels = true;
 constexpr int kPairRegisters = 2;
 
 struct Floats16 {

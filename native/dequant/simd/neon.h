@@ -14,7 +14,6 @@ namespace simd {
 constexpr const char* kName = "neon";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = true;
-constexpr bool kMeasuresInKernels = false;
 constexpr int kPairRegisters = 1;
 
 struct Floats16 {

@@ -11,6 +11,7 @@ namespace {
 namespace simd {
 
 constexpr int kByteKinds = 1;
+constexpr bool kMultipliesCodesInKernels = true;
 template <class Levels>
 constexpr int kByteKind = 0;
 /** Linear levels of few bits need not be subtracted from. */

@@ -60,7 +60,6 @@ namespace simd {
 constexpr const char* kName = "scalar";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
-constexpr bool kMeasuresInKernels = false;
 constexpr int kPairRegisters = 1;
 
 struct Floats16 {

@@ -14,7 +14,6 @@ namespace simd {
 constexpr const char* kName = "wasm";
 constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
-constexpr bool kMeasuresInKernels = false;
 constexpr int kPairRegisters = 1;
 
 struct Floats16 {

@@ -9,6 +9,7 @@ namespace {
 namespace simd {
 
 constexpr int kByteKinds = 1;
+constexpr bool kMultipliesCodesInKernels = true;
 template <class Levels>
 constexpr int kByteKind = 0;
 /** What Values make of codes. */

@@ -106,11 +106,7 @@ constexpr CodeTileMultipliers code_tiles_of(std::integer_sequence<int, kVectors.
 /** For one vector, two, and so on. */
 template <int kRun, int kKind>
 constexpr CodeTileMultipliers code_tiles() {
-  if constexpr (kKind < simd::kByteKinds) {
-    return code_tiles_of<kRun, kKind>(std::make_integer_sequence<int, simd::kByteVectors>());
-  } else {
-    return {};
-  }
+  return code_tiles_of<kRun, kKind>(std::make_integer_sequence<int, simd::kByteVectors>());
 }
 
 /** Words of levels and scales of kCodeRows rows, in the order in which a tile takes them: a RowTransposer of

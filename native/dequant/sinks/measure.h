@@ -8,7 +8,6 @@
 #include "dequant/isa/kernel_table.h"
 #include "dequant/kernels/kernel.h"
 #include "dequant/partial_sums.h"
-#include "dequant/sinks/store_sink.h"
 
 namespace gguf {
 namespace {
@@ -123,38 +122,6 @@ inline Moments measure(const float* x, size_t n) {
   MomentSums sums;
   sums.add(x, x + n - n_last);
   return moments_of(sums, x, n, n_last);
-}
-
-/**
- * Stores numbers, and adds up each group when the next one is stored. The processor then does both at the
- * same time: what stores waits for other units than what adds up, which reads from the cache. To hand over
- * numbers in registers would take more instructions, since they would have to be taken apart.
- */
-struct MeasureSink : StoreSink<Store::kPlain> {
-  MomentSums sums;
-  const float* rest;  // what has not been added up
-
-  GGUF_INLINE explicit MeasureSink(float* numbers) : StoreSink<Store::kPlain>(numbers), rest(numbers) {}
-
-  GGUF_INLINE void next_group(int n_numbers) {
-    sums.add(rest, y);
-    rest = y;
-    y += n_numbers;
-  }
-};
-
-/** Dequantizes blocks to `numbers`, and measures these: a StoringMeasurer of kernel_table.h. */
-template <class Block>
-Moments store_and_measure(const uint8_t* src, uint64_t n_blocks, float* numbers) {
-  const auto n = static_cast<size_t>(n_blocks * Block::kElements);
-  if (!simd::kMeasuresInKernels || n % kSums != 0) {
-    store_blocks<Block, Store::kPlain>(src, n_blocks, numbers);
-    return measure(numbers, n);
-  }
-  MeasureSink sink(numbers);
-  put_stored<Block>(src, n_blocks, sink);
-  sink.sums.add(sink.rest, numbers + n);
-  return moments_of(sink.sums, numbers, n, 0);
 }
 
 /** A FiniteTest of kernel_table.h: a number times 0 is 0, or NaN where it is not finite, and so is a sum of

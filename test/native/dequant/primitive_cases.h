@@ -585,7 +585,7 @@ constexpr test::PrimitiveCase kCases[] = {
 constexpr test::PrimitiveTable kPrimitives = {simd::kName,
                                               simd::kStreams,
                                               simd::kMultipliesInKernels,
-                                              simd::kMeasuresInKernels,
+                                              simd::kMultipliesCodesInKernels,
                                               simd::kPairRegisters,
                                               simd::kTileSums,
                                               kCases,

@@ -40,7 +40,7 @@ struct PrimitiveTable {
   const char* isa;
   bool streams;
   bool multiplies_in_kernels;
-  bool measures_in_kernels;
+  bool multiplies_codes_in_kernels;
   int pair_registers;
   int tile_sums;
   const PrimitiveCase* cases;

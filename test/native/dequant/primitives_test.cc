@@ -206,15 +206,21 @@ TEST(Primitives, OnlyX86Streams) {
   }
 }
 
-TEST(Primitives, SetsOfFewRegistersMeasureWhatIsStored) {
+TEST(Primitives, OnlySetsOfManyRegistersCompareSeveral) {
   for (const PrimitiveTable* table : {kScalarPrimitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
     if (table == nullptr) continue;
-    EXPECT_FALSE(table->measures_in_kernels) << table->isa;
     EXPECT_EQ(table->pair_registers, 1) << table->isa;
   }
   if (kAvx512Primitives == nullptr) return;
-  EXPECT_TRUE(kAvx512Primitives->measures_in_kernels);
   EXPECT_GT(kAvx512Primitives->pair_registers, 1);
+}
+
+TEST(Primitives, LevelsAreMultipliedInKernelsButInPlainCpp) {
+  for (const PrimitiveTable* table :
+       {kScalarPrimitives, kAvx2Primitives, kAvx512Primitives, kNeonPrimitives, kWasmPrimitives}) {
+    if (table == nullptr) continue;
+    EXPECT_EQ(table->multiplies_codes_in_kernels, table != kScalarPrimitives) << table->isa;
+  }
 }
 
 TEST(Primitives, SetsWithoutFusedInstructionsMultiplyWhatIsStored) {
