@@ -6,8 +6,11 @@ import type { Machine, Results } from "./results";
 import { size, type Table } from "./table";
 
 /** Returns the path. `note` is for what was special about the run. */
-export function publish({ machine, date, tables }: Results, note: string): string {
-  const folder = join(benchFolder, "figures");
+export function publish(
+  { machine, date, tables }: Pick<Results, "machine" | "date" | "tables">,
+  note: string,
+  folder = join(benchFolder, "figures"),
+): string {
   const path = join(folder, `${slug(machine)}.md`);
   const sections = new Map(existsSync(path) ? sectionsOf(readFileSync(path, "utf8")) : []);
   for (const table of tables) sections.set(table.title, markdown(table, `${date.slice(0, 10)}, ${note}`));
