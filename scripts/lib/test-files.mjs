@@ -10,6 +10,7 @@ const sameOnEveryProcessor = [
   {
     reason: "test TypeScript alone",
     names: [
+      "bench/",
       "file/glob",
       "examples/embeddings",
       "examples/hugging-face",
@@ -20,7 +21,10 @@ const sameOnEveryProcessor = [
       "file/name",
       "file/real-models",
       "file/suggest",
+      "package/arguments",
+      "package/copies",
       "reference/",
+      "safetensors/",
       "tokenizer/",
     ],
   },
@@ -47,9 +51,19 @@ const sameOnEveryProcessor = [
     names: ["decode/huge", "decode/reentrancy", "decode/turns", "file/limits"],
   },
   {
-    reason:
-      "test the WebAssembly module, whose instructions are the same everywhere, and the page that has it",
-    names: ["view/", "wasm/"],
+    reason: "test WebAssembly, whose instructions are the same everywhere, and what is made with it",
+    names: ["examples/embeddings-bits", "examples/llama-bits", "examples/simd", "view/", "wasm/"],
+  },
+  {
+    reason: "test what is read of headers, which the C++ tests of core do there",
+    names: [
+      "file/changing-file",
+      "file/metadata",
+      "file/metadata-types",
+      "file/model",
+      "file/properties",
+      "file/tensors",
+    ],
   },
   {
     reason: "test the package and how it is linked",

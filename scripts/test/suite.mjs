@@ -5,7 +5,6 @@
 //   --browser      gguf-native/reference and gguf-native/wasm in headless Chromium, which must be there
 //   --view         the page to look at models: builds it, and tests it in headless Chromium, which must be there
 //   --sanitized    with the addon under AddressSanitizer and UndefinedBehaviorSanitizer, then a search for leaks
-//   --recipes      the programs of docs/recipes.md, with the packages that they are about
 import { buildAll, checkAddon, runNode } from "../lib/build.mjs";
 import { need } from "../lib/commands.mjs";
 import { testArguments, testFiles } from "../lib/test-files.mjs";
@@ -30,7 +29,6 @@ const others = {
     runTests(["view-"]);
   },
   "--sanitized": (names) => runNode("scripts/test/sanitized-addon.mjs", ...names),
-  "--recipes": () => runNode("scripts/test/recipes.mjs"),
 };
 
 const given = process.argv.slice(2);

@@ -19,9 +19,10 @@ import { delimiter, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type DocBlock, docBlocks, promisedLines } from "../support/doc-blocks";
+import { englishVocabulary } from "../support/english-vocabulary";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { safetensorsOf } from "../support/safetensors-files";
-import { sampleModel } from "../support/sample-model";
+import { sampleModel, VOCABULARY } from "../support/sample-model";
 import { needsModule } from "../support/wasm";
 
 const PAGES = [
@@ -53,14 +54,32 @@ const FILES: Record<string, Uint8Array | string> = {
   "app.ts": 'import { openSync } from "gguf-native";\nconsole.log(openSync("model.gguf").tensors.size);\n',
 };
 
+interface Playground {
+  folder: string;
+  env: NodeJS.ProcessEnv;
+}
+
+/** The recipes want a vocabulary of bytes and merges, and the packages that they are about. */
+const RECIPES = "docs/recipes.md";
+const recipePackages = join(projectRoot, "examples", "recipes", "node_modules");
+
 /** A folder with the files, the package, its command as npx would run it, and the project's own tools, such as esbuild. */
-function playground(page: string): { folder: string; env: NodeJS.ProcessEnv } {
+function playground(page: string): Playground {
   const folder = join(root, page.replaceAll("/", "-"));
   const bin = join(folder, "bin");
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   mkdirSync(bin);
+  if (page === RECIPES && existsSync(recipePackages)) {
+    for (const name of readdirSync(recipePackages)) {
+      symlinkSync(join(recipePackages, name), join(folder, "node_modules", name), "junction");
+    }
+  }
   symlinkSync(projectRoot, join(folder, "node_modules", "gguf-native"), "junction");
   for (const [name, content] of Object.entries(FILES)) writeFileSync(join(folder, name), content);
+  if (page === RECIPES) {
+    const vocabulary = englishVocabulary("hello world hello world", VOCABULARY);
+    writeFileSync(join(folder, "model.gguf"), sampleModel(vocabulary));
+  }
   const program = `exec '${process.execPath}' '${join(projectRoot, "dist", "cli", "main.js")}' "$@"\n`;
   const commands = {
     "gguf-native": program,
@@ -72,6 +91,7 @@ function playground(page: string): { folder: string; env: NodeJS.ProcessEnv } {
   }
   const env = {
     ...process.env,
+    EGL_PLATFORM: process.env.EGL_PLATFORM ?? "surfaceless", // Mesa's software rendering without a screen
     PATH: [bin, join(projectRoot, "node_modules", ".bin"), process.env.PATH].join(delimiter),
     NODE_OPTIONS: `--require "${join(__dirname, "..", "support", "local-fetch.js")}"`,
   };
@@ -87,24 +107,39 @@ const RUNNERS: Record<string, { command: string[]; ending: string; skip?: string
 /** Languages of blocks that are not programs: "" is output, or a picture. */
 const NOT_PROGRAMS = new Set(["", "cpp", "json", "yaml", "dockerfile"]);
 
+/** Finds no adapter without a GPU; with this option, Mesa's. */
+const SOFTWARE = 'create(["backend=opengles"])';
+
+/** Why the packages of a recipe are not enough; undefined if they are. */
+function recipeNeeds(code: string, { folder, env }: Playground): string | undefined {
+  const names = Array.from(code.matchAll(/ from "([^"]+)"/g), ([, name = ""]) => name);
+  const [other] = names.filter((name) => !/^(gguf-native|node:)/.test(name));
+  if (other === undefined) return undefined;
+  if (!existsSync(join(recipePackages, other))) return "needs npm --prefix examples/recipes install";
+  if (other !== "webgpu") return undefined;
+  const probe = `import { create } from "webgpu";
+    process.exit((await ${SOFTWARE}.requestAdapter({ featureLevel: "compatibility" })) === null ? 1 : 0);`;
+  writeFileSync(join(folder, "probe.mjs"), probe);
+  const { status } = spawnSync(process.execPath, ["probe.mjs"], { cwd: folder, env });
+  return status === 0 ? undefined : "there is no WebGPU: apt-get install libegl1 libgles2 libgl1-mesa-dri";
+}
+
 /** Why a block cannot be run; false if it can. */
-function skipReason({ language, code, notRun }: DocBlock): string | false {
+function skipReason({ language, code, notRun }: DocBlock, place: Playground): string | false {
   const program = missing.find((name) => new RegExp(`\\b${name}\\b`).test(code));
   return (
     notRun ??
+    recipeNeeds(code, place) ??
     (RUNNERS[language]?.skip ||
       (program !== undefined && `there is no ${program}`) ||
       (code.includes("gguf-native/wasm") && needsModule.skip))
   );
 }
 
-function runBlock(
-  { language, code, line }: DocBlock,
-  { folder, env }: ReturnType<typeof playground>,
-): string {
+function runBlock({ language, code, line }: DocBlock, { folder, env }: Playground): string {
   const { command, ending } = RUNNERS[language]!;
   const file = join(folder, `line-${line}.${ending}`);
-  writeFileSync(file, code);
+  writeFileSync(file, code.replace("create([])", SOFTWARE));
   const [program, ...args] = [...command, file];
   const { status, signal, stdout, stderr } = spawnSync(program!, args, {
     cwd: folder,
@@ -122,7 +157,7 @@ for (const page of PAGES) {
     const place = playground(page);
     for (const block of blocks.filter(({ language }) => !NOT_PROGRAMS.has(language))) {
       const { language, code, line } = block;
-      test(`line ${line}, ${language}`, { skip: skipReason(block) }, () => {
+      test(`line ${line}, ${language}`, { skip: skipReason(block, place) }, () => {
         assert.ok(language in RUNNERS, `nothing here runs '${language}'`);
         const printed = runBlock(block, place).trimEnd().split("\n");
         // There may be other lines in between, which a comment does not promise.
