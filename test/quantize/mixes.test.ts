@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { type GgmlType, type GgufFile, ggmlTypes, openSync } from "gguf-native";
+import { fileTypeName } from "#dist/describe/file-types";
 import { chooseTypes, modelFacts } from "#dist/quantize-model/choose-types";
 import { MIXES, type Mix } from "#dist/quantize-model/mixes";
 import { llamaQuantize, noLlamaCpp } from "../support/libllama";
@@ -159,4 +160,30 @@ describe("mixes", () => {
   after(() => {
     if (isUpdate) writeRecorded("mixes", recorded);
   });
+});
+
+test("every file type has its name", () => {
+  const fileTypes = [
+    ...["F32", "F16", "Q4_0", "Q4_1", "Q4_1, some F16", "", "", "Q8_0", "Q5_0", "Q5_1", "Q2_K", "Q3_K_S"],
+    ...["Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "IQ2_XXS", "IQ2_XS", "Q2_K_S"],
+    ...["IQ3_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ3_M", "IQ2_S", "IQ2_M", "IQ4_XS", "IQ1_M"],
+    ...[
+      "BF16",
+      "Q4_0_4_4",
+      "Q4_0_4_8",
+      "Q4_0_8_8",
+      "TQ1_0",
+      "TQ2_0",
+      "MXFP4_MOE",
+      "NVFP4",
+      "Q1_0",
+      "Q2_0",
+      "",
+    ],
+  ];
+  for (const [number, name] of fileTypes.entries()) {
+    assert.equal(fileTypeName(number) ?? "", name);
+    assert.equal(fileTypeName(number + 1024) ?? "", name && `${name} (guessed)`);
+  }
+  for (const name of names) assert.equal(fileTypeName(MIXES[name].fileType), name);
 });

@@ -216,6 +216,32 @@ test("nothing is written by a dry run, nor where something is wrong", async () =
   assert.deepEqual(readdirSync(folder).sort(), before);
 });
 
+test("a checkpoint that changes while it is converted is an error, and nothing is written", async () => {
+  const place = writeCheckpoint(join(folder, "changing"), caseOf("qwen3"));
+  const path = join(place, "model.safetensors");
+  rmSync(out, { force: true });
+  const onProgress = (done: number, total: number) => {
+    if (done === total) writeFileSync(path, readFileSync(path).subarray(1));
+  };
+  await assert.rejects(convertModel(place, out, { onProgress }), { code: "ERR_GGUF_CHANGED" });
+  assert.ok(!existsSync(out));
+});
+
+test("a space in a part of a merge is written as its byte", async () => {
+  const place = writeCheckpoint(join(folder, "merges"), caseOf("qwen3"));
+  edit("tokenizer.json", ({ model }) => {
+    (model as { merges: string[][] }).merges = [
+      ["t", "h"],
+      [" ", " t"],
+      ["a b c", "d"],
+    ];
+  })(place);
+  await convertModel(place, out);
+  const merges = openSync(out).metadata.get("tokenizer.ggml.merges");
+  assert.deepEqual(merges, ["t h", "\u0120 \u0120t", "a\u0120b\u0120c d"]);
+  rmSync(out);
+});
+
 test("no file of a checkpoint is replaced", async () => {
   for (const name of ["Qwen2-tiny", "bert"]) {
     const place = writeCheckpoint(join(folder, "kept"), caseOf(name));

@@ -312,6 +312,31 @@ function bert(): Record<string, readonly number[]> {
   return tensors;
 }
 
+/** A byte-level vocabulary with merges in a file of their own, and a special token before each text of a pair. */
+function mergesInFile(): Record<string, string> {
+  const [special, text] = ["SpecialToken", "Sequence"].map((kind) => (id: string) => ({
+    [kind]: { id, type_id: 0 },
+  }));
+  const files = byteLevel(QWEN2_SPLIT, {
+    type: "TemplateProcessing",
+    single: [special?.("<|endoftext|>"), text?.("A")],
+    pair: [special?.("<|endoftext|>"), text?.("A"), special?.("<|endoftext|>"), text?.("B")],
+    special_tokens: { "<|endoftext|>": { id: "<|endoftext|>", ids: [259], tokens: ["<|endoftext|>"] } },
+  });
+  const tokenizer = JSON.parse(files["tokenizer.json"] as string);
+  const config = JSON.parse(files["tokenizer_config.json"] as string);
+  delete tokenizer.model.merges;
+  delete config.add_bos_token;
+  const merges = "#version: 0.2\nt h\nĠ t\n\nĠt h\n";
+  return {
+    ...files,
+    "tokenizer.json": json(tokenizer),
+    "tokenizer_config.json": json(config),
+    "merges.txt": merges,
+  };
+}
+
+const GEMMA_NORMS = ["pre_feedforward_layernorm", "post_feedforward_layernorm"];
 const NORMS = ["input_layernorm", "post_attention_layernorm"];
 const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"];
 
@@ -551,6 +576,48 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
     },
     types: ["auto", "f16", "q8_0"],
+  },
+  {
+    name: "gemma-3-full",
+    config: {
+      ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", ...sizes(266), head_dim: 10 },
+      ...{
+        rope_theta: 1000000,
+        sliding_window: 128,
+        sliding_window_pattern: 1,
+        final_logit_softcapping: 30.5,
+      },
+    },
+    dtype: "F16",
+    // Rows of 40, which are no whole blocks.
+    tensors: decoder({
+      ...{ vocabulary: 266, head: 10, isTied: true },
+      norms: [...NORMS, ...HEAD_NORMS, ...GEMMA_NORMS],
+    }),
+    files: {
+      "tokenizer.model": sentencePiece(),
+      "tokenizer_config.json": json({
+        ...{ bos_token: "<s>", eos_token: "</s>" },
+        added_tokens_decoder: {
+          "263": { content: "<unused7>", special: false },
+          "264": { content: "<pad>", special: false },
+          "265": { content: "<used>", special: false },
+        },
+      }),
+    },
+    types: ["auto", "q8_0"],
+  },
+  {
+    name: "qwen2-merges",
+    config: {
+      ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", ...sizes(261), rope_theta: 1000000 },
+      ...{ rope_scaling: { type: "yarn", factor: 4, attention_factor: 0.5, beta_fast: 16, beta_slow: 2 } },
+    },
+    dtype: "BF16",
+    tensors: { "model.norm.weight": [HIDDEN] },
+    files: mergesInFile(),
+    wordRule: "qwen2",
+    types: ["auto"],
   },
   {
     ...BERT,
