@@ -1,8 +1,9 @@
-// Writes test/fixtures/converted.json: what llama.cpp's converter makes of the checkpoints of the tests, and of
-// all-MiniLM-L6-v2, which `npm run models` downloads.
+// Writes test/fixtures/converted.json: hashes of what llama.cpp's converter makes of the checkpoints of the tests, and of
+// all-MiniLM-L6-v2, which `npm run models` downloads. All that was hashed is in build/recorded/converted/*.llama.cpp.json: where
+// a test fails, it writes a file beside that to compare.
 // node scripts/models/converted.mjs PYTHON CONVERTER_FOLDER
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,8 +20,9 @@ buildAll();
 const require = createRequire(import.meta.url);
 const { CHECKPOINTS, writeCheckpoint } = require("../../build/test/support/checkpoints.js");
 const { modelFacts } = require("../../build/test/support/model-facts.js");
+const { hashOf, writeDetails, writeRecorded } = require("../../build/test/support/recorded.js");
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-converted-"));
-const facts = {};
+const hashes = {};
 try {
   const checkpoints = CHECKPOINTS.map((checkpoint) => ({
     ...checkpoint,
@@ -37,8 +39,12 @@ try {
   const script = join(root, "scripts", "models", "converted.py");
   const list = JSON.stringify(jobs.map(({ job }) => job));
   execFileSync(python, [script, converter, list], { stdio: ["ignore", "ignore", "inherit"] });
-  for (const { name, job } of jobs) facts[name] = modelFacts(job[1]);
+  for (const { name, job } of jobs) {
+    const facts = modelFacts(job[1]);
+    hashes[name] = hashOf(facts);
+    writeDetails("converted", name, facts, "llama.cpp");
+  }
 } finally {
   rmSync(folder, { recursive: true });
 }
-writeFileSync(join(root, "test", "fixtures", "converted.json"), `${JSON.stringify(facts, undefined, 1)}\n`);
+writeRecorded("converted", hashes);

@@ -27,12 +27,9 @@ import { emulated } from "../support/emulated";
 import { modelFacts } from "../support/model-facts";
 import { projectRoot } from "../support/paths";
 import { answerRange, rangesOf, serve } from "../support/range-server";
+import { assertRecorded } from "../support/recorded";
 import { sanitized } from "../support/sanitized";
 import { writeSparseSafetensors } from "../support/sparse-file";
-
-const expected = JSON.parse(
-  readFileSync(join(projectRoot, "test", "fixtures", "converted.json"), "utf8"),
-) as Record<string, ReturnType<typeof modelFacts>>;
 
 const out = join(folder, "out.gguf");
 const places = new Map(CHECKPOINTS.map((each) => [each.name, writeCheckpoint(folder, each)]));
@@ -42,7 +39,7 @@ for (const { name, types, wordRule } of CHECKPOINTS) {
   for (const type of types) {
     test(`${name} as ${type}: every key and every byte of llama.cpp's converter`, async () => {
       await convertModel(placeOf(name), out, { type, ...(wordRule === "jina-v2-en" ? {} : { wordRule }) });
-      assert.deepEqual(modelFacts(out), expected[`${name} ${type}`]);
+      assertRecorded("converted", `${name} ${type}`, modelFacts(out));
     });
   }
 }
@@ -191,7 +188,7 @@ test("a card without front matter, and one that is no table, say nothing", async
   for (const text of ["", "# Title\n---\na: b\n---", "---\n---", "---\n- a\n---", "---\ntags: {a: b}\n---"]) {
     writeFileSync(join(place, "README.md"), text);
     await convertModel(place, out);
-    assert.deepEqual(modelFacts(out), expected["qwen3 auto"], text);
+    assertRecorded("converted", "qwen3 auto", modelFacts(out), text);
   }
 });
 

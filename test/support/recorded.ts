@@ -23,14 +23,19 @@ export function writeRecorded(name: string, hashes: Readonly<Record<string, stri
   writeFileSync(fixture(name), `${asText(hashes)}\n`);
 }
 
-/** @param by whose result it is: it gets a file of its own */
-export function assertRecorded(name: string, label: string, result: unknown, by = "ours"): void {
-  const hash = readRecorded(name)[label];
-  if (hash === hashOf(result)) return;
+/** Writes a whole result; returns where. `by`: whose result it is. */
+export function writeDetails(name: string, label: string, result: unknown, by: string): string {
   const folder = join(projectRoot, "build", "recorded", name);
   mkdirSync(folder, { recursive: true });
   const path = join(folder, `${label.replace(/[^\w.-]+/g, "-")}.${by}.json`);
   writeFileSync(path, asText(result));
+  return path;
+}
+
+export function assertRecorded(name: string, label: string, result: unknown, by = "ours"): void {
+  const hash = readRecorded(name)[label];
+  if (hash === hashOf(result)) return;
+  const path = writeDetails(name, label, result, by);
   assert.equal(
     hashOf(result),
     hash,
