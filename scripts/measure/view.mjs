@@ -34,7 +34,7 @@ buildAll();
 const support = (name) => require(join(root, "build", "test", "support", name));
 const { launch, noPage, pageFileUrl, pagePath, ViewPage } = support("view-page.js");
 if (noPage) fail(noPage);
-const { serveView } = require(join(root, "dist", "cli", "work", "view-server.js"));
+const { serveView } = require(join(root, "dist", "view-server", "server.js"));
 const { startSession } = require(join(root, "dist", "view", "session.js"));
 
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-bench-"));

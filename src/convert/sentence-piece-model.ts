@@ -5,11 +5,12 @@
 
 import { textOf } from "../base/bytes";
 import { GgufError } from "../base/errors";
+import { TOKEN_TYPES } from "../tokenizer/special-tokens";
 
 export interface Piece {
   readonly text: string;
   readonly score: number;
-  /** 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte: the same numbers as in GGUF. */
+  /** One of {@link TOKEN_TYPES}. */
   readonly type: number;
 }
 
@@ -63,7 +64,7 @@ export function readPieces(bytes: Uint8Array, most: number, path: string): Piece
       throw new GgufError("ERR_GGUF_RANGE", `it has more than ${most} pieces`, { path });
     }
     let text: Uint8Array = new Uint8Array();
-    let [score, type] = [0, 1];
+    let [score, type] = [0, TOKEN_TYPES.normal as number];
     for (const [field, value] of new Fields(message, path)) {
       if (field === 1 && typeof value !== "number") text = value;
       else if (field === 2 && typeof value !== "number" && value.length === 4) {
@@ -71,7 +72,7 @@ export function readPieces(bytes: Uint8Array, most: number, path: string): Piece
       } else if (field === 3 && typeof value === "number") type = value;
     }
     // What a user defined is found as a normal piece is.
-    pieces.push({ text: textOf(text), score, type: type === 4 ? 1 : type });
+    pieces.push({ text: textOf(text), score, type: type === TOKEN_TYPES.user ? TOKEN_TYPES.normal : type });
   }
   return pieces;
 }

@@ -1,7 +1,7 @@
 /** The vocabulary of a checkpoint as GGUF has it: tokens, scores, types, merges, special tokens, chat templates. */
 import { GgufError } from "../base/errors";
 import { quotable } from "../safetensors/json-reader";
-import { SPECIAL_TOKENS, tokenIdKey } from "../tokenizer/special-tokens";
+import { SPECIAL_TOKENS, TOKEN_TYPES, tokenIdKey } from "../tokenizer/special-tokens";
 import type { Architecture, Config, Entry } from "./architectures";
 import { readPieces } from "./sentence-piece-model";
 import {
@@ -29,8 +29,7 @@ export interface VocabularyFiles {
   readonly wordRule: string | undefined;
 }
 
-/** Types of tokens. */
-const [NORMAL, CONTROL, USER_DEFINED, UNUSED, BYTE] = [1, 3, 4, 5, 6] as const;
+const { normal: NORMAL, control: CONTROL, user: USER_DEFINED, unused: UNUSED, byte: BYTE } = TOKEN_TYPES;
 
 interface Token {
   text: string;

@@ -7,8 +7,8 @@ import { ggmlTypes } from "../base/types";
 import type { GgufMetadata } from "../file/metadata";
 import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
+import { countOf, countsPerLayer, MAX_LAYERS } from "../file/scalars";
 import { stringText } from "./metadata-text";
-import { countOf, countsPerLayer, MAX_LAYERS } from "./scalars";
 import { type TypeTotal, typeTotals } from "./type-totals";
 
 /** The types that caches commonly have. */

@@ -1,9 +1,10 @@
 /** What a model is, in a few facts. */
+
+import { fileTypeName } from "../file/file-types";
 import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
-import { fileTypeName } from "./file-types";
+import { numberOf } from "../file/scalars";
 import { stringText } from "./metadata-text";
-import { numberOf } from "./scalars";
 import { counted, grouped, humanBytes, humanCount } from "./text";
 
 /** Names of facts, and what they are; text of the file is escaped. */

@@ -2,6 +2,7 @@
 
 import type { GgufMetadata } from "../file/metadata";
 import { numbersOf, type ValuePlace, valueParts } from "../file/value-parts";
+import { TOKEN_TYPES } from "../tokenizer/special-tokens";
 
 /** A token as the file has it. */
 export interface VocabularyToken {
@@ -12,14 +13,7 @@ export interface VocabularyToken {
   score: number | undefined;
 }
 
-const TYPES: Readonly<Record<number, string>> = {
-  1: "normal",
-  2: "unknown",
-  3: "control",
-  4: "user",
-  5: "unused",
-  6: "byte",
-};
+const TYPE_NAMES = new Map<number, string>(Object.entries(TOKEN_TYPES).map(([name, type]) => [type, name]));
 
 export const TOKENS_KEY = "tokenizer.ggml.tokens";
 
@@ -39,7 +33,7 @@ export function* vocabularyTokens(metadata: GgufMetadata): Generator<VocabularyT
   for (const bytes of stringsAt(metadata.place(TOKENS_KEY) as ValuePlace)) {
     const type = types.next().value;
     const score = scores.next().value;
-    yield { id, bytes, type: type === undefined ? undefined : (TYPES[type] ?? String(type)), score };
+    yield { id, bytes, type: type === undefined ? undefined : (TYPE_NAMES.get(type) ?? String(type)), score };
     id++;
   }
 }

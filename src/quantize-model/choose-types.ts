@@ -1,8 +1,8 @@
 /** Which type each tensor of a model gets in a mix: the same as in llama.cpp. */
 import { GgufError } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
-import { countOf, countsPerLayer } from "../describe/scalars";
 import type { GgufMetadata } from "../file/metadata";
+import { countOf, countsPerLayer } from "../file/scalars";
 import type { Mix, ModelFacts, Place, Role } from "./mixes";
 
 /** What is known of a tensor before its data is read. */

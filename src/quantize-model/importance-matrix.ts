@@ -1,11 +1,11 @@
 /** Importance matrices of llama.cpp: how much each column of a matrix of weights matters, as texts have shown. */
 import { endianness } from "node:os";
 import { GgufError } from "../base/errors";
-import { numberOf } from "../describe/scalars";
 import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { RemoteGgufFile } from "../file/remote-file";
+import { numberOf } from "../file/scalars";
 import { FileSource } from "../source/file";
 import { beginsAsGguf } from "../source/source";
 import { checkInputs, closeInputs, openInputs } from "../writer/input-file";

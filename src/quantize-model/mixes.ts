@@ -5,6 +5,7 @@
 import { GgufError, invalidArgType } from "../base/errors";
 import { closest } from "../base/suggest";
 import type { GgmlType } from "../base/types";
+import { fileTypeNumber } from "../file/file-types";
 
 /** What a tensor does in its layer, as far as mixes tell the difference. */
 export type Role =
@@ -45,9 +46,7 @@ export interface Place {
 /** The type of a tensor, where that is not the mix's own. */
 type Rule = GgmlType | ((place: Place) => GgmlType | undefined);
 
-export interface Mix {
-  /** The number of `general.file_type`. */
-  readonly fileType: number;
+interface Rules {
   /** What tensors get where nothing else is said. */
   readonly type: GgmlType;
   /** The type of `output.weight`, and of embeddings that serve as it; default: see {@link outputType}. */
@@ -68,6 +67,11 @@ export interface Mix {
   readonly expertType?: GgmlType;
   /** Whether Q2_K needs importance here, as the smaller types always do. */
   readonly needsImportance?: boolean;
+}
+
+export interface Mix extends Rules {
+  /** The number of `general.file_type`. */
+  readonly fileType: number;
 }
 
 /** Quotients of whole numbers. */
@@ -108,9 +112,9 @@ const earlyWithImportance =
     place.model.hasImportance && isEarly(place) ? type : undefined;
 
 /** Mixes of about two bits and less. */
-function tiny(fileType: number, type: GgmlType, vital: GgmlType, output?: GgmlType): Mix {
+function tiny(type: GgmlType, vital: GgmlType, output?: GgmlType): Rules {
   return {
-    ...{ fileType, type, output: "Q5_K", embedding: vital, isTiny: true },
+    ...{ type, output: "Q5_K", embedding: vital, isTiny: true },
     value: (place) => (sharesHeads(place) || place.model.experts >= 4 ? "Q4_K" : vital),
     key: (place) => (hasEightExperts(place) ? "Q4_K" : undefined),
     attentionOutput: (place) => (hasEightExperts(place) ? "Q5_K" : output),
@@ -119,7 +123,7 @@ function tiny(fileType: number, type: GgmlType, vital: GgmlType, output?: GgmlTy
 }
 
 const ternary = { embedding: "Q4_K" } as const;
-const iq4: Pick<Mix, "value" | "attentionOutput" | "down"> = {
+const iq4: Pick<Rules, "value" | "attentionOutput" | "down"> = {
   value: ifSharedHeads("Q5_K"),
   attentionOutput: attentionOutput(),
   down: (place) => (isEarly(place) && !place.model.hasImportance ? "Q5_K" : undefined),
@@ -128,19 +132,19 @@ const iq3xs: Rule = (place) => (isBetween(place) ? "IQ3_XXS" : undefined);
 const moreBits: Rule = ({ layer, count }) => (wantsMoreBits(layer, count) ? "Q6_K" : undefined);
 const moreBitsForValues: Rule = ({ turn, count }) => (wantsMoreBits(turn, count) ? "Q6_K" : undefined);
 
-/** Every mix by its name. */
-export const MIXES = {
-  F32: { fileType: 0, type: "F32", isPure: true },
-  F16: { fileType: 1, type: "F16", isPure: true },
-  BF16: { fileType: 32, type: "BF16", isPure: true },
-  Q8_0: { fileType: 7, type: "Q8_0" },
-  Q6_K: { fileType: 18, type: "Q6_K" },
-  Q5_K_M: { fileType: 17, type: "Q5_K", value: moreBitsForValues, down: moreBits },
-  Q5_K_S: { fileType: 16, type: "Q5_K" },
-  Q5_1: { fileType: 9, type: "Q5_1" },
-  Q5_0: { fileType: 8, type: "Q5_0", down: earlyWithImportance("Q5_1") },
+/** Every mix by its name, which is that of its file type. */
+export const MIXES = numbered({
+  F32: { type: "F32", isPure: true },
+  F16: { type: "F16", isPure: true },
+  BF16: { type: "BF16", isPure: true },
+  Q8_0: { type: "Q8_0" },
+  Q6_K: { type: "Q6_K" },
+  Q5_K_M: { type: "Q5_K", value: moreBitsForValues, down: moreBits },
+  Q5_K_S: { type: "Q5_K" },
+  Q5_1: { type: "Q5_1" },
+  Q5_0: { type: "Q5_0", down: earlyWithImportance("Q5_1") },
   Q4_K_M: {
-    ...{ fileType: 15, type: "Q4_K", value: moreBitsForValues, attentionOutput: attentionOutput() },
+    ...{ type: "Q4_K", value: moreBitsForValues, attentionOutput: attentionOutput() },
     down: (place) => {
       const { layer, count } = place;
       const wantsMore = wantsMoreBits(layer, count);
@@ -149,22 +153,22 @@ export const MIXES = {
     },
   },
   Q4_K_S: {
-    ...{ fileType: 14, type: "Q4_K", attentionOutput: attentionOutput() },
+    ...{ type: "Q4_K", attentionOutput: attentionOutput() },
     value: ({ turn }) => (turn < 4 ? "Q5_K" : undefined),
     down: (place) => (!isFalcon(place) && isEarly(place) ? "Q5_K" : undefined),
   },
-  IQ4_NL: { fileType: 25, type: "IQ4_NL", ...iq4 },
-  IQ4_XS: { fileType: 30, type: "IQ4_XS", ...iq4 },
-  Q4_1: { fileType: 3, type: "Q4_1" },
-  Q4_0: { fileType: 2, type: "Q4_0", down: earlyWithImportance("Q4_1") },
-  MXFP4_MOE: { fileType: 38, type: "MXFP4", output: "Q8_0", expertType: "MXFP4" },
+  IQ4_NL: { type: "IQ4_NL", ...iq4 },
+  IQ4_XS: { type: "IQ4_XS", ...iq4 },
+  Q4_1: { type: "Q4_1" },
+  Q4_0: { type: "Q4_0", down: earlyWithImportance("Q4_1") },
+  MXFP4_MOE: { type: "MXFP4", output: "Q8_0", expertType: "MXFP4" },
   Q3_K_L: {
-    ...{ fileType: 13, type: "Q3_K", value: "Q5_K" },
+    ...{ type: "Q3_K", value: "Q5_K" },
     attentionOutput: (place) => (isFalcon(place) ? "Q4_K" : hasEightExperts(place) ? undefined : "Q5_K"),
     down: (place) => (isFalcon(place) ? "Q4_K" : "Q5_K"),
   },
   Q3_K_M: {
-    ...{ fileType: 12, type: "Q3_K", attentionOutput: attentionOutput("Q4_K") },
+    ...{ type: "Q3_K", attentionOutput: attentionOutput("Q4_K") },
     value: ({ turn }) => (turn < 2 ? "Q5_K" : "Q4_K"),
     down: (place) => {
       const { layer, count } = place;
@@ -172,54 +176,62 @@ export const MIXES = {
       return !isFalcon(place) || wantsMoreBits(layer, count) ? "Q4_K" : undefined;
     },
   },
-  Q3_K_S: { fileType: 11, type: "Q3_K", attentionOutput: attentionOutput() },
+  Q3_K_S: { type: "Q3_K", attentionOutput: attentionOutput() },
   IQ3_M: {
-    ...{ fileType: 27, type: "IQ3_S", value: "Q4_K", attentionOutput: attentionOutput("Q4_K") },
+    ...{ type: "IQ3_S", value: "Q4_K", attentionOutput: attentionOutput("Q4_K") },
     down: (place) => {
       const { layer, count } = place;
       const isMore = isEarly(place) || (hasEightExperts(place) && wantsMoreBits(layer, count));
       return isMore ? "Q4_K" : undefined;
     },
   },
-  IQ3_S: { fileType: 26, type: "IQ3_S", value: ifSharedHeads("Q4_K"), attentionOutput: attentionOutput() },
+  IQ3_S: { type: "IQ3_S", value: ifSharedHeads("Q4_K"), attentionOutput: attentionOutput() },
   IQ3_XS: {
-    ...{ fileType: 22, type: "IQ3_S", value: ifSharedHeads("Q4_K"), attentionOutput: attentionOutput() },
+    ...{ type: "IQ3_S", value: ifSharedHeads("Q4_K"), attentionOutput: attentionOutput() },
     ...{ key: "IQ3_XXS", query: "IQ3_XXS", gate: iq3xs, up: iq3xs },
   },
   IQ3_XXS: {
-    ...{ fileType: 23, type: "IQ3_XXS", output: "Q5_K", embedding: "IQ3_S", key: "IQ2_S", query: "IQ2_S" },
+    ...{ type: "IQ3_XXS", output: "Q5_K", embedding: "IQ3_S", key: "IQ2_S", query: "IQ2_S" },
     value: (place) => (sharesHeads(place) ? "Q4_K" : place.model.hasImportance ? undefined : "IQ3_S"),
     attentionOutput: attentionOutput("IQ3_S"),
     down: (place) => (place.model.hasImportance ? undefined : isEarly(place) ? "Q4_K" : "Q3_K"),
   },
   Q2_K: {
-    ...{ fileType: 10, type: "Q2_K", value: ifSharedHeads("Q4_K", "Q3_K"), down: "Q3_K" },
+    ...{ type: "Q2_K", value: ifSharedHeads("Q4_K", "Q3_K"), down: "Q3_K" },
     attentionOutput: attentionOutput("Q3_K"),
   },
   Q2_K_S: {
-    ...{ fileType: 21, type: "Q2_K", value: ifSharedHeads("Q4_K"), down: early("Q4_K") },
+    ...{ type: "Q2_K", value: ifSharedHeads("Q4_K"), down: early("Q4_K") },
     needsImportance: true,
   },
-  IQ2_M: tiny(29, "IQ2_S", "IQ3_S", "IQ3_S"),
-  IQ2_S: tiny(28, "IQ2_XS", "IQ3_S", "IQ3_S"),
-  IQ2_XS: tiny(20, "IQ2_XS", "Q2_K"),
-  IQ2_XXS: tiny(19, "IQ2_XXS", "Q2_K"),
-  Q2_0: { fileType: 41, type: "Q2_0", ...ternary },
-  TQ2_0: { fileType: 37, type: "TQ2_0", ...ternary },
-  IQ1_M: tiny(31, "IQ1_M", "Q2_K", "IQ2_XXS"),
-  TQ1_0: { fileType: 36, type: "TQ1_0", ...ternary },
-  IQ1_S: tiny(24, "IQ1_S", "Q2_K", "IQ2_XXS"),
-  Q1_0: { fileType: 40, type: "Q1_0" },
-} as const satisfies Readonly<Record<string, Mix>>;
+  IQ2_M: tiny("IQ2_S", "IQ3_S", "IQ3_S"),
+  IQ2_S: tiny("IQ2_XS", "IQ3_S", "IQ3_S"),
+  IQ2_XS: tiny("IQ2_XS", "Q2_K"),
+  IQ2_XXS: tiny("IQ2_XXS", "Q2_K"),
+  Q2_0: { type: "Q2_0", ...ternary },
+  TQ2_0: { type: "TQ2_0", ...ternary },
+  IQ1_M: tiny("IQ1_M", "Q2_K", "IQ2_XXS"),
+  TQ1_0: { type: "TQ1_0", ...ternary },
+  IQ1_S: tiny("IQ1_S", "Q2_K", "IQ2_XXS"),
+  Q1_0: { type: "Q1_0" },
+});
+
+function numbered<N extends string>(rows: Readonly<Record<N, Rules>>): Readonly<Record<N, Mix>> {
+  const mixes = Object.entries<Rules>(rows).map(([name, rules]) => [
+    name,
+    { ...rules, fileType: fileTypeNumber(name) },
+  ]);
+  return Object.fromEntries(mixes);
+}
 
 /** The name of a mix. */
 type MixName = keyof typeof MIXES;
 
 /** Types that no mix of llama.cpp is made of, for all matrices alike. */
-const SINGLE_TYPES = {
-  MXFP4: { fileType: 38, type: "MXFP4", isPure: true },
-  NVFP4: { fileType: 39, type: "NVFP4", isPure: true },
-} as const satisfies Readonly<Record<string, Mix>>;
+const SINGLE_TYPES: Readonly<Record<string, Mix>> = {
+  MXFP4: { fileType: MIXES.MXFP4_MOE.fileType, type: "MXFP4", isPure: true },
+  ...numbered({ NVFP4: { type: "NVFP4", isPure: true } }),
+};
 
 /** Short names that llama.cpp knows as well. */
 const ALIASES: Readonly<Record<string, MixName>> = { Q3_K: "Q3_K_M", Q4_K: "Q4_K_M", Q5_K: "Q5_K_M" };

@@ -33,7 +33,7 @@ export interface Source {
 }
 
 /** Whether it has the first bytes of a GGUF file. */
-export async function beginsAsGguf(source: Source): Promise<boolean> {
+export async function beginsAsGguf(source: Pick<Source, "read">): Promise<boolean> {
   const magic = new Uint8Array(4);
   await source.read(0, magic);
   return String.fromCharCode(...magic) === "GGUF";

@@ -1,4 +1,4 @@
-/** Special tokens: what they are called, and the keys of the metadata that have their numbers. */
+/** Special tokens: what they are called, the keys of the metadata that have their numbers; types of tokens. */
 
 /** Those that transformers knows, which calls them `bos_token` and so on. */
 export const SPECIAL_TOKENS: readonly string[] = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"];
@@ -14,3 +14,17 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 export function tokenIdKey(name: string): string {
   return `tokenizer.ggml.${NAMES.get(name) ?? name}_token_id`;
 }
+
+/** The numbers that tokens have where the metadata does not say, by the kind of the vocabulary. */
+const DEFAULT_IDS: ReadonlyMap<string, Readonly<Record<string, number>>> = new Map([
+  ["llama", { bos: 1, eos: 2 }],
+  ["bert", { bos: 101, sep: 102 }],
+]);
+
+/** The number of a token by its short name in a vocabulary of this kind that does not say it; undefined for none. */
+export function defaultTokenId(kind: string | undefined, name: string): number | undefined {
+  return DEFAULT_IDS.get(kind ?? "")?.[name];
+}
+
+/** The numbers of `tokenizer.ggml.token_type`, which are those of SentencePiece. `user`: defined by a user. */
+export const TOKEN_TYPES = { normal: 1, unknown: 2, control: 3, user: 4, unused: 5, byte: 6 } as const;

@@ -13,7 +13,7 @@ import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
 import { type Encoding, missing, type Vocabulary } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";
-import { tokenIdKey } from "./special-tokens";
+import { defaultTokenId, TOKEN_TYPES, tokenIdKey } from "./special-tokens";
 import { wordPieceEncoding } from "./word-piece";
 import { wordRule } from "./word-rules";
 
@@ -39,11 +39,6 @@ export interface DecodeOptions {
 }
 
 const DECODE_OPTIONS: OptionNames<DecodeOptions> = { special: true };
-
-/** Values of `tokenizer.ggml.token_type`. */
-const UNKNOWN = 2;
-const CONTROL = 3;
-const USER_DEFINED = 4;
 
 /** Tokens that end a text, whatever the metadata says: llama.cpp knows them by these names. They are control tokens. */
 const ENDS = new Set([
@@ -114,7 +109,9 @@ export class Tokenizer {
         ...{ id, text, isControl: this.#isControl(id) },
         takesSpace: takesSpace && !TAKE_NO_SPACE.has(text),
       }))
-      .filter(({ id, text, isControl }) => text !== "" && (isControl || this.#typeOf(id) === USER_DEFINED))
+      .filter(
+        ({ id, text, isControl }) => text !== "" && (isControl || this.#typeOf(id) === TOKEN_TYPES.user),
+      )
       .sort((a, b) => b.text.length - a.text.length);
   }
 
@@ -225,7 +222,7 @@ export class Tokenizer {
         throw new GgufError("ERR_GGUF_RANGE", detail);
       }
       if (this.#isControl(id)) return names ? utf8(piece) : NO_BYTES;
-      return this.#typeOf(id) === USER_DEFINED ? utf8(piece) : this.#kind.encoding.bytes(id);
+      return this.#typeOf(id) === TOKEN_TYPES.user ? utf8(piece) : this.#kind.encoding.bytes(id);
     };
   }
 
@@ -236,7 +233,9 @@ export class Tokenizer {
   /** Whether a token is no text: a control token, or the unknown one. */
   #isControl(id: number): boolean {
     const type = this.#typeOf(id);
-    return type === CONTROL || type === UNKNOWN || ENDS.has(this.#pieces[id] as string);
+    return (
+      type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || ENDS.has(this.#pieces[id] as string)
+    );
   }
 
   /** A text, cut at the tokens that are found in it before anything else is done. */
@@ -255,27 +254,27 @@ const NO_BYTES = new Uint8Array(0);
 /** The kind of a vocabulary. @throws GgufError */
 function kindOf(vocabulary: Vocabulary): Kind {
   const { metadata, tokens } = vocabulary;
-  const idOf = (name: string, whenAbsent: number): number | undefined => {
-    const id = metadata.number(tokenIdKey(name)) ?? whenAbsent;
-    return tokens[id] === undefined ? undefined : id;
-  };
   const name = metadata.string("tokenizer.ggml.model");
+  const idOf = (token: string): number | undefined => {
+    const id = metadata.number(tokenIdKey(token)) ?? defaultTokenId(name, token);
+    return id === undefined || tokens[id] === undefined ? undefined : id;
+  };
   switch (name) {
     case "llama": {
       const prefix = (metadata.boolean("tokenizer.ggml.add_space_prefix") ?? true) ? " " : "";
       const encoding = sentencePieceEncoding(vocabulary, prefix);
-      const ids = { begin: idOf("bos", 1), end: idOf("eos", 2) };
+      const ids = { begin: idOf("bos"), end: idOf("eos") };
       return { encoding, ...ids, addsBegin: true, addsEnd: false, prefix };
     }
     case "gpt2":
     case "gemma4": {
       const rule = wordRule(name === "gemma4" ? name : (metadata.string("tokenizer.ggml.pre") ?? "default"));
       const encoding = byteLevelEncoding(vocabulary, rule);
-      const ids = { begin: idOf("bos", -1), end: idOf("eos", -1) };
+      const ids = { begin: idOf("bos"), end: idOf("eos") };
       return { encoding, ...ids, addsBegin: rule.addsBegin ?? false, addsEnd: false, prefix: "" };
     }
     case "bert": {
-      const ids = { begin: idOf("bos", 101), end: idOf("sep", 102) };
+      const ids = { begin: idOf("bos"), end: idOf("sep") };
       return { encoding: wordPieceEncoding(vocabulary), ...ids, addsBegin: true, addsEnd: true, prefix: " " };
     }
     default: {

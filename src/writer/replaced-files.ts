@@ -2,10 +2,12 @@
  * What new files may take the place of: the rules for the library and for every command. A file is known by device and
  * inode, whatever paths lead to it.
  */
-import { open, readdir, realpath, stat } from "node:fs/promises";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { GgufError } from "../base/errors";
 import { shardNumber, siblingPath } from "../file/shard-names";
+import { FileSource } from "../source/file";
+import { beginsAsGguf } from "../source/source";
 import { destinationOf } from "./destination";
 
 /** What files are written from, and what they are. */
@@ -51,7 +53,7 @@ export async function checkReplaced(
     else if (siblings.has(identity)) throw refused(path, siblings.get(identity) as string, PART);
     else if (overwrite) continue;
     else if ((await destinationOf(path)).isReplaced) throw existsError(path);
-    else if (!isGguf && (await beginsAsGguf(path))) {
+    else if (!isGguf && (await isGgufFile(path))) {
       throw refused(path, path, "a GGUF file: something else is written to it only with --force");
     }
   }
@@ -109,11 +111,11 @@ async function identityOf(path: string): Promise<string | undefined> {
   return stats?.isFile() ? `${stats.dev}:${stats.ino}` : undefined;
 }
 
-async function beginsAsGguf(path: string): Promise<boolean> {
-  const file = await open(path).catch(() => undefined);
+/** Whether it is a GGUF file that can be read. */
+async function isGgufFile(path: string): Promise<boolean> {
+  const file = await FileSource.open(path).catch(() => undefined);
   try {
-    const { buffer, bytesRead } = (await file?.read(Buffer.alloc(4), 0, 4, 0)) ?? { bytesRead: 0 };
-    return bytesRead === 4 && buffer?.toString("latin1") === "GGUF";
+    return file !== undefined && (await beginsAsGguf(file));
   } finally {
     await file?.close();
   }

@@ -68,7 +68,7 @@ function filesUnder(path: string): string[] {
 /** The files that a source is compiled to. */
 function compiled(source: string): string[] {
   const [, name, m] = /^src\/(.*)\.([mc]?)ts$/.exec(source) ?? [];
-  const isTyped = !source.startsWith("src/cli/"); // nobody imports the command line
+  const isTyped = !/^src\/(cli|view-server)\//.test(source); // nobody imports the command line
   return [`dist/${name}.${m}js`, ...(isTyped ? [`dist/${name}.d.${m}ts`] : [])];
 }
 

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { type GgmlType, type GgufFile, ggmlTypes, openSync } from "gguf-native";
-import { fileTypeName } from "#dist/describe/file-types";
+import { fileTypeName } from "#dist/file/file-types";
 import { chooseTypes, modelFacts } from "#dist/quantize-model/choose-types";
 import { MIXES, type Mix } from "#dist/quantize-model/mixes";
 import { llamaQuantize, noLlamaCpp } from "../support/libllama";

@@ -9,7 +9,7 @@ import { after } from "node:test";
 import { projectRoot } from "./paths";
 
 // Not part of the package's interface: loaded from where it was built.
-export const viewServer = join(projectRoot, "dist", "cli", "work", "view-server.js");
+export const viewServer = join(projectRoot, "dist", "view-server", "server.js");
 const { serveView } = require(viewServer) as {
   serveView(
     page: string,

@@ -1,9 +1,9 @@
 /** Chat templates of a model, and the conversation that is written with them. */
 import type { GgufMetadata } from "gguf-native";
 import { stringText } from "#dist/describe/metadata-text";
-import { countOf } from "#dist/describe/scalars";
 import { TOKENS_KEY, vocabularyTokens } from "#dist/describe/vocabulary";
-import { SPECIAL_TOKENS, tokenIdKey } from "#dist/tokenizer/special-tokens";
+import { countOf } from "#dist/file/scalars";
+import { defaultTokenId, SPECIAL_TOKENS, tokenIdKey } from "#dist/tokenizer/special-tokens";
 
 /** What the worker that runs templates is asked. */
 export interface TemplateTask {
@@ -33,9 +33,6 @@ const MOST_SOURCE = 1 << 20;
 /** The most bytes of a token. */
 const MOST_TOKEN = 1000;
 
-/** The tokens at both ends that a vocabulary of the kind `llama` has unless it says otherwise. */
-const LLAMA_TOKENS: Readonly<Record<string, number>> = { bos: 1, eos: 2 };
-
 /** What is asked to write a conversation with a template of a model. @throws Error for a template that is too long */
 export function templateTask(
   metadata: GgufMetadata,
@@ -60,10 +57,10 @@ export function templateTask(
 
 /** The texts of special tokens; those that begin and end a text are "" where the model has none, as llama.cpp has them. */
 function tokenTexts(metadata: GgufMetadata): Record<string, string> {
-  const defaults = stringText(metadata, "tokenizer.ggml.model") === "llama" ? LLAMA_TOKENS : {};
+  const kind = stringText(metadata, "tokenizer.ggml.model");
   const names = new Map<number, string[]>();
   for (const name of SPECIAL_TOKENS) {
-    const id = countOf(metadata, tokenIdKey(name)) ?? defaults[name];
+    const id = countOf(metadata, tokenIdKey(name)) ?? defaultTokenId(kind, name);
     if (id !== undefined) names.set(id, [...(names.get(id) ?? []), `${name}_token`]);
   }
   const texts: Record<string, string> = { bos_token: "", eos_token: "" };

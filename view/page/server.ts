@@ -1,5 +1,5 @@
 /** Questions that `gguf-native view` answers, about the models that it was given. */
-import { TOKEN_KEY } from "#dist/cli/work/view-entry";
+import { TOKEN_KEY } from "#dist/view-server/entry-page";
 import type { CallName, FromWorker, ModelSource } from "../lib/protocol";
 import { MessageReader } from "../lib/wire";
 

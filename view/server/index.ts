@@ -1,7 +1,7 @@
 /** The session as `gguf-native view` runs it: with the native library, for pages that ask over HTTP. */
 import { dequantizeSync } from "gguf-native";
 import { nextTurn } from "#dist/base/event-loop";
-import type { StartSession } from "#dist/cli/work/view-server";
+import type { StartSession } from "#dist/view-server/server";
 import { FIRST_SERVED } from "../lib/protocol";
 import { type Library, type Model, serve } from "../lib/session";
 import { encodeMessage } from "../lib/wire";

@@ -2,9 +2,9 @@
 import { basename } from "node:path";
 import { globMatcher } from "../../base/glob";
 import { stringText } from "../../describe/metadata-text";
-import { numberOf } from "../../describe/scalars";
 import { counted, escapeText, float32Text, grouped } from "../../describe/text";
 import { tokenCount, type VocabularyToken, vocabularyTokens } from "../../describe/vocabulary";
+import { numberOf } from "../../file/scalars";
 import type { GgufMetadata } from "../../index";
 import { Tokenizer } from "../../tokenizer";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";

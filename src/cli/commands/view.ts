@@ -4,6 +4,7 @@ import { access, readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import type { SafetensorsFile } from "../../safetensors/model";
 import { isRemote } from "../../source/url";
+import { decoded, type ServedModel, type StartSession, serveView } from "../../view-server/server";
 import {
   MODEL_HELP,
   MODEL_OPTIONS,
@@ -18,7 +19,6 @@ import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
 import { SIGNALS } from "../output/write-files";
-import { decoded, type ServedModel, type StartSession, serveView } from "../work/view-server";
 
 const HELP = `Usage: gguf-native view FILE|URL [FILE|URL] [options]
 

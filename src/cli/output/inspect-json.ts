@@ -1,8 +1,8 @@
 /** `gguf-native inspect --json`: everything the header holds. json.ts says how values are written. */
 
-import { fileTypeName } from "../../describe/file-types";
-import { numberOf } from "../../describe/scalars";
 import { typeTotals } from "../../describe/type-totals";
+import { fileTypeName } from "../../file/file-types";
+import { numberOf } from "../../file/scalars";
 import type { GgufMetadata, GgufModel, GgufModelTensor } from "../../index";
 import type { InspectView } from "./inspect-view";
 import { exactJson } from "./json";

@@ -1,11 +1,11 @@
 /** Several models at a glance, a line each: what `inspect` shows of several files and of folders. */
 import { relative } from "node:path";
 import { GgufError } from "../../base/errors";
-import { fileTypeName } from "../../describe/file-types";
 import { stringText } from "../../describe/metadata-text";
-import { numberOf } from "../../describe/scalars";
 import { escapeText, grouped, humanBytes, humanCount } from "../../describe/text";
 import { typeTotals } from "../../describe/type-totals";
+import { fileTypeName } from "../../file/file-types";
+import { numberOf } from "../../file/scalars";
 import type { GgufModel, GgufModelTensor } from "../../index";
 import { filesIn, isFolderOfModels } from "../arguments/find-models";
 import { type OpenModelOptions, openModel, openPartially, shownPath } from "../arguments/open-model";

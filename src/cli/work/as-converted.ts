@@ -22,7 +22,7 @@ export async function asConverted(
   const { metadata } = other;
   const text = (key: string): string | undefined =>
     metadata.typeOf(key)?.type === "string" ? metadata.string(key) : undefined;
-  const { numberOf } = await import("../../describe/scalars.js");
+  const { numberOf } = await import("../../file/scalars.js");
   const options = {
     name: text("general.name"),
     wordRule: text("tokenizer.ggml.pre"),

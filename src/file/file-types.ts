@@ -53,3 +53,8 @@ export function fileTypeName(number: number): string | undefined {
   const name = FILE_TYPES[isGuessed ? number - GUESSED : number];
   return name !== undefined && isGuessed ? `${name} (guessed)` : name;
 }
+
+/** The number of a file type that has exactly this name. */
+export function fileTypeNumber(name: string): number {
+  return Number(Object.keys(FILE_TYPES).find((number) => FILE_TYPES[Number(number)] === name));
+}

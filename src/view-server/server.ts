@@ -20,12 +20,12 @@ import {
 } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, resolve } from "node:path";
-import type { GgufModel } from "../../file/model";
-import type { GgufModelTensor } from "../../file/model-tensor";
-import { openSync } from "../../file/open";
-import { openRegularFile } from "../../source/file";
-import { entryPage } from "./view-entry";
-import { Traffic } from "./view-traffic";
+import type { GgufModel } from "../file/model";
+import type { GgufModelTensor } from "../file/model-tensor";
+import { openSync } from "../file/open";
+import { openRegularFile } from "../source/file";
+import { entryPage } from "./entry-page";
+import { Traffic } from "./traffic";
 
 const HOST = "127.0.0.1";
 const TOKEN_BYTES = 32;

@@ -1,5 +1,5 @@
 /** Numbers of metadata that may hold anything: what is no number, or out of range, counts as absent. */
-import type { GgufMetadata } from "../file/metadata";
+import type { GgufMetadata } from "./metadata";
 
 /** The number of a key; undefined where there is none. An array is not decoded only to find that it is no number. */
 export function numberOf(metadata: GgufMetadata, key: string): number | undefined {
