@@ -43,8 +43,8 @@ napi_value end_process(const Call& call) {
       std::this_thread::sleep_for(time);
       std::_Exit(code);
     }).detach();
-  } catch (
-      const std::system_error&) {  // no thread is left: the process ends by itself, as it nearly always does
+  } catch (const std::system_error&) {
+    // No thread is left: the process ends by itself, as it nearly always does.
   }
   return nullptr;
 }

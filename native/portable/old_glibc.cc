@@ -78,6 +78,13 @@ int gguf_pthread_join(pthread_t thread, void** result) {
   return gguf_first_pthread_join(thread, result);
 }
 
+int gguf_first_pthread_detach(pthread_t);
+GGUF_FIRST_VERSION(gguf_first_pthread_detach, pthread_detach);
+int gguf_pthread_detach(pthread_t thread) GGUF_DEFINES(pthread_detach);
+int gguf_pthread_detach(pthread_t thread) {
+  return gguf_first_pthread_detach(thread);
+}
+
 // 2.34: likewise from libdl, which Node itself loads.
 void* gguf_first_dlopen(const char*, int);
 GGUF_FIRST_VERSION(gguf_first_dlopen, dlopen);

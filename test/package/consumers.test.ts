@@ -162,7 +162,6 @@ describe("a project that installed the package", () => {
       const notMineEither: Mine = quantizeInTypeScript("Q8_0", plain);
       const product: Promise<Float32Array> = matmul("Q8_0", blocks, 32, plain, { onProgress: () => 1 });
       matmulSync("Q8_0", blocks, 32, plain, { threads: 1 });
-      // @ts-expect-error: only synchronous products have threads
       matmul("Q8_0", blocks, 32, plain, { threads: 1 });
       // @ts-expect-error: not a tensor type
       dequantizeSync("Q9_9", new Uint8Array(1));

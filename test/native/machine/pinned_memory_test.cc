@@ -90,7 +90,7 @@ TEST(PinnedMemory, AMappingKeepsItsFile) {
   auto file = stored.open(Access::kMap);
   const std::weak_ptr<File> observed = file;
   const uint8_t* const data = file->data();
-  auto memory = PinnedMemory::of_mapping(file, path);
+  auto memory = PinnedMemory::of_mapping(file, stored.path());
   EXPECT_EQ(memory->data(), data);
   EXPECT_EQ(memory->size(), file->size());
   file.reset();

@@ -112,7 +112,8 @@ class BlockFile {
   BlockFile(const BlockFile&) = delete;
   BlockFile& operator=(const BlockFile&) = delete;
 
-  std::shared_ptr<File> open(Access access) const { return File::open(path_.u8string(), access).value(); }
+  std::string path() const { return path_.u8string(); }
+  std::shared_ptr<File> open(Access access) const { return File::open(path(), access).value(); }
   /** Keeps only the first `n_bytes` of the blocks. */
   void truncate(uint64_t n_bytes) const { std::filesystem::resize_file(path_, kOffset + n_bytes); }
 
