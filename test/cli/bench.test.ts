@@ -31,7 +31,7 @@ function expectRates(rates: Rate[]): void {
 describe("bench", () => {
   test("of a file", async () => {
     const begin = performance.now();
-    const { path, isa, threads, opening, types } = await json(["bench", "model.gguf"]);
+    const { path, isa, threads, opening, types } = await json("bench model.gguf");
     const elapsed = performance.now() - begin;
     const { isa: expectedIsa, threads: expectedThreads } = cpu();
     assert.deepEqual([path, isa, threads], ["model.gguf", expectedIsa, expectedThreads]);
@@ -46,7 +46,7 @@ describe("bench", () => {
     expectRates(types);
   });
   test("of a file, for people", async () => {
-    const stdout = await output("bench", "model.gguf");
+    const stdout = await output("bench model.gguf");
     expectTidy(stdout);
     assert.match(
       stdout,
@@ -60,7 +60,7 @@ describe("bench", () => {
   test("without a file, of every type", {
     skip: emulated && "it takes minutes on an emulated processor",
   }, async () => {
-    const { opening, types } = await json(["bench"]);
+    const { opening, types } = await json("bench");
     assert.equal(opening, undefined);
     assert.deepEqual(
       types.map(({ type }: Rate) => type),

@@ -136,17 +136,17 @@ describe("zsh", needs("zsh"), () => {
 
 test("names that a shell would not take as they are are left out", async () => {
   const tensors = "blk.0.attn_q.weight\nblk.0.attn_k.weight\noutput.weight\n";
-  assert.equal(await output("completion", "tensors", "model.gguf"), tensors);
-  assert.equal(await output("completion", "keys", "model.gguf"), "general.name\ngeneral.file_type\n");
+  assert.equal(await output("completion tensors model.gguf"), tensors);
+  assert.equal(await output("completion keys model.gguf"), "general.name\ngeneral.file_type\n");
 });
 test("wrong usage", async () => {
-  await expectFailure(["completion"], 2, /missing SHELL/);
+  await expectFailure("completion", 2, /missing SHELL/);
   await expectFailure(
-    ["completion", "bsh"],
+    "completion bsh",
     2,
     /SHELL must be bash, zsh or fish, not 'bsh'\. Did you mean 'bash'\?/,
   );
-  await expectFailure(["completion", "tensors"], 2, /missing FILE/);
-  await expectFailure(["completion", "bash", "x"], 2, /unexpected argument 'x'/);
-  await expectFailure(["completion", "keys", "none.gguf"], 1, /none\.gguf/);
+  await expectFailure("completion tensors", 2, /missing FILE/);
+  await expectFailure("completion bash x", 2, /unexpected argument 'x'/);
+  await expectFailure("completion keys none.gguf", 1, /none\.gguf/);
 });

@@ -111,7 +111,7 @@ describe("values of many parts", () => {
       ["numbers", arr("int32", [...(values.numbers!.value as number[]).slice(0, -1), 0])],
     ] as const) {
       write("other", { metadata: Object.entries({ ...values, [key]: value }), byteOrder: "big", version: 1 });
-      const found = await json(["diff", "3-little", "other"], 1);
+      const found = await json("diff 3-little other", 1);
       assert.deepEqual(
         found.metadata.map((difference: { key: string }) => difference.key),
         [key],
@@ -142,7 +142,7 @@ describe("values of many parts", () => {
     }
   });
   test("are shown by their start", async () => {
-    const lines = (await run(["inspect", "--metadata", "3-big"], { COLUMNS: "1000" })).stdout.split("\n");
+    const lines = (await run("inspect --metadata 3-big", { COLUMNS: "1000" })).stdout.split("\n");
     const shown = (key: string) =>
       lines.find((line) => line.startsWith(`  ${key} `))!.replace(/^ +\S+ +/, "");
     assert.match(shown("texts"), /^string\[6\] +\["", "a", "(漢字){200}", \.\.\.\]$/);
@@ -164,7 +164,7 @@ describe("names that are not UTF-8", () => {
   writeFileSync(at("ff-fe"), writeGguf(named(0xff, 0xfe)));
 
   test("are others to hash", async () => {
-    const { files } = await json(["hash", "ff", "fe", "fe-ff", "ff-fe"]);
+    const { files } = await json("hash ff fe fe-ff ff-fe");
     const metadata = files.map((file: { metadata: string }) => file.metadata);
     assert.notEqual(metadata[0], metadata[1]);
     assert.equal(metadata[2], metadata[3]);
@@ -175,8 +175,8 @@ describe("names that are not UTF-8", () => {
     );
   });
   test("and to diff, whatever their order", async () => {
-    assert.equal(await output("diff", "fe-ff", "ff-fe"), "no differences\n");
-    const { metadata, tensors } = await json(["diff", "ff", "fe"], 1);
+    assert.equal(await output("diff fe-ff ff-fe"), "no differences\n");
+    const { metadata, tensors } = await json("diff ff fe", 1);
     const value = (keyBytes: string) => ({ type: "uint32", keyBytes, value: 1 });
     assert.deepEqual(metadata, [
       { key: "\ufffd", a: value("ff") },
@@ -200,12 +200,12 @@ describe("names that are not UTF-8", () => {
         writeGguf({ tensors: [tensor], metadata: entries }),
       );
     }
-    assert.equal(await output("diff", "split-00001-of-00002.gguf", "ff-fe"), "no differences\n");
-    const { files } = await json(["hash", "split-00002-of-00002.gguf", "fe-ff"]);
+    assert.equal(await output("diff split-00001-of-00002.gguf ff-fe"), "no differences\n");
+    const { files } = await json("hash split-00002-of-00002.gguf fe-ff");
     assert.equal(files[0].sha256, files[1].sha256);
   });
   test("have their bytes in JSON, and others have none", async () => {
-    const { metadata, tensors } = await json(["inspect", "--json", "fe-ff"]);
+    const { metadata, tensors } = await json("inspect --json fe-ff");
     assert.deepEqual(metadata["\ufffd"], { type: "uint32", keyBytes: "fe", value: 1 });
     assert.deepEqual(metadata["\ufffd (2)"], { type: "uint32", keyBytes: "ff", value: 1 });
     assert.deepEqual(
@@ -219,7 +219,7 @@ describe("names that are not UTF-8", () => {
       at("utf-8"),
       writeGguf({ metadata: [["\ufffd", u32(1)]], tensors: [floats("\ufffd", [1])] }),
     );
-    const good = await json(["inspect", "--json", "utf-8"]);
+    const good = await json("inspect --json utf-8");
     assert.deepEqual(good.metadata["\ufffd"], { type: "uint32", value: 1 });
     assert.equal(good.tensors[0].nameBytes, undefined);
   });

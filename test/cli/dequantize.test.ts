@@ -98,13 +98,13 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
     writeModel("dims.gguf", { tensors });
     const shapes = { s: [], c: [4, 2, 1], e: [3, 0] };
     for (const [name, shape] of Object.entries(shapes)) {
-      await output("dequantize", "dims.gguf", name, "-o", "dims.npy", "--force");
+      await output("dequantize dims.gguf", name, "-o", "dims.npy", "--force");
       assert.deepEqual((await readNpy(at("dims.npy"))).shape, shape);
     }
-    await output("dequantize", "dims.gguf", "--all", "-o", "dims.safetensors");
+    await output("dequantize dims.gguf --all -o dims.safetensors");
     const { tensors: written } = readSafetensors(at("dims.safetensors"));
     assert.deepEqual(Object.fromEntries([...written].map(([name, { shape }]) => [name, shape])), shapes);
-    await output("dequantize", "sample.gguf", "output_norm.weight", "-o", "n.npy");
+    await output("dequantize sample.gguf output_norm.weight -o n.npy");
     assert.deepEqual((await readNpy(at("n.npy"))).shape, [512]);
   });
   test("to .bin as bf16, and under another name with --format", async () => {
@@ -121,13 +121,13 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
   test("a tensor name of the greatest length of a file name", async () => {
     const name = "n".repeat(251);
     writeModel("longest.gguf", { tensors: [floats(name, [1])] });
-    await output("dequantize", "longest.gguf", name, "-o", "longest/");
+    await output("dequantize longest.gguf", name, "-o", "longest/");
     assert.deepEqual(readdirSync(at("longest")), [`${name}.npy`]);
   });
   test("more than one piece", async () => {
     const count = 2 ** 23 + 2 ** 20 + 256;
     writeModel("large.gguf", { tensors: [blocks("t", "Q2_K", [count], 9)] });
-    await output("dequantize", "large.gguf", "t", "-o", "large.bin");
+    await output("dequantize large.gguf t -o large.bin");
     const whole = openSync(at("large.gguf")).tensor("t").dequantizeSync();
     assert.ok(Buffer.from(whole.buffer).equals(readFileSync(at("large.bin"))));
   });
@@ -135,7 +135,7 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
   writeModel("types.gguf", { tensors: random.map((type, i) => blocks(type, type, [256, 2], i)) });
   for (const type of random) {
     test(`of type ${type}`, async () => {
-      await output("dequantize", "types.gguf", type, "-o", `${type}.bin`);
+      await output("dequantize types.gguf", type, "-o", `${type}.bin`);
       const stored = openSync(at("types.gguf")).tensor(type).bytes();
       const expected = reference.dequantizeSync(type as GgmlType, stored);
       assert.deepEqual(readFileSync(at(`${type}.bin`)), Buffer.from(expected.buffer));
@@ -146,16 +146,7 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
 describe("several tensors", () => {
   test("--all to .safetensors, in every dtype", async () => {
     for (const dtype of ["f32", "f16", "bf16"] as const) {
-      const said = await output(
-        "dequantize",
-        "sample.gguf",
-        "--all",
-        "-o",
-        "all.safetensors",
-        "--force",
-        "--dtype",
-        dtype,
-      );
+      const said = await output("dequantize sample.gguf --all -o all.safetensors --force --dtype", dtype);
       assert.match(
         said,
         new RegExp(`^all\\.safetensors: 20 tensors, 7,080,448 values \\(${dtype}, \\d+\\.\\d MiB\\)\n$`),
@@ -171,14 +162,14 @@ describe("several tensors", () => {
     }
   });
   test("safetensors reads it", { skip: noPython("safetensors.numpy") }, async () => {
-    await output("dequantize", "sample.gguf", "--all", "-o", "python.safetensors");
+    await output("dequantize sample.gguf --all -o python.safetensors");
     const program = `from safetensors.numpy import load_file
 a = load_file("python.safetensors")
 print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
     assert.equal(python(program, folder), `20 (128, 512) ${values[3 * 512 + 5]}`);
   });
   test("a glob and names to a folder, one .npy each", async () => {
-    await output("dequantize", "sample.gguf", "blk.?.attn_k.*", "output_norm.weight", "-o", "folder/");
+    await output("dequantize sample.gguf blk.?.attn_k.* output_norm.weight -o folder/");
     assert.deepEqual(readdirSync(at("folder")).sort(), [
       ...["blk.0.attn_k.weight.npy", "blk.1.attn_k.weight.npy", "output_norm.weight.npy"],
     ]);
@@ -187,7 +178,7 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
   test("to an existing folder, as .bin, with --exclude", async () => {
     mkdirSync(at("there"));
     const args = ["--exclude", "*ffn*", "--exclude", "*attn_[qvo]*", "--format", "bin", "--dtype", "bf16"];
-    await output("dequantize", "sample.gguf", "blk.0.*", "-o", "there", ...args);
+    await output("dequantize sample.gguf blk.0.* -o there", ...args);
     assert.deepEqual(readdirSync(at("there")).sort(), [
       "blk.0.attn_k.weight.bin",
       "blk.0.attn_norm.weight.bin",
@@ -211,14 +202,14 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
     };
     names.push(...Object.keys(safe));
     writeModel("names.gguf", { tensors: names.map((name, i) => floats(name, [i])) });
-    await output("dequantize", "names.gguf", "--all", "-o", "names/", "--format", "bin");
+    await output("dequantize names.gguf --all -o names/ --format bin");
     const written = readdirSync(at("names"));
     assert.equal(written.length, names.length);
     assert.ok(written.includes("%2E.%2F..%2Foutside.bin"));
     for (const name of ["50%252F.bin", ...Object.values(safe)]) assert.ok(written.includes(name), name);
     assert.ok(written.every((name) => /^[^-.\s]/.test(name) && !/[\p{C}\p{Z}]$|\p{Cf}/u.test(name)));
     assert.ok(!existsSync(join(folder, "..", "outside.bin")));
-    await output("dequantize", "names.gguf", "--all", "-o", "names.safetensors");
+    await output("dequantize names.gguf --all -o names.safetensors");
     const { tensors } = readSafetensors(at("names.safetensors"));
     assert.deepEqual(
       names.map((name) => tensors.get(name)!.bytes.readFloatLE()),
@@ -228,16 +219,16 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
   });
   test("a name that is also a glob is a name", async () => {
     writeModel("globs.gguf", { tensors: [floats("[a]", [1]), floats("a", [2])] });
-    await output("dequantize", "globs.gguf", "[a]", "-o", "glob.bin");
+    await output("dequantize globs.gguf [a] -o glob.bin");
     assert.equal(readFileSync(at("glob.bin")).readFloatLE(), 1);
-    await output("dequantize", "globs.gguf", "\\[a]*", "-o", "glob.bin", "--force");
+    await output("dequantize globs.gguf", "\\[a]*", "-o", "glob.bin", "--force");
     assert.equal(readFileSync(at("glob.bin")).readFloatLE(), 1);
   });
 });
 
 describe("usage", () => {
   test("wrong usage exits with 2", async () => {
-    await expectFailure(["dequantize", "sample.gguf"], 2, /missing TENSOR/);
+    await expectFailure("dequantize sample.gguf", 2, /missing TENSOR/);
     await expectFailure([...sample, "-o"], 2, /output/);
     await expectFailure([...sample, "-o", "x.txt"], 2, /\.npy, \.safetensors, \.bin or \//);
     await expectFailure(
@@ -254,52 +245,48 @@ describe("usage", () => {
     await expectFailure([...sample, "--dtype", "f16"], 2, /needs -o/);
     await expectFailure([...sample, "--all"], 2, /either --all or/);
     await expectFailure(
-      ["dequantize", "sample.gguf", "blk.*"],
+      "dequantize sample.gguf blk.*",
       2,
       /18 tensors are more than a summary shows: add -o/,
     );
     await expectFailure(
-      ["dequantize", "sample.gguf", "--all", "-o", "x.npy"],
+      "dequantize sample.gguf --all -o x.npy",
       2,
       /20 tensors do not fit in one \.npy file: write \.safetensors, or into a folder \(-o x\/\)/,
     );
   });
   test("missing tensors exit with 1", async () => {
-    await expectFailure(["dequantize", "sample.gguf", "none"], 1, /no tensor is named 'none'/);
+    await expectFailure("dequantize sample.gguf none", 1, /no tensor is named 'none'/);
     await expectFailure(
-      ["dequantize", "sample.gguf", "none*"],
+      "dequantize sample.gguf none*",
       1,
       /no tensor's name matches 'none\*'; 'gguf-native inspect/,
     );
-    await expectFailure(["dequantize", "sample.gguf", "--all", "--exclude", "*"], 1, /no tensors are left/);
+    await expectFailure("dequantize sample.gguf --all --exclude *", 1, /no tensors are left/);
   });
 });
 
 describe("failure", () => {
   test("leaves the old file and nothing else", async () => {
     writeFileSync(at("keep.npy"), "old");
-    await expectFailure(["dequantize", "unknown.gguf", "u", "-o", "keep.npy", "--force"], 1, /unknown\(99\)/);
+    await expectFailure("dequantize unknown.gguf u -o keep.npy --force", 1, /unknown\(99\)/);
     assert.equal(readFileSync(at("keep.npy"), "utf8"), "old");
     await expectFailure([...sample, "-o", join("missing", "k.npy")], 1, /ENOENT/);
     assert.deepEqual(leftovers(), []);
   });
   test("a tensor that cannot be decoded stops everything before it begins", async () => {
-    await expectFailure(
-      ["dequantize", "unknown.gguf", "--all", "-o", "none/"],
-      1,
-      /tensor 'u'.*unknown\(99\)/,
-    );
+    await expectFailure("dequantize unknown.gguf --all -o none/", 1, /tensor 'u'.*unknown\(99\)/);
     assert.ok(!existsSync(at("none")));
-    await output("dequantize", "unknown.gguf", "--all", "--exclude", "u", "-o", "none/");
+    await output("dequantize unknown.gguf --all --exclude u -o none/");
     assert.deepEqual(readdirSync(at("none")), ["t.npy"]);
   });
   test("a file that is cut off still gives the tensors that are complete", async () => {
     writeFileSync(at("cut.gguf"), sampleModel());
     truncateSync(at("cut.gguf"), model.tensor("blk.0.attn_v.weight").offset);
-    await output("dequantize", "cut.gguf", tensor.name, "-o", "cut.bin");
+    await output("dequantize cut.gguf", tensor.name, "-o", "cut.bin");
     assert.deepEqual(readFileSync(at("cut.bin")), expectedBytes(tensor.name));
     await expectFailure(
-      ["dequantize", "cut.gguf", "--all", "-o", "cut.safetensors"],
+      "dequantize cut.gguf --all -o cut.safetensors",
       1,
       /tensor 'blk\.0\.attn_v\.weight': bytes \d+ to \d+ are needed, but/,
     );
@@ -309,27 +296,15 @@ describe("failure", () => {
   const late = process.platform === "win32" && "there a name is found too long once others are written";
   test("leaves no folder that it made", { skip: late }, async () => {
     writeModel("long-name.gguf", { tensors: [floats("a", [1]), floats("b".repeat(252), [1])] });
-    await expectFailure(
-      ["dequantize", "long-name.gguf", "--all", "-o", "made/for/it/"],
-      1,
-      /ENAMETOOLONG|ENOENT/,
-    );
+    await expectFailure("dequantize long-name.gguf --all -o made/for/it/", 1, /ENAMETOOLONG|ENOENT/);
     assert.ok(!existsSync(at("made")));
     mkdirSync(at("kept"));
-    await expectFailure(
-      ["dequantize", "long-name.gguf", "--all", "-o", "kept/new/"],
-      1,
-      /ENAMETOOLONG|ENOENT/,
-    );
+    await expectFailure("dequantize long-name.gguf --all -o kept/new/", 1, /ENAMETOOLONG|ENOENT/);
     assert.deepEqual(readdirSync(at("kept")), []);
   });
   test("a tensor named __metadata__ does not fit in safetensors", async () => {
     writeModel("metadata.gguf", { tensors: [floats("__metadata__", [1])] });
-    await expectFailure(
-      ["dequantize", "metadata.gguf", "--all", "-o", "m.safetensors"],
-      1,
-      /named '__metadata__'/,
-    );
+    await expectFailure("dequantize metadata.gguf --all -o m.safetensors", 1, /named '__metadata__'/);
   });
 });
 

@@ -16,16 +16,16 @@ writeModel("a.gguf", { metadata, tensors });
 /** The difference between a.gguf and another model, in JSON; checks the exit code. */
 async function differences(spec: GgufSpec) {
   writeModel("b.gguf", spec);
-  const { same, metadata, tensors, notCompared } = await json(["diff", "a.gguf", "b.gguf"], 1);
+  const { same, metadata, tensors, notCompared } = await json("diff a.gguf b.gguf", 1);
   assert.equal(same, false);
   return { metadata, tensors, notCompared };
 }
 
 describe("no difference", () => {
   test("from itself", async () => {
-    assert.equal(await output("diff", "a.gguf", "a.gguf"), "no differences\n");
+    assert.equal(await output("diff a.gguf a.gguf"), "no differences\n");
     const expected = { a: "a.gguf", b: "a.gguf", same: true, metadata: [], tensors: [], notCompared: [] };
-    assert.deepEqual(await json(["diff", "a.gguf", "a.gguf"]), expected);
+    assert.deepEqual(await json("diff a.gguf a.gguf"), expected);
   });
   test("from the same in another version, order and alignment", async () => {
     const tensorsReversed = [...tensors].reverse();
@@ -35,7 +35,7 @@ describe("no difference", () => {
       metadata: [...metadata].reverse(),
       tensors: tensorsReversed,
     });
-    assert.equal(await output("diff", "a.gguf", "b.gguf"), "no differences\n");
+    assert.equal(await output("diff a.gguf b.gguf"), "no differences\n");
   });
 });
 
@@ -73,7 +73,7 @@ describe("metadata", () => {
       ],
       tensors,
     });
-    const { status, stdout, stderr } = await run(["diff", "a.gguf", "b.gguf"]);
+    const { status, stdout, stderr } = await run("diff a.gguf b.gguf");
     assert.deepEqual([status, stderr], [1, ""]);
     expectTidy(stdout);
     assert.match(stdout, /^Metadata \(3\)\n/);
@@ -129,13 +129,13 @@ describe("tensors", () => {
     const { NaN: nan } = Number;
     writeModel("a2.gguf", { tensors: [floats("x", [nan, Infinity, nan, Infinity, 1, 0])] });
     writeModel("b2.gguf", { tensors: [floats("x", [nan, Infinity, 1, -Infinity, 3, -0])] });
-    const [x] = (await json(["diff", "a2.gguf", "b2.gguf"], 1)).tensors;
+    const [x] = (await json("diff a2.gguf b2.gguf", 1)).tensors;
     assert.deepEqual([x.different, x.incomparable, x.maxError, x.meanError], [3, 2, 2, 2 / 4]);
   });
   test("stored differently with the same values", async () => {
     writeModel("zero.gguf", { tensors: [floats("x", [0])] });
     writeModel("minus.gguf", { tensors: [floats("x", [-0])] });
-    const { status, stdout } = await run(["diff", "zero.gguf", "minus.gguf"]);
+    const { status, stdout } = await run("diff zero.gguf minus.gguf");
     assert.equal(status, 1);
     assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
   });
@@ -143,25 +143,25 @@ describe("tensors", () => {
     const same = { tensors: [floats("x", [1, 2, 3])] };
     writeModel("little.gguf", same);
     writeModel("big.gguf", { ...same, byteOrder: "big" });
-    const [x] = (await json(["diff", "little.gguf", "big.gguf"], 1)).tensors;
+    const [x] = (await json("diff little.gguf big.gguf", 1)).tensors;
     assert.deepEqual([x.values, x.different], [3, 3]);
     // And the same values in another byte order.
     const swapped = { ...floats("x", [1, 2, 3]) };
     swapped.bytes = Buffer.from(swapped.bytes).swap32();
     writeModel("swapped.gguf", { tensors: [swapped], byteOrder: "big" });
-    const { status, stdout } = await run(["diff", "little.gguf", "swapped.gguf"]);
+    const { status, stdout } = await run("diff little.gguf swapped.gguf");
     assert.equal(status, 1);
     assert.match(stdout, /\n +x +stored differently +0 +0 +0 +inf +0\.0 %\n/);
   });
   test("of unknown types are not compared, and a message says so", async () => {
     const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
     writeModel("u.gguf", { tensors: [unknown] });
-    const { status, stdout, stderr } = await run(["diff", "u.gguf", "u.gguf"]);
+    const { status, stdout, stderr } = await run("diff u.gguf u.gguf");
     assert.deepEqual([status, stdout], [0, "no differences\n"]);
     assert.equal(stderr, "gguf-native: the data of 1 tensor of unknown types was not compared\n");
-    assert.deepEqual((await json(["diff", "u.gguf", "u.gguf"])).notCompared, ["u"]);
+    assert.deepEqual((await json("diff u.gguf u.gguf")).notCompared, ["u"]);
     writeModel("v.gguf", { tensors: [{ ...unknown, type: 98 }] });
-    const [u] = (await json(["diff", "u.gguf", "v.gguf"], 1)).tensors;
+    const [u] = (await json("diff u.gguf v.gguf", 1)).tensors;
     assert.deepEqual(u.types, ["unknown(99)", "unknown(98)"]);
   });
   test("for people", async () => {
@@ -169,7 +169,7 @@ describe("tensors", () => {
       metadata,
       tensors: [floats("f", [1, 2.5, 3, 2]), floats("q", Array(512).fill(0), [256, 2]), floats(EVIL, [1])],
     });
-    const { status, stdout } = await run(["diff", "a.gguf", "b.gguf"], { COLUMNS: "110" });
+    const { status, stdout } = await run("diff a.gguf b.gguf", { COLUMNS: "110" });
     assert.equal(status, 1);
     expectTidy(stdout, 110);
     assert.match(stdout, /^Tensors \(3\)\n {5}name +what +max error +mean +relative +SNR dB +different\n/);
@@ -186,7 +186,7 @@ describe("tensors", () => {
     // The sign of one weight in the first block and of one in the last.
     for (const at of [2, tensor.bytes.length - 1]) tensor.bytes[at]! ^= 1;
     writeModel("large-b.gguf", { tensors: [tensor] });
-    const [found] = (await json(["diff", "large-a.gguf", "large-b.gguf"], 1)).tensors;
+    const [found] = (await json("diff large-a.gguf large-b.gguf", 1)).tensors;
     assert.deepEqual([found.values, found.different], [count, 2]);
   });
 });
@@ -196,7 +196,7 @@ describe("at 80 columns", () => {
     const key = "a.key.that.takes.a.good.part.of.the.line";
     writeModel("x.gguf", { metadata: [[key, a]] });
     writeModel("y.gguf", { metadata: [[key, b]], version: 2, byteOrder: "big" });
-    const { stdout } = await run(["diff", "x.gguf", "y.gguf"]);
+    const { stdout } = await run("diff x.gguf y.gguf");
     expectTidy(stdout);
     return Array.from(stdout.matchAll(/^ {2}[-+] {2}\S+ +\S+ +(.*)$/gm), ([, value]) => value as string);
   };
@@ -232,7 +232,7 @@ describe("at 80 columns", () => {
     const name = "blk.10.a_name_that_takes_a_good_part_of_the_line.weight";
     writeModel("x.gguf", { tensors: [blocks(name, "IQ2_XXS", [1024, 4, 2, 2], 1)] });
     writeModel("y.gguf", { tensors: [blocks(name, "IQ4_XS", [1024, 2, 4, 2], 1)] });
-    const { stdout } = await run(["diff", "x.gguf", "y.gguf"]);
+    const { stdout } = await run("diff x.gguf y.gguf");
     expectTidy(stdout);
     assert.match(stdout, /IQ2_XXS -> IQ4_XS, 1024 x 4 x 2 x 2 -> 1024 x 2 x 4 x 2\n/);
   });

@@ -25,29 +25,22 @@ function namesIn(name: string): string[] {
 
 describe("extract", () => {
   test("tensors by name and glob, in file order, with all metadata", async () => {
-    const stdout = await output(
-      "extract",
-      "model.gguf",
-      "output_norm.weight",
-      "blk.?.attn_q.*",
-      "-o",
-      "a.gguf",
-    );
+    const stdout = await output("extract model.gguf output_norm.weight blk.?.attn_q.* -o a.gguf");
     expectTidy(stdout);
     assert.match(stdout, /^ {2}tensor +type +shape +size\n/);
     assert.match(stdout, /\na\.gguf: 3 of 20 tensors, .*, little-endian\n$/);
     assert.deepEqual(namesIn("a.gguf"), ["blk.0.attn_q.weight", "blk.1.attn_q.weight", "output_norm.weight"]);
     assert.deepEqual(
-      (await json(["inspect", "a.gguf", "--metadata"])).metadata,
-      (await json(["inspect", "model.gguf", "--metadata"])).metadata,
+      (await json("inspect a.gguf --metadata")).metadata,
+      (await json("inspect model.gguf --metadata")).metadata,
     );
   });
   test("layers, with other tensors, without some", async () => {
-    await output("extract", "model.gguf", "output*", "--layers", "1:", "--exclude", "*norm*", "-o", "b.gguf");
+    await output("extract model.gguf output* --layers 1: --exclude *norm* -o b.gguf");
     const names = namesIn("b.gguf");
     assert.equal(names.length, 7);
     for (const name of names) assert.match(name, /^blk\.1\.(?!.*norm)/);
-    await output("extract", "model.gguf", "--layers", "0", "-o", "b.gguf", "--force");
+    await output("extract model.gguf --layers 0 -o b.gguf --force");
     assert.equal(namesIn("b.gguf").length, 9);
   });
   test("only some keys, and those that a file needs", async () => {
@@ -80,7 +73,7 @@ describe("extract", () => {
     assert.ok(bytes.slice(1).reduce((sum, each) => sum + each, 0) <= 2048, String(bytes));
   });
   test("of a split model, and as a dry run", async () => {
-    await output("split", "model.gguf", "part", "--max-tensors", "9");
+    await output("split model.gguf part --max-tensors 9");
     const args = ["extract", "part-00003-of-00003.gguf", "blk.0.attn_q.weight", "-o", "e.gguf"];
     const { output: dry, removed, tensors, byteLength } = await json([...args, "--dry-run"]);
     assert.deepEqual([dry, removed.length, tensors[0].name], [null, 19, "blk.0.attn_q.weight"]);

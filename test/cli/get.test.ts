@@ -43,13 +43,13 @@ describe("get", () => {
       ["with[5]", "7"],
       ["tokenizer.chat_template", template],
     ] as const)
-      assert.equal(await output("get", "model.gguf", key), `${text}\n`);
+      assert.equal(await output("get model.gguf", key), `${text}\n`);
   });
   test("arrays, a line for each element; arrays in arrays as JSON", async () => {
-    assert.equal(await output("get", "model.gguf", "scores"), "0\n-1.5\nNaN\n1e-20\n");
-    const tokens = await output("get", "model.gguf", "tokenizer.ggml.tokens");
+    assert.equal(await output("get model.gguf scores"), "0\n-1.5\nNaN\n1e-20\n");
+    const tokens = await output("get model.gguf tokenizer.ggml.tokens");
     assert.equal(tokens, `<s>\n▁a\na\ufffd\ufffd\n\n${"x\n".repeat(10_000)}`);
-    assert.equal(await output("get", "model.gguf", "nested"), '[1,-1]\n[["a","a\ufffd\ufffd"]]\n[]\n');
+    assert.equal(await output("get model.gguf nested"), '[1,-1]\n[["a","a\ufffd\ufffd"]]\n[]\n');
   });
   test("elements by their index, also in arrays in arrays", async () => {
     for (const [key, text] of [
@@ -62,8 +62,8 @@ describe("get", () => {
       ["nested[2]", ""],
       ["long[2]", "c\n"],
     ] as const)
-      assert.equal(await output("get", "model.gguf", key), text, key);
-    assert.equal((await output("get", "model.gguf", "long[1]")).length, (3 << 20) + 1);
+      assert.equal(await output("get model.gguf", key), text, key);
+    assert.equal((await output("get model.gguf long[1]")).length, (3 << 20) + 1);
   });
   test("bytes as they are; --raw ends them with nothing", () => {
     assert.deepEqual(bytesOf("bytes"), Buffer.from([...notUtf8, 10]));
@@ -72,16 +72,16 @@ describe("get", () => {
     assert.equal(bytesOf("long[1]", "--raw").length, 3 << 20);
   });
   test("--json is exact", async () => {
-    assert.deepEqual(await json(["get", "model.gguf", "large"]), {
+    assert.deepEqual(await json("get model.gguf large"), {
       type: "uint64",
       value: String(2n ** 64n - 1n),
     });
-    assert.deepEqual(await json(["get", "model.gguf", "tokenizer.ggml.tokens[2]"]), {
+    assert.deepEqual(await json("get model.gguf tokenizer.ggml.tokens[2]"), {
       type: "string",
       value: "a\ufffd\ufffd",
       bytes: "6180ff",
     });
-    assert.deepEqual(await json(["get", "model.gguf", "nested[1]"]), {
+    assert.deepEqual(await json("get model.gguf nested[1]"), {
       ...{ type: "array", elementType: "array", length: 1, value: [["a", "a\ufffd\ufffd"]] },
       bytes: { "0.1": "6180ff" },
     });
@@ -110,7 +110,7 @@ describe("get", () => {
       [["tenth", "--raw", "--json"], 2, /either --raw or --json/],
     ] as const)
       await expectFailure(["get", "model.gguf", ...args], status, message);
-    const { status } = await run(["get", "nothing.gguf", "a"]);
+    const { status } = await run("get nothing.gguf a");
     assert.equal(status, 1);
   });
 });

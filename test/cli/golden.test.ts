@@ -136,7 +136,7 @@ for (const [name, args] of Object.entries(CASES)) {
   });
 }
 test("colours", async () => {
-  const { stdout } = await run(["inspect", "mixture.gguf"], { COLUMNS: "80", FORCE_COLOR: "1" });
+  const { stdout } = await run("inspect mixture.gguf", { COLUMNS: "80", FORCE_COLOR: "1" });
   compare("inspect-colors.txt", stdout.replaceAll("\x1b", "ESC"));
 });
 test("Markdown", async () => {

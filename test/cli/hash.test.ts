@@ -22,13 +22,13 @@ let whole: string;
 let digests: { name: string; sha256: string }[];
 let ofMetadata: string;
 before(async () => {
-  ({ sha256: whole, tensors: digests, metadata: ofMetadata } = (await json(["hash", "model.gguf"])).files[0]);
+  ({ sha256: whole, tensors: digests, metadata: ofMetadata } = (await json("hash model.gguf")).files[0]);
 });
 
 /** The digest of another model as a whole. */
 async function wholeOf(spec: GgufSpec): Promise<string> {
   writeModel("other.gguf", spec);
-  return (await output("hash", "--whole", "other.gguf")).split(" ")[0]!;
+  return (await output("hash --whole other.gguf")).split(" ")[0]!;
 }
 
 test("of tensors: what sha256sum says of their bytes", async () => {
@@ -38,16 +38,16 @@ test("of tensors: what sha256sum says of their bytes", async () => {
   );
 });
 test("lines like those of sha256sum", async () => {
-  const lines = (await output("hash", "model.gguf")).split("\n");
+  const lines = (await output("hash model.gguf")).split("\n");
   assert.equal(lines[0], `${sha256(tensors[0]!.bytes)}  q`);
   assert.equal(lines[2], `${sha256(tensors[2]!.bytes)}  evil\\x1b[31m\\n\\u202ename\\x07`);
   assert.deepEqual(lines.slice(3), [`${whole}  model.gguf (whole)`, ""]);
   const twice = `${whole}  model.gguf\n`;
-  assert.equal(await output("hash", "--whole", "model.gguf", "model.gguf"), twice + twice);
+  assert.equal(await output("hash --whole model.gguf model.gguf"), twice + twice);
 });
 test("without tensors only the whole", async () => {
   writeModel("empty.gguf", {});
-  assert.match(await output("hash", "empty.gguf"), /^[0-9a-f]{64} {2}empty\.gguf \(whole\)\n$/);
+  assert.match(await output("hash empty.gguf"), /^[0-9a-f]{64} {2}empty\.gguf \(whole\)\n$/);
 });
 
 test("of the whole: computed from the documented lines", async () => {
@@ -119,7 +119,7 @@ describe("contents change it", () => {
 test("a tensor of an unknown type, whose size is not known, is left out", async () => {
   const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
   writeModel("unknown.gguf", { tensors: [unknown, floats("f", [1])] });
-  const { sha256: whole, tensors, notHashed } = (await json(["hash", "unknown.gguf"])).files[0];
+  const { sha256: whole, tensors, notHashed } = (await json("hash unknown.gguf")).files[0];
   const digest = sha256(floats("f", [1]).bytes);
   assert.deepEqual(tensors, [
     { name: "u", sha256: null },
@@ -129,14 +129,14 @@ test("a tensor of an unknown type, whose size is not known, is left out", async 
   const lines = [`tensor 66 F32 [1] ${digest}`, "tensor 75 unknown(99) [4] -"];
   assert.equal(whole, sha256(Buffer.from(`${lines.join("\n")}\n`)));
   assert.equal(
-    await output("hash", "unknown.gguf"),
+    await output("hash unknown.gguf"),
     `not hashed${" ".repeat(54)}  u\n${digest}  f\n${whole}  unknown.gguf (whole, without the data of 1 tensor)\n`,
   );
   const line = `${whole}  unknown.gguf (without the data of 1 tensor)\n`;
-  assert.equal(await output("hash", "--whole", "unknown.gguf"), line);
+  assert.equal(await output("hash --whole unknown.gguf"), line);
   writeModel("shape.gguf", { tensors: [{ ...unknown, shape: [2, 2] }, floats("f", [1])] });
-  assert.notEqual((await json(["hash", "shape.gguf"])).files[0].sha256, whole);
-  assert.deepEqual((await json(["hash", "model.gguf"])).files[0].notHashed, []);
+  assert.notEqual((await json("hash shape.gguf")).files[0].sha256, whole);
+  assert.deepEqual((await json("hash model.gguf")).files[0].notHashed, []);
 });
 
 const megabytes = 48 * 2 ** 20;
@@ -145,7 +145,7 @@ const sparse = ["a", "b", "c"].map((name, i) => ({
   pieces: [{ at: 1000, bytes: Uint8Array.of(i + 1) }],
 }));
 test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, async () => {
-  const { tensors } = (await json(["hash", "large.gguf"])).files[0];
+  const { tensors } = (await json("hash large.gguf")).files[0];
   const expected = sparse.map(({ name, pieces }) => {
     const bytes = new Uint8Array(megabytes);
     bytes.set(pieces[0]!.bytes, 1000);
@@ -167,11 +167,11 @@ describe("--check", () => {
 
   test("what hash prints, of several models", async () => {
     writeModel("second.gguf", {});
-    list(await output("hash", "model.gguf", "second.gguf"));
-    assert.equal(await output("hash", "--check", "list"), "model.gguf: OK\nsecond.gguf: OK\n");
-    list(await output("hash", "--whole", "model.gguf", "second.gguf"), "wholes");
-    assert.equal(await output("hash", "--check", "wholes"), "model.gguf: OK\nsecond.gguf: OK\n");
-    assert.deepEqual(await json(["hash", "--check", "list"]), {
+    list(await output("hash model.gguf second.gguf"));
+    assert.equal(await output("hash --check list"), "model.gguf: OK\nsecond.gguf: OK\n");
+    list(await output("hash --whole model.gguf second.gguf"), "wholes");
+    assert.equal(await output("hash --check wholes"), "model.gguf: OK\nsecond.gguf: OK\n");
+    assert.deepEqual(await json("hash --check list"), {
       ok: true,
       files: [
         { path: "model.gguf", ok: true, tensors: [] },
@@ -181,18 +181,18 @@ describe("--check", () => {
   });
   test("names the tensors that differ; the exit code is 1", async () => {
     damage("damaged.gguf");
-    list((await output("hash", "model.gguf")).replace("model.gguf", "damaged.gguf"));
-    const { status, stdout, stderr } = await run(["hash", "--check", "list"]);
+    list((await output("hash model.gguf")).replace("model.gguf", "damaged.gguf"));
+    const { status, stdout, stderr } = await run("hash --check list");
     assert.deepEqual([status, stdout, stderr], [1, "damaged.gguf: FAILED (1 tensor)\n  q\n", ""]);
-    const found = await json(["hash", "--check", "list"], 1);
+    const found = await json("hash --check list", 1);
     assert.deepEqual(found, { ok: false, files: [{ path: "damaged.gguf", ok: false, tensors: ["q"] }] });
-    list((await output("hash", "--whole", "model.gguf")).replace("model.gguf", "damaged.gguf"));
-    assert.equal((await run(["hash", "--check", "list"])).stdout, "damaged.gguf: FAILED\n");
+    list((await output("hash --whole model.gguf")).replace("model.gguf", "damaged.gguf"));
+    assert.equal((await run("hash --check list")).stdout, "damaged.gguf: FAILED\n");
   });
   test("tensors that are missing, new, or of names that would move a terminal", async () => {
     writeModel("fewer.gguf", { ...model, tensors: tensors.slice(0, 2) });
-    list((await output("hash", "model.gguf")).replace("model.gguf", "fewer.gguf"));
-    const { status, stdout } = await run(["hash", "--check", "list"]);
+    list((await output("hash model.gguf")).replace("model.gguf", "fewer.gguf"));
+    const { status, stdout } = await run("hash --check list");
     assert.deepEqual(
       [status, stdout],
       [1, "fewer.gguf: FAILED (1 tensor)\n  evil\\x1b[31m\\n\\u202ename\\x07\n"],
@@ -201,13 +201,13 @@ describe("--check", () => {
   test("tensors of unknown types", async () => {
     writeModel("unknown.gguf", { tensors: [{ name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }] });
     for (const args of [[], ["--whole"]]) {
-      list(await output("hash", "unknown.gguf", ...args));
-      assert.equal(await output("hash", "--check", "list"), "unknown.gguf: OK\n");
+      list(await output("hash unknown.gguf", ...args));
+      assert.equal(await output("hash --check list"), "unknown.gguf: OK\n");
     }
   });
   test("models that cannot be read, and the others all the same", async () => {
     list(`${whole}  none.gguf\n${whole}  model.gguf\n`);
-    const { status, stdout, stderr } = await run(["hash", "--check", "list"]);
+    const { status, stdout, stderr } = await run("hash --check list");
     assert.deepEqual([status, stdout], [1, "none.gguf: FAILED to open or read\nmodel.gguf: OK\n"]);
     assert.match(stderr, /^gguf-native: none\.gguf: [^\n]*\n$/);
   });
@@ -219,10 +219,10 @@ describe("--check", () => {
       [`${whole}  a (whole)\n${whole}  t\n`, /it ends without the line of the whole model/],
     ] as const) {
       list(text);
-      await expectFailure(["hash", "--check", "list"], 1, message);
+      await expectFailure("hash --check list", 1, message);
     }
-    await expectFailure(["hash", "--check", "missing"], 1, /missing/);
-    await expectFailure(["hash", "--check"], 2, /missing LIST/);
-    await expectFailure(["hash", "--check", "--whole", "list"], 2, /either --check or --whole/);
+    await expectFailure("hash --check missing", 1, /missing/);
+    await expectFailure("hash --check", 2, /missing LIST/);
+    await expectFailure("hash --check --whole list", 2, /either --check or --whole/);
   });
 });

@@ -18,7 +18,7 @@ symlinkSync(at("models"), at("models/loop"), "junction");
 
 describe("several models", () => {
   test("a folder, with the folders in it, without links to folders", async () => {
-    const stdout = await output("inspect", "models");
+    const stdout = await output("inspect models");
     expectTidy(stdout);
     const [title, head, ...rows] = stdout.trimEnd().split("\n");
     assert.equal(title, "models");
@@ -30,14 +30,14 @@ describe("several models", () => {
   test("files and URLs; in JSON the summary of each", async () => {
     const { url } = await serve(rangesOf(content));
     const { files } = await json(["inspect", "models/sample.gguf", url]);
-    const { metadata: _, tensors: _2, ...summary } = await json(["inspect", "models/sample.gguf"]);
+    const { metadata: _, tensors: _2, ...summary } = await json("inspect models/sample.gguf");
     assert.deepEqual(files[0], summary);
     assert.deepEqual(files[1], { ...summary, path: url, paths: [url] });
   });
   test("a split model is one model; with --no-splits each file is one", async () => {
     mkdirSync(at("parts"));
-    await output("split", "models/sample.gguf", "parts/part", "--max-tensors", "9");
-    const { files } = await json(["inspect", "parts"]);
+    await output("split models/sample.gguf parts/part --max-tensors 9");
+    const { files } = await json("inspect parts");
     assert.deepEqual(
       files.map(({ paths, tensorCount }: { paths: string[]; tensorCount: number }) => [
         paths.length,
@@ -45,18 +45,12 @@ describe("several models", () => {
       ]),
       [[3, 20]],
     );
-    assert.equal((await json(["inspect", "parts", "--no-splits"])).files.length, 3);
+    assert.equal((await json("inspect parts --no-splits")).files.length, 3);
   });
   test("what is bad is in the table, and what is cut off too; the exit code is 1", async () => {
     writeFileSync(at("bad.gguf"), "no model");
     writeFileSync(at("cut.gguf"), content.subarray(0, 1_000_000));
-    const { status, stdout, stderr } = await run([
-      "inspect",
-      "bad.gguf",
-      "cut.gguf",
-      "nothing.gguf",
-      "models/sample.gguf",
-    ]);
+    const { status, stdout, stderr } = await run("inspect bad.gguf cut.gguf nothing.gguf models/sample.gguf");
     assert.equal(status, 1);
     assert.match(
       stdout,
@@ -66,15 +60,15 @@ describe("several models", () => {
       stderr,
       /^gguf-native: bad\.gguf: .*\ngguf-native: cut\.gguf: .* runs past the end.*\ngguf-native: nothing\.gguf: .*\n$/,
     );
-    const { files } = await json(["inspect", "bad.gguf", "cut.gguf"], 1);
+    const { files } = await json("inspect bad.gguf cut.gguf", 1);
     assert.deepEqual(Object.keys(files[0]), ["path", "error"]);
     assert.match(files[1].error, /runs past the end/);
   });
   test("wrong usage", async () => {
-    await expectFailure(["inspect", "empty"], 1, /empty: no GGUF files are here/);
-    await expectFailure(["inspect", "models", "--tensors"], 2, /--tensors is for one model/);
-    await expectFailure(["inspect", "a", "b", "--filter", "x"], 2, /--filter is for one model/);
-    await expectFailure(["inspect"], 2, /missing FILE/);
+    await expectFailure("inspect empty", 1, /empty: no GGUF files are here/);
+    await expectFailure("inspect models --tensors", 2, /--tensors is for one model/);
+    await expectFailure("inspect a b --filter x", 2, /--filter is for one model/);
+    await expectFailure("inspect", 2, /missing FILE/);
   });
 });
 
@@ -86,10 +80,10 @@ describe("standard input", () => {
   test("shows the same as for the file", async () => {
     const { status, stdout, stderr } = inspect(content);
     assert.deepEqual([status, stderr], [0, ""]);
-    const file = await output("inspect", "models/sample.gguf");
+    const file = await output("inspect models/sample.gguf");
     assert.equal(stdout, file.replace(/^.*/, "standard input"));
     const inJson = JSON.parse(inspect(content, "--json").stdout);
-    assert.deepEqual(inJson.tensors, (await json(["inspect", "models/sample.gguf"])).tensors);
+    assert.deepEqual(inJson.tensors, (await json("inspect models/sample.gguf")).tensors);
     assert.equal(inJson.byteLength, content.length);
   });
   test("reads no more than the header", (t) => {

@@ -39,7 +39,7 @@ writeModel("evil.gguf", {
 
 describe("inspect", () => {
   test("shows a summary first", async () => {
-    const { status, stdout, stderr } = await run(["inspect", "sample.gguf"]);
+    const { status, stdout, stderr } = await run("inspect sample.gguf");
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, /^sample\.gguf\n {2}architecture +llama\n {2}name +Sample llama, random weights\n/);
     assert.match(
@@ -70,32 +70,26 @@ describe("inspect", () => {
         expectTidy(stdout, width);
       }
     }
-    assert.match(
-      (await run(["inspect", "--tensors", "evil.gguf"])).stdout,
-      /evil\\x1b\[31m\\n\\u202ename\\x07/,
-    );
+    assert.match((await run("inspect --tensors evil.gguf")).stdout, /evil\\x1b\[31m\\n\\u202ename\\x07/);
   });
   test("--tensors and --metadata show only that", async () => {
-    assert.match((await run(["inspect", "--tensors", "sample.gguf"])).stdout, /^Tensors \(20\)\n/);
-    assert.doesNotMatch((await run(["inspect", "--tensors", "sample.gguf"])).stdout, /Metadata|architecture/);
-    assert.match((await run(["inspect", "--metadata", "sample.gguf"])).stdout, /^Metadata \(16\)\n/);
-    assert.match(
-      (await run(["inspect", "--metadata", "--tensors", "sample.gguf"])).stdout,
-      /^Metadata[\s\S]*\nTensors/,
-    );
+    assert.match((await run("inspect --tensors sample.gguf")).stdout, /^Tensors \(20\)\n/);
+    assert.doesNotMatch((await run("inspect --tensors sample.gguf")).stdout, /Metadata|architecture/);
+    assert.match((await run("inspect --metadata sample.gguf")).stdout, /^Metadata \(16\)\n/);
+    assert.match((await run("inspect --metadata --tensors sample.gguf")).stdout, /^Metadata[\s\S]*\nTensors/);
   });
   test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
     assert.match(
-      (await run(["inspect", "empty.gguf"])).stdout,
+      (await run("inspect empty.gguf")).stdout,
       / 0 in 0 tensors\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/,
     );
-    assert.deepEqual(JSON.parse((await run(["inspect", "--json", "empty.gguf"])).stdout).metadata, {});
+    assert.deepEqual(JSON.parse((await run("inspect --json empty.gguf")).stdout).metadata, {});
   });
   test("a file that is cut off is shown; the exit code is 1", async () => {
     writeFileSync(at("cut.gguf"), sampleModel());
     truncateSync(at("cut.gguf"), 1_000_000);
-    const { status, stdout, stderr } = await run(["inspect", "cut.gguf"]);
+    const { status, stdout, stderr } = await run("inspect cut.gguf");
     assert.equal(status, 1);
     assert.match(stdout, /blk\.0 to blk\.1: 9 tensors each/);
     assert.match(stderr, /^gguf-native: cut\.gguf: tensor .* runs past the end.*\n$/);
@@ -104,7 +98,7 @@ describe("inspect", () => {
 
 describe("inspect --json", () => {
   test("loses nothing", async () => {
-    const { status, stdout } = await run(["inspect", "--json", "evil.gguf"]);
+    const { status, stdout } = await run("inspect --json evil.gguf");
     assert.equal(status, 0);
     const json = JSON.parse(stdout);
     assert.deepEqual(Object.keys(json.metadata).length, 13);
@@ -132,7 +126,7 @@ describe("inspect --json", () => {
     assert.deepEqual(json.types["unknown(99)"], { tensors: 1, elements: 24 * 2 ** 40, bytes: null });
   });
   test("has the whole file", async () => {
-    const json = JSON.parse((await run(["inspect", "--json", "sample.gguf"])).stdout);
+    const json = JSON.parse((await run("inspect --json sample.gguf")).stdout);
     const file = openSync(at("sample.gguf"));
     assert.deepEqual(json.tensors, JSON.parse(JSON.stringify([...file.tensors.values()])));
     assert.deepEqual(
@@ -144,33 +138,31 @@ describe("inspect --json", () => {
       [3, "little", file.byteLength, 32, 20],
     );
     assert.equal(json.types.Q8_0.bytes, file.tensor("blk.0.ffn_down.weight").byteLength);
-    assert.deepEqual(
-      Object.keys(JSON.parse((await run(["inspect", "--json", "--tensors", "sample.gguf"])).stdout)),
-      ["tensors"],
-    );
+    assert.deepEqual(Object.keys(JSON.parse((await run("inspect --json --tensors sample.gguf")).stdout)), [
+      "tensors",
+    ]);
   });
 });
 
 describe("inspect --filter", () => {
   test("shows the tensors and keys that match, and of how many", async () => {
-    const stdout = await output("inspect", "sample.gguf", "--filter", "*.attn_[qk].weight", "--tensors");
+    const stdout = await output("inspect sample.gguf --filter *.attn_[qk].weight --tensors");
     assert.match(stdout, /^Tensors \(4 of 20\)\n +name .*\n +blk\.0\.attn_q\.weight .*\n +blk\.0\.attn_k/);
     assert.match(
-      await output("inspect", "sample.gguf", "--filter", "llama.*"),
+      await output("inspect sample.gguf --filter llama.*"),
       /\nMetadata \(8 of 16\)\n[\s\S]*\nTensors \(0 of 20\)\n$/,
     );
     assert.match(
-      await output("inspect", "sample.gguf", "--filter", "llama.*"),
+      await output("inspect sample.gguf --filter llama.*"),
       /^sample\.gguf\n[\s\S]*7\.08 M in 20 tensors/,
     );
   });
   test("in JSON as well", async () => {
-    const { tensorCount, tensors, metadata } = await json(["inspect", "sample.gguf", "--filter", "output*"]);
+    const { tensorCount, tensors, metadata } = await json("inspect sample.gguf --filter output*");
     assert.deepEqual([tensorCount, tensors.length, tensors[0].name], [20, 1, "output_norm.weight"]);
     assert.deepEqual(metadata, {});
-    assert.deepEqual(
-      Object.keys((await json(["inspect", "sample.gguf", "--filter", "*.token?", "--metadata"])).metadata),
-      ["tokenizer.ggml.tokens"],
-    );
+    assert.deepEqual(Object.keys((await json("inspect sample.gguf --filter *.token? --metadata")).metadata), [
+      "tokenizer.ggml.tokens",
+    ]);
   });
 });

@@ -106,7 +106,7 @@ describe("the cache", () => {
       const { bytes, isAtMost, remarks } = await cacheOf({ ...base, ...keys }, architecture);
       assert.deepEqual([bytes.f16, isAtMost], [full, true]);
       assert.match(remarks.join(), message);
-      assert.match(await output("inspect", "--memory", "model.gguf"), /≤ 128 MiB/);
+      assert.match(await output("inspect --memory model.gguf"), /≤ 128 MiB/);
     }
   });
   test("recurrent layers keep nothing of a token; their state is not counted", async () => {
@@ -143,7 +143,7 @@ describe("the cache", () => {
         ],
       );
       assert.match(remarks.join(), message);
-      assert.match(await output("inspect", "--memory", "model.gguf"), /\n {2}f16 +\? +\? +\?\n/);
+      assert.match(await output("inspect --memory model.gguf"), /\n {2}f16 +\? +\? +\?\n/);
     }
     const { context, bytes } = await cacheOf(without("context_length"));
     assert.deepEqual([context, bytes.f16], [null, null]);
@@ -154,13 +154,10 @@ describe("the cache", () => {
     };
     assert.equal(typeof (await cacheOf(huge)).isAtMost, "boolean");
     await cacheOf({ ...base, context_length: u64(2n ** 64n - 1n) });
-    expectTidy(await output("inspect", "--memory", "model.gguf"));
+    expectTidy(await output("inspect --memory model.gguf"));
     await cacheOf(base, EVIL);
     for (const columns of ["40", "80"]) {
-      expectTidy(
-        (await run(["inspect", "--memory", "model.gguf"], { COLUMNS: columns })).stdout,
-        Number(columns),
-      );
+      expectTidy((await run("inspect --memory model.gguf", { COLUMNS: columns })).stdout, Number(columns));
     }
   });
 });
@@ -172,11 +169,11 @@ test("weights by type, those of unknown types not counted", async () => {
       { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) },
     ],
   });
-  const { weights } = (await json(["inspect", "--memory", "types.gguf"])).memory;
+  const { weights } = (await json("inspect --memory types.gguf")).memory;
   assert.deepEqual(weights.types.Q4_K, { tensors: 1, elements: 512, bytes: 288 });
   assert.deepEqual([weights.bytes, weights.types["unknown(99)"].bytes], [288, null]);
   assert.match(
-    await output("inspect", "--memory", "types.gguf"),
+    await output("inspect --memory types.gguf"),
     /unknown\(99\) +1 +\?\n {2}- without tensors of types/,
   );
 });
@@ -192,7 +189,7 @@ test("of a URL as of the file", async () => {
   assert.equal(fetched, 1);
 });
 test("wrong usage", async () => {
-  await expectFailure(["inspect", "--context", "5", "x.gguf"], 2, /--context is for --memory/);
+  await expectFailure("inspect --context 5 x.gguf", 2, /--context is for --memory/);
   for (const context of ["0", "x", "-1", "1e3"]) {
     await expectFailure(
       ["inspect", "--memory", `--context=${context}`, "x.gguf"],
@@ -200,5 +197,5 @@ test("wrong usage", async () => {
       /--context must be a whole number/,
     );
   }
-  await expectFailure(["inspect", "--markdown", "--json", "x.gguf"], 2, /either --markdown or --json/);
+  await expectFailure("inspect --markdown --json x.gguf", 2, /either --markdown or --json/);
 });

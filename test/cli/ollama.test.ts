@@ -51,7 +51,7 @@ describe("ollama://", () => {
     assert.match(await output("verify", name), /^ok /);
     assert.equal(
       (await json(["hash", name])).files[0].sha256,
-      (await json(["hash", "model.gguf"])).files[0].sha256,
+      (await json("hash model.gguf")).files[0].sha256,
     );
     for (const args of [
       ["stats", name, "output_norm.weight"],
@@ -64,13 +64,13 @@ describe("ollama://", () => {
     await output("quantize", name, "small.gguf", "--type", "Q8_0", "--allow-requantize");
   });
   test("nothing replaces them", async () => {
-    await expectFailure(["remove", "ollama://sample", "*norm*"], 2, /missing --output/);
+    await expectFailure("remove ollama://sample *norm*", 2, /missing --output/);
     for (const args of [
       ["set", "ollama://sample", "a", "b"],
       ["split", "ollama://sample", "--max-tensors", "1"],
     ])
       await expectFailure(args, 2, /files on this machine only: not 'ollama:\/\/sample'/);
-    await expectFailure(["remove", "ollama://sample", "*norm*", "-o", "/dev/null/x"], 1, /./);
+    await expectFailure("remove ollama://sample *norm* -o /dev/null/x", 1, /./);
     assert.ok(readFileSync(at(`ollama/blobs/sha256-${hex}`)).equals(content));
   });
   test("names that are none, or not there", async () => {
@@ -86,7 +86,7 @@ describe("ollama://", () => {
       "a\\..\\b",
     ])
       await expectFailure(["inspect", `ollama://${name}`], 2, /must be of the form ollama:/);
-    await expectFailure(["inspect", "ollama://nothing:7b"], 1, /Ollama does not have ollama:\/\/nothing:7b/);
+    await expectFailure("inspect ollama://nothing:7b", 1, /Ollama does not have ollama:\/\/nothing:7b/);
   });
   test("manifests that say what they may not are refused", async () => {
     for (const [layers, message] of [
@@ -102,7 +102,7 @@ describe("ollama://", () => {
       ["x", /names 0 files of weights/],
     ] as const) {
       manifest("library/bad/latest", layers);
-      await expectFailure(["inspect", "ollama://bad"], 1, message);
+      await expectFailure("inspect ollama://bad", 1, message);
     }
     for (const [text, message] of [
       ["{", /is no JSON/],
@@ -110,10 +110,10 @@ describe("ollama://", () => {
       [" ".repeat(2 << 20), /longer than 1048576 bytes/],
     ] as const) {
       write("manifests/registry.ollama.ai/library/bad/latest", text);
-      await expectFailure(["inspect", "ollama://bad"], 1, message);
+      await expectFailure("inspect ollama://bad", 1, message);
     }
     rmSync(join(at("ollama"), "manifests/registry.ollama.ai/library/bad"), { recursive: true });
     mkdirSync(join(at("ollama"), "manifests/registry.ollama.ai/library/bad/latest"), { recursive: true });
-    await expectFailure(["inspect", "ollama://bad"], 1, /directory|regular file/);
+    await expectFailure("inspect ollama://bad", 1, /directory|regular file/);
   });
 });

@@ -42,7 +42,7 @@ const Q4 = ["--type", "Q4_0", "--tensor", "output.weight=q8_0"];
 describe("quantize", () => {
   test("a table of errors, the largest first, and the sizes", async () => {
     await made;
-    const text = await output("quantize", "base.gguf", "q4.gguf", ...Q4);
+    const text = await output("quantize base.gguf q4.gguf", ...Q4);
     expectTidy(text);
     assert.match(
       text,
@@ -90,7 +90,7 @@ describe("quantize", () => {
 
   test("a dry run", async () => {
     await made;
-    const text = await output("quantize", "base.gguf", "dry.gguf", "--type", "q2_k_s", "--dry-run");
+    const text = await output("quantize base.gguf dry.gguf --type q2_k_s --dry-run");
     expectTidy(text);
     assert.match(text, /\n {2}blk\.0\.attn_q\.weight +F32 +Q4_0 +144 B +4\.50 +rows do not fit Q2_K/);
     assert.match(text, /\nnothing was written\n$/);
@@ -105,15 +105,15 @@ describe("quantize", () => {
     const content = readFileSync(at("base.gguf"));
     const { url, requests } = await serve(rangesOf(content));
     await output("quantize", url, "remote.gguf", ...Q4, "-H", "X-Token: abc");
-    await output("quantize", "base.gguf", "local.gguf", ...Q4);
+    await output("quantize base.gguf local.gguf", ...Q4);
     assert.deepEqual(readFileSync(at("remote.gguf")), readFileSync(at("local.gguf")));
     assert.ok(requests.every(({ headers }) => headers["x-token"] === "abc"));
   });
 
   test("blocks with less error", async () => {
     await made;
-    await output("quantize", "base.gguf", "ggml.gguf", ...Q4, "--search", "ggml");
-    await output("quantize", "base.gguf", "best.gguf", ...Q4, "--search", "best");
+    await output("quantize base.gguf ggml.gguf", ...Q4, "--search", "ggml");
+    await output("quantize base.gguf best.gguf", ...Q4, "--search", "best");
     using ggml = openSync(at("ggml.gguf"));
     using best = openSync(at("best.gguf"));
     for (const [name, { type, shape }] of best.tensors) {
@@ -124,14 +124,10 @@ describe("quantize", () => {
 
   test("wrong usage, and models that cannot be quantized", async () => {
     await made;
-    await output("quantize", "base.gguf", "again.gguf", ...Q4);
-    await expectFailure(["quantize", "base.gguf", "x.gguf"], 2, /missing --type/);
-    await expectFailure(["quantize", "base.gguf", "--type", "Q8_0"], 2, /missing OUT/);
-    await expectFailure(
-      ["quantize", "base.gguf", "x.gguf", "--type", "Q4_K_N"],
-      2,
-      /--type: .*did you mean Q4_K_M\?/,
-    );
+    await output("quantize base.gguf again.gguf", ...Q4);
+    await expectFailure("quantize base.gguf x.gguf", 2, /missing --type/);
+    await expectFailure("quantize base.gguf --type Q8_0", 2, /missing OUT/);
+    await expectFailure("quantize base.gguf x.gguf --type Q4_K_N", 2, /--type: .*did you mean Q4_K_M\?/);
     await expectFailure(
       ["quantize", "base.gguf", "x.gguf", ...Q4, "--tensor", "a"],
       2,
@@ -143,24 +139,16 @@ describe("quantize", () => {
       /did you mean Q4_K\?|did you mean Q4_0\?/,
     );
     await expectFailure(["quantize", "base.gguf", "x.gguf", ...Q4, "--threads", "0"], 2, /--threads must be/);
-    await expectFailure(
-      ["quantize", "base.gguf", "x.gguf", "--type", "Q8_0", "--tensor", "a*=Q4_0"],
-      1,
-      /matches 'a\*'/,
-    );
-    await expectFailure(
-      ["quantize", "again.gguf", "x.gguf", "--type", "Q8_0"],
-      1,
-      /it is quantized already, as Q4_0/,
-    );
+    await expectFailure("quantize base.gguf x.gguf --type Q8_0 --tensor a*=Q4_0", 1, /matches 'a\*'/);
+    await expectFailure("quantize again.gguf x.gguf --type Q8_0", 1, /it is quantized already, as Q4_0/);
     await expectFailure(
       ["quantize", "base.gguf", "x.gguf", ...Q4, "--search", "bset"],
       2,
       /--search must be ggml or best, not 'bset'/,
     );
-    await expectFailure(["quantize", "none.gguf", "x.gguf", "--type", "Q8_0"], 1, /none\.gguf/);
+    await expectFailure("quantize none.gguf x.gguf --type Q8_0", 1, /none\.gguf/);
     await expectFailure(
-      ["quantize", "base.gguf", "x.gguf", "--type", "Q8_0", "--imatrix", "base.gguf"],
+      "quantize base.gguf x.gguf --type Q8_0 --imatrix base.gguf",
       1,
       /it is no importance matrix/,
     );
@@ -168,7 +156,7 @@ describe("quantize", () => {
   });
 
   test("it is a command, and no other is meant", async () => {
-    const { stderr } = await run(["quantise"]);
+    const { stderr } = await run("quantise");
     assert.match(stderr, /Did you mean 'quantize'\?/);
   });
 });
@@ -176,12 +164,12 @@ describe("quantize", () => {
 describe("verify --from", () => {
   test("a model that was made so", async () => {
     await made;
-    await output("quantize", "base.gguf", "from.gguf", ...Q4);
+    await output("quantize base.gguf from.gguf", ...Q4);
     assert.equal(
-      await output("verify", "from.gguf", "--from", "base.gguf"),
+      await output("verify from.gguf --from base.gguf"),
       "ok   from.gguf  6 tensors made of base.gguf\n",
     );
-    const found = await json(["verify", "from.gguf", "--from", "base.gguf"]);
+    const found = await json("verify from.gguf --from base.gguf");
     assert.deepEqual([found.ok, found.path, found.from], [true, "from.gguf", "base.gguf"]);
     assert.deepEqual(found.tensors[0], {
       ...{
@@ -199,7 +187,7 @@ describe("verify --from", () => {
 
   test("one that was made by another search", async () => {
     await made;
-    await output("quantize", "base.gguf", "searched.gguf", ...Q4, "--search", "best");
+    await output("quantize base.gguf searched.gguf", ...Q4, "--search", "best");
     const args = ["verify", "searched.gguf", "--from", "base.gguf"];
     assert.match(await output(...args, "--search", "best"), /^ok /);
     const { status, stderr } = await run(args);
@@ -210,27 +198,27 @@ describe("verify --from", () => {
 
   test("one of which a bit was changed, and one of another model", async () => {
     await made;
-    await output("quantize", "base.gguf", "bit.gguf", ...Q4);
+    await output("quantize base.gguf bit.gguf", ...Q4);
     const bytes = readFileSync(at("bit.gguf"));
     const file = openSync(at("bit.gguf"));
     const { offset } = file.tensor("blk.0.ffn_down.weight");
     file.close();
     bytes[offset + 40] = (bytes[offset + 40] as number) ^ 1;
     writeFileSync(at("bit.gguf"), bytes);
-    const { status, stdout, stderr } = await run(["verify", "bit.gguf", "--from", "base.gguf"]);
+    const { status, stdout, stderr } = await run("verify bit.gguf --from base.gguf");
     assert.deepEqual([status, stdout], [1, "bad  bit.gguf  1 of 6 tensors not made of base.gguf\n"]);
     assert.equal(
       stderr,
       "gguf-native: bit.gguf: tensor 'blk.0.ffn_down.weight': 1 of 8 blocks of Q4_0 is not what F32 gives\n",
     );
     await new GgufWriter().addTensor("a.weight", "F32", [4], new Float32Array(4)).write(at("other.gguf"));
-    const found = await json(["verify", "other.gguf", "--from", "base.gguf"], 1);
+    const found = await json("verify other.gguf --from base.gguf", 1);
     assert.equal(found.tensors.length, 7);
     assert.match(found.tensors[0].problem, /there is nothing that it could be made of/);
     assert.equal(found.tensors[1].problem, "it is missing");
-    await expectFailure(["verify", "bit.gguf", "base.gguf", "--from", "base.gguf"], 2, /unexpected argument/);
-    await expectFailure(["verify", "bit.gguf", "--imatrix", "base.gguf"], 2, /--imatrix goes with --from/);
-    await expectFailure(["verify", "bit.gguf", "--search", "best"], 2, /--search goes with --from/);
+    await expectFailure("verify bit.gguf base.gguf --from base.gguf", 2, /unexpected argument/);
+    await expectFailure("verify bit.gguf --imatrix base.gguf", 2, /--imatrix goes with --from/);
+    await expectFailure("verify bit.gguf --search best", 2, /--search goes with --from/);
   });
 });
 

@@ -229,7 +229,7 @@ describe("verify, stats, hash and diff", () => {
     try {
       const hub = (name: string) => `hf://owner/model@v1/${name}`;
       const remote = await json(["stats", hub("sample.gguf"), "*attn_q*"]);
-      const local = await json(["stats", "sample.gguf", "*attn_q*"]);
+      const local = await json("stats sample.gguf *attn_q*");
       assert.equal(remote.tensors.length, 2);
       assert.deepEqual(remote.tensors, local.tensors);
       assert.equal((await succeed("diff", "sample.gguf", hub("sample.gguf"))).stdout, "no differences\n");
@@ -254,10 +254,10 @@ describe("verify, stats, hash and diff", () => {
     assert.equal(readFileSync(at("remote.svg"), "utf8"), readFileSync(at("local.svg"), "utf8"));
   });
   test("a model in several files", async () => {
-    await output("split", "sample.gguf", "part", "--max-tensors", "9");
+    await output("split sample.gguf part --max-tensors 9");
     const { url } = await serveFiles();
     const part = url("part-00002-of-00003.gguf");
-    const whole = (await output("hash", "--whole", "sample.gguf")).split(" ")[0];
+    const whole = (await output("hash --whole sample.gguf")).split(" ")[0];
     assert.equal((await succeed("hash", "--whole", part)).stdout, `${whole}  ${part}\n`);
     assert.equal((await succeed("diff", part, "sample.gguf")).stdout, "no differences\n");
     assert.match((await succeed("verify", part)).stdout, /20 tensors, 7\.08 M values\n$/);

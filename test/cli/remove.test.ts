@@ -18,7 +18,7 @@ describe("remove", () => {
   test("in place of the file; other hard links keep the old one", async () => {
     writeFileSync(at("own.gguf"), content);
     linkSync(at("own.gguf"), at("link.gguf"));
-    const stdout = await output("remove", "own.gguf", "*norm*", "token_embd.weight", "--in-place");
+    const stdout = await output("remove own.gguf *norm* token_embd.weight --in-place");
     assert.match(stdout, /^ {2}removed +type/);
     assert.match(stdout, /\nown\.gguf: 14 of 20 tensors/);
     assert.deepEqual(
@@ -28,20 +28,20 @@ describe("remove", () => {
     assert.ok(readFileSync(at("link.gguf")).equals(content));
   });
   test("to another file; every tensor, too", async () => {
-    const { removed, tensors } = await json(["remove", "model.gguf", "*", "-o", "header.gguf"]);
+    const { removed, tensors } = await json("remove model.gguf * -o header.gguf");
     assert.deepEqual([removed.length, tensors], [20, []]);
     assert.deepEqual(namesIn("header.gguf"), []);
     assert.ok(readFileSync(at("model.gguf")).equals(content));
   });
   test("a big-endian file stays one", async () => {
-    await output("convert", "model.gguf", "big.gguf", "--byte-order", "big");
-    await output("remove", "big.gguf", "blk.0.*", "--in-place");
-    const { byteOrder, tensorCount } = await json(["inspect", "big.gguf"]);
+    await output("convert model.gguf big.gguf --byte-order big");
+    await output("remove big.gguf blk.0.* --in-place");
+    const { byteOrder, tensorCount } = await json("inspect big.gguf");
     assert.deepEqual([byteOrder, tensorCount], ["big", 11]);
   });
   test("a dry run changes nothing", async () => {
     const shown = /\nwould replace model\.gguf\nnothing was written\n$/;
-    assert.match(await output("remove", "model.gguf", "*", "--dry-run"), shown);
+    assert.match(await output("remove model.gguf * --dry-run"), shown);
     assert.ok(readFileSync(at("model.gguf")).equals(content));
   });
   test("of a URL, to a file", async () => {
@@ -51,18 +51,18 @@ describe("remove", () => {
     assert.equal(namesIn("remote.gguf").length, 15);
   });
   test("one of several files is not replaced", async () => {
-    await output("split", "model.gguf", "part", "--max-tensors", "9");
+    await output("split model.gguf part --max-tensors 9");
     await expectFailure(
-      ["remove", "part-00001-of-00003.gguf", "*norm*", "--in-place"],
+      "remove part-00001-of-00003.gguf *norm* --in-place",
       1,
       /whose other files are worth nothing/,
     );
-    await output("remove", "part-00001-of-00003.gguf", "*norm*", "-o", "joined.gguf");
+    await output("remove part-00001-of-00003.gguf *norm* -o joined.gguf");
     assert.equal(namesIn("joined.gguf").length, 15);
   });
   test("a write-protected file stays, and so does one where the command fails", async (t) => {
-    await expectFailure(["remove", "model.gguf", "nope", "--in-place"], 1, /no tensor is named 'nope'/);
-    await expectFailure(["remove", "model.gguf"], 2, /missing TENSOR/);
+    await expectFailure("remove model.gguf nope --in-place", 1, /no tensor is named 'nope'/);
+    await expectFailure("remove model.gguf", 2, /missing TENSOR/);
     for (const args of [
       ["remove", "model.gguf", "*norm*"],
       ["rename", "model.gguf", "*norm*", "*x*"],

@@ -37,7 +37,7 @@ const FILES = [
 describe("a repository", () => {
   test("is a table of its GGUF files, a split model in one line", async () => {
     const { requests } = await hub(answering(FILES));
-    const stdout = await output("inspect", "hf://some/repo");
+    const stdout = await output("inspect hf://some/repo");
     expectTidy(stdout);
     assert.deepEqual(
       stdout.split("\n").map((line) => line.trim().split(/ {2,}/)),
@@ -60,7 +60,7 @@ describe("a repository", () => {
   test("of a revision, in JSON, with the token", async () => {
     process.env.HF_TOKEN = "hf_secret";
     const { requests } = await hub(answering(FILES));
-    const { path, models } = await json(["inspect", "hf://some/repo@v1/"]);
+    const { path, models } = await json("inspect hf://some/repo@v1/");
     assert.equal(path, "hf://some/repo@v1");
     assert.deepEqual(models[1], {
       ...{ path: "model-Q4_K_M.gguf", type: "Q4_K_M", files: 1, size: 5 * 2 ** 20 },
@@ -76,7 +76,7 @@ describe("a repository", () => {
       const link = page < 2 ? { link: `<${pathname}?recursive=true&cursor=${page + 1}>; rel="next"` } : {};
       answering([file(`m${page}.gguf`, page)], link)(request, response);
     });
-    const { models } = await json(["inspect", "hf://some/repo"]);
+    const { models } = await json("inspect hf://some/repo");
     assert.deepEqual(
       models.map(({ path }: { path: string }) => path),
       ["m0.gguf", "m1.gguf", "m2.gguf"],
@@ -84,12 +84,12 @@ describe("a repository", () => {
     assert.equal(requests.length, 3);
     const other = await serve(answering(FILES));
     await hub(answering(FILES, { link: `<${other.url}>; rel="next"` }));
-    await expectFailure(["inspect", "hf://some/repo"], 1, /the list goes on at another server/);
+    await expectFailure("inspect hf://some/repo", 1, /the list goes on at another server/);
     assert.equal(other.requests.length, 0);
     await hub((request, response) =>
       answering([], { link: `<${request.url}>; rel="next"` })(request, response),
     );
-    await expectFailure(["inspect", "hf://some/repo"], 1, /more than 200 pages/);
+    await expectFailure("inspect hf://some/repo", 1, /more than 200 pages/);
   });
   test("is asked again where a request, its answer or its connection fails", async () => {
     const failing: Handler[] = [
@@ -102,15 +102,15 @@ describe("a repository", () => {
     ];
     const left = [...failing];
     const { requests } = await hub((...exchange) => (left.shift() ?? answering(FILES))(...exchange));
-    assert.equal((await json(["inspect", "hf://some/repo"])).models.length, 3);
+    assert.equal((await json("inspect hf://some/repo")).models.length, 3);
     assert.equal(requests.length, failing.length + 1);
     const dead = await hub(({ socket }) => socket.destroy());
-    await expectFailure(["inspect", "hf://some/repo"], 1, /the request failed: .*, 5 times in a row/);
+    await expectFailure("inspect hf://some/repo", 1, /the request failed: .*, 5 times in a row/);
     assert.equal(dead.requests.length, 5);
   });
   test("names that control a terminal are escaped", async () => {
     await hub(answering([file("evil\u001b[31m\n.gguf", 1)]));
-    expectTidy(await output("inspect", "hf://some/repo"));
+    expectTidy(await output("inspect hf://some/repo"));
   });
   test("answers that are wrong are errors", async () => {
     for (const [handler, message] of [
@@ -124,8 +124,8 @@ describe("a repository", () => {
       [(_, response) => void response.writeHead(401).end(), /answered 401.*HF_TOKEN/],
     ] as [Handler, RegExp][]) {
       await hub(handler);
-      await expectFailure(["inspect", "hf://some/repo"], 1, message);
+      await expectFailure("inspect hf://some/repo", 1, message);
     }
-    await expectFailure(["inspect", "hf://some/..."], 1, /./);
+    await expectFailure("inspect hf://some/...", 1, /./);
   });
 });

@@ -13,7 +13,7 @@ writeFileSync(at("original.gguf"), sampleModel());
 const setFrom = async (json: string) => {
   copyFileSync(at("original.gguf"), at("model.gguf"));
   writeFileSync(at("from.json"), json);
-  return run(["set", "model.gguf", "--from", "from.json"]);
+  return run("set model.gguf --from from.json");
 };
 
 /** JSON text, and what it says: made together, so that nothing has to read it. Numbers are the text that they are. */

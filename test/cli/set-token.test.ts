@@ -34,7 +34,7 @@ describe("--token", () => {
       ["seperator", 6],
       ["padding", 1],
     ] as const)
-      assert.equal(await output("get", "model.gguf", `tokenizer.ggml.${key}_token_id`), `${id}\n`);
+      assert.equal(await output("get model.gguf", `tokenizer.ggml.${key}_token_id`), `${id}\n`);
   });
   test("texts that no token has, names that are none, and files without a vocabulary", async () => {
     const before = readFileSync(at("model.gguf"));

@@ -11,7 +11,7 @@ writeFileSync(at("original.gguf"), sampleModel());
 const original = openSync(at("original.gguf"));
 let digests: unknown;
 before(async () => {
-  digests = (await json(["hash", "original.gguf"])).files[0].tensors;
+  digests = (await json("hash original.gguf")).files[0].tensors;
 });
 
 /** A copy to change; afterwards its tensors have to be what they were. */
@@ -35,7 +35,7 @@ describe("an existing key", () => {
     await changing(async () => {
       const { ino } = statSync(at("model.gguf"));
       assert.equal(
-        await output("set", "model.gguf", "llama.context_length", "4096"),
+        await output("set model.gguf llama.context_length 4096"),
         "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nchanged in place\n",
       );
       assert.equal(statSync(at("model.gguf")).ino, ino);
@@ -46,26 +46,22 @@ describe("an existing key", () => {
     await changing(async () => {
       const { ino } = statSync(at("model.gguf"));
       const text = "y".repeat(5000);
-      assert.match(await output("set", "model.gguf", "test.text", "x".repeat(5000)), /changed copy\n$/);
+      assert.match(await output("set model.gguf test.text", "x".repeat(5000)), /changed copy\n$/);
       assert.notEqual(statSync(at("model.gguf")).ino, ino);
       const copy = statSync(at("model.gguf")).ino;
-      assert.match(await output("set", "model.gguf", "test.text", text, "--in-place"), /changed in place\n$/);
+      assert.match(await output("set model.gguf test.text", text, "--in-place"), /changed in place\n$/);
       assert.equal(statSync(at("model.gguf")).ino, copy);
       assert.deepEqual(found("test.text"), [{ type: "string" }, text]);
-      assert.match(await output("recover", "model.gguf"), /^model\.gguf: no change was interrupted\n$/);
+      assert.match(await output("recover model.gguf"), /^model\.gguf: no change was interrupted\n$/);
     });
-    await expectFailure(
-      ["set", "model.gguf", "a", "1", "--in-place", "-o", "b"],
-      2,
-      /either --in-place or --output/,
-    );
-    await expectFailure(["recover"], 2, /missing FILE/);
+    await expectFailure("set model.gguf a 1 --in-place -o b", 2, /either --in-place or --output/);
+    await expectFailure("recover", 2, /missing FILE/);
   });
   test("a longer value: a changed copy takes the place of the file", async () => {
     await changing(async () => {
       const { ino } = statSync(at("model.gguf"));
       const name = "x".repeat(5000);
-      const stdout = await output("set", "model.gguf", "general.name", name);
+      const stdout = await output("set model.gguf general.name", name);
       assert.match(stdout, /\nreplaced by a changed copy\n$/);
       assert.notEqual(statSync(at("model.gguf")).ino, ino);
       assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
@@ -75,17 +71,14 @@ describe("an existing key", () => {
   });
   test("gets another type with --type", async () => {
     await changing(async () => {
-      await output("set", "model.gguf", "llama.context_length", "--type", "uint64", "18446744073709551615");
+      await output("set model.gguf llama.context_length --type uint64 18446744073709551615");
       assert.deepEqual(found("llama.context_length"), [{ type: "uint64" }, 2n ** 64n - 1n]);
     });
   });
   test("with -o the file itself stays as it is", async () => {
     const before = readFileSync(at("original.gguf"));
     await changing(async () => {
-      assert.match(
-        await output("set", "model.gguf", "general.name", "New", "-o", "out.gguf"),
-        /\nwritten to out\.gguf\n$/,
-      );
+      assert.match(await output("set model.gguf general.name New -o out.gguf"), /\nwritten to out\.gguf\n$/);
       assert.deepEqual(found("general.name", "out.gguf")[1], "New");
       assert.ok(readFileSync(at("model.gguf")).equals(before));
     }, "out.gguf");
@@ -136,7 +129,7 @@ describe("a new key", () => {
         ],
       ];
       for (const [args, type, value] of values) {
-        await output("set", "model.gguf", ...args);
+        await output("set model.gguf", ...args);
         const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
         assert.deepEqual(found(key), [type, value]);
       }
@@ -145,17 +138,14 @@ describe("a new key", () => {
   test("whose value looks like an option, after --", async () => {
     await changing(async () => {
       for (const value of ["--help", "-h", "--"]) {
-        assert.match(
-          await output("set", "model.gguf", "test.flags", "--", value),
-          /changed copy\n$|in place\n$/,
-        );
+        assert.match(await output("set model.gguf test.flags --", value), /changed copy\n$|in place\n$/);
         assert.deepEqual(found("test.flags"), [{ type: "string" }, value]);
       }
     });
   });
   test("whose name would move a terminal", async () => {
     await changing(async () => {
-      const stdout = await output("set", "model.gguf", EVIL, EVIL, "--type", "string");
+      const stdout = await output("set model.gguf", EVIL, EVIL, "--type", "string");
       expectTidy(stdout, Infinity);
       assert.deepEqual(found(EVIL)[1], EVIL);
     });
@@ -164,25 +154,22 @@ describe("a new key", () => {
 
 test("--remove", async () => {
   await changing(async () => {
-    const stdout = await output("set", "model.gguf", "general.name", "--remove");
+    const stdout = await output("set model.gguf general.name --remove");
     assert.match(stdout, /^- general\.name {2}string {2}Sample llama, random weights\n/);
     assert.deepEqual(found("general.name"), [undefined, undefined]);
-    assert.equal(
-      await output("set", "model.gguf", "general.name", "--remove"),
-      "general.name is not in the file\n",
-    );
+    assert.equal(await output("set model.gguf general.name --remove"), "general.name is not in the file\n");
   });
 });
 test("--remove of a key that is absent says so, and still writes OUT", async () => {
   const lines = "general.nam is not in the file. Did you mean 'general.name'?\nwritten to same.gguf\n";
-  assert.equal(await output("set", "original.gguf", "--remove", "general.nam", "-o", "same.gguf"), lines);
+  assert.equal(await output("set original.gguf --remove general.nam -o same.gguf"), lines);
   assert.ok(readFileSync(at("same.gguf")).equals(readFileSync(at("original.gguf"))));
 });
 
 describe("several keys at once", () => {
   test("with values of several kinds, also negative ones", async () => {
     await changing(async () => {
-      const stdout = await output("set", "model.gguf", "a", "-1", "b", "- x", "general.name", "New");
+      const stdout = await output("set model.gguf a -1 b", "- x", "general.name", "New");
       assert.equal(
         stdout,
         [
@@ -199,17 +186,13 @@ describe("several keys at once", () => {
   });
   test("all or none", async () => {
     const before = readFileSync(at("original.gguf"));
-    await expectFailure(
-      ["set", "original.gguf", "a", "1", "llama.block_count", "x"],
-      2,
-      /'x' is not a value/,
-    );
+    await expectFailure("set original.gguf a 1 llama.block_count x", 2, /'x' is not a value/);
     assert.ok(readFileSync(at("original.gguf")).equals(before));
   });
   test("removed by names and globs, before others are set", async () => {
     await changing(async () => {
       const args = ["--remove", "tokenizer.*", "--remove=general.name", "tokenizer.ggml.model", "gpt2"];
-      await output("set", "model.gguf", ...args);
+      await output("set model.gguf", ...args);
       using file = openSync(at("model.gguf"));
       const keys = [...file.metadata.keys()];
       assert.deepEqual(
@@ -220,7 +203,7 @@ describe("several keys at once", () => {
       assert.equal(file.metadata.string("tokenizer.ggml.model"), "gpt2");
     });
     await changing(async () => {
-      await output("set", "model.gguf", "general.name", "tokenizer.*", "--remove");
+      await output("set model.gguf general.name tokenizer.* --remove");
       using file = openSync(at("model.gguf"));
       assert.deepEqual(
         [...file.metadata.keys()].filter((key) => /^tokenizer|name$/.test(key)),
@@ -229,7 +212,7 @@ describe("several keys at once", () => {
     });
   });
   test("a key that is probably misspelt", async () => {
-    const stdout = await output("set", "original.gguf", "llama.context_lenght", "1", "--dry-run");
+    const stdout = await output("set original.gguf llama.context_lenght 1 --dry-run");
     assert.match(stdout, /\nllama\.context_lenght is a new key\. Did you mean 'llama\.context_length'\?\n/);
   });
 });
@@ -237,7 +220,7 @@ describe("several keys at once", () => {
 test("--dry-run shows what would change, and changes nothing", async () => {
   const before = readFileSync(at("original.gguf"));
   assert.equal(
-    await output("set", "original.gguf", "llama.context_length", "4096", "--dry-run", "-o", "dry.gguf"),
+    await output("set original.gguf llama.context_length 4096 --dry-run -o dry.gguf"),
     "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nnothing was written\n",
   );
   assert.ok(readFileSync(at("original.gguf")).equals(before));
@@ -249,7 +232,7 @@ describe("--chat-template", () => {
     await changing(async () => {
       for (const text of ["{{ messages }}\n\u202e漢字", "123", "[1, 2]", ""]) {
         writeFileSync(at("chat.jinja"), text);
-        expectTidy(await output("set", "model.gguf", "--chat-template", "chat.jinja"), Infinity);
+        expectTidy(await output("set model.gguf --chat-template chat.jinja"), Infinity);
         assert.deepEqual(found("tokenizer.chat_template"), [{ type: "string" }, text]);
       }
     });
@@ -257,11 +240,11 @@ describe("--chat-template", () => {
   test("a file that is no text, and none", async () => {
     writeFileSync(at("binary.jinja"), Uint8Array.of(0xff));
     await expectFailure(
-      ["set", "original.gguf", "--chat-template", "binary.jinja"],
+      "set original.gguf --chat-template binary.jinja",
       1,
       /binary\.jinja: --chat-template takes text in UTF-8/,
     );
-    await expectFailure(["set", "original.gguf", "--chat-template", "none.jinja"], 1, /none\.jinja/);
+    await expectFailure("set original.gguf --chat-template none.jinja", 1, /none\.jinja/);
   });
 });
 
@@ -301,9 +284,9 @@ describe("--from", () => {
     ];
     writeFileSync(at("full.gguf"), writeGguf({ metadata }));
     writeFileSync(at("model.gguf"), writeGguf({ metadata: [] }));
-    const { status, stderr } = await setFrom((await run(["inspect", "--json", "full.gguf"])).stdout);
+    const { status, stderr } = await setFrom((await run("inspect --json full.gguf")).stdout);
     assert.deepEqual([status, stderr], [0, ""]);
-    const { files } = await json(["hash", "full.gguf", "model.gguf"]);
+    const { files } = await json("hash full.gguf model.gguf");
     assert.equal(files[0].metadata, files[1].metadata);
   });
   test("what is no object, no JSON, or does not fit", async () => {
@@ -342,13 +325,8 @@ describe("--from", () => {
 test("another reader agrees", async () => {
   const { gguf } = await import("@huggingface/gguf");
   copyFileSync(at("original.gguf"), at("model.gguf"));
-  await output(
-    "set",
-    "model.gguf",
-    "general.name",
-    "A much longer name than there was before, so that all moves",
-  );
-  await output("set", "model.gguf", "llama.rope.freq_base", "1e6", "--type", "float32");
+  await output("set model.gguf general.name", "A much longer name than there was before, so that all moves");
+  await output("set model.gguf llama.rope.freq_base 1e6 --type float32");
   const { metadata, tensorInfos } = await gguf(at("model.gguf"), { allowLocalFile: true });
   const values = metadata as Record<string, unknown>;
   assert.equal(values["general.name"], "A much longer name than there was before, so that all moves");
@@ -378,35 +356,23 @@ describe("failure leaves the file as it was", () => {
     });
   }
   test("wrong usage", async () => {
-    await expectFailure(["set", "original.gguf"], 2, /missing KEY/);
-    await expectFailure(["set", "original.gguf", "k"], 2, /missing VALUE after 'k'/);
-    await expectFailure(["set", "x", "abc"], 2, /missing VALUE after 'abc'/);
-    await expectFailure(["set", "original.gguf", "k", "v", "w"], 2, /missing VALUE after 'w'/);
-    await expectFailure(["set", "original.gguf", "--remove"], 2, /missing KEY/);
-    await expectFailure(
-      ["set", "original.gguf", "k", "--remove", "--type", "bool"],
-      2,
-      /--type is for VALUE/,
-    );
-    await expectFailure(["set", "original.gguf", "k", "1", "--type", "unit8"], 2, /Did you mean 'uint8'\?/);
+    await expectFailure("set original.gguf", 2, /missing KEY/);
+    await expectFailure("set original.gguf k", 2, /missing VALUE after 'k'/);
+    await expectFailure("set x abc", 2, /missing VALUE after 'abc'/);
+    await expectFailure("set original.gguf k v w", 2, /missing VALUE after 'w'/);
+    await expectFailure("set original.gguf --remove", 2, /missing KEY/);
+    await expectFailure("set original.gguf k --remove --type bool", 2, /--type is for VALUE/);
+    await expectFailure("set original.gguf k 1 --type unit8", 2, /Did you mean 'uint8'\?/);
     for (const type of ["int7", "array", "array[]"]) {
       const message = /--type must be one of uint8, .*, or of an array such as int32\[\]; not /;
       await expectFailure(["set", "original.gguf", "k", "v", "--type", type], 2, message);
     }
-    await expectFailure(
-      ["set", "original.gguf", "k", "-item"],
-      2,
-      /Unknown option '-i'; .* goes last, after --/,
-    );
+    await expectFailure("set original.gguf k -item", 2, /Unknown option '-i'; .* goes last, after --/);
     assert.ok(readFileSync(at("original.gguf")).equals(before));
   });
   test("a missing file and a missing folder", async () => {
-    await expectFailure(["set", "none.gguf", "k", "v"], 1, /none\.gguf/);
-    await expectFailure(
-      ["set", "original.gguf", "k", "v", "-o", "missing/out.gguf"],
-      1,
-      /missing\/out\.gguf/,
-    );
+    await expectFailure("set none.gguf k v", 1, /none\.gguf/);
+    await expectFailure("set original.gguf k v -o missing/out.gguf", 1, /missing\/out\.gguf/);
     assert.ok(!existsSync(at("missing")));
   });
 });

@@ -34,7 +34,7 @@ writeModel("model.gguf", {
 describe("show", () => {
   test("rows and columns with their numbers, aligned", async () => {
     assert.equal(
-      await output("show", "model.gguf", "matrix"),
+      await output("show model.gguf matrix"),
       [
         "matrix",
         "  type   F32",
@@ -74,7 +74,7 @@ describe("show", () => {
       );
       assert.deepEqual(found.values, expected);
     }
-    const { rows, columns } = await json(["show", "model.gguf", "q"]);
+    const { rows, columns } = await json("show model.gguf q");
     assert.deepEqual(
       [rows, columns],
       [
@@ -85,22 +85,22 @@ describe("show", () => {
   });
   test("values that are no number, very large and very small ones", async () => {
     assert.match(
-      await output("show", "model.gguf", "odd"),
+      await output("show model.gguf odd"),
       /\n {4}0 +NaN +Infinity +-Infinity +-0\.000 +1\.500 +0\.001\n/,
     );
-    assert.match(await output("show", "model.gguf", "large"), /\n {4}0 +1\.000e\+20 +-3\.000e\+0 +0\n/);
-    assert.match(await output("show", "model.gguf", "small"), /\n {4}0 +1\.500e-7 +0 +-0\n/);
-    assert.deepEqual((await json(["show", "model.gguf", "odd"])).values[0].slice(0, 4), [
+    assert.match(await output("show model.gguf large"), /\n {4}0 +1\.000e\+20 +-3\.000e\+0 +0\n/);
+    assert.match(await output("show model.gguf small"), /\n {4}0 +1\.500e-7 +0 +-0\n/);
+    assert.deepEqual((await json("show model.gguf odd")).values[0].slice(0, 4), [
       "NaN",
       "Infinity",
       "-Infinity",
       "-0",
     ]);
-    assert.match(await output("show", "model.gguf", "empty"), /rows none of 0, columns none of 0\n$/);
+    assert.match(await output("show model.gguf empty"), /rows none of 0, columns none of 0\n$/);
   });
   test("fits every width, whatever the name", async () => {
     for (const width of [40, 60, 80, 140]) {
-      const { status, stdout } = await run(["show", "model.gguf", "q", "--columns", ":20"], {
+      const { status, stdout } = await run("show model.gguf q --columns :20", {
         COLUMNS: String(width),
       });
       assert.equal(status, 0);
@@ -108,19 +108,16 @@ describe("show", () => {
       for (let column = 0; column < 20; column++)
         assert.match(stdout, new RegExp(`\n +row.* ${column}( |\n)`));
     }
-    expectTidy(await output("show", "model.gguf", EVIL));
+    expectTidy(await output("show model.gguf", EVIL));
   });
   test("of a URL fetches only what it shows", async () => {
     const content = readFileSync(at("model.gguf"));
     const { url } = await serve((request, response) => answerRange(request, response, content));
-    const local = (await output("show", "model.gguf", "q", "--json")).replace(
-      '"model.gguf"',
-      JSON.stringify(url),
-    );
+    const local = (await output("show model.gguf q --json")).replace('"model.gguf"', JSON.stringify(url));
     assert.equal((await run(["show", url, "q", "--json"])).stdout, local);
   });
   test("wrong usage, and tensors that cannot be shown", async () => {
-    await expectFailure(["show", "model.gguf"], 2, /missing TENSOR/);
+    await expectFailure("show model.gguf", 2, /missing TENSOR/);
     for (const range of ["x", "", "1:2:3", "-1:2", "1.5", "99999999999999999999"]) {
       await expectFailure(
         ["show", "model.gguf", "q", `--rows=${range}`],
@@ -128,16 +125,12 @@ describe("show", () => {
         /--rows must be a range such as 0:8/,
       );
     }
-    await expectFailure(["show", "model.gguf", "q", "--rows", "3:3"], 2, /--rows 3:3 is empty/);
-    await expectFailure(
-      ["show", "model.gguf", "q", "--rows", "40"],
-      2,
-      /--rows begins at 40, but there are 40 rows/,
-    );
-    await expectFailure(["show", "model.gguf", "empty", "--rows", "0:1"], 2, /there are 0 rows/);
-    await expectFailure(["show", "model.gguf", "none"], 1, /no tensor is named 'none'/);
-    await expectFailure(["show", "model.gguf", "unknown"], 1, /unknown/);
+    await expectFailure("show model.gguf q --rows 3:3", 2, /--rows 3:3 is empty/);
+    await expectFailure("show model.gguf q --rows 40", 2, /--rows begins at 40, but there are 40 rows/);
+    await expectFailure("show model.gguf empty --rows 0:1", 2, /there are 0 rows/);
+    await expectFailure("show model.gguf none", 1, /no tensor is named 'none'/);
+    await expectFailure("show model.gguf unknown", 1, /unknown/);
     writeModel("wide.gguf", { tensors: [blocks("wide", "Q1_0", [2 ** 17], 1)] });
-    await expectFailure(["show", "wide.gguf", "wide", "--columns", ":"], 2, /more than 65,536 values/);
+    await expectFailure("show wide.gguf wide --columns :", 2, /more than 65,536 values/);
   });
 });

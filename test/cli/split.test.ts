@@ -15,7 +15,7 @@ import { at, expectFailure, expectTidy, json, leftovers, output } from "../suppo
 import { sampleModel } from "../support/sample-model";
 
 writeFileSync(at("model.gguf"), sampleModel());
-const hashOf = async (name: string) => (await output("hash", "--whole", name)).split(" ")[0];
+const hashOf = async (name: string) => (await output("hash --whole", name)).split(" ")[0];
 let whole: string | undefined;
 before(async () => {
   whole = await hashOf("model.gguf");
@@ -25,7 +25,7 @@ const parts = (folder: string) => readdirSync(at(folder)).sort();
 describe("split", () => {
   test("by the number of tensors", async () => {
     mkdirSync(at("count"));
-    const stdout = await output("split", "model.gguf", "count/part", "--max-tensors", "9");
+    const stdout = await output("split model.gguf count/part --max-tensors 9");
     const names = [1, 2, 3].map((i) => `part-0000${i}-of-00003.gguf`);
     assert.deepEqual(parts("count"), names);
     assert.deepEqual(
@@ -36,7 +36,7 @@ describe("split", () => {
       assert.equal(await hashOf(`count/${name}`), whole);
       assert.match(await output("verify", `count/${name}`), /20 tensors, 7\.08 M values/);
     }
-    assert.equal(await output("diff", "model.gguf", "count/part-00002-of-00003.gguf"), "no differences\n");
+    assert.equal(await output("diff model.gguf count/part-00002-of-00003.gguf"), "no differences\n");
   });
   test("a dry run tells the files and their sizes, and writes nothing", async () => {
     mkdirSync(at("dry"));
@@ -50,7 +50,7 @@ describe("split", () => {
   test("by size, by default under the name of the file", async () => {
     mkdirSync(at("size"));
     writeFileSync(at("size/m.gguf"), sampleModel());
-    await output("split", "size/m.gguf", "--max-size", "2M");
+    await output("split size/m.gguf --max-size 2M");
     const names = parts("size").filter((name) => name !== "m.gguf");
     assert.ok(names.length > 2);
     for (const name of names) {
@@ -62,7 +62,7 @@ describe("split", () => {
   test("into a folder, under the name of the file", async () => {
     mkdirSync(at("folder"));
     for (const prefix of ["folder", "folder/"]) {
-      await output("split", "model.gguf", prefix, "--max-tensors", "10");
+      await output("split model.gguf", prefix, "--max-tensors", "10");
       assert.deepEqual(
         parts("folder"),
         [1, 2].map((i) => `model-0000${i}-of-00002.gguf`),
@@ -72,25 +72,21 @@ describe("split", () => {
   });
   test("into a folder that is made", async () => {
     for (const args of [["made/deep/"], ["-o", "made/deep/"], ["--output", "made/deep/model"]]) {
-      await output("split", "model.gguf", ...args, "--max-tensors", "10");
+      await output("split model.gguf", ...args, "--max-tensors", "10");
       assert.deepEqual(
         parts("made/deep"),
         [1, 2].map((i) => `model-0000${i}-of-00002.gguf`),
       );
       rmSync(at("made"), { recursive: true });
     }
-    await expectFailure(["split", "none.gguf", "made/deep/", "--max-size", "1"], 1, /none\.gguf/);
-    await expectFailure(
-      ["split", "model.gguf", "a", "-o", "b", "--max-tensors", "9"],
-      2,
-      /either PREFIX or --output/,
-    );
+    await expectFailure("split none.gguf made/deep/ --max-size 1", 1, /none\.gguf/);
+    await expectFailure("split model.gguf a -o b --max-tensors 9", 2, /either PREFIX or --output/);
     assert.ok(!existsSync(at("made")));
   });
   test("of a split model, under its name", async () => {
     mkdirSync(at("anew"));
-    await output("split", "model.gguf", "anew/w", "--max-tensors", "10");
-    await output("split", "anew/w-00001-of-00002.gguf", "--max-tensors", "9");
+    await output("split model.gguf anew/w --max-tensors 10");
+    await output("split anew/w-00001-of-00002.gguf --max-tensors 9");
     assert.deepEqual(
       parts("anew"),
       [
@@ -101,12 +97,8 @@ describe("split", () => {
     assert.equal(await hashOf("anew/w-00002-of-00003.gguf"), whole);
   });
   test("wrong usage and impossible sizes", async () => {
-    await expectFailure(["split", "model.gguf"], 2, /missing --max-size or --max-tensors/);
-    await expectFailure(
-      ["split", "model.gguf", "--max-tensors", "0"],
-      2,
-      /--max-tensors must be a whole number from 1/,
-    );
+    await expectFailure("split model.gguf", 2, /missing --max-size or --max-tensors/);
+    await expectFailure("split model.gguf --max-tensors 0", 2, /--max-tensors must be a whole number from 1/);
     for (const size of ["0", "x", "1X", "-1", "", "9999999999999T"]) {
       await expectFailure(
         ["split", "model.gguf", `--max-size=${size}`],
@@ -114,7 +106,7 @@ describe("split", () => {
         /--max-size must be a number of bytes/,
       );
     }
-    await expectFailure(["split", "none.gguf", "--max-tensors", "9"], 1, /none\.gguf/);
+    await expectFailure("split none.gguf --max-tensors 9", 1, /none\.gguf/);
     assert.deepEqual(leftovers(), []);
   });
 });
@@ -130,31 +122,31 @@ describe("merge", () => {
       );
       assert.match(stdout, /^merged\.gguf: \d\.\d\d MiB\n$/);
       assert.equal(await hashOf("merged.gguf"), whole);
-      assert.equal(await output("diff", "model.gguf", "merged.gguf"), "no differences\n");
+      assert.equal(await output("diff model.gguf merged.gguf"), "no differences\n");
     }
   });
   test("a file that is missing", async () => {
     mkdirSync(at("gap"));
-    await output("split", "model.gguf", "gap/part", "--max-tensors", "9");
+    await output("split model.gguf gap/part --max-tensors 9");
     unlinkSync(at("gap/part-00002-of-00003.gguf"));
     const [missing, other] = [/part-00002-of-00003\.gguf/, "gap/part-00003-of-00003.gguf"];
-    await expectFailure(["merge", "gap/part-00001-of-00003.gguf", "gap.gguf"], 1, missing);
+    await expectFailure("merge gap/part-00001-of-00003.gguf gap.gguf", 1, missing);
     await expectFailure(["verify", other], 1, missing, `bad  ${other}  cannot be read\n`);
     assert.ok(!existsSync(at("gap.gguf")));
   });
   test("wrong usage", async () => {
-    await expectFailure(["merge", "model.gguf"], 2, /missing OUT/);
-    await expectFailure(["merge", "model.gguf", "a", "b"], 2, /unexpected argument 'b'/);
+    await expectFailure("merge model.gguf", 2, /missing OUT/);
+    await expectFailure("merge model.gguf a b", 2, /unexpected argument 'b'/);
   });
 });
 
 test("inspect says which file a tensor is in", async () => {
-  assert.match(await output("inspect", "count/part-00002-of-00003.gguf"), /\n {2}files +3\n/);
-  const stdout = await output("inspect", "--tensors", "count/part-00002-of-00003.gguf");
+  assert.match(await output("inspect count/part-00002-of-00003.gguf"), /\n {2}files +3\n/);
+  const stdout = await output("inspect --tensors count/part-00002-of-00003.gguf");
   expectTidy(stdout);
   assert.match(stdout, /\n {2}blk\.0\.attn_norm\.weight +F32 +512 +2\.00 KiB +\d+ +1\n/);
   assert.match(stdout, /\n {2}output_norm\.weight .* 3\n/);
-  const { paths, tensors } = await json(["inspect", "count/part-00002-of-00003.gguf"]);
+  const { paths, tensors } = await json("inspect count/part-00002-of-00003.gguf");
   assert.deepEqual(
     paths,
     [1, 2, 3].map((i) => `count/part-0000${i}-of-00003.gguf`),
@@ -162,8 +154,8 @@ test("inspect says which file a tensor is in", async () => {
   assert.equal(tensors.at(-1).path, paths[2]);
 });
 test("dequantize and stats read all of them", async () => {
-  await output("dequantize", "count/part-00003-of-00003.gguf", "--all", "-o", "split.safetensors");
-  await output("dequantize", "model.gguf", "--all", "-o", "whole.safetensors");
+  await output("dequantize count/part-00003-of-00003.gguf --all -o split.safetensors");
+  await output("dequantize model.gguf --all -o whole.safetensors");
   assert.equal(statSync(at("split.safetensors")).size, statSync(at("whole.safetensors")).size);
   const stats = async (name: string) => (await json(["stats", name, "*ffn_down*"])).tensors;
   assert.deepEqual(await stats("count/part-00001-of-00003.gguf"), await stats("model.gguf"));

@@ -96,7 +96,7 @@ describe("numbers", () => {
 
 describe("for people", () => {
   test("one tensor with its histogram", async () => {
-    const stdout = await output("stats", "sample.gguf", "blk.0.attn_q.weight");
+    const stdout = await output("stats sample.gguf blk.0.attn_q.weight");
     expectTidy(stdout);
     assert.match(stdout, /^blk\.0\.attn_q\.weight\n {2}type +Q4_K\n {2}shape +512 x 512\n/);
     assert.match(stdout, /\n {2}std +1\.\d+\n {2}zeros +/);
@@ -104,12 +104,12 @@ describe("for people", () => {
       stdout.split("\n").filter((line) => /^ +-?[\d.e-]+ +[▏▎▍▌▋▊▉█]* +[\d,]+$/.test(line)).length,
       20,
     );
-    expectTidy((await run(["stats", "sample.gguf", "blk.0.attn_q.weight"], { COLUMNS: "40" })).stdout, 40);
+    expectTidy((await run("stats sample.gguf blk.0.attn_q.weight", { COLUMNS: "40" })).stdout, 40);
   });
   test("bars are as long as their counts, and never empty for a value", async () => {
     const values = [...Array(800).fill(0), ...Array(400).fill(1), 2];
     writeModel("bars.gguf", { tensors: [floats("t", values)] });
-    const stdout = (await run(["stats", "bars.gguf", "t", "--bins", "3"], { COLUMNS: "60" })).stdout;
+    const stdout = (await run("stats bars.gguf t --bins 3", { COLUMNS: "60" })).stdout;
     const [all, half, one] = stdout
       .split("\n")
       .slice(-4, -1)
@@ -119,11 +119,11 @@ describe("for people", () => {
     assert.equal(one, "▏");
   });
   test("equal values have one bar", async () => {
-    const stdout = await output("stats", "numbers.gguf", "constant");
+    const stdout = await output("stats numbers.gguf constant");
     assert.match(stdout, /\n {2}infinite +0\n\n {2}7 {2}█+ {2}3\n$/);
   });
   test("several tensors as a table", async () => {
-    const stdout = await output("stats", "numbers.gguf", "*");
+    const stdout = await output("stats numbers.gguf *");
     expectTidy(stdout);
     assert.match(stdout, /^ {2}name .* min .* max .* mean .* std .* zeros .* not finite\n/);
     assert.match(
@@ -132,7 +132,7 @@ describe("for people", () => {
     );
   });
   test("a tensor without finite values", async () => {
-    const stdout = await output("stats", "numbers.gguf", "none");
+    const stdout = await output("stats numbers.gguf none");
     assert.match(stdout, /\n {2}NaN +1 \(50 %\)\n {2}infinite +1 \(50 %\)\n$/);
   });
 });
@@ -147,8 +147,8 @@ async function drawn(...args: string[]): Promise<string> {
 
 describe("without a tensor", () => {
   test("all of them, in a table, and in JSON", async () => {
-    assert.equal(await output("stats", "sample.gguf"), await output("stats", "sample.gguf", "*"));
-    assert.equal((await json(["stats", "sample.gguf"])).tensors.length, 20);
+    assert.equal(await output("stats sample.gguf"), await output("stats sample.gguf *"));
+    assert.equal((await json("stats sample.gguf")).tensors.length, 20);
   });
 });
 
@@ -202,7 +202,7 @@ describe("--svg", () => {
     ];
     const unknown = { name: "unknown", type: 99, shape: [4], bytes: new Uint8Array(16) };
     writeModel("strips.gguf", { tensors: [...ordinary, ...odd, unknown] });
-    const { status, stdout, stderr } = await run(["stats", "strips.gguf", "--svg", "strips.svg"]);
+    const { status, stdout, stderr } = await run("stats strips.gguf --svg strips.svg");
     assert.deepEqual(
       [status, stderr],
       [0, "gguf-native: 1 tensor of unknown types left out\nstrips.svg: 5.99 KiB\n"],
@@ -231,9 +231,9 @@ describe("--svg", () => {
     expectPicture(readFileSync(at("flat.svg"), "utf8"));
   });
   test("fails for a tensor without finite values, and for a model without tensors", async () => {
-    await expectFailure(["stats", "numbers.gguf", "none", "--svg", "no.svg"], 1, /no finite values to draw/);
+    await expectFailure("stats numbers.gguf none --svg no.svg", 1, /no finite values to draw/);
     writeModel("bare.gguf", {});
-    await expectFailure(["stats", "bare.gguf", "--svg", "no.svg"], 1, /bare\.gguf has no tensors to look at/);
+    await expectFailure("stats bare.gguf --svg no.svg", 1, /bare\.gguf has no tensors to look at/);
     assert.ok(!existsSync(at("no.svg")));
     assert.deepEqual(leftovers(), []);
   });
@@ -267,7 +267,7 @@ function ticks(svg: string): string[] {
 }
 
 test("wrong usage", async () => {
-  await expectFailure(["stats"], 2, /missing FILE/);
+  await expectFailure("stats", 2, /missing FILE/);
   for (const bins of ["0", "1001", "x", "1.5", ""]) {
     await expectFailure(
       ["stats", "sample.gguf", "*", `--bins=${bins}`],
@@ -275,5 +275,5 @@ test("wrong usage", async () => {
       /--bins must be a whole number from 1 to 1000/,
     );
   }
-  await expectFailure(["stats", "sample.gguf", "none"], 1, /no tensor is named 'none'/);
+  await expectFailure("stats sample.gguf none", 1, /no tensor is named 'none'/);
 });

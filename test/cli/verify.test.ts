@@ -17,8 +17,8 @@ truncateSync(at("cut.gguf"), 1_000_000);
 describe("good files", () => {
   test("are counted", async () => {
     const expected = "ok   sample.gguf  20 tensors, 7.08 M values\nok   empty.gguf  0 tensors, 0 values\n";
-    assert.equal(await output("verify", "sample.gguf", "empty.gguf"), expected);
-    const [file] = (await json(["verify", "sample.gguf"])).files;
+    assert.equal(await output("verify sample.gguf empty.gguf"), expected);
+    const [file] = (await json("verify sample.gguf")).files;
     assert.deepEqual(file, {
       ...{
         path: "sample.gguf",
@@ -36,7 +36,7 @@ describe("good files", () => {
     writeModel("types.gguf", { tensors: types.map((type, i) => blocks(type, type, [256, 2], i)) });
     const thousands = ((types.length * 512) / 1000).toFixed(1);
     const expected = `ok   types.gguf  ${types.length} tensors, ${thousands} K values\n`;
-    const { status, stdout, stderr } = await run(["verify", "types.gguf"]);
+    const { status, stdout, stderr } = await run("verify types.gguf");
     assert.deepEqual([status, stdout], [0, expected]);
     const missing = "tensors are quantized, and general.quantization_version is missing";
     assert.equal(stderr, `gguf-native: warning: types.gguf: ${missing}\n`);
@@ -51,10 +51,10 @@ describe("good files", () => {
 describe("warnings, which change no verdict", () => {
   const warningsOf = async (spec: GgufSpec) => {
     writeModel("odd.gguf", spec);
-    const { status, stdout, stderr } = await run(["verify", "odd.gguf"]);
+    const { status, stdout, stderr } = await run("verify odd.gguf");
     assert.equal(status, 0);
     assert.match(stdout, /^ok {3}odd\.gguf/);
-    const [file] = (await json(["verify", "odd.gguf"])).files;
+    const [file] = (await json("verify odd.gguf")).files;
     const lines = file.warnings.map((each: string) => `gguf-native: warning: ${each}\n`).join("");
     assert.equal(stderr, lines);
     return (file.warnings as string[]).map((each) => each.replace(/^odd\.gguf: /, ""));
@@ -108,7 +108,7 @@ describe("findings", () => {
   writeModel("nan.gguf", { tensors });
 
   test("NaN, infinities, types that cannot be scanned", async () => {
-    const { status, stdout, stderr } = await run(["verify", "nan.gguf", "sample.gguf"]);
+    const { status, stdout, stderr } = await run("verify nan.gguf sample.gguf");
     assert.equal(status, 1);
     assert.match(stderr, /^gguf-native: nan\.gguf: tensor 't': 1 NaN value, 2 infinite values\n/);
     expectTidy(stderr, Infinity);
@@ -116,7 +116,7 @@ describe("findings", () => {
     assert.ok(stdout.startsWith(`bad  nan.gguf  ${verdict}\nok `), stdout);
   });
   test("in JSON", async () => {
-    const [file] = (await json(["verify", "nan.gguf"], 1)).files;
+    const [file] = (await json("verify nan.gguf", 1)).files;
     assert.deepEqual([file.ok, file.values, file.notScanned, file.findings.length], [false, 6, ["u"], 2]);
     const [t, evil] = file.findings;
     assert.deepEqual([t.tensor, t.nan, t.infinite], ["t", 1, 2]);
@@ -151,7 +151,7 @@ describe("findings", () => {
     },
   ]);
   test("in a file that is large enough for several threads", { skip }, async () => {
-    const { stderr } = await run(["verify", "large.gguf"]);
+    const { stderr } = await run("verify large.gguf");
     assert.equal(stderr, "gguf-native: large.gguf: tensor 'bad': 3 NaN values, 0 infinite values\n");
   });
 });

@@ -88,7 +88,7 @@ test("a model of safetensors, a file or its folder, for which the page asks", as
     child.kill("SIGKILL");
   }
   writeFileSync(at("bad.safetensors"), Buffer.alloc(20, 255));
-  await expectFailure(["view", "bad.safetensors"], 1, /header/);
+  await expectFailure("view bad.safetensors", 1, /header/);
 });
 test("two models, of which each may be split", async () => {
   const [, second] = await splitModel(at("other name.gguf"), at("parts"), { maxTensors: 1 });
@@ -196,15 +196,15 @@ describe("it ends", { skip: process.platform === "win32" && "no signals" }, () =
 });
 
 test("what is wrong is said before there is a server", async () => {
-  await expectFailure(["view", "none.gguf"], 1, /none\.gguf: cannot open the file: ./);
-  await expectFailure(["view", "not.gguf"], 1, /not\.gguf: not a GGUF file/);
-  await expectFailure(["view", "small.gguf", "not.gguf"], 1, /not\.gguf: not a GGUF file/);
-  await expectFailure(["view", "."], 1, /directory/);
+  await expectFailure("view none.gguf", 1, /none\.gguf: cannot open the file: ./);
+  await expectFailure("view not.gguf", 1, /not\.gguf: not a GGUF file/);
+  await expectFailure("view small.gguf not.gguf", 1, /not\.gguf: not a GGUF file/);
+  await expectFailure("view .", 1, /directory/);
   await expectFailure(["view", "odd\x1b[31m\nname"], 1, /odd\\x1b\[31m\\nname/);
-  await expectFailure(["view", "a", "b", "c"], 2, /unexpected argument 'c'/);
-  await expectFailure(["view", "hf://owner"], 2, /hf:/);
+  await expectFailure("view a b c", 2, /unexpected argument 'c'/);
+  await expectFailure("view hf://owner", 2, /hf:/);
   await expectFailure(
-    ["view", "http://127.0.0.1:1/model.gguf"],
+    "view http://127.0.0.1:1/model.gguf",
     1,
     /127\.0\.0\.1:1\/model\.gguf: the request failed/,
   );
@@ -215,8 +215,8 @@ test("what is wrong is said before there is a server", async () => {
       /--port must be a whole number from 1 to 65535/,
     );
   }
-  await expectFailure(["view", "--port"], 2, /--port/);
-  await expectFailure(["view", "--open", "small.gguf"], 2, /Did you mean '--no-open'\?|Unknown option/);
+  await expectFailure("view --port", 2, /--port/);
+  await expectFailure("view --open small.gguf", 2, /Did you mean '--no-open'\?|Unknown option/);
 });
 test("where the page is missing, an error says how it is made", async () => {
   rmSync(page);

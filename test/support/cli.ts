@@ -49,8 +49,13 @@ export interface Outcome {
   lines: string[];
 }
 
+/** A command: its arguments, or as one text where none of them holds a space. */
+type Command = string | readonly string[];
+
+const argumentsOf = (command: Command) => (typeof command === "string" ? command.split(" ") : command);
+
 /** Runs a command in this process, with `env` as all of its environment and no terminal. */
-export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+export async function run(command: Command, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   const text = { stdout: "", stderr: "" };
   const stream = (name: keyof typeof text) => ({
     write: (piece: string | Uint8Array) => {
@@ -58,7 +63,7 @@ export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}):
     },
   });
   const terminal = new Terminal({ stdout: stream("stdout"), stderr: stream("stderr"), env });
-  const status = await runCommand(args, terminal);
+  const status = await runCommand(argumentsOf(command), terminal);
   // Windows refuses to write files of which a view is left; a process would end here.
   if (process.platform === "win32") {
     gc?.();
@@ -78,28 +83,29 @@ export function runProcess(args: readonly string[], env: NodeJS.ProcessEnv = {})
   return { status, stdout, stderr, lines: stdout.split("\n") };
 }
 
-/** What a command prints that succeeds and has nothing to complain about. */
+/** What a command prints that succeeds and has nothing to complain about. The first text may be several arguments. */
 export async function output(...args: readonly string[]): Promise<string> {
-  const { status, stdout, stderr } = await run(args);
+  const [first = "", ...rest] = args;
+  const { status, stdout, stderr } = await run([...argumentsOf(first), ...rest]);
   assert.deepEqual([status, stderr], [0, ""]);
   return stdout;
 }
 
 /** What a command prints with --json; it must exit with `status`. */
-export async function json(args: readonly string[], status = 0) {
-  const result = await run([...args, "--json"]);
+export async function json(command: Command, status = 0) {
+  const result = await run([...argumentsOf(command), "--json"]);
   assert.equal(result.status, status, result.stderr);
   return JSON.parse(result.stdout);
 }
 
 /** A command that prints nothing but one message on standard error, and `stdout`. */
 export async function expectFailure(
-  args: readonly string[],
+  command: Command,
   status: 1 | 2,
   message: RegExp,
   stdout = "",
 ): Promise<void> {
-  const result = await run(args);
+  const result = await run(command);
   assert.equal(result.status, status, result.stderr);
   assert.match(result.stderr, /^gguf-native: [^\n]*\n$/);
   assert.match(result.stderr, message);
