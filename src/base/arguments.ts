@@ -3,19 +3,25 @@
 import { GgufError, type GgufErrorSubject, invalidArgType } from "./errors";
 import type { AsyncOptions } from "./options";
 import { didYouMean } from "./suggest";
+import { isTypedArray, lengthOf } from "./typed-arrays";
 
 /** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
 
 /**
- * Returns `options` as an object.
+ * Returns a copy of `options`: each is read once, and code of the caller that runs then, such as a getter, changes
+ * nothing that is checked later.
  * @param known the names that mean something; synchronous functions accept those of their asynchronous form, too
+ * @param arrays the other arguments that may be arrays, whose lengths were checked or will be
  * @throws TypeError ERR_INVALID_ARG_TYPE if it is neither an object nor undefined; ERR_INVALID_ARG_VALUE for a property of
  *   another name: it is misspelt, and would be ignored without a word
+ * @throws GgufError ERR_GGUF_RANGE where an array has another length after the options were read
  */
 export function checkOptions<T extends object>(
   options: T | undefined,
   known: Readonly<Record<string, true>>,
+  arrays: readonly unknown[] = [],
+  subject?: GgufErrorSubject,
 ): Partial<T> {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null)
@@ -23,7 +29,21 @@ export function checkOptions<T extends object>(
   for (const name in options) {
     if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known);
   }
-  return options;
+  const before = arrays.map(lengthIfArray);
+  const given: Partial<T> = {};
+  for (const name of Object.keys(known) as (keyof T)[]) {
+    const value = options[name];
+    if (value !== undefined) given[name] = value;
+  }
+  if (arrays.some((array, i) => lengthIfArray(array) !== before[i])) {
+    const detail = "an array was detached, moved or resized while the options were read";
+    throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+  }
+  return given;
+}
+
+function lengthIfArray(value: unknown): number | undefined {
+  return isTypedArray(value) ? lengthOf(value) : undefined;
 }
 
 function unknownOption(name: string, known: Readonly<Record<string, true>>): TypeError {

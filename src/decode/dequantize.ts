@@ -38,7 +38,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
 ): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const checked = checkOptions(options, DECODE_OPTIONS);
+  const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(blocks)) {
@@ -71,11 +71,11 @@ export async function dequantize(
   options?: DequantizeOptions & AsyncOptions,
 ): Promise<OutArray> {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const checked = checkOptions(options, DECODE_OPTIONS);
+  const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   const result = await runJob(
-    options,
+    checked,
     (...how) =>
       native.dequantizeBlocksAsync(info.id, blocks, dtypeNumber(dtype), start, end, out, ...how, false),
     (error) => explainFailure(error, end - start),

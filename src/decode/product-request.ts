@@ -29,6 +29,8 @@ export interface ProductRequest extends ElementRange {
   int8: boolean;
   /** How many threads may work; undefined where the addon chooses. */
   threads: number | undefined;
+  /** The options of asynchronous work among them, as they were read. */
+  asyncOptions: AsyncOptions;
 }
 
 /**
@@ -42,7 +44,7 @@ export function checkProduct(
   rowCount: number,
   subject: GgufErrorSubject,
 ): ProductRequest & Matrix {
-  const given = checkOptions(options, PRODUCT_OPTIONS);
+  const given = checkOptions(options, PRODUCT_OPTIONS, [x], subject);
   const matrix =
     given.columns === undefined && shape.length < 4
       ? { columns: shape[0] ?? 1, rowCount }
@@ -124,7 +126,7 @@ function checkAgainst(
   const length = vectorCount * (end - start);
   const { out } = checkOut(given.out, "f32", length, subject);
   const threads = checkThreads(given.threads, subject);
-  return { start, end, length, out: out as Float32Array | undefined, int8, threads };
+  return { start, end, length, out: out as Float32Array | undefined, int8, threads, asyncOptions: given };
 }
 
 /** Whether they are `"int8"`. */
@@ -155,6 +157,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS);
+  const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS, [blocks, x]);
   return { info, ...checkAgainst(x, given, columns, elementCount / columns) };
 }

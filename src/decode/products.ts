@@ -76,10 +76,10 @@ export async function matmul(
   x: Float32Array,
   options?: BlockProductOptions & AsyncOptions,
 ): Promise<Float32Array> {
-  const { info, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, length, out, int8, asyncOptions } = checkBlockProduct(type, blocks, columns, x, options);
   checkSupported(type);
   const result = await runJob(
-    options,
+    asyncOptions,
     (...how) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, int8, ...how, false),
     (error) => explainFailure(error, length),
   );

@@ -35,6 +35,8 @@ export interface OutputArray {
 /** The checked request: whole blocks, and an output of the right size if one was given. */
 export interface DecodeRequest extends OutputArray, ElementRange {
   dtype: DType;
+  /** The options of asynchronous work among them, as they were read. */
+  asyncOptions: AsyncOptions;
 }
 
 /** Bytes of one element of the output. */
@@ -131,14 +133,14 @@ export function checkElements(
  * @throws TypeError (ERR_INVALID_ARG_TYPE), {@link GgufError} (ERR_GGUF_RANGE)
  */
 export function checkRequest(
-  given: DequantizeOptions,
+  given: DequantizeOptions & AsyncOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
 ): DecodeRequest {
   const dtype = checkDType(given.dtype);
   const { start, end } = checkElements(given, elementCount, blockSize, subject);
-  return { dtype, start, end, ...checkOut(given.out, dtype, end - start, subject) };
+  return { dtype, start, end, asyncOptions: given, ...checkOut(given.out, dtype, end - start, subject) };
 }
 
 function checkElement(

@@ -3,7 +3,7 @@
 import type { ProgressCallback } from "../backend/native";
 import { ASYNC_OPTIONS, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
-import type { AsyncOptions, ThreadOptions } from "../base/options";
+import type { AsyncOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
 import { checkElements } from "./request";
 
@@ -76,6 +76,8 @@ export interface StatsRequest extends ElementRange {
   range: readonly [number, number] | undefined;
   /** How many threads may work; undefined where the addon chooses. */
   threads: number | undefined;
+  /** The options of asynchronous work among them, as they were read. */
+  asyncOptions: AsyncOptions;
 }
 
 const MAX_BINS = 65_536;
@@ -86,7 +88,7 @@ const FIELDS = 9;
 
 /** @param given what `checkOptions` returned for {@link STATS_OPTIONS} */
 export function checkStats(
-  given: StatsOptions & ThreadOptions,
+  given: StatsOptions & AsyncOptions,
   elementCount: number,
   blockSize: number,
   subject?: GgufErrorSubject,
@@ -99,6 +101,7 @@ export function checkStats(
     bins: checkBins(given.bins, subject),
     range: checkRange(given.range, subject),
     threads,
+    asyncOptions: given,
   };
 }
 

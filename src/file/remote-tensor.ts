@@ -80,8 +80,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
-    const { dtype, start, end, given, out } = this.range(options);
-    const { signal, onProgress, threads } = checkAsync(options, this.subject());
+    const { dtype, start, end, given, out, asyncOptions } = this.range(options);
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
     signal?.throwIfAborted();
     const { first, byteLength } = this.extentOf(start, end);
     this.#checkBytes(first, byteLength);
@@ -106,10 +106,10 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
+    const { rows, count, dtype, length, given, out, asyncOptions } = this.rowRequest(indexes, options);
     const asked = rows.slice(0, count);
     giveBackRows(rows);
-    const { signal, onProgress, threads } = checkAsync(options, this.subject());
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
     signal?.throwIfAborted();
     const rowLength = this.shape[0] ?? 1;
     const rowBytes = this.extentOf(0, rowLength).byteLength;
@@ -131,8 +131,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { columns, start, end, length, out, int8 } = this.productRequest(x, options);
-    const { signal, onProgress, threads } = checkAsync(options, this.subject());
+    const { columns, start, end, length, out, int8, asyncOptions } = this.productRequest(x, options);
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
     signal?.throwIfAborted();
     const { first, byteLength } = this.extentOf(start * columns, end * columns);
     this.#checkBytes(first, byteLength);
@@ -167,7 +167,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
     const request = this.statsRequest(options);
-    const { signal, onProgress, threads } = checkAsync(options, this.subject());
+    const { signal, onProgress, threads } = checkAsync(request.asyncOptions, this.subject());
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
       this.#measure(request, totals, { signal, onProgress, threads }),
     );

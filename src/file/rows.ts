@@ -19,6 +19,8 @@ export interface RowRequest extends OutputArray {
   count: number;
   /** Elements of the result. */
   length: number;
+  /** The options of asynchronous work among them, as they were read. */
+  asyncOptions: AsyncOptions;
 }
 
 /** The maximum number of rows in one call: their indexes alone take 2 GiB. */
@@ -50,7 +52,7 @@ export function giveBackRows(rows: Float64Array): void {
  */
 export function checkRows(
   indexes: unknown,
-  options: RowsOptions | undefined,
+  options: (RowsOptions & AsyncOptions) | undefined,
   rowCount: number,
   rowLength: number,
   subject: GgufErrorSubject,
@@ -60,7 +62,7 @@ export function checkRows(
   const dtype = checkDType(given.dtype);
   const length = count * rowLength;
   const { given: array, out } = checkOut(given.out, dtype, length, subject);
-  return { rows, count, dtype, length, given: array, out };
+  return { rows, count, dtype, length, given: array, out, asyncOptions: given };
 }
 
 function checkIndexes(

@@ -132,11 +132,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
-    const { dtype, start, end, given, out } = this.range(options);
+    const { dtype, start, end, given, out, asyncOptions } = this.range(options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
-      options,
+      asyncOptions,
       (...how) => native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, ...how),
       (error) => explainFailure(error, end - start, this.subject()),
     );
@@ -176,11 +176,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
+    const { rows, count, dtype, length, given, out, asyncOptions } = this.rowRequest(indexes, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
-      options,
+      asyncOptions,
       (...how) => {
         const started = native.rowsAsync(handle, position, rows, count, dtypeNumber(dtype), out, ...how);
         giveBackRows(rows);
@@ -237,10 +237,10 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { columns, start, end, length, out, int8 } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8, asyncOptions } = this.productRequest(x, options);
     const handle = handleOf(this.#file);
     const result = await runJob(
-      options,
+      asyncOptions,
       (...how) =>
         native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, this.subject()),
@@ -275,7 +275,7 @@ export class GgufTensor extends GgufModelTensor {
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
     const request = this.statsRequest(options);
-    const { onProgress, ...how } = checkAsync(options, this.subject());
+    const { onProgress, ...how } = checkAsync(request.asyncOptions, this.subject());
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
       this.#measure(request, totals, { ...how, onProgress }),
     );

@@ -93,9 +93,9 @@ export async function quantize(
   options?: QuantizeOptions & AsyncOptions,
 ): Promise<Uint8Array> {
   const request = checkQuantize(findEncoders(), type, numbers, options);
-  const { info, columns, importance, out, best } = request;
+  const { info, columns, importance, out, best, asyncOptions } = request;
   const result = await runJob(
-    options,
+    asyncOptions,
     (...how) => native.quantizeAsync(info.id, numbers, columns, importance, out, ...how, best),
     (error) => explain(error, request.byteLength),
   );

@@ -2,7 +2,7 @@
 import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions } from "../base/options";
-import { isFloat32Array, isUint8Array, lengthOf } from "../base/typed-arrays";
+import { isFloat32Array, isUint8Array, lengthOf, plain } from "../base/typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /** A tensor type that {@link quantizeSync} makes blocks of: those that ggml can write from numbers. */
@@ -52,6 +52,8 @@ export interface QuantizeRequest {
   readonly out: Uint8Array | undefined;
   readonly threads: number | undefined;
   readonly best: boolean;
+  /** The options of asynchronous work among them, as they were read. */
+  readonly asyncOptions: AsyncOptions;
 }
 
 /** Types that numbers can be made blocks of, and whether they need importance. */
@@ -65,7 +67,7 @@ export function checkQuantize(
   options: (QuantizeOptions & AsyncOptions) | undefined,
 ): QuantizeRequest {
   const { info, count, byteLength } = checkNumbers([...encoders.keys()], type, numbers);
-  const given = checkOptions(options, OPTIONS);
+  const given = checkOptions(options, OPTIONS, [numbers]);
   const best = checkSearch(given.search) === "best";
   const columns = checkColumns(given.columns, count, info.blockSize);
   const { needsImportance } = encoders.get(type as string) as { needsImportance: boolean };
@@ -75,7 +77,16 @@ export function checkQuantize(
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
   }
   const out = checkOut(given.out, byteLength);
-  return { info, byteLength, columns, importance, out, threads: checkThreads(given.threads), best };
+  return {
+    info,
+    byteLength,
+    columns,
+    importance,
+    out,
+    threads: checkThreads(given.threads),
+    best,
+    asyncOptions: given,
+  };
 }
 
 /** @throws TypeError, {@link GgufError} */
@@ -86,7 +97,7 @@ export function checkPlainQuantize(
   options: PlainQuantizeOptions | undefined,
 ): { info: GgmlTypeInfo; numbers: Float32Array; out: Uint8Array } {
   const { info, byteLength } = checkNumbers(types, type, numbers);
-  const out = checkOut(checkOptions(options, OUT).out, byteLength);
+  const out = checkOut(checkOptions(options, OUT, [numbers]).out, byteLength);
   return { info, numbers: numbers as Float32Array, out: out ?? new Uint8Array(byteLength) };
 }
 
@@ -143,7 +154,7 @@ function checkImportance(importance: unknown, columns: number): Float32Array | u
     const detail = `options.importance has ${found} weights, but a row has ${columns} columns`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const at = importance.findIndex((weight) => !(weight >= 0 && weight < Number.POSITIVE_INFINITY));
+  const at = plain(importance).findIndex((weight) => !(weight >= 0 && weight < Number.POSITIVE_INFINITY));
   if (at !== -1) {
     const detail = `options.importance[${at}] must be finite and not negative, found ${importance[at]}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);

@@ -58,7 +58,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
 ): Returned<A>;
 export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
   const { info, elementCount } = checkBlocks(type, blocks);
-  const checked = checkOptions(options, DECODE_OPTIONS);
+  const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;

@@ -107,10 +107,11 @@ function checkFree({ quantizeSync, dequantizeSync, matmulSync }: Free): void {
 
 type Open = Pick<typeof Wasm, "parse">;
 
+const tensorFile = writeGguf({ tensors: [{ name: "a", type: 8, shape: [64, 2], bytes: blocks }] });
+
 async function checkTensors({ parse }: Open): Promise<void> {
-  const file = writeGguf({ tensors: [{ name: "a", type: 8, shape: [64, 2], bytes: blocks }] });
   const expected = contentOf(reference.dequantizeSync("Q8_0", blocks));
-  const tensor = parse(hide(file)).tensors.get("a")!;
+  const tensor = parse(hide(tensorFile)).tensors.get("a")!;
   assert.deepEqual(contentOf(tensor.bytes()), contentOf(blocks));
   for (const fill of [
     (out: Float32Array) => tensor.dequantizeSync({ out }),
@@ -131,6 +132,130 @@ async function checkTensors({ parse }: Open): Promise<void> {
     const out = hide(new Float32Array(2));
     assert.equal(await fill(out), out);
     assert.deepEqual(contentOf(out), products);
+  }
+}
+
+/** A copy in memory that can be taken away and shortened. */
+function movable<A extends Uint8Array | Float32Array>(array: A): A {
+  const Buffer = ArrayBuffer as unknown as new (length: number, options: object) => ArrayBuffer;
+  const { byteLength: maxByteLength, length } = array;
+  const Class = array.constructor as new (buffer: ArrayBuffer, byteOffset: number, length: number) => A;
+  const copy = new Class(new Buffer(maxByteLength, { maxByteLength }), 0, length);
+  copy.set(array);
+  return copy;
+}
+
+const takes: Record<string, (buffer: ArrayBuffer) => unknown> = {
+  detached: (buffer) => structuredClone(buffer, { transfer: [buffer] }),
+  shortened: (buffer) => (buffer as ArrayBuffer & { resize(length: number): void }).resize(4),
+};
+
+/** Functions by their names, with and without `Sync`. */
+type Named = Record<string, (...args: unknown[]) => unknown>;
+type Taken = Record<"blocks" | "x" | "file", Uint8Array | Float32Array>;
+
+/** Functions that take arrays and options: which of both, and how they are called. */
+interface Taker {
+  names: string[];
+  arrays: (keyof Taken)[];
+  options(): Record<string, unknown>;
+  call(run: Named, name: string, arrays: Taken, options: object): unknown;
+}
+
+const later = { signal: undefined, onProgress: undefined, threads: undefined };
+const products = () => ({ activations: undefined, out: movable(new Float32Array(2)), ...later });
+
+const freeTakers: Taker[] = [
+  {
+    names: ["dequantizeSync", "dequantize"],
+    arrays: ["blocks"],
+    options: () => ({ dtype: undefined, start: 0, end: 128, out: movable(new Float32Array(128)), ...later }),
+    call: (run, name, { blocks }, options) => run[name]!("Q8_0", blocks, options),
+  },
+  {
+    names: ["matmulSync", "matmul"],
+    arrays: ["blocks", "x"],
+    options: products,
+    call: (run, name, { blocks, x }, options) => run[name]!("Q8_0", blocks, 64, x, options),
+  },
+  {
+    names: ["quantizeSync", "quantize"],
+    arrays: ["x"],
+    options: () => ({
+      ...{ columns: 64, importance: movable(numbers.map(Math.abs)), search: undefined, ...later },
+      out: movable(new Uint8Array(68)),
+    }),
+    call: (run, name, { x }, options) => run[name]!("Q8_0", x, options),
+  },
+];
+
+const tensorTakers: Taker[] = [
+  { ...freeTakers[0]!, arrays: ["file"], call: (run, name, _, options) => run[name]!(options) },
+  {
+    names: ["rowsSync", "rows"],
+    arrays: ["file"],
+    options: () => ({ dtype: undefined, out: movable(new Float32Array(128)), ...later }),
+    call: (run, name, _, options) => run[name]!([0, 1], options),
+  },
+  {
+    names: ["matmulSync", "matmul"],
+    arrays: ["file", "x"],
+    options: () => ({ columns: 64, start: 0, end: 2, ...products() }),
+    call: (run, name, { x }, options) => run[name]!(x, options),
+  },
+  {
+    names: ["statsSync", "stats"],
+    arrays: ["file"],
+    options: () => ({ start: 0, end: 128, bins: undefined, range: undefined, ...later }),
+    call: (run, name, _, options) => run[name]!(options),
+  },
+  {
+    names: ["compare"],
+    arrays: ["file"],
+    options: () => later,
+    call: (run, name, _, options) => run[name]!(run, options),
+  },
+];
+
+/** Each array is taken away in the getter of each option in turn: it is the same error everywhere. */
+async function checkTaken(
+  takers: readonly Taker[],
+  find: (arrays: Taken) => Named,
+  known = (_: string) => true,
+) {
+  for (const { names, arrays, options, call } of takers) {
+    const optionNames = Object.keys(options()).filter(known);
+    const outputs = optionNames.filter((name) => ArrayBuffer.isView(options()[name]));
+    for (const name of names) {
+      for (const [how, take] of Object.entries(takes)) {
+        for (const taken of [...arrays, ...outputs]) {
+          for (const option of optionNames) {
+            const all = {
+              blocks: movable(blocks),
+              x: movable(numbers),
+              file: movable(new Uint8Array(tensorFile)),
+            };
+            const run = find(all);
+            if (run[name] === undefined) continue;
+            const given = Object.fromEntries(optionNames.map((name) => [name, options()[name]]));
+            const { buffer } = { ...all, ...given }[taken] as Uint8Array;
+            const value = given[option];
+            Object.defineProperty(given, option, {
+              enumerable: true,
+              get: () => (take(buffer as ArrayBuffer), value),
+            });
+            const found = (await said(() => call(run, name, all, given))) as { name?: string; code?: string };
+            const code = taken === "file" ? "ERR_GGUF_CLOSED" : "ERR_GGUF_RANGE";
+            const where = `${name}: ${taken} ${how} by options.${option}`;
+            assert.deepEqual(
+              [found.name, found.code],
+              ["GgufError", code],
+              `${where}: ${JSON.stringify(found)}`,
+            );
+          }
+        }
+      }
+    }
   }
 }
 
@@ -197,6 +322,31 @@ async function answers({ parse }: Open): Promise<unknown[]> {
   }
   return found;
 }
+
+/** As named functions: those of a module, or methods of a tensor. */
+const named = (functions: object): Named => functions as Named;
+
+/** Those of a module, and of a tensor in memory that it parsed. */
+async function checkAllTaken(api: Open): Promise<void> {
+  await checkTaken(freeTakers, () => named(api));
+  await checkTaken(tensorTakers, ({ file }) => named(api.parse(file as Uint8Array).tensors.get("a")!));
+}
+
+test("arrays that getters of options take away: the reference", () =>
+  checkTaken(freeTakers.slice(0, 2), () => named(reference)));
+
+test("arrays that getters of options take away: the reference's quantizeSync", () =>
+  checkTaken(
+    freeTakers.slice(2),
+    () => named(reference),
+    (option) => option === "out",
+  ));
+
+test("arrays that getters of options take away: the addon", () => checkAllTaken(addon));
+
+test("arrays that getters of options take away: gguf-native/wasm", needsModule, async () =>
+  checkAllTaken(await import("gguf-native/wasm")),
+);
 
 test("only the memory of arrays counts for what is written", async () => {
   const f32 = numbers.slice(0, 32);

@@ -15,6 +15,13 @@ export function newArray(dtype: NativeDType, length: number): NativeOut {
   return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);
 }
 
+/** The caller's array, which must have this length still, or a new one. */
+export function outOrNew(out: NativeOut | undefined, dtype: NativeDType, length: number): NativeOut {
+  if (out === undefined) return newArray(dtype, length);
+  if (out.length === length) return out;
+  throw failure("ERR_GGUF_RANGE", `out holds ${out.length} elements, the result has ${length}`);
+}
+
 /**
  * Starts work on blocks that fills `out`, and is over when all its numbers are done. Nothing else runs during a step: it
  * writes where the array is then.

@@ -1,7 +1,7 @@
 /** Blocks to numbers. */
 import { partsOf } from "../../base/ranges";
 import type { NativeAddon, NativeDType, NativeOut, ProgressCallback, Started } from "../native-surface";
-import { newArray, run, SMALL_NUMBERS, STEP_NUMBERS, start } from "./block-jobs";
+import { outOrNew, run, SMALL_NUMBERS, STEP_NUMBERS, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";
@@ -11,7 +11,7 @@ export const decoding = {
   dequantize: (file, index, dtype, first, end, out) => {
     const blocks = blocksOfTensor(file, index);
     about(blocks.path, () => blocks.check(first, end - first));
-    const array = out ?? newArray(dtype, end - first);
+    const array = outOrNew(out, dtype, end - first);
     run(blocks, dequantize(blocks, dtype, first, end, array));
     return array;
   },
@@ -24,7 +24,7 @@ export const decoding = {
     const columns = columnsOf(file, index);
     const asked = rows.subarray(0, count);
     about(blocks.path, () => checkRows(blocks, asked, columns));
-    const array = out ?? newArray(dtype, count * columns);
+    const array = outOrNew(out, dtype, count * columns);
     run(blocks, dequantizeRows(blocks, asked, columns, dtype, array));
     return array;
   },
@@ -39,19 +39,19 @@ export const decoding = {
       const copied = copyRows(blocks, asked, columns);
       return startDequantize(copied, dtype, 0, length, out, onProgress);
     }
-    const array = out ?? newArray(dtype, length);
+    const array = outOrNew(out, dtype, length);
     const work = dequantizeRows(blocks, asked, columns, dtype, array);
     return start(blocks, array, work, onProgress, length <= SMALL_NUMBERS);
   },
   dequantizeBlocks: (type, array, dtype, first, end, out) => {
     const blocks = blocksOfArray(type, array, false);
-    const result = out ?? newArray(dtype, end - first);
+    const result = outOrNew(out, dtype, end - first);
     run(blocks, dequantize(blocks, dtype, first, end, result));
     return result;
   },
   dequantizeBlocksAsync: (type, array, dtype, first, end, out, onProgress, _threads, bigEndian) => {
     // `out` may overlap the blocks.
-    const source = array.buffer === out?.buffer ? array.slice() : array;
+    const source = array.length > 0 && array.buffer === out?.buffer ? array.slice() : array;
     const blocks = blocksOfArray(type, source, bigEndian);
     return startDequantize(blocks, dtype, first, end, out, onProgress);
   },
@@ -113,7 +113,7 @@ function startDequantize(
 ): Started<NativeOut> {
   const count = end - first;
   about(blocks.path, () => blocks.check(first, count));
-  const array = out ?? newArray(dtype, count);
+  const array = outOrNew(out, dtype, count);
   const work = dequantize(blocks, dtype, first, end, array);
   return start(blocks, array, work, onProgress, count <= SMALL_NUMBERS);
 }

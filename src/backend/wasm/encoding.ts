@@ -13,7 +13,7 @@ export const encoding = {
     return work.finish();
   },
   quantizeAsync: (type, numbers, columns, importance, out, onProgress, _threads, best = false) => {
-    const work = encodingOf(type, numbers, columns, importance?.slice(), out, best);
+    const work = encodingOf(type, numbers, columns, importance, out, best);
     return startJob({ ...work, release: () => undefined }, onProgress, numbers.length <= work.step);
   },
 } satisfies Partial<NativeAddon>;
@@ -33,7 +33,13 @@ function encodingOf(
     throw failure("ERR_GGUF_UNSUPPORTED_TYPE", `blocks of the tensor type ${name} need importance`);
   }
   const total = numbers.length;
-  const rows = { type, columns, importance, best };
+  if (importance !== undefined && importance.length !== columns) {
+    throw failure(
+      "ERR_GGUF_RANGE",
+      `importance has ${importance.length} weights, a row has ${columns} columns`,
+    );
+  }
+  const rows = { type, columns, importance: importance?.slice(), best };
   const blocks = out ?? new Uint8Array((total / blockSize) * typeSize);
   const byteLength = (total / blockSize) * typeSize;
   const step = kernels.quantizeStep(rows);

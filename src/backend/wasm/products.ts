@@ -1,7 +1,7 @@
 /** Products of rows with vectors. */
 import { partsOf } from "../../base/ranges";
 import type { NativeAddon, ProgressCallback, Started } from "../native-surface";
-import { run, start } from "./block-jobs";
+import { outOrNew, run, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf, elementsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";
@@ -78,8 +78,8 @@ function multiplyNow(
   out: Float32Array | undefined,
   int8: boolean,
 ): Float32Array {
-  const y = out ?? new Float32Array(productLength(columns, first, end, x));
-  const vectors = overlap(x, y) ? x.slice() : x;
+  const y = outOrNew(out, 0, productLength(columns, first, end, x)) as Float32Array;
+  const vectors = x.length > 0 && overlap(x, y) ? x.slice() : x;
   run(blocks, multiply(blocks, columns, first, end, vectors, y, int8));
   return y;
 }
@@ -94,7 +94,7 @@ function multiplyLater(
   onProgress: ProgressCallback | undefined,
   int8: boolean,
 ): Started<Float32Array> {
-  const y = out ?? new Float32Array(productLength(columns, first, end, x));
+  const y = outOrNew(out, 0, productLength(columns, first, end, x)) as Float32Array;
   const vectors = x.length === 0 ? x : x.slice(); // one that is detached cannot be copied
   const work = multiply(blocks, columns, first, end, vectors, y, int8);
   return start(blocks, y, work, onProgress, y.length * columns <= SMALL_MULTIPLICATIONS);
