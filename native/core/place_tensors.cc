@@ -41,11 +41,12 @@ bool find_data(Scan& scan, bool partial, Header& header) {
   return header.tensors.empty() || scan.truncated(directory_end, where);
 }
 
-bool check_extent(Scan& scan, bool partial, const Header& header, TensorInfo& tensor) {
+bool check_extent(Scan& scan, bool partial, const Header& header, const TensorInfo& tensor) {
   const uint64_t stored = tensor.offset;
+  uint64_t begin;
   const uint64_t n_bytes = takes_room(tensor) ? tensor.n_bytes : 0;
   uint64_t end;
-  if (add(stored, header.data_offset, tensor.offset) && add(tensor.offset, n_bytes, end)) {
+  if (add(stored, header.data_offset, begin) && add(begin, n_bytes, end)) {
     if (partial || end <= header.file_size) return true;
   }
   // Not even a file that was cut off can hold what does not fit in 64 bits.
@@ -58,11 +59,12 @@ bool check_extent(Scan& scan, bool partial, const Header& header, TensorInfo& te
                             std::to_string(header.file_size));
 }
 
-bool overlap(Scan& scan, const TensorInfo& a, const TensorInfo& b) {
+bool overlap(Scan& scan, uint64_t data_offset, const TensorInfo& a, const TensorInfo& b) {
   const TensorInfo& first = a.entry_offset < b.entry_offset ? a : b;  // in the directory
   const TensorInfo& second = a.entry_offset < b.entry_offset ? b : a;
-  const auto range = [](const TensorInfo& tensor) {
-    return "bytes " + std::to_string(tensor.offset) + " to " + std::to_string(tensor.offset + tensor.n_bytes);
+  const auto range = [data_offset](const TensorInfo& tensor) {
+    const uint64_t begin = data_offset + tensor.offset;
+    return "bytes " + std::to_string(begin) + " to " + std::to_string(begin + tensor.n_bytes);
   };
   scan.kind = "tensor";
   scan.name = second.name;
@@ -82,8 +84,8 @@ bool in_order(const std::vector<TensorInfo>& tensors) {
   return true;
 }
 
-bool check_apart(Scan& scan, const std::vector<TensorInfo>& tensors) {
-  if (in_order(tensors)) return true;
+/** Those that take room, in the order of their data. */
+std::vector<const TensorInfo*> by_offset_in_file(const std::vector<TensorInfo>& tensors) {
   std::vector<const TensorInfo*> by_offset;
   for (const TensorInfo& tensor : tensors) {
     if (takes_room(tensor)) by_offset.push_back(&tensor);
@@ -91,21 +93,71 @@ bool check_apart(Scan& scan, const std::vector<TensorInfo>& tensors) {
   std::sort(by_offset.begin(), by_offset.end(), [](const TensorInfo* a, const TensorInfo* b) {
     return a->offset != b->offset ? a->offset < b->offset : a->entry_offset < b->entry_offset;
   });
+  return by_offset;
+}
+
+bool check_apart(Scan& scan, const Header& header) {
+  if (in_order(header.tensors)) return true;
+  const std::vector<const TensorInfo*> by_offset = by_offset_in_file(header.tensors);
   for (size_t i = 1; i < by_offset.size(); i++) {
     const TensorInfo& before = *by_offset[i - 1];
-    if (by_offset[i]->offset < before.offset + before.n_bytes) return overlap(scan, before, *by_offset[i]);
+    if (by_offset[i]->offset < before.offset + before.n_bytes) {
+      return overlap(scan, header.data_offset, before, *by_offset[i]);
+    }
   }
   return true;
+}
+
+// PrismML's fork had type 42 before ggml gave the number to Q2_0.
+constexpr uint32_t kReusedType = 42;
+constexpr uint64_t kForkElements = 128, kForkBytes = 34;
+
+/** The first tensor of type 42, if all tensors follow each other up to the end of the file with the fork's
+ * blocks of that type, so that it can be nothing else; else nullptr. */
+const TensorInfo* find_fork_tensor(const Header& header, bool partial) {
+  const TensorInfo* found = nullptr;
+  uint64_t end = 0;
+  for (const TensorInfo* tensor : by_offset_in_file(header.tensors)) {
+    uint64_t n_bytes = tensor->n_bytes;
+    if (tensor->type == kReusedType) {
+      if (tensor->n_elements % kForkElements != 0) return nullptr;
+      n_bytes = tensor->n_elements / kForkElements * kForkBytes;
+      if (found == nullptr || tensor->entry_offset < found->entry_offset) found = tensor;
+    }
+    uint64_t expected;
+    if (!round_up(end, header.alignment, expected) || tensor->offset != expected) return nullptr;
+    if (!add(tensor->offset, n_bytes, end)) return nullptr;
+  }
+  if (found == nullptr || partial) return found;
+  // Writers pad the last tensor or do not.
+  const uint64_t there = header.file_size - header.data_offset;
+  uint64_t padded;
+  return there >= end && round_up(end, header.alignment, padded) && there <= padded ? found : nullptr;
+}
+
+bool check_places(Scan& scan, bool partial, const Header& header) {
+  for (const TensorInfo& tensor : header.tensors) {
+    if (!check_extent(scan, partial, header, tensor)) return false;
+  }
+  return check_apart(scan, header);
 }
 
 }  // namespace
 
 bool place_tensors(Scan& scan, bool partial, Header& header) {
   if (!find_data(scan, partial, header)) return false;
-  for (TensorInfo& tensor : header.tensors) {
-    if (!check_extent(scan, partial, header, tensor)) return false;
+  if (!check_places(scan, partial, header)) {
+    const TensorInfo* fork = find_fork_tensor(header, partial);
+    if (fork == nullptr) return false;
+    scan.kind = "tensor";
+    scan.name = fork->name;
+    return scan.unsupported(
+        offset_field(scan.in, *fork),
+        "the tensors of type 42 have blocks of 34 bytes for 128 weights, a layout of PrismML's "
+        "fork; ggml has since given the number to another type: convert the model again");
   }
-  return check_apart(scan, header.tensors);
+  for (TensorInfo& tensor : header.tensors) tensor.offset += header.data_offset;
+  return true;
 }
 
 }  // namespace gguf

@@ -14,6 +14,11 @@ bool Scan::truncated(uint64_t offset, const std::string& what) {
   return false;
 }
 
+bool Scan::unsupported(uint64_t offset, const std::string& what) {
+  error = {ErrorCode::kUnsupportedType, with_subject(what), offset};
+  return false;
+}
+
 bool Scan::short_of(uint64_t offset, const std::string& field) {
   need_more = in.shortfall() == Shortfall::kNotLoaded;
   const uint64_t end = in.offset() + in.remaining();

@@ -43,6 +43,8 @@ struct Scan {
     passed(passed_context, passed_to, in.offset());
     passed_to = in.offset();
   }
+  /** Records that the tensors are of a type that is not read; returns false. */
+  bool unsupported(uint64_t offset, const std::string& what);
   /** Records why the cursor could not read `field`, which starts at `offset`; returns false. */
   bool short_of(uint64_t offset, const std::string& field);
   /** Records why the cursor could not take the string at which it is; returns false. */

@@ -495,5 +495,28 @@ TEST_P(ParseBad, SameOffset) {
   expect_invalid(at, "overlaps");
 }
 
+/** Blocks of 34 bytes for 128 weights, which PrismML's fork wrote as type 42. */
+TEST_P(ParseBad, TensorsOfTheForkAreNamed) {
+  for (const bool overlaps : {false, true}) {  // else the last one runs past the end
+    w = GgufWriter(GetParam());
+    w.header(overlaps ? 3 : 1, 0);
+    w.tensor("a", {1280}, kQ2_0, 0);
+    const uint64_t at = w.offset() - 8;
+    if (overlaps) w.tensor("b", {1280}, kQ2_0, 352).tensor("c", {64}, kF32, 704);
+    w.pad().zeros(overlaps ? 704 + 256 : 340);
+    expect(ErrorCode::kUnsupportedType, at, "tensor 'a': the tensors of type 42 have blocks of 34 bytes");
+  }
+}
+
+TEST_P(ParseBad, CutTensorsOfType42AreTruncated) {
+  for (const uint64_t n_bytes : {uint64_t{339}, uint64_t{353}, uint64_t{359}}) {
+    w = GgufWriter(GetParam());
+    w.header(1, 0).tensor("a", {1280}, kQ2_0, 0);
+    const uint64_t at = w.offset() - 8;
+    w.pad().zeros(n_bytes);
+    expect_truncated(at, "runs past the end");
+  }
+}
+
 }  // namespace
 }  // namespace gguf::test
