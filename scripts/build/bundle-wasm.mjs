@@ -1,5 +1,7 @@
-// The entry `gguf-native/wasm`: dist/wasm/index.mjs and index.cjs, each one file with the WebAssembly module in it, and
-// with nothing of Node. Where a module has a file NAME.browser.ts beside it, that takes its place.
+// Bundles that run anywhere, with nothing of Node. Where a module has a file NAME.browser.ts beside it, that takes its place.
+//
+// The entry `gguf-native/wasm` is dist/wasm/index.mjs and index.cjs, each one file with the WebAssembly module in it, and
+// workerd.mjs, which imports the module as a file of its own.
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
@@ -10,31 +12,37 @@ import { licensesOf } from "./licenses.mjs";
 /** The module, which `npm run build:wasm` makes. */
 export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 
-/** The bundles, without the last two letters of their names and of their sources'. */
-export const wasmEntries = ["index.m", "index.c"];
+/** The bundles that have the module, in dist/. */
+export const wasmEntries = ["wasm/index.mjs", "wasm/index.cjs", "wasm/workerd.mjs"];
 
-/** How the sources are bundled without Node, with the WebAssembly module in them. */
+/** How the sources are bundled without Node. */
+const portable = {
+  absWorkingDir: root,
+  ...{ bundle: true, platform: "neutral", target: "es2022", legalComments: "none" },
+  ...{ write: false, metafile: true, external: ["./kernels.wasm"] },
+  ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"] },
+};
+
+/** The same, with the WebAssembly module in them. */
 export function bundleOptions() {
   const module = readFileSync(kernels);
   const embedded = [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
-  return {
-    absWorkingDir: root,
-    ...{ bundle: true, platform: "neutral", target: "es2022", legalComments: "none" },
-    ...{ write: false, metafile: true },
-    ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"] },
-    define: { KERNELS: JSON.stringify(embedded) },
-  };
+  return { ...portable, define: { KERNELS: JSON.stringify(embedded) } };
 }
 
-/** Bundles; `log` gets a line about each file. */
+/** Bundles an entry of the package, a file in dist/, from the source of the same name; returns its size. */
+export function bundleEntry(file, options = portable) {
+  const entryPoints = [join("src", file.replace(/js$/, "ts"))];
+  const form = { format: file.endsWith(".mjs") ? "esm" : "cjs", keepNames: true, minifyWhitespace: true };
+  const { outputFiles, metafile } = buildSync({ ...options, ...form, entryPoints });
+  const licenses = licensesOf(metafile.inputs);
+  const path = join(root, "dist", file);
+  writeFileSync(path, outputFiles[0].text + (licenses === "" ? "" : `/*! ${licenses} */\n`));
+  return statSync(path).size;
+}
+
+/** Bundles what has the module; `log` gets a line about each file. */
 export function bundleWasm(log = () => undefined) {
   const options = bundleOptions();
-  for (const entry of wasmEntries) {
-    const outfile = join("dist", "wasm", `${entry}js`);
-    const entryPoints = [join("src", "wasm", `${entry}ts`)];
-    const form = { format: entry === "index.m" ? "esm" : "cjs", keepNames: true, minifyWhitespace: true };
-    const { outputFiles, metafile } = buildSync({ ...options, ...form, entryPoints });
-    writeFileSync(join(root, outfile), `${outputFiles[0].text}/*! ${licensesOf(metafile.inputs)} */\n`);
-    log(`${outfile}: ${statSync(join(root, outfile)).size} bytes`);
-  }
+  for (const file of wasmEntries) log(`dist/${file}: ${bundleEntry(file, options)} bytes`);
 }

@@ -3,7 +3,10 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../lib/paths.mjs";
 import { bundlePackages, packageUsers } from "./bundle-packages.mjs";
-import { bundleWasm, kernels, wasmEntries } from "./bundle-wasm.mjs";
+import { bundleEntry, bundleWasm, kernels, wasmEntries } from "./bundle-wasm.mjs";
+
+/** ES modules that import no CommonJS: else bundlers and their development servers need settings. */
+const moduleEntries = ["reference/index.mjs", "tokenizer/index.mjs"];
 
 /** Whether tsc, which writes its record last, has run since a file was bundled. It may have written the file again. */
 function isStale(file) {
@@ -15,5 +18,6 @@ function isStale(file) {
 /** Bundles what is not, or not since the sources were compiled; the WebAssembly module where it is. */
 export function bundle() {
   if (packageUsers.some((file) => isStale(`${file}.js`))) bundlePackages();
-  if (existsSync(kernels) && wasmEntries.some((entry) => isStale(`wasm/${entry}js`))) bundleWasm();
+  for (const file of moduleEntries.filter(isStale)) bundleEntry(file);
+  if (existsSync(kernels) && wasmEntries.some(isStale)) bundleWasm();
 }

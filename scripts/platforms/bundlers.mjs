@@ -1,5 +1,6 @@
 // The package in applications that are traced or bundled. What bundlers do with esbuild's output is in
 // test/package/addon.test.ts.
+import { execFile } from "node:child_process";
 import {
   closeSync,
   cpSync,
@@ -12,7 +13,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { fail, npm, output, tryRun } from "../lib/commands.mjs";
+import { promisify } from "node:util";
+import { buildSync } from "esbuild";
+import { fail, isThere, npm, output, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
 const folder = join(root, "build", "bundlers");
@@ -26,8 +29,11 @@ const versions = {
   "@rollup/plugin-node-resolve": "16.0.3",
   "@vercel/ncc": "0.45.0",
   "@vercel/nft": "1.11.5",
+  miniflare: "4.20260730.0",
   rollup: "4.68.7",
   vite: "8.3.8",
+  "vite-6": "npm:vite@6.4.6",
+  "vite-7": "npm:vite@7.3.8",
   webpack: "5.112.2",
   "webpack-cli": "7.3.1",
 };
@@ -53,12 +59,32 @@ function makeApplication(unpacked) {
     "package.json": '{ "name": "application", "private": true }',
     "app.cjs": `const { openSync } = require("gguf-native");\n${use}`,
     "app.mjs": `import { openSync } from "gguf-native";\n${use}`,
-    "page.mjs": `import { parse } from "gguf-native";
-      import { ggmlTypes } from "gguf-native/wasm";
-      globalThis.lengthOf = (bytes, name) => "Q4_0" in ggmlTypes && parse(bytes).tensor(name).dequantizeSync().length;`,
-    "run-page.mjs": `import { readFileSync } from "node:fs";
-      await import(process.argv[3]);
-      console.log(lengthOf(readFileSync(process.argv[2]), "Q4_0.gaussian"));`,
+    "entries.mjs": `import { dequantizeSync, GgufError } from "gguf-native";
+      import * as reference from "gguf-native/reference";
+      import { Tokenizer, wordRuleNames } from "gguf-native/tokenizer";
+      import { cpu, quantizeSync } from "gguf-native/wasm";
+      export function useAll() {
+        const blocks = quantizeSync("Q4_0", new Float32Array(2048));
+        const lengths = [dequantizeSync("Q4_0", blocks), reference.dequantizeSync("Q4_0", blocks)].map((all) => all.length);
+        const isOne = new reference.GgufError("ERR_GGUF_RANGE", "x") instanceof GgufError;
+        return [cpu().isa, ...lengths, isOne, typeof Tokenizer, wordRuleNames.length > 0].join(" ");
+      }`,
+    "page.mjs": `import { useAll } from "./entries.mjs";
+      globalThis.result = useAll();
+      if (globalThis.document) document.title = result;`,
+    "run-page.mjs": "await import(process.argv[2]); console.log(result);",
+    "index.html": '<script type="module" src="/page.mjs"></script>',
+    // With the condition "workerd".
+    "worker.mjs": `import { useAll } from "./entries.mjs";
+      import { dequantize } from "gguf-native";
+      const run = async () => (await dequantize("F32", new Uint8Array(4))).length + " " + useAll();
+      export default { fetch: async () => new Response(await run().catch((error) => error.code + error.message)) };`,
+    // Without it.
+    "told-worker.mjs": `import module from "gguf-native/kernels.wasm";
+      import { useModule } from "gguf-native/wasm";
+      import worker from "./worker.mjs";
+      useModule(module);
+      export default worker;`,
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(application, name), text);
 }
@@ -116,14 +142,11 @@ function bundle(out, externals, check) {
   }
 }
 
-/** Bundles for browsers: `gguf-native` is the WebAssembly there. They use nothing of a browser, so Node can run them. */
+/** What `useAll` of the application returns, where `gguf-native` is the WebAssembly. */
+const USED_ALL = "wasm 2048 2048 true function true";
+
+/** Bundles for browsers, without plugins for CommonJS. They use nothing of a browser, so Node can run them. */
 function bundleForBrowsers() {
-  if (!existsSync(join(application, "node_modules/gguf-native/dist/wasm/kernels.wasm"))) {
-    console.log(
-      "bundles for browsers: skipped, the package has no WebAssembly module: npm run build:wasm makes it",
-    );
-    return;
-  }
   const files = {
     "rollup.page.mjs": `
       import { nodeResolve } from "${tools}/node_modules/@rollup/plugin-node-resolve/dist/es/index.js";
@@ -144,12 +167,68 @@ function bundleForBrowsers() {
   runTool("vite", "build", "--config", "vite.page.mjs", "--logLevel", "error");
   for (const bundler of ["rollup", "webpack", "vite"]) {
     const page = join(application, "page", `${bundler}.mjs`);
-    const { status, stdout, stderr } = tryRun(process.execPath, ["run-page.mjs", golden, page], {
-      cwd: application,
-    });
-    if (status !== 0 || stdout !== "2048\n")
+    const { status, stdout, stderr } = tryRun(process.execPath, ["run-page.mjs", page], { cwd: application });
+    if (status !== 0 || stdout !== `${USED_ALL}\n`)
       fail(`page.mjs, bundled by ${bundler}, does not work:\n${stdout}${stderr}`);
     console.log(`page.mjs, bundled for browsers by ${bundler}: works`);
+  }
+}
+
+/** The page in Chromium, from Vite's development server, which bundles no application. */
+async function serveWithVite() {
+  if (!isThere("chromium")) {
+    console.log(
+      "page.mjs in Vite's development server: skipped, there is no chromium: apt-get install chromium",
+    );
+    return;
+  }
+  for (const vite of ["vite", "vite-6", "vite-7"]) {
+    const cacheDir = join(folder, `${vite}-cache`);
+    rmSync(cacheDir, { recursive: true, force: true }); // it may have the package as it was
+    const { createServer } = await import(`${tools}/node_modules/${vite}/dist/node/index.js`);
+    const server = await createServer({
+      ...{ root: application, configFile: false, logLevel: "error", cacheDir },
+      server: { host: "127.0.0.1" },
+    });
+    await server.listen();
+    const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"];
+    const { stdout } = await promisify(execFile)("chromium", [...flags, server.resolvedUrls.local[0]], {
+      timeout: 120_000,
+    });
+    await server.close();
+    if (!stdout.includes(`<title>${USED_ALL}</title>`))
+      fail(`page.mjs does not work in ${vite}'s server:\n${stdout}`);
+    console.log(`page.mjs, in the development server of ${vite}: works`);
+  }
+}
+
+/** Cloudflare's runtime, which compiles no WebAssembly while it runs. */
+async function runInWorkerd() {
+  const { Miniflare } = await import(`${tools}/node_modules/miniflare/dist/src/index.js`);
+  for (const [name, conditions, expected] of [
+    ["worker.mjs", ["workerd", "worker", "browser"], `1 ${USED_ALL}`],
+    ["told-worker.mjs", ["worker", "browser"], `1 ${USED_ALL}`],
+    ["worker.mjs", ["worker", "browser"], /ERR_GGUF_OPEN.*useModule/],
+  ]) {
+    const outdir = join(folder, "worker");
+    buildSync({
+      ...{ absWorkingDir: application, entryPoints: [name], outdir, outExtension: { ".js": ".mjs" } },
+      ...{ bundle: true, format: "esm", conditions, mainFields: ["module", "main"] },
+      ...{ loader: { ".wasm": "copy" }, logLevel: "error" },
+    });
+    const worker = new Miniflare({
+      ...{ modules: true, modulesRoot: outdir, scriptPath: join(outdir, name) },
+      compatibilityDate: "2025-05-05", // from then on, there is FinalizationRegistry
+      modulesRules: [
+        { type: "ESModule", include: ["**/*.mjs"] },
+        { type: "CompiledWasm", include: ["**/*.wasm"] },
+      ],
+    });
+    const answer = await (await worker.dispatchFetch("http://localhost/")).text();
+    await worker.dispose();
+    if (!(typeof expected === "string" ? answer === expected : expected.test(answer)))
+      fail(`${name} does not work in workerd, by the conditions ${conditions}:\n${answer}`);
+    console.log(`${name} in workerd, by the conditions ${conditions}: as expected`);
   }
 }
 
@@ -208,7 +287,7 @@ function trace(name) {
   expectWorks(`${name}, traced by nft (${files.length} files)`, join(traced, name));
 }
 
-export function traceAndBundle(unpacked) {
+export async function traceAndBundle(unpacked) {
   installTools();
   makeApplication(unpacked);
   rmSync(join(folder, "traced"), { recursive: true, force: true });
@@ -224,5 +303,11 @@ export function traceAndBundle(unpacked) {
   }
   bundle("whole", [], expectBundled);
   bundle("external", ["gguf-native"], (what, file) => expectWorks(`${what} without the package`, file));
+  if (!existsSync(join(application, "node_modules/gguf-native/dist/wasm/kernels.wasm"))) {
+    console.log("for browsers: skipped, the package has no WebAssembly module: npm run build:wasm makes it");
+    return;
+  }
   bundleForBrowsers();
+  await serveWithVite();
+  await runInWorkerd();
 }

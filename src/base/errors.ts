@@ -5,7 +5,10 @@
 
 /** Every value of {@link GgufError.code}. */
 export type GgufErrorCode =
-  /** The system cannot open, map or read the file; `cause.code` is its errno name, such as `ENOENT`. */
+  /**
+   * The system cannot open, map or read the file; `cause.code` is its errno name, such as `ENOENT`. Or the runtime does not
+   * compile the WebAssembly module; `cause` is its error.
+   */
   | "ERR_GGUF_OPEN"
   /** The file does not start with `GGUF`. */
   | "ERR_GGUF_MAGIC"

@@ -1,6 +1,6 @@
 /** The module as it is in the bundles of this folder: part of the script, so that nothing else has to be fetched. */
 import { inflateSync } from "fflate";
-import { setModule, WebAssembly } from "../backend/wasm/module";
+import { compileModule, setModule } from "../backend/wasm/module";
 
 /** What `scripts/build/bundle-wasm.mjs` puts in place of this name: the deflated module in base64, and its size. */
 declare const KERNELS: readonly [deflated: string, byteLength: number];
@@ -9,5 +9,5 @@ const [deflated, byteLength] = KERNELS;
 
 setModule(() => {
   const bytes = Uint8Array.from(atob(deflated), (character) => character.charCodeAt(0));
-  return new WebAssembly.Module(inflateSync(bytes, { out: new Uint8Array(byteLength) }));
+  return compileModule(inflateSync(bytes, { out: new Uint8Array(byteLength) }));
 });

@@ -10,3 +10,4 @@
 export { type BlobOptions, openBlob } from "../file/blob-file";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";
+export { useModule } from "./use-module";

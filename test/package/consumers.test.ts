@@ -128,7 +128,7 @@ describe("a project that installed the package", () => {
   test("as an ES module", () => {
     copyFileSync(join(__dirname, "consumers", "esm.mjs"), join(project, "esm.mjs"));
     assert.deepEqual(JSON.parse(node("esm.mjs", goldenPath)), {
-      ...{ sameClasses: true, sameNames: true, names: NAMES, isFile: true },
+      ...{ sameClasses: true, knowsErrors: true, sameNames: true, names: NAMES, isFile: true },
       ...{ types: ALL_TYPES.length, isa: "string", lengths: [1, 2048] },
     });
   });

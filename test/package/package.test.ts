@@ -184,7 +184,14 @@ describe("the tarball", () => {
   });
 
   test("types resolve for every kind of consumer", () => {
-    const { stdout } = node([tool("@arethetypeswrong/cli", "attw"), tarball, "--no-definitely-typed"]);
+    // The kernels are no JavaScript: runtimes and bundlers say what their import is.
+    const left = ["--exclude-entrypoints", "./kernels.wasm"];
+    const { stdout } = node([
+      tool("@arethetypeswrong/cli", "attw"),
+      tarball,
+      "--no-definitely-typed",
+      ...left,
+    ]);
     assert.match(stdout, /No problems found/);
   });
 

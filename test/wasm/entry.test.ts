@@ -1,14 +1,17 @@
 /** `gguf-native/wasm`, bundled for browsers and run in headless Chromium, and in Node: what the addon finds, to the bit. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { before, describe, test } from "node:test";
+import { compileFunction, createContext } from "node:vm";
 import { type GgufTensor, ggmlTypes, openSafetensors, openSync } from "gguf-native";
 import { DTYPES } from "#dist/safetensors/dtypes";
 import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
 import { goldenPath } from "../support/golden";
+import { projectRoot } from "../support/paths";
 import { type Handler, rangesOf, serve } from "../support/range-server";
 import { safetensorsOf } from "../support/safetensors-files";
-import { needsModule } from "../support/wasm";
+import { compiledModule, Module, needsModule } from "../support/wasm";
 import {
   bitsOf,
   type TensorFacts,
@@ -104,6 +107,38 @@ describe("gguf-native/wasm in Node", needsModule, () => {
     });
   });
   check(() => result);
+});
+
+describe("where no WebAssembly may be compiled", needsModule, () => {
+  // A realm that is like Cloudflare Workers, and like pages whose content security policy lacks 'wasm-unsafe-eval'.
+  const realm = createContext(
+    { atob, crypto, TextDecoder, TextEncoder, URL },
+    { codeGeneration: { strings: true, wasm: false } },
+  );
+  const path = join(projectRoot, "dist", "wasm", "index.cjs");
+  const module = { exports: {} };
+  const names = ["module", "exports"];
+  compileFunction(readFileSync(path, "utf8"), names, { parsingContext: realm })(module, module.exports);
+  const { dequantizeSync, useModule } = module.exports as typeof import("gguf-native/wasm");
+  const decode = () => dequantizeSync("F32", new Uint8Array(4)).length;
+
+  test("an error says what to do", () => {
+    const expected = {
+      code: "ERR_GGUF_OPEN",
+      message: /wasm-unsafe-eval.*gguf-native\/kernels\.wasm.*useModule/,
+    };
+    assert.throws(decode, expected);
+    assert.throws(decode, expected);
+  });
+  test("other modules are refused", () => {
+    assert.throws(() => useModule({}), { code: "ERR_INVALID_ARG_TYPE" });
+    const empty = new Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+    assert.throws(() => useModule(empty), { code: "ERR_INVALID_ARG_VALUE" });
+  });
+  test("the compiled module is used", () => {
+    useModule(compiledModule!);
+    assert.equal(decode(), 1);
+  });
 });
 
 describe("the bundle for browsers", needsModule, () => {

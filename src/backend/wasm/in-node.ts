@@ -7,7 +7,7 @@ import { wasmAddon } from "./addon";
 import { checkExtent, type FileBytes } from "./bytes-of-file";
 import { failure } from "./failure";
 import { type ParsedHeader, parseHeader } from "./header";
-import { setModule, WebAssembly } from "./module";
+import { compileModule, setModule } from "./module";
 
 /** Read at first, and the longest header: as the addon has them for files that are not mapped. */
 const FIRST_BYTES = 256 << 10;
@@ -24,7 +24,7 @@ const NO_WAITING = constants.O_NONBLOCK ?? 0;
 
 /** The surface of the addon over the module in a file. */
 export function loadModule(file: string): ReturnType<typeof wasmAddon> {
-  setModule(() => new WebAssembly.Module(readFileSync(file)));
+  setModule(() => compileModule(readFileSync(file)));
   return wasmAddon((path) => {
     const bytes = new OpenedFile(path);
     return { bytes, header: (partial) => readHeader(bytes, partial) };

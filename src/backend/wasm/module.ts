@@ -4,6 +4,7 @@
  * Nothing stays in an instance from one call to the next. So one is enough, and can be replaced at any time: after a trap,
  * which leaves its memory in any state, and after work that needed much memory, which an instance cannot give back.
  */
+import { GgufError } from "../../base/errors";
 import { outOfMemory } from "./failure";
 
 /** A `WebAssembly.Module`, whose type comes with those of browsers. */
@@ -75,7 +76,10 @@ export interface ModuleExports {
 /** What is used of the global object, whose types come with those of browsers. */
 export const { WebAssembly, crypto } = globalThis as unknown as {
   WebAssembly: {
-    Module: new (bytes: Uint8Array) => CompiledModule;
+    Module: {
+      new (bytes: Uint8Array): CompiledModule;
+      exports(module: CompiledModule): { readonly name: string }[];
+    };
     Instance: new (module: CompiledModule) => { readonly exports: unknown };
     RuntimeError: new () => Error;
   };
@@ -99,6 +103,20 @@ export function setModule(make: () => CompiledModule): void {
   compile = make;
   compiled = undefined;
   instance = undefined;
+}
+
+/** Compiles the module; @throws GgufError ERR_GGUF_OPEN where the runtime refuses to. */
+export function compileModule(bytes: Uint8Array): CompiledModule {
+  try {
+    return new WebAssembly.Module(bytes);
+  } catch (cause) {
+    if (cause instanceof RangeError) throw outOfMemory();
+    const advice =
+      "A page's content security policy must have 'wasm-unsafe-eval' in script-src. Where no code can be compiled, as in " +
+      "Cloudflare Workers, import gguf-native/kernels.wasm and give it to useModule (see docs/runtimes.md)";
+    const detail = `the runtime does not compile the WebAssembly module: ${(cause as Error).message}. ${advice}`;
+    throw new GgufError("ERR_GGUF_OPEN", detail, { cause });
+  }
 }
 
 /** An instance, and what one piece of work has allocated in it. */
