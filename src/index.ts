@@ -20,7 +20,7 @@ export {
   quantizeModel,
 } from "./quantize-model/quantize-model";
 export { openSafetensors } from "./safetensors/open";
-export type { Chunks, TensorBytes, TensorData } from "./writer/data";
+export type { TensorBytes, TensorData } from "./writer/data";
 export { type Recovery, recover } from "./writer/recover";
 export {
   type DeclaredChange,

@@ -17,10 +17,8 @@ export type {
   DequantizeOptions,
   DType,
   OutArray,
-  OwnBytes,
   ProductOptions,
   ReadOptions,
-  Returned,
   RowsOptions,
   ThreadOptions,
 } from "./base/options";

@@ -26,7 +26,6 @@ export type {
   DequantizeOptions,
   DType,
   OutArray,
-  Returned,
   ThreadOptions,
 } from "../base/options";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
