@@ -37,3 +37,62 @@ test("short jobs do not wait for long ones", needsAddon, () => {
   const env = { ...process.env, UV_THREADPOOL_SIZE: "3" };
   assert.equal(execFileSync(process.execPath, ["-e", program], { env, encoding: "utf8" }).trim(), "20");
 });
+
+/** Runs `body` with one thread, a tensor of 256 chunks, and a short job of one chunk. */
+function onOneThread(body: string): string {
+  const program = `
+    const { parse } = require(${JSON.stringify(projectRoot)});
+    const { writeGguf } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "gguf-writer.js"))});
+    const CHUNK = 2 ** 18;
+    const shape = [4096, 2 ** 14];
+    const { id, blockSize, typeSize } = ${JSON.stringify(ggmlTypes.TQ1_0)};
+    const bytes = new Uint8Array((shape[0] * shape[1] / blockSize) * typeSize);
+    const file = writeGguf({ tensors: [{ name: "t", type: id, shape, bytes }] });
+    const shared = new Uint8Array(new SharedArrayBuffer(file.length));
+    shared.set(file);
+    const tensor = parse(shared).tensor("t");
+    const indexes = Array.from({ length: 64 }, (_, i) => i);
+    const short = () => tensor.rows(indexes);
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    (async () => { ${body} })();`;
+  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
+  return execFileSync(process.execPath, ["-e", program], { env, encoding: "utf8" }).trim();
+}
+
+test(
+  "a thread does one chunk of a long job for each of the short ones that follow each other",
+  needsAddon,
+  () => {
+    const chunks = onOneThread(`
+    let chunks = 0;
+    tensor.stats({ onProgress: (done) => { chunks = done / CHUNK; } });
+    while (chunks === 0) await turn();
+    await short();
+    const before = chunks;
+    for (let i = 0; i < 20; i++) await short();
+    console.log(chunks - before);
+    process.exit();`);
+    assert.ok(Number(chunks) >= 20 && Number(chunks) <= 25, chunks);
+  },
+);
+
+test("a long job gives way after the chunk at which a short one finds it", needsAddon, () => {
+  const counts = onOneThread(`
+    const out = new Uint16Array(new SharedArrayBuffer(2 * shape[0] * shape[1])).fill(7);
+    const done = () => { let n = 0; while (n < 256 && out[n * CHUNK] !== 7) n++; return n; };
+    const counts = [];
+    for (let round = 0; round < 15; round++) {
+      for (let n = 0; n < 256; n++) out[n * CHUNK] = 7;
+      const controller = new AbortController();
+      const long = tensor.dequantize({ dtype: "bf16", out, signal: controller.signal }).catch(() => {});
+      while (done() === 0) await turn();
+      const before = done();
+      await short();
+      counts.push(done() - before);
+      controller.abort();
+      await long;
+    }
+    console.log(counts.sort((a, b) => a - b).join());
+    process.exit();`);
+  assert.ok(Number(counts.split(",")[7]) <= 5, counts);
+});
