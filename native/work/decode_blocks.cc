@@ -82,14 +82,12 @@ Status decode_blocks(const BlockSource& source, const BlockSelection& selection,
   if (n_blocks == 0) return std::nullopt;
   const bool streams = may_stream(selection.dst_bytes());
   auto* to = static_cast<uint8_t*>(dst);
-  uint64_t begin = first_block;  // of the blocks of the source that are read, in any order
-  uint64_t end = first_block + n_blocks;
+  uint64_t end = first_block + n_blocks;  // of the blocks of the source that are read, in any order
   if (selection.row_blocks == 0) {
     if (Status failure = decode_run(source, selection, streams, first_block, n_blocks, to, scratch)) {
       return failure;
     }
   } else {
-    begin = UINT64_MAX;
     end = 0;
     while (n_blocks > 0) {
       const uint64_t in_row = first_block % selection.row_blocks;
@@ -97,14 +95,14 @@ Status decode_blocks(const BlockSource& source, const BlockSelection& selection,
       const uint64_t from = row * selection.row_blocks + in_row;
       const uint64_t count = std::min(n_blocks, selection.row_blocks - in_row);
       if (Status failure = decode_run(source, selection, streams, from, count, to, scratch)) return failure;
-      begin = std::min(begin, from);
       end = std::max(end, from + count);
       first_block += count;
       n_blocks -= count;
       to += count * selection.block_dst_bytes();
     }
   }
-  return check_source(source, selection.format, begin, end);
+  // What a file loses is its end: where the last of them is there, so are all.
+  return check_source(source, selection.format, end - 1, end);
 }
 
 bool may_stream(uint64_t n_bytes) {

@@ -152,6 +152,20 @@ TEST_P(IntegerRowProducts, EqualTheRuleForRunsOfEveryKind) {
   }
 }
 
+TEST_P(IntegerRowProducts, OfTinyRunsAreZeroBelowTheLeastThatCounts) {
+  const Format& format = *find_format(8);  // Q8_0
+  Random random(7);
+  const uint64_t columns = 512;
+  const auto bytes = random.blocks(format, columns / format.block_elements, Blocks::kOrdinary);
+  for (const uint64_t kind : {1, 2}) {  // of edge_number: nothing else, which would hide them in the sums
+    Numbers x;
+    for (uint64_t i = 0; i < columns; ++i) x.push_back(edge_number(kind, i % 32, random));
+    const Numbers y = int8_products(format, false, bytes.data(), 1, columns, x, 1);
+    expect_same(y, expected_products(format, bytes.data(), 1, columns, x));
+    EXPECT_EQ(y[0] == 0, kind == 2);
+  }
+}
+
 TEST_P(IntegerRowProducts, OfAVectorThatIsNotFiniteAreNaN) {
   for (const Format& format : formats_of_codes()) {
     const uint64_t columns = 512, n_rows = 2;

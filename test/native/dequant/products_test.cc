@@ -175,9 +175,15 @@ TEST_P(RowProducts, AreNeverMinusZero) {
   const auto* rows = reinterpret_cast<const uint8_t*>(w.data());
   EXPECT_EQ(bits_of_float(exact_products(format, false, rows, 1, 64, zeros, 1)[0]), 0u);
   // Each product underflows to -0 in its fused multiply-add.
-  const Numbers smallest(64, 0x1p-149f), tenths(64, -0.1f);
-  const auto* smallest_rows = reinterpret_cast<const uint8_t*>(smallest.data());
-  EXPECT_EQ(bits_of_float(exact_products(format, false, smallest_rows, 1, 64, tenths, 1)[0]), 0u);
+  for (const uint64_t n_rows : {1, 3, 8, 40}) {
+    for (const uint64_t n : {1, 2, 20}) {
+      const Numbers smallest(64 * n_rows, 0x1p-149f), tenths(64 * n, -0.1f);
+      const auto* smallest_rows = reinterpret_cast<const uint8_t*>(smallest.data());
+      for (const float y : exact_products(format, false, smallest_rows, n_rows, 64, tenths, n_rows)) {
+        EXPECT_EQ(bits_of_float(y), 0u) << n_rows << " rows, " << n << " vectors";
+      }
+    }
+  }
 }
 
 TEST_P(RowProducts, OfNothingAreNothing) {

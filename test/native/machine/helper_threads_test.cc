@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "machine/processors.h"
+#include "test/native/core/allocation_meter.h"
 #include "test/native/machine/on_threads.h"
 
 namespace gguf::test {
@@ -181,6 +182,16 @@ TEST(HelperThreads, AreNotWantedOnceACallHasReturned) {
     pool.run(300, its_own, [&](Scratch&) {});
   });
   EXPECT_FALSE(pool.wants_help());
+}
+
+TEST(HelperThreads, ForgetACallThatHasReturned) {
+  HelperThreads pool;
+  Scratch scratch;
+  const auto run = [&] { pool.run(1, scratch, [](Scratch&) {}); };
+  run();
+  const size_t before = allocated_bytes();
+  for (int i = 0; i < 1000; ++i) run();
+  EXPECT_EQ(allocated_bytes() - before, 0u);  // a list of calls that are over would grow
 }
 
 TEST(HelperThreads, DropScratchThatIsLarge) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include "machine/helper_threads.h"
 #include "test/native/core/allocation_meter.h"
@@ -169,6 +171,50 @@ TEST_F(Chunks, TheFirstFailureIsKept) {
   decode.fail(Error{ErrorCode::kRange, "first"});
   on_threads(kThreads, [&](int) { decode.fail(Error{ErrorCode::kRange, "later"}); });
   EXPECT_EQ(decode.failure()->detail, "first");
+}
+
+/** Chunks that fail, each with its number, the first two at once: chunk `last` after the other. */
+class FailingWork : public ChunkedWork {
+ public:
+  explicit FailingWork(uint64_t last) : ChunkedWork(3, 1, {1, 1}), last_(last) {}
+
+ private:
+  Status do_units(uint64_t first, uint64_t, std::vector<uint8_t>&) override {
+    ++n_begun_;
+    const auto may_fail = [&] { return n_begun_ == 2 && (first != last_ || unclaimed() == 0); };
+    while (!may_fail()) std::this_thread::yield();
+    return Error{ErrorCode::kRange, std::to_string(first)};
+  }
+
+  const uint64_t last_;
+  std::atomic<int> n_begun_{0};
+};
+
+TEST_F(Chunks, TheFailureOfTheFirstIsKeptWhicheverFailsFirst) {
+  for (const uint64_t last : {0, 1}) {
+    FailingWork work(last);
+    on_threads(2, [&](int) {
+      std::vector<uint8_t> scratch;
+      work.work(scratch, never);
+    });
+    ASSERT_TRUE(work.failure());
+    EXPECT_EQ(work.failure()->detail, "0");
+  }
+}
+
+TEST_F(Chunks, AThreadThatReturnsMakesRoomForAnother) {
+  ChunkedDecode decode(in_memory(blocks), all, result.data());
+  decode.limit_threads(1);
+  std::vector<uint8_t> scratch;
+  for (uint64_t n = 1; n <= 21; ++n) {
+    decode.work(scratch, [&] {
+      std::vector<uint8_t> its_own;
+      decode.work(its_own, never);  // one too many
+      return true;
+    });
+    ASSERT_EQ(decode.claimed(), n);
+  }
+  expect_result(all);
 }
 
 TEST_F(Chunks, ManyThreadsCanFailAtOnce) {

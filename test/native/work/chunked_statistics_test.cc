@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,20 @@ namespace {
 
 using Numbers = std::vector<float>;
 using Fields = std::vector<double>;
+
+/** Whether this is a program of a sanitizer, or of another architecture, which an emulator may run. */
+constexpr bool is_slowed_down =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !(defined(__x86_64__) || defined(_M_X64))
+    true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
 
 constexpr size_t kPiece = 4096, kChunk = size_t{1} << 18;
 
@@ -344,6 +360,28 @@ TEST_P(ChunkedStatisticsTest, CountWhatIsNotFiniteAlone) {
     expect_same(result, Fields(all.begin(), all.begin() + 4));
     EXPECT_GT(all[1], 0);
   }
+}
+
+// A counter of one thread has 32 bits. The zeros are pages that are never written to.
+TEST(ChunkedStatisticsOfMany, CountMoreThan32BitsHold) {
+  if (is_slowed_down)
+    GTEST_SKIP() << "four thousand million numbers take minutes with a sanitizer or an emulator";
+  const Format& format = format_named("TQ1_0");
+  StatisticsTask task;
+  task.format = format;
+  task.n_blocks = ((uint64_t{1} << 32) + kChunk) / format.block_elements;
+  task.bins = {0, 1, 1};
+  task.counts_before.assign(3, 0);
+  const size_t n_bytes = task.n_blocks * format.block_bytes;
+  const std::unique_ptr<void, void (*)(void*)> zeros(std::calloc(n_bytes, 1), std::free);
+  if (zeros == nullptr) GTEST_SKIP() << "there is no memory for " << n_bytes << " bytes";
+  BlockSource source;
+  source.data = static_cast<const uint8_t*>(zeros.get());
+  Fields result(9 + 2 + 3);
+  ChunkedStatistics statistics(source, task, result.data());
+  std::vector<uint8_t> scratch;
+  statistics.work(scratch, [] { return false; });
+  EXPECT_EQ(result[11], static_cast<double>(task.n_elements()));
 }
 
 TEST(ChunkedStatisticsOfFiles, FailWhereTheFileWasCutOff) {
