@@ -29,7 +29,7 @@ const steps = {
   compile: { needs: "prebuild", run: () => installAndCompile(packed().tarball, offline()) },
   offline: { run: compileOffline },
   managers: { needs: "prebuild", run: () => installWithManagers(packed().tarball) },
-  bundlers: { quick: true, needs: "prebuild", run: () => traceAndBundle(packed().unpacked) },
+  bundlers: { needs: "prebuild", run: () => traceAndBundle(packed().unpacked) },
   node20: { needs: "prebuild", run: () => testVersion(20) },
   node22: { needs: "prebuild", run: () => testVersion(22) },
   node24: { quick: true, needs: "prebuild", run: () => testVersion(24) },
