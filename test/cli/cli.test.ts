@@ -1,10 +1,10 @@
 /** The command line as a whole: usage, messages, terminals. Each command has a test file of its own. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { runNode, runSync } from "../support/child";
 import {
   at,
   bin,
@@ -238,7 +238,7 @@ describe("standard output and error", { skip: process.platform === "win32" && "n
   writeModel("bad.gguf", { tensors: [floats("t", [Number.NaN])] });
   // Counting what is covered would write files, too, which some of these scripts forbid.
   const env = { ...process.env, LLVM_PROFILE_FILE: "/dev/null" };
-  const shell = (script: string) => spawnSync("sh", ["-c", script], { cwd: folder, encoding: "utf8", env });
+  const shell = (script: string) => runSync("sh", ["-c", script], { cwd: folder, env });
   const command = `"${process.execPath}" "${bin}"`;
 
   test("a full disk is one line and exit code 1", {
@@ -395,10 +395,7 @@ test("a reader that stops reading is no error", {
     ],
   });
   const command = `"${process.execPath}" "${bin}" inspect --json tokens.gguf; echo "exit $?" >&2`;
-  const { stdout, stderr } = spawnSync("sh", ["-c", `(${command}) | head -c 10`], {
-    cwd: folder,
-    encoding: "utf8",
-  });
+  const { stdout, stderr } = runSync("sh", ["-c", `(${command}) | head -c 10`], { cwd: folder });
   assert.equal(stdout.length, 10);
   assert.equal(stderr, "exit 0\n");
 });
@@ -409,11 +406,7 @@ test("a command ends, with all that it wrote, even if Node does not", needsAddon
   const flags = ["--stress-concurrent-allocation", "--no-incremental-marking"];
   const outcomes = ["ended.gguf", "ended.gguf", "ended.gguf", "absent.gguf"].map((name) => {
     const args = [...flags, bin, "hash", name];
-    const { status, stdout } = spawnSync(process.execPath, args, {
-      cwd: folder,
-      encoding: "utf8",
-      timeout: 60_000,
-    });
+    const { status, stdout } = runNode(args, { cwd: folder });
     return [status, stdout.split("\n").length];
   });
   assert.deepEqual(outcomes, [

@@ -1,9 +1,9 @@
 /** `gguf-native completion`: the scripts, in the shells that they are for. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { before, describe, test } from "node:test";
+import { runSync, succeeds } from "../support/child";
 import { at, bin, expectFailure, floats, folder, output, writeModel } from "../support/cli";
 import { str, u32 } from "../support/gguf-writer";
 
@@ -27,11 +27,11 @@ chmodSync(join(path, "gguf-native"), 0o755);
 const env = { ...process.env, PATH: `${path}${delimiter}${process.env.PATH}`, HOME: folder, TERM: "dumb" };
 
 function shell(program: string, args: string[], input = "") {
-  return spawnSync(program, args, { cwd: folder, env, encoding: "utf8", timeout: 60_000, input });
+  return runSync(program, args, { cwd: folder, env, input });
 }
 
 const needs = (program: string) => ({
-  skip: shell(program, ["-c", "true"]).status === 0 ? false : `${program} is not installed`,
+  skip: !succeeds(program, ["-c", "true"]) && `${program} is not installed`,
 });
 
 const scripts: Record<string, string> = {};

@@ -1,6 +1,5 @@
 /** `gguf-native dequantize`: what it writes, read by others. */
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
   lstatSync,
@@ -17,6 +16,7 @@ import { describe, test } from "node:test";
 import { type DType, type GgmlType, ggmlTypes, openSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { noPython, python, readNpy, readSafetensors } from "../support/array-files";
+import { runSync, start, succeeds, untilWith } from "../support/child";
 import {
   at,
   bin,
@@ -317,7 +317,7 @@ test("what is not a regular file is written to, a link stays a link", unix, asyn
   assert.deepEqual(readFileSync(at("target.bin")), expectedBytes(tensor.name));
   assert.equal(await output(...sample, "-o", "/dev/null", "--format", "bin"), "");
   const command = `"${process.execPath}" "${bin}" ${sample.join(" ")} -o /dev/stdout --format bin | cat`;
-  const { stdout } = spawnSync("sh", ["-c", command], { cwd: folder, maxBuffer: 2 ** 24 });
+  const { stdout } = runSync("sh", ["-c", command], { cwd: folder, encoding: "buffer" });
   assert.deepEqual(stdout, expectedBytes(tensor.name));
   assert.ok(lstatSync("/dev/null").isCharacterDevice());
 });
@@ -325,7 +325,7 @@ test("what is not a regular file is written to, a link stays a link", unix, asyn
 describe("outputs of the shell", unix, () => {
   const bytes = expectedBytes(tensor.name);
   const command = `"${process.execPath}" "${bin}" ${sample.join(" ")} --format bin -o`;
-  const shell = (script: string) => spawnSync("sh", ["-c", script], { cwd: folder, maxBuffer: 2 ** 24 });
+  const shell = (script: string) => runSync("sh", ["-c", script], { cwd: folder, encoding: "buffer" });
 
   test("a descriptor of a file is written to from its present position", async () => {
     for (const [name, redirected] of [
@@ -351,13 +351,13 @@ describe("outputs of the shell", unix, () => {
   });
   test("standard output can be a socket", async () => {
     const args = [bin, ...sample, "--format", "bin", "-o", "/dev/stdout"];
-    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, maxBuffer: 2 ** 24 });
+    const { stdout } = runSync(process.execPath, args, { cwd: folder, encoding: "buffer" });
     assert.ok(bytes.equals(stdout));
   });
   test("a reader that stops reading is no error", async () => {
     const { stdout, stderr } = shell(`(${command} /dev/stdout; echo "exit $?" >&2) | head -c 10`);
     assert.deepEqual([stdout, String(stderr)], [bytes.subarray(0, 10), "exit 0\n"]);
-    spawnSync("mkfifo", [at("stopped")]);
+    assert.ok(succeeds("mkfifo", [at("stopped")]));
     const named = shell(`head -c 10 stopped >/dev/null & ${command} stopped; echo "exit $?"`);
     assert.deepEqual([String(named.stdout), String(named.stderr)], ["exit 0\n", ""]);
   });
@@ -393,11 +393,10 @@ describe("large tensors", () => {
     const reason =
       skip || (process.platform === "win32" && "no signals") || (emulated && "no signals for the child");
     test(`${signal} leaves nothing`, { skip: reason }, async () => {
-      const child = spawn(process.execPath, [bin, "dequantize", "huge.gguf", "t", "-o", "huge.bin"], {
-        cwd: folder,
-      });
+      const args = [bin, "dequantize", "huge.gguf", "t", "-o", "huge.bin"];
+      const child = start(process.execPath, args, { cwd: folder });
       const written = () => [...leftovers(), ...readdirSync(folder).filter((name) => name === "huge.bin")];
-      while (written().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      await untilWith(child, () => written().length > 0);
       child.kill(signal);
       const ended = await new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
       assert.equal(ended, signal);
@@ -406,8 +405,8 @@ describe("large tensors", () => {
     test(`${signal} leaves no folder`, { skip: reason }, async () => {
       mkdirSync(at("stays"), { recursive: true });
       const args = ["dequantize", "huge.gguf", "t", "-o", "stays/new/weights/"];
-      const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
-      while (leftovers().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      const child = start(process.execPath, [bin, ...args], { cwd: folder });
+      await untilWith(child, () => leftovers().length > 0);
       child.kill(signal);
       await new Promise((resolve) => child.once("exit", resolve));
       assert.deepEqual(readdirSync(at("stays")), []);
@@ -417,11 +416,11 @@ describe("large tensors", () => {
       timeout: 30_000,
     }, async () => {
       rmSync(at("fifo"), { force: true });
-      spawnSync("mkfifo", [at("fifo")]);
+      assert.ok(succeeds("mkfifo", [at("fifo")]));
       const args = ["dequantize", "huge.gguf", "t", "-o", "fifo", "--format", "bin"];
-      const child = spawn(process.execPath, [bin, ...args], { cwd: folder });
+      const child = start(process.execPath, [bin, ...args], { cwd: folder });
       // Once it has something to write, all that is left to do is to wait.
-      const reader = spawn("sh", ["-c", "exec < fifo; head -c 1; exec sleep 60"], {
+      const reader = start("sh", ["-c", "exec < fifo; head -c 1; exec sleep 60"], {
         cwd: folder,
         stdio: ["ignore", "pipe", "inherit"],
       });

@@ -1,8 +1,8 @@
 /** `gguf-native get`. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { runNode, runSync, succeeds } from "../support/child";
 import { at, bin, expectFailure, folder, json, output, run, runInTerminal } from "../support/cli";
 import { arr, bool, f32, str, u8, u64, writeGguf } from "../support/gguf-writer";
 import { rangesOf, serve } from "../support/range-server";
@@ -30,8 +30,7 @@ const content = writeGguf({
 writeFileSync(at("model.gguf"), content);
 /** The bytes that a process prints. */
 const bytesOf = (...args: string[]): Buffer =>
-  spawnSync(process.execPath, [bin, "get", "model.gguf", ...args], { cwd: folder, maxBuffer: 2 ** 26 })
-    .stdout;
+  runSync(process.execPath, [bin, "get", "model.gguf", ...args], { cwd: folder, encoding: "buffer" }).stdout;
 
 describe("get", () => {
   test("single values, a line each", async () => {
@@ -90,11 +89,11 @@ describe("get", () => {
     const { url } = await serve(rangesOf(content));
     assert.equal(await output("get", url, "tenth"), "0.1\n");
     const args = [bin, "get", "-", "general.name"];
-    const { stdout } = spawnSync(process.execPath, args, { input: readFileSync(at("model.gguf")) });
-    assert.equal(stdout.toString(), "漢字 and more\n");
+    const { stdout } = runNode(args, { input: readFileSync(at("model.gguf")) });
+    assert.equal(stdout, "漢字 and more\n");
   });
   test("nothing moves a terminal, without --raw", (t) => {
-    if (spawnSync("script", ["--version"]).status !== 0) return t.skip("there is no script");
+    if (!succeeds("script")) return t.skip("there is no script");
     const { shown } = runInTerminal(["get", "model.gguf", "tokenizer.chat_template"]);
     assert.match(shown, /\{% for m in messages %\}\r?\n\t\{\{ m \}\}\\x1b\[2J\r?\n/);
   });

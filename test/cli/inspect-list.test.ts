@@ -1,8 +1,8 @@
 /** `gguf-native inspect` of several files, of folders, and of standard input. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
+import { runNode, runSync } from "../support/child";
 import { at, bin, EVIL, expectFailure, expectTidy, json, output, run, runProcess } from "../support/cli";
 import { str, writeGguf } from "../support/gguf-writer";
 import { rangesOf, serve } from "../support/range-server";
@@ -74,8 +74,8 @@ describe("several models", () => {
 
 describe("standard input", () => {
   const inspect = (input: Uint8Array, ...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [bin, "inspect", "-", ...args], { input });
-    return { status, stdout: stdout.toString(), stderr: stderr.toString() };
+    const { status, stdout, stderr } = runNode([bin, "inspect", "-", ...args], { input });
+    return { status, stdout, stderr };
   };
   test("shows the same as for the file", async () => {
     const { status, stdout, stderr } = inspect(content);
@@ -89,10 +89,7 @@ describe("standard input", () => {
   test("reads no more than the header", (t) => {
     if (process.platform === "win32") return t.skip("there are no such pipes");
     const endless = `{ cat models/sample.gguf; exec yes; } | "$0" "$1" inspect -`;
-    const { status, stdout } = spawnSync("sh", ["-c", endless, process.execPath, bin], {
-      cwd: at("."),
-      encoding: "utf8",
-    });
+    const { status, stdout } = runSync("sh", ["-c", endless, process.execPath, bin], { cwd: at(".") });
     assert.deepEqual([status, /7\.08 M in 20 tensors/.test(stdout)], [0, true]);
   });
   test("what ends early, or is no model, is an error", () => {

@@ -1,6 +1,5 @@
 /** Outputs that are files which are read, whatever leads to them, and outputs in the place of other models. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import {
   closeSync,
   copyFileSync,
@@ -28,6 +27,7 @@ import {
   type WriteOptions,
 } from "gguf-native";
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
+import { runNode } from "../support/child";
 import { at, bin, folder, leftovers, run, runProcess } from "../support/cli";
 import { temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
@@ -102,9 +102,8 @@ describe("what is no GGUF", { skip }, () => {
     for (const name of ["m.gguf", "other.gguf"]) {
       const descriptor = openDescriptor(at(name), "a");
       const args = [bin, "dequantize", "m.gguf", TENSOR, "--format", "bin", "-o", "/dev/stdout"];
-      const { status, stderr } = spawnSync(process.execPath, args, {
+      const { status, stderr } = runNode(args, {
         cwd: folder,
-        encoding: "utf8",
         stdio: ["ignore", descriptor, "pipe"],
       });
       closeSync(descriptor);
@@ -161,11 +160,10 @@ describe("GGUF", { skip }, () => {
       await refused(["set", "m.gguf", "--chat-template", "changes.json", "-o", output], READ);
     }
     const input = openDescriptor(at("changes.json"), "r");
-    const { status, stderr } = spawnSync(
-      process.execPath,
-      [bin, "set", "m.gguf", "--from", "-", "-o", "changes-link"],
-      { cwd: folder, encoding: "utf8", stdio: [input, "pipe", "pipe"] },
-    );
+    const { status, stderr } = runNode([bin, "set", "m.gguf", "--from", "-", "-o", "changes-link"], {
+      cwd: folder,
+      stdio: [input, "pipe", "pipe"],
+    });
     closeSync(input);
     assert.match(stderr, READ);
     assert.equal(status, 1);

@@ -1,10 +1,10 @@
 /** `gguf-native quantize`, and `verify --from`. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { setTimeout } from "node:timers/promises";
 import { GgufWriter, openSync } from "gguf-native";
+import { start, untilWith } from "../support/child";
 import { at, bin, expectFailure, expectTidy, folder, json, leftovers, output, run } from "../support/cli";
 import { Random } from "../support/random";
 import { rangesOf, serve } from "../support/range-server";
@@ -228,10 +228,10 @@ const shape = [4096, 16384];
 const noSparse = writeSparseGguf(path, [{ name: "a.weight", type: 0, shape, byteLength: 4 * 4096 * 16384 }]);
 test("Ctrl-C while it writes leaves nothing behind", { skip: noSignals || noSparse }, async () => {
   const args = [bin, "quantize", path, at("interrupted.gguf"), "--type", "Q4_K_M"];
-  const child = spawn(process.execPath, args, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
-  const ended = new Promise<NodeJS.Signals | null>((done) => child.on("exit", (_, signal) => done(signal)));
-  while (leftovers().length === 0 && child.exitCode === null) await setTimeout(2);
+  const child = start(process.execPath, args, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+  const ended = once(child, "exit");
+  await untilWith(child, () => leftovers().length > 0);
   child.kill("SIGINT");
-  assert.equal(await ended, "SIGINT");
+  assert.deepEqual(await ended, [null, "SIGINT"]);
   assert.deepEqual([existsSync(at("interrupted.gguf")), leftovers()], [false, []]);
 });

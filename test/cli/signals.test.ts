@@ -1,11 +1,11 @@
 /** Signals end every command at once, also while JavaScript is busy. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
+import { start } from "../support/child";
 import { at, bin, folder, leftovers } from "../support/cli";
 import { emulated } from "../support/emulated";
 import { projectRoot } from "../support/paths";
@@ -63,7 +63,7 @@ for (const [signal, args] of cases) {
   test(`${signal} while ${args[0]} is busy`, { skip, timeout: 30_000 }, async (context) => {
     mkdirSync(at("parts"), { recursive: true });
     const before = readdirSync(folder, { recursive: true });
-    const child = spawn(process.execPath, ["--require", busy, bin, ...args], { cwd: folder });
+    const child = start(process.execPath, ["--require", busy, bin, ...args], { cwd: folder });
     context.after(() => child.kill("SIGKILL"));
     const ended = once(child, "exit");
     const [said] = await once(child.stderr, "data");

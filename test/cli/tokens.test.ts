@@ -1,7 +1,7 @@
 /** `gguf-native tokens`: vocabularies, and texts in them. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
+import { runNode } from "../support/child";
 import { bin, EVIL, expectFailure, expectTidy, folder, json, output, run, writeModel } from "../support/cli";
 import { arr, str, u32 } from "../support/gguf-writer";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
@@ -74,10 +74,9 @@ describe("texts", () => {
     assert.equal(await output("tokens model.gguf", "", "--ids"), "1\n");
   });
   test("from standard input", () => {
-    const { stdout } = spawnSync(process.execPath, [bin, "tokens", "model.gguf", "-", "--ids"], {
+    const { stdout } = runNode([bin, "tokens", "model.gguf", "-", "--ids"], {
       cwd: folder,
       input: "ab",
-      encoding: "utf8",
     });
     assert.equal(stdout, "1 8\n");
   });

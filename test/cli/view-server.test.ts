@@ -1,6 +1,5 @@
 /** The server of `gguf-native view`: what it hands out, to whom, and what it makes of files that change. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -24,6 +23,7 @@ import { join } from "node:path";
 import { after, describe, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufError, openRemote, parse, splitModel } from "gguf-native";
+import { start } from "../support/child";
 import { emulated } from "../support/emulated";
 import { temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
@@ -647,7 +647,10 @@ describe("clients that take more than they should", { skip: emulated && "too slo
   async function serveApart(path: string): Promise<Site & { pid: number }> {
     const program = `const { serveView } = require(${JSON.stringify(viewServer)});
       serveView(${JSON.stringify(PAGE)}, [[${JSON.stringify(path)}]], 0).then(({ url }) => console.log(url));`;
-    const child = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = start(process.execPath, ["-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+      limit: 600_000,
+    });
     const close = async () => void child.kill();
     after(close);
     const [line] = (await once(child.stdout, "data")) as [Buffer];

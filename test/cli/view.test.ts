@@ -1,6 +1,5 @@
 /** `gguf-native view`: the command. cli/view-server.test.ts tests its server, view/browser.test.ts what the page does. */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
@@ -9,6 +8,7 @@ import { delimiter, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openRemote, splitModel } from "gguf-native";
+import { type Child, runNode, start } from "../support/child";
 import { at, expectFailure, floats, folder, writeModel } from "../support/cli";
 import { installPackage, plainEnv } from "../support/installed";
 import { answerRange, freePort, serve } from "../support/range-server";
@@ -32,7 +32,7 @@ writeModel("other name.gguf", { tensors: [floats("u", [5, 6]), floats("v", [7])]
 writeFileSync(at("not.gguf"), "hello\nworld");
 
 interface Running {
-  child: ChildProcess;
+  child: Child;
   url: string;
   printed: () => string;
   complained: () => string;
@@ -40,10 +40,11 @@ interface Running {
 
 /** Runs the command until it has printed its address. */
 async function view(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Running> {
-  const child = spawn(process.execPath, [bin, "view", ...args], {
+  const child = start(process.execPath, [bin, "view", ...args], {
     cwd: folder,
     env: { ...plainEnv, ...env },
     stdio: ["ignore", "pipe", "pipe"],
+    limit: 600_000,
   });
   after(() => child.kill("SIGKILL"));
   let [printed, complained] = ["", ""];
@@ -123,18 +124,11 @@ test("--port", async () => {
   const port = await freePort();
   const { url } = await view(["--no-open", "--port", String(port), "small.gguf"]);
   assert.equal(new URL(url).port, String(port));
-  const second = spawn(process.execPath, [bin, "view", "--no-open", "--port", String(port), "small.gguf"], {
-    cwd: folder,
-    env: plainEnv,
-  });
-  let complained = "";
-  second.stderr.on("data", (text) => {
-    complained += text;
-  });
-  const [code] = await once(second, "close");
-  assert.equal(code, 1);
+  const args = [bin, "view", "--no-open", "--port", String(port), "small.gguf"];
+  const second = runNode(args, { cwd: folder, env: plainEnv });
+  assert.equal(second.status, 1);
   assert.equal(
-    complained,
+    second.stderr,
     `gguf-native: port ${port} cannot be used: another program uses it; take another --port, or none\n`,
   );
 });
@@ -220,17 +214,13 @@ test("what is wrong is said before there is a server", async () => {
 });
 test("where the page is missing, an error says how it is made", async () => {
   rmSync(page);
-  const child = spawn(process.execPath, [bin, "view", "--no-open", "small.gguf"], {
+  const { status, stderr } = runNode([bin, "view", "--no-open", "small.gguf"], {
     cwd: folder,
     env: plainEnv,
   });
-  let complained = "";
-  child.stderr.on("data", (text) => {
-    complained += text;
-  });
-  assert.deepEqual(await once(child, "close"), [1, null]);
+  assert.equal(status, 1);
   assert.match(
-    complained,
+    stderr,
     /^gguf-native: the page is not there: .*'npm run build -- view' makes \S+index\.html\n$/,
   );
 });

@@ -1,11 +1,11 @@
 /** Options that all asynchronous functions have: how many threads work, and one signal for many calls. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { cpu } from "gguf-native";
 import { type asyncCalls as AsyncCalls, asyncCalls } from "../support/async-calls";
+import { lineOf } from "../support/child";
 import { isWasm } from "../support/needs-addon";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
@@ -30,7 +30,7 @@ const skip =
   (isWasm && "WebAssembly has one thread") ||
   (process.platform !== "linux" && "Linux lists the threads of a process") ||
   (cpu().threads === 1 && "this machine has one processor");
-test("with threads: 1, one thread works", { skip }, () => {
+test("with threads: 1, one thread works", { skip }, async () => {
   const program = `
     const { readdirSync, promises: { stat } } = require("node:fs");
     const { asyncCalls } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "async-calls.js"))});
@@ -46,8 +46,7 @@ test("with threads: 1, one thread works", { skip }, () => {
       await calls.quantize({ threads: 2 });
       console.log(count() - before);
     })();`;
-  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program, folder], { encoding: "utf8" });
-  assert.equal(stdout, "1\n", stderr);
+  assert.equal(await lineOf(["-e", program, folder]), "1\n");
 });
 
 const signals: Record<string, () => AbortSignal> = {

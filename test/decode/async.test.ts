@@ -1,11 +1,11 @@
 /** Asynchronous dequantization: results, progress, aborting, outputs that go away. */
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
-import { spawnSync } from "node:child_process";
 import { before, describe, test } from "node:test";
 import { type AsyncOptions, type DequantizeOptions, dequantize, type GgufFile, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
+import { lineOf } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot } from "../support/paths";
@@ -164,7 +164,7 @@ describe("blocks that JavaScript can take away", () => {
     structuredClone(copy.buffer, { transfer: [copy.buffer] });
     await assert.rejects(running, refused);
   });
-  test("taken away with too few threads for all jobs: each rejects", () => {
+  test("taken away with too few threads for all jobs: each rejects", async () => {
     const program = `
       const { dequantize } = require("gguf-native");
       const all = Array.from({ length: 4 }, () => new Uint8Array(64 << 20));
@@ -172,10 +172,9 @@ describe("blocks that JavaScript can take away", () => {
       for (const { buffer } of all) structuredClone(buffer, { transfer: [buffer] });
       Promise.allSettled(running).then((ends) => console.log(ends.map(({ reason }) => reason.code).join()));`;
     for (const threads of ["1", "2", "4"]) {
-      const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
-        ...{ cwd: projectRoot, encoding: "utf8", env: { ...process.env, UV_THREADPOOL_SIZE: threads } },
-      });
-      assert.equal(stdout, `${Array(4).fill("ERR_GGUF_RANGE").join()}\n`, stderr);
+      const env = { ...process.env, UV_THREADPOOL_SIZE: threads };
+      const line = await lineOf(["-e", program], { cwd: projectRoot, env });
+      assert.equal(line, `${Array(4).fill("ERR_GGUF_RANGE").join()}\n`);
     }
   });
   test("shortened during the work: rejects", async () => {
@@ -200,7 +199,7 @@ interface ResizableArrayBuffer {
   new (length: number, options: { maxByteLength: number }): ArrayBuffer & { resize(length: number): void };
 }
 
-test("jobs take turns", () => {
+test("jobs take turns", async () => {
   const program = `
     const { dequantize } = require("gguf-native");
     const blocks = new Uint8Array(new SharedArrayBuffer(110 * 2 ** 17));
@@ -209,13 +208,10 @@ test("jobs take turns", () => {
     Promise.all([job(0), job(1)]).then(() => console.log(turns.join("")));`;
   for (const threads of ["2", "4"]) {
     const env = { ...process.env, UV_THREADPOOL_SIZE: threads, GGUF_NATIVE_ISA: "scalar" };
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
-      ...{ cwd: projectRoot, encoding: "utf8", env },
-    });
-    const turns = stdout.trim();
+    const turns = (await lineOf(["-e", program], { cwd: projectRoot, env })).trim();
     // Neither is done before the other has begun.
-    assert.ok(turns.indexOf("1") < turns.lastIndexOf("0"), turns + stderr);
-    assert.ok(turns.indexOf("0") < turns.lastIndexOf("1"), turns + stderr);
+    assert.ok(turns.indexOf("1") < turns.lastIndexOf("0"), turns);
+    assert.ok(turns.indexOf("0") < turns.lastIndexOf("1"), turns);
   }
 });
 

@@ -3,9 +3,8 @@
  * that refuses to make one in the place of Node's.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { describe, test } from "node:test";
+import { childProgram, outcomeOfLine } from "../support/child";
 import { linkAddonWith, reasonNotToLink } from "../support/linked-addon";
 
 describe("if external buffers are forbidden, views and results are copies", {
@@ -13,10 +12,8 @@ describe("if external buffers are forbidden, views and results are copies", {
 }, () => {
   const addon = linkAddonWith("refuse_external_buffers.cc");
   for (const when of ["never", "now", "later"]) {
-    test(`and the runtime calls finalizers ${when}`, () => {
-      const child = join(__dirname, "..", "support", "copies-child.js");
-      const { signal, stderr, stdout } = spawnSync(process.execPath, ["--expose-gc", child], {
-        encoding: "utf8",
+    test(`and the runtime calls finalizers ${when}`, async () => {
+      const { signal, stderr, stdout } = await outcomeOfLine(["--expose-gc", childProgram("copies")], {
         env: { ...process.env, GGUF_NATIVE_ADDON: addon, FINALIZE: when },
       });
       assert.deepEqual([signal, stdout], [null, "all copies\n"], stderr);

@@ -1,26 +1,22 @@
 /** Every instruction set of this machine, each in a process of its own, against ggml's own results. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
-import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
+import { childProgram, outcomeOfLine, runNode, runSync, succeeds } from "../support/child";
 import { ALL_TYPES, readGolden } from "../support/golden";
 import { needsAddon } from "../support/needs-addon";
 
-const child = join(__dirname, "..", "support", "golden-child.js");
 const run = (isa: string | undefined, args: string[]) =>
-  spawnSync(process.execPath, args, {
-    env: { ...process.env, GGUF_NATIVE_ISA: isa },
-    encoding: "utf8",
-    maxBuffer: 2 ** 26,
-  });
+  runNode(args, { env: { ...process.env, GGUF_NATIVE_ISA: isa } });
 
 describe("the golden file and random blocks", () => {
   const goldenCases = readGolden().length;
   for (const isa of cpu().available) {
-    test(`${ALL_TYPES.length} types on ${isa}`, () => {
-      const { stdout, stderr, status } = run(isa, [child]);
+    test(`${ALL_TYPES.length} types on ${isa}`, async () => {
+      const { stdout, stderr, status } = await outcomeOfLine([childProgram("golden")], {
+        env: { ...process.env, GGUF_NATIVE_ISA: isa },
+      });
       assert.equal(status, 0, stderr);
       assert.equal(stderr, "");
       const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
@@ -44,7 +40,7 @@ describe("threads", needsAddon, () => {
   const threads = (command: string[], poolSize?: string) => {
     const { UV_THREADPOOL_SIZE: _size, ...env } = process.env;
     if (poolSize !== undefined) env.UV_THREADPOOL_SIZE = poolSize;
-    const { stdout, stderr } = spawnSync(command[0]!, command.slice(1), { env, encoding: "utf8" });
+    const { stdout, stderr } = runSync(command[0]!, command.slice(1), { env });
     assert.match(stdout, /^\d+\n$/, stderr);
     return Number(stdout);
   };
@@ -58,7 +54,7 @@ describe("threads", needsAddon, () => {
       assert.equal(threads(print, `${size}`), Math.min(all, Math.max(1, size - 1)));
     }
   });
-  const noTaskset = spawnSync("taskset", ["-c", "0", "true"]).status !== 0 && "no taskset, or no processor 0";
+  const noTaskset = !succeeds("taskset", ["-c", "0", "true"]) && "no taskset, or no processor 0";
   test("one on one processor", { skip: noTaskset }, () => {
     assert.equal(threads(["taskset", "-c", "0", ...print]), 1);
   });

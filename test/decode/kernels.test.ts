@@ -3,10 +3,10 @@
  * are complete: an editor that opens one alone sees no errors.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { runSync, succeeds } from "../support/child";
 import { projectRoot } from "../support/paths";
 
 const dequant = join(projectRoot, "native", "dequant");
@@ -95,16 +95,15 @@ describe("the primitives of the README", () => {
 
 describe("a header alone", () => {
   const compiler = (process.env.CXX ?? "c++").split(" ");
-  const found = spawnSync(compiler[0]!, [...compiler.slice(1), "--version"]).status === 0;
+  const found = succeeds(compiler[0]!, [...compiler.slice(1), "--version"]);
   const skip = found ? false : `no compiler: ${compiler.join(" ")}`;
   for (const folder of ["kernels", "sinks"]) {
     test(`compiles: every one of ${folder}`, { skip }, () => {
       const source = headers(folder).map((name) => {
         const args = ["-std=c++17", "-fsyntax-only", "-x", "c++", "-I", join(projectRoot, "native"), "-"];
         const input = `#include "dequant/${folder}/${name}"\n`;
-        const { status, stderr } = spawnSync(compiler[0]!, [...compiler.slice(1), ...args], {
+        const { status, stderr } = runSync(compiler[0]!, [...compiler.slice(1), ...args], {
           input,
-          encoding: "utf8",
         });
         return [name, status, stderr];
       });

@@ -1,9 +1,9 @@
 /** Where results lie: allocate(), large results in a loop, trim(). */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { allocate, dequantize, dequantizeSync, trim } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
+import { lineOf } from "../support/child";
 import { emulated } from "../support/emulated";
 import { needsAddon } from "../support/needs-addon";
 import { Random } from "../support/random";
@@ -78,7 +78,7 @@ describe("large results", { skip }, () => {
     for (const part of parts) assert.deepEqual(part, expected.subarray(7, 1007));
   });
 
-  test("into ordinary arrays, all at once, take little memory besides them", () => {
+  test("into ordinary arrays, all at once, take little memory besides them", async () => {
     const program = `
       const { dequantize } = require("gguf-native");
       const blocks = new Uint8Array(new SharedArrayBuffer(34 * 2 ** 17)).fill(60); // 16 MiB of numbers
@@ -90,24 +90,24 @@ describe("large results", { skip }, () => {
         if (!results.every(({ buffer }) => Buffer.from(buffer).equals(expected))) throw new Error("results differ");
         console.log(process.resourceUsage().maxRSS * 1024 - before);
       });`;
-    const text = execFileSync(process.execPath, ["-e", program], { encoding: "utf8" });
+    const text = await lineOf(["-e", program]);
     const most = Number(text) / megabyte;
     // Twice the 640 MiB of the results, if each were made in memory of its own and copied.
     assert.ok(most < 1000, `${most} MiB for 640 MiB of results`);
   });
 
-  test("in a loop do not pile up", () => {
+  test("in a loop do not pile up", async () => {
     const program = `
       const { dequantizeSync } = require("gguf-native");
       const blocks = new Uint8Array(34 * 2 ** 19); // 64 MiB of numbers
       for (let i = 0; i < 60; ++i) dequantizeSync("Q8_0", blocks);
       console.log(process.resourceUsage().maxRSS);`;
-    const kilobytes = Number(execFileSync(process.execPath, ["-e", program], { encoding: "utf8" }));
+    const kilobytes = Number(await lineOf(["-e", program]));
     assert.ok(kilobytes < 1400 * 1024, `at most ${kilobytes / 1024} MiB`);
   });
 });
 
-test("trim gives memory of allocate() back that was kept", { skip: skip || needsAddon.skip }, () => {
+test("trim gives memory of allocate() back that was kept", { skip: skip || needsAddon.skip }, async () => {
   const program = `
     const { allocate, trim } = require("gguf-native");
     for (let i = 0; i < 8; ++i) allocate(2 ** 24).fill(1);
@@ -118,7 +118,7 @@ test("trim gives memory of allocate() back that was kept", { skip: skip || needs
       console.log(JSON.stringify({ before, after: process.memoryUsage().rss }));
     }, 50);`;
   const env = { ...process.env, GGUF_NATIVE_POOL_MB: "512" };
-  const text = execFileSync(process.execPath, ["--expose-gc", "-e", program], { encoding: "utf8", env });
+  const text = await lineOf(["--expose-gc", "-e", program], { env });
   const { before, after } = JSON.parse(text) as { before: number; after: number };
   assert.ok(before - after > 400 * megabyte, `${before / megabyte} MiB, then ${after / megabyte} MiB`);
 });

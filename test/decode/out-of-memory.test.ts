@@ -3,9 +3,8 @@
  * crash, no promise that never settles, and everything works afterwards. In processes of their own.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { describe, test } from "node:test";
+import { childProgram, outcomeOfLine } from "../support/child";
 import { linkAddonWith, reasonNotToLink } from "../support/linked-addon";
 import { temporaryFolder } from "../support/paths";
 
@@ -24,16 +23,12 @@ describe("an allocation that fails", { skip }, () => {
     "workers",
   ];
   for (const part of parts) {
-    test(part, () => {
-      const { status, signal, stderr, stdout } = spawnSync(
-        process.execPath,
-        ["--expose-gc", join(__dirname, "..", "support", "out-of-memory-child.js"), part, temporaryFolder()],
-        { encoding: "utf8", env: { ...process.env, GGUF_NATIVE_ADDON: addon, GGUF_NATIVE_WASM: "" } },
+    test(part, async () => {
+      const outcome = await outcomeOfLine(
+        ["--expose-gc", childProgram("out-of-memory"), part, temporaryFolder()],
+        { env: { ...process.env, GGUF_NATIVE_ADDON: addon, GGUF_NATIVE_WASM: "" } },
       );
-      assert.deepEqual(
-        { status, signal, stderr, stdout },
-        { status: 0, signal: null, stderr: "", stdout: "done\n" },
-      );
+      assert.deepEqual(outcome, { status: 0, signal: null, stderr: "", stdout: "done\n" });
     });
   }
 });

@@ -1,6 +1,5 @@
 /** Products of weights with vectors: to the bit of the reference, wherever the blocks are and however work is split. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -18,6 +17,7 @@ import {
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
+import { childProgram, lineOf, runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { str, u16, u32, writeGguf } from "../support/gguf-writer";
 import { ALL_TYPES } from "../support/golden";
@@ -47,16 +47,14 @@ function assertSame(actual: Float32Array, wanted: Float32Array = expected): void
 }
 
 describe("every type against the reference", () => {
-  const child = join(__dirname, "..", "support", "products-child.js");
   for (const isa of cpu().available) {
-    test(`on ${isa}`, () => {
+    test(`on ${isa}`, async () => {
       const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const { stdout, stderr, status } = spawnSync(process.execPath, [child, folder], {
-        env,
-        encoding: "utf8",
-      });
-      assert.equal(status, 0, stderr);
-      const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
+      const result = JSON.parse(await lineOf([childProgram("products"), folder], { env })) as {
+        isa: string;
+        cases: number;
+        failures: string[];
+      };
       assert.equal(result.isa, isa);
       assert.deepEqual(result.failures, []);
       assert.equal(result.cases, ALL_TYPES.length * 2 * 2 * (5 + 3 + 4 * 5));
@@ -501,11 +499,7 @@ test("helper threads end with the process, however it ends", () => {
     `process.argv[1] = require("node:worker_threads").workerData; ${program}`,
   )}, { eval: true, workerData: process.argv[1] }).on("exit", (code) => { process.exitCode = code; });`;
   for (const source of [program, `${program} process.exit(0);`, inWorker]) {
-    const args = ["-e", source, path];
-    const { status, signal, stderr } = spawnSync(process.execPath, args, {
-      encoding: "utf8",
-      timeout: 60_000,
-    });
+    const { status, signal, stderr } = runNode(["-e", source, path]);
     assert.deepEqual({ status, signal, stderr }, { status: 0, signal: null, stderr: "" });
   }
 });

@@ -3,10 +3,10 @@
  * setters of prototypes. Each test is a process of its own; with AddressSanitizer these find what ordinary runs may not.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
+import { runNode } from "../support/child";
 import { arr, writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -42,9 +42,8 @@ function run(program: string, env: Record<string, string> = {}, beforeLoading = 
     const assert = require("node:assert/strict");
     const { dequantize, dequantizeSync, openSync } = require("gguf-native");
     const path = process.argv[1];`;
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, ["-e", begin + program, path], {
+  const { status, signal, stdout, stderr } = runNode(["-e", begin + program, path], {
     cwd: projectRoot,
-    encoding: "utf8",
     env: { ...process.env, ...env },
   });
   assert.deepEqual([status, signal, stdout, stderr], [0, null, "done\n", ""]);

@@ -1,15 +1,15 @@
 /** In which order asynchronous jobs have their turns. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ggmlTypes } from "gguf-native";
+import { lineOf } from "../support/child";
 import { needsAddon } from "../support/needs-addon";
 import { projectRoot } from "../support/paths";
 
 // While a short job is under way, threads do a few chunks of a long one: those that they are at, and one each at the
 // end of a task. Eight long ones take so long that a busy machine does not matter.
-test("short jobs do not wait for long ones", needsAddon, () => {
+test("short jobs do not wait for long ones", needsAddon, async () => {
   const program = `
     const { parse } = require(${JSON.stringify(projectRoot)});
     const { writeGguf } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "gguf-writer.js"))});
@@ -35,7 +35,7 @@ test("short jobs do not wait for long ones", needsAddon, () => {
     run();
   `;
   const env = { ...process.env, UV_THREADPOOL_SIZE: "3" };
-  assert.equal(execFileSync(process.execPath, ["-e", program], { env, encoding: "utf8" }).trim(), "20");
+  assert.equal(await lineOf(["-e", program], { env }), "20\n");
 });
 
 /** Runs `body` with one thread, a tensor of 256 chunks, and a short job of one chunk. */

@@ -1,12 +1,12 @@
 /** The embeddings example gives the same bits on every instruction set, in browsers, alone and together. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
 import { bundleForBrowser, chromium, runInChromium } from "../support/browser";
+import { childProgram, lineOf } from "../support/child";
 import { type EmbeddingsRun, TEXTS } from "../support/embeddings-run";
 import { emulated } from "../support/emulated";
 import { temporaryFolder } from "../support/paths";
@@ -41,14 +41,9 @@ function assertBits({ isa, runs }: Result, expectedIsa: string): void {
 }
 
 /** Runs the child with the kernels that `env` asks for. */
-function runWith(env: Record<string, string>): Result {
-  const child = join(__dirname, "..", "support", "embeddings-child.js");
-  const { stdout, stderr, status } = spawnSync(process.execPath, ["--no-warnings", child, model], {
-    env: { ...process.env, ...env },
-    encoding: "utf8",
-  });
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout) as Result;
+async function runWith(env: Record<string, string>): Promise<Result> {
+  const args = ["--no-warnings", childProgram("embeddings"), model];
+  return JSON.parse(await lineOf(args, { env: { ...process.env, ...env } })) as Result;
 }
 
 describe("the embeddings example has the same bits, alone and together", () => {
@@ -57,15 +52,15 @@ describe("the embeddings example has the same bits, alone and together", () => {
   });
 
   for (const isa of cpu().available) {
-    test(`on ${isa}, with one and with two threads`, () => {
-      assertBits(runWith({ GGUF_NATIVE_ISA: isa }), isa);
+    test(`on ${isa}, with one and with two threads`, async () => {
+      assertBits(await runWith({ GGUF_NATIVE_ISA: isa }), isa);
     });
   }
 
   // An emulator takes a minute for it, and its instructions are the same everywhere.
   const skip = needsModule.skip || (emulated && "not on an emulated processor");
-  test("on WebAssembly", { skip }, () => {
-    assertBits(runWith({ GGUF_NATIVE_WASM: "1" }), "wasm");
+  test("on WebAssembly", { skip }, async () => {
+    assertBits(await runWith({ GGUF_NATIVE_WASM: "1" }), "wasm");
   });
 
   const noPage = skip || (chromium === undefined && "chromium is not installed (apt-get install chromium)");

@@ -1,9 +1,9 @@
 /** The examples, end to end: what they print and exit with. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { runNode } from "../support/child";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -18,7 +18,7 @@ const empty = join(folder, "empty.gguf");
 writeFileSync(empty, writeGguf());
 function run(example: string, ...args: string[]) {
   const file = join(projectRoot, "build", "examples", `${example}.js`);
-  const { status, stdout, stderr } = spawnSync(process.execPath, [file, ...args], { encoding: "utf8" });
+  const { status, stdout, stderr } = runNode([file, ...args]);
   return { status, stdout, stderr };
 }
 

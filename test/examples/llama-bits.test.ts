@@ -1,11 +1,11 @@
 /** The llama example writes the same text, with the same bits, on every instruction set and with any number of threads. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
+import { childProgram, lineOf } from "../support/child";
 import { emulated } from "../support/emulated";
 import { type LlamaRun, WRITTEN } from "../support/llama-run";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -23,14 +23,10 @@ const model = join(temporaryFolder(), "sample.gguf");
 writeFileSync(model, bytes);
 
 /** Runs the child with the kernels that `env` asks for. */
-function runsWith(isa: string, env: Record<string, string>): LlamaRun[] {
-  const child = join(__dirname, "..", "support", "llama-child.js");
-  const { stdout, stderr, status } = spawnSync(process.execPath, ["--no-warnings", child, model], {
-    env: { ...process.env, ...env },
-    encoding: "utf8",
-  });
-  assert.equal(status, 0, stderr);
-  const result = JSON.parse(stdout) as { isa: string; runs: LlamaRun[] };
+async function runsWith(isa: string, env: Record<string, string>): Promise<LlamaRun[]> {
+  const args = ["--no-warnings", childProgram("llama"), model];
+  const line = await lineOf(args, { env: { ...process.env, ...env } });
+  const result = JSON.parse(line) as { isa: string; runs: LlamaRun[] };
   assert.equal(result.isa, isa);
   return result.runs;
 }
@@ -52,8 +48,8 @@ describe("the llama example has the same bits", () => {
   for (const { isa, env } of kernels) {
     // An emulator takes a minute for it, and its instructions are the same everywhere.
     const skip = isa === "wasm" && emulated && "not on an emulated processor";
-    test(`on ${isa}, with one and with two threads`, { skip }, () => {
-      const runs = runsWith(isa, env);
+    test(`on ${isa}, with one and with two threads`, { skip }, async () => {
+      const runs = await runsWith(isa, env);
       assert.deepEqual(
         runs.map(({ activations, threads }) => [activations, threads]),
         [

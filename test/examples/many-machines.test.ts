@@ -1,14 +1,13 @@
 /** The example with a queue: a split model on a server, measured by several processes, one of which is killed. */
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { splitModel } from "gguf-native";
 import { Redis } from "ioredis";
+import { outcomeOf, start, succeeds, untilWith } from "../support/child";
 import { goldenPath } from "../support/golden";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { answerRange, freePort, rangeOf, serve } from "../support/range-server";
@@ -17,14 +16,7 @@ import { sampleModel } from "../support/sample-model";
 const folder = temporaryFolder();
 const example = join(projectRoot, "build", "examples", "many-machines.js");
 
-async function run(...args: string[]) {
-  const child = spawn(process.execPath, [example, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: 120_000,
-  });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { status: child.exitCode, stdout, stderr };
-}
+const run = (...args: string[]) => outcomeOf(start(process.execPath, [example, ...args]));
 
 /** What the progress bar shows, one after the other. */
 const percentages = (stderr: string) =>
@@ -49,8 +41,7 @@ describe("many-machines without a queue", () => {
   });
 });
 
-const isInstalled = spawnSync("redis-server", ["--version"]).status === 0;
-const skip = !isInstalled && "redis-server is not installed (apt-get install redis-server)";
+const skip = !succeeds("redis-server") && "redis-server is not installed (apt-get install redis-server)";
 
 describe("many-machines with a queue", { skip }, () => {
   let queue: string[];
@@ -58,8 +49,9 @@ describe("many-machines with a queue", { skip }, () => {
   before(async () => {
     const port = String(await freePort());
     const quiet = ["--save", "", "--appendonly", "no", "--dir", folder, "--bind", "127.0.0.1"];
-    const server = spawn("redis-server", ["--port", port, ...quiet], {
+    const server = start("redis-server", ["--port", port, ...quiet], {
       stdio: ["ignore", "pipe", "inherit"],
+      limit: 600_000,
     });
     stopRedis = () => server.kill("SIGKILL");
     for await (const line of server.stdout) if (/ready to accept connections/i.test(line)) break;
@@ -111,11 +103,11 @@ describe("many-machines with a queue", { skip }, () => {
     const [, url] = queue as [string, string];
     const redis = new Redis(url);
     const args = [example, goldenPath, ...queue, "--lost", "1", "--queue", "killed", "--workers", "0"];
-    const driver = spawn(process.execPath, args, { stdio: "ignore" });
+    const driver = start(process.execPath, args, { stdio: "ignore" });
     const ended = once(driver, "exit");
     const keys = () => redis.keys("bull:killed:*");
     const hasJobs = async () => (await keys()).some((key) => /-0$/.test(key));
-    while (!(await hasJobs())) await delay(20);
+    await untilWith(driver, hasJobs);
     await delay(2000); // longer than the first of its renewals
     driver.kill("SIGKILL");
     await ended;
@@ -133,7 +125,7 @@ describe("many-machines with a queue", { skip }, () => {
   });
 
   test("a worker that was started elsewhere does all of it; an error of the model reaches whoever asked", async () => {
-    const worker = spawn(process.execPath, [example, "--worker", ...queue], { stdio: "inherit" });
+    const worker = start(process.execPath, [example, "--worker", ...queue], { stdio: "inherit" });
     const ended = once(worker, "exit");
     const alone = await run(goldenPath, "--alone", "--json");
     const { status, stdout, stderr } = await run(goldenPath, ...queue, "--workers", "0", "--json");

@@ -1,6 +1,5 @@
 /** Files that somebody cuts off, overwrites, replaces or unlinks while they are in use: an error, never a crash. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -20,6 +19,7 @@ import {
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
+import { runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { arr, f32, str, writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
@@ -393,9 +393,7 @@ describe("SIGBUS that does not come from our files", {
     const program = `const fs = require("node:fs"); const path = process.argv[1];
       const lose = (file) => { const view = file.tensor("big").bytes(); fs.truncateSync(path, 8192); return view[view.length - 1]; };
       ${code}`;
-    const { status, signal, stdout, stderr } = spawnSync(process.execPath, ["-e", program, copy()], {
-      encoding: "utf8",
-    });
+    const { status, signal, stdout, stderr } = runNode(["-e", program, copy()]);
     return { status, signal, stdout, stderr };
   };
 

@@ -3,18 +3,18 @@
  * code that a compiler makes for ARM is read instead.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { runSync, succeeds } from "../support/child";
 import { projectRoot } from "../support/paths";
 
 const compiler = "aarch64-linux-gnu-g++";
-const skip = spawnSync(compiler, ["--version"]).status !== 0 && `${compiler} is not installed`;
+const skip = !succeeds(compiler) && `${compiler} is not installed`;
 
 test("what was lost of a mapping is asked for after the mapping was read", { skip }, () => {
-  const { status, stderr, stdout } = spawnSync(
+  const { status, stderr, stdout } = runSync(
     compiler,
     ["-std=c++17", "-O2", "-S", "-I", "native", "native/core/fault_guard_posix.cc", "-o", "-"],
-    { cwd: projectRoot, encoding: "utf8" },
+    { cwd: projectRoot },
   );
   assert.equal(status, 0, stderr);
   const [, body] = /^_ZN4gguf17first_zeroed_byte\w+:\n([\s\S]*?)\n\tret$/m.exec(stdout) as RegExpExecArray;

@@ -1,6 +1,5 @@
 /** Closing with views and work outstanding, garbage collection, worker threads. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -10,6 +9,7 @@ import { Worker } from "node:worker_threads";
 import { type GgufFile, type OpenOptions, openSync, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
+import { lineOf, runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
 import { arr, str, type TypedValue, writeGguf } from "../support/gguf-writer";
 import { isWasm, needsAddon } from "../support/needs-addon";
@@ -148,7 +148,7 @@ test(
 
 test("10,000 files opened and closed leave descriptors, mappings and memory as they were", {
   skip: !existsSync("/proc/self/maps") && "there is no /proc here to count them in",
-}, () => {
+}, async () => {
   const small = join(temporaryFolder(), "small.gguf");
   writeFileSync(
     small,
@@ -182,11 +182,8 @@ test("10,000 files opened and closed leave descriptors, mappings and memory as t
       await settle();
       console.log(JSON.stringify([before, state()]));
     })();`;
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["--expose-gc", "-e", program, small], {
-    encoding: "utf8",
-  });
-  assert.equal(status, 0, stderr);
-  const [before, after] = JSON.parse(stdout) as Record<"descriptors" | "mappings" | "rss", number>[];
+  const line = await lineOf(["--expose-gc", "-e", program, small]);
+  const [before, after] = JSON.parse(line) as Record<"descriptors" | "mappings" | "rss", number>[];
   assert.equal(after!.descriptors, before!.descriptors);
   assert.equal(after!.mappings, before!.mappings);
   // A descriptor, a mapping or a handle that is lost each time would be more than this.
@@ -231,7 +228,7 @@ test("a setter on Array.prototype that closes the file while arrays are filled",
         if (closed === 0) throw new Error("nothing was closed");
       }
     }`;
-  const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, many], { encoding: "utf8" });
+  const { status, signal, stderr } = runNode(["-e", program, many]);
   assert.deepEqual([status, signal, stderr], [0, null, ""]);
 });
 
@@ -329,7 +326,7 @@ test("the addon loaded twice in one environment, with handles of one given to th
     fileA.close();
     try { fileA.tensor("t"); } catch (error) { if (!(error instanceof a.GgufError)) throw error; }
     if (fileB.tensor("t").dequantizeSync({ end: 32 })[0] !== first) throw new Error("closed with the other");`;
-  const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, path], { encoding: "utf8" });
+  const { status, signal, stderr } = runNode(["-e", program, path]);
   assert.deepEqual([status, signal, stderr], [0, null, ""]);
 });
 
@@ -346,9 +343,7 @@ describe("process.exit", () => {
       const program = `const { open, openSync } = require("gguf-native");
         const file = openSync(process.argv[1]); const t = file.tensor("t"); ${code};
         ${code.includes("onProgress") ? "" : "process.exit(0)"}`;
-      const { status, signal, stderr } = spawnSync(process.execPath, ["-e", program, path], {
-        encoding: "utf8",
-      });
+      const { status, signal, stderr } = runNode(["-e", program, path]);
       assert.deepEqual([status, signal, stderr], [0, null, ""]);
     });
   }

@@ -1,7 +1,7 @@
 /** Files that are large, or no files: a right answer, in time and memory that the bytes really there account for. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
   closeSync,
   existsSync,
   ftruncateSync,
@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type GgufError, type GgufFile, type OpenOptions, open, openSync, parse } from "gguf-native";
 import { ByteWriter } from "../support/byte-writer";
+import { succeeds } from "../support/child";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
@@ -133,7 +134,7 @@ async function isNoFile(path: string, what: RegExp, code?: string): Promise<void
 describe("files that are not regular", { skip: !posix && "Windows has none of these" }, () => {
   test("a FIFO without a writer", () => {
     const path = join(folder, "fifo");
-    execFileSync("mkfifo", [path]);
+    assert.ok(succeeds("mkfifo", [path]));
     return isNoFile(path, /it is a FIFO/);
   });
   test("a directory", () => isNoFile(folder, /it is a directory/, "EISDIR"));
@@ -189,7 +190,7 @@ describe("paths", () => {
     writeFileSync(path, writeGguf(), { mode: 0 });
     const isRoot = process.geteuid!() === 0;
     // Root may read everything: somebody else asks, who gets through the folder at least.
-    if (isRoot) execFileSync("chmod", ["755", folder]);
+    if (isRoot) chmodSync(folder, 0o755);
     try {
       if (isRoot) process.seteuid!(65534);
       await isNoFile(path, /permission denied/i, "EACCES");

@@ -1,10 +1,10 @@
 /** The permission model of Node.js: reading works with narrow permissions, and what is forbidden says which flag allows it. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
+import { runNode } from "../support/child";
 import { goldenPath } from "../support/golden";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { needsModule } from "../support/wasm";
@@ -30,8 +30,7 @@ const readable = [...package_, ...addon.filter((path) => path !== undefined), sc
 function node(args: string[], more: string[] = [], addons = ["--allow-addons"]) {
   const allowed = readable.map((path) => `--allow-fs-read=${path}`);
   const flags = [flag, "--no-warnings", ...addons, ...allowed, ...more];
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, ...args], {
-    encoding: "utf8",
+  const { status, stdout, stderr } = runNode([...flags, ...args], {
     cwd: outputs,
     // An addon that is named is not replaced by WebAssembly.
     env: { ...process.env, ...(addons.length === 0 && { GGUF_NATIVE_ADDON: "" }) },

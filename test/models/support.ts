@@ -1,8 +1,8 @@
 /** The models of `npm run models`, and gguf-py. `npm run test:models` says in its environment where they are. */
-import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { GgufWriter, openSync } from "gguf-native";
+import { runSync } from "../support/child";
 import { projectRoot } from "../support/paths";
 
 const folder = process.env.GGUF_NATIVE_MODELS ?? "";
@@ -37,7 +37,7 @@ export function readWithPython(path: string, { values = false } = {}): PythonMod
   const script = join(projectRoot, "test", "models", "gguf_py.py");
   const python = process.platform === "win32" ? "python" : "python3";
   const args = [script, path, ...(values ? ["--values"] : [])];
-  const { status, stdout, stderr, error } = spawnSync(python, args, { encoding: "utf8", maxBuffer: 2 ** 30 });
+  const { status, stdout, stderr, error } = runSync(python, args, { limit: 600_000 });
   if (error) return `${python} was not found`;
   if (stderr.includes("ModuleNotFoundError")) return "gguf-py is not installed: npm run models";
   if (status !== 0) throw new Error(stderr);

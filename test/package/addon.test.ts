@@ -1,10 +1,10 @@
 /** Which addon is loaded, and what is said where none can be. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { buildSync } from "esbuild";
+import { runNode, runSync, succeeds } from "../support/child";
 import { goldenPath } from "../support/golden";
 import { addonPlaces, installPackage, modulePlace, plainEnv, testedAddon } from "../support/installed";
 import { needsAddon } from "../support/needs-addon";
@@ -18,9 +18,8 @@ const both = installPackage("compiled", "prebuilt");
 
 /** Runs Node in an application. */
 function node(application: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  return spawnSync(process.execPath, args, {
+  return runNode(args, {
     cwd: application,
-    encoding: "utf8",
     env: { ...plainEnv, ...env },
   });
 }
@@ -130,7 +129,7 @@ describe("which addon is loaded", () => {
       source,
       'extern "C" __attribute__((visibility("default"))) void* napi_register_module_v1(void*, void* exports) { return exports; }\n',
     );
-    const { status } = spawnSync(compiler[0] as string, [
+    const { status } = runSync(compiler[0] as string, [
       ...compiler.slice(1),
       ...["-shared", "-fPIC", "-o", foreign, source],
     ]);
@@ -154,9 +153,7 @@ describe("where the system forbids addons, the error says how to allow them", ()
     expectError(prebuilt.application, message, {}, options);
     expectLoads(prebuilt.application, {}, [...options, "--allow-addons"]);
   });
-  const canMount =
-    process.platform === "linux" &&
-    spawnSync("unshare", ["--mount", "true"], { stdio: "ignore" }).status === 0;
+  const canMount = process.platform === "linux" && succeeds("unshare", ["--mount", "true"]);
   test("a file system that is mounted noexec", {
     skip: !canMount && "file systems cannot be mounted",
   }, () => {
@@ -164,10 +161,10 @@ describe("where the system forbids addons, the error says how to allow them", ()
     mkdirSync(place);
     const addon = join(place, "addon.node");
     const script = `mount -t tmpfs -o noexec tmpfs '${place}' && cp '${testedAddon}' '${addon}' && exec "$@"`;
-    const { status, stderr } = spawnSync(
+    const { status, stderr } = runSync(
       "unshare",
       ["--mount", "sh", "-c", script, "sh", process.execPath, ...LOAD],
-      { cwd: empty.application, encoding: "utf8", env: { ...plainEnv, GGUF_NATIVE_ADDON: addon } },
+      { cwd: empty.application, env: { ...plainEnv, GGUF_NATIVE_ADDON: addon } },
     );
     assert.equal(status, 1, stderr);
     assert.match(

@@ -1,10 +1,10 @@
 /** The package as its users see it: ES modules and CommonJS, one set of classes, types for both. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import ts from "typescript";
+import { lineOf } from "../support/child";
 import { ALL_TYPES, goldenPath } from "../support/golden";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
@@ -118,28 +118,24 @@ function expectNoErrors(diagnostics: readonly ts.Diagnostic[]): void {
   assert.equal(ts.formatDiagnostics(diagnostics, compilerHost({})), "");
 }
 
-const node = (...args: string[]) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: project, encoding: "utf8" });
-  assert.equal(status, 0, stderr + stdout);
-  return stdout;
-};
+const node = (...args: string[]) => lineOf(args, { cwd: project });
 
 describe("a project that installed the package", () => {
-  test("as an ES module", () => {
+  test("as an ES module", async () => {
     copyFileSync(join(__dirname, "consumers", "esm.mjs"), join(project, "esm.mjs"));
-    assert.deepEqual(JSON.parse(node("esm.mjs", goldenPath)), {
+    assert.deepEqual(JSON.parse(await node("esm.mjs", goldenPath)), {
       ...{ sameClasses: true, knowsErrors: true, sameNames: true, names: NAMES, isFile: true },
       ...{ types: ALL_TYPES.length, isa: "string", lengths: [1, 2048] },
     });
   });
-  test("as CommonJS", () => {
+  test("as CommonJS", async () => {
     copyFileSync(join(__dirname, "consumers", "cjs.cjs"), join(project, "cjs.cjs"));
-    assert.deepEqual(JSON.parse(node("cjs.cjs", goldenPath)), { lengths: [2048, 32], names: NAMES });
+    assert.deepEqual(JSON.parse(await node("cjs.cjs", goldenPath)), { lengths: [2048, 32], names: NAMES });
   });
-  test("the reference loads no native code", () => {
+  test("the reference loads no native code", async () => {
     const program = `require("gguf-native/reference");
       console.log(Object.keys(require.cache).filter((file) => /\\.node$|native\\.js$/.test(file)).length)`;
-    assert.equal(node("-e", program).trim(), "0");
+    assert.equal(await node("-e", program), "0\n");
   });
   test("the types need no other types", () => {
     const source = `import { openSync, GgufFile, matmul, matmulSync, quantizeSync, type GgufValue } from "gguf-native";

@@ -1,10 +1,10 @@
 /** The commands that the demo ends with. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { runNode } from "../support/child";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 
@@ -28,9 +28,7 @@ describe("the commands that the demo names", () => {
     for (const [args] of commands) {
       if (args[0] === "view") continue; // it serves until it is stopped: test/cli/view.test.ts
       const main = join(projectRoot, "dist", "cli", "main.js");
-      const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args.map(wanted)], {
-        encoding: "utf8",
-      });
+      const { status, stdout, stderr } = runNode([main, ...args.map(wanted)]);
       // diff: the files differ.
       assert.equal(status, args[0] === "diff" ? 1 : 0, `${args.join(" ")}: ${stderr}`);
       assert.notEqual(stdout, "");

@@ -5,7 +5,6 @@
  * What a block says that it prints, it prints. Links lead to headings that exist, and sizes are right.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -18,6 +17,7 @@ import {
 import { delimiter, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { runNode, runSync, succeeds } from "../support/child";
 import { type DocBlock, docBlocks, promisedLines } from "../support/doc-blocks";
 import { englishVocabulary } from "../support/english-vocabulary";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -32,9 +32,9 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ];
 
-const noBash = spawnSync("bash", ["-c", "exit 0"]).status === 0 ? false : "there is no bash";
+const noBash = !succeeds("bash") && "there is no bash";
 /** Programs that blocks use, and that a machine may not have. */
-const missing = ["jq"].filter((program) => spawnSync(program, ["--version"]).status !== 0);
+const missing = ["jq"].filter((program) => !succeeds(program));
 const root = temporaryFolder();
 const sample = sampleModel();
 
@@ -120,8 +120,9 @@ function recipeNeeds(code: string, { folder, env }: Playground): string | undefi
   const probe = `import { create } from "webgpu";
     process.exit((await ${SOFTWARE}.requestAdapter({ featureLevel: "compatibility" })) === null ? 1 : 0);`;
   writeFileSync(join(folder, "probe.mjs"), probe);
-  const { status } = spawnSync(process.execPath, ["probe.mjs"], { cwd: folder, env });
-  return status === 0 ? undefined : "there is no WebGPU: apt-get install libegl1 libgles2 libgl1-mesa-dri";
+  return runNode(["probe.mjs"], { cwd: folder, env }).status === 0
+    ? undefined
+    : "there is no WebGPU: apt-get install libegl1 libgles2 libgl1-mesa-dri";
 }
 
 /** Why a block cannot be run; false if it can. */
@@ -141,12 +142,7 @@ function runBlock({ language, code, line }: DocBlock, { folder, env }: Playgroun
   const file = join(folder, `line-${line}.${ending}`);
   writeFileSync(file, code.replace("create([])", SOFTWARE));
   const [program, ...args] = [...command, file];
-  const { status, signal, stdout, stderr } = spawnSync(program!, args, {
-    cwd: folder,
-    env,
-    encoding: "utf8",
-    timeout: 60_000,
-  });
+  const { status, signal, stdout, stderr } = runSync(program!, args, { cwd: folder, env });
   assert.equal(status ?? signal, 0, `${stdout}${stderr}`);
   return stdout;
 }
@@ -241,7 +237,7 @@ const TOLERANCE = 1.15;
 
 describe("sizes in pages", () => {
   const args = ["pack", "--json", "--dry-run", "--ignore-scripts"];
-  const { stdout } = spawnSync("npm", args, { cwd: projectRoot, encoding: "utf8" });
+  const { stdout } = runSync("npm", args, { cwd: projectRoot });
   const page = join(projectRoot, "build", "llama-page");
   const names = [
     ...(JSON.parse(stdout || "[]") as { files: { path: string }[] }[]).flatMap(({ files }) =>

@@ -1,6 +1,5 @@
 /** What npm publishes: the files in the tarball, and whether every tool that consumes it understands it. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import {
   copyFileSync,
   cpSync,
@@ -15,6 +14,7 @@ import {
 import { dirname, join, relative, sep } from "node:path";
 import { before, describe, test } from "node:test";
 import { buildSync } from "esbuild";
+import { runNode, runSync } from "../support/child";
 import { goldenPath } from "../support/golden";
 import { testedAddon } from "../support/installed";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -28,14 +28,14 @@ const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf
 
 /** Runs Node; returns what it prints. */
 function node(args: string[], cwd = folder) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8" });
+  const { status, stdout, stderr } = runNode(args, { cwd });
   assert.equal(status, 0, `node ${args.join(" ")}\n${stderr}${stdout}`);
   return { stdout, stderr };
 }
 
 /** Runs a program; returns what it prints. */
 function run(program: string, ...args: string[]): string {
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+  const { status, stdout, stderr } = runSync(program, args);
   assert.equal(status, 0, `${program} ${args.join(" ")}\n${stderr}${stdout}`);
   return stdout;
 }
@@ -45,7 +45,7 @@ function npm(...args: string[]) {
   const all = [...args, "--ignore-scripts"];
   const script = process.env.npm_execpath;
   if (script?.endsWith(".js")) return node([script, ...all], projectRoot);
-  const { status, stdout, stderr } = spawnSync("npm", all, { cwd: projectRoot, encoding: "utf8" });
+  const { status, stdout, stderr } = runSync("npm", all, { cwd: projectRoot });
   assert.equal(status, 0, stderr + stdout);
   return { stdout, stderr };
 }
@@ -215,8 +215,8 @@ test("npm pack stops where something is not built, and says what to run", () => 
     cpSync(join(projectRoot, name), join(place, name), { recursive: true });
   }
   const pack = () => {
-    const { stderr, status } = spawnSync("npm", ["pack", "--dry-run"], {
-      ...{ cwd: place, encoding: "utf8", shell: process.platform === "win32" },
+    const { stderr, status } = runSync("npm", ["pack", "--dry-run"], {
+      ...{ cwd: place, shell: process.platform === "win32" },
     });
     return { stderr, status };
   };

@@ -1,9 +1,8 @@
 /** The wider search: less error than ggml's blocks have, in no block more, and the same bytes on every instruction set. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu, dequantizeSync, ggmlTypes, quantizeSync } from "gguf-native";
+import { childProgram, lineOf } from "../support/child";
 import { quantizeCases } from "../support/quantize-cases";
 import { WIDER_TYPES } from "../support/quantize-child";
 import { Random } from "../support/random";
@@ -128,16 +127,11 @@ const GOLDEN: Record<WiderType, string> = {
 };
 
 describe("the same bytes everywhere", () => {
-  const child = join(__dirname, "..", "support", "quantize-child.js");
   for (const isa of cpu().available) {
-    test(isa, () => {
+    test(isa, async () => {
       const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const { stdout, stderr, status } = spawnSync(process.execPath, [child, "best"], {
-        env,
-        encoding: "utf8",
-      });
-      assert.equal(status, 0, stderr);
-      assert.deepEqual((JSON.parse(stdout) as { hashes: unknown }).hashes, GOLDEN);
+      const line = await lineOf([childProgram("quantize"), "best"], { env });
+      assert.deepEqual((JSON.parse(line) as { hashes: unknown }).hashes, GOLDEN);
     });
   }
 });

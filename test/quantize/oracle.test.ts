@@ -3,11 +3,11 @@
  * installed, and their hashes everywhere, on every instruction set.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { cpu, ggmlTypes, quantizeSync } from "gguf-native";
+import { childProgram, lineOf } from "../support/child";
 import { encodedTypes } from "../support/encoded-types";
 import { libggmlQuantizer } from "../support/libggml";
 import { fixtures } from "../support/paths";
@@ -45,13 +45,11 @@ const golden = JSON.parse(readFileSync(join(fixtures, "quantized-hashes.json"), 
 >;
 
 describe("the blocks that libggml made", () => {
-  const child = join(__dirname, "..", "support", "quantize-child.js");
   for (const isa of cpu().available) {
-    test(`${types.length} types on ${isa}`, () => {
+    test(`${types.length} types on ${isa}`, async () => {
       const env = { ...process.env, GGUF_NATIVE_ISA: isa };
-      const { stdout, stderr, status } = spawnSync(process.execPath, [child], { env, encoding: "utf8" });
-      assert.equal(status, 0, stderr);
-      const { isa: used, hashes } = JSON.parse(stdout) as { isa: string; hashes: Record<string, string> };
+      const line = await lineOf([childProgram("quantize")], { env });
+      const { isa: used, hashes } = JSON.parse(line) as { isa: string; hashes: Record<string, string> };
       assert.equal(used, isa);
       for (const { name } of types) {
         assert.equal(hashes[name], golden[name], name);

@@ -1,8 +1,8 @@
 /** Servers whose file changes, and hostile ones. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { openRemote } from "gguf-native";
+import { outcomeOfLine } from "../support/child";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot } from "../support/paths";
@@ -150,10 +150,7 @@ describe("hostile servers", () => {
         console.log(JSON.stringify({ peak, messages }));
         process.exit();
       });`;
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
-      encoding: "utf8",
-      timeout: 120_000,
-    });
+    const { stdout, stderr } = await outcomeOfLine(["-e", program]);
     assert.equal(stderr, "");
     const { peak, messages } = JSON.parse(stdout) as { peak: number; messages: string[] };
     assert.match(messages[0]!, /longer than the 524288 bytes/);

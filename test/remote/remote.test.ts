@@ -1,12 +1,12 @@
 /** Files on servers: good ones, broken ones, hostile ones. Over real connections to real servers. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 import { openRemote, parse } from "gguf-native";
+import { start } from "../support/child";
 import { arr, i32, str, u16, u32, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
@@ -257,7 +257,7 @@ describe("nginx", {
     writeFileSync(join(folder, "nginx.conf"), config);
     const path = join(folder, "model.gguf");
     writeFileSync(path, content);
-    const server = spawn(nginx as string, [
+    const server = start(nginx as string, [
       "-e",
       join(folder, "error.log"),
       "-c",

@@ -3,7 +3,6 @@
  * megabytes in a few bytes on disk.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import {
   closeSync,
   ftruncateSync,
@@ -16,6 +15,7 @@ import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufWriter } from "gguf-native";
 import { ByteWriter } from "../support/byte-writer";
+import { start } from "../support/child";
 import { at, bin, folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
 import { arr, writeGguf } from "../support/gguf-writer";
@@ -59,10 +59,9 @@ writeFileSync(
 
 /** Runs a command in a process of its own, and reads what it prints after `pause` milliseconds. */
 async function cost(args: readonly string[], pause = 0): Promise<{ stdout: string; bytes: number }> {
-  const child = spawn(process.execPath, [NEW_SPACE, "--require", reporter, bin, ...args], {
+  const child = start(process.execPath, [NEW_SPACE, "--require", reporter, bin, ...args], {
     cwd: folder,
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 120_000,
   });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {

@@ -1,12 +1,12 @@
 /** Headers of hundreds of thousands of keys, tensors and strings, and of more than there may be. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
 import { GgufWriter, mergeModel, openSync, parse, setMetadata, splitModel } from "gguf-native";
 import { ByteWriter } from "../support/byte-writer";
+import { runNode } from "../support/child";
 import { bin } from "../support/cli";
 import { temporaryFolder } from "../support/paths";
 import { within } from "../support/within";
@@ -120,7 +120,7 @@ describe("large headers", () => {
       ["stats", ofTensors, "t*"],
       ["dequantize", ofTensors, "--all", "-o", folder],
     ]) {
-      const { status, stderr } = spawnSync(process.execPath, [bin, ...args], { encoding: "utf8" });
+      const { status, stderr } = runNode([bin, ...args]);
       assert.match(stderr, /these are more than 1048576 tensors: name fewer of them/);
       assert.equal(status, 1);
     }

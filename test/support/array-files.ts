@@ -1,6 +1,7 @@
 /** Readers, independent of the writers under test, for the formats that arrays are exported to. */
-import { spawnSync } from "node:child_process";
+
 import { readFileSync } from "node:fs";
+import { runSync, succeeds } from "./child";
 
 /** A .npy file as npyjs, which is an ES module, reads it: numbers for f2 too. */
 export async function readNpy(path: string) {
@@ -51,11 +52,11 @@ export function readSafetensors(path: string): { metadata: unknown; tensors: Map
 
 /** Why Python cannot import a module, or false: what `skip` of a test wants. */
 export function noPython(module: string): string | false {
-  return spawnSync("python3", ["-c", `import ${module}`]).status !== 0 && `no Python with ${module}`;
+  return !succeeds("python3", ["-c", `import ${module}`]) && `no Python with ${module}`;
 }
 
 export function python(program: string, cwd: string): string {
-  const { status, stdout, stderr } = spawnSync("python3", ["-c", program], { cwd, encoding: "utf8" });
+  const { status, stdout, stderr } = runSync("python3", ["-c", program], { cwd });
   if (status !== 0) throw new Error(stderr);
   return stdout.trim();
 }

@@ -1,5 +1,4 @@
 /** Runs a page in headless Chromium: a bundle made by esbuild, which is handed JSON and hands JSON back. */
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
@@ -8,6 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { json } from "node:stream/consumers";
 import { type BuildResult, buildSync } from "esbuild";
+import { start } from "./child";
 import { projectRoot } from "./paths";
 import type { Handler } from "./range-server";
 
@@ -91,9 +91,10 @@ export async function runInChromium(
   const { port } = server.address() as AddressInfo;
   const profile = mkdtempSync(join(tmpdir(), "gguf-native-chromium-"));
   const args = [...FLAGS, `--user-data-dir=${profile}`, `http://127.0.0.1:${port}/`];
-  const browser = spawn(chromium as string, args, {
+  const browser = start(chromium as string, args, {
     stdio: ["ignore", "ignore", "pipe"],
     detached: true,
+    limit: 600_000,
     env: browserEnvironment,
   });
   const ended = once(browser, "close");

@@ -3,13 +3,13 @@
  * on streams that are strings; what a process has (signals, pipes, exit codes) is tested on real ones.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
+import { runNode, runSync, succeeds } from "./child";
 import { type GgufSpec, writeGguf } from "./gguf-writer";
 import { projectRoot, temporaryFolder } from "./paths";
 import { Random } from "./random";
@@ -74,11 +74,9 @@ export async function run(command: Command, env: NodeJS.ProcessEnv = {}): Promis
 
 /** Runs a command in a process of its own. */
 export function runProcess(args: readonly string[], env: NodeJS.ProcessEnv = {}): Outcome {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], {
+  const { status, stdout, stderr } = runNode([bin, ...args], {
     cwd: folder,
-    encoding: "utf8",
     env: { ...process.env, COLUMNS: "", ...env },
-    maxBuffer: 2 ** 28,
   });
   return { status, stdout, stderr, lines: stdout.split("\n") };
 }
@@ -148,9 +146,8 @@ export function runInTerminal(
   env: NodeJS.ProcessEnv = {},
 ): { status: number | null; shown: string } {
   const quoted = [process.execPath, bin, ...args].map((arg) => `'${arg}'`).join(" ");
-  const { status, stdout } = spawnSync("script", ["-qec", quoted, "/dev/null"], {
+  const { status, stdout } = runSync("script", ["-qec", quoted, "/dev/null"], {
     cwd: folder,
-    encoding: "utf8",
     env: { ...process.env, ...TERMINAL, ...env },
     input: "",
   });
@@ -159,9 +156,7 @@ export function runInTerminal(
 
 /** Why `runInTerminal` does not work here, or false: the value of `skip` of a test. */
 export const noTerminal: string | false =
-  spawnSync("script", ["-qec", "true", "/dev/null"], { input: "" }).status === 0
-    ? false
-    : "no 'script' command that makes a terminal";
+  !succeeds("script", ["-qec", "true", "/dev/null"]) && "no 'script' command that makes a terminal";
 
 export function writeModel(name: string, spec: GgufSpec): void {
   writeFileSync(at(name), writeGguf(spec));

@@ -7,5 +7,5 @@ import { cpu, parse } from "gguf-native";
 import { embedTexts } from "./embeddings-run";
 
 const file = parse(readFileSync(process.argv[2] as string));
-process.stdout.write(JSON.stringify({ isa: cpu().isa, runs: embedTexts(file, [1, 2]) }));
+console.log(JSON.stringify({ isa: cpu().isa, runs: embedTexts(file, [1, 2]) }));
 file.close();

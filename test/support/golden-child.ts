@@ -87,7 +87,7 @@ function swapHalves(values: Float32Array): Float32Array {
 async function main(): Promise<void> {
   await checkGolden();
   checkRandom();
-  process.stdout.write(JSON.stringify({ isa: cpu().isa, cases, failures: failures.slice(0, 100) }));
+  console.log(JSON.stringify({ isa: cpu().isa, cases, failures: failures.slice(0, 100) }));
 }
 
 main();

@@ -1,8 +1,8 @@
 /** The addon linked once more, with functions of a test in the place of those that it calls. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { runSync } from "./child";
 import { projectRoot, temporaryFolder } from "./paths";
 
 const objects = join(projectRoot, "build", "Release", "obj.target", "gguf_native");
@@ -21,17 +21,13 @@ export function linkAddonWith(source: string, ...options: string[]): string {
     name.endsWith(".o"),
   );
   const [compiler, ...first] = (process.env.CXX ?? "c++").split(" ") as [string, ...string[]]; // or "ccache g++"
-  const { status, stderr } = spawnSync(
-    compiler,
-    [
-      ...[...first, "-std=c++17", "-Wall", "-Wextra", "-shared", "-fPIC"],
-      ...["-I", require("node-api-headers").include_dir, join(projectRoot, "test", "native", source)],
-      ...compiled.map((name) => join(objects, name)),
-      `-Wl,--version-script=${join(projectRoot, "native", "binding", "exports.map")}`,
-      ...[...options, "-o", addon],
-    ],
-    { encoding: "utf8" },
-  );
+  const { status, stderr } = runSync(compiler, [
+    ...[...first, "-std=c++17", "-Wall", "-Wextra", "-shared", "-fPIC"],
+    ...["-I", require("node-api-headers").include_dir, join(projectRoot, "test", "native", source)],
+    ...compiled.map((name) => join(objects, name)),
+    `-Wl,--version-script=${join(projectRoot, "native", "binding", "exports.map")}`,
+    ...[...options, "-o", addon],
+  ]);
   assert.equal(status, 0, stderr);
   return addon;
 }

@@ -28,4 +28,4 @@ for (const activations of ["int8", "f32"] as const) {
   }
 }
 file.close();
-process.stdout.write(JSON.stringify({ isa: cpu().isa, runs }));
+console.log(JSON.stringify({ isa: cpu().isa, runs }));

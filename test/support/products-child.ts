@@ -110,7 +110,7 @@ async function main(): Promise<void> {
     }
   }
   for (const file of Object.values(files)) file.close();
-  process.stdout.write(JSON.stringify({ isa: cpu().isa, cases, failures: failures.slice(0, 50) }));
+  console.log(JSON.stringify({ isa: cpu().isa, cases, failures: failures.slice(0, 50) }));
 }
 
 main();

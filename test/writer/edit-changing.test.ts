@@ -1,6 +1,5 @@
 /** Files that change while they are changed, split or merged, and what is no regular file. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
   existsSync,
@@ -15,6 +14,7 @@ import {
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type GgufError, type MetadataChange, mergeModel, setMetadata, splitModel } from "gguf-native";
+import { succeeds } from "../support/child";
 import { folder, metadata, tensors, written } from "../support/edited-model";
 import { writeGguf } from "../support/gguf-writer";
 
@@ -113,7 +113,7 @@ test("what is no regular file is refused at once", async () => {
   const dir = folder();
   const places: [path: string, code: string][] = [[dir, "EISDIR"]];
   if (process.platform !== "win32") {
-    execFileSync("mkfifo", [join(dir, "fifo")]);
+    assert.ok(succeeds("mkfifo", [join(dir, "fifo")]));
     places.push([join(dir, "fifo"), "EINVAL"]);
   }
   for (const [path, code] of places) {

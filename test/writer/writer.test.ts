@@ -1,6 +1,5 @@
 /** GgufWriter: tensors, and writing to disk. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   createReadStream,
@@ -19,6 +18,7 @@ import { pathToFileURL } from "node:url";
 import { gguf } from "@huggingface/gguf";
 import { type GgmlType, GgufWriter, ggmlTypes, openSync, parse, type TensorData } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
+import { lineOf, runNode } from "../support/child";
 import { emulated } from "../support/emulated";
 import { f32, str, u32, writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -77,11 +77,7 @@ describe("tensors", () => {
       ]),
     );
     file.close();
-    const verified = spawnSync(
-      process.execPath,
-      [join(projectRoot, "dist", "cli", "main.js"), "verify", path],
-      { encoding: "utf8" },
-    );
+    const verified = runNode([join(projectRoot, "dist", "cli", "main.js"), "verify", path]);
     assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   });
 
@@ -301,10 +297,7 @@ describe("writing to disk", () => {
     const program = `const { GgufWriter } = require("gguf-native");
       if (process.getuid?.() === 0) process.setuid(65534);
       new GgufWriter().write(process.argv[1]).catch(({ code, cause }) => console.log(code, cause.code));`;
-    const { stdout } = spawnSync(process.execPath, ["-e", program, path], {
-      cwd: projectRoot,
-      encoding: "utf8",
-    });
+    const { stdout } = runNode(["-e", program, path], { cwd: projectRoot });
     assert.match(stdout, /^ERR_GGUF_WRITE (EACCES|EPERM)\n$/);
     assert.equal(readFileSync(path, "utf8"), "old");
     assert.deepEqual(filesIn(dir), ["model.gguf"]);
@@ -472,7 +465,7 @@ describe("writing to disk", () => {
         .addTensor("b", "I8", [1 << 20, 256], data)
         .write(${JSON.stringify(newPath())})
         .then(() => { clearInterval(timer); console.log(peak - before); });`;
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
-    assert.ok(Number(stdout) > 0 && Number(stdout) < 100e6, `${stdout} bytes more ${stderr}`);
+    const more = Number(await lineOf(["-e", program]));
+    assert.ok(more > 0 && more < 100e6, `${more} bytes more`);
   });
 });

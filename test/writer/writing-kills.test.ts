@@ -3,7 +3,6 @@
  * leaves a model that is either the old one or the new one. GGUF_NATIVE_KILLS is the number of kills at random moments.
  */
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
@@ -19,6 +18,7 @@ import {
   splitModel,
 } from "gguf-native";
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
+import { childProgram, outcomeOf, runNode, start } from "../support/child";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import type { WriteTask } from "../support/write-child";
@@ -26,7 +26,6 @@ import type { WriteTask } from "../support/write-child";
 const RANDOM_KILLS = Number(process.env.GGUF_NATIVE_KILLS ?? 24);
 const FIRST_CHANGES = Math.ceil(RANDOM_KILLS / 6);
 const root = temporaryFolder();
-const child = join(__dirname, "..", "support", "write-child.js");
 const random = new Random(7);
 
 type Work = WriteTask["work"];
@@ -139,20 +138,15 @@ async function run(
     ...{ work, text: NEW, killAt: at, during },
     ...{ path: resolve(folder, input ?? path), output: join(folder, output) },
   };
-  const worker = spawn(process.execPath, [child, JSON.stringify(task)], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let text = "";
-  worker.stdout.setEncoding("utf8").on("data", (piece: string) => {
-    if (text === "" && afterMs !== undefined) setTimeout(() => worker.kill("SIGKILL"), afterMs);
-    text += piece;
-  });
-  const [code, signal] = await new Promise<[number | null, string | null]>((done) => {
-    worker.on("close", (...result) => done(result));
-  });
+  const worker = start(process.execPath, [childProgram("write"), JSON.stringify(task)]);
+  if (afterMs !== undefined) {
+    worker.stdout.once("data", () => setTimeout(() => worker.kill("SIGKILL"), afterMs));
+  }
+  const lines = /^started\n(\d+)\n$/;
+  const { status, signal, stdout, stderr } = await outcomeOf(worker, (stdout) => lines.test(stdout));
   if (signal === "SIGKILL") return undefined;
-  assert.equal(code, 0);
-  return Number(text.trim().split("\n").at(-1));
+  assert.equal(status, 0, stderr);
+  return Number(lines.exec(stdout)?.[1]);
 }
 
 /** After a kill: all is there, and recover() makes it one model. */
@@ -243,7 +237,7 @@ test(`${FIRST_CHANGES} kills at the first changed byte or name`, { skip }, async
 test("the command line says that a change was interrupted, and recovers it", { skip }, async () => {
   const { bin } = await import("../support/cli.js");
   const command = (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { encoding: "utf8" });
+    const { status, stdout, stderr } = runNode([bin, ...args]);
     return { status, text: stdout + stderr };
   };
   for (const [work, outcome] of [

@@ -1,6 +1,5 @@
 /** What processes leave that are killed while they write: whose it is, and who removes it. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chownSync,
@@ -19,6 +18,7 @@ import { describe, test } from "node:test";
 import { GgufWriter, mergeModel, recover, setMetadata, splitModel } from "gguf-native";
 import { folderJournalPath, journalPath } from "#dist/writer/journal-file";
 import { processTag, thisProcess } from "#dist/writer/process-identity";
+import { runNode } from "../support/child";
 import { run } from "../support/cli";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
@@ -44,7 +44,7 @@ const tagWith = (changes: Record<number, string>) => parts.map((part, i) => chan
 /** The tag of a process that has ended. */
 function endedTag(): string {
   const script = `process.stdout.write(require("./dist/writer/process-identity.js").processTag())`;
-  return spawnSync(process.execPath, ["-e", script], { cwd: projectRoot, encoding: "utf8" }).stdout;
+  return runNode(["-e", script], { cwd: projectRoot }).stdout;
 }
 
 function writeJournal(path: string, owner: object | null, plan?: object): void {
@@ -166,7 +166,7 @@ describe("temporary files of processes that have ended", { skip }, () => {
     const temporary = named(endedTag());
     writeFileSync(join(dir, temporary), "part");
     const bin = join(projectRoot, "dist", "cli", "main.js");
-    const { stdout } = spawnSync(process.execPath, [bin, "recover", path], { encoding: "utf8" });
+    const { stdout } = runNode([bin, "recover", path]);
     assert.match(
       stdout,
       /no change was interrupted\n.*\.tmp: removed: a command that was killed had left it\n$/,

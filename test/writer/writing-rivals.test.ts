@@ -1,6 +1,5 @@
 /** Who else is at work: two changes of one file at once, hostile folders, sources that change, journals of others. */
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import {
   chmodSync,
@@ -23,7 +22,6 @@ import {
 import fs from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { describe, test } from "node:test";
-import { promisify } from "node:util";
 import {
   type GgufError,
   GgufWriter,
@@ -38,6 +36,7 @@ import { gatherBuffer, OutputFile } from "#dist/writer/output-file";
 import { modeFor } from "#dist/writer/permissions";
 import { thisProcess } from "#dist/writer/process-identity";
 import { temporaryPath, writeAll } from "#dist/writer/system-calls";
+import { lineOf, outcomeOf, runNode, start, succeeds } from "../support/child";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sanitized } from "../support/sanitized";
 
@@ -128,8 +127,9 @@ describe("changes of one file at once", () => {
         }
       })();`;
     const run = (key: string, inPlace: string) =>
-      promisify(execFile)(process.execPath, ["-e", script, path, key, inPlace], { cwd: projectRoot });
-    await Promise.all([run("test.a", "in place"), run("test.b", "beside")]);
+      outcomeOf(start(process.execPath, ["-e", script, path, key, inPlace], { cwd: projectRoot }));
+    const ended = await Promise.all([run("test.a", "in place"), run("test.b", "beside")]);
+    for (const { status, stderr } of ended) assert.equal(status, 0, stderr);
     const values = valuesOf(path);
     assert.deepEqual([values.get("test.a"), values.get("test.b")], [ROUNDS, ROUNDS]);
     assert.deepEqual(names(join(path, "..")), ["model.gguf"]);
@@ -145,7 +145,7 @@ describe("changes of one file at once", () => {
       writeFileSync(path, content);
       // To the nanosecond: fs.utimes rounds.
       const stamp = `@${mtimeNs / 10n ** 9n}.${String(mtimeNs % 10n ** 9n).padStart(9, "0")}`;
-      assert.equal(spawnSync("touch", ["-m", "-d", stamp, path]).status, 0, String(atimeNs));
+      assert.ok(succeeds("touch", ["-m", "-d", stamp, path]), String(atimeNs));
       yield ["test.first", 1];
     }
     for (const inPlace of [true, false]) {
@@ -348,9 +348,8 @@ describe("hostile folders", { skip: skipWindows }, () => {
       const { setMetadata } = require("gguf-native");
       setMetadata(process.argv[1], { "general.description": "short" }, { onWarning: (text) => console.log(text) });`;
     // The project itself may be where only root can read.
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", `require("gguf-native");${script}`, path], {
+    const { stdout, stderr } = runNode(["-e", `require("gguf-native");${script}`, path], {
       cwd: projectRoot,
-      encoding: "utf8",
     });
     assert.match(stdout, /belongs to user 54321 and group 54321, .* user 12345 and group 23456/, stderr);
     const { uid, gid, mode } = statSync(path);
@@ -414,10 +413,7 @@ describe("what the system can and cannot do", () => {
           await setMetadata(path, change, { inPlace }).catch((error) => console.log(error.code));
         }
       })();`;
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", script, path], {
-      cwd: projectRoot,
-      encoding: "utf8",
-    });
+    const { stdout, stderr } = runNode(["-e", script, path], { cwd: projectRoot });
     assert.equal(stdout, "{ inPlace: true }\nERR_GGUF_WRITE\nERR_GGUF_WRITE\n", stderr);
     assert.deepEqual(
       [valuesOf(path).get("general.architecture"), valuesOf(path).get("general.description")],
@@ -706,9 +702,7 @@ describe("journals", () => {
         await setMetadata(${JSON.stringify(path)}, { "general.description": "short" }, { inPlace: false });
         console.log(JSON.stringify(log));
       })();`;
-    const { stdout, stderr } = spawnSync(process.execPath, ["-e", script], { encoding: "utf8" });
-    assert.equal(stderr, "");
-    const log = JSON.parse(stdout) as string[][];
+    const log = JSON.parse(await lineOf(["-e", script])) as string[][];
     const folderName = basename(join(path, ".."));
     let models = 0;
     let plans = 0;
@@ -787,7 +781,7 @@ test("a name of a descriptor is not replaced, however it is spelled", {
 });
 
 const measured = { skip: skipWindows || (sanitized && "sanitizers take memory of their own") };
-test("memory does not grow with the number of outputs", measured, () => {
+test("memory does not grow with the number of outputs", measured, async () => {
   const dir = folder();
   mkdirSync(join(dir, "out"));
   const script = `
@@ -800,12 +794,9 @@ test("memory does not grow with the number of outputs", measured, () => {
       console.log(paths.length, process.resourceUsage().maxRSS >> 10);
     })();`;
   const env = { ...process.env, NODE_PATH: join(projectRoot, "..") };
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ["-e", script.replace('"gguf-native"', JSON.stringify(projectRoot))],
-    { cwd: dir, encoding: "utf8", env },
-  );
-  const [count, megabytes] = stdout.split(" ").map(Number) as [number, number];
-  assert.equal(count, 1000, stderr);
+  const args = ["-e", script.replace('"gguf-native"', JSON.stringify(projectRoot))];
+  const line = await lineOf(args, { cwd: dir, env });
+  const [count, megabytes] = line.split(" ").map(Number) as [number, number];
+  assert.equal(count, 1000);
   assert.ok(megabytes < 120, `${megabytes} MB`);
 });
