@@ -17,9 +17,17 @@ export function run(command, args, options = {}) {
   if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
 }
 
-/** Runs a program; returns its exit code and what it prints. */
+/**
+ * Runs a program; returns its exit code and what it prints. One that has not ended after `timeout` milliseconds is killed,
+ * and ends this process with what it had printed; 0 is no limit.
+ */
 export function tryRun(command, args, options = {}) {
-  return spawnSync(command, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, ...options });
+  const settings = { timeout: 600_000, killSignal: "SIGKILL", ...options };
+  const outcome = spawnSync(command, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 30, ...settings });
+  if (outcome.error?.code !== "ETIMEDOUT") return outcome;
+  const { stdout, stderr } = outcome;
+  const what = `killed, since it had not ended after ${settings.timeout / 1000} s: ${command} ${args.join(" ")}`;
+  fail(`${what}\nstdout: ${stdout ?? ""}\nstderr: ${stderr ?? ""}`);
 }
 
 /** Runs a program and returns what it prints; ends this process if it fails. */

@@ -2,7 +2,6 @@
 // everything in it does; that mutexes are those of core/mutex.h; and with Clang, on Linux on x86-64, that what they guard
 // is used only where they are locked, that no length of 64 bits is cut short where memory has addresses of 32, and that
 // big-endian systems are refused.
-import { spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -14,6 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { isThere, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
 const folders = ["native", "test/native", "test/fuzz"];
@@ -38,7 +38,7 @@ function filesUnder(folder) {
 
 function findClangFormat() {
   for (const command of [`clang-format-${clangFormatVersion}`, "clang-format"]) {
-    const { status, stdout } = spawnSync(command, ["--version"], { encoding: "utf8" });
+    const { status, stdout } = tryRun(command, ["--version"]);
     if (status !== 0) continue;
     const version = Number(/version (\d+)/.exec(stdout)?.[1]);
     if (version !== clangFormatVersion) {
@@ -52,7 +52,7 @@ function findClangFormat() {
 
 function checkFormat(files, fix) {
   const mode = fix ? ["-i"] : ["--dry-run", "--Werror"];
-  return spawnSync(findClangFormat(), [...mode, ...files], { cwd: root, stdio: "inherit" }).status === 0;
+  return tryRun(findClangFormat(), [...mode, ...files], { stdio: "inherit" }).status === 0;
 }
 
 const read = (file) => readFileSync(join(root, file), "utf8");
@@ -100,14 +100,9 @@ function filesWithOtherMutexes(files) {
 
 /** What Clang says of sources that it compiles with these options. */
 function compile(clang, options, sources) {
-  const { status, stderr } = spawnSync(
-    clang,
-    ["-std=c++17", "-fsyntax-only", "-I.", ...options, ...sources],
-    {
-      cwd: join(root, "native"),
-      encoding: "utf8",
-    },
-  );
+  const { status, stderr } = tryRun(clang, ["-std=c++17", "-fsyntax-only", "-I.", ...options, ...sources], {
+    cwd: join(root, "native"),
+  });
   return { compiles: status === 0, output: stderr };
 }
 
@@ -163,7 +158,7 @@ function bigEndianAccepted(clang) {
 }
 
 function foundByClang() {
-  const clang = ["clang++-16", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
+  const clang = ["clang++-16", "clang++"].find(isThere);
   if (clang === undefined || process.platform !== "linux" || process.arch !== "x64") {
     console.warn(
       "not checked for missing locks, 32-bit and big-endian systems: that takes Clang, on Linux on x86-64",

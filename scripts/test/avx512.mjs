@@ -1,9 +1,9 @@
 // Runs the C++ tests of the AVX-512 kernels on an emulated processor, for machines without AVX-512.
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { fail, isThere, run } from "../lib/commands.mjs";
+import { fail, isThere, run, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
 const emulated = join(root, "test", "native", "emulated");
@@ -29,7 +29,7 @@ const packages = [
 ];
 
 function isInstalled(name) {
-  return /^Status: .* installed$/m.test(spawnSync("dpkg", ["--status", name], { encoding: "utf8" }).stdout);
+  return /^Status: .* installed$/m.test(tryRun("dpkg", ["--status", name]).stdout);
 }
 
 function buildTests() {

@@ -52,6 +52,7 @@ function runTypeScriptTests() {
   const files = testFiles(process.argv.slice(2), { leftOut: ["package/package"] });
   const { status } = tryRun(process.execPath, [...c8, process.execPath, ...testArguments(files)], {
     stdio: "inherit",
+    timeout: 0,
     env: { ...env, GGUF_NATIVE_ADDON: variantAddon(variant) },
   });
   buildSources(); // as they were

@@ -9,12 +9,11 @@
 // The committed corpus is test/fuzz/corpus.tar.gz, unpacked to build/fuzz/committed. Inputs that broke something are in
 // build/fuzz/findings, inputs that reached new code in build/fuzz/corpus, and the counts of all runs in
 // build/fuzz/totals.json.
-import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { fail, findClang, run } from "../lib/commands.mjs";
+import { fail, findClang, run, tryRun } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
 import { committedInputs, packCorpus, unpackCorpus } from "./fuzz-corpus.mjs";
 
@@ -57,7 +56,7 @@ function canFuzz(compiler) {
       'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
     );
     const args = ["-fsanitize=fuzzer,address,undefined", probe, "-o", join(folder, "probe")];
-    return spawnSync(compiler, args, { stdio: "ignore" }).status === 0;
+    return tryRun(compiler, args).status === 0;
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -101,7 +100,7 @@ function fuzz(target) {
   mkdirSync(grown, { recursive: true });
   const limits =
     runs === undefined ? [`-max_total_time=${Math.ceil(minutes * 60)}`] : [`-runs=${runs}`, "-seed=1"];
-  const { status, error, stderr } = spawnSync(
+  const { status, error, stderr } = tryRun(
     join(programs, `fuzz_${target}`),
     [
       ...[grown, ...(existsSync(committed) ? [committed] : [])],
@@ -113,9 +112,7 @@ function fuzz(target) {
       ...["-print_final_stats=1", "-print_funcs=0", "-reload=0", "-verbosity=1", "-entropic=0"],
     ],
     {
-      cwd: root,
-      encoding: "utf8",
-      maxBuffer: 2 ** 30,
+      timeout: runs === undefined ? (minutes + 10) * 60_000 : 0, // how long a number of inputs takes, nobody knows
       env: {
         ...process.env,
         // Without these AddressSanitizer spends more time on its own records than on the code under test.

@@ -8,12 +8,11 @@
 // --arm64             cross-compiled, under qemu
 // --wasm              those of the kernels, as a WebAssembly program
 // --avx512            those of the AVX-512 kernels, on an emulated processor
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { runNode, toolchainSetting } from "../lib/build.mjs";
-import { fail, findClang, need, run } from "../lib/commands.mjs";
+import { fail, findClang, need, run, tryRun } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
 
 const [first] = process.argv.slice(2);
@@ -49,9 +48,7 @@ function hasGoogleTest() {
     const probe = join(folder, "probe.cc");
     writeFileSync(probe, "#include <gtest/gtest.h>\n");
     const [command, ...args] = compiler.split(" "); // CXX may be "ccache g++"
-    return (
-      spawnSync(command, [...args, "-std=c++17", "-fsyntax-only", probe], { stdio: "ignore" }).status === 0
-    );
+    return tryRun(command, [...args, "-std=c++17", "-fsyntax-only", probe]).status === 0;
   } finally {
     rmSync(folder, { recursive: true });
   }

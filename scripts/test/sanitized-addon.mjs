@@ -1,20 +1,19 @@
 // Runs the TypeScript tests with an addon that is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, in the
 // ordinary Node, which loads their runtime first. Then LeakSanitizer looks for memory that the addon leaked. Linux, Clang.
 // `npm test -- --sanitized metadata cli` runs only the test files with such a name, `-- --leaks` none of them.
-import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildTests, buildVariant } from "../lib/build.mjs";
-import { fail, findClang, run } from "../lib/commands.mjs";
-import { root, variantAddon } from "../lib/paths.mjs";
+import { fail, findClang, output, run, tryRun } from "../lib/commands.mjs";
+import { variantAddon } from "../lib/paths.mjs";
 import { testArguments, testFiles } from "../lib/test-files.mjs";
 
 const variant = "sanitize";
 const names = process.argv.slice(2).filter((argument) => argument !== "--leaks");
 
 const compiler = process.env.CXX ?? findClang();
-const library = (name) => execFileSync(compiler, [`-print-file-name=${name}`], { encoding: "utf8" }).trim();
+const library = (name) => output(compiler, [`-print-file-name=${name}`]).trim();
 if (compiler === undefined) fail("Clang was not found. On Debian: apt-get install clang-16");
 const runtime = library(`libclang_rt.asan-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so`);
 if (!existsSync(runtime)) {
@@ -47,9 +46,7 @@ function findLeaks() {
   const folder = mkdtempSync(join(tmpdir(), "gguf-native-leaks-"));
   try {
     const scenes = join("build", "test", "support", "leak-scenes.js");
-    const { status, stderr, stdout } = spawnSync(process.execPath, ["--expose-gc", scenes], {
-      cwd: root,
-      encoding: "utf8",
+    const { status, stderr, stdout } = tryRun(process.execPath, ["--expose-gc", scenes], {
       env: watched(
         "detect_leaks=1",
         "exitcode=0",
