@@ -242,7 +242,10 @@ async function checkTaken(
             const value = given[option];
             Object.defineProperty(given, option, {
               enumerable: true,
-              get: () => (take(buffer as ArrayBuffer), value),
+              get() {
+                take(buffer as ArrayBuffer);
+                return value;
+              },
             });
             const found = (await said(() => call(run, name, all, given))) as { name?: string; code?: string };
             const code = taken === "file" ? "ERR_GGUF_CLOSED" : "ERR_GGUF_RANGE";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ggmlTypes } from "gguf-native";
-import { lineOf } from "../support/child";
+import { lineOf, runNode } from "../support/child";
 import { needsAddon } from "../support/needs-addon";
 import { projectRoot } from "../support/paths";
 
@@ -56,7 +56,9 @@ function onOneThread(body: string): string {
     const turn = () => new Promise((resolve) => setImmediate(resolve));
     (async () => { ${body} })();`;
   const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
-  return execFileSync(process.execPath, ["-e", program], { env, encoding: "utf8" }).trim();
+  const { status, stdout, stderr } = runNode(["-e", program], { env });
+  assert.equal(status, 0, stderr);
+  return stdout.trim();
 }
 
 test(
