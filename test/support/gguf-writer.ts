@@ -110,42 +110,22 @@ export function writeValue(writer: ByteWriter, value: TypedValue): void {
   }
 }
 
+/** The method of the writer for each type. */
+const METHODS = {
+  uint8: "u8",
+  int8: "i8",
+  uint16: "u16",
+  int16: "i16",
+  uint32: "u32",
+  int32: "i32",
+  float32: "f32",
+  bool: "u8",
+  string: "string",
+  uint64: "u64",
+  int64: "i64",
+  float64: "f64",
+} as const satisfies Record<Exclude<ValueType, "array">, keyof ByteWriter>;
+
 function writeScalar(writer: ByteWriter, type: Exclude<ValueType, "array">, value: Scalar): void {
-  switch (type) {
-    case "uint8":
-      writer.u8(value as number);
-      break;
-    case "int8":
-      writer.i8(value as number);
-      break;
-    case "uint16":
-      writer.u16(value as number);
-      break;
-    case "int16":
-      writer.i16(value as number);
-      break;
-    case "uint32":
-      writer.u32(value as number);
-      break;
-    case "int32":
-      writer.i32(value as number);
-      break;
-    case "float32":
-      writer.f32(value as number);
-      break;
-    case "bool":
-      writer.u8(Number(value));
-      break;
-    case "string":
-      writer.string(value as string | Uint8Array);
-      break;
-    case "uint64":
-      writer.u64(value as bigint);
-      break;
-    case "int64":
-      writer.i64(value as bigint);
-      break;
-    case "float64":
-      writer.f64(value as number);
-  }
+  writer[METHODS[type]]((type === "bool" ? Number(value) : value) as never);
 }

@@ -22,6 +22,12 @@ class GgufWriter {
 
   const std::vector<uint8_t>& bytes() const { return bytes_; }
   uint64_t offset() const { return bytes_.size(); }
+  /** Notes where the next field goes: the one at fault. */
+  GgufWriter& mark() {
+    mark_ = offset();
+    return *this;
+  }
+  uint64_t marked() const { return mark_; }
 
   GgufWriter& raw(std::string_view text) {
     bytes_.insert(bytes_.end(), text.begin(), text.end());
@@ -31,14 +37,22 @@ class GgufWriter {
   GgufWriter& u16(uint16_t value) { return number(value, 2); }
   GgufWriter& u32(uint32_t value) { return number(value, 4); }
   GgufWriter& u64(uint64_t value) { return number(value, 8); }
+  /** The low bytes of a number. */
+  GgufWriter& number(uint64_t value, uint64_t n_bytes) {
+    for (uint64_t i = 0; i < n_bytes; i++) {
+      const uint64_t byte = format_.order == ByteOrder::kLittle ? i : n_bytes - 1 - i;
+      bytes_.push_back(static_cast<uint8_t>(value >> (8 * byte)));
+    }
+    return *this;
+  }
   /** A count or a length. */
   GgufWriter& length(uint64_t value) { return number(value, length_bytes()); }
   GgufWriter& string(std::string_view text) { return length(text.size()).raw(text); }
   GgufWriter& type(ValueType value) { return u32(static_cast<uint32_t>(value)); }
 
-  GgufWriter& header(uint64_t n_tensors, uint64_t n_keys) {
-    return raw("GGUF").u32(format_.version).length(n_tensors).length(n_keys);
-  }
+  /** What stands before the counts. */
+  GgufWriter& start() { return raw("GGUF").u32(format_.version); }
+  GgufWriter& header(uint64_t n_tensors, uint64_t n_keys) { return start().length(n_tensors).length(n_keys); }
   /** A key up to its value, which the caller writes. */
   GgufWriter& key(std::string_view name, ValueType value_type) { return string(name).type(value_type); }
   GgufWriter& alignment(uint32_t value) { return key("general.alignment", ValueType::kUint32).u32(value); }
@@ -49,11 +63,15 @@ class GgufWriter {
   /** What stands before the elements of an array. */
   GgufWriter& array(ValueType element_type, uint64_t count) { return type(element_type).length(count); }
 
-  GgufWriter& tensor(std::string_view name, const std::vector<uint64_t>& shape, uint32_t tensor_type,
-                     uint64_t data_offset) {
+  /** A tensor up to the offset of its data. */
+  GgufWriter& tensor_shape(std::string_view name, const std::vector<uint64_t>& shape, uint32_t tensor_type) {
     string(name).u32(static_cast<uint32_t>(shape.size()));
     for (const uint64_t dim : shape) length(dim);
-    return u32(tensor_type).u64(data_offset);
+    return u32(tensor_type);
+  }
+  GgufWriter& tensor(std::string_view name, const std::vector<uint64_t>& shape, uint32_t tensor_type,
+                     uint64_t data_offset) {
+    return tensor_shape(name, shape, tensor_type).u64(data_offset);
   }
   /** Zeros up to a multiple of `alignment`. */
   GgufWriter& pad(uint64_t alignment = 32) {
@@ -68,16 +86,9 @@ class GgufWriter {
   uint32_t length_bytes() const { return format_.version == 1 ? 4 : 8; }
 
  private:
-  GgufWriter& number(uint64_t value, uint32_t n_bytes) {
-    for (uint32_t i = 0; i < n_bytes; i++) {
-      const uint32_t byte = format_.order == ByteOrder::kLittle ? i : n_bytes - 1 - i;
-      bytes_.push_back(static_cast<uint8_t>(value >> (8 * byte)));
-    }
-    return *this;
-  }
-
   FileFormat format_;
   std::vector<uint8_t> bytes_;
+  uint64_t mark_ = 0;
 };
 
 }  // namespace gguf::test

@@ -57,30 +57,11 @@ class Recorder : public ValueVisitor {
     return std::to_string(value);
   }
   static std::string number_text(ValueType type, const uint8_t* bytes) {
-    switch (type) {
-      case ValueType::kUint8:
-        return as_text<uint8_t>(bytes);
-      case ValueType::kInt8:
-        return as_text<int8_t>(bytes);
-      case ValueType::kUint16:
-        return as_text<uint16_t>(bytes);
-      case ValueType::kInt16:
-        return as_text<int16_t>(bytes);
-      case ValueType::kUint32:
-        return as_text<uint32_t>(bytes);
-      case ValueType::kInt32:
-        return as_text<int32_t>(bytes);
-      case ValueType::kFloat32:
-        return as_text<float>(bytes);
-      case ValueType::kUint64:
-        return as_text<uint64_t>(bytes);
-      case ValueType::kInt64:
-        return as_text<int64_t>(bytes);
-      case ValueType::kFloat64:
-        return as_text<double>(bytes);
-      default:
-        return "?";
-    }
+    constexpr std::string (*kTexts[])(const uint8_t*) = {
+        as_text<uint8_t>,  as_text<int8_t>,  as_text<uint16_t>, as_text<int16_t>, as_text<uint32_t>,
+        as_text<int32_t>,  as_text<float>,   nullptr,           nullptr,          nullptr,
+        as_text<uint64_t>, as_text<int64_t>, as_text<double>};  // by ValueType
+    return kTexts[static_cast<size_t>(type)](bytes);
   }
 };
 
@@ -105,9 +86,12 @@ class ValueReader : public testing::TestWithParam<FileFormat> {
     return std::string(error_code_name(status->code)) + " at " + std::to_string(status->offset) + ": " +
            status->detail;
   }
-  std::string value() {
+  /** Makes `w` a file with one key, which is to be written. */
+  GgufWriter& one_key() { return w = GgufWriter(GetParam()).header(0, 1); }
+  /** Of the key in `w`. */
+  void expect_value(const GgufWriter&, const std::string& text) {
     parse_it();
-    return value(w.bytes());
+    EXPECT_EQ(value(w.bytes()), text);
   }
 };
 
@@ -131,75 +115,33 @@ TEST_P(ValueReader, Numbers) {
       {ValueType::kFloat64, 0xC004000000000000, "float64 -2.500000"},
   };
   for (const auto& one : cases) {
-    w = GgufWriter(GetParam());
-    w.header(0, 1).key("n", one.type);
-    switch (fixed_size(one.type)) {
-      case 1:
-        w.u8(static_cast<uint8_t>(one.bits));
-        break;
-      case 2:
-        w.u16(static_cast<uint16_t>(one.bits));
-        break;
-      case 4:
-        w.u32(static_cast<uint32_t>(one.bits));
-        break;
-      default:
-        w.u64(one.bits);
-        break;
-    }
-    EXPECT_EQ(value(), one.text);
+    expect_value(one_key().key("n", one.type).number(one.bits, fixed_size(one.type)), one.text);
   }
 }
 
-TEST_P(ValueReader, Bools) {
-  w.header(0, 1).key("b", ValueType::kBool).u8(1);
-  EXPECT_EQ(value(), "true");
+TEST_P(ValueReader, BoolsAndStrings) {
+  const auto key = [&](ValueType type) -> GgufWriter& { return one_key().key("v", type); };
+  expect_value(key(ValueType::kBool).u8(1), "true");
+  expect_value(key(ValueType::kString).string("héllo"), "'héllo'");
 }
 
-TEST_P(ValueReader, Strings) {
-  w.header(0, 1).key("s", ValueType::kString).string("héllo");
-  EXPECT_EQ(value(), "'héllo'");
-}
-
-TEST_P(ValueReader, ArraysOfNumbers) {
-  w.header(0, 1).array_key("a", ValueType::kInt16, 3).u16(1).u16(0xFFFF).u16(0x0102);
-  EXPECT_EQ(value(), "[3 int16 1 -1 258 ]");
-}
-
-TEST_P(ValueReader, ArraysOfBytesAndWideNumbers) {
-  w.header(0, 1).array_key("a", ValueType::kUint8, 2).u8(3).u8(4);
-  EXPECT_EQ(value(), "[2 uint8 3 4 ]");
-  w = GgufWriter(GetParam());
-  w.header(0, 1).array_key("a", ValueType::kUint32, 2).u32(0x01020304).u32(4);
-  EXPECT_EQ(value(), "[2 uint32 16909060 4 ]");
-  w = GgufWriter(GetParam());
-  w.header(0, 1).array_key("a", ValueType::kUint64, 1).u64(uint64_t{1} << 60);
-  EXPECT_EQ(value(), "[1 uint64 1152921504606846976 ]");
-}
-
-TEST_P(ValueReader, ArraysOfBools) {
-  w.header(0, 1).array_key("a", ValueType::kBool, 3).u8(1).u8(0).u8(1);
-  EXPECT_EQ(value(), "[3 bool true false true ]");
-}
-
-TEST_P(ValueReader, ArraysOfStrings) {
-  w.header(0, 1).array_key("a", ValueType::kString, 3).string("x").string("").string("yz");
-  EXPECT_EQ(value(), "[3 string 'x' '' 'yz' ]");
-}
-
-TEST_P(ValueReader, EmptyArrays) {
+TEST_P(ValueReader, Arrays) {
+  const auto array = [&](ValueType type, uint64_t n) -> GgufWriter& {
+    return one_key().array_key("a", type, n);
+  };
+  expect_value(array(ValueType::kInt16, 3).u16(1).u16(0xFFFF).u16(0x0102), "[3 int16 1 -1 258 ]");
+  expect_value(array(ValueType::kUint8, 2).u8(3).u8(4), "[2 uint8 3 4 ]");
+  expect_value(array(ValueType::kUint32, 2).u32(0x01020304).u32(4), "[2 uint32 16909060 4 ]");
+  expect_value(array(ValueType::kUint64, 1).u64(uint64_t{1} << 60), "[1 uint64 1152921504606846976 ]");
+  expect_value(array(ValueType::kBool, 3).u8(1).u8(0).u8(1), "[3 bool true false true ]");
+  expect_value(array(ValueType::kString, 3).string("x").string("").string("yz"), "[3 string 'x' '' 'yz' ]");
   for (const ValueType type : {ValueType::kUint8, ValueType::kBool, ValueType::kString, ValueType::kArray}) {
-    w = GgufWriter(GetParam());
-    w.header(0, 1).array_key("a", type, 0);
-    EXPECT_EQ(value(), std::string("[0 ") + value_type_name(type) + " ]");
+    expect_value(array(type, 0), std::string("[0 ") + value_type_name(type) + " ]");
   }
-}
-
-TEST_P(ValueReader, ArraysInArrays) {
-  w.header(0, 1).array_key("a", ValueType::kArray, 3).array(ValueType::kString, 2).string("x").string("y");
+  array(ValueType::kArray, 3).array(ValueType::kString, 2).string("x").string("y");
   w.array(ValueType::kArray, 2).array(ValueType::kUint8, 1).u8(9).array(ValueType::kArray, 0);
-  w.array(ValueType::kBool, 1).u8(0);
-  EXPECT_EQ(value(), "[3 array [2 string 'x' 'y' ] [2 array [1 uint8 9 ] [0 array ] ] [1 bool false ] ]");
+  expect_value(w.array(ValueType::kBool, 1).u8(0),
+               "[3 array [2 string 'x' 'y' ] [2 array [1 uint8 9 ] [0 array ] ] [1 bool false ] ]");
 }
 
 TEST_P(ValueReader, StopsWhenTold) {
