@@ -9,7 +9,9 @@ import { join } from "node:path";
 import { projectRoot } from "./paths";
 
 const fixture = (name: string): string => join(projectRoot, "test", "fixtures", `${name}.json`);
-const asText = (result: unknown): string => JSON.stringify(result, undefined, 1);
+/** A text as it is, anything else as JSON. */
+const asText = (result: unknown): string =>
+  typeof result === "string" ? result : JSON.stringify(result, undefined, 1);
 
 export function hashOf(result: unknown): string {
   return createHash("sha256").update(asText(result)).digest("hex").slice(0, 32);
@@ -27,7 +29,10 @@ export function writeRecorded(name: string, hashes: Readonly<Record<string, stri
 export function writeDetails(name: string, label: string, result: unknown, by: string): string {
   const folder = join(projectRoot, "build", "recorded", name);
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, `${label.replace(/[^\w.-]+/g, "-")}.${by}.json`);
+  const path = join(
+    folder,
+    `${label.replace(/[^\w.-]+/g, "-")}.${by}.${typeof result === "string" ? "txt" : "json"}`,
+  );
   writeFileSync(path, asText(result));
   return path;
 }
