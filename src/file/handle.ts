@@ -4,6 +4,7 @@
 
 import { type NativeFile, type NativeFileInfo, native } from "../backend/native";
 import { GgufError } from "../base/errors";
+import type { FileState } from "../source/source";
 
 /**
  * An open file. Users of the package never get one. So it is the key to the classes that only the package may
@@ -15,10 +16,13 @@ export class OpenFile {
   readonly info: NativeFileInfo;
   /** As the caller passed it; undefined for bytes in memory. */
   readonly path: string | undefined;
+  /** Of a file that is mapped: as what it was opened. Sources know it by themselves. */
+  readonly state: FileState | undefined;
   closed = false;
 
-  constructor(handle: NativeFile, path: string | undefined) {
+  constructor(handle: NativeFile, path: string | undefined, state?: FileState) {
     this.handle = handle;
+    this.state = state;
     this.info = native.info(handle);
     this.path = path;
   }

@@ -4,6 +4,7 @@
 import { GgufError, invalidArgType } from "../base/errors";
 import { type Inspect, inspectCustom } from "../base/inspect";
 import { didYouMean } from "../base/suggest";
+import type { FileAsOpened } from "../source/source";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
@@ -61,6 +62,11 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   /** The files of the model: one, or the shards of a split model in their order; none for bytes in memory. */
   get paths(): readonly string[] {
     return this.#files.flatMap(({ path }) => path ?? []);
+  }
+
+  /** Files that are mapped, as they were opened. What takes the model later checks them. @internal */
+  get opened(): readonly FileAsOpened[] {
+    return this.#files.flatMap(({ path, state }) => (path === undefined || !state ? [] : { path, state }));
   }
 
   /** The keys and values of the header, which describe the model. */

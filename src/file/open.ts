@@ -5,6 +5,7 @@ import { checkReadable } from "../backend/permission-model";
 import { abortable } from "../base/abortable";
 import { checkBoolean, checkOptions, checkSignal, isUrl, type OptionNames } from "../base/arguments";
 import { invalidArgType, invalidArgValue } from "../base/errors";
+import { stateOf } from "../source/file";
 import { schemeOf } from "../source/url";
 import { OpenFile } from "./handle";
 import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
@@ -44,7 +45,9 @@ export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   const { read, partial, splits } = checkOpenOptions(options);
   const open = (file: string): OpenFile => {
     checkReadable(file);
-    return new OpenFile(native.open(file, read, partial), file);
+    // Looked at before: of what takes its place meanwhile is said that it has changed.
+    const state = stateOf(file);
+    return new OpenFile(native.open(file, read, partial), file, state);
   };
   return GgufFile.of(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
@@ -64,8 +67,9 @@ export async function open(
   const open = async (file: string): Promise<OpenFile> => {
     signal?.throwIfAborted();
     checkReadable(file);
+    const state = stateOf(file);
     const opening = resultOf(native.openAsync(file, read, partial));
-    return new OpenFile(await abortable(opening, signal, native.close), file);
+    return new OpenFile(await abortable(opening, signal, native.close), file, state);
   };
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }

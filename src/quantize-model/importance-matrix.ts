@@ -6,7 +6,7 @@ import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { RemoteGgufFile } from "../file/remote-file";
 import { numberOf } from "../file/scalars";
-import { FileSource } from "../source/file";
+import { checkStates, FileSource } from "../source/file";
 import { beginsAsGguf } from "../source/source";
 import { checkInputs, closeInputs, openInputs } from "../writer/input-file";
 
@@ -44,8 +44,6 @@ interface OpenedFiles {
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
-
-const NO_FILES: OpenedFiles = { check: async () => undefined, close: async () => undefined };
 
 /** The tensor whose weights are asked for. */
 interface Target {
@@ -86,7 +84,10 @@ export class ImportanceMatrix {
    * @throws GgufError as `open`; ERR_GGUF_INVALID for what is no importance matrix; ERR_GGUF_TRUNCATED
    */
   static async open(source: string | URL | GgufModel): Promise<ImportanceMatrix> {
-    if (source instanceof GgufModel) return new ImportanceMatrix(await contentsOfModel(source, NO_FILES));
+    if (source instanceof GgufModel) {
+      const stays = { check: () => checkStates(source.opened), close: async () => undefined };
+      return new ImportanceMatrix(await contentsOfModel(source, stays));
+    }
     const file = await FileSource.open(checkPath(source));
     let files: OpenedFiles = file;
     try {
@@ -153,7 +154,7 @@ export class ImportanceMatrix {
     return new GgufError("ERR_GGUF_INVALID", detail, { path: this.path, tensor });
   }
 
-  /** Checks that what {@link open} has opened is what it was. @throws GgufError ERR_GGUF_CHANGED */
+  /** Checks that its file is what it was when it was opened. @throws GgufError ERR_GGUF_CHANGED */
   async check(): Promise<void> {
     await this.#files.check();
   }

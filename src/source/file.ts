@@ -1,15 +1,47 @@
 /** A file of this machine, read and written through one handle. */
-import { type BigIntStats, constants, fsync, type Stats } from "node:fs";
+import { type BigIntStats, constants, fsync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { getSystemErrorMap, promisify } from "node:util";
 import { GgufError } from "../base/errors";
-import { changedError, type Source } from "./source";
+import { changedError, type FileAsOpened, type FileState, type Source } from "./source";
 
 const fsyncAsync = promisify(fsync);
 
 /** Has the system put a file or folder on the disk. By its number: Yarn's Plug'n'Play has handles without a `sync`. */
 export async function flush(handle: FileHandle): Promise<void> {
   await fsyncAsync(handle.fd);
+}
+
+/** What a path leads to; undefined for nothing, and for what cannot be looked at: opening says why. */
+export function stateOf(path: string): FileState | undefined {
+  try {
+    return statSync(path, { bigint: true });
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The path must still lead to the same file, of the same size and time. While the file is open or mapped, no other one can
+ * have its inode.
+ * @throws GgufError ERR_GGUF_CHANGED
+ */
+export function compareStates({ path, state: before }: FileAsOpened, now: FileState | undefined): void {
+  if (now === undefined) throw changedError(path, "it was removed");
+  if (now.dev !== before?.dev || now.ino !== before.ino) {
+    throw changedError(path, "another file has taken its place");
+  }
+  if (now.size !== before.size) throw changedError(path, `its size was ${before.size} and is ${now.size}`);
+  if (now.mtimeNs !== before.mtimeNs) {
+    throw changedError(path, `it was modified on ${now.mtime.toISOString()}`);
+  }
+}
+
+/** @throws GgufError ERR_GGUF_CHANGED where one of the files is no longer what was opened */
+export async function checkStates(files: Iterable<FileAsOpened>): Promise<void> {
+  for (const file of files) {
+    compareStates(file, await stat(file.path, { bigint: true }).catch(() => undefined));
+  }
 }
 
 /** "r" to read, "r+" to write as well. */
@@ -99,23 +131,8 @@ export class FileSource implements Source {
     await flush(this.#handle);
   }
 
-  /**
-   * The path must still lead to the same file, of the same size and time. While the handle is open, no other file can
-   * have its inode.
-   */
-  async check(): Promise<void> {
-    const now = await stat(this.path, { bigint: true }).catch(() => undefined);
-    const before = this.#opened;
-    if (now === undefined) throw changedError(this.path, "it was removed");
-    if (now.dev !== before.dev || now.ino !== before.ino) {
-      throw changedError(this.path, "another file has taken its place");
-    }
-    if (now.size !== before.size) {
-      throw changedError(this.path, `its size was ${before.size} and is ${now.size}`);
-    }
-    if (now.mtimeNs !== before.mtimeNs) {
-      throw changedError(this.path, `it was modified on ${now.mtime.toISOString()}`);
-    }
+  check(): Promise<void> {
+    return checkStates([{ path: this.path, state: this.#opened }]);
   }
 
   async close(): Promise<void> {

@@ -32,6 +32,15 @@ export interface Source {
   close(): Promise<void>;
 }
 
+/** What tells whether a path still leads to the file that was opened. */
+export type FileState = Readonly<Record<"dev" | "ino" | "size" | "mtimeNs", bigint> & { mtime: Date }>;
+
+/** A file that was opened by its path, and as what. */
+export interface FileAsOpened {
+  readonly path: string;
+  readonly state: FileState | undefined;
+}
+
 /** Whether it has the first bytes of a GGUF file. */
 export async function beginsAsGguf(source: Pick<Source, "read">): Promise<boolean> {
   const magic = new Uint8Array(4);

@@ -3,9 +3,10 @@ import { invalidArgType } from "../base/errors";
 import { GgufModel } from "../file/model";
 import { GgufFile } from "../file/parse";
 import { RemoteGgufFile } from "../file/remote-file";
-import type { SafetensorsFile } from "../safetensors/model";
+import { SafetensorsFile } from "../safetensors/model";
 import { openUnlessLocal } from "../safetensors/open-model";
-import { checkInputs, closeInputs, type InputFile, openInput, openInputs } from "./input-file";
+import { checkStates } from "../source/file";
+import { checkInputs, closeInputs, type InputFile, openInputs } from "./input-file";
 import { settleModel } from "./journal";
 
 /** A model that is read to write another one. */
@@ -29,28 +30,30 @@ export async function openModelSource(
   signal: AbortSignal | undefined,
   settles: boolean,
 ): Promise<ModelSource> {
-  if (input instanceof GgufModel) return sourceOfOpen(input, signal);
+  if (input instanceof GgufModel) return sourceOfOpen(input);
   if (typeof input !== "string" && !(input instanceof URL)) {
     throw invalidArgType("input", "a path, a URL or an open model", input);
   }
   const opened = await openUnlessLocal(input, { signal });
-  if (typeof opened !== "string") return sourceOfOther(opened);
+  if (typeof opened !== "string") {
+    const source = sourceOfOpen(opened);
+    return { ...source, close: async () => opened.close() };
+  }
   if (settles) await settleModel(opened, signal);
   const inputs = await openInputs(opened, signal);
   return sourceOf(RemoteGgufFile.of(inputs), inputs);
 }
 
-/** Of files of this machine, that their paths lead to at the moment. */
-async function sourceOfOpen(model: GgufModel, signal: AbortSignal | undefined): Promise<ModelSource> {
-  const inputs: InputFile[] = [];
-  try {
-    const paths = model instanceof GgufFile ? model.paths : [];
-    for (const path of paths) inputs.push(await openInput(path, "r", signal));
-  } catch (error) {
-    await closeInputs(inputs);
-    throw error;
-  }
-  return sourceOf(model, inputs);
+/** Files that are mapped are checked by their states; what a server has notices changes by itself. */
+function sourceOfOpen(model: GgufModel): ModelSource {
+  const finish = async (): Promise<void> => {
+    await checkStates(model.opened);
+    if (model instanceof SafetensorsFile) await model.check();
+  };
+  // No new file takes the place of one of safetensors.
+  const origin =
+    model instanceof GgufFile ? { model: model.paths, others: [] } : { model: [], others: model.paths };
+  return { model, origin, finish, close: async () => undefined };
 }
 
 function sourceOf(model: GgufModel, inputs: readonly InputFile[]): ModelSource {
@@ -59,15 +62,5 @@ function sourceOf(model: GgufModel, inputs: readonly InputFile[]): ModelSource {
     await checkInputs(inputs);
     await close();
   };
-  return { model, origin: { model: inputs.map(({ path }) => path), others: [] }, finish, close };
-}
-
-/** What a server has notices changes by itself; no new file takes the place of one of safetensors. */
-function sourceOfOther(model: RemoteGgufFile | SafetensorsFile): ModelSource {
-  const close = async (): Promise<void> => model.close();
-  const finish = async (): Promise<void> => {
-    if ("check" in model) await model.check();
-    await close();
-  };
-  return { model, origin: { model: [], others: model.paths }, finish, close };
+  return { model, origin: { model: model.paths, others: [] }, finish, close };
 }

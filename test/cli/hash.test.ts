@@ -1,11 +1,13 @@
 /** `gguf-native hash`: what the digests depend on, and what not. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { ByteWriter } from "../support/byte-writer";
 import { at, blocks, EVIL, expectFailure, floats, json, output, run, writeModel } from "../support/cli";
 import { arr, type GgufSpec, i32, str, type TypedValue, u16, u32 } from "../support/gguf-writer";
+import { projectRoot } from "../support/paths";
 import { writeSparseGguf } from "../support/sparse-file";
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
@@ -152,6 +154,19 @@ test("on several threads", { skip: writeSparseGguf(at("large.gguf"), sparse) }, 
     return { name, sha256: sha256(bytes) };
   });
   assert.deepEqual(tensors, expected);
+});
+test("another file in its place when threads open it", {
+  skip: writeSparseGguf(at("replaced.gguf"), sparse) || process.platform === "win32",
+}, async (context) => {
+  writeSparseGguf(at("other.gguf"), [...sparse].reverse());
+  const { native } = require(join(projectRoot, "dist", "backend", "native.js"));
+  const { open } = native;
+  context.mock.method(native, "open", (...args: unknown[]) => {
+    const file = open(...args);
+    renameSync(at("other.gguf"), at("replaced.gguf"));
+    return file;
+  });
+  await expectFailure("hash replaced.gguf", 1, /replaced\.gguf: .*another file has taken its place/);
 });
 
 describe("--check", () => {

@@ -407,7 +407,7 @@ describe("an output is whole or not there", () => {
     assert.deepEqual([existsSync(output), leftovers()], [false, []]);
   });
 
-  for (const when of ["before", "after"] as const) {
+  for (const when of ["before", "after", "long after"] as const) {
     for (const what of ["model", "importance"] as const) {
       test(`another ${what} takes its place ${when} it is opened`, async (context) => {
         const matrix = (value: number): Uint8Array =>
@@ -432,6 +432,16 @@ describe("an output is whole or not there", () => {
         const other = written(what === "model" ? another : matrix(2));
         const place = what === "model" ? model : importance;
         const output = newPath();
+        if (when === "long after") {
+          using file = openSync(place);
+          renameSync(other, place);
+          const given = what === "model" ? options : { ...options, importance: file };
+          await assert.rejects(quantizeModel(what === "model" ? file : model, output, given), {
+            ...{ code: "ERR_GGUF_CHANGED", path: place, message: /another file has taken its place/ },
+          });
+          assert.deepEqual([existsSync(output), leftovers()], [false, []]);
+          return;
+        }
         const { open } = promises;
         let isOpened = false;
         context.mock.method(promises, "open", async (...args: Parameters<typeof open>) => {

@@ -6,6 +6,7 @@ import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
 import { isSafetensors } from "../../safetensors/is-safetensors";
 import { isRepository, resolveHubUrl } from "../../source/hub";
+import type { FileAsOpened } from "../../source/source";
 import { isRemote, publicUrl, schemeOf } from "../../source/url";
 import { UsageError } from "./parse";
 
@@ -53,6 +54,8 @@ export interface OpenedModel {
 export interface LocalModel {
   readonly path: string;
   readonly splits: boolean;
+  /** Its files as they were opened. */
+  readonly opened: readonly FileAsOpened[];
 }
 
 /**
@@ -178,7 +181,8 @@ async function open(
     if (typeof opened !== "string") return { file: opened, local: undefined };
     local = opened;
   }
-  return { file: openSync(local, { partial, splits }), local: { path: local, splits } };
+  const file = openSync(local, { partial, splits });
+  return { file, local: { path: local, splits, opened: file.opened } };
 }
 
 /** What is no name of anything is a mistake in the command line. */
