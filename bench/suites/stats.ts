@@ -3,13 +3,12 @@
  * cache, on one thread, compared with dequantizing the same file into memory that stays in the cache: what looking at every
  * value costs in addition to making it. `compare` has no synchronous form: it takes all threads, and two tensors.
  */
-import { type GgmlType, type GgufTensor, ggmlTypes, openSync } from "gguf-native";
+
+import { type GgmlType, ggmlTypes, openSync } from "gguf-native";
+import { countNotFiniteSync } from "#dist/file/tensor";
 import { type Context, chosenTypes, compete, KIB, MIB, makeOut, patience } from "../context";
 import { progress } from "../table";
 import { gaussianBlocks, writeTensors } from "../weights";
-
-/** Not public: what the command `verify` uses. */
-type Countable = GgufTensor & { countNotFiniteSync(): unknown };
 
 export async function runStats(context: Context): Promise<void> {
   await measureStats(context, chosenTypes(context));
@@ -39,7 +38,7 @@ export async function measureStats(context: Context, types: readonly GgmlType[])
         { name: "b", type, shape, bytes: other },
       ]),
     );
-    const [a, b] = [file.tensor("a") as Countable, file.tensor("b")];
+    const [a, b] = [file.tensor("a"), file.tensor("b")];
     const dequantize = (): void => {
       for (let start = 0; start < weights; start += out.length) {
         a.dequantizeSync({ start, end: start + out.length, out });
@@ -49,7 +48,7 @@ export async function measureStats(context: Context, types: readonly GgmlType[])
       { name: "dequantize", run: dequantize },
       { name: "stats", run: () => a.statsSync({ threads: 1 }) },
       { name: "histogram", run: () => a.statsSync({ threads: 1, bins: 256, range: [-0.1, 0.1] }) },
-      { name: "finite", run: () => a.countNotFiniteSync() },
+      { name: "finite", run: () => countNotFiniteSync(a) },
       { name: "compare", run: () => a.compare(b), repeats: 2 },
     ];
     await compete(context, { task: "stats", subject: type, weights }, contenders, patience(context, 4, 0.6));

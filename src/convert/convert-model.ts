@@ -1,9 +1,11 @@
 /** Checkpoints of safetensors as GGUF files: {@link convertModel}. */
+
 import { checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import type { RemoteGgufFile } from "../file/remote-file";
+import { checkUnchanged } from "../file/unchanged";
 import { type Mix, mixOf } from "../quantize-model/mixes";
 import { checkPlanned, type PlannedTensor, planModel } from "../quantize-model/plan";
 import {
@@ -97,7 +99,7 @@ export async function convertModel(
     if (!to.dryRun) for (const each of plan) checkPlanned(each, undefined, true);
     const writer = GgufWriter.from(converted);
     const finish = async (): Promise<void> => {
-      await model.check();
+      await checkUnchanged(model);
       converted.close();
     };
     return await writePlanned({ name: chosen.name, plan, writer, origin: { others: paths }, finish }, to);

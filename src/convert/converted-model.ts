@@ -1,4 +1,5 @@
 /** A checkpoint as the GGUF model that it becomes, before anything is written: names, order, shapes, metadata, values. */
+
 import { textOf } from "../base/bytes";
 import { errorAbout, GgufError, invalidArgType } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
@@ -6,6 +7,7 @@ import { dequantizeSync } from "../decode/dequantize";
 import { OpenFile } from "../file/handle";
 import { checkPath } from "../file/open";
 import { RemoteGgufFile } from "../file/remote-file";
+import { checkUnchanged } from "../file/unchanged";
 import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
 import { CURRENT_FORMAT } from "../layout/header-bytes";
 import { quantizeSync } from "../quantize/quantize";
@@ -137,7 +139,7 @@ export async function openCheckpoint(
     ];
     const bytes = entries.map((entry) => encoded(entry, folder.path));
     const source = new VirtualSource(folder.path, bytes, tensors, {
-      check: () => model.check(),
+      check: () => checkUnchanged(model),
       close: async () => model.close(),
     });
     const file = Object.assign(new OpenFile(source.handle, folder.path), { source });

@@ -1,19 +1,19 @@
 /** Metadata values for people to read: no more is read of a value than is shown. */
 import { textOf } from "../base/bytes";
 import type { GgufTypeName, GgufValueType } from "../base/metadata-values";
-import type { GgufMetadata } from "../file/metadata";
+import { type GgufMetadata, valueAt } from "../file/metadata";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "../file/value-parts";
 import { escapeText, float32Text } from "./text";
 
 /** The declared type and the value, both in one line. */
 export function metadataText(metadata: GgufMetadata, key: string): [type: string, value: string] {
-  const place = metadata.place(key) as ValuePlace;
+  const place = valueAt(metadata, key) as ValuePlace;
   return [typeText(place.type), valueText(valueParts(place))];
 }
 
 /** The start of a string, as much as fills any line; undefined where the value is of another type, or absent. */
 export function stringText(metadata: GgufMetadata, key: string): string | undefined {
-  const place = metadata.place(key);
+  const place = valueAt(metadata, key);
   return place?.type.type === "string" ? valueText(valueParts(place)) : undefined;
 }
 

@@ -1,6 +1,6 @@
 /** Metadata values a page at a time: a long array, or a long text, of which no more is kept than is shown. */
 
-import type { GgufMetadata } from "../file/metadata";
+import { type GgufMetadata, valueAt } from "../file/metadata";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "../file/value-parts";
 import { elementTexts, valueText } from "./metadata-text";
 import { escapeText } from "./text";
@@ -10,7 +10,7 @@ export function arrayTexts(metadata: GgufMetadata, key: string, first: number, c
   const texts: string[] = [];
   const end = first + count;
   let index = 0;
-  const parts = valueParts(metadata.place(key) as ValuePlace);
+  const parts = valueParts(valueAt(metadata, key) as ValuePlace);
   parts.next(); // the array itself begins
   for (let next = parts.next(); !next.done && index < end; next = parts.next()) {
     const part = next.value;
@@ -79,7 +79,7 @@ export function linesOf(
   let text = "";
   let left = limit;
   let byteLength = 0;
-  for (const part of valueParts(metadata.place(key) as ValuePlace)) {
+  for (const part of valueParts(valueAt(metadata, key) as ValuePlace)) {
     if (part.kind !== "strings" && part.kind !== "text") continue;
     const [start, end] =
       part.kind === "text" ? [0, part.bytes.length] : [part.starts[0] ?? 0, part.ends[0] ?? 0];

@@ -1,6 +1,6 @@
 /** The tokens of a vocabulary, one after the other, in memory that does not grow with it. */
 
-import type { GgufMetadata } from "../file/metadata";
+import { type GgufMetadata, valueAt } from "../file/metadata";
 import { numbersOf, type ValuePlace, valueParts } from "../file/value-parts";
 import { TOKEN_TYPES } from "../tokenizer/special-tokens";
 
@@ -30,7 +30,7 @@ export function* vocabularyTokens(metadata: GgufMetadata): Generator<VocabularyT
   const types = numbersAt(metadata, "tokenizer.ggml.token_type");
   const scores = numbersAt(metadata, "tokenizer.ggml.scores");
   let id = 0;
-  for (const bytes of stringsAt(metadata.place(TOKENS_KEY) as ValuePlace)) {
+  for (const bytes of stringsAt(valueAt(metadata, TOKENS_KEY) as ValuePlace)) {
     const type = types.next().value;
     const score = scores.next().value;
     yield { id, bytes, type: type === undefined ? undefined : (TYPE_NAMES.get(type) ?? String(type)), score };
@@ -50,7 +50,7 @@ function* stringsAt(place: ValuePlace): Generator<Uint8Array, void, undefined> {
 
 /** The numbers of an array; none where the key has no such value. */
 function* numbersAt(metadata: GgufMetadata, key: string): Generator<number, undefined, undefined> {
-  const place = metadata.place(key);
+  const place = valueAt(metadata, key);
   if (place?.type.type !== "array") return undefined;
   const { elementType } = place.type;
   if (elementType === "string" || elementType === "array") return undefined;

@@ -43,8 +43,6 @@ export interface ComparedTensor {
   file: OpenFile;
   position: number;
   subject: GgufErrorSubject;
-  /** Whether it is in a file on this machine, rather than on a server or in memory. */
-  isInFile: boolean;
   read(options: ReadOptions): Promise<Uint8Array>;
 }
 
@@ -71,7 +69,13 @@ export async function compareTensors(
 ): Promise<TensorComparison> {
   const checked = checkAsync(options, a.subject);
   checked.signal?.throwIfAborted();
-  return a.isInFile && b.isInFile ? compareInFiles(a, b, count, checked) : compareParts(a, b, count, checked);
+  const compare = isInFile(a.file) && isInFile(b.file) ? compareInFiles : compareParts;
+  return compare(a, b, count, checked);
+}
+
+/** Whether the data is in a file on this machine, rather than on a server or in memory. */
+function isInFile({ path, source }: OpenFile): boolean {
+  return path !== undefined && source === undefined;
 }
 
 /** Whether the same bytes are the same values. */

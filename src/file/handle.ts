@@ -4,7 +4,7 @@
 
 import { type NativeFile, type NativeFileInfo, native } from "../backend/native";
 import { GgufError } from "../base/errors";
-import type { FileState } from "../source/source";
+import type { FileState, Source } from "../source/source";
 
 /**
  * An open file. Users of the package never get one. So it is the key to the classes that only the package may
@@ -18,6 +18,8 @@ export class OpenFile {
   readonly path: string | undefined;
   /** Of a file that is mapped: as what it was opened. Sources know it by themselves. */
   readonly state: FileState | undefined;
+  /** What its data is fetched from; undefined where the addon has it, in a file or in memory. */
+  readonly source?: Source | undefined;
   closed = false;
 
   constructor(handle: NativeFile, path: string | undefined, state?: FileState) {

@@ -29,6 +29,9 @@ const MOST_KEPT = 4096;
 const MOST_SHOWN = 1000;
 const MOST_IN_OBJECT = 2 ** 20;
 
+/** Where the value of `key` is, to be read in parts; undefined where there is no such key. */
+export let valueAt: (metadata: GgufMetadata, key: string) => ValuePlace | undefined;
+
 /**
  * The metadata of a file, in file order. Values are decoded on request, and strings and numbers that were asked for
  * lately are kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
@@ -39,6 +42,13 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   readonly #file: OpenFile;
   readonly #list: NameList<NativeKeys>;
   readonly #scalars = new Map<number, string | number | bigint | boolean>();
+
+  static {
+    valueAt = (metadata, key) => {
+      const position = metadata.#find(key);
+      return position === undefined ? undefined : metadata.#place(position);
+    };
+  }
 
   private constructor(file: OpenFile) {
     checkOpenFile(file, "metadata come with an open file");
@@ -127,12 +137,6 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   keyBytes(key: string): OwnBytes | undefined {
     const position = this.#find(key);
     return position === undefined ? undefined : native.keyBytes(handleOf(this.#file), position);
-  }
-
-  /** Where the value of `key` is, to be read in parts; undefined where there is no such key. @internal */
-  place(key: string): ValuePlace | undefined {
-    const position = this.#find(key);
-    return position === undefined ? undefined : this.#place(position);
   }
 
   /**

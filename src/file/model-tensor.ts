@@ -1,8 +1,8 @@
 /** A tensor of a model: the base class of tensors in local and in remote files. */
 
 import { native } from "../backend/native";
-import { ASYNC_OPTIONS, checkOptions, checkSignal, type OptionNames } from "../base/arguments";
-import { GgufError, type GgufErrorSubject, invalidArgType } from "../base/errors";
+import { ASYNC_OPTIONS, checkOptions } from "../base/arguments";
+import { GgufError, invalidArgType } from "../base/errors";
 import { type Inspect, inspectCustom } from "../base/inspect";
 import type {
   AsyncOptions,
@@ -16,36 +16,15 @@ import type {
   Returned,
   RowsOptions,
 } from "../base/options";
-import { type GgmlType, type GgmlTypeInfo, typeName } from "../base/types";
-import { checkSupported } from "../decode/kernels";
-import { checkProduct, type Matrix, type ProductRequest } from "../decode/product-request";
-import {
-  checkElements,
-  checkRequest,
-  DECODE_OPTIONS,
-  type DecodeRequest,
-  explainFailure,
-} from "../decode/request";
-import {
-  checkStats,
-  type NotFinite,
-  STATS_OPTIONS,
-  type StatsOptions,
-  type StatsRequest,
-  type TensorStats,
-} from "../decode/statistics";
+import { type GgmlType, typeName } from "../base/types";
+import type { StatsOptions, TensorStats } from "../decode/statistics";
 import { type ComparedTensor, compareTensors, type TensorComparison } from "./comparison";
 import { checkOpenFile, handleOf } from "./handle";
-import { checkRows, type RowRequest } from "./rows";
 import type { TensorPlace } from "./tensor-map";
+import { knownType, subjectOf } from "./tensor-requests";
 
-const READ_OPTIONS: OptionNames<ReadOptions> = { start: true, end: true, signal: true };
-
-/** Bytes of a tensor; `first` counts from the tensor's first byte. */
-export interface TensorExtent {
-  first: number;
-  byteLength: number;
-}
+/** Where a tensor is, which only the package may know. */
+export let placeOf: (tensor: GgufModelTensor) => TensorPlace;
 
 /**
  * A tensor of a {@link GgufModel}, in a file on this machine or on a server: its properties, and methods that
@@ -60,7 +39,10 @@ export abstract class GgufModelTensor {
   readonly #place: TensorPlace;
   readonly #scale: unknown;
   #shape: readonly number[] | undefined;
-  #rowCount: number | undefined;
+
+  static {
+    placeOf = (tensor) => tensor.#place;
+  }
 
   /** @internal */
   protected constructor(place: TensorPlace) {
@@ -200,9 +182,6 @@ export abstract class GgufModelTensor {
    */
   abstract stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats>;
 
-  /** How many values are not finite. @internal */
-  abstract countNotFinite(options?: AsyncOptions): Promise<NotFinite>;
-
   /**
    * How far the values of another tensor of the same shape are from the values of this one, whatever the types and wherever
    * the two are: how good a quantization is, say. `onProgress` counts the elements of one of them. As {@link stats}, it has
@@ -215,7 +194,7 @@ export abstract class GgufModelTensor {
     const [a, b] = [this, other].map((tensor) => tensor.#compared()) as [ComparedTensor, ComparedTensor];
     if (String(this.shape) !== String(other.shape)) {
       const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${this.shape.join(" x ")}`;
-      throw new GgufError("ERR_GGUF_RANGE", detail, this.subject());
+      throw new GgufError("ERR_GGUF_RANGE", detail, subjectOf(this));
     }
     return compareTensors(a, b, this.elementCount, checkOptions(options, ASYNC_OPTIONS));
   }
@@ -224,17 +203,13 @@ export abstract class GgufModelTensor {
     const { file, position } = this.#place;
     handleOf(file);
     return {
-      info: this.known(),
+      info: knownType(this),
       file,
       position,
-      subject: this.subject(),
-      isInFile: this.isInFile(),
+      subject: subjectOf(this),
       read: (options) => this.read(options),
     };
   }
-
-  /** Whether the data is in a file on this machine, rather than on a server or in memory. @internal */
-  protected abstract isInFile(): boolean;
 
   /** The properties, for `JSON.stringify`; without data. */
   toJSON(): Record<string, unknown> {
@@ -246,76 +221,5 @@ export abstract class GgufModelTensor {
   [inspectCustom](depth: number, options: object, inspect: Inspect): string {
     const { name } = this.constructor;
     return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;
-  }
-
-  /** The subject of errors about this tensor. @internal */
-  protected subject(): GgufErrorSubject {
-    return { path: this.path, tensor: this.name };
-  }
-
-  /** The type's row of {@link ggmlTypes}; throws ERR_GGUF_UNSUPPORTED_TYPE if it has no kernel. @internal */
-  protected known(): GgmlTypeInfo {
-    return checkSupported(this.type, this.subject());
-  }
-
-  /** Checks the options of `dequantize`; also throws ERR_GGUF_CLOSED. @internal */
-  protected range(options: DequantizeOptions | undefined): DecodeRequest {
-    const given = checkOptions(options, DECODE_OPTIONS);
-    handleOf(this.#place.file);
-    return checkRequest(given, this.elementCount, this.known().blockSize, this.subject());
-  }
-
-  /** Checks the arguments of `matmul`; also throws ERR_GGUF_CLOSED. @internal */
-  protected productRequest(x: unknown, options: ProductOptions | undefined): ProductRequest & Matrix {
-    handleOf(this.#place.file);
-    this.known();
-    return checkProduct(x, options, this.shape, this.rowCount(), this.subject());
-  }
-
-  /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. @internal */
-  protected statsRequest(options: StatsOptions | undefined): StatsRequest {
-    const given = checkOptions(options, STATS_OPTIONS);
-    handleOf(this.#place.file);
-    return checkStats(given, this.elementCount, this.known().blockSize, this.subject());
-  }
-
-  /** Checks the options of `read`; also throws ERR_GGUF_CLOSED. @internal */
-  protected extent(options: ReadOptions | undefined): TensorExtent & Pick<ReadOptions, "signal"> {
-    const { signal, ...given } = checkOptions(options, READ_OPTIONS);
-    handleOf(this.#place.file);
-    const { start, end } = checkElements(given, this.elementCount, this.known().blockSize, this.subject());
-    return { ...this.extentOf(start, end), signal: checkSignal(signal) };
-  }
-
-  /** The bytes of elements `start` to `end`, which are whole blocks. @internal */
-  protected extentOf(start: number, end: number): TensorExtent {
-    const { blockSize, typeSize } = this.known();
-    const first = (start / blockSize) * typeSize;
-    return { first, byteLength: (end / blockSize) * typeSize - first };
-  }
-
-  /** The product of all dimensions but `shape[0]`. @internal */
-  protected rowCount(): number {
-    this.#rowCount ??= this.shape.slice(1).reduce((product, dim) => product * dim, 1);
-    return this.#rowCount;
-  }
-
-  /** Checks the arguments of `rows`; also throws ERR_GGUF_CLOSED. @internal */
-  protected rowRequest(indexes: unknown, options: RowsOptions | undefined): RowRequest {
-    const request = checkRows(indexes, options, this.rowCount(), this.shape[0] ?? 1, this.subject());
-    handleOf(this.#place.file);
-    this.known();
-    return request;
-  }
-
-  /**
-   * Calls `make` for an array of `byteLength` bytes; throws ERR_GGUF_RANGE if it cannot be made. @internal
-   */
-  protected allocate<B extends Uint8Array>(byteLength: number, make: (byteLength: number) => B): B {
-    try {
-      return make(byteLength);
-    } catch (error) {
-      throw explainFailure(error, byteLength, this.subject());
-    }
   }
 }

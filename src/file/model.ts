@@ -4,7 +4,6 @@
 import { GgufError, invalidArgType } from "../base/errors";
 import { type Inspect, inspectCustom } from "../base/inspect";
 import { didYouMean } from "../base/suggest";
-import type { FileAsOpened } from "../source/source";
 import { checkOpenFile, closeFile, handleOf, type OpenFile } from "./handle";
 import { GgufMetadata } from "./metadata";
 import type { GgufModelTensor } from "./model-tensor";
@@ -13,6 +12,9 @@ import { TensorMap, type TensorPlace } from "./tensor-map";
 // Node before 20.5 lacks the symbol. Polyfills look it up under this name.
 const dispose: typeof Symbol.dispose =
   Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
+
+/** The files of a model, which only the package may know. */
+export let filesOf: (model: GgufModel) => readonly OpenFile[];
 
 /**
  * An open model: the base class of `GgufFile` and `RemoteGgufFile`, so that one function can read both. Its
@@ -25,6 +27,10 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   readonly #files: readonly OpenFile[];
   readonly #metadata: GgufMetadata;
   readonly #tensors: TensorMap<T>;
+
+  static {
+    filesOf = (model) => model.#files;
+  }
 
   /** @internal */
   protected constructor(files: readonly [OpenFile, ...OpenFile[]], create: (place: TensorPlace) => T) {
@@ -62,11 +68,6 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   /** The files of the model: one, or the shards of a split model in their order; none for bytes in memory. */
   get paths(): readonly string[] {
     return this.#files.flatMap(({ path }) => path ?? []);
-  }
-
-  /** Files that are mapped, as they were opened. What takes the model later checks them. @internal */
-  get opened(): readonly FileAsOpened[] {
-    return this.#files.flatMap(({ path, state }) => (path === undefined || !state ? [] : { path, state }));
   }
 
   /** The keys and values of the header, which describe the model. */

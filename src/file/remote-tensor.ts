@@ -36,17 +36,38 @@ import { forEachPart, PARTS_AT_A_TIME } from "./parts";
 import { fetchRows } from "./remote-rows";
 import { giveBackRows } from "./rows";
 import type { TensorPlace } from "./tensor-map";
+import {
+  allocate,
+  decodeRequest,
+  extentOf,
+  knownType,
+  productRequest,
+  readRequest,
+  rowRequest,
+  statsRequest,
+  subjectOf,
+} from "./tensor-requests";
 
 /** A remote file whose header was read. @internal */
 export interface RemoteOpenFile extends OpenFile {
   readonly source: Source;
 }
 
+/** How many values are not finite. */
+export let countNotFiniteRemote: (tensor: RemoteGgufTensor, options: AsyncOptions) => Promise<NotFinite>;
+
 /** A tensor of a remote file: its properties, and methods that fetch its data. */
 export class RemoteGgufTensor extends GgufModelTensor {
   readonly #file: RemoteOpenFile;
   /** Where its data is in the source. */
   readonly #begin: number;
+
+  static {
+    countNotFiniteRemote = async (tensor, options) =>
+      notFinite(
+        await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options),
+      );
+  }
 
   /** @internal */
   protected constructor(place: TensorPlace<RemoteOpenFile>) {
@@ -64,10 +85,10 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * Fetches the stored bytes, or those of the elements from `start` to `end`, with one HTTP range request.
    */
   async read(options?: ReadOptions): Promise<OwnBytes> {
-    const { first, byteLength, signal } = this.extent(options);
+    const { first, byteLength, signal } = readRequest(this, this.#file, options);
     signal?.throwIfAborted();
     this.#checkBytes(first, byteLength);
-    const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
+    const bytes = allocate(this, byteLength, (length) => new Uint8Array(length));
     await this.#fetch(first, bytes, signal);
     return bytes;
   }
@@ -80,15 +101,15 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
-    const { dtype, start, end, given, out, asyncOptions } = this.range(options);
-    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
+    const { dtype, start, end, given, out, asyncOptions } = decodeRequest(this, this.#file, options);
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
     signal?.throwIfAborted();
-    const { first, byteLength } = this.extentOf(start, end);
+    const { first, byteLength } = extentOf(this, start, end);
     this.#checkBytes(first, byteLength);
     const length = end - start;
-    const result = plain(out ?? newOut(dtype, length, this.subject()));
+    const result = plain(out ?? newOut(dtype, length, subjectOf(this)));
     const use = async (bytes: Uint8Array, part: ElementRange, signal: AbortSignal): Promise<void> => {
-      checkOutLength(result, length, this.subject());
+      checkOutLength(result, length, subjectOf(this));
       const to = result.subarray(part.start - start, part.end - start);
       await this.#decode(bytes, to.length, dtype, to, { signal, threads });
     };
@@ -106,14 +127,19 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, count, dtype, length, given, out, asyncOptions } = this.rowRequest(indexes, options);
+    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
+      this,
+      this.#file,
+      indexes,
+      options,
+    );
     const asked = rows.slice(0, count);
     giveBackRows(rows);
-    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
     signal?.throwIfAborted();
     const rowLength = this.shape[0] ?? 1;
-    const rowBytes = this.extentOf(0, rowLength).byteLength;
-    const bytes = this.allocate(count * rowBytes, sharedBytes);
+    const rowBytes = extentOf(this, 0, rowLength).byteLength;
+    const bytes = allocate(this, count * rowBytes, sharedBytes);
     const read = (first: number, target: Uint8Array, signal: AbortSignal): Promise<void> =>
       this.#fetch(first, target, signal);
     const arrived = onProgress && ((rows: number) => onProgress(rows * rowLength, length));
@@ -131,14 +157,19 @@ export class RemoteGgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { columns, start, end, length, out, int8, asyncOptions } = this.productRequest(x, options);
-    const { signal, onProgress, threads } = checkAsync(asyncOptions, this.subject());
+    const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
+      this,
+      this.#file,
+      x,
+      options,
+    );
+    const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
     signal?.throwIfAborted();
-    const { first, byteLength } = this.extentOf(start * columns, end * columns);
+    const { first, byteLength } = extentOf(this, start * columns, end * columns);
     this.#checkBytes(first, byteLength);
-    const result = plain(out ?? (newOut("f32", length, this.subject()) as Float32Array));
+    const result = plain(out ?? (newOut("f32", length, subjectOf(this)) as Float32Array));
     if (length === 0) return out ?? result;
-    const { id } = this.known();
+    const { id } = knownType(this);
     const vectors = plain(x).slice(); // `x` may change, and overlap `out`
     const count = end - start;
     const vectorCount = length / count;
@@ -150,7 +181,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
       const products = await this.#run({ signal, onProgress: report, threads }, length, (...how) =>
         native.matmulBlocksAsync(id, bytes, columns, vectors, undefined, int8, ...how),
       );
-      checkOutLength(result, length, this.subject());
+      checkOutLength(result, length, subjectOf(this));
       const rowCount = products.length / vectorCount;
       for (let v = 0; v < vectorCount; v++) {
         result.set(products.subarray(v * rowCount, (v + 1) * rowCount), v * count + row);
@@ -166,16 +197,11 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * without a given `range` fetches them twice. `onProgress` counts the elements that were looked at.
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options);
-    const { signal, onProgress, threads } = checkAsync(request.asyncOptions, this.subject());
+    const request = statsRequest(this, this.#file, options);
+    const { signal, onProgress, threads } = checkAsync(request.asyncOptions, subjectOf(this));
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
       this.#measure(request, totals, { signal, onProgress, threads }),
     );
-  }
-
-  /** @internal */
-  async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    return notFinite(await this.#measure(this.statsRequest(undefined), newFiniteTotals(), options ?? {}));
   }
 
   /** Joins the statistics of some elements to `totals`. */
@@ -184,7 +210,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     totals: Float64Array,
     { signal, onProgress, threads }: AsyncOptions,
   ): Promise<Float64Array> {
-    const { id } = this.known();
+    const { id } = knownType(this);
     const length = end - start;
     let joined = totals;
     await this.#forEachPart({ start, end }, signal, async (bytes, part, signal) => {
@@ -199,11 +225,6 @@ export class RemoteGgufTensor extends GgufModelTensor {
     return joined;
   }
 
-  /** @internal */
-  protected isInFile(): boolean {
-    return false;
-  }
-
   /**
    * All work on a range of elements: fetches their bytes a part at a time, the next ones while one is used. Memory is that
    * of a few parts, whatever the size of the tensor.
@@ -215,9 +236,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     use: (bytes: Uint8Array, part: ElementRange, signal: AbortSignal) => Promise<void>,
     onArrived?: AsyncOptions["onProgress"],
   ): Promise<void> {
-    const { blockSize, typeSize } = this.known();
+    const { blockSize, typeSize } = knownType(this);
     const { start, end, size = PART_ELEMENTS } = range;
-    const all = this.extentOf(start, end);
+    const all = extentOf(this, start, end);
     this.#checkBytes(all.first, all.byteLength);
     let arrivedBytes = 0;
     let stopped: { error: unknown } | undefined;
@@ -235,9 +256,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
     // Parts are used in their order, so that the first of those that are there is used before one more is fetched.
     const memory: Uint8Array[] = [];
     const fetch = async (part: ElementRange, signal: AbortSignal): Promise<Uint8Array> => {
-      const { first, byteLength } = this.extentOf(part.start, part.end);
+      const { first, byteLength } = extentOf(this, part.start, part.end);
       const place = ((part.start - start) / size) % PARTS_AT_A_TIME;
-      memory[place] ??= this.allocate(byteLength, sharedBytes);
+      memory[place] ??= allocate(this, byteLength, sharedBytes);
       const bytes = memory[place].subarray(0, byteLength);
       let before = 0;
       await this.#fetch(first, bytes, signal, (arrived) => {
@@ -255,7 +276,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const fileEnd = this.#file.source.byteLength;
     if (byteLength === 0 || begin + byteLength <= fileEnd) return;
     const detail = `bytes ${begin} to ${begin + byteLength} are needed, but the file ends at ${fileEnd}`;
-    throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...this.subject(), offset: begin });
+    throw new GgufError("ERR_GGUF_TRUNCATED", detail, { ...subjectOf(this), offset: begin });
   }
 
   /** Fills `bytes` with the bytes of the tensor from `first` on. */
@@ -277,7 +298,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     out: NativeOut | undefined,
     options: AsyncOptions,
   ): Promise<NativeOut> {
-    const { id } = this.known();
+    const { id } = knownType(this);
     return this.#run(options, length, (...how) =>
       native.dequantizeBlocksAsync(id, bytes, dtypeNumber(dtype), 0, length, out, ...how),
     );
@@ -293,7 +314,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     return runJob(
       options,
       (...how) => begin(...how, bigEndian),
-      (error) => explainFailure(error, length, this.subject()),
+      (error) => explainFailure(error, length, subjectOf(this)),
     );
   }
 }

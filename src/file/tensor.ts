@@ -31,17 +31,51 @@ import {
   type TensorStats,
 } from "../decode/statistics";
 import { handleOf, type OpenFile } from "./handle";
-import { GgufModelTensor } from "./model-tensor";
+import { GgufModelTensor, placeOf } from "./model-tensor";
 import { giveBackRows } from "./rows";
 import type { TensorPlace } from "./tensor-map";
+import {
+  allocate,
+  decodeRequest,
+  knownType,
+  productRequest,
+  readRequest,
+  rowRequest,
+  statsRequest,
+  subjectOf,
+} from "./tensor-requests";
 
 /** The number of bytes that are copied per turn of the event loop: that takes well below a millisecond. */
 const READ_BYTES = 1 << 20;
+
+/** How many values are not finite: all of `stats` that `verify` needs, at twice its speed. */
+export let countNotFiniteSync: (tensor: GgufTensor) => NotFinite;
+
+/** The same off the main thread. */
+export let countNotFiniteLocal: (tensor: GgufTensor, options: AsyncOptions) => Promise<NotFinite>;
+
+/** Fills `out` with the stored bytes from byte `first` of the tensor on; its type must be known. */
+export function copyBytes(tensor: GgufTensor, first: number, out: Uint8Array): void {
+  const { file, position } = placeOf(tensor);
+  attempt(
+    () => native.readBytes(handleOf(file), position, first, out),
+    (error) => explainFailure(error, tensor.byteLength, subjectOf(tensor)),
+  );
+}
 
 /** A tensor of a file on this machine: a {@link GgufModelTensor} with synchronous methods in addition. */
 export class GgufTensor extends GgufModelTensor {
   readonly #file: OpenFile;
   readonly #position: number;
+
+  static {
+    countNotFiniteSync = (tensor) =>
+      notFinite(tensor.#measureNow(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), 1));
+    countNotFiniteLocal = async (tensor, options) =>
+      notFinite(
+        await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options),
+      );
+  }
 
   private constructor(place: TensorPlace) {
     super(place);
@@ -65,12 +99,12 @@ export class GgufTensor extends GgufModelTensor {
    */
   bytes(): OwnBytes {
     const handle = handleOf(this.#file);
-    this.known();
+    knownType(this);
     const bytes = attempt(
       () => native.bytes(handle, this.#position),
-      (error) => explainFailure(error, this.byteLength, this.subject()),
+      (error) => explainFailure(error, this.byteLength, subjectOf(this)),
     );
-    return this.isInFile() ? markMappedView(bytes) : bytes;
+    return this.path !== undefined ? markMappedView(bytes) : bytes;
   }
 
   /**
@@ -79,26 +113,18 @@ export class GgufTensor extends GgufModelTensor {
    * ERR_GGUF_CLOSED. To get all bytes without a copy, use {@link bytes}.
    */
   async read(options?: ReadOptions): Promise<OwnBytes> {
-    const { first, byteLength, signal } = this.extent(options);
+    const { first, byteLength, signal } = readRequest(this, this.#file, options);
     signal?.throwIfAborted();
-    const copy = (at: number, to: Uint8Array): void => this.copyBytes(first + at, to);
+    const copy = (at: number, to: Uint8Array): void => copyBytes(this, first + at, to);
     // Read the last byte first, so that no memory is allocated for bytes that the file does not have.
     if (byteLength > 0) copy(byteLength - 1, new Uint8Array(1));
-    const bytes = this.allocate(byteLength, (length) => new Uint8Array(length));
+    const bytes = allocate(this, byteLength, (length) => new Uint8Array(length));
     for (let at = 0; at < byteLength; at += READ_BYTES) {
       if (at > 0) await nextTurn();
       signal?.throwIfAborted();
       copy(at, bytes.subarray(at, at + READ_BYTES));
     }
     return bytes;
-  }
-
-  /** Fills `out` with the stored bytes from byte `first` of the tensor on; its type must be known. @internal */
-  copyBytes(first: number, out: Uint8Array): void {
-    attempt(
-      () => native.readBytes(handleOf(this.#file), this.#position, first, out),
-      (error) => explainFailure(error, this.byteLength, this.subject()),
-    );
   }
 
   /**
@@ -113,11 +139,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: DequantizeOptions<D, A>,
   ): Returned<A>;
   dequantizeSync(options?: DequantizeOptions): OutArray {
-    const { dtype, start, end, given, out } = this.range(options);
+    const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),
-      (error) => explainFailure(error, end - start, this.subject()),
+      (error) => explainFailure(error, end - start, subjectOf(this)),
     );
     return given ?? result;
   }
@@ -132,13 +158,13 @@ export class GgufTensor extends GgufModelTensor {
     options?: DequantizeOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
-    const { dtype, start, end, given, out, asyncOptions } = this.range(options);
+    const { dtype, start, end, given, out, asyncOptions } = decodeRequest(this, this.#file, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
       asyncOptions,
       (...how) => native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, ...how),
-      (error) => explainFailure(error, end - start, this.subject()),
+      (error) => explainFailure(error, end - start, subjectOf(this)),
     );
     return given ?? result;
   }
@@ -156,11 +182,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: RowsOptions<D, A>,
   ): Returned<A>;
   rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
-    const { rows, count, dtype, length, given, out } = this.rowRequest(indexes, options);
+    const { rows, count, dtype, length, given, out } = rowRequest(this, this.#file, indexes, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.rows(handle, this.#position, rows, count, dtypeNumber(dtype), out),
-      (error) => explainFailure(error, length, this.subject()),
+      (error) => explainFailure(error, length, subjectOf(this)),
     );
     giveBackRows(rows);
     return given ?? result;
@@ -176,7 +202,12 @@ export class GgufTensor extends GgufModelTensor {
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
-    const { rows, count, dtype, length, given, out, asyncOptions } = this.rowRequest(indexes, options);
+    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
+      this,
+      this.#file,
+      indexes,
+      options,
+    );
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
@@ -186,7 +217,7 @@ export class GgufTensor extends GgufModelTensor {
         giveBackRows(rows);
         return started;
       },
-      (error) => explainFailure(error, length, this.subject()),
+      (error) => explainFailure(error, length, subjectOf(this)),
     );
     return given ?? result;
   }
@@ -213,11 +244,11 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A>;
   matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
-    const { columns, start, end, length, out, int8, threads } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8, threads } = productRequest(this, this.#file, x, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.matmul(handle, this.#position, this.#columns(columns), x, start, end, out, int8, threads),
-      (error) => explainFailure(error, length, this.subject()),
+      (error) => explainFailure(error, length, subjectOf(this)),
     );
     return out ?? result;
   }
@@ -237,13 +268,18 @@ export class GgufTensor extends GgufModelTensor {
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>>;
   async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
-    const { columns, start, end, length, out, int8, asyncOptions } = this.productRequest(x, options);
+    const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
+      this,
+      this.#file,
+      x,
+      options,
+    );
     const handle = handleOf(this.#file);
     const result = await runJob(
       asyncOptions,
       (...how) =>
         native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
-      (error) => explainFailure(error, length, this.subject()),
+      (error) => explainFailure(error, length, subjectOf(this)),
     );
     return out ?? (result as Float32Array);
   }
@@ -260,7 +296,7 @@ export class GgufTensor extends GgufModelTensor {
    *   `threads` are wrong; ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   statsSync(options?: StatsOptions & ThreadOptions): TensorStats {
-    const request = this.statsRequest(options);
+    const request = statsRequest(this, this.#file, options);
     const passes = statsPasses(request);
     for (let next = passes.next(); ; ) {
       if (next.done) return next.value;
@@ -274,28 +310,18 @@ export class GgufTensor extends GgufModelTensor {
    * @throws the reason of `options.signal` if it is aborted; otherwise as {@link statsSync}
    */
   async stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats> {
-    const request = this.statsRequest(options);
-    const { onProgress, ...how } = checkAsync(request.asyncOptions, this.subject());
+    const request = statsRequest(this, this.#file, options);
+    const { onProgress, ...how } = checkAsync(request.asyncOptions, subjectOf(this));
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
       this.#measure(request, totals, { ...how, onProgress }),
     );
-  }
-
-  /** How many values are not finite: all of {@link stats} that `verify` needs, at twice its speed. @internal */
-  async countNotFinite(options?: AsyncOptions): Promise<NotFinite> {
-    return notFinite(await this.#measure(this.statsRequest(undefined), newFiniteTotals(), options));
-  }
-
-  /** The same at once, on this thread. @internal */
-  countNotFiniteSync(): NotFinite {
-    return notFinite(this.#measureNow(this.statsRequest(undefined), newFiniteTotals(), 1));
   }
 
   #measureNow({ start, end }: ElementRange, totals: Float64Array, threads: number | undefined): Float64Array {
     const handle = handleOf(this.#file);
     return attempt(
       () => native.stats(handle, this.#position, start, end, totals, threads),
-      (error) => explainFailure(error, end - start, this.subject()),
+      (error) => explainFailure(error, end - start, subjectOf(this)),
     );
   }
 
@@ -308,12 +334,7 @@ export class GgufTensor extends GgufModelTensor {
     return runJob(
       options,
       (...how) => native.statsAsync(handle, this.#position, start, end, totals, ...how),
-      (error) => explainFailure(error, end - start, this.subject()),
+      (error) => explainFailure(error, end - start, subjectOf(this)),
     );
-  }
-
-  /** @internal */
-  protected isInFile(): boolean {
-    return this.#file.path !== undefined;
   }
 }

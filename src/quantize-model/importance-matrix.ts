@@ -6,7 +6,8 @@ import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { RemoteGgufFile } from "../file/remote-file";
 import { numberOf } from "../file/scalars";
-import { checkStates, FileSource } from "../source/file";
+import { checkUnchanged } from "../file/unchanged";
+import { FileSource } from "../source/file";
 import { beginsAsGguf } from "../source/source";
 import { checkInputs, closeInputs, openInputs } from "../writer/input-file";
 
@@ -85,7 +86,7 @@ export class ImportanceMatrix {
    */
   static async open(source: string | URL | GgufModel): Promise<ImportanceMatrix> {
     if (source instanceof GgufModel) {
-      const stays = { check: () => checkStates(source.opened), close: async () => undefined };
+      const stays = { check: () => checkUnchanged(source), close: async () => undefined };
       return new ImportanceMatrix(await contentsOfModel(source, stays));
     }
     const file = await FileSource.open(checkPath(source));

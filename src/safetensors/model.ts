@@ -155,9 +155,4 @@ export class SafetensorsFile extends GgufModel<SafetensorsTensor> {
       file.source.close().catch(() => undefined);
     }
   }
-
-  /** Checks that the files are what they were when they were opened. @internal */
-  async check(): Promise<void> {
-    for (const { source } of this.#opened) await source.check();
-  }
 }

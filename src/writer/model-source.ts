@@ -3,9 +3,8 @@ import { invalidArgType } from "../base/errors";
 import { GgufModel } from "../file/model";
 import { GgufFile } from "../file/parse";
 import { RemoteGgufFile } from "../file/remote-file";
-import { SafetensorsFile } from "../safetensors/model";
+import { checkUnchanged } from "../file/unchanged";
 import { openUnlessLocal } from "../safetensors/open-model";
-import { checkStates } from "../source/file";
 import { checkInputs, closeInputs, type InputFile, openInputs } from "./input-file";
 import { settleModel } from "./journal";
 
@@ -44,16 +43,11 @@ export async function openModelSource(
   return sourceOf(RemoteGgufFile.of(inputs), inputs);
 }
 
-/** Files that are mapped are checked by their states; what a server has notices changes by itself. */
 function sourceOfOpen(model: GgufModel): ModelSource {
-  const finish = async (): Promise<void> => {
-    await checkStates(model.opened);
-    if (model instanceof SafetensorsFile) await model.check();
-  };
   // No new file takes the place of one of safetensors.
   const origin =
     model instanceof GgufFile ? { model: model.paths, others: [] } : { model: [], others: model.paths };
-  return { model, origin, finish, close: async () => undefined };
+  return { model, origin, finish: () => checkUnchanged(model), close: async () => undefined };
 }
 
 function sourceOf(model: GgufModel, inputs: readonly InputFile[]): ModelSource {

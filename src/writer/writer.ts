@@ -1,4 +1,5 @@
 /** Writing GGUF files: {@link GgufWriter}. */
+
 import { inspect } from "node:util";
 import { native } from "../backend/native";
 import { checkOptions, type OptionNames } from "../base/arguments";
@@ -7,6 +8,7 @@ import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } fro
 import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes, isGgmlType, MAX_TENSOR_NAME_BYTES, meantType } from "../base/types";
 import { checkSupported } from "../decode/kernels";
+import { valueAt } from "../file/metadata";
 import { ALIGNMENT_KEY, QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
@@ -144,7 +146,7 @@ export class GgufWriter {
     checkCount(tensors.size, "tensors", paths[0]);
     for (const key of metadata.keys()) {
       if (SPLIT_KEYS.includes(key)) continue;
-      const [name, place] = [metadata.keyBytes(key) as Uint8Array, metadata.place(key) as ValuePlace];
+      const [name, place] = [metadata.keyBytes(key) as Uint8Array, valueAt(metadata, key) as ValuePlace];
       this.#entries.set(key, copyEntry(this.#format, name, place));
       this.#copiedKeys.set(key, checkType(metadata.typeOf(key)));
     }

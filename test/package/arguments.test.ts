@@ -1,6 +1,9 @@
 /** Every public function with every kind of wrong argument: a TypeError in Node's wording, never anything else. */
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
+import * as gguf from "gguf-native";
 import {
   dequantize,
   dequantizeSync,
@@ -26,8 +29,10 @@ import {
   splitModel,
 } from "gguf-native";
 import * as reference from "gguf-native/reference";
+import { Tokenizer } from "gguf-native/tokenizer";
 import { str, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
+import { projectRoot } from "../support/paths";
 
 const ANY: unknown[] = [
   ...[undefined, null, true, 0, -1, 1.5, Number.NaN, 5n, "text", Symbol("s"), () => 1, {}, [], new Date()],
@@ -372,4 +377,29 @@ describe("an option of another name is a TypeError that lists the known ones", (
     });
     assert.throws(() => model.tensor("lm_head"), { message: "no tensor is named 'lm_head'" });
   });
+});
+
+test("classes have the methods and properties that are declared, and no others", () => {
+  const dist = join(projectRoot, "dist");
+  const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".d.ts"),
+  );
+  const declarations = files.map((name) => readFileSync(join(dist, name), "utf8")).join("\n");
+  const seen = new Set<object>([Object.prototype, Error.prototype]);
+  for (const value of [...Object.values(gguf), Tokenizer, file.tensors.constructor]) {
+    let prototype = typeof value === "function" ? (value.prototype as object | null | undefined) : undefined;
+    for (; prototype && !seen.has(prototype); prototype = Object.getPrototypeOf(prototype) as object) {
+      seen.add(prototype);
+      const { name } = prototype.constructor;
+      const names = Object.getOwnPropertyNames(prototype).filter((each) => each !== "constructor");
+      if (names.length === 0) continue;
+      const [, body] = new RegExp(`class ${name}\\b[^{]*\\{\\n(.*?)\\n\\}`, "s").exec(declarations) ?? [];
+      assert.ok(body, name);
+      const isDeclared = (each: string) => new RegExp(`^ {4}((abstract|get) )?${each}[(<]`, "m").test(body);
+      // Of an error it is a property of Error.prototype, too.
+      const others = names.filter((each) => !isDeclared(each) && !(name === "GgufError" && each === "name"));
+      assert.deepEqual(others, [], name);
+    }
+  }
+  assert.ok(seen.size > 10);
 });

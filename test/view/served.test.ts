@@ -9,6 +9,7 @@ import { buffer } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openRemote, openSafetensors, openSync, parse, splitModel } from "gguf-native";
+import { checkUnchanged } from "#dist/file/unchanged";
 import { type Calls, FIRST_SERVED, modelsIn, withModels } from "../../view/lib/protocol";
 import { encodeMessage, MessageReader } from "../../view/lib/wire";
 import { startSession } from "../../view/server";
@@ -373,7 +374,7 @@ test("a model of safetensors is asked for, and looked at for changes", async () 
   );
   const open = async () => {
     const model = await openSafetensors(path);
-    return { model, check: () => (model as unknown as { check(): Promise<void> }).check() };
+    return { model, check: () => checkUnchanged(model) };
   };
   const site = await serve({ name: "model.safetensors", open });
   const { id, tensors } = await ask(site, "open", { url: "remote/0/model.safetensors" });

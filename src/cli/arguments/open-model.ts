@@ -4,6 +4,7 @@ import type { GgufModel } from "../../file/model";
 import type { GgufModelTensor } from "../../file/model-tensor";
 import { openSync } from "../../file/open";
 import { SPLIT_COUNT } from "../../file/splits";
+import { mappedFiles } from "../../file/unchanged";
 import { isSafetensors } from "../../safetensors/is-safetensors";
 import { isRepository, resolveHubUrl } from "../../source/hub";
 import type { FileAsOpened } from "../../source/source";
@@ -182,7 +183,7 @@ async function open(
     local = opened;
   }
   const file = openSync(local, { partial, splits });
-  return { file, local: { path: local, splits, opened: file.opened } };
+  return { file, local: { path: local, splits, opened: mappedFiles(file) } };
 }
 
 /** What is no name of anything is a mistake in the command line. */

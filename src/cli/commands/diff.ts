@@ -5,6 +5,7 @@ import { metadataText } from "../../describe/metadata-text";
 import { sameValue } from "../../describe/same-value";
 import { counted, escapeText, grouped, shapeText } from "../../describe/text";
 import { differingTexts } from "../../describe/value-difference";
+import { valueAt } from "../../file/metadata";
 import type { ValuePlace } from "../../file/value-parts";
 import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
 import {
@@ -361,7 +362,7 @@ function* keyRows(keys: Iterable<KeyDifference>, a: Model, b: Model): Generator<
 }
 
 function placeOf({ metadata }: Model, key: string | undefined): ValuePlace | undefined {
-  return key === undefined ? undefined : metadata.place(key);
+  return key === undefined ? undefined : valueAt(metadata, key);
 }
 
 function tensorRow({ name, only, type, shape, types, shapes, errors }: TensorDifference): string[] {

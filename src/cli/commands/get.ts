@@ -1,7 +1,9 @@
 /** `gguf-native get`: a metadata value as it is. */
+
 import type { GgufValueType } from "../../base/metadata-values";
 import { didYouMean } from "../../base/suggest";
 import { counted } from "../../describe/text";
+import { valueAt } from "../../file/metadata";
 import { elementOf, type ValuePart, type ValuePlace, valueParts } from "../../file/value-parts";
 import type { GgufMetadata } from "../../index";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
@@ -64,7 +66,7 @@ function valueNamed(metadata: GgufMetadata, path: string, name: string): Value {
   const [, before = name, brackets = ""] = metadata.has(name)
     ? []
     : (/^(.*?)((?:\[\d{1,15}\])+)$/s.exec(name) ?? []);
-  const place = metadata.place(before) as ValuePlace | undefined;
+  const place = valueAt(metadata, before) as ValuePlace | undefined;
   if (place === undefined) {
     throw new Error(`${path}: no metadata key is '${before}'${didYouMean(before, metadata.keys())}`);
   }

@@ -1,7 +1,9 @@
 /** `gguf-native hash`: digests of a model that do not depend on how its file is laid out. */
+
 import { createHash } from "node:crypto";
 import { LAYOUT_KEYS } from "../../describe/layout-keys";
 import { counted } from "../../describe/text";
+import { valueAt } from "../../file/metadata";
 import { canonicalBytes, type ValuePlace } from "../../file/value-parts";
 import type { GgufModelTensor } from "../../index";
 import {
@@ -276,7 +278,7 @@ function* metadataLines(file: OpenedModel["file"]): Generator<string, void, unde
   const sorted: string[] = [];
   for (const key of metadata.keys()) if (!LAYOUT_KEYS.has(key)) sorted.push(names.bytesOf(key));
   for (const bytes of sorted.sort()) {
-    const place = metadata.place(names.find(bytes) as string) as ValuePlace;
+    const place = valueAt(metadata, names.find(bytes) as string) as ValuePlace;
     yield `metadata ${hex(bytes)} ${sha256(canonicalBytes(place))}`;
   }
 }

@@ -2,7 +2,9 @@
 import type { NotFinite } from "../../decode/statistics";
 import { formatWarnings } from "../../describe/format-warnings";
 import { counted, escapeText, grouped, humanCount } from "../../describe/text";
-import type { GgufError, GgufModelTensor, GgufTensor } from "../../index";
+import { countNotFiniteRemote } from "../../file/remote-tensor";
+import { countNotFiniteLocal, countNotFiniteSync } from "../../file/tensor";
+import { type GgufError, type GgufModelTensor, GgufTensor, type RemoteGgufTensor } from "../../index";
 import { SEARCHES } from "../../quantize/request";
 import { interruptions } from "../../writer/settle";
 import {
@@ -144,8 +146,11 @@ interface Opened {
 const work: ValueWork<GgufModelTensor, NotFinite> = {
   tensor: (tensor) => tensor,
   cost: ({ byteLength }) => byteLength,
-  now: (tensor) => (tensor as GgufTensor).countNotFiniteSync(),
-  later: (tensor, options) => tensor.countNotFinite(options),
+  now: (tensor) => countNotFiniteSync(tensor as GgufTensor),
+  later: (tensor, options) =>
+    tensor instanceof GgufTensor
+      ? countNotFiniteLocal(tensor, options)
+      : countNotFiniteRemote(tensor as RemoteGgufTensor, options),
 };
 
 async function open(path: string, options: OpenModelOptions): Promise<Opened> {

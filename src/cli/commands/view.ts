@@ -1,8 +1,9 @@
 /** `gguf-native view`: a page in the browser that shows models. */
+
 import { spawn } from "node:child_process";
 import { access, readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import type { SafetensorsFile } from "../../safetensors/model";
+import { checkUnchanged } from "../../file/unchanged";
 import { isRemote } from "../../source/url";
 import { decoded, type ServedModel, type StartSession, serveView } from "../../view-server/server";
 import {
@@ -99,11 +100,7 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
     async open(partial) {
       const model = first ?? (await open(partial)).file;
       first = undefined;
-      // Requests tell of a change by themselves, files do not.
-      const check = async (): Promise<void> => {
-        if (model.format === "safetensors") await (model as SafetensorsFile).check();
-      };
-      return { model, check };
+      return { model, check: () => checkUnchanged(model) };
     },
   };
 }

@@ -1,5 +1,7 @@
 /** Metadata values as JSON, in pieces: memory does not grow with the value. json.ts says how numbers are written. */
+
 import { isUtf8 } from "node:buffer";
+import { valueAt } from "../../file/metadata";
 import { numbersOf, type ValuePart, type ValuePlace, valueParts } from "../../file/value-parts";
 import type { GgufMetadata, GgufTypeName } from "../../index";
 import { exactJson } from "./json";
@@ -11,7 +13,7 @@ import { exactJson } from "./json";
  * a key that is not UTF-8.
  */
 export function* metadataJson(metadata: GgufMetadata, key: string): Generator<string, void, undefined> {
-  const place = metadata.place(key) as ValuePlace;
+  const place = valueAt(metadata, key) as ValuePlace;
   const keyBytes = differentBytes("keyBytes", key, metadata.keyBytes(key) as Uint8Array);
   yield* typedJson({ ...place.type, ...keyBytes }, () => valueParts(place));
 }

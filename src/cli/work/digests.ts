@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { PART_ELEMENTS, partsOf } from "../../base/ranges";
+import { copyBytes } from "../../file/tensor";
 import { cpu, type GgmlType, type GgufModelTensor, type GgufTensor, ggmlTypes } from "../../index";
 import { forEachConcurrently } from "../../source/concurrent";
 import type { LocalModel, OpenedModel } from "../arguments/open-model";
@@ -83,7 +84,7 @@ export function digestOfMapped(tensor: GgufTensor, onBytes: OnBytes): Buffer {
     if (isSmall) {
       scratch ??= Buffer.allocUnsafeSlow(LARGE_BYTES);
       const piece = scratch.subarray(0, Math.min(pieceBytes, tensor.byteLength - at));
-      tensor.copyBytes(at, piece);
+      copyBytes(tensor, at, piece);
       hash.update(piece);
       onBytes(piece.length);
       continue;

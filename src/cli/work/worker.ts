@@ -1,5 +1,6 @@
 /** A thread of digests.ts: maps the model once, then answers every message, the name of a tensor. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { mappedFiles } from "../../file/unchanged";
 import { type GgufFile, openSync } from "../../index";
 import { checkStates, compareStates } from "../../source/file";
 import type { FileAsOpened } from "../../source/source";
@@ -13,7 +14,7 @@ let file: GgufFile | undefined;
 async function opened(): Promise<GgufFile> {
   const { path, splits, opened } = workerData as LocalModel;
   const model = openSync(path, { splits, partial: true });
-  for (const [i, { state }] of model.opened.entries()) compareStates(opened[i] as FileAsOpened, state);
+  for (const [i, { state }] of mappedFiles(model).entries()) compareStates(opened[i] as FileAsOpened, state);
   await checkStates(opened);
   return model;
 }
