@@ -4,7 +4,7 @@ import { checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { didYouMean } from "../base/suggest";
 import { type GgmlType, ggmlTypes } from "../base/types";
-import type { RemoteGgufFile } from "../file/remote-file";
+import type { RemoteGgufFile, RemoteOptions } from "../file/remote-file";
 import { checkUnchanged } from "../file/unchanged";
 import { type Mix, mixOf } from "../quantize-model/mixes";
 import { checkPlanned, type PlannedTensor, planModel } from "../quantize-model/plan";
@@ -36,11 +36,13 @@ export interface ConvertModelOptions
   name?: string | undefined;
   /** `tokenizer.ggml.pre`, where the rule for words of a `tokenizer.json` is not known. */
   wordRule?: string | undefined;
+  /** Sent with every request for a URL, as those of `openRemote`. */
+  headers?: RemoteOptions["headers"];
 }
 
 const OPTIONS: OptionNames<ConvertModelOptions> = {
   ...TARGET_OPTIONS,
-  ...{ type: true, name: true, wordRule: true },
+  ...{ type: true, name: true, wordRule: true, headers: true },
 };
 
 /** Types that all matrices get, whatever they do. */
@@ -86,7 +88,7 @@ export async function convertModel(
   };
   const fileType = (model: SafetensorsFile): number => choose(model).mix.fileType;
   const { model, converted, paths } = await openCheckpoint(
-    await placeOf(input),
+    await placeOf(input, new Headers(given.headers)),
     { name, wordRule, fileType },
     to.options.signal,
   );

@@ -129,7 +129,8 @@ test("the revision of a repository is no part of the model's name", async () => 
   const before = process.env.HF_ENDPOINT;
   process.env.HF_ENDPOINT = new URL(server.url).origin;
   try {
-    await convertModel("hf://acme/Tiny-7B-chat@main", out);
+    await convertModel("hf://acme/Tiny-7B-chat@main", out, { headers: { "x-key": "1" } });
+    assert.ok(server.requests.every(({ headers }) => headers["x-key"] === "1"));
     const { metadata } = openSync(out);
     assert.equal(metadata.get("general.name"), "Tiny 7B Chat");
     const general = [...metadata].filter(([key]) => key.startsWith("general."));
@@ -538,9 +539,23 @@ describe("a checkpoint beside a GGUF file", () => {
       const same = await run(["diff", ...KEY, at, out]);
       assert.match(same.stdout, /no differences/, same.stderr);
       assert.equal((await run(["verify", ...KEY, out, "--from", at])).status, 0);
+      const { status, stderr } = await run([
+        "convert",
+        ...KEY,
+        at,
+        "again.gguf",
+        "--name",
+        "Served",
+        "--force",
+      ]);
+      assert.equal(status, 0, stderr);
+      assert.deepEqual(modelFacts(join(folder, "again.gguf")), modelFacts(out));
     }
     assert.ok(requests.every(({ headers }) => headers["x-key"] === "1"));
     assert.ok(requests.some(({ url }) => url === "/config.json?a=b/c"));
+    const shards = CHECKPOINTS.find((each) => each.shards) as CheckpointCase;
+    const { url: folderUrl } = await served(writeCheckpoint(join(folder, "served-shards"), shards));
+    await convertModel(folderUrl, out, { headers: { "x-key": "1" } });
   });
   test("what cannot be read is an error", async () => {
     const place = copyOf("unreadable");

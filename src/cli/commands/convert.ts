@@ -5,7 +5,7 @@ import { convertModel } from "../../index";
 import { mixNames } from "../../quantize-model/mixes";
 import { wordRuleNames } from "../../tokenizer/word-rules";
 import { checkMix } from "../arguments/mix";
-import { shownPath } from "../arguments/open-model";
+import { modelOptions, shownPath } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import { printQuantizeReport } from "../output/quantize-report";
@@ -65,17 +65,17 @@ export const command: Command = { help: HELP, options: OPTIONS, run };
 async function convert(path: string, output: string, values: Values, terminal: Terminal): Promise<number> {
   const { type = "auto", name } = values;
   if (/\.gguf$/i.test(path)) throw new UsageError("missing --byte-order, which is what a GGUF file can get");
-  if (values.header !== undefined) throw new UsageError("--header is for GGUF files; the hub takes HF_TOKEN");
   if (!PLAIN_TYPES.includes(type.toLowerCase())) checkMix(type);
   const wordRule = values["word-rule"];
   if (wordRule !== undefined && !wordRuleNames.includes(wordRule)) {
     const detail = `--word-rule: no rule for words is called '${wordRule}'`;
     throw new UsageError(`${detail}${didYouMean(wordRule, wordRuleNames)} docs/convert.md lists them`);
   }
+  const { headers } = modelOptions(values, [path]);
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const dryRun = values["dry-run"] ?? false;
   const report = await interruptible(terminal, shownPath(path), values.force, (writing) =>
-    convertModel(path, output, { ...writing, type, name, wordRule, threads, dryRun }),
+    convertModel(path, output, { ...writing, type, name, wordRule, threads, dryRun, headers }),
   );
   printQuantizeReport(report, path, output, values, terminal);
   return 0;
