@@ -2,6 +2,8 @@
 export type ByteOrder = "little" | "big";
 export type Version = 1 | 2 | 3;
 
+type NumberType = `${"Int" | "Uint"}${8 | 16 | 32}` | `Float${32 | 64}` | "BigInt64" | "BigUint64";
+
 export class ByteWriter {
   readonly #little: boolean;
   readonly #version: number;
@@ -19,55 +21,42 @@ export class ByteWriter {
     return this.#length;
   }
 
-  u8(value: number): this {
-    const at = this.#grow(1);
-    this.#view.setUint8(at, value);
+  /** Where the next byte went when `mark` was called. */
+  marked = 0;
+  mark(): this {
+    this.marked = this.#length;
     return this;
+  }
+
+  u8(value: number): this {
+    return this.#number("Uint8", 1, value);
   }
   i8(value: number): this {
-    const at = this.#grow(1);
-    this.#view.setInt8(at, value);
-    return this;
+    return this.#number("Int8", 1, value);
   }
   u16(value: number): this {
-    const at = this.#grow(2);
-    this.#view.setUint16(at, value, this.#little);
-    return this;
+    return this.#number("Uint16", 2, value);
   }
   i16(value: number): this {
-    const at = this.#grow(2);
-    this.#view.setInt16(at, value, this.#little);
-    return this;
+    return this.#number("Int16", 2, value);
   }
   u32(value: number): this {
-    const at = this.#grow(4);
-    this.#view.setUint32(at, value, this.#little);
-    return this;
+    return this.#number("Uint32", 4, value);
   }
   i32(value: number): this {
-    const at = this.#grow(4);
-    this.#view.setInt32(at, value, this.#little);
-    return this;
+    return this.#number("Int32", 4, value);
   }
   u64(value: number | bigint): this {
-    const at = this.#grow(8);
-    this.#view.setBigUint64(at, BigInt(value), this.#little);
-    return this;
+    return this.#number("BigUint64", 8, BigInt(value));
   }
   i64(value: number | bigint): this {
-    const at = this.#grow(8);
-    this.#view.setBigInt64(at, BigInt(value), this.#little);
-    return this;
+    return this.#number("BigInt64", 8, BigInt(value));
   }
   f32(value: number): this {
-    const at = this.#grow(4);
-    this.#view.setFloat32(at, value, this.#little);
-    return this;
+    return this.#number("Float32", 4, value);
   }
   f64(value: number): this {
-    const at = this.#grow(8);
-    this.#view.setFloat64(at, value, this.#little);
-    return this;
+    return this.#number("Float64", 8, value);
   }
 
   /** A count, a length or a dimension: u64, in version 1 u32. */
@@ -99,6 +88,12 @@ export class ByteWriter {
   /** What was written so far; a copy. */
   done(): Uint8Array {
     return this.#bytes.slice(0, this.#length);
+  }
+
+  #number(type: NumberType, size: number, value: number | bigint): this {
+    const at = this.#grow(size);
+    this.#view[`set${type}`](at, value as never, this.#little);
+    return this;
   }
 
   #grow(count: number): number {
