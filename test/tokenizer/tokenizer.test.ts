@@ -45,6 +45,22 @@ const LLAMA_CPP: Record<string, Record<string, number[]>> = {
   },
 };
 
+type Keys = Record<string, string | boolean | number | readonly string[] | readonly number[]>;
+
+/** A tokenizer of a file with these keys of "tokenizer.ggml", and others. */
+function tokenizerOf(keys: Keys, ...others: [string, TypedValue][]): Tokenizer {
+  const typed = (name: string, value: Keys[string]): TypedValue => {
+    if (typeof value === "string") return str(value);
+    if (typeof value === "boolean") return bool(value);
+    if (typeof value === "number") return u32(value);
+    return arr(name === "scores" ? "float32" : name === "token_type" ? "int32" : "string", value);
+  };
+  const own = Object.entries(keys).map(
+    ([name, value]) => [`tokenizer.ggml.${name}`, typed(name, value)] as const,
+  );
+  return new Tokenizer(parse(writeGguf({ metadata: [...own, ...others] })).metadata);
+}
+
 function decode(tokenizer: Tokenizer, tokens: readonly number[]): string {
   const next = tokenizer.decoder();
   return tokens.map((id) => next(id)).join("") + next();
@@ -68,41 +84,28 @@ for (const [name, texts] of Object.entries(LLAMA_CPP)) {
 describe("a vocabulary of the kind llama", () => {
   const pieces = ["<unk>", "<s>", "</s>", "▁", "a", "b", "ab", "▁a", "▁ab", "aba"];
   const scores = [0, 0, 0, -1, -1, -1, -2, -3, -4, -9];
-  const tokenizer = (...metadata: [string, TypedValue][]): Tokenizer =>
-    new Tokenizer(
-      parse(
-        writeGguf({
-          metadata: [
-            ["tokenizer.ggml.model", str("llama")],
-            ["tokenizer.ggml.tokens", arr("string", pieces)],
-            ["tokenizer.ggml.scores", arr("float32", scores)],
-            ["tokenizer.ggml.token_type", arr("int32", [2, 3, 3, 1, 1, 1, 1, 1, 1, 1])],
-            ["tokenizer.ggml.bos_token_id", u32(1)],
-            ["tokenizer.ggml.eos_token_id", u32(2)],
-            ...metadata,
-          ],
-        }),
-      ).metadata,
-    );
+  const tokenizer = (keys: Keys = {}): Tokenizer =>
+    tokenizerOf({
+      ...{ model: "llama", tokens: pieces, scores, token_type: [2, 3, 3, 1, 1, 1, 1, 1, 1, 1] },
+      ...{ bos_token_id: 1, eos_token_id: 2, ...keys },
+    });
 
   test("joins what scores highest first, not what is longest", () => {
     // "aba" is a piece, but "ab" is made first, then "▁ab"; the last "a" is left.
     assert.deepEqual([...tokenizer().encode("aba")], [1, 8, 4]);
   });
   test("has no space before the text if the file says so", () => {
-    assert.deepEqual([...tokenizer(["tokenizer.ggml.add_space_prefix", bool(false)]).encode("ab")], [1, 6]);
+    assert.deepEqual([...tokenizer({ add_space_prefix: false }).encode("ab")], [1, 6]);
   });
   test("adds no start token if the file says so", () => {
-    assert.deepEqual([...tokenizer(["tokenizer.ggml.add_bos_token", bool(false)]).encode("ab")], [8]);
+    assert.deepEqual([...tokenizer({ add_bos_token: false }).encode("ab")], [8]);
   });
   test("without bytes has an unknown token for each", () => {
     assert.deepEqual([...tokenizer().encode("aé")], [1, 7, 0, 0]);
   });
   test("knows its end, and that control tokens have no text", () => {
-    assert.deepEqual(
-      [1, 2, 3].map((token) => tokenizer().isEnd(token)),
-      [false, true, false],
-    );
+    const ends = [1, 2, 3].map((token) => tokenizer().isEnd(token));
+    assert.deepEqual(ends, [false, true, false]);
     assert.equal(decode(tokenizer(), [1, 8, 2, 0, 5]), "abb");
   });
 });
@@ -112,41 +115,12 @@ describe("tokens of their own", () => {
   const tokenizer = (
     tokens: [text: string, type: number][],
     prefix: boolean,
-    ...metadata: [string, TypedValue][]
-  ): Tokenizer =>
-    new Tokenizer(
-      parse(
-        writeGguf({
-          metadata: [
-            ["tokenizer.ggml.model", str("llama")],
-            [
-              "tokenizer.ggml.tokens",
-              arr(
-                "string",
-                tokens.map(([text]) => text),
-              ),
-            ],
-            [
-              "tokenizer.ggml.scores",
-              arr(
-                "float32",
-                tokens.map(() => -1),
-              ),
-            ],
-            [
-              "tokenizer.ggml.token_type",
-              arr(
-                "int32",
-                tokens.map(([, type]) => type),
-              ),
-            ],
-            ["tokenizer.ggml.add_bos_token", bool(false)],
-            ["tokenizer.ggml.add_space_prefix", bool(prefix)],
-            ...metadata,
-          ],
-        }),
-      ).metadata,
-    );
+    ...others: [string, TypedValue][]
+  ): Tokenizer => {
+    const [texts, types] = [tokens.map(([text]) => text), tokens.map(([, type]) => type)];
+    const keys = { model: "llama", tokens: texts, scores: tokens.map(() => -1), token_type: types };
+    return tokenizerOf({ ...keys, add_bos_token: false, add_space_prefix: prefix }, ...others);
+  };
   const tokens: [string, number][] = [
     ...["▁", "a", "b", "<", "i", ">", "\n"].map((text): [string, number] => [text, 1]),
     ["<i>", 4],
@@ -188,10 +162,8 @@ describe("tokens of their own", () => {
   });
   test("<|end|> ends a text, but beside <|return|> and <|call|> only a part of it", () => {
     const isEnd = (...names: string[]): boolean[] => {
-      const named = tokenizer(
-        names.map((name) => [name, 3]),
-        false,
-      );
+      const tokens = names.map((name): [string, number] => [name, 3]);
+      const named = tokenizer(tokens, false);
       return names.map((_, id) => named.isEnd(id));
     };
     assert.deepEqual(isEnd("<|end|>"), [true]);
@@ -210,14 +182,14 @@ describe("a vocabulary of the kind gpt2", () => {
   const tokenizer = (pre: string, more: string[] = [], type = 1): Tokenizer => {
     const characters: string[] = [];
     for (let code = 0x21; code < 0x144; code++) characters.push(String.fromCharCode(code));
-    const metadata: [string, TypedValue][] = [
-      ["tokenizer.ggml.model", str("gpt2")],
-      ["tokenizer.ggml.pre", str(pre)],
-      ["tokenizer.ggml.tokens", arr("string", [...characters, ...more])],
-      ["tokenizer.ggml.merges", arr("string", [])],
-      ["tokenizer.ggml.token_type", arr("int32", [...characters.map(() => 1), ...more.map(() => type)])],
-    ];
-    return new Tokenizer(parse(writeGguf({ metadata })).metadata);
+    const types = [...characters.map(() => 1), ...more.map(() => type)];
+    return tokenizerOf({
+      model: "gpt2",
+      pre,
+      tokens: [...characters, ...more],
+      merges: [],
+      token_type: types,
+    });
   };
   test("tokens that a user added and control tokens are their own text, not characters for bytes", () => {
     for (const [type, options] of [
@@ -246,12 +218,9 @@ describe("a vocabulary of the kind gpt2", () => {
     assert.equal(tokenizer("gpt-2", ["abc"]).encode("abc").length, 3);
   });
   test("merges that are no two symbols mean nothing", () => {
-    const metadata: [string, TypedValue][] = [
-      ["tokenizer.ggml.model", str("gpt2")],
-      ["tokenizer.ggml.tokens", arr("string", ["a", "b", "ab", "aba"])],
-      ["tokenizer.ggml.merges", arr("string", ["", " ", "a", " b", "a ", "a b b", "a b", "ab a"])],
-    ];
-    assert.deepEqual([...new Tokenizer(parse(writeGguf({ metadata })).metadata).encode("aba")], [3]);
+    const merges = ["", " ", "a", " b", "a ", "a b b", "a b", "ab a"];
+    const tokenizer = tokenizerOf({ model: "gpt2", tokens: ["a", "b", "ab", "aba"], merges });
+    assert.deepEqual([...tokenizer.encode("aba")], [3]);
   });
   test("rejects an unknown rule", () => {
     const code = "ERR_GGUF_UNSUPPORTED_TYPE";
@@ -261,36 +230,13 @@ describe("a vocabulary of the kind gpt2", () => {
 });
 
 describe("a vocabulary of the kind bert", () => {
-  const pieces = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "▁un",
-    "aff",
-    "able",
-    "▁cafe",
-    "▁!",
-    "▁漢",
-    "▁字",
-    "▁a",
-  ];
-  const tokenizer = (...metadata: [string, TypedValue][]): Tokenizer =>
-    new Tokenizer(
-      parse(
-        writeGguf({
-          metadata: [
-            ["tokenizer.ggml.model", str("bert")],
-            ["tokenizer.ggml.tokens", arr("string", pieces)],
-            ["tokenizer.ggml.token_type", arr("int32", [3, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1])],
-            ["tokenizer.ggml.unknown_token_id", u32(1)],
-            ["tokenizer.ggml.bos_token_id", u32(2)],
-            ["tokenizer.ggml.seperator_token_id", u32(3)],
-            ...metadata,
-          ],
-        }),
-      ).metadata,
-    );
+  const special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
+  const pieces = [...special, "▁un", "aff", "able", "▁cafe", "▁!", "▁漢", "▁字", "▁a"];
+  const tokenizer = (keys: Keys = {}): Tokenizer =>
+    tokenizerOf({
+      ...{ model: "bert", tokens: pieces, token_type: [3, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1] },
+      ...{ unknown_token_id: 1, bos_token_id: 2, seperator_token_id: 3, ...keys },
+    });
 
   test("takes the longest pieces of each word, between the two tokens that the model wants", () => {
     assert.deepEqual([...tokenizer().encode("Unaffable CAFÉ!")], [2, 4, 5, 6, 7, 8, 3]);
@@ -300,11 +246,11 @@ describe("a vocabulary of the kind bert", () => {
   });
   test("leaves out accents that are characters of their own", () => {
     assert.deepEqual([...tokenizer().encode("cafe\u0301")], [2, 7, 3]);
-    const kept = tokenizer(["tokenizer.ggml.normalizer.strip_accents", bool(false)]);
+    const kept = tokenizer({ "normalizer.strip_accents": false });
     assert.deepEqual([...kept.encode("cafe\u0301")], [2, 1, 3]);
   });
   test("keeps case and accents where the file says so", () => {
-    const cased = tokenizer(["tokenizer.ggml.normalizer.lowercase", bool(false)]);
+    const cased = tokenizer({ "normalizer.lowercase": false });
     assert.deepEqual([...cased.encode("cafe Cafe café")], [2, 7, 1, 1, 3]);
   });
   test("gives the text back in lower case, without control tokens unless they are asked for", () => {
@@ -314,28 +260,17 @@ describe("a vocabulary of the kind bert", () => {
   });
   test("a vocabulary with a huge piece takes no longer", () => {
     const long = "a".repeat(100_000);
-    const metadata: [string, TypedValue][] = [
-      ["tokenizer.ggml.model", str("bert")],
-      ["tokenizer.ggml.tokens", arr("string", ["[UNK]", "▁a", "a", `a${long}`])],
-      ["tokenizer.ggml.unknown_token_id", u32(0)],
-    ];
-    const huge = new Tokenizer(parse(writeGguf({ metadata })).metadata);
+    const tokens = ["[UNK]", "▁a", "a", `a${long}`];
+    const huge = tokenizerOf({ model: "bert", tokens, unknown_token_id: 0 });
     assert.equal(huge.encode(long).length, long.length);
   });
 });
 
 describe("options and arguments", () => {
-  const metadata: [string, TypedValue][] = [
-    ["tokenizer.ggml.model", str("llama")],
-    [
-      "tokenizer.ggml.tokens",
-      arr("string", ["<unk>", "<s>", "</s>", "<|user|>", "▁", "a", "<0xC3>", "<0xA9>"]),
-    ],
-    ["tokenizer.ggml.scores", arr("float32", [0, 0, 0, 0, -1, -1, 0, 0])],
-    ["tokenizer.ggml.token_type", arr("int32", [2, 3, 3, 3, 1, 1, 6, 6])],
-    ["tokenizer.ggml.add_space_prefix", bool(false)],
-  ];
-  const tokenizer = new Tokenizer(parse(writeGguf({ metadata })).metadata);
+  const tokenizer = tokenizerOf({
+    ...{ model: "llama", tokens: ["<unk>", "<s>", "</s>", "<|user|>", "▁", "a", "<0xC3>", "<0xA9>"] },
+    ...{ scores: [0, 0, 0, 0, -1, -1, 0, 0], token_type: [2, 3, 3, 3, 1, 1, 6, 6], add_space_prefix: false },
+  });
 
   test("control tokens in a text are found if they are asked for", () => {
     assert.deepEqual([...tokenizer.encode("a<|user|>a", { special: true })], [1, 5, 3, 5]);
@@ -376,18 +311,7 @@ describe("options and arguments", () => {
       assert.throws(() => tokenizer.decode([id]), { code: "ERR_GGUF_RANGE", message: /there is no token/ });
   });
   test("a token that the vocabulary lacks is an error where it is asked for", () => {
-    const none = new Tokenizer(
-      parse(
-        writeGguf({
-          metadata: [
-            ["tokenizer.ggml.model", str("gpt2")],
-            ["tokenizer.ggml.pre", str("gpt-2")],
-            ["tokenizer.ggml.tokens", arr("string", ["a"])],
-            ["tokenizer.ggml.merges", arr("string", [])],
-          ],
-        }),
-      ).metadata,
-    );
+    const none = tokenizerOf({ model: "gpt2", pre: "gpt-2", tokens: ["a"], merges: [] });
     const code = "ERR_GGUF_INVALID";
     assert.throws(() => none.encode("a", { bos: true }), { code, message: /no token that begins a text/ });
     assert.throws(() => none.encode("b"), { code, message: /no token for 'b'/ });
@@ -395,15 +319,11 @@ describe("options and arguments", () => {
 });
 
 test("vocabularies of other kinds are rejected", () => {
-  const metadata: [string, TypedValue][] = [
-    ["tokenizer.ggml.model", str("rwkv")],
-    ["tokenizer.ggml.tokens", arr("string", ["a"])],
-  ];
-  assert.throws(() => new Tokenizer(parse(writeGguf({ metadata })).metadata), {
+  assert.throws(() => tokenizerOf({ model: "rwkv", tokens: ["a"] }), {
     code: "ERR_GGUF_UNSUPPORTED_TYPE",
     message: /kind 'rwkv', and known are llama, gpt2, bert/,
   });
-  assert.throws(() => new Tokenizer(parse(writeGguf()).metadata), {
+  assert.throws(() => tokenizerOf({}), {
     code: "ERR_GGUF_INVALID",
     message: /needs 'tokenizer.ggml.tokens'/,
   });
@@ -412,49 +332,15 @@ test("vocabularies of other kinds are rejected", () => {
 /** Vocabularies of every kind that have all bytes, or letters, and a few more. */
 const everyKind: readonly Tokenizer[] = ["llama", "gpt2", "gemma4", "bert"].map((model) => {
   const characters = Array.from({ length: 0x144 - 0x21 }, (_, i) => String.fromCharCode(0x21 + i));
-  const bytes = Array.from(
-    { length: 256 },
-    (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
-  );
-  const words = [
-    "<s>",
-    "▁",
-    "▁the",
-    "the",
-    "aa",
-    "▁a",
-    "▁aa",
-    "aaaa",
-    "中",
-    "中中",
-    "\ufeff",
-    "▁\ufeff",
-    "ä\u0301",
-  ];
+  const byteName = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+  const bytes = Array.from({ length: 256 }, (_, byte) => byteName(byte));
+  const words = ["<s>", "▁", ..."▁the the aa ▁a ▁aa aaaa 中 中中".split(" "), "\ufeff", "▁\ufeff", "ä\u0301"];
   const tokens = [...words, ...(model === "gpt2" ? [] : bytes), ...characters];
-  const metadata: [string, TypedValue][] = [
-    ["tokenizer.ggml.model", str(model)],
-    ["tokenizer.ggml.pre", str("llama-bpe")],
-    ["tokenizer.ggml.tokens", arr("string", tokens)],
-    [
-      "tokenizer.ggml.scores",
-      arr(
-        "float32",
-        tokens.map((_, id) => -id),
-      ),
-    ],
-    [
-      "tokenizer.ggml.token_type",
-      arr(
-        "int32",
-        tokens.map((_, id) => (id === 0 ? 3 : id === 12 ? 4 : 1)),
-      ),
-    ],
-    ["tokenizer.ggml.merges", arr("string", ["a a", "aa aa", "t h", "th e"])],
-    ["tokenizer.ggml.bos_token_id", u32(0)],
-    ["tokenizer.ggml.seperator_token_id", u32(0)],
-  ];
-  return new Tokenizer(parse(writeGguf({ metadata })).metadata);
+  return tokenizerOf({
+    ...{ model, pre: "llama-bpe", tokens, scores: tokens.map((_, id) => -id) },
+    token_type: tokens.map((_, id) => (id === 0 ? 3 : id === 12 ? 4 : 1)),
+    ...{ merges: ["a a", "aa aa", "t h", "th e"], bos_token_id: 0, seperator_token_id: 0 },
+  });
 });
 
 test("U+FEFF at the beginning stays", () => {
@@ -544,9 +430,5 @@ test("the lowest rank is joined first, the leftmost of equals", () => {
   assert.deepEqual(join(`${"b".repeat(40)}aaa`), [..."b".repeat(39), "ba", "aa"]);
 });
 test("pairs whose rank is no number are left alone", () => {
-  for (const rank of [NaN, Infinity])
-    assert.deepEqual(
-      joined("ab", () => rank),
-      ["a", "b"],
-    );
+  for (const rank of [NaN, Infinity]) assert.equal(joined("ab", () => rank).length, 2);
 });
