@@ -22,6 +22,8 @@ export interface CheckpointCase {
   readonly types: readonly string[];
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: what is read of it is known
+type Json = any;
 const json = (value: unknown): string => JSON.stringify(value, undefined, 1);
 
 /** Characters that stand for bytes. */
@@ -36,44 +38,50 @@ const added = (id: number, content: string, special: boolean): object => ({
   ...{ single_word: false, lstrip: false, rstrip: false, normalized: false },
 });
 
-/** A byte-level vocabulary of 261 tokens. */
-function byteLevel(preTokenizer: object, template?: object): Record<string, string> {
-  const tokens = [...byteCharacters(), "th", "Ġt", "Ġth"];
-  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
-  const tokenizer = {
-    version: "1.0",
-    added_tokens: [added(259, "<|endoftext|>", true), added(260, "<tool▁call>", false)],
-    normalizer: null,
-    pre_tokenizer: preTokenizer,
-    post_processor: template ?? {
-      type: "ByteLevel",
-      add_prefix_space: false,
-      trim_offsets: false,
-      use_regex: false,
-    },
-    decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
-    model: {
-      type: "BPE",
-      vocab,
-      merges: [
-        ["t", "h"],
-        ["Ġ", "t"],
-        ["Ġt", "h"],
-      ],
-      ignore_merges: false,
-    },
-  };
+type Files = Record<string, string>;
+
+const tokenizerFiles = (tokenizer: object, config: object): Files => ({
+  "tokenizer.json": json({ version: "1.0", normalizer: null, ...tokenizer }),
+  "tokenizer_config.json": json({ tokenizer_class: "PreTrainedTokenizerFast", ...config }),
+});
+
+/** Changed copies of the same. */
+function changedFiles(files: Files, change: (tokenizer: Json, config: Json) => void): Files {
+  const [tokenizer, config] = Object.values(files).map((text) => JSON.parse(text)) as [Json, Json];
+  change(tokenizer, config);
+  return tokenizerFiles(tokenizer, config);
+}
+
+/** What is put around one text, A, and around two; other words are special tokens with these numbers. */
+function template(single: string, pair: string, ids: Record<string, number>): object {
+  const parts = (text: string): object[] =>
+    text.split(" ").map((id) => ({ [id in ids ? "SpecialToken" : "Sequence"]: { id, type_id: 0 } }));
+  const special = Object.entries(ids).map(([id, number]) => [id, { id, ids: [number], tokens: [id] }]);
   return {
-    "tokenizer.json": json(tokenizer),
-    "tokenizer_config.json": json({
-      ...{
-        tokenizer_class: "PreTrainedTokenizerFast",
-        eos_token: "<|endoftext|>",
-        pad_token: { __type: "AddedToken", ...added(259, "<|endoftext|>", true) },
-      },
-      ...{ add_bos_token: false, chat_template: "{% for m in messages %}{{ m.content }}{% endfor %}" },
-    }),
+    ...{ type: "TemplateProcessing", single: parts(single), pair: parts(pair) },
+    special_tokens: Object.fromEntries(special),
   };
+}
+
+const numbered = (tokens: readonly string[]): object =>
+  Object.fromEntries(tokens.map((token, id) => [token, id]));
+
+const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false };
+const END_OF_TEXT = "<|endoftext|>";
+
+/** A byte-level vocabulary of 261 tokens. */
+function byteLevel(preTokenizer: object, processor: object = BYTE_LEVEL): Files {
+  const merges = ["t h", "Ġ t", "Ġt h"].map((merge) => merge.split(" "));
+  const vocab = numbered([...byteCharacters(), ...merges.map((merge) => merge.join(""))]);
+  const tokenizer = {
+    added_tokens: [added(259, END_OF_TEXT, true), added(260, "<tool▁call>", false)],
+    ...{ pre_tokenizer: preTokenizer, post_processor: processor, decoder: BYTE_LEVEL },
+    model: { type: "BPE", vocab, merges, ignore_merges: false },
+  };
+  return tokenizerFiles(tokenizer, {
+    ...{ eos_token: END_OF_TEXT, pad_token: { __type: "AddedToken", ...added(259, END_OF_TEXT, true) } },
+    ...{ add_bos_token: false, chat_template: "{% for m in messages %}{{ m.content }}{% endfor %}" },
+  });
 }
 
 /** A field of a protocol buffer. */
@@ -109,61 +117,26 @@ function sentencePiece(): Buffer {
 }
 
 /** The same as a `tokenizer.json`. */
-function byteFallback(): Record<string, string> {
-  const tokens = [
-    "<unk>",
-    "<s>",
-    "</s>",
-    ...Array.from({ length: 256 }, (_, byte) => byteToken(byte)),
-    "▁",
-    "t",
-    "▁t",
-  ];
+function byteFallback(): Files {
+  const special = { bos_token: "<s>", eos_token: "</s>", unk_token: "<unk>" };
+  const tokens = ["<unk>", "<s>", "</s>"];
+  const addedTokens = [...tokens.map((token, id) => added(id, token, true)), added(262, "[INST]", false)];
+  tokens.push(...Array.from({ length: 256 }, (_, byte) => byteToken(byte)), "▁", "t", "▁t");
   const tokenizer = {
-    version: "1.0",
-    added_tokens: [
-      added(0, "<unk>", true),
-      added(1, "<s>", true),
-      added(2, "</s>", true),
-      added(262, "[INST]", false),
-    ],
+    added_tokens: addedTokens,
     normalizer: { type: "Sequence", normalizers: [{ type: "Prepend", prepend: "▁" }] },
     pre_tokenizer: null,
-    post_processor: {
-      type: "TemplateProcessing",
-      single: [{ SpecialToken: { id: "<s>", type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }],
-      pair: [
-        { SpecialToken: { id: "<s>", type_id: 0 } },
-        { Sequence: { id: "A", type_id: 0 } },
-        { SpecialToken: { id: "<s>", type_id: 1 } },
-        { Sequence: { id: "B", type_id: 1 } },
-      ],
-      special_tokens: { "<s>": { id: "<s>", ids: [1], tokens: ["<s>"] } },
-    },
+    post_processor: template("<s> A", "<s> A <s> B", { "<s>": 1 }),
     decoder: { type: "Sequence", decoders: [{ type: "ByteFallback" }, { type: "Fuse" }] },
     model: {
-      type: "BPE",
-      unk_token: "<unk>",
-      ...{ fuse_unk: true, byte_fallback: true },
-      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
-      merges: [["▁", "t"]],
+      ...{ type: "BPE", unk_token: "<unk>", fuse_unk: true, byte_fallback: true },
+      ...{ vocab: numbered(tokens), merges: [["▁", "t"]] },
     },
   };
-  return {
-    "tokenizer.json": json(tokenizer),
-    "tokenizer_config.json": json({
-      ...{
-        tokenizer_class: "PreTrainedTokenizerFast",
-        bos_token: "<s>",
-        eos_token: "</s>",
-        unk_token: "<unk>",
-      },
-      add_prefix_space: false,
-    }),
-  };
+  return tokenizerFiles(tokenizer, { ...special, add_prefix_space: false });
 }
 
-const pooling = (config: object): Record<string, string> => ({
+const pooling = (config: object): Files => ({
   "modules.json": json([
     { idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" },
   ]),
@@ -171,80 +144,57 @@ const pooling = (config: object): Record<string, string> => ({
 });
 
 /** A byte-level vocabulary as other programs write it. */
-function otherByteLevel(): Record<string, string> {
-  const files = byteLevel(QWEN2_SPLIT);
-  const tokenizer = JSON.parse(files["tokenizer.json"] as string);
-  const config = JSON.parse(files["tokenizer_config.json"] as string);
-  // Special is what the configuration names, too.
-  tokenizer.model.vocab["<|endoftext|>"] = 259;
-  tokenizer.added_tokens.shift();
-  delete config.chat_template;
+function otherByteLevel(): Files {
+  const files = changedFiles(byteLevel(QWEN2_SPLIT), (tokenizer, config) => {
+    // Special is what the configuration names, too.
+    tokenizer.model.vocab[END_OF_TEXT] = 259;
+    tokenizer.added_tokens.shift();
+    delete config.chat_template;
+  });
   const templates = [
     { name: "default", template: "{{ messages }}" },
     { name: "rag", template: "{{ documents }}" },
   ];
   return {
-    "tokenizer.json": json(tokenizer),
-    "tokenizer_config.json": json(config),
+    ...files,
     "chat_template.json": json({ chat_template: templates }),
     ...pooling({ embedding_dimension: HIDDEN, pooling_mode: "lasttoken" }),
   };
 }
 
 /** A vocabulary of words whose special tokens are objects. */
-function objectWordPiece(): Record<string, string> {
-  const files = wordPiece();
-  const config: Record<string, string> = JSON.parse(files["tokenizer_config.json"] as string);
-  const objects = Object.entries(config).map(([name, content]) => {
-    return [name, name.endsWith("_token") ? { __type: "AddedToken", ...added(0, content, true) } : content];
+function objectWordPiece(): Files {
+  const { "tokenizer.json": tokenizer, "tokenizer_config.json": config, ...others } = wordPiece();
+  const files = changedFiles({ tokenizer, config } as Files, (_, config) => {
+    for (const [name, content] of Object.entries<string>(config)) {
+      if (name.endsWith("_token")) config[name] = { __type: "AddedToken", ...added(0, content, true) };
+    }
   });
-  return { ...files, "tokenizer_config.json": json(Object.fromEntries(objects)) };
+  return { ...files, ...others };
 }
 
-function wordPiece(): Record<string, string> {
+function wordPiece(): Files {
   const tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##s", "a", "b", "##a"];
-  const special = (id: string): object => ({ SpecialToken: { id, type_id: 0 } });
-  const text = (id: string): object => ({ Sequence: { id, type_id: 0 } });
   const tokenizer = {
-    version: "1.0",
     added_tokens: tokens.slice(0, 5).map((token, id) => added(id, token, true)),
     normalizer: {
-      type: "BertNormalizer",
-      clean_text: true,
-      handle_chinese_chars: true,
-      strip_accents: null,
-      lowercase: true,
+      ...{ type: "BertNormalizer", clean_text: true, handle_chinese_chars: true },
+      ...{ strip_accents: null, lowercase: true },
     },
     pre_tokenizer: { type: "BertPreTokenizer" },
-    post_processor: {
-      type: "TemplateProcessing",
-      single: [special("[CLS]"), text("A"), special("[SEP]")],
-      pair: [special("[CLS]"), text("A"), special("[SEP]"), text("B"), special("[SEP]")],
-      special_tokens: Object.fromEntries(
-        ["[CLS]", "[SEP]"].map((id) => [id, { id, ids: [tokens.indexOf(id)], tokens: [id] }]),
-      ),
-    },
+    post_processor: template("[CLS] A [SEP]", "[CLS] A [SEP] B [SEP]", { "[CLS]": 2, "[SEP]": 3 }),
     decoder: { type: "WordPiece", prefix: "##", cleanup: true },
     model: {
-      ...{
-        type: "WordPiece",
-        unk_token: "[UNK]",
-        continuing_subword_prefix: "##",
-        max_input_chars_per_word: 100,
-      },
-      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+      ...{ type: "WordPiece", unk_token: "[UNK]", continuing_subword_prefix: "##" },
+      ...{ max_input_chars_per_word: 100, vocab: numbered(tokens) },
     },
   };
-  const config = {
-    unk_token: "[UNK]",
-    sep_token: "[SEP]",
-    pad_token: "[PAD]",
-    cls_token: "[CLS]",
-    mask_token: "[MASK]",
-  };
+  const special = ["unk", "sep", "pad", "cls", "mask"].map((name) => [
+    `${name}_token`,
+    `[${name.toUpperCase()}]`,
+  ]);
   return {
-    "tokenizer.json": json(tokenizer),
-    "tokenizer_config.json": json({ tokenizer_class: "PreTrainedTokenizerFast", ...config }),
+    ...tokenizerFiles(tokenizer, Object.fromEntries(special)),
     ...pooling({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
   };
 }
@@ -313,41 +263,28 @@ function bert(): Record<string, readonly number[]> {
 }
 
 /** A byte-level vocabulary with merges in a file of their own, and a special token before each text of a pair. */
-function mergesInFile(): Record<string, string> {
-  const [special, text] = ["SpecialToken", "Sequence"].map((kind) => (id: string) => ({
-    [kind]: { id, type_id: 0 },
-  }));
-  const files = byteLevel(QWEN2_SPLIT, {
-    type: "TemplateProcessing",
-    single: [special?.("<|endoftext|>"), text?.("A")],
-    pair: [special?.("<|endoftext|>"), text?.("A"), special?.("<|endoftext|>"), text?.("B")],
-    special_tokens: { "<|endoftext|>": { id: "<|endoftext|>", ids: [259], tokens: ["<|endoftext|>"] } },
+function mergesInFile(): Files {
+  const processor = template(`${END_OF_TEXT} A`, `${END_OF_TEXT} A ${END_OF_TEXT} B`, { [END_OF_TEXT]: 259 });
+  const files = changedFiles(byteLevel(QWEN2_SPLIT, processor), (tokenizer, config) => {
+    delete tokenizer.model.merges;
+    delete config.add_bos_token;
   });
-  const tokenizer = JSON.parse(files["tokenizer.json"] as string);
-  const config = JSON.parse(files["tokenizer_config.json"] as string);
-  delete tokenizer.model.merges;
-  delete config.add_bos_token;
-  const merges = "#version: 0.2\nt h\nĠ t\n\nĠt h\n";
-  return {
-    ...files,
-    "tokenizer.json": json(tokenizer),
-    "tokenizer_config.json": json(config),
-    "merges.txt": merges,
-  };
+  return { ...files, "merges.txt": "#version: 0.2\nt h\nĠ t\n\nĠt h\n" };
 }
 
-const GEMMA_NORMS = ["pre_feedforward_layernorm", "post_feedforward_layernorm"];
 const NORMS = ["input_layernorm", "post_attention_layernorm"];
-const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"];
+const QWEN3_NORMS = [...NORMS, "self_attn.q_norm", "self_attn.k_norm"];
+const GEMMA_NORMS = [...QWEN3_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm"];
 
-const sizes = (vocabulary: number): Record<string, unknown> => ({
-  ...{ hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS, vocab_size: vocabulary },
+/** The configuration of a decoder. */
+const causal = (name: string, vocabulary: number, more: object): Record<string, unknown> => ({
   ...{
-    num_attention_heads: HEADS,
-    num_key_value_heads: KEY_HEADS,
-    rms_norm_eps: 1e-5,
-    max_position_embeddings: 512,
+    architectures: [`${name}ForCausalLM`],
+    model_type: name === "Gemma3" ? "gemma3_text" : name.toLowerCase(),
   },
+  ...{ hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS, vocab_size: vocabulary },
+  ...{ num_attention_heads: HEADS, num_key_value_heads: KEY_HEADS, rms_norm_eps: 1e-5 },
+  ...{ max_position_embeddings: 512, ...more },
 });
 
 const QWEN2_SPLIT = {
@@ -359,17 +296,16 @@ const QWEN2_SPLIT = {
         Regex:
           "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
       },
-      behavior: "Isolated",
-      invert: false,
+      ...{ behavior: "Isolated", invert: false },
     },
-    { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+    BYTE_LEVEL,
   ],
 };
 const SMOLLM_SPLIT = {
   type: "Sequence",
   pretokenizers: [
     { type: "Digits", individual_digits: true },
-    { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true },
+    { ...BYTE_LEVEL, trim_offsets: true, use_regex: true },
   ],
 };
 
@@ -390,14 +326,13 @@ const BERT = {
 export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
     name: "Tiny-Llama-3.1-80K-Instruct",
-    config: {
-      ...{ architectures: ["LlamaForCausalLM"], model_type: "llama", ...sizes(270) },
+    config: causal("Llama", 270, {
       ...{ rope_theta: 500000, bos_token_id: 1, eos_token_id: [2, 3], tie_word_embeddings: false },
       rope_scaling: {
         ...{ rope_type: "llama3", factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
         original_max_position_embeddings: 256,
       },
-    },
+    }),
     dtype: "BF16",
     tensors: decoder({ vocabulary: 270, head: 16, norms: NORMS }),
     files: {
@@ -449,10 +384,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "mistral-v0.3",
-    config: {
-      ...{ architectures: ["MistralForCausalLM"], model_type: "mistral", ...sizes(263), head_dim: 32 },
-      ...{ rope_theta: 1000000, sliding_window: null, _name_or_path: "some-owner/Tiny-Mistral-v0.3" },
-    },
+    config: causal("Mistral", 263, {
+      ...{ head_dim: 32, rope_theta: 1000000, sliding_window: null },
+      _name_or_path: "some-owner/Tiny-Mistral-v0.3",
+    }),
     dtype: "F16",
     tensors: decoder({ vocabulary: 263, head: 32, norms: NORMS }),
     files: {
@@ -476,19 +411,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "tiny smollm",
-    config: {
-      ...{
-        architectures: ["LlamaForCausalLM"],
-        model_type: "llama",
-        ...sizes(264),
-        tie_word_embeddings: true,
-      },
-      ...{
-        rope_parameters: { rope_theta: 100000, rope_type: "default" },
-        bos_token_id: 1,
-        eos_token_id: 259,
-      },
-    },
+    config: causal("Llama", 264, {
+      ...{ tie_word_embeddings: true, rope_parameters: { rope_theta: 100000, rope_type: "default" } },
+      ...{ bos_token_id: 1, eos_token_id: 259 },
+    }),
     dtype: "F32",
     tensors: decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
     files: byteLevel(SMOLLM_SPLIT),
@@ -497,13 +423,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "Qwen2-tiny",
-    config: {
-      ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", ...sizes(272), rope_theta: 1000000 },
-      ...{
-        rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 128 },
-        eos_token_id: 259,
-      },
-    },
+    config: causal("Qwen2", 272, {
+      ...{ rope_theta: 1000000, eos_token_id: 259 },
+      rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 128 },
+    }),
     dtype: "F32",
     tensors: decoder({ vocabulary: 272, head: 16, norms: NORMS, hasBias: true }),
     files: byteLevel(QWEN2_SPLIT),
@@ -513,10 +436,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "qwen2-embedding",
-    config: {
-      ...{ architectures: ["Qwen2Model"], model_type: "qwen2", ...sizes(272), rope_theta: 1000000 },
-      ...{ rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 }, is_causal: false },
-    },
+    config: causal("Qwen2", 272, {
+      ...{ architectures: ["Qwen2Model"], rope_theta: 1000000, is_causal: false },
+      rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 },
+    }),
     dtype: "BF16",
     tensors: Object.fromEntries(
       Object.entries(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })).map(
@@ -529,13 +452,12 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "code-llama",
-    config: {
-      ...{ architectures: ["LlamaForCausalLM"], model_type: "llama", ...sizes(32016) },
+    config: causal("Llama", 32016, {
       rope_scaling: {
         ...{ rope_type: "longrope", factor: 4, original_max_position_embeddings: 128 },
         ...{ short_factor: Array(8).fill(1), long_factor: Array(8).fill(2) },
       },
-    },
+    }),
     dtype: "BF16",
     tensors: decoder({ vocabulary: 8, head: 16, norms: NORMS }),
     files: byteFallback(),
@@ -543,34 +465,22 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "qwen3",
-    config: {
-      ...{ architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", ...sizes(261), head_dim: 32 },
-      ...{ rope_theta: 1000000, tie_word_embeddings: true },
-    },
+    config: causal("Qwen3", 261, { head_dim: 32, rope_theta: 1000000, tie_word_embeddings: true }),
     dtype: "BF16",
-    tensors: decoder({ vocabulary: 261, head: 32, norms: [...NORMS, ...HEAD_NORMS], isTied: true }),
+    tensors: decoder({ vocabulary: 261, head: 32, norms: QWEN3_NORMS, isTied: true }),
     files: byteLevel(QWEN2_SPLIT),
     wordRule: "qwen2",
     types: ["auto", "f16"],
   },
   {
     name: "gemma-3-tiny-it",
-    config: {
-      ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", ...sizes(263), head_dim: 32 },
-      ...{
-        rope_theta: 1000000,
-        rope_local_base_freq: 10000,
-        sliding_window: 128,
-        final_logit_softcapping: null,
-      },
-      ...{ bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
-    },
+    config: causal("Gemma3", 263, {
+      ...{ head_dim: 32, rope_theta: 1000000, rope_local_base_freq: 10000, sliding_window: 128 },
+      ...{ final_logit_softcapping: null, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
+    }),
     dtype: "BF16",
     // More rows than tokens.
-    tensors: decoder({
-      ...{ vocabulary: 280, head: 32, isTied: true },
-      norms: [...NORMS, ...HEAD_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm"],
-    }),
+    tensors: decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS, isTied: true }),
     files: {
       "tokenizer.model": sentencePiece(),
       "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
@@ -579,21 +489,13 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "gemma-3-full",
-    config: {
-      ...{ architectures: ["Gemma3ForCausalLM"], model_type: "gemma3_text", ...sizes(266), head_dim: 10 },
-      ...{
-        rope_theta: 1000000,
-        sliding_window: 128,
-        sliding_window_pattern: 1,
-        final_logit_softcapping: 30.5,
-      },
-    },
+    config: causal("Gemma3", 266, {
+      ...{ head_dim: 10, rope_theta: 1000000, sliding_window: 128, sliding_window_pattern: 1 },
+      final_logit_softcapping: 30.5,
+    }),
     dtype: "F16",
     // Rows of 40, which are no whole blocks.
-    tensors: decoder({
-      ...{ vocabulary: 266, head: 10, isTied: true },
-      norms: [...NORMS, ...HEAD_NORMS, ...GEMMA_NORMS],
-    }),
+    tensors: decoder({ vocabulary: 266, head: 10, norms: GEMMA_NORMS, isTied: true }),
     files: {
       "tokenizer.model": sentencePiece(),
       "tokenizer_config.json": json({
@@ -609,10 +511,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "qwen2-merges",
-    config: {
-      ...{ architectures: ["Qwen2ForCausalLM"], model_type: "qwen2", ...sizes(261), rope_theta: 1000000 },
-      ...{ rope_scaling: { type: "yarn", factor: 4, attention_factor: 0.5, beta_fast: 16, beta_slow: 2 } },
-    },
+    config: causal("Qwen2", 261, {
+      rope_theta: 1000000,
+      rope_scaling: { type: "yarn", factor: 4, attention_factor: 0.5, beta_fast: 16, beta_slow: 2 },
+    }),
     dtype: "BF16",
     tensors: { "model.norm.weight": [HIDDEN] },
     files: mergesInFile(),
@@ -634,11 +536,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
     ...BERT,
     name: "two-labels",
-    config: {
-      ...BERT.config,
-      architectures: ["BertModel"],
-      id2label: { 0: "LABEL_0", 1: "LABEL_1" },
-    },
+    config: { ...BERT.config, architectures: ["BertModel"], id2label: { 0: "LABEL_0", 1: "LABEL_1" } },
     files: objectWordPiece(),
     types: ["f16"],
   },
