@@ -1,5 +1,5 @@
 /** Where things are. Tests run from build/test/, two folders below the project. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
@@ -19,4 +19,11 @@ export function temporaryFolder(): string {
     }
   });
   return folder;
+}
+
+/** Writes a file; its path. */
+export function writeIn(folder: string, name: string, bytes: Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
 }

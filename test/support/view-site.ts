@@ -1,7 +1,7 @@
 /** The server of `gguf-native view`, and requests to it as they are: no client makes them proper ones. */
 import { once } from "node:events";
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
-import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -65,6 +65,18 @@ export async function ask(
   sent.end();
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   return { status: response.statusCode as number, headers: response.headers, body: await buffer(response) };
+}
+
+/** A request of whose answer nothing is read yet; both may be broken off. */
+export async function askPaused(
+  { port }: { port: number },
+  path: string,
+): Promise<{ sent: ClientRequest; response: IncomingMessage }> {
+  const sent = request({ host: "127.0.0.1", port, path, agent: false });
+  sent.on("error", () => undefined).end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  response.on("error", () => undefined).pause();
+  return { sent, response };
 }
 
 /** What the server answers to these bytes until it ends the connection. */

@@ -3,25 +3,17 @@
  * `npm test -- --view` builds it first; `npm test` takes it where it is built.
  */
 import assert from "node:assert/strict";
-import {
-  closeSync,
-  openSync as openFile,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufWriter, openSync, parse, splitModel } from "gguf-native";
 import type { Browser, Locator } from "playwright-core";
 import { badFiles } from "../support/bad-files";
+import { patch, replace } from "../support/changes";
 import { arr, str, u32, writeGguf } from "../support/gguf-writer";
 import { ALL_TYPES, goldenPath, readGolden, WITHOUT_GOLDEN } from "../support/golden";
-import { projectRoot, temporaryFolder } from "../support/paths";
+import { projectRoot, temporaryFolder, writeIn } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import {
@@ -46,11 +38,7 @@ const TABS = ["Summary", "Metadata", "Vocabulary", "Tensors", "Compare", "Memory
 
 const folder = temporaryFolder();
 
-function write(name: string, bytes: Uint8Array): string {
-  const path = join(folder, name);
-  writeFileSync(path, bytes);
-  return path;
-}
+const write = (name: string, bytes: Uint8Array) => writeIn(folder, name, bytes);
 
 /** What there is of the browser's own elements. */
 interface PageElement {
@@ -615,21 +603,11 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
   });
 
   describe("a file that changes while it is shown gives an error, and no numbers", () => {
-    const change = (path: string) => {
-      const file = openFile(path, "r+");
-      writeSync(file, Buffer.alloc(2_000_000), 0, 2_000_000, 500_000);
-      closeSync(file);
-    };
+    const change = (path: string) => patch(path, Buffer.alloc(2_000_000), 500_000);
     const cases: [name: string, change: (path: string) => void][] = [
       ["in place", change],
       ["cut off", (path) => truncateSync(path, 1000)],
-      [
-        "replaced",
-        (path) => {
-          writeFileSync(`${path}.new`, sampleModel());
-          renameSync(`${path}.new`, path);
-        },
-      ],
+      ["replaced", (path) => replace(path, sampleModel())],
       ["removed", (path) => rmSync(path)],
     ];
     for (const [name, makeChange] of cases) {

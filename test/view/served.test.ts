@@ -1,7 +1,7 @@
 /** Questions that the server of `gguf-native view` answers: to whom, which ones, and at what cost. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { closeSync, openSync as openFile, readFileSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -13,7 +13,8 @@ import { checkUnchanged } from "#dist/file/unchanged";
 import { type Calls, FIRST_SERVED, modelsIn, withModels } from "../../view/lib/protocol";
 import { encodeMessage, MessageReader } from "../../view/lib/wire";
 import { startSession } from "../../view/server";
-import { temporaryFolder } from "../support/paths";
+import { patch, replace } from "../support/changes";
+import { temporaryFolder, writeIn } from "../support/paths";
 import { answerRange, serve as serveRanges } from "../support/range-server";
 import { safetensorsOf } from "../support/safetensors-files";
 import { sampleModel } from "../support/sample-model";
@@ -32,11 +33,7 @@ const PAGE = '<!doctype html><meta name="gguf-native-view" content="alone"><titl
 const folder = temporaryFolder();
 const content = Buffer.from(sampleModel());
 
-function write(name: string, bytes: Uint8Array = content): string {
-  const path = join(folder, name);
-  writeFileSync(path, bytes);
-  return path;
-}
+const write = (name: string, bytes: Uint8Array = content) => writeIn(folder, name, bytes);
 
 const modelPath = write("model.gguf");
 const serve = (...models: SiteModel[]) => serveSite(PAGE, models, 0, startSession);
@@ -386,22 +383,11 @@ test("a model of safetensors is asked for, and looked at for changes", async () 
 });
 
 describe("a file that changes", () => {
-  const change = (path: string) => {
-    const file = openFile(path, "r+");
-    writeSync(file, Buffer.alloc(1000), 0, 1000, 1_000_000);
-    closeSync(file);
-  };
+  const change = (path: string) => patch(path, Buffer.alloc(1000), 1_000_000);
   const windows = process.platform === "win32" && "Windows refuses it for files that are open";
   for (const [what, makeChange, message] of [
     ["in place", change, /the file has changed: reload the page/],
-    [
-      "replaced",
-      (path: string) => {
-        writeFileSync(`${path}.new`, content);
-        renameSync(`${path}.new`, path);
-      },
-      /another file is in its place/,
-    ],
+    ["replaced", (path: string) => replace(path, content), /another file is in its place/],
   ] as const) {
     test(`${what} gives an error, and no numbers`, { skip: windows }, async () => {
       const name = `${what}.gguf`;
