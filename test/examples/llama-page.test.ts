@@ -2,17 +2,16 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import type { Browser } from "playwright-core";
 import { Llama } from "../../examples/llama/model";
 import { greedy } from "../../examples/llama/sampling";
 import { write } from "../../examples/llama/write";
 import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
 import { temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
-import { launch, ViewPage } from "../support/view-page";
+import { pages, type ViewPage } from "../support/view-page";
 
 const PROMPT = "token7 token8 token9";
 const TOKENS = 24;
@@ -30,24 +29,22 @@ function expectedText(): string {
 }
 
 describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 }, () => {
-  let browser: Browser;
+  const { open } = pages(noExamplePage);
   let url: string;
   before(async () => {
     url = await serveExamplePage("browser", "llama.js");
-    browser = await launch();
   });
-  after(() => browser?.close());
 
   /** Opens the page with a file, and waits for what it says of it. */
   async function openWith(path: string, status: string | RegExp): Promise<ViewPage> {
-    const view = await ViewPage.open(browser, url);
+    const view = await open(url);
     await view.page.getByLabel("Drop a model here").setInputFiles(path);
     await view.page.getByRole("status").filter({ hasText: status }).waitFor();
     return view;
   }
 
   test("writes what the example writes in Node, once and again", async () => {
-    const view = await openWith(model, "sample.gguf is open.");
+    await using view = await openWith(model, "sample.gguf is open.");
     const { page } = view;
     await page.getByLabel("Beginning of the text").fill(PROMPT);
     await page.getByLabel("Tokens to add").fill(String(TOKENS));
@@ -61,11 +58,10 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
       );
       assert.equal(await page.getByRole("region", { name: "Text" }).textContent(), expectedText());
     }
-    await view.close();
   });
 
   test("stops when it is told to, and goes on with another text", async () => {
-    const view = await openWith(model, "sample.gguf is open.");
+    await using view = await openWith(model, "sample.gguf is open.");
     const { page } = view;
     await page.getByLabel("Beginning of the text").fill(PROMPT);
     await page.getByLabel("Tokens to add").fill("2000");
@@ -76,13 +72,12 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
     assert.ok(text.startsWith(PROMPT) && text.split(" ").length < 2000, text.slice(0, 100));
     await page.getByRole("button", { name: "Write" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
-    await view.close();
   });
 
   test("says what is wrong with a file, and with a prompt", async () => {
     const bad = join(folder, "bad.gguf");
     writeFileSync(bad, "no model");
-    const view = await openWith(bad, /^Error: /);
+    await using view = await openWith(bad, /^Error: /);
     const { page } = view;
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), false);
     await page.getByLabel("Drop a model here").setInputFiles(model);
@@ -91,11 +86,10 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
     await page.getByRole("button", { name: "Write" }).click();
     await page.getByRole("status").filter({ hasText: "does not fit in the model's context" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Write" }).isEnabled(), true);
-    await view.close();
   });
 
   test("opens a file that is dropped", async () => {
-    const view = await ViewPage.open(browser, url);
+    await using view = await open(url);
     const bytes = Buffer.from(sampleModel()).toString("base64");
     await view.page.evaluate(`{
       const transfer = new DataTransfer();
@@ -106,11 +100,10 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
       );
     }`);
     await view.page.getByRole("status").filter({ hasText: "dropped.gguf is open." }).waitFor();
-    await view.close();
   });
 
   test("axe finds nothing, and the keyboard reaches everything", async () => {
-    const view = await openWith(model, "sample.gguf is open.");
+    await using view = await openWith(model, "sample.gguf is open.");
     await expectNoViolations(view);
     const reached: unknown[] = [];
     for (let i = 0; i < 4; i++) {
@@ -118,6 +111,5 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
       reached.push(await view.page.evaluate("document.activeElement.id"));
     }
     assert.deepEqual(reached, ["file", "prompt", "tokens", "write"]);
-    await view.close();
   });
 });

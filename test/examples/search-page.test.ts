@@ -2,15 +2,14 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { parse } from "gguf-native";
-import type { Browser } from "playwright-core";
 import { Embedder } from "../../examples/embeddings/embedder";
 import { Index, passagesOf } from "../../examples/embeddings/search";
 import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
 import { temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
-import { launch, ViewPage } from "../support/view-page";
+import { pages, type ViewPage } from "../support/view-page";
 
 const QUERY = "the cat in the browser";
 const TEXT = Array.from({ length: 50 }, (_, i) => `${"the cat ".repeat(i % 7)}is number ${i}.`).join("\n\n");
@@ -31,13 +30,11 @@ function expectedPassages(): string[] {
 }
 
 describe("the page that searches a text", { skip: noExamplePage, timeout: 300_000 }, () => {
-  let browser: Browser;
+  const { open } = pages(noExamplePage);
   let url: string;
   before(async () => {
     url = await serveExamplePage("embeddings/page", "search.js");
-    browser = await launch();
   });
-  after(() => browser?.close());
 
   const choose = (view: ViewPage, label: string, path: string) =>
     view.page.getByLabel(label).setInputFiles(path);
@@ -45,7 +42,7 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
     view.page.getByRole("status").filter({ hasText: status }).waitFor();
 
   test("finds what the example finds in Node, once and again", async () => {
-    const view = await ViewPage.open(browser, url);
+    await using view = await open(url);
     const { page } = view;
     await choose(view, "Drop a model here", model);
     await said(view, "sample.gguf is open. No text yet.");
@@ -61,13 +58,12 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
       );
     }
     await expectNoViolations(view);
-    await view.close();
   });
 
   test("takes the text first, and says what is wrong with a model", async () => {
     const bad = join(folder, "bad.gguf");
     writeFileSync(bad, "no model");
-    const view = await ViewPage.open(browser, url);
+    await using view = await open(url);
     await choose(view, "Drop a text here", text);
     await said(view, "text.txt has 50 passages. No model yet.");
     await choose(view, "Drop a model here", bad);
@@ -77,11 +73,10 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
     await choose(view, "Drop a model here", model);
     await said(view, "50 passages were read in");
     assert.equal(await search.isEnabled(), true);
-    await view.close();
   });
 
   test("reads a text that is dropped", async () => {
-    const view = await ViewPage.open(browser, url);
+    await using view = await open(url);
     await choose(view, "Drop a model here", model);
     await said(view, "sample.gguf is open.");
     await view.page.evaluate(`{
@@ -92,6 +87,5 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
       );
     }`);
     await said(view, "2 passages were read in");
-    await view.close();
   });
 });

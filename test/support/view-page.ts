@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
   type Browser,
@@ -97,14 +98,19 @@ export class ViewPage {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Closes the window. */
+  async discard(): Promise<void> {
     await this.page.context().close();
   }
 
   /** Closes the window; nothing went wrong in it. */
   async close(): Promise<void> {
-    await this.page.context().close();
+    await this.discard();
     assert.deepEqual(this.problems, []);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   get name(): Locator {
@@ -145,6 +151,29 @@ export class ViewPage {
   async idle(): Promise<void> {
     await this.page.getByRole("progressbar").first().waitFor({ state: "detached" });
   }
+}
+
+/** Opens pages in a browser that is there for the tests of the calling `describe`. */
+export function pages(skip: string | false = noPage) {
+  let browser: Browser;
+  before(async () => {
+    if (!skip) browser = await launch();
+  });
+  after(() => browser?.close());
+  const open = (url: string, options?: BrowserContextOptions) => ViewPage.open(browser, url, options);
+  /** The page over the local server. */
+  const openServed = async (models: readonly SiteModel[], options?: BrowserContextOptions) => {
+    const view = await open(await servePage(...models), options);
+    await view.opened();
+    return view;
+  };
+  /** The page from a file, and models from a disk. */
+  const openChosen = async (paths: readonly string[], options?: BrowserContextOptions) => {
+    const view = await open(pageFileUrl, options);
+    await view.choose(...paths);
+    return view;
+  };
+  return { open, openServed, openChosen };
 }
 
 /** The page over the local server, with models. */

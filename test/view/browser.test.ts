@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufWriter, openSync, parse, splitModel } from "gguf-native";
-import type { Browser, Locator } from "playwright-core";
+import type { Locator } from "playwright-core";
 import { badFiles } from "../support/bad-files";
 import { patch, replace } from "../support/changes";
 import { arr, str, u32, writeGguf } from "../support/gguf-writer";
@@ -19,13 +19,13 @@ import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import {
   expectNothingSerious,
   factsOf,
-  launch,
   noPage,
   pageFileUrl,
   pagePath,
+  pages,
   SCREENS,
   servePage,
-  ViewPage,
+  type ViewPage,
 } from "../support/view-page";
 import { serveSite } from "../support/view-site";
 
@@ -76,13 +76,7 @@ async function expectValues(region: Locator, values: Float32Array, columns: numb
 }
 
 describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await launch();
-  });
-  after(() => browser.close());
-  const open = (url: string, options?: Parameters<typeof ViewPage.open>[2]) =>
-    ViewPage.open(browser, url, options);
+  const { open, openServed, openChosen } = pages();
 
   /** Every tab and a tensor of a model, compared with what the library says of the file. */
   async function expectModel(view: ViewPage, path: string): Promise<void> {
@@ -128,21 +122,18 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
   ];
   for (const [name, path, skip] of models) {
     test(`${name}, chosen on the page from a disk`, { skip }, async () => {
-      const view = await open(pageFileUrl);
+      await using view = await open(pageFileUrl);
       await view.page.getByRole("heading", { name: "Look into a model" }).waitFor();
       await view.choose(path);
       await expectModel(view, path);
-      await view.close();
     });
     test(`${name}, over the local server`, { skip }, async () => {
-      const view = await open(await servePage([path]));
-      await view.opened();
+      await using view = await openServed([[path]]);
       await expectModel(view, path);
-      await view.close();
     });
   }
   test("a file that is dropped", async () => {
-    const view = await open(pageFileUrl);
+    await using view = await open(pageFileUrl);
     const bytes = readFileSync(sample).toString("base64");
     await view.page.evaluate(`{
       const data = new DataTransfer();
@@ -153,7 +144,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     }`);
     await view.opened();
     assert.equal(await view.name.textContent(), "dropped.gguf");
-    await view.close();
   });
   test("every type, to the bit", async () => {
     const golden = readGolden().filter(({ expected }) => expected !== undefined);
@@ -162,20 +152,17 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       new Set(ALL_TYPES.filter((type) => !WITHOUT_GOLDEN.includes(type))),
     );
     const shapes = openSync(goldenPath);
-    const view = await open(await servePage([goldenPath]));
-    await view.opened();
+    await using view = await openServed([[goldenPath]]);
     for (const { name, type, expected } of golden) {
       const region = await view.tensor(name);
       assert.ok((await region.textContent())!.includes(type));
       await expectValues(region, expected!, shapes.tensor(name).shape[0]!);
     }
-    await view.close();
   });
   test("a split model, from any of its files", async () => {
     const paths = await splitModel(sample, join(folder, "parts"), { maxTensors: 8 });
     const served = await open(await servePage([paths[1]!, ...paths.filter((_, i) => i !== 1)]));
-    const chosen = await open(pageFileUrl);
-    await chosen.choose(...paths);
+    const chosen = await openChosen([...paths]);
     await served.opened();
     for (const view of [served, chosen]) {
       await expectModel(view, paths[0]!);
@@ -196,7 +183,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     const names = (grid: Locator) => grid.locator("[role=gridcell].c-name").allTextContents();
 
     test("open on Compare, the worst tensor first, and each is shown beside the list", async () => {
-      const view = await open(await servePage([sample], [path]));
+      await using view = await open(await servePage([sample], [path]));
       const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
       await panel.waitFor();
       assert.equal(await view.name.textContent(), "sample.gguf");
@@ -232,10 +219,9 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.page.waitForURL(/#compare\/blk\.0\.ffn_down\.weight$/);
       await view.page.goBack();
       await region.waitFor({ state: "detached" });
-      await view.close();
     });
     test("heads of columns sort, by keys too", async () => {
-      const view = await open(await servePage([sample], [path]));
+      await using view = await open(await servePage([sample], [path]));
       const grid = view.page.getByRole("grid", { name: "Differences" });
       await grid.getByText("exact").first().waitFor();
       await view.idle();
@@ -256,11 +242,10 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.page.waitForURL(/#compare\?order=name$/);
       assert.equal((await names(grid))[0], "blk.0.attn_k.weight");
       assert.equal(await view.page.getByTestId("pair").count(), 0);
-      await view.close();
     });
     test("a dot of the chart opens its tensor; order, search and both tensors are in the address", async () => {
       const url = await servePage([sample], [path]);
-      const view = await open(
+      await using view = await open(
         `${url}#compare/blk.0.attn_k.weight?search=blk.*.attn_*&order=name&with=blk.0.attn_v.weight`,
       );
       const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
@@ -275,20 +260,17 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await dot.dispatchEvent("click");
       await region.getByRole("heading", { name: "blk.1.attn_k.weight", exact: true }).waitFor();
       await view.page.waitForURL(/#compare\/blk\.1\.attn_k\.weight\?search=blk\.\*\.attn_\*&order=name$/);
-      await view.close();
     });
     test("that are chosen together open on Compare, too; a tensor of one alone is shown", async () => {
       const bytes = writeGguf({
         metadata: [],
         tensors: [{ name: "only", type: 0, shape: [8], bytes: new Uint8Array(32) }],
       });
-      const view = await open(pageFileUrl);
-      await view.choose(sample, write("only.gguf", bytes));
+      await using view = await openChosen([sample, write("only.gguf", bytes)]);
       const panel = view.page.getByRole("tabpanel", { name: "Compare", exact: true });
       await panel.getByRole("row").filter({ hasText: "blk.0.attn_q.weight" }).click();
       await view.page.getByTestId("pair").getByText("B has no tensor of this name.").waitFor();
       await view.page.getByTestId("picture-a").waitFor();
-      await view.close();
     });
   });
 
@@ -339,16 +321,15 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await page.getByRole("searchbox", { name: "Search tensors" }).waitFor();
       await view.close();
 
-      const other = await open(`${url}${shown}`);
+      await using other = await open(`${url}${shown}`);
       await other.page.getByTestId("tensor").getByRole("heading", { name: "blk.1.attn_q.weight" }).waitFor();
       assert.equal(await other.page.getByRole("searchbox").inputValue(), "attn_q");
       assert.equal(await other.page.getByRole("combobox", { name: "Order" }).inputValue(), "size");
       assert.match((await other.page.getByTestId("matches").textContent())!, /^2 of /);
-      await other.close();
     });
     test("of a model that is opened by its URL, and back to the one before", async () => {
       const url = await servePage([sample], [write("second.gguf", sampleModel())]);
-      const view = await open(url.replace(/&url=.*/, ""));
+      await using view = await open(url.replace(/&url=.*/, ""));
       await view.opened();
       const panel = await view.tab("Compare");
       await panel.getByRole("textbox", { name: "URL of another model" }).fill("model/1/second.gguf");
@@ -357,10 +338,9 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await expectAddress(view, "?url=model/0/sample.gguf&url=model/1/second.gguf#compare");
       await view.page.goBack();
       await panel.getByRole("grid", { name: "Differences" }).waitFor({ state: "detached" });
-      await view.close();
     });
     test("of what is not there says so", async () => {
-      const view = await open(`${await servePage([sample])}#tensors/nope`);
+      await using view = await open(`${await servePage([sample])}#tensors/nope`);
       await view.page
         .getByTestId("tensor")
         .getByText("There is no tensor named nope in this file.")
@@ -368,7 +348,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.page.getByRole("tab", { name: "Metadata" }).click();
       await view.page.evaluate('location.hash = "#metadata/no%0Aope"');
       await view.alert.getByText("There is no key named no\\nope in this file.").waitFor();
-      await view.close();
     });
   });
 
@@ -383,7 +362,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
 
     test("is not in the address, which loads again, goes back and forward", async () => {
       const printed = await servePage([sample]);
-      const view = await open(`${printed}#tensors/${first}?search=attn_q`);
+      await using view = await open(`${printed}#tensors/${first}?search=attn_q`);
       await heading(view, first).waitFor();
       const before = `${query}#tensors/${first}?search=attn_q`;
       await expectPublic(view, printed, before);
@@ -407,7 +386,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.page.goBack();
       await heading(view, second).waitFor();
       await expectPublic(view, printed, after);
-      await view.close();
     });
     test("is kept for a tab: two show two models, one without it says what to do", async () => {
       const [one, two] = [await servePage([sample]), await servePage([write("two.gguf", sampleModel())])];
@@ -436,7 +414,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await apart.alert.waitFor();
       await expectNothingSerious(apart, "without the token");
       await apart.close();
-      await view[Symbol.asyncDispose]();
+      await view.discard();
     });
     test("stays in the address where the browser keeps nothing", async () => {
       const printed = await servePage([sample]);
@@ -451,7 +429,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       assert.equal(view.page.url().replace(/#.*/, ""), printed);
       await view.page.goto(new URL(`/${query}`, printed).href);
       await view.alert.waitFor();
-      await view[Symbol.asyncDispose]();
+      await view.discard();
     });
     test("is not in errors, also when another command has the port", async () => {
       const { startSession } = require(join(projectRoot, "dist", "view", "session.js"));
@@ -478,13 +456,13 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.page.reload();
       await view.opened();
       assert.equal(await view.name.textContent(), "sample.gguf");
-      await view[Symbol.asyncDispose]();
+      await view.discard();
     });
   });
 
   describe("files that are bad give an error", () => {
     test("each the one that the library gives", async () => {
-      const view = await open(pageFileUrl);
+      await using view = await open(pageFileUrl);
       for (const { name, message, offset, bytes } of badFiles) {
         await view.page.reload();
         await view.choose(write("bad.gguf", bytes));
@@ -492,15 +470,13 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         assert.match(text, message, name);
         assert.ok(text.includes(`(at byte ${offset})`), `${name}: ${text}`);
       }
-      await view.close();
     });
     test("over the local server, too", async () => {
       for (const { name, message, bytes } of badFiles.filter((_, i) => i % 9 === 0)) {
         if (bytes.length === 0) continue; // the server has no range of an empty file; it answers 416, which the console shows
-        const view = await open(await servePage([write("bad-served.gguf", bytes)]));
+        await using view = await open(await servePage([write("bad-served.gguf", bytes)]));
         await view.alert.first().waitFor();
         assert.match((await view.alert.first().textContent())!, message, name);
-        await view.close();
       }
     });
   });
@@ -572,13 +548,11 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await view.close();
     }
     test("in a file that is chosen", async () => {
-      const view = await open(pageFileUrl);
-      await view.choose(write("<img src=x onerror=alert(1)>.gguf", hostile));
+      const view = await openChosen([write("<img src=x onerror=alert(1)>.gguf", hostile)]);
       await expectText(view);
     });
     test("over the local server", async () => {
-      const view = await open(await servePage([write("<svg onload=alert(1)> '&\u202e%41.gguf", hostile)]));
-      await view.opened();
+      const view = await openServed([[write("<svg onload=alert(1)> '&\u202e%41.gguf", hostile)]]);
       await expectText(view);
     });
     test("in the address of the page", async () => {
@@ -597,7 +571,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         assert.equal(await view.page.locator("main img").count(), 0);
         const missing = view.problems.filter((problem) => !/status of 404/.test(problem));
         assert.deepEqual(missing, []);
-        await view[Symbol.asyncDispose]();
+        await view.discard();
       }
     });
   });
@@ -613,8 +587,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     for (const [name, makeChange] of cases) {
       test(name, async () => {
         const path = write(`${name}.gguf`, sampleModel());
-        const view = await open(await servePage([path]));
-        await view.opened();
+        const view = await openServed([[path]]);
         await view.tab("Tensors");
         const first = await view.tensor("blk.0.attn_k.weight");
         await first.getByTestId("values").waitFor();
@@ -631,25 +604,22 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
           view.problems.filter((problem) => !/status of 4(10|16)/.test(problem)),
           [],
         );
-        await view[Symbol.asyncDispose]();
+        await view.discard();
       });
     }
     test("in place: what it is now is there after reloading", async () => {
       const path = write("reloaded.gguf", sampleModel());
-      const view = await open(await servePage([path]));
-      await view.opened();
+      await using view = await openServed([[path]]);
       change(path);
       await view.page.reload();
       await view.opened();
       const region = await view.tensor("blk.0.attn_k.weight");
       const tensor = openSync(path).tensor("blk.0.attn_k.weight");
       await expectValues(region, tensor.dequantizeSync(), tensor.shape[0]!);
-      await view.close();
     });
     test("a chosen file", async () => {
       const path = write("chosen.gguf", sampleModel());
-      const view = await open(pageFileUrl);
-      await view.choose(path);
+      await using view = await openChosen([path]);
       change(path);
       const region = await view.tensor("blk.1.attn_k.weight");
       await region.getByRole("alert").first().waitFor();
@@ -657,13 +627,11 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
         assert.equal(await region.getByTestId(part).count(), 0, part);
       }
-      await view.close();
     });
   });
 
   test("everything is reached with the keyboard", async () => {
-    const view = await open(await servePage([sample]));
-    await view.opened();
+    await using view = await openServed([[sample]]);
     const { keyboard } = view.page;
     const focused = () =>
       view.page.evaluate(`{
@@ -699,12 +667,10 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     await tabTo("button Close");
     await keyboard.press("Enter");
     await region.waitFor({ state: "detached" });
-    await view.close();
   });
 
   test("keys: / searches, arrows go to the list, Escape empties the search and closes", async () => {
-    const view = await open(await servePage([sample]));
-    await view.opened();
+    await using view = await openServed([[sample]]);
     const { keyboard } = view.page;
     const panel = await view.tab("Tensors");
     const search = panel.getByRole("searchbox");
@@ -732,14 +698,12 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     await keyboard.press("Escape");
     await keyboard.press("Escape");
     assert.equal(await view.page.evaluate("document.activeElement === document.body"), true);
-    await view.close();
   });
 
   test("tabs stay where they are, the button to close stays in sight, and errors name no secret", async () => {
     for (const viewport of Object.values(SCREENS)) {
       const path = write("named.gguf", sampleModel());
-      const view = await open(await servePage([path]), { viewport });
-      await view.opened();
+      const view = await openServed([[path]], { viewport });
       const boxes = () =>
         view.page
           .getByRole("tab")
@@ -760,7 +724,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       const text = (await other.getByRole("alert").first().textContent())!;
       assert.match(text, /named\.gguf/);
       assert.doesNotMatch(text, /http|127\.0\.0\.1|[\w-]{43}/);
-      await view[Symbol.asyncDispose]();
+      await view.discard();
     }
   });
 
@@ -777,8 +741,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     });
 
     test("only rows in sight are elements; the last one is reached", async () => {
-      const view = await open(pageFileUrl);
-      await view.choose(path);
+      await using view = await openChosen([path]);
       const panel = await view.tab("Tensors");
       const grid = panel.getByRole("grid", { name: "Tensors" });
       const rows = Number(await grid.getAttribute("aria-rowcount"));
@@ -809,7 +772,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       const region = view.page.getByTestId("tensor");
       await region.getByRole("heading", { name: `blk.${199_999 >> 5}.t199999`, exact: true }).waitFor();
       await expectValues(region, new Float32Array(1), 1);
-      await view.close();
     });
   });
 
@@ -817,7 +779,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     for (const [screen, viewport] of Object.entries(SCREENS)) {
       for (const colorScheme of ["light", "dark"] as const) {
         test(`${screen}, ${colorScheme}`, async () => {
-          const view = await open(pageFileUrl, { viewport, colorScheme });
+          await using view = await open(pageFileUrl, { viewport, colorScheme });
           const expectNothing = (where: string) => expectNothingSerious(view, where);
           await expectNothing("start");
           await view.choose(sample);
@@ -846,7 +808,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
           await view.page.reload();
           await view.choose(write("axe.gguf", Buffer.from("no model")));
           await expectNothing("an error");
-          await view.close();
         });
       }
     }

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
-import type { Browser } from "playwright-core";
 import { colorScale } from "../../view/lib/averages";
 import { blockView, hasScales } from "../../view/lib/block-scales";
 import type { Calls, FromWorker } from "../../view/lib/protocol";
@@ -19,12 +18,11 @@ import { sampleModel } from "../support/sample-model";
 import {
   expectNothingSerious,
   factsOf,
-  launch,
   noPage,
   pageFileUrl,
+  pages,
   SCREENS,
   servePage,
-  ViewPage,
 } from "../support/view-page";
 
 describe("the part that is shown", () => {
@@ -148,18 +146,14 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
   const tensor = parse(content).tensor(name);
   const [columns = 0] = tensor.shape;
 
-  let browser: Browser;
-  before(async () => {
-    browser = await launch();
-  });
-  after(() => browser.close());
+  const { open, openServed } = pages();
 
   for (const [where, url] of [
     ["from a disk", () => pageFileUrl],
     ["over the local server", () => servePage([path])],
   ] as const) {
     test(`by keys, ${where}`, async () => {
-      const view = await ViewPage.open(browser, await url());
+      await using view = await open(await url());
       if (where === "from a disk") await view.choose(path);
       else await view.opened();
       const region = await view.tensor(name);
@@ -187,13 +181,11 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
       await region.getByTestId("weight").waitFor({ state: "detached" });
       await keyboard.press("0");
       await region.getByText("all rows and columns").waitFor();
-      await view.close();
     });
   }
 
   test("by wheel and by a click, while the page stays where it is", async () => {
-    const view = await ViewPage.open(browser, await servePage([path]));
-    await view.opened();
+    await using view = await openServed([[path]]);
     const region = await view.tensor(name);
     const map = region.getByTestId("heatmap");
     await map.waitFor();
@@ -209,21 +201,17 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.page.mouse.click(box.x + box.width * 0.44, box.y + 2);
     const facts = await factsOf(region.getByTestId("weight"));
     assert.deepEqual([facts.Row, facts.Column], [row, String(Number(column) + 3)]);
-    await view.close();
   });
 
   test("weights around 1 have a scale of their own, which the caption explains", async () => {
-    const view = await ViewPage.open(browser, await servePage([norm]));
-    await view.opened();
+    await using view = await openServed([[norm]]);
     const region = await view.tensor("norm");
     const label = (await region.getByTestId("heatmap").getAttribute("aria-label"))!;
     assert.match(label, /colours from 0\.9\d+ to 1\.0\d+; the middle colour is the median, (1|0\.99|1\.00)/);
-    await view.close();
   });
 
   test("a picture is saved as PNG, the histogram as SVG", async () => {
-    const view = await ViewPage.open(browser, await servePage([path]), { acceptDownloads: true });
-    await view.opened();
+    await using view = await openServed([[path]], { acceptDownloads: true });
     const region = await view.tensor(name);
     for (const [button, file, begin] of [
       ["Save as PNG", `${name}.png`, "\x89PNG"],
@@ -235,7 +223,6 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
       assert.equal(download.suggestedFilename(), file);
       assert.equal(readFileSync(await download.path()).toString("latin1", 0, begin.length), begin);
     }
-    await view.close();
   });
 
   for (const [screen, colorScheme] of [
@@ -246,8 +233,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
   ] as const) {
     test(`axe finds nothing serious: ${screen}, ${colorScheme}`, async () => {
       const options = { viewport: SCREENS[screen], colorScheme };
-      const view = await ViewPage.open(browser, await servePage([path]), options);
-      await view.opened();
+      await using view = await openServed([[path]], options);
       const region = await view.tensor(name);
       await region.getByTestId("heatmap").waitFor();
       await region.getByTestId("closer").focus();
@@ -255,7 +241,6 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
       await region.getByTestId("weight").waitFor();
       await view.idle();
       await expectNothingSerious(view, "looking closer");
-      await view.close();
     });
   }
 });

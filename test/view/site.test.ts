@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import type { Browser } from "playwright-core";
 import { projectRoot } from "../support/paths";
 import { answerRange, type Handler, serve } from "../support/range-server";
-import { launch, noPage, pagePath, ViewPage } from "../support/view-page";
+import { noPage, pagePath, pages } from "../support/view-page";
 
 const site = join(projectRoot, "build", "site");
 const names: Record<string, string> = { "/a/folder/": "index.html", "/a/folder/sample.gguf": "sample.gguf" };
@@ -31,11 +30,7 @@ const answer =
   };
 
 describe("the page on a static site", { skip: noSite, timeout: 300_000 }, () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await launch();
-  });
-  after(() => browser.close());
+  const { open } = pages();
 
   test("is the page of the package", () => {
     const page = readFileSync(join(site, "index.html"), "utf8").replace(' data-sample="sample.gguf"', "");
@@ -44,7 +39,7 @@ describe("the page on a static site", { skip: noSite, timeout: 300_000 }, () => 
   for (const knowsRanges of [true, false]) {
     test(`shows its sample, from a server ${knowsRanges ? "with" : "without"} ranges`, async () => {
       const { url, requests } = await serve(answer(knowsRanges));
-      const view = await ViewPage.open(browser, new URL("/a/folder/", url).href);
+      const view = await open(new URL("/a/folder/", url).href);
       await view.page.getByRole("link", { name: "Look at a sample model" }).click();
       await view.opened();
       assert.equal(await view.name.textContent(), "sample.gguf");

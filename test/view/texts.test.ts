@@ -2,11 +2,10 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { parse, setMetadata } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import type { Browser } from "playwright-core";
 import {
   type Conversation,
   isChatTemplate,
@@ -20,12 +19,11 @@ import { projectRoot, temporaryFolder } from "../support/paths";
 import { needsShared, sharedPath } from "../support/shared-data";
 import {
   expectNothingSerious,
-  launch,
   noPage,
   pageFileUrl,
+  pages,
   SCREENS,
-  servePage,
-  ViewPage,
+  type ViewPage,
 } from "../support/view-page";
 
 const folder = temporaryFolder();
@@ -195,11 +193,7 @@ describe("tokens of a text", () => {
 });
 
 describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await launch();
-  });
-  after(() => browser.close());
+  const { open, openServed, openChosen } = pages();
 
   async function openWith(
     metadata: [string, TypedValue][],
@@ -207,8 +201,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
   ): Promise<ViewPage> {
     const path = join(folder, "model.gguf");
     writeFileSync(path, writeGguf({ metadata: [["general.architecture", str("llama")], ...metadata] }));
-    const view = await ViewPage.open(browser, pageFileUrl, options);
-    await view.choose(path);
+    const view = await openChosen([path], options);
     return view;
   }
   async function showTemplate(view: ViewPage, key = "tokenizer.chat_template"): Promise<void> {
@@ -219,7 +212,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
   }
 
   test("a template stands beside the conversation that it writes, and options change that", async () => {
-    const view = await openWith([
+    await using view = await openWith([
       ["tokenizer.chat_template", str(CHATML)],
       ["tokenizer.chat_template.short", str("{{ messages | length }}")],
     ]);
@@ -234,10 +227,9 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     assert.match((await rendered.textContent())!, /How tall does it grow\?<\|im_end\|>\n$/);
     await showTemplate(view, "tokenizer.chat_template.short");
     assert.equal(await rendered.textContent(), "3");
-    await view.close();
   });
   test("what a template writes is text, and cut where it is long", async () => {
-    const view = await openWith([
+    await using view = await openWith([
       ["tokenizer.chat_template", str(`${HOSTILE_TEXT}{% for i in range(99999) %}long {% endfor %}`)],
     ]);
     await showTemplate(view);
@@ -249,7 +241,6 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     assert.ok(text.length < 70_000);
     assert.equal(await view.page.locator("main img, main b").count(), 0);
     await view.page.getByText("The first part.").waitFor();
-    await view.close();
   });
   test("what a template does wrong is said, and its source is there", async () => {
     for (const [name, template, error] of BAD) {
@@ -257,11 +248,10 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
       await showTemplate(view);
       assert.match((await view.alert.textContent())!, error, name);
       await view.page.getByTestId("value").waitFor();
-      assert.deepEqual(view.problems, []);
     }
   });
   test("a template that does not end is ended, and the page works on", async () => {
-    const view = await openWith([["tokenizer.chat_template", str(SLOW)], ...VOCABULARY]);
+    await using view = await openWith([["tokenizer.chat_template", str(SLOW)], ...VOCABULARY]);
     const panel = await view.tab("Metadata");
     await panel.getByRole("row").filter({ hasText: "tokenizer.chat_template" }).click();
     await view.page.getByRole("progressbar", { name: "Running the template" }).waitFor();
@@ -273,10 +263,9 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.tab("Vocabulary");
     await view.page.getByRole("textbox", { name: "Text to tokens" }).fill("Hey");
     await view.page.getByTestId("tokens").getByText("He", { exact: true }).waitFor();
-    await view.close();
   });
   test("tokens of what is typed have numbers and bytes, and go nowhere", async () => {
-    const view = await openWith(VOCABULARY);
+    await using view = await openWith(VOCABULARY);
     const panel = await view.tab("Vocabulary");
     const address = view.page.url();
     await view.page.getByRole("textbox", { name: "Text to tokens" }).fill("He is<|end|>");
@@ -296,13 +285,11 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.alert.waitFor();
     assert.match((await view.alert.textContent())!, /the vocabulary has no token for/);
     assert.equal(view.page.url(), address);
-    await view.close();
   });
   test("both work over the local server, too", async () => {
     const path = join(folder, "served.gguf");
     writeFileSync(path, writeGguf({ metadata: [["tokenizer.chat_template", str(CHATML)], ...VOCABULARY] }));
-    const view = await ViewPage.open(browser, await servePage([path]));
-    await view.opened();
+    await using view = await openServed([[path]]);
     await showTemplate(view);
     const rendered = (await view.page.getByTestId("rendered").textContent())!;
     assert.ok(rendered.endsWith("<|im_start|>assistant\n"), rendered);
@@ -310,7 +297,6 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.page.getByRole("textbox", { name: "Text to tokens" }).fill("He is<|end|>");
     await panel.getByText("5 tokens", { exact: true }).waitFor();
     assert.doesNotMatch(view.page.url(), /He/);
-    await view.close();
   });
   test("a vocabulary that is not known is an error where a text is typed, and not before", async () => {
     for (const [metadata, error] of [
@@ -324,7 +310,6 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
       await view.page.getByRole("textbox", { name: "Text to tokens" }).fill("a");
       await view.alert.waitFor();
       assert.match((await view.alert.textContent())!, error);
-      assert.deepEqual(view.problems, []);
     }
   });
   test(
@@ -335,7 +320,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
       await setMetadata(sharedPath("ggml-vocab-gpt-2.gguf"), { "general.name": "GPT-2" }, { output: path });
       const text = "The quick brown fox — naïve 🦙 漢字\n\n x";
       const ids = new Tokenizer(parse(readFileSync(path)).metadata).encode(text);
-      await using view = await ViewPage.open(browser, pageFileUrl);
+      await using view = await open(pageFileUrl);
       await view.choose(path);
       const panel = await view.tab("Vocabulary");
       await view.page.getByRole("textbox", { name: "Text to tokens" }).fill(text);
@@ -344,7 +329,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     },
   );
   test("all of it is reached with the keyboard", async () => {
-    const view = await openWith([["tokenizer.chat_template", str(CHATML)], ...VOCABULARY]);
+    await using view = await openWith([["tokenizer.chat_template", str(CHATML)], ...VOCABULARY]);
     const { keyboard } = view.page;
     const isFocused = (locator: ReturnType<typeof view.page.locator>) =>
       locator.evaluate(
@@ -368,12 +353,11 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.page.getByTestId("rendered").getByText("You are a helpful assistant.").waitFor();
     await tabTo(view.page.getByTestId("rendered"));
     await tabTo(view.page.getByTestId("value"));
-    await view.close();
   });
   for (const [screen, viewport] of Object.entries(SCREENS)) {
     for (const colorScheme of ["light", "dark"] as const) {
       test(`axe finds nothing serious: ${screen}, ${colorScheme}`, async () => {
-        const view = await openWith(
+        await using view = await openWith(
           [
             ["tokenizer.chat_template", str(CHATML)],
             ["tokenizer.chat_template.bad", str("{{ x")],
@@ -389,7 +373,6 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
         await expectNothingSerious(view, "tokens");
         await showTemplate(view);
         await expectNothingSerious(view, "a template");
-        await view.close();
       });
     }
   }
