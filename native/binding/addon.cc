@@ -63,6 +63,25 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("quantizeAsync", entry<quantize_async>);
   add("swapBytes", entry<swap_block_bytes>);
 
+  add("rmsNorm", entry<rms_norm>);
+  add("layerNorm", entry<layer_norm>);
+  add("normalizeVectors", entry<normalize_vectors>);
+  add("activate", entry<activate_numbers>);
+  add("softmax", entry<softmax_vectors>);
+  add("sumOfPowers", entry<sum_of_powers>);
+  add("meanOfRows", entry<mean_of_all_rows>);
+  add("addInto", entry<add_into>);
+  add("scaleInto", entry<scale_into>);
+  add("rope", entry<rope_heads>);
+
+  add("newCache", entry<new_cache>);
+  add("cacheAppend", entry<append_to_cache>);
+  add("cacheTruncate", entry<truncate_cache>);
+  add("cacheFork", entry<fork_cache>);
+  add("cacheRead", entry<read_cache>);
+  add("cacheRestore", entry<restore_cache>);
+  add("attention", entry<attend_to_cache>);
+
   add("cancel", entry<cancel_job>);
 
   add("allocate", entry<allocate_array>);

@@ -17,11 +17,16 @@ constexpr double kMaxExact = 9007199254740992.0;  // 2^53
   throw_error(call.environment(), Error{ErrorCode::kRange, detail});
 }
 
-double whole_up_to(const Call& call, size_t index, const char* name, double last) {
+double double_of(const Call& call, size_t index, const char* name) {
   double number;
   if (napi_get_value_double(call.env(), call[index], &number) != napi_ok) {
     throw_arg_type(call.environment(), name, "of type number");
   }
+  return number;
+}
+
+double whole_up_to(const Call& call, size_t index, const char* name, double last) {
+  const double number = double_of(call, index, name);
   // Written so that NaN fails as well, and nothing is converted that does not fit.
   if (!(number >= 0 && number <= last && static_cast<double>(static_cast<int64_t>(number)) == number)) {
     throw_not_whole(call, name, last, number);
@@ -58,6 +63,10 @@ bool Call::boolean(size_t index, const char* name) const {
   return value;
 }
 
+float Call::number(size_t index, const char* name) const {
+  return static_cast<float>(double_of(*this, index, name));
+}
+
 uint64_t Call::whole(size_t index, const char* name) const {
   return static_cast<uint64_t>(whole_up_to(*this, index, name, kMaxExact));
 }
@@ -69,6 +78,10 @@ size_t Call::position(size_t index, const char* name, size_t count) const {
 
 uint32_t Call::uint32(size_t index, const char* name) const {
   return static_cast<uint32_t>(whole_up_to(*this, index, name, UINT32_MAX));
+}
+
+void Call::expect(bool holds, const char* what) const {
+  if (!holds) throw_range(*environment_, what);
 }
 
 Napi::Function Call::function(size_t index, const char* name) const {

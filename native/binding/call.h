@@ -32,10 +32,14 @@ class Call {
   bool boolean(size_t index, const char* name) const;
   /** A whole number from 0 to 2^53; ERR_GGUF_RANGE for another number. */
   uint64_t whole(size_t index, const char* name) const;
+  /** A number, rounded to binary32. */
+  float number(size_t index, const char* name) const;
   /** A whole number below `count`; ERR_GGUF_RANGE for another number. */
   size_t position(size_t index, const char* name, size_t count) const;
   /** A whole number from 0 to 2^32-1; ERR_GGUF_RANGE for another number. */
   uint32_t uint32(size_t index, const char* name) const;
+  /** Throws ERR_GGUF_RANGE with what should hold, unless it does. */
+  void expect(bool holds, const char* what) const;
   /** Throws a TypeError unless it is a function. */
   Napi::Function function(size_t index, const char* name) const;
 

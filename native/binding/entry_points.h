@@ -60,6 +60,27 @@ napi_value quantize_sync(const Call& call);
 napi_value quantize_async(const Call& call);
 napi_value swap_block_bytes(const Call& call);
 
+// network.cc: what lies between products
+napi_value rms_norm(const Call& call);
+napi_value layer_norm(const Call& call);
+napi_value normalize_vectors(const Call& call);
+napi_value activate_numbers(const Call& call);
+napi_value softmax_vectors(const Call& call);
+napi_value sum_of_powers(const Call& call);
+napi_value mean_of_all_rows(const Call& call);
+napi_value add_into(const Call& call);
+napi_value scale_into(const Call& call);
+napi_value rope_heads(const Call& call);
+
+// kv_cache.cc: keys and values, and attention to them
+napi_value new_cache(const Call& call);
+napi_value append_to_cache(const Call& call);
+napi_value truncate_cache(const Call& call);
+napi_value fork_cache(const Call& call);
+napi_value read_cache(const Call& call);
+napi_value restore_cache(const Call& call);
+napi_value attend_to_cache(const Call& call);
+
 // start_job.cc: the work that is done off the main thread
 napi_value cancel_job(const Call& call);
 

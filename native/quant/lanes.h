@@ -17,7 +17,6 @@
 #elif defined(__wasm_simd128__)
 #include <wasm_simd128.h>
 #endif
-#include "quant/encoders.h"
 
 #ifndef GGUF_SIMD_SET
 #error "include the header of an instruction set first"

@@ -1,4 +1,4 @@
-// What the WebAssembly module exports, by the file that has it: memory.cc, header.cc, kernels.cc.
+// What the WebAssembly module exports, by the file that has it: memory.cc, header.cc, kernels.cc, network.cc.
 // src/backend/wasm/module.ts types it. The module imports nothing.
 //
 // The caller checks every argument: a wrong one can spoil the memory of this instance, and of nothing else.

@@ -14,7 +14,7 @@ const ofSystems = /^core\/(fault_guard|file|hash_keys|out_of_memory|pages|system
 
 const sources = [
   ...sourcesFor("core/").filter((source) => !ofSystems.test(source)),
-  ...["dequant/", "quant/"].flatMap(sourcesFor),
+  ...["dequant/", "quant/", "network/"].flatMap(sourcesFor),
   ...readdirSync(join(root, "native", "wasm"))
     .filter((name) => name.endsWith(".cc"))
     .map((name) => `wasm/${name}`),

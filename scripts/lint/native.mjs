@@ -21,6 +21,7 @@ const nodeFree = [
   "native/core/",
   "native/dequant/",
   "native/quant/",
+  "native/network/",
   "native/machine/",
   "native/work/",
   "native/wasm/",
@@ -123,7 +124,7 @@ function lengthsCutShort(clang) {
       ...["--target=x86_64-linux-gnux32", "-D_FILE_OFFSET_BITS=64", "-Wshorten-64-to-32", "-Werror"],
       ...[...system, folder].map((name) => `-isystem${name}`),
     ];
-    const sources = read("native/sources.txt").match(/^(core|dequant|quant|machine|work)\/\S+/gm);
+    const sources = read("native/sources.txt").match(/^(core|dequant|quant|network|machine|work)\/\S+/gm);
     const { compiles, output: errors } = compile(clang, options, sources);
     return compiles ? [] : [errors];
   } finally {

@@ -1,0 +1,23 @@
+#include "network/kernels.h"
+
+#include "dequant/dequant.h"
+
+namespace gguf {
+
+const NetworkKernels& network_kernels() {
+  const NetworkKernels* const tables[] = {kAvx512Network, kAvx2Network, kNeonNetwork, kWasmNetwork};
+  for (const NetworkKernels* const table : tables) {
+    if (table != nullptr && std::strcmp(table->isa, active_base_isa()) == 0) return *table;
+  }
+  return kScalarNetwork != nullptr ? *kScalarNetwork : *kWasmNetwork;
+}
+
+void mean_of_rows(const float* x, uint64_t n, uint64_t width, float* out) {
+  const NetworkKernels& kernels = network_kernels();
+  std::fill_n(out, width, 0.0f);
+  for (uint64_t i = 0; i < n; ++i) kernels.add(out, x + i * width, width);
+  const auto count = static_cast<float>(n);
+  for (uint64_t i = 0; i < width; ++i) out[i] /= count;
+}
+
+}  // namespace gguf
