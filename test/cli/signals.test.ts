@@ -42,6 +42,7 @@ const commands = [
   ["diff", "model.gguf", "model.gguf"],
   ["stats", "model.gguf"],
   ["tokens", "model.gguf", "text"],
+  ["view", "model.gguf", "--no-open"],
   ["dequantize", "model.gguf", "*", "-o", "out.safetensors"],
   ["quantize", "model.gguf", "out.gguf", "--type", "Q8_0"],
   ["convert", checkpoint, "out.gguf"],

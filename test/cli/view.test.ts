@@ -154,7 +154,7 @@ describe("the browser", { skip: process.platform === "win32" && "its programs ar
     const running = await view(["--no-open", "small.gguf"], env);
     assert.equal((await fetch(running.url)).status, 200);
     running.child.kill("SIGINT");
-    assert.deepEqual(await outcome(running), [0, null]);
+    assert.deepEqual(await outcome(running), [null, "SIGINT"]);
     assert.ok(!existsSync(log));
   });
   test("where there is none, the address is enough", async () => {
@@ -163,7 +163,7 @@ describe("the browser", { skip: process.platform === "win32" && "its programs ar
     await delay(50);
     assert.equal(running.complained(), "");
     running.child.kill("SIGINT");
-    assert.deepEqual(await outcome(running), [0, null]);
+    assert.deepEqual(await outcome(running), [null, "SIGINT"]);
   });
 });
 
@@ -171,7 +171,7 @@ describe("it ends", { skip: process.platform === "win32" && "no signals" }, () =
   writeFileSync(at("long.gguf"), readFileSync(at("small.gguf")));
   truncateSync(at("long.gguf"), 64 << 20);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    test(`with ${signal}, whatever is under way`, async () => {
+    test(`with ${signal} by the system, whatever is under way`, async () => {
       const running = await view(["--no-open", "long.gguf"]);
       const { hostname, port } = new URL(running.url);
       const silent = connect(Number(port), hostname).on("error", () => undefined);
@@ -182,7 +182,7 @@ describe("it ends", { skip: process.platform === "win32" && "no signals" }, () =
       response.on("error", () => undefined).pause();
       assert.ok([1, undefined].includes(descriptorsOf(at("long.gguf"), running.child.pid)));
       running.child.kill(signal);
-      assert.deepEqual(await outcome(running), [0, null]);
+      assert.deepEqual(await outcome(running), [null, signal]);
       assert.equal(running.complained(), "");
       for (const connection of [silent, stuck]) connection.destroy();
     });

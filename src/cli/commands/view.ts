@@ -19,7 +19,6 @@ import {
 import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import { SIGNALS } from "../output/write-files";
 
 const HELP = `Usage: gguf-native view FILE|URL [FILE|URL] [options]
 
@@ -63,15 +62,10 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const models = await Promise.all(paths.map((path) => servedModel(path, options)));
   const page = await readPage();
   const server = await serveView(page, models, port, startSession);
-  try {
-    const interrupted = interruption();
-    terminal.print([server.url, terminal.quiet("Ctrl-C ends it.")]);
-    if (!values["no-open"]) openBrowser(server.url);
-    await interrupted;
-  } finally {
-    await server.close();
-  }
-  return 0;
+  terminal.print([server.url, terminal.quiet("Ctrl-C ends it.")]);
+  if (!values["no-open"]) openBrowser(server.url);
+  // Nothing is half written, so the signal that ends it is the system's.
+  return new Promise(() => undefined);
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
@@ -118,17 +112,6 @@ async function readPage(): Promise<string> {
         { cause },
       );
     });
-}
-
-/** Resolves when the user or the system ends the command. A second signal ends the process at once. */
-function interruption(): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      for (const signal of SIGNALS) process.off(signal, end);
-      resolve();
-    };
-    for (const signal of SIGNALS) process.on(signal, end);
-  });
 }
 
 /** Where no browser can be started, the address on the terminal is enough. */

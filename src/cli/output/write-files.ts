@@ -30,7 +30,7 @@ export function replacedLine(
 }
 
 /** What ends a command. */
-export const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Runs `work`, which must stop and clean up when its signal is aborted, under a progress line. A signal that would end the
