@@ -65,7 +65,7 @@ async function main(): Promise<void> {
     console.log(`wrote ${options.json}`);
   }
   if (options.publish !== undefined) console.log(`wrote ${publish(context.results, options.publish)}`);
-  if (options.svg !== undefined) await writeCharts(context, options.svg);
+  if (options.svg !== undefined) writeCharts(context.results, options.quick, options.svg);
 }
 
 function printMachine({ results }: Context): void {
