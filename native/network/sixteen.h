@@ -55,17 +55,30 @@ GGUF_INLINE float fold(const Sixteen& x) {
   return simd::sum(simd::load_f32(parts));
 }
 
-/** The last numbers of a vector, completed with others. */
-struct Rest {
-  alignas(64) float x[16];
+/** Sixteen numbers of a vector from number i on: in place or, at its end, a copy that is completed with
+ * others. */
+struct Piece {
+  const float* x;
+  uint64_t n;
 
-  GGUF_INLINE Rest(const float* from, uint64_t n, float others) {
-    for (float& number : x) number = others;
-    std::memcpy(x, from, static_cast<size_t>(n) * sizeof *x);
+  GGUF_INLINE Piece(const float* from, uint64_t i, uint64_t length, float others)
+      : x(from + i), n(std::min<uint64_t>(length - i, 16)) {
+    if (n == 16) return;
+    for (float& number : copy_) number = others;
+    std::memcpy(copy_, x, static_cast<size_t>(n) * sizeof *x);
+    x = copy_;
   }
-  GGUF_INLINE void copy(float* to, uint64_t n) const {
-    std::memcpy(to, x, static_cast<size_t>(n) * sizeof *x);
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
+  /** The first n of sixteen numbers. */
+  GGUF_INLINE void store_to(float* to, const Sixteen& v) {
+    if (n == 16) return store(to, v);
+    store(copy_, v);
+    std::memcpy(to, copy_, static_cast<size_t>(n) * sizeof *to);
   }
+
+ private:
+  alignas(64) float copy_[16];
 };
 
 // Lambdas say that they capture, even if there is nothing: others have a pointer to a function as well, which
@@ -74,35 +87,31 @@ struct Rest {
 /** out[i] = f(x[i]), sixteen at a time. */
 template <class F>
 GGUF_INLINE void map(const float* x, uint64_t n, float* out, F f) {
-  uint64_t i = 0;
-  for (; i + 16 <= n; i += 16) store(out + i, f(load16(x + i)));
-  if (i == n) return;
-  Rest rest(x + i, n - i, 0);
-  store(rest.x, f(load16(rest.x)));
-  rest.copy(out + i, n - i);
+  for (uint64_t i = 0; i < n; i += 16) {
+    Piece piece(x, i, n, 0);
+    piece.store_to(out + i, f(load16(piece.x)));
+  }
 }
 
 /** out[i] = f(x[i], y[i]). */
 template <class F>
 GGUF_INLINE void map(const float* x, const float* y, uint64_t n, float* out, F f) {
-  uint64_t i = 0;
-  for (; i + 16 <= n; i += 16) store(out + i, f(load16(x + i), load16(y + i)));
-  if (i == n) return;
-  Rest rest(x + i, n - i, 0);
-  const Rest other(y + i, n - i, 0);
-  store(rest.x, f(load16(rest.x), load16(other.x)));
-  rest.copy(out + i, n - i);
+  for (uint64_t i = 0; i < n; i += 16) {
+    Piece piece(x, i, n, 0);
+    const Piece other(y, i, n, 0);
+    piece.store_to(out + i, f(load16(piece.x), load16(other.x)));
+  }
 }
 
 /** The sum of what f makes of each number. f makes 0 of `others`. */
 template <class F>
 GGUF_INLINE float sum_of(const float* x, uint64_t n, float others, F f) {
   Sixteen parts = all16(0);
-  uint64_t i = 0;
-  for (; i + 16 <= n; i += 16) parts = parts + f(load16(x + i));
-  if (i == n) return fold(parts);
-  const Rest rest(x + i, n - i, others);
-  return fold(parts + f(load16(rest.x)));
+  for (uint64_t i = 0; i < n; i += 16) {
+    const Piece piece(x, i, n, others);
+    parts = parts + f(load16(piece.x));
+  }
+  return fold(parts);
 }
 
 /** The largest number; a NaN does not count. */
