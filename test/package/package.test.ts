@@ -20,9 +20,9 @@ import { testedAddon } from "../support/installed";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
 // With the addons of all platforms.
-const LARGEST_TARBALL_BYTES = 9_500_000;
-const LARGEST_UNPACKED_BYTES = 23_000_000;
-const LARGEST_ADDON_BYTES = 2_600_000;
+const LARGEST_TARBALL_BYTES = 10_000_000;
+const LARGEST_UNPACKED_BYTES = 24_500_000;
+const LARGEST_ADDON_BYTES = 2_800_000;
 const folder = temporaryFolder();
 const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
 
