@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
-#include "test/native/core/guarded_bytes.h"
 #include "test/native/dequant/integer_rule.h"
 #include "test/native/dequant/product_support.h"
 #include "test/native/dequant/test_isas.h"
@@ -188,22 +186,9 @@ TEST_P(IntegerRowProducts, ReadNotAByteTooMuch) {
       if (columns == 0) continue;
       for (const uint64_t n_rows : {1, 17}) {
         const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
-        const GuardedBytes blocks(bytes.data(), bytes.size());
         for (const uint64_t n : {1, 2, 9}) {  // more than a tile has, but that of AMX
           const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-          const GuardedBytes vectors(reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float));
-          const Products multiplier(format, false, columns, n, Activations::kInt8);
-          const std::vector<uint8_t> zeros(multiplier.packed_floats() * sizeof(float)),
-              more_zeros(multiplier.scratch_floats() * sizeof(float)), y_zeros(n * n_rows * sizeof(float));
-          const GuardedBytes packed(zeros.data(), zeros.size()),
-              scratch(more_zeros.data(), more_zeros.size()), y(y_zeros.data(), y_zeros.size());
-          multiplier.pack(reinterpret_cast<const float*>(vectors.data()),
-                          reinterpret_cast<float*>(packed.data()));
-          multiplier.multiply(blocks.data(), n_rows, reinterpret_cast<const float*>(packed.data()),
-                              reinterpret_cast<float*>(scratch.data()), reinterpret_cast<float*>(y.data()),
-                              n_rows);
-          Numbers actual(n * n_rows);
-          std::memcpy(actual.data(), y.data(), y.size());
+          const Numbers actual = guarded_products(format, bytes, n_rows, columns, x, Activations::kInt8);
           expect_same(actual, expected_products(format, bytes.data(), n_rows, columns, x));
           if (HasFatalFailure()) return;
         }

@@ -30,29 +30,21 @@ GGUF_INLINE void put_codes(const Codes& codes, Output& out) {
 
 // ---- loading codes
 
-template <int Bits>
-void load(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load<Bits>(in.bytes), out);
-}
-
-template <int Bits>
-void load_twice(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load_twice<Bits>(in.bytes), out);
-}
+/** Defines a case that calls the primitive of its name with the bytes. */
+#define LOAD_CODES(name)                              \
+  template <int Bits>                                 \
+  void name(const Input& in, Output& out) {           \
+    put_codes<Bits>(simd::name<Bits>(in.bytes), out); \
+  }
+LOAD_CODES(load)
+LOAD_CODES(load_twice)
+LOAD_CODES(load_packed)
+LOAD_CODES(load_nibble_runs)
+#undef LOAD_CODES
 
 template <int Bits, int Stride>
 void load_runs(const Input& in, Output& out) {
   put_codes<Bits>(simd::load_runs<Bits, Stride>(in.bytes), out);
-}
-
-template <int Bits>
-void load_packed(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load_packed<Bits>(in.bytes), out);
-}
-
-template <int Bits>
-void load_nibble_runs(const Input& in, Output& out) {
-  put_codes<Bits>(simd::load_nibble_runs<Bits>(in.bytes), out);
 }
 
 template <int Bits>
@@ -70,11 +62,9 @@ void gather8(const Input& in, Output& out) {
 /** With top bits that a row has in all codes or in none. */
 template <class Levels, const auto& kBook, int kRows>
 void gather8_uniform(const Input& in, Output& out) {
-  const auto rows = some_rows<kBook, kRows, 32>(in.bytes);
-  uint8_t tops[8];
-  for (int i = 0; i < 8; ++i) tops[i] = in.bytes[64 + i] & 1 ? 0xff : 0;
-  put_units(simd::values<Levels>(simd::gather8<Levels>(rows, 8 * (in.bytes[72] & 3), tops)),
-            simd::Scaled<Levels>(in.a), out);
+  Input uniform = in;
+  for (int i = 64; i < 72; ++i) uniform.bytes[i] = in.bytes[i] & 1 ? 0xff : 0;
+  gather8<Levels, kBook, kRows>(uniform, out);
 }
 
 template <class Levels, const auto& kBook, int kRows>
@@ -139,24 +129,26 @@ void trits(const Input& in, Output& out) {
 
 // ---- levels
 
+template <class Levels, class Number = simd::Scaled<Levels>, class Codes, class... Factors>
+GGUF_INLINE void put_levels_of(const Codes& codes, Output& out, Factors... factors) {
+  put_units(simd::values<Levels>(codes), Number(factors...), out);
+}
+
 /** Levels of up to three bits, and levels that are not linear: any scale. */
 template <class Levels>
 void scaled(const Input& in, Output& out) {
-  const auto codes = simd::load<Levels::kBits>(in.bytes);
-  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.a), out);
+  put_levels_of<Levels>(simd::load<Levels::kBits>(in.bytes), out, in.a);
 }
 
 template <class Levels>
 void scaled_bits(const Input& in, Output& out) {
-  const auto codes = simd::spread_bits<Levels::kBits>(word64(in.bytes));
-  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.a), out);
+  put_levels_of<Levels>(simd::spread_bits<Levels::kBits>(word64(in.bytes)), out, in.a);
 }
 
 /** Linear levels of four bits or more. */
 template <class Levels>
 void scaled_by_half(const Input& in, Output& out) {
-  const auto codes = simd::load<Levels::kBits>(in.bytes);
-  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.scale), out);
+  put_levels_of<Levels>(simd::load<Levels::kBits>(in.bytes), out, in.scale);
 }
 
 /** As Values themselves, which the sets make of Codes: shifts of runs are none, with AVX2. */
@@ -168,54 +160,38 @@ void scaled_values(const Input& in, Output& out) {
 
 template <class Levels>
 void scaled_high(const Input& in, Output& out) {
-  const auto codes = simd::shift<4>(simd::load<Levels::kBits>(in.bytes));
-  put_units(simd::values<Levels>(codes), simd::Scaled<Levels>(in.scale), out);
+  put_levels_of<Levels>(simd::shift<4>(simd::load<Levels::kBits>(in.bytes)), out, in.scale);
 }
 
 template <class Levels>
 void affine(const Input& in, Output& out) {
-  const auto codes = simd::load<Levels::kBits>(in.bytes);
-  put_units(simd::values<Levels>(codes), simd::Affine<Levels>(in.scale, in.b), out);
+  put_levels_of<Levels, simd::Affine<Levels>>(simd::load<Levels::kBits>(in.bytes), out, in.scale, in.b);
 }
 
 template <class Levels>
 void affine_high(const Input& in, Output& out) {
   const auto codes = simd::shift<4>(simd::load<Levels::kBits>(in.bytes));
-  put_units(simd::values<Levels>(codes), simd::Affine<Levels>(in.scale, in.b), out);
+  put_levels_of<Levels, simd::Affine<Levels>>(codes, out, in.scale, in.b);
 }
 
 // ---- floats
 
-void load_f32(const Input& in, Output& out) {
-  put(simd::load_f32(in.bytes), out);
-}
-void load_f16(const Input& in, Output& out) {
-  put(simd::load_f16(in.bytes), out);
-}
-void load_bf16(const Input& in, Output& out) {
-  put(simd::load_bf16(in.bytes), out);
-}
-void load_int8(const Input& in, Output& out) {
-  put(simd::load_int8(in.bytes), out);
-}
-void load_int16(const Input& in, Output& out) {
-  put(simd::load_int16(in.bytes), out);
-}
-void load_int32(const Input& in, Output& out) {
-  put(simd::load_int32(in.bytes), out);
-}
-void load_int64(const Input& in, Output& out) {
-  put(simd::load_int64(in.bytes), out);
-}
-void load_f64(const Input& in, Output& out) {
-  put(simd::load_f64(in.bytes), out);
-}
+#define LOAD_NUMBERS(name)                  \
+  void name(const Input& in, Output& out) { \
+    put(simd::name(in.bytes), out);         \
+  }
+LOAD_NUMBERS(load_f32)
+LOAD_NUMBERS(load_f16)
+LOAD_NUMBERS(load_bf16)
+LOAD_NUMBERS(load_int8)
+LOAD_NUMBERS(load_int16)
+LOAD_NUMBERS(load_int32)
+LOAD_NUMBERS(load_int64)
+LOAD_NUMBERS(load_f64)
+LOAD_NUMBERS(load_sixes)
+#undef LOAD_NUMBERS
 void int8x16(const Input& in, Output& out) {
   put(simd::int8x16(word64(in.bytes), word64(in.bytes + 8)), out);
-}
-
-void load_sixes(const Input& in, Output& out) {
-  put(simd::load_sixes(in.bytes), out);
 }
 
 /** Eight of them: the others are undefined. */
@@ -300,29 +276,16 @@ GGUF_INLINE void put_doubles(const Input& in, Output& out, Use use) {
   }
 }
 
-void double_sums(const Input& in, Output& out) {
-  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::add(a, b); });
-}
-
-void double_differences(const Input& in, Output& out) {
-  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) {
-    return simd::magnitude(simd::sub(a, b));
-  });
-}
-
-void double_maxima(const Input& in, Output& out) {
-  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::max(a, b); });
-}
-
-void squares(const Input& in, Output& out) {
-  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return simd::add_square(a, b); });
-}
-
-void rounded_squares(const Input& in, Output& out) {
-  put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) {
-    return simd::add_rounded_square(simd::sub(a, b), b);
-  });
-}
+#define PUT_DOUBLES(name, result)                                                                \
+  void name(const Input& in, Output& out) {                                                      \
+    put_doubles(in, out, [](const simd::Doubles& a, const simd::Doubles& b) { return result; }); \
+  }
+PUT_DOUBLES(double_sums, simd::add(a, b))
+PUT_DOUBLES(double_differences, simd::magnitude(simd::sub(a, b)))
+PUT_DOUBLES(double_maxima, simd::max(a, b))
+PUT_DOUBLES(squares, simd::add_square(a, b))
+PUT_DOUBLES(rounded_squares, simd::add_rounded_square(simd::sub(a, b), b))
+#undef PUT_DOUBLES
 
 void lane_maxima(const Input& in, Output& out) {
   const auto* numbers = reinterpret_cast<const float*>(in.bytes);

@@ -12,6 +12,7 @@
 #include "dequant/block_fields.h"
 #include "dequant/half.h"
 #include "dequant/products.h"
+#include "test/native/core/guarded_bytes.h"
 
 namespace gguf::test {
 
@@ -120,6 +121,23 @@ inline void expect_same(const Numbers& actual, const Numbers& expected) {
     ASSERT_EQ(bits_of_float(actual[i]), bits_of_float(expected[i]))
         << "product " << i << ": " << actual[i] << ", not " << expected[i];
   }
+}
+
+/** All products, in memory beside which nothing can be read. */
+inline Numbers guarded_products(const Format& format, const std::vector<uint8_t>& rows, uint64_t n_rows,
+                                uint64_t columns, const Numbers& x, Activations activations) {
+  const uint64_t n = x.size() / columns;
+  const Products multiplier(format, false, columns, n, activations);
+  const auto zeros = [](uint64_t n_floats) { return std::vector<uint8_t>(n_floats * sizeof(float)); };
+  const auto floats = [](const GuardedBytes& bytes) { return reinterpret_cast<float*>(bytes.data()); };
+  const auto guarded = [](const std::vector<uint8_t>& b) { return GuardedBytes(b.data(), b.size()); };
+  const GuardedBytes blocks(rows.data(), rows.size()),
+      vectors(reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float)),
+      packed(guarded(zeros(multiplier.packed_floats()))),
+      scratch(guarded(zeros(multiplier.scratch_floats()))), y(guarded(zeros(n * n_rows)));
+  multiplier.pack(floats(vectors), floats(packed));
+  multiplier.multiply(blocks.data(), n_rows, floats(packed), floats(scratch), floats(y), n_rows);
+  return Numbers(floats(y), floats(y) + n * n_rows);
 }
 
 }  // namespace gguf::test

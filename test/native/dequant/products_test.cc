@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "dequant/block_fields.h"
-#include "test/native/core/guarded_bytes.h"
 #include "test/native/dequant/product_support.h"
 #include "test/native/dequant/put_order.h"
 #include "test/native/dequant/test_isas.h"
@@ -122,22 +120,9 @@ TEST_P(RowProducts, ReadNotAByteTooMuch) {
     for (uint64_t columns : lengths(format)) {
       for (const uint64_t n_rows : {1, 13}) {
         const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
-        const GuardedBytes blocks(bytes.data(), bytes.size());
         for (const uint64_t n : {1, 2}) {
           const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-          const GuardedBytes vectors(reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float));
-          const Products multiplier(format, false, columns, n, Activations::kFloat32);
-          const std::vector<uint8_t> zeros(multiplier.packed_floats() * sizeof(float)),
-              more_zeros(multiplier.scratch_floats() * sizeof(float)), y_zeros(n * n_rows * sizeof(float));
-          const GuardedBytes packed(zeros.data(), zeros.size()),
-              scratch(more_zeros.data(), more_zeros.size()), y(y_zeros.data(), y_zeros.size());
-          multiplier.pack(reinterpret_cast<const float*>(vectors.data()),
-                          reinterpret_cast<float*>(packed.data()));
-          multiplier.multiply(blocks.data(), n_rows, reinterpret_cast<const float*>(packed.data()),
-                              reinterpret_cast<float*>(scratch.data()), reinterpret_cast<float*>(y.data()),
-                              n_rows);
-          Numbers actual(n * n_rows);
-          std::memcpy(actual.data(), y.data(), y.size());
+          const Numbers actual = guarded_products(format, bytes, n_rows, columns, x, Activations::kFloat32);
           expect_same(actual, expected_products(format, bytes.data(), n_rows, columns, x));
         }
       }

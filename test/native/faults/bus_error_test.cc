@@ -68,9 +68,9 @@ void lose_a_page_of_ours() {
   lose_a_page(open_ours());
 }
 
-/** "exit 0", "signal 7": how a child that runs `body` ends. */
+/** How a child that runs `body` ends: "exit 0", "signal 7". */
 template <class Body>
-std::string outcome_of(Body body) {
+void expect_end(const std::string& end, Body body) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);
@@ -78,9 +78,9 @@ std::string outcome_of(Body body) {
     _exit(0);
   }
   int status;
-  if (waitpid(child, &status, 0) != child) return "lost";
-  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  return "exit " + std::to_string(WEXITSTATUS(status));
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(end, WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                     : "exit " + std::to_string(WEXITSTATUS(status)));
 }
 
 const std::string kKilled = "signal " + std::to_string(SIGBUS);
@@ -90,6 +90,14 @@ void install(void (*handler)(int), int flags = 0) {
   action.sa_handler = handler;
   action.sa_flags = flags;
   sigaction(SIGBUS, &action, nullptr);
+}
+
+/** The same of a handler that wants to know more. */
+void install(void (*handler)(int, siginfo_t*, void*), struct sigaction* before = nullptr) {
+  struct sigaction action = {};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = handler;
+  sigaction(SIGBUS, &action, before);
 }
 
 /** Calls the handler that is installed as the system would for a fault at `address`, and then removes it. */
@@ -107,78 +115,69 @@ void call_handler(int code, const void* address) {
 TEST(BusError, OursIsSurvivedWhateverCodeTheSystemGivesIt) {
   // BUS_ADRALN is what Apple silicon says of every fault; the last stands for codes to come.
   for (const int code : std::initializer_list<int>{BUS_ADRERR, BUS_OBJERR, BUS_ADRALN, 99}) {
-    EXPECT_EQ(outcome_of([&] {
-                install(SIG_DFL);
-                const OurFile ours = open_ours();
-                if (ftruncate(ours.fd, 0) != 0) _exit(98);
-                volatile const uint8_t* data = ours.file->data();
-                call_handler(code, ours.file->data() + kPage);
-                _exit(data[kPage] == 0 && ours.file->check(0, 1) ? 0 : 97);
-              }),
-              "exit 0")
-        << code;
+    expect_end("exit 0", [&] {
+      install(SIG_DFL);
+      const OurFile ours = open_ours();
+      if (ftruncate(ours.fd, 0) != 0) _exit(98);
+      volatile const uint8_t* data = ours.file->data();
+      call_handler(code, ours.file->data() + kPage);
+      _exit(data[kPage] == 0 && ours.file->check(0, 1) ? 0 : 97);
+    });
   }
 }
 
 TEST(BusError, NothingIsReplacedForASignalThatWasSent) {
   for (const int code : std::initializer_list<int>{SI_USER, SI_QUEUE}) {
-    EXPECT_EQ(outcome_of([&] {
-                install(SIG_IGN);
-                const OurFile ours = open_ours();
-                if (pwrite(ours.fd, "x", 1, 0) != 1) _exit(98);
-                call_handler(code, ours.file->data());
-                _exit(ours.file->data()[0] == 'x' && !ours.file->check(0, 1) ? 0 : 97);
-              }),
-              "exit 0")
-        << code;
+    expect_end("exit 0", [&] {
+      install(SIG_IGN);
+      const OurFile ours = open_ours();
+      if (pwrite(ours.fd, "x", 1, 0) != 1) _exit(98);
+      call_handler(code, ours.file->data());
+      _exit(ours.file->data()[0] == 'x' && !ours.file->check(0, 1) ? 0 : 97);
+    });
   }
 }
 
 TEST(BusError, OursIsSurvived) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              lose_a_page_of_ours();
-            }),
-            "exit 0");
+  expect_end("exit 0", [] {
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    lose_a_page_of_ours();
+  });
 }
 
 TEST(BusError, DefaultForAFault) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              _exit(lost_mapping()[0]);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    _exit(lost_mapping()[0]);
+  });
 }
 
 TEST(BusError, DefaultForASignalThatWasSent) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              kill(getpid(), SIGBUS);
-              sleep(10);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    kill(getpid(), SIGBUS);
+    sleep(10);
+  });
 }
 
 TEST(BusError, IgnoredWhenSent) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_IGN);
-              lose_a_page_of_ours();
-              kill(getpid(), SIGBUS);
-              lose_a_page_of_ours();
-            }),
-            "exit 0");
+  expect_end("exit 0", [] {
+    install(SIG_IGN);
+    lose_a_page_of_ours();
+    kill(getpid(), SIGBUS);
+    lose_a_page_of_ours();
+  });
 }
 
 TEST(BusError, AFaultCannotBeIgnored) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_IGN);
-              lose_a_page_of_ours();
-              _exit(lost_mapping()[0]);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    install(SIG_IGN);
+    lose_a_page_of_ours();
+    _exit(lost_mapping()[0]);
+  });
 }
 
 sigjmp_buf back;
@@ -194,157 +193,139 @@ sigjmp_buf back;
 }
 
 TEST(BusError, PlainHandlerGetsFaults) {
-  EXPECT_EQ(outcome_of([] { jump_back_from_a_fault(); }), "exit 42");
+  expect_end("exit 42", [] { jump_back_from_a_fault(); });
 }
 
 void* fault_address;
 
 TEST(BusError, HandlerWithInformationGetsIt) {
-  EXPECT_EQ(outcome_of([] {
-              struct sigaction action = {};
-              action.sa_flags = SA_SIGINFO;
-              action.sa_sigaction = [](int, siginfo_t* info, void* context) {
-                fault_address = info->si_addr;
-                siglongjmp(back, context == nullptr ? 2 : 1);
-              };
-              sigaction(SIGBUS, &action, nullptr);
-              lose_a_page_of_ours();
-              volatile char* const lost = lost_mapping();
-              const int reached = sigsetjmp(back, 1);
-              if (reached == 0) _exit(lost[kPage + 5]);
-              _exit(reached == 1 && fault_address == lost + kPage + 5 ? 42 : 1);
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    install([](int, siginfo_t* info, void* context) {
+      fault_address = info->si_addr;
+      siglongjmp(back, context == nullptr ? 2 : 1);
+    });
+    lose_a_page_of_ours();
+    volatile char* const lost = lost_mapping();
+    const int reached = sigsetjmp(back, 1);
+    if (reached == 0) _exit(lost[kPage + 5]);
+    _exit(reached == 1 && fault_address == lost + kPage + 5 ? 42 : 1);
+  });
 }
 
 volatile sig_atomic_t n_calls;
 
 TEST(BusError, HandlerOfOneTimeIsCalledOnce) {
-  EXPECT_EQ(outcome_of([] {
-              install([](int) { n_calls = n_calls + 1; }, static_cast<int>(SA_RESETHAND));
-              lose_a_page_of_ours();
-              raise(SIGBUS);
-              if (n_calls != 1) _exit(1);
-              lose_a_page_of_ours();
-              raise(SIGBUS);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    install([](int) { n_calls = n_calls + 1; }, static_cast<int>(SA_RESETHAND));
+    lose_a_page_of_ours();
+    raise(SIGBUS);
+    if (n_calls != 1) _exit(1);
+    lose_a_page_of_ours();
+    raise(SIGBUS);
+  });
 }
 
 TEST(BusError, HandlerRunsWithTheMaskThatItAskedFor) {
-  EXPECT_EQ(outcome_of([] {
-              struct sigaction action = {};
-              sigaddset(&action.sa_mask, SIGUSR1);
-              action.sa_handler = [](int) {
-                sigset_t blocked;
-                sigprocmask(SIG_BLOCK, nullptr, &blocked);
-                if (sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGUSR2) == 0) n_calls = 1;
-              };
-              sigaction(SIGBUS, &action, nullptr);
-              lose_a_page_of_ours();
-              raise(SIGBUS);
-              _exit(n_calls == 1 ? 42 : 1);
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    struct sigaction action = {};
+    sigaddset(&action.sa_mask, SIGUSR1);
+    action.sa_handler = [](int) {
+      sigset_t blocked;
+      sigprocmask(SIG_BLOCK, nullptr, &blocked);
+      if (sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGUSR2) == 0) n_calls = 1;
+    };
+    sigaction(SIGBUS, &action, nullptr);
+    lose_a_page_of_ours();
+    raise(SIGBUS);
+    _exit(n_calls == 1 ? 42 : 1);
+  });
 }
 
 TEST(BusError, AHandlerThatComesLaterAndPassesOnIsPassedThrough) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              const OurFile ours = open_ours();
-              static struct sigaction before;
-              struct sigaction action = {};
-              action.sa_flags = SA_SIGINFO;
-              action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
-                n_calls = n_calls + 1;
-                before.sa_sigaction(signal, info, context);
-              };
-              sigaction(SIGBUS, &action, &before);
-              lose_a_page(ours);
-              _exit(n_calls == 1 ? 42 : 1);
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    install(SIG_DFL);
+    const OurFile ours = open_ours();
+    static struct sigaction before;
+    install(
+        [](int signal, siginfo_t* info, void* context) {
+          n_calls = n_calls + 1;
+          before.sa_sigaction(signal, info, context);
+        },
+        &before);
+    lose_a_page(ours);
+    _exit(n_calls == 1 ? 42 : 1);
+  });
 }
 
 TEST(BusError, AHandlerThatComesLaterIsPassedOnToOnceAFileIsOpened) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              jump_back_from_a_fault();
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    jump_back_from_a_fault();
+  });
 }
 
 TEST(BusError, PassingOnDoesNotLeadInCircles) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              static struct sigaction before[3];
-              struct sigaction action = {};
-              action.sa_flags = SA_SIGINFO;
-              const auto later = [](auto index) {
-                return [](int signal, siginfo_t* info, void* context) {
-                  n_calls = n_calls + 1;
-                  if (n_calls > 3) _exit(1);
-                  before[decltype(index)::value].sa_sigaction(signal, info, context);
-                };
-              };
-              action.sa_sigaction = later(std::integral_constant<size_t, 0>());
-              sigaction(SIGBUS, &action, &before[0]);
-              lose_a_page_of_ours();
-              action.sa_sigaction = later(std::integral_constant<size_t, 1>());
-              sigaction(SIGBUS, &action, &before[1]);
-              lose_a_page_of_ours();
-              action.sa_sigaction = later(std::integral_constant<size_t, 2>());
-              sigaction(SIGBUS, &action, &before[2]);
-              lose_a_page_of_ours();
-              if (n_calls != 0) _exit(2);
-              _exit(lost_mapping()[0]);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    static struct sigaction before[3];
+    const auto later = [](auto index) {
+      return [](int signal, siginfo_t* info, void* context) {
+        n_calls = n_calls + 1;
+        if (n_calls > 3) _exit(1);
+        before[decltype(index)::value].sa_sigaction(signal, info, context);
+      };
+    };
+    install(later(std::integral_constant<size_t, 0>()), &before[0]);
+    lose_a_page_of_ours();
+    install(later(std::integral_constant<size_t, 1>()), &before[1]);
+    lose_a_page_of_ours();
+    install(later(std::integral_constant<size_t, 2>()), &before[2]);
+    lose_a_page_of_ours();
+    if (n_calls != 0) _exit(2);
+    _exit(lost_mapping()[0]);
+  });
 }
 
 TEST(BusError, ADefaultThatIsSetAgainAndAgainIsFollowedEachTime) {
-  EXPECT_EQ(outcome_of([] {
-              for (int i = 0; i < 100; i++) {
-                install(i % 2 == 0 ? SIG_DFL : SIG_IGN);
-                lose_a_page_of_ours();
-              }
-              kill(getpid(), SIGBUS);  // ignored
-              install(SIG_DFL);
-              lose_a_page_of_ours();
-              kill(getpid(), SIGBUS);
-              sleep(10);
-            }),
-            kKilled);
+  expect_end(kKilled, [] {
+    for (int i = 0; i < 100; i++) {
+      install(i % 2 == 0 ? SIG_DFL : SIG_IGN);
+      lose_a_page_of_ours();
+    }
+    kill(getpid(), SIGBUS);  // ignored
+    install(SIG_DFL);
+    lose_a_page_of_ours();
+    kill(getpid(), SIGBUS);
+    sleep(10);
+  });
 }
 
 TEST(BusError, WhereHandlersAreReplacedWithoutEndFilesAreReadInsteadOfMapped) {
-  EXPECT_EQ(outcome_of([] {
-              for (int i = 0; i < 100; i++) {
-                install([](int) { _exit(1); });
-                const OurFile ours = open_ours();
-                uint8_t byte = 1;
-                if (ours.file->read(kPage, &byte, 1) || byte != 0) _exit(2);
-                if (ours.file->data() == nullptr) _exit(i > 5 ? 42 : 3);
-                close(ours.fd);
-              }
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    for (int i = 0; i < 100; i++) {
+      install([](int) { _exit(1); });
+      const OurFile ours = open_ours();
+      uint8_t byte = 1;
+      if (ours.file->read(kPage, &byte, 1) || byte != 0) _exit(2);
+      if (ours.file->data() == nullptr) _exit(i > 5 ? 42 : 3);
+      close(ours.fd);
+    }
+  });
 }
 
 TEST(BusError, ErrnoStaysAsItWas) {
-  EXPECT_EQ(outcome_of([] {
-              install(SIG_DFL);
-              const OurFile ours = open_ours();
-              if (ftruncate(ours.fd, 0) != 0) _exit(99);
-              volatile int& error = errno;  // compilers believe that reading memory does not change it
-              error = 77;
-              volatile const uint8_t* data = ours.file->data();
-              const int sum = data[0] + data[kPage];
-              _exit(error == 77 && sum == 0 ? 42 : 1);
-            }),
-            "exit 42");
+  expect_end("exit 42", [] {
+    install(SIG_DFL);
+    const OurFile ours = open_ours();
+    if (ftruncate(ours.fd, 0) != 0) _exit(99);
+    volatile int& error = errno;  // compilers believe that reading memory does not change it
+    error = 77;
+    volatile const uint8_t* data = ours.file->data();
+    const int sum = data[0] + data[kPage];
+    _exit(error == 77 && sum == 0 ? 42 : 1);
+  });
 }
 
 }  // namespace

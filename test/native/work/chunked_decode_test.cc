@@ -37,9 +37,6 @@ class Chunks : public testing::Test {
   }
 };
 
-bool never() {
-  return false;
-}
 bool always() {
   return true;
 }
@@ -52,10 +49,7 @@ TEST_F(Chunks, ManyThreadsDecodeEachOnce) {
     std::fill(result.begin(), result.end(), uint8_t{0xa5});
     ChunkedDecode decode(source, all, result.data());
     EXPECT_EQ(decode.unclaimed(), 21u);
-    on_threads(kThreads, [&](int) {
-      std::vector<uint8_t> scratch;
-      decode.work(scratch, never);
-    });
+    do_work_on_threads(kThreads, decode);
     EXPECT_TRUE(decode.is_exhausted());
     EXPECT_EQ(decode.unclaimed(), 0u);
     EXPECT_EQ(decode.done_elements(), all.n_elements());
@@ -69,10 +63,7 @@ TEST_F(Chunks, HaveTheSameSizeInEveryOutputType) {
     const BlockSelection selection = select_all(format, out, n_blocks);
     ChunkedDecode decode(in_memory(blocks), selection, result.data());
     EXPECT_EQ(decode.unclaimed(), 11u);
-    on_threads(kThreads, [&](int) {
-      std::vector<uint8_t> scratch;
-      decode.work(scratch, never);
-    });
+    do_work_on_threads(kThreads, decode);
     expect_result(selection);
   }
 }
@@ -85,10 +76,7 @@ TEST_F(Chunks, OfRowsCrossTheirBounds) {
   const BlockSelection selection = select_rows(format, Out::kFloat32, rows, kRowBlocks);
   result.resize(static_cast<size_t>(selection.dst_bytes()));
   ChunkedDecode decode(in_memory(blocks), selection, result.data());
-  on_threads(kThreads, [&](int) {
-    std::vector<uint8_t> scratch;
-    decode.work(scratch, never);
-  });
+  do_work_on_threads(kThreads, decode);
   EXPECT_EQ(decode.done_elements(), selection.n_elements());
   expect_result(selection);
 }
@@ -143,8 +131,7 @@ TEST_F(Chunks, NoneIsClaimedAfterStop) {
   const uint64_t done = decode.done_elements();
   EXPECT_GE(done, 5 * chunk_blocks * format.block_elements);
   EXPECT_LE(done, (5 + kThreads) * chunk_blocks * format.block_elements);
-  std::vector<uint8_t> scratch;
-  decode.work(scratch, never);
+  do_work(decode);
   EXPECT_EQ(decode.done_elements(), done);
   EXPECT_FALSE(decode.failure());
 }
@@ -155,10 +142,7 @@ TEST_F(Chunks, OneThatFailsStopsTheOthers) {
     const auto file = stored.open(access);
     stored.truncate(2 * chunk_blocks * format.block_bytes);
     ChunkedDecode decode(BlockFile::source(*file), all, result.data());
-    on_threads(kThreads, [&](int) {
-      std::vector<uint8_t> scratch;
-      decode.work(scratch, never);
-    });
+    do_work_on_threads(kThreads, decode);
     ASSERT_TRUE(decode.failure());
     EXPECT_EQ(decode.failure()->code, ErrorCode::kTruncated);
     EXPECT_TRUE(decode.is_exhausted());
@@ -193,10 +177,7 @@ class FailingWork : public ChunkedWork {
 TEST_F(Chunks, TheFailureOfTheFirstIsKeptWhicheverFailsFirst) {
   for (const uint64_t last : {0, 1}) {
     FailingWork work(last);
-    on_threads(2, [&](int) {
-      std::vector<uint8_t> scratch;
-      work.work(scratch, never);
-    });
+    do_work_on_threads(2, work);
     ASSERT_TRUE(work.failure());
     EXPECT_EQ(work.failure()->detail, "0");
   }
@@ -232,8 +213,7 @@ TEST_F(Chunks, ManyThreadsCanFailAtOnce) {
 TEST_F(Chunks, OfNothingAreNone) {
   ChunkedDecode decode(BlockSource{}, select_all(format, Out::kFloat32, 0), nullptr);
   EXPECT_TRUE(decode.is_exhausted());
-  std::vector<uint8_t> scratch;
-  decode.work(scratch, never);
+  do_work(decode);
   EXPECT_EQ(decode.done_elements(), 0u);
 }
 

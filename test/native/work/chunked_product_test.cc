@@ -103,8 +103,7 @@ TEST_F(SharedProduct, StopsWhereItsFileEnds) {
     stored.truncate(shape.row_bytes() * 500);
     std::vector<float> y(shape.n_results());
     ChunkedProduct product(BlockFile::source(*file), shape, x.data(), 3, y.data());  // chunks for three
-    Scratch scratch;
-    product.work(scratch, [] { return false; });
+    do_work(product);
     ASSERT_TRUE(product.failure());
     EXPECT_EQ(product.failure()->code, ErrorCode::kTruncated);
     EXPECT_LE(product.done_elements(), 500u);
@@ -119,13 +118,12 @@ TEST_F(SharedProduct, WaitsForRowsThatAreNotReady) {
   std::vector<float> y(shape.n_results());
   ChunkedProduct product(in_memory(blocks), shape, x.data(), 2, y.data());
   product.set_ready_bytes(shape.row_bytes() * 499);
-  Scratch scratch;
-  product.work(scratch, [] { return false; });
+  do_work(product);
   EXPECT_FALSE(product.is_exhausted());
   EXPECT_LE(product.done_elements(), 499u);
   EXPECT_GE(product.done_elements(), 300u);
   product.set_ready_bytes(blocks.size());
-  product.work(scratch, [] { return false; });
+  do_work(product);
   EXPECT_TRUE(product.is_exhausted());
   EXPECT_EQ(y, plain_product(shape, blocks.data(), x.data()));
 }

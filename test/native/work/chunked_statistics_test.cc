@@ -165,12 +165,9 @@ Numbers numbers_of(const Format& format, const std::vector<uint8_t>& blocks) {
   return x;
 }
 
-/** Does work on `threads` threads at once. */
-void do_work(ChunkedWork& work, int threads) {
-  on_threads(threads, [&](int) {
-    std::vector<uint8_t> scratch;
-    work.work(scratch, [] { return false; });
-  });
+/** Does work on `threads` threads at once, which must not fail. */
+void do_all(ChunkedWork& work, int threads) {
+  do_work_on_threads(threads, work);
   ASSERT_FALSE(work.failure()) << work.failure()->detail;
 }
 
@@ -185,7 +182,7 @@ Fields measure(const BlockSource& source, const StatisticsTask& task, int thread
   const size_t n_bins = task.bins.n;
   Fields result(9 + (n_bins > 0 ? 2 + n_bins + 2 : 0), -1.0);
   ChunkedStatistics statistics(source, task, result.data());
-  do_work(statistics, threads);
+  do_all(statistics, threads);
   return result;
 }
 
@@ -196,7 +193,7 @@ Fields compare(const ComparedBlocks& a, const ComparedBlocks& b, uint64_t n_numb
   task.n_numbers = n_numbers;
   Fields result(7, -1.0);
   ChunkedComparison comparison(task, result.data());
-  do_work(comparison, threads);
+  do_all(comparison, threads);
   return result;
 }
 
@@ -379,8 +376,7 @@ TEST(ChunkedStatisticsOfMany, CountMoreThan32BitsHold) {
   source.data = static_cast<const uint8_t*>(zeros.get());
   Fields result(9 + 2 + 3);
   ChunkedStatistics statistics(source, task, result.data());
-  std::vector<uint8_t> scratch;
-  statistics.work(scratch, [] { return false; });
+  do_work(statistics);
   EXPECT_EQ(result[11], static_cast<double>(task.n_elements()));
 }
 
@@ -394,8 +390,7 @@ TEST(ChunkedStatisticsOfFiles, FailWhereTheFileWasCutOff) {
     file.truncate(kChunk);
     Fields result(9);
     ChunkedStatistics statistics(BlockFile::source(*opened), task_of(format, blocks), result.data());
-    std::vector<uint8_t> scratch;
-    statistics.work(scratch, [] { return false; });
+    do_work(statistics);
     ASSERT_TRUE(statistics.failure());
     EXPECT_EQ(statistics.failure()->code, ErrorCode::kTruncated);
   }
@@ -429,7 +424,7 @@ TEST(ChunkedByteComparisonTest, FindsADifferenceWhereverItIs) {
     task.n_numbers = 200'000 * uint64_t{format.block_elements};
     double result = -1;
     ChunkedByteComparison comparison(task, &result);
-    do_work(comparison, 3);
+    do_all(comparison, 3);
     return result;
   };
   EXPECT_EQ(differ(blocks), 0);
@@ -484,8 +479,7 @@ TEST(ChunkedComparisonTest, NamesTheFileThatWasCutOff) {
       task.n_numbers = kChunk;
       Fields result(7);
       ChunkedComparison comparison(task, result.data());
-      std::vector<uint8_t> scratch;
-      comparison.work(scratch, [] { return false; });
+      do_work(comparison);
       ASSERT_TRUE(comparison.failure());
       EXPECT_EQ(comparison.failure()->code, ErrorCode::kTruncated);
       EXPECT_EQ(comparison.failure()->of_other, second);

@@ -17,6 +17,7 @@
 #include "core/file.h"
 #include "dequant/dequant.h"
 #include "test/native/machine/on_threads.h"
+#include "work/chunked_work.h"
 #include "work/decode_blocks.h"
 
 namespace gguf::test {
@@ -90,6 +91,20 @@ inline BlockSource in_memory(const std::vector<uint8_t>& blocks) {
   BlockSource source;
   source.data = blocks.data();
   return source;
+}
+
+inline bool never() {
+  return false;
+}
+
+/** Does on this thread what can be done now. */
+inline void do_work(ChunkedWork& work) {
+  std::vector<uint8_t> scratch;
+  work.work(scratch, never);
+}
+
+inline void do_work_on_threads(int n_threads, ChunkedWork& work) {
+  on_threads(n_threads, [&](int) { do_work(work); });
 }
 
 /** A file with some bytes before the blocks; removed at the end. */
