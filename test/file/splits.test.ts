@@ -64,39 +64,32 @@ function model(replaced: Record<number, Uint8Array | null> = {}): { folder: stri
 
 const good = model();
 
+function expectWhole(path: string): void {
+  using file = openSync(path);
+  assert.equal(file.tensors.size, 5);
+}
+
 async function check(file: GgufFile): Promise<void> {
   assert.deepEqual([...file.tensors.keys()], ["a", "b", "c", "d", "e"]);
   assert.deepEqual(file.paths, good.paths);
   assert.equal(file.metadata.architecture, "test");
   assert.equal(file.metadata.number("split.no"), 0);
-  assert.equal(
-    file.byteLength,
-    [0, 1, 2].reduce((sum, no) => sum + shard(no).length, 0),
-  );
+  assert.equal(file.byteLength, shard(0).length + shard(1).length + shard(2).length);
   const expected = { a: [1, 2, 3, 4], b: [5, 6], c: [7, 8], d: [9, 10], e: [11, 12] };
   const where = { a: 0, b: 0, c: 1, d: 1, e: 2 };
-  const views: Uint8Array[] = [];
   for (const [name, values] of Object.entries(expected)) {
     const each = file.tensor(name);
     assert.equal(each.path, good.paths[where[name as "a"]]);
     assert.deepEqual(each.toJSON(), {
-      name,
-      type: "F32",
-      shape: [2, values.length / 2],
-      elementCount: values.length,
-      byteLength: values.length * 4,
-      offset: each.offset,
+      ...{ name, type: "F32", shape: [2, values.length / 2], offset: each.offset },
+      ...{ elementCount: values.length, byteLength: values.length * 4 },
     });
     assert.deepEqual(each.dequantizeSync(), Float32Array.from(values));
     assert.deepEqual(await each.dequantize({ end: 1 }), Float32Array.from(values.slice(0, 1)));
     assert.deepEqual(each.rowsSync([0]), Float32Array.from(values.slice(0, 2)));
-    assert.deepEqual(
-      await each.rows([0, 0]),
-      Float32Array.from([...values.slice(0, 2), ...values.slice(0, 2)]),
-    );
-    const bytes = each.bytes();
-    views.push(bytes);
-    assert.deepEqual(Buffer.from(bytes), Buffer.from(Float32Array.from(values).buffer));
+    const twice = [...values.slice(0, 2), ...values.slice(0, 2)];
+    assert.deepEqual(await each.rows([0, 0]), Float32Array.from(twice));
+    assert.deepEqual(Buffer.from(each.bytes()), Buffer.from(Float32Array.from(values).buffer));
   }
   assert.match(inspect(file), /shards: 3/);
   const last = file.tensor("e");
@@ -123,10 +116,7 @@ describe("a split model opens as one", () => {
     const file = openSync(good.paths[0]!);
     const views = [...file.tensors.values()].map((each) => each.bytes());
     file.close();
-    assert.deepEqual(
-      views.map(({ length }) => length),
-      [0, 0, 0, 0, 0],
-    );
+    for (const view of views) assert.equal(view.length, 0);
   });
   const noLinks = process.platform === "win32" && "links need rights there";
   test("through links that are named as shards, whatever they point to", { skip: noLinks }, () => {
@@ -137,16 +127,12 @@ describe("a split model opens as one", () => {
       renameSync(path, blob);
       symlinkSync(blob, join(links, nameOf(no)));
     }
-    const file = openSync(join(links, nameOf(2)));
-    assert.equal(file.tensors.size, 5);
-    file.close();
+    expectWhole(join(links, nameOf(2)));
   });
   test("with an extension in capitals", () => {
     const { folder, paths } = model();
     for (const path of paths) renameSync(path, path.replace(/gguf$/, "GGUF"));
-    const file = openSync(join(folder, nameOf(1).replace(/gguf$/, "GGUF")));
-    assert.equal(file.tensors.size, 5);
-    file.close();
+    expectWhole(join(folder, nameOf(1).replace(/gguf$/, "GGUF")));
   });
   test("whatever integer type counts", () => {
     const other = writeGguf({
@@ -157,9 +143,7 @@ describe("a split model opens as one", () => {
       ],
       tensors: [tensor("e", 11, 12)],
     });
-    const file = openSync(model({ 2: other }).paths[2]!);
-    assert.equal(file.tensors.size, 5);
-    file.close();
+    expectWhole(model({ 2: other }).paths[2]!);
   });
 });
 
@@ -187,38 +171,30 @@ describe("one file alone", () => {
 });
 
 describe("refused", () => {
+  /** With another content of shard `no`, or none, opening from any of `from` is an error of the file `at`. */
   function refuses(
     name: string,
-    { paths }: { paths: string[] },
-    expected: { code: string; at?: number; message: RegExp },
+    [no, content]: [number, Uint8Array | null],
+    [code, at, message]: [code: string, at: number, message: RegExp],
     from = [0, 1, 2],
   ): void {
+    const { paths } = model({ [no]: content });
     test(name, async () => {
-      for (const no of from) {
+      for (const each of from) {
         const is = (error: unknown) => {
           assert.ok(error instanceof GgufError, String(error));
-          assert.equal(error.code, expected.code, error.message);
-          assert.match(error.message, expected.message);
-          if (expected.at !== undefined) assert.equal(error.path, paths[expected.at], error.message);
-          assert.ok(error.message.startsWith(`${error.path}: `));
-          return true;
+          assert.equal(error.code, `ERR_GGUF_${code}`, error.message);
+          assert.match(error.message, message);
+          assert.equal(error.path, paths[at], error.message);
+          return error.message.startsWith(`${error.path}: `);
         };
-        assert.throws(() => openSync(paths[no]!), is);
-        await assert.rejects(open(paths[no]!), is);
+        assert.throws(() => openSync(paths[each]!), is);
+        await assert.rejects(open(paths[each]!), is);
       }
     });
   }
-
-  refuses(
-    "a missing shard",
-    model({ 1: null }),
-    {
-      code: "ERR_GGUF_OPEN",
-      at: 1,
-      message: /shard 2 of 3 .* one folder, or open one alone with \{ splits: false \}\)/,
-    },
-    [0, 2],
-  );
+  const missing = /shard 2 of 3 .* one folder, or open one alone with \{ splits: false \}\)/;
+  refuses("a missing shard", [1, null], ["OPEN", 1, missing], [0, 2]);
   test("a missing shard keeps the system's error as the cause", () => {
     assert.throws(
       () => openSync(model({ 1: null }).paths[0]!),
@@ -236,85 +212,47 @@ describe("refused", () => {
     assert.throws(() => openSync(paths[0]!), is);
     await assert.rejects(open(paths[0]!), is);
   });
-  refuses("a shard that is not a GGUF file", model({ 1: Buffer.from("something else") }), {
-    code: "ERR_GGUF_MAGIC",
-    at: 1,
-    message: /not a GGUF file/,
-  });
-  refuses("a shard that was cut off", model({ 2: shard(2).subarray(0, -4) }), {
-    code: "ERR_GGUF_TRUNCATED",
-    at: 2,
-    message: /tensor 'e'/,
-  });
-  refuses(
-    "a duplicate under another's name",
-    model({ 1: shard(0) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /shard 1 \(split\.no is 0\), but its name says shard 2/ },
-    [0, 2],
-  );
-  const split = (no: number, count: number, tensors: number): GgufSpec["metadata"] => [
+  const text = Buffer.from("something else");
+  refuses("a shard that is not a GGUF file", [1, text], ["MAGIC", 1, /not a GGUF file/]);
+  const cut = shard(2).subarray(0, -4);
+  refuses("a shard that was cut off", [2, cut], ["TRUNCATED", 2, /tensor 'e'/]);
+  const asFirst = /shard 1 \(split\.no is 0\), but its name says shard 2/;
+  refuses("a duplicate under another's name", [1, shard(0)], ["INVALID", 1, asFirst], [0, 2]);
+  const split = (no: number, count: number, tensors: number): Entry[] => [
     ["split.no", u16(no)],
     ["split.count", u16(count)],
     ["split.tensors.count", i32(tensors)],
   ];
-  refuses(
-    "a shard of a model with another number of shards",
-    model({ 1: shard(1, { metadata: split(1, 4, 5)! }) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /one of 4 shards .* does not belong/ },
-    [0, 2],
-  );
-  refuses(
-    "a shard of a model with another number of tensors",
-    model({ 1: shard(1, { metadata: split(1, 3, 6)! }) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /with 6 tensors .* does not belong/ },
-    [0],
-  );
-  refuses(
-    "a shard of another architecture",
-    model({ 1: shard(1, { metadata: [...split(1, 3, 5)!, ["general.architecture", str("other")]] }) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /architecture is other, not test/ },
-    [0],
-  );
-  refuses(
-    "a shard in another byte order",
-    model({ 1: shard(1, { byteOrder: "big" }) }),
-    { code: "ERR_GGUF_INVALID", at: 1, message: /byte order/ },
-    [0],
-  );
-  refuses(
-    "a whole model under a shard's name",
-    model({ 2: shard(2, { metadata: [] }) }),
-    { code: "ERR_GGUF_INVALID", at: 2, message: /not a shard of a split model; it does not belong/ },
-    [0, 1],
-  );
-  refuses("a tensor in two shards", model({ 2: shard(2, { tensors: [tensor("a", 0, 0)] }) }), {
-    code: "ERR_GGUF_INVALID",
-    at: 2,
-    message: /a tensor 'a' that is also in .*00001-of-00003/,
-  });
-  refuses("fewer tensors than there should be", model({ 2: shard(2, { tensors: [] }) }), {
-    code: "ERR_GGUF_INVALID",
-    at: 0,
-    message: /4 tensors together, but split\.tensors\.count is 5/,
-  });
-  refuses(
-    "a split.no that there cannot be",
-    model({ 0: shard(0, { metadata: split(3, 3, 5)! }) }),
-    { code: "ERR_GGUF_INVALID", at: 0, message: /split\.no is 3, but split\.count is 3/ },
-    [0],
-  );
-  refuses(
-    "a split.count without the other keys",
-    model({ 0: shard(0, { metadata: [["split.count", u16(3)]] }) }),
-    { code: "ERR_GGUF_INVALID", at: 0, message: /no split\.no/ },
-    [0],
-  );
-  refuses(
-    "a split.count that is no number",
-    model({ 0: shard(0, { metadata: [["split.count", str("3")]] }) }),
-    { code: "ERR_GGUF_INVALID", at: 0, message: /split\.count must be a whole number/ },
-    [0],
-  );
+  const other = ["general.architecture", str("other")] as const;
+  for (const [what, no, spec, message, at = no, from = [0]] of [
+    ["with 4 shards", 1, { metadata: split(1, 4, 5) }, /one of 4 shards .* does not belong/, 1, [0, 2]],
+    ["with 6 tensors", 1, { metadata: split(1, 3, 6) }, /with 6 tensors .* does not belong/],
+    [
+      "of another architecture",
+      1,
+      { metadata: [...split(1, 3, 5), other] },
+      /architecture is other, not test/,
+    ],
+    ["in another byte order", 1, { byteOrder: "big" }, /byte order/],
+    ["of a whole model", 2, { metadata: [] }, /not a shard of a split model; it does not belong/, 2, [0, 1]],
+    [
+      "that has another's tensor",
+      2,
+      { tensors: [tensor("a", 0, 0)] },
+      /'a' that is also in .*00001-of-00003/,
+    ],
+    ["without tensors", 2, { tensors: [] }, /4 tensors together, but split\.tensors\.count is 5/, 0],
+    ["of an impossible number", 0, { metadata: split(3, 3, 5) }, /split\.no is 3, but split\.count is 3/],
+    ["without its number", 0, { metadata: [["split.count", u16(3)]] }, /no split\.no/],
+    [
+      "whose count is text",
+      0,
+      { metadata: [["split.count", str("3")]] },
+      /split\.count must be a whole number/,
+    ],
+  ] as [what: string, no: number, spec: GgufSpec, message: RegExp, at?: number, from?: number[]][]) {
+    refuses(`a shard ${what}`, [no, shard(no, spec)], ["INVALID", at, message], from);
+  }
 
   test("a shard that was renamed", () => {
     const { folder, paths } = model();
@@ -358,9 +296,7 @@ test("names in another folder are not mixed up with a folder that is named like 
   const { folder, paths } = model();
   const odd = join(root, `odd-00001-of-00009.gguf-${basename(folder)}`);
   renameSync(folder, odd);
-  const file = openSync(join(odd, basename(paths[1]!)));
-  assert.equal(file.tensors.size, 5);
-  file.close();
+  expectWhole(join(odd, basename(paths[1]!)));
   rmSync(odd, { recursive: true });
 });
 
