@@ -21,7 +21,7 @@ import {
 } from "node:fs";
 import fs from "node:fs/promises";
 import { basename, join, relative } from "node:path";
-import { describe, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import {
   type GgufError,
   GgufWriter,
@@ -57,12 +57,8 @@ async function written(dir = folder(), name = "model.gguf"): Promise<string> {
 }
 
 function valuesOf(path: string): Map<string, unknown> {
-  const file = openSync(path);
-  try {
-    return new Map(file.metadata);
-  } finally {
-    file.close();
-  }
+  using file = openSync(path);
+  return new Map(file.metadata);
 }
 
 const names = (dir: string) => readdirSync(dir).sort();
@@ -98,11 +94,9 @@ describe("changes of one file at once", () => {
         setMetadata(path, { "general.architecture": "tess" }, { inPlace: true }),
         setMetadata(other, { "general.description": text }, { inPlace: true }),
       ]);
-      const found = valuesOf(path);
-      assert.deepEqual(
-        [found.get("general.architecture"), found.get("general.description") === text],
-        ["tess", true],
-      );
+      const values = valuesOf(path);
+      assert.equal(values.get("general.architecture"), "tess");
+      assert.equal(values.get("general.description"), text);
     }
   });
 
@@ -250,51 +244,40 @@ describe("hostile folders", { skip: skipWindows }, () => {
     }
   });
 
-  test("a file or a link that is there under the temporary name stays, and nothing is written", async () => {
+  test("a file or a link that is there under the temporary name stays, and nothing is written", async (t) => {
     const path = await written();
     const dir = join(path, "..");
-    const { randomBytes } = crypto;
-    crypto.randomBytes = ((count: number) => Buffer.alloc(count, 7)) as typeof randomBytes;
-    try {
-      const temporary = temporaryPath(dir);
-      const secret = join(folder(), "secret");
-      writeFileSync(secret, "secret");
-      for (const put of [() => symlinkSync(secret, temporary), () => linkSync(secret, temporary)]) {
-        put();
-        const fresh = join(dir, "new.gguf");
-        await assert.rejects(new GgufWriter().set("a.b", 1).write(fresh), {
-          code: "ERR_GGUF_WRITE",
-          message: /EEXIST/,
-        });
-        assert.deepEqual([readFileSync(secret, "utf8"), existsSync(fresh)], ["secret", false]);
-        rmSync(temporary);
-      }
-    } finally {
-      crypto.randomBytes = randomBytes;
+    t.mock.method(crypto, "randomBytes", (count: number) => Buffer.alloc(count, 7));
+    const temporary = temporaryPath(dir);
+    const secret = join(folder(), "secret");
+    writeFileSync(secret, "secret");
+    for (const put of [() => symlinkSync(secret, temporary), () => linkSync(secret, temporary)]) {
+      put();
+      const fresh = join(dir, "new.gguf");
+      const exists = { code: "ERR_GGUF_WRITE", message: /EEXIST/ };
+      await assert.rejects(new GgufWriter().set("a.b", 1).write(fresh), exists);
+      assert.deepEqual([readFileSync(secret, "utf8"), existsSync(fresh)], ["secret", false]);
+      rmSync(temporary);
     }
   });
 
-  test("a file of the same size in the place of a complete one does not get its name", async () => {
+  test("a file of the same size in the place of a complete one does not get its name", async (t) => {
     const path = await written();
     const before = readFileSync(path);
     const { lstat } = fs;
     let looks = 0;
-    (fs as { lstat: unknown }).lstat = (file: string, options?: object) => {
+    t.mock.method(fs, "lstat", (file: string, options?: object) => {
       if (file.endsWith(".tmp") && looks++ === 0) {
         const other = join(root, "same-size");
         writeFileSync(other, new Uint8Array(statSync(file).size));
         renameSync(other, file);
       }
       return lstat(file, options);
-    };
-    try {
-      await assert.rejects(setMetadata(path, { "general.description": "short" }), {
-        code: "ERR_GGUF_CHANGED",
-        message: /another program has put something else in the place/,
-      });
-    } finally {
-      fs.lstat = lstat;
-    }
+    });
+    await assert.rejects(setMetadata(path, { "general.description": "short" }), {
+      code: "ERR_GGUF_CHANGED",
+      message: /another program has put something else in the place/,
+    });
     assert.equal(looks > 0, true);
     assert.deepEqual(readFileSync(path), before);
   });
@@ -361,36 +344,25 @@ describe("hostile folders", { skip: skipWindows }, () => {
 describe("what the system can and cannot do", () => {
   test("data is shared where the file system can, and only the header is written", {
     skip: process.platform !== "linux" && "only Linux shares by descriptor",
-  }, async () => {
-    const fs = require("node:fs/promises") as {
-      copyFile: (from: string, to: string, mode?: number) => Promise<void>;
-    };
+  }, async (t) => {
     const { copyFile } = fs;
-    const calls: [string, string, number | undefined][] = [];
     // As a file system that can share: this one may not.
-    fs.copyFile = async (...args) => {
-      calls.push(args as never);
-      await copyFile(args[0], args[1]);
-    };
-    try {
-      for (const [text, mode] of [
-        ["y".repeat(LONG.length), 0o644],
-        ["short", 0o644],
-        ["y".repeat(LONG.length), 0o4755],
-      ] as const) {
-        const [path, expected] = [await written(), await written()];
-        chmodSync(path, mode);
-        calls.length = 0;
-        await setMetadata(expected, { "general.description": text }, { inPlace: true });
-        assert.deepEqual(await setMetadata(path, { "general.description": text }), { inPlace: false });
-        const shares = text !== "short" && mode === 0o644;
-        assert.equal(calls.length, shares ? 1 : 0);
-        if (shares) assert.deepEqual(readFileSync(path), readFileSync(expected));
-        assert.equal(valuesOf(path).get("general.description"), text);
-        assert.equal(statSync(path).mode & 0o7777, mode);
-      }
-    } finally {
-      fs.copyFile = copyFile;
+    const { mock } = t.mock.method(fs, "copyFile", (from: string, to: string) => copyFile(from, to));
+    for (const [text, mode] of [
+      ["y".repeat(LONG.length), 0o644],
+      ["short", 0o644],
+      ["y".repeat(LONG.length), 0o4755],
+    ] as const) {
+      const [path, expected] = [await written(), await written()];
+      chmodSync(path, mode);
+      mock.resetCalls();
+      await setMetadata(expected, { "general.description": text }, { inPlace: true });
+      assert.deepEqual(await setMetadata(path, { "general.description": text }), { inPlace: false });
+      const shares = text !== "short" && mode === 0o644;
+      assert.equal(mock.callCount(), shares ? 1 : 0);
+      if (shares) assert.deepEqual(readFileSync(path), readFileSync(expected));
+      assert.equal(valuesOf(path).get("general.description"), text);
+      assert.equal(statSync(path).mode & 0o7777, mode);
     }
   });
 
@@ -415,10 +387,8 @@ describe("what the system can and cannot do", () => {
       })();`;
     const { stdout, stderr } = runNode(["-e", script, path], { cwd: projectRoot });
     assert.equal(stdout, "{ inPlace: true }\nERR_GGUF_WRITE\nERR_GGUF_WRITE\n", stderr);
-    assert.deepEqual(
-      [valuesOf(path).get("general.architecture"), valuesOf(path).get("general.description")],
-      ["tess", LONG],
-    );
+    const values = valuesOf(path);
+    assert.deepEqual([values.get("general.architecture"), values.get("general.description")], ["tess", LONG]);
   });
 });
 
@@ -449,86 +419,53 @@ describe("sources that change while they are written", () => {
 });
 
 describe("several files that replace others", () => {
-  test("an error at the second name puts the first one back", async () => {
+  const inputError = () => Object.assign(new Error("no"), { code: "EIO" });
+
+  test("an error at the second name puts the first one back", async (t) => {
     const dir = folder();
     const paths = await splitModel(await written(), join(dir, "m"), { maxTensors: 5 });
     const before = paths.map((path) => readFileSync(path));
-    // A folder cannot be replaced by a file.
-    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
     const { rename } = fs;
-    fs.rename = async (from, to) => {
-      if (to === paths[1] && from.endsWith(".tmp") && !existsSync(join(dir, "stop"))) {
-        writeFileSync(join(dir, "stop"), "");
-        throw Object.assign(new Error("no"), { code: "EIO" });
-      }
+    let failures = 0;
+    t.mock.method(fs, "rename", async (from: string, to: string) => {
+      if (to === paths[1] && from.endsWith(".tmp") && failures++ === 0) throw inputError();
       return rename(from, to);
-    };
-    try {
-      await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
-        code: "ERR_GGUF_WRITE",
-      });
-    } finally {
-      fs.rename = rename;
-    }
-    assert.deepEqual(
-      paths.map((path) => readFileSync(path)),
-      before,
-    );
-    rmSync(join(dir, "stop"));
-    assert.deepEqual(
-      names(dir).map((name) => join(dir, name)),
-      paths,
-    );
+    });
+    await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
+      code: "ERR_GGUF_WRITE",
+    });
+    for (const [i, path] of paths.entries()) assert.deepEqual(readFileSync(path), before[i]);
+    assert.deepEqual(names(dir), paths.map((path) => basename(path)).sort());
   });
 
-  test("what can be neither done nor undone is kept, and the error says what to do", async () => {
+  test("what can be neither done nor undone is kept, and the error says what to do", async (t) => {
     const dir = folder();
     const paths = await splitModel(await written(), join(dir, "m"), { maxTensors: 5 });
-    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
     const { rename } = fs;
     let renames = 0;
-    fs.rename = async (from, to) => {
-      if (paths.includes(to) && ++renames > 1) throw Object.assign(new Error("no"), { code: "EIO" });
+    t.mock.method(fs, "rename", async (from: string, to: string) => {
+      if (paths.includes(to) && ++renames > 1) throw inputError();
       return rename(from, to);
-    };
-    try {
-      await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), {
-        code: "ERR_GGUF_WRITE",
-        message: /gguf-native recover/,
-      });
-    } finally {
-      fs.rename = rename;
-    }
+    });
+    const failed = { code: "ERR_GGUF_WRITE", message: /gguf-native recover/ };
+    await assert.rejects(splitModel(paths[0]!, join(dir, "m"), { maxTensors: 4 }), failed);
+    t.mock.restoreAll();
     const [done] = await recover(dir);
     assert.equal(done?.outcome, "finished");
-    const file = openSync(paths[2]!, { splits: false });
+    using file = openSync(paths[2]!, { splits: false });
     assert.deepEqual([...file.tensors.keys()], ["t8", "t9", "t10", "t11"]);
-    file.close();
-    assert.deepEqual(
-      names(dir).map((name) => join(dir, name)),
-      paths,
-    );
+    assert.deepEqual(names(dir), paths.map((path) => basename(path)).sort());
   });
 });
 
 describe("journals", () => {
-  test("of another user, or a link, are not followed", { skip: needsRoot }, async () => {
+  test("of another user, or a link, are not followed", { skip: needsRoot }, async (t) => {
     const path = await written();
-    const journalName = async () => {
-      let name = "";
-      const fs = require("node:fs/promises") as { link: (from: string, to: string) => Promise<void> };
-      const { link } = fs;
-      fs.link = async (from, to) => {
-        name = to;
-        return link(from, to);
-      };
-      await setMetadata(path, { "general.description": LONG });
-      fs.link = link;
-      return name;
-    };
-    const journal = await journalName();
+    const { mock } = t.mock.method(fs, "link");
+    await setMetadata(path, { "general.description": LONG });
+    const journal = mock.calls.at(-1)!.arguments[1] as string;
+    t.mock.restoreAll();
     assert.match(journal, /gguf-native\.[0-9a-f]{16}\.journal$/);
-    const { createHash } = require("node:crypto") as typeof import("node:crypto");
     const victim = join(path, "..", "victim");
     writeFileSync(victim, "victim");
     const temporary = "gguf-native.0123456789ab.tmp";
@@ -540,7 +477,7 @@ describe("journals", () => {
     ];
     for (const plan of plans) {
       const body = `${JSON.stringify({ owner: null, plan })}\n`;
-      writeFileSync(journal, `${createHash("sha256").update(body).digest("hex")}\n${body}`);
+      writeFileSync(journal, `${crypto.createHash("sha256").update(body).digest("hex")}\n${body}`);
       const isElsewhere = plan.outputs[0]?.target.includes("/");
       if (!isElsewhere) chownSync(journal, 12345, 12345);
       await assert.rejects(setMetadata(path, { "test.x": 1 }), {
@@ -597,30 +534,26 @@ describe("journals", () => {
 
   /** Runs `work` with `swap` called once, right before the call of the file system that is about such a path. */
   async function swapping(
+    t: TestContext,
     call: "link" | "lstat",
     which: RegExp,
     swap: () => void,
     work: () => Promise<unknown>,
   ) {
-    // biome-ignore lint/suspicious/noExplicitAny: functions of any arguments
-    const calls = fs as any;
-    const original = calls[call];
+    const original = fs[call] as (...args: unknown[]) => unknown;
     let isDone = false;
-    calls[call] = (...args: unknown[]) => {
+    t.mock.method(fs, call, (...args: unknown[]) => {
       const isNow = !isDone && which.test(String(args[call === "link" ? 1 : 0]));
       isDone ||= isNow;
       if (isNow) swap();
       return original(...args);
-    };
-    try {
-      await work();
-    } finally {
-      calls[call] = original;
-    }
+    });
+    await work();
+    t.mock.restoreAll();
     assert.ok(isDone);
   }
 
-  test("that have become another's stop a change, and stay", async () => {
+  test("that have become another's stop a change, and stay", async (t) => {
     const changes = {
       copy: { values: { "general.description": "short" }, options: { inPlace: false } },
       "one page": { values: { "general.architecture": "tess" }, options: {} },
@@ -637,6 +570,7 @@ describe("journals", () => {
         work === "several" ? journalPath(join(dir, "n-00001-of-00003.gguf")) : journalPath(path);
       // When the temporary file is looked at, or the journal itself before it is written again.
       await swapping(
+        t,
         "lstat",
         work === "copy" ? /\.tmp$/ : /\.journal$/,
         () => {
@@ -657,7 +591,7 @@ describe("journals", () => {
     }
   });
 
-  test("that have become another's are not carried out", async () => {
+  test("that have become another's are not carried out", async (t) => {
     const path = await written();
     const dir = join(path, "..");
     const temporary = "gguf-native.0123456789ab.tmp";
@@ -670,6 +604,7 @@ describe("journals", () => {
     await replaceJournal(other, { owner: thisProcess() });
     const before = readFileSync(path);
     await swapping(
+      t,
       "link",
       /\.recovery$/,
       () => renameSync(other, journal),
@@ -730,30 +665,27 @@ describe("journals", () => {
     });
     writeFileSync(join(dir, "n2.gguf"), "mine");
     await replaceJournal(folderJournalPath(dir), { owner: null, plan: { kind: "rename", outputs } });
-    assert.deepEqual(
-      (await recover(dir)).map(({ outcome }) => outcome),
-      ["undone"],
-    );
+    const [done, ...others] = await recover(dir);
+    assert.deepEqual([done?.outcome, others], ["undone", []]);
     assert.deepEqual([readFileSync(join(dir, "n2.gguf"), "utf8"), names(dir).length], ["mine", 2]);
   });
 
-  test("a file of a living process: whoever comes later waits, and recover() says so", async () => {
+  test("a file of a living process: whoever comes later waits, and recover() says so", async (t) => {
     const path = await written();
     let release: () => void = () => undefined;
-    const fs = require("node:fs/promises") as { rename: (from: string, to: string) => Promise<void> };
     const { rename } = fs;
     const held = new Promise<void>((entered) => {
-      fs.rename = async (from, to) => {
+      t.mock.method(fs, "rename", async (from: string, to: string) => {
         entered();
         await new Promise<void>((done) => {
           release = done;
         });
         return rename(from, to);
-      };
+      });
     });
     const merging = mergeModel(path, path);
     await held;
-    fs.rename = rename;
+    t.mock.restoreAll();
     await assert.rejects(recover(path), { code: "ERR_GGUF_CHANGED", message: /process \d+/ });
     const setting = setMetadata(path, { "test.x": 1 });
     setTimeout(release, 50);
