@@ -93,9 +93,26 @@ export interface Failure {
   systemCode?: string;
 }
 
-/** Called on the main thread with the progress, in elements. Where a function takes it, `threads` is next: how many work on
- * the job at a time, by default all. */
+/** Called on the main thread with the progress, in elements. */
 export type ProgressCallback = (done: number, total: number) => void;
+
+/** Arguments that several functions take. `threads`: how many work on the job at a time, by default all. */
+export type JobArguments = [onProgress: ProgressCallback | undefined, threads: number | undefined];
+type OfTensor = [file: NativeFile, index: number];
+/** `type` is the number of the format. */
+type Blocks = [type: number, blocks: Uint8Array];
+type Decoding = [dtype: NativeDType, start: number, end: number, out: NativeOut | undefined];
+type Rows = [rows: Float64Array, count: number, dtype: NativeDType, out: NativeOut | undefined];
+type Product = [
+  ...[columns: number | undefined, x: Float32Array, start: number, end: number],
+  ...[out: Float32Array | undefined, int8: boolean],
+];
+type BlockProduct = [columns: number, x: Float32Array, out: Float32Array | undefined, int8: boolean];
+type Totals = [start: number, end: number, totals: Float64Array];
+type Numbers = [
+  ...[type: number, numbers: Float32Array, columns: number, importance: Float32Array | undefined],
+  out: Uint8Array | undefined,
+];
 
 export interface NativeAddon {
   /** Marks each {@link Failure}. */
@@ -149,68 +166,19 @@ export interface NativeAddon {
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns
    * `out` (length end - start) or, if it is undefined, a new array.
    */
-  dequantize(
-    file: NativeFile,
-    index: number,
-    dtype: NativeDType,
-    start: number,
-    end: number,
-    out: NativeOut | undefined,
-  ): NativeOut;
+  dequantize(...of: [...OfTensor, ...Decoding]): NativeOut;
   /** As dequantize, off the main thread. `cancel` on the job makes the promise reject with `undefined`. */
-  dequantizeAsync(
-    file: NativeFile,
-    index: number,
-    dtype: NativeDType,
-    start: number,
-    end: number,
-    out: NativeOut | undefined,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<NativeOut>;
+  dequantizeAsync(...of: [...OfTensor, ...Decoding, ...JobArguments]): Started<NativeOut>;
   /**
    * Dequantizes the first `count` of `rows`, of shape[0] elements each; `out` has count * shape[0] elements.
    */
-  rows(
-    file: NativeFile,
-    index: number,
-    rows: Float64Array,
-    count: number,
-    dtype: NativeDType,
-    out: NativeOut | undefined,
-  ): NativeOut;
-
+  rows(...of: [...OfTensor, ...Rows]): NativeOut;
   /** As rows, off the main thread; `rows` is copied. */
-  rowsAsync(
-    file: NativeFile,
-    index: number,
-    rows: Float64Array,
-    count: number,
-    dtype: NativeDType,
-    out: NativeOut | undefined,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<NativeOut>;
-
-  /** As dequantize, for blocks in memory; `type` is the number of the format. */
-  dequantizeBlocks(
-    type: number,
-    blocks: Uint8Array,
-    dtype: NativeDType,
-    start: number,
-    end: number,
-    out: NativeOut | undefined,
-  ): NativeOut;
+  rowsAsync(...of: [...OfTensor, ...Rows, ...JobArguments]): Started<NativeOut>;
+  /** As dequantize, for blocks in memory. */
+  dequantizeBlocks(...of: [...Blocks, ...Decoding]): NativeOut;
   dequantizeBlocksAsync(
-    type: number,
-    blocks: Uint8Array,
-    dtype: NativeDType,
-    start: number,
-    end: number,
-    out: NativeOut | undefined,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-    bigEndian: boolean,
+    ...of: [...Blocks, ...Decoding, ...JobArguments, bigEndian: boolean]
   ): Started<NativeOut>;
 
   /**
@@ -218,51 +186,14 @@ export interface NativeAddon {
    * end - start numbers. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work.
    * With `int8`, the vectors are rounded to 8 bits.
    */
-  matmul(
-    file: NativeFile,
-    index: number,
-    columns: number | undefined,
-    x: Float32Array,
-    start: number,
-    end: number,
-    out: Float32Array | undefined,
-    int8: boolean,
-    threads: number | undefined,
-  ): Float32Array;
+  matmul(...of: [...OfTensor, ...Product, threads: number | undefined]): Float32Array;
   /** As matmul, off the main thread; `x` is copied. */
-  matmulAsync(
-    file: NativeFile,
-    index: number,
-    columns: number | undefined,
-    x: Float32Array,
-    start: number,
-    end: number,
-    out: Float32Array | undefined,
-    int8: boolean,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<Float32Array>;
+  matmulAsync(...of: [...OfTensor, ...Product, ...JobArguments]): Started<Float32Array>;
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
-  matmulBlocks(
-    type: number,
-    blocks: Uint8Array,
-    columns: number,
-    x: Float32Array,
-    out: Float32Array | undefined,
-    int8: boolean,
-    threads: number | undefined,
-  ): Float32Array;
+  matmulBlocks(...of: [...Blocks, ...BlockProduct, threads: number | undefined]): Float32Array;
   /** As matmulBlocks, off the main thread; `x` is copied. */
   matmulBlocksAsync(
-    type: number,
-    blocks: Uint8Array,
-    columns: number,
-    x: Float32Array,
-    out: Float32Array | undefined,
-    int8: boolean,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-    bigEndian: boolean,
+    ...of: [...Blocks, ...BlockProduct, ...JobArguments, bigEndian: boolean]
   ): Started<Float32Array>;
 
   /**
@@ -271,32 +202,12 @@ export interface NativeAddon {
    * zeros, minimum, maximum, mean and the sum of the squared distances from it; low, high, counts of the bins between
    * them, below and above. The fields from zeros on, and those from low on, may be absent: then they are not measured.
    */
-  stats(
-    file: NativeFile,
-    index: number,
-    start: number,
-    end: number,
-    totals: Float64Array,
-    threads: number | undefined,
-  ): Float64Array;
+  stats(...of: [...OfTensor, ...Totals, threads: number | undefined]): Float64Array;
   /** As stats, off the main thread. */
-  statsAsync(
-    file: NativeFile,
-    index: number,
-    start: number,
-    end: number,
-    totals: Float64Array,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<Float64Array>;
+  statsAsync(...of: [...OfTensor, ...Totals, ...JobArguments]): Started<Float64Array>;
   /** The same for blocks in memory. */
   statsBlocksAsync(
-    type: number,
-    blocks: Uint8Array,
-    bigEndian: boolean,
-    totals: Float64Array,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
+    ...of: [...Blocks, bigEndian: boolean, totals: Float64Array, ...JobArguments]
   ): Started<Float64Array>;
 
   /**
@@ -305,66 +216,22 @@ export interface NativeAddon {
    * error, the sum of errors, of their squares, and of the squares of the first tensor's values. Memory that can be taken
    * away is copied a part at a time, while it is compared.
    */
-  compareAsync(
-    fileA: NativeFile,
-    indexA: number,
-    fileB: NativeFile,
-    indexB: number,
-    start: number,
-    end: number,
-    totals: Float64Array,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<Float64Array>;
+  compareAsync(...of: [...OfTensor, ...OfTensor, ...Totals, ...JobArguments]): Started<Float64Array>;
   /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
   compareBlocksAsync(
-    typeA: number,
-    blocksA: Uint8Array,
-    typeB: number,
-    blocksB: Uint8Array,
-    bigEndian: number,
-    totals: Float64Array,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
+    ...of: [...Blocks, ...Blocks, bigEndian: number, totals: Float64Array, ...JobArguments]
   ): Started<Float64Array>;
   /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
-  compareBytesAsync(
-    fileA: NativeFile,
-    indexA: number,
-    fileB: NativeFile,
-    indexB: number,
-    start: number,
-    end: number,
-    totals: Float64Array,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-  ): Started<Float64Array>;
+  compareBytesAsync(...of: [...OfTensor, ...OfTensor, ...Totals, ...JobArguments]): Started<Float64Array>;
 
   /**
    * The blocks that rows of `columns` numbers make, with a weight for each column or without; `type` is the number of the
    * format. Fills and returns `out` or, where it is undefined, a new array. Up to `threads` threads work. `best`: by the wider
    * search, where the type has one.
    */
-  quantize(
-    type: number,
-    numbers: Float32Array,
-    columns: number,
-    importance: Float32Array | undefined,
-    out: Uint8Array | undefined,
-    threads: number | undefined,
-    best?: boolean,
-  ): Uint8Array;
+  quantize(...of: [...Numbers, threads: number | undefined, best?: boolean]): Uint8Array;
   /** As quantize, off the main thread; `importance` is copied. */
-  quantizeAsync(
-    type: number,
-    numbers: Float32Array,
-    columns: number,
-    importance: Float32Array | undefined,
-    out: Uint8Array | undefined,
-    onProgress: ProgressCallback | undefined,
-    threads: number | undefined,
-    best?: boolean,
-  ): Started<Uint8Array>;
+  quantizeAsync(...of: [...Numbers, ...JobArguments, best?: boolean]): Started<Uint8Array>;
 
   /** The same blocks in the other byte order, in memory of their own. */
   swapBytes(type: number, blocks: Uint8Array): Uint8Array;

@@ -1,12 +1,9 @@
 /** Runs asynchronous work of the addon with the signal and the progress callback of a caller. */
 
-import { native, resultOf, type Started } from "../backend/native";
+import { type JobArguments, native, resultOf, type Started } from "../backend/native";
 import { whenAborted } from "../base/abortable";
 import { checkAsync } from "../base/arguments";
 import type { AsyncOptions } from "../base/options";
-
-/** What each asynchronous function of the addon takes. */
-export type JobArguments = [onProgress: AsyncOptions["onProgress"], threads: number | undefined];
 
 /**
  * Runs a native job with a caller's signal, progress callback and number of threads. The promise settles after the last worker

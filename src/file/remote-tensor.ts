@@ -1,6 +1,6 @@
 /** One tensor of a remote file. */
 
-import { type NativeOut, native, type Started } from "../backend/native";
+import { type JobArguments, type NativeOut, native, type Started } from "../backend/native";
 import { checkAsync } from "../base/arguments";
 import { GgufError } from "../base/errors";
 import type {
@@ -18,7 +18,7 @@ import type {
 import type { ElementRange } from "../base/ranges";
 import { PART_ELEMENTS } from "../base/ranges";
 import { plain } from "../base/typed-arrays";
-import { type JobArguments, runJob } from "../decode/jobs";
+import { runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import { checkOutLength, explainFailure, newOut } from "../decode/request";
 import {

@@ -5,7 +5,7 @@ import { counted, grouped, humanBytes } from "#dist/describe/text";
 import type { ModelView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { Answered, Section, Table } from "./parts";
-import { ShareBar } from "./pictures";
+import { ShareBar, shadeOf } from "./pictures";
 import { useView } from "./place";
 
 const CONTEXTS = [2048, 8192, 32_768, 131_072];
@@ -81,8 +81,8 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
           ]}
         />
         <p class="note legend-text">
-          <i class="swatch shade-0" /> weights {humanBytes(weights.bytes)} <i class="swatch shade-1" /> cache{" "}
-          {amount(bytes.f16)}
+          <i class="swatch shade" style={shadeOf(0)} /> weights {humanBytes(weights.bytes)}{" "}
+          <i class="swatch shade" style={shadeOf(1)} /> cache {amount(bytes.f16)}
         </p>
       </Section>
       <Section title="Cache of keys and values">

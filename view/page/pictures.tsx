@@ -28,18 +28,18 @@ export function ShareBar({
       {parts.map(({ name, bytes, shade }) => (
         <span
           key={name}
-          class={`shade-${shade}`}
+          class="shade"
           title={`${name}: ${humanBytes(bytes)}`}
-          style={{ flexGrow: total > 0 ? bytes / total : 0 }}
+          style={{ flexGrow: total > 0 ? bytes / total : 0, ...shadeOf(shade) }}
         />
       ))}
     </div>
   );
 }
 
-/** One of the colours in style.css for each of many types. */
-export function shadeOf(index: number): number {
-  return index % 16;
+/** Colours far from each other, however many are beside each other; the second eight are lighter or darker. */
+export function shadeOf(index: number): Record<`--${string}`, string | number> {
+  return { "--n": index % 16, ...(index % 16 < 8 ? {} : { "--shade-lightness": "var(--shade-other)" }) };
 }
 
 const LAYERS_WIDTH = 1000;
@@ -76,7 +76,8 @@ export function LayersPicture({ layers, shades }: { layers: readonly Layer[]; sh
               return (
                 <rect
                   key={shades[type]}
-                  class={`shade-${shades[type]}`}
+                  class="shade"
+                  style={shadeOf(shades[type] as number)}
                   x={i * step + gap / 2}
                   y={base}
                   width={step - gap}
@@ -290,7 +291,7 @@ export function MeasureChoice({
 }) {
   const id = useId();
   return (
-    <span class="choice">
+    <span class="field">
       <label for={id}>Colours show</label>
       <select
         id={id}

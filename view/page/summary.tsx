@@ -15,7 +15,7 @@ export function Summary({ model }: { model: ModelView }) {
   const { facts, types, tensors } = model;
   const layers = useMemo(() => layersOf(tensors, MOST_LAYERS), [tensors]);
   const order = useMemo(() => new Map(types.map(([type], i) => [type, i])), [types]);
-  const shades = tensors.types.map((type) => shadeOf(order.get(type) ?? 0));
+  const shades = tensors.types.map((type) => order.get(type) ?? 0);
   const total = types.reduce((sum, [, { bytes }]) => sum + (bytes || 0), 0);
   return (
     <div class="page">
@@ -26,7 +26,7 @@ export function Summary({ model }: { model: ModelView }) {
         <Section title="Types" note={`${humanBytes(total)} of weights`}>
           <ShareBar
             label="Sizes by type"
-            parts={types.map(([name, { bytes }], i) => ({ name, bytes: bytes || 0, shade: shadeOf(i) }))}
+            parts={types.map(([name, { bytes }], i) => ({ name, bytes: bytes || 0, shade: i }))}
           />
           <Table
             label="Types"
@@ -40,7 +40,7 @@ export function Summary({ model }: { model: ModelView }) {
             ]}
             rows={types.map(([type, { tensors: count, elements, bytes }], i) => [
               <span key={type} class="type">
-                <i class={`swatch shade-${shadeOf(i)}`} />
+                <i class="swatch shade" style={shadeOf(i)} />
                 {type}
               </span>,
               grouped(count),

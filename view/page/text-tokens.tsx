@@ -8,8 +8,8 @@ import { Failure, Progress } from "./parts";
 
 /** The most characters of a text. */
 const MOST_TEXT = 20_000;
-/** How many colours tokens take turns in. */
-const COLORS = 5;
+/** The colours that tokens take turns in. */
+const COLORS = ["a", "b", "c", "d", "e"];
 
 export function TextTokens({ model }: { model: ModelView }) {
   const [text, setText] = useState("");
@@ -70,7 +70,7 @@ function TokenList({ shown: { tokens, count } }: { shown: Tokens }) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a long list is scrolled by keys
     <ol class="token-list" aria-label="Tokens" data-testid="tokens" tabIndex={0}>
       {tokens.map(({ id, text, bytes }, i) => (
-        <li key={i} class={`token token-${i % COLORS}`}>
+        <li key={i} class="token" style={{ background: `var(--token-${COLORS[i % COLORS.length]})` }}>
           <code class="token-text">{text}</code>
           <span class="token-id">{id}</span>
           <span class="token-bytes">{bytes}</span>
