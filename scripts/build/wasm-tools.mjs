@@ -16,8 +16,6 @@ function findCompiler() {
   return compiler === undefined ? undefined : { compiler, headers: headersHere };
 }
 
-export const canCompile = () => findCompiler() !== undefined;
-
 /** The flags of every file: those of the addon, SIMD, and no exceptions, which Debian's libc++ lacks here. */
 const FLAGS = [
   ...["--target=wasm32-wasi", "-O3", "-msimd128", "-std=c++17", "-fno-exceptions", "-fno-rtti"],
