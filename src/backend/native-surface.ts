@@ -24,6 +24,11 @@ export interface Started<Result> {
   promise: Promise<Result>;
 }
 
+/** A cache of keys and values inside the addon; opaque and tagged as well. */
+export interface NativeCache {
+  readonly __nativeCache: never;
+}
+
 /** 0: float32, 1: float16 bits, 2: bfloat16 bits. */
 export type NativeDType = 0 | 1 | 2;
 
@@ -114,7 +119,68 @@ type Numbers = [
   out: Uint8Array | undefined,
 ];
 
-export interface NativeAddon {
+type Optional = Float32Array | undefined;
+type Result = [out: Float32Array, threads: number | undefined];
+
+/**
+ * What lies between the products of a network, by the rules of docs/sums.md. Results go into `out`, which is as long as they
+ * are. Where there is no `cap` and no `window`, it is 0.
+ */
+export interface NativeNetwork {
+  rmsNorm(x: Float32Array, weight: Optional, width: number, epsilon: number, ...result: Result): void;
+  layerNorm(
+    x: Float32Array,
+    weight: Optional,
+    bias: Optional,
+    width: number,
+    epsilon: number,
+    ...result: Result
+  ): void;
+  normalizeVectors(x: Float32Array, width: number, out: Float32Array): void;
+  /** `kind`: 0 silu, 1 gelu, 2 gelu_erf, 3 relu, 4 relu2, 5 sigmoid, 6 tanh. With `up`, the result is multiplied with it. */
+  activate(x: Float32Array, up: Optional, kind: number, ...result: Result): void;
+  softmax(x: Float32Array, width: number, scale: number, cap: number, ...result: Result): void;
+  /** The maximum of `x`, and the sum of e to the power of how much less each number is. */
+  sumOfPowers(x: Float32Array, out: Float32Array): void;
+  meanOfRows(x: Float32Array, width: number, out: Float32Array): void;
+  /** Adds `y`, as often as it fits, to `x`. */
+  addInto(x: Float32Array, y: Float32Array): void;
+  scaleInto(x: Float32Array, factor: number): void;
+  /** `table`: for each token, the cosines of its `pairs` angles, then their sines. */
+  rope(
+    x: Float32Array,
+    headWidth: number,
+    headCount: number,
+    table: Float32Array,
+    pairs: number,
+    adjacent: boolean,
+    ...result: Result
+  ): void;
+  /** `type`: the number of the format, that of F32, F16 or Q8_0. */
+  newCache(heads: number, keyWidth: number, valueWidth: number, type: number): NativeCache;
+  /** Appends all tokens, or none if it throws. */
+  cacheAppend(cache: NativeCache, keys: Float32Array, values: Float32Array): void;
+  cacheTruncate(cache: NativeCache, length: number): void;
+  /** A cache with the same content, which shares full pages with this one. */
+  cacheFork(cache: NativeCache): NativeCache;
+  /** Copies the blocks of `count` tokens from `first` on, in the order in which they were appended. */
+  cacheRead(cache: NativeCache, first: number, count: number, keys: Uint8Array, values: Uint8Array): void;
+  /** Appends tokens by such blocks. */
+  cacheRestore(cache: NativeCache, keys: Uint8Array, values: Uint8Array): void;
+  attention(
+    queries: Float32Array,
+    cache: NativeCache,
+    heads: number,
+    scale: number,
+    causal: boolean,
+    window: number,
+    cap: number,
+    sinks: Optional,
+    ...result: Result
+  ): void;
+}
+
+export interface NativeAddon extends NativeNetwork {
   /** Marks each {@link Failure}. */
   readonly failureMark: object;
 

@@ -49,6 +49,15 @@ export function memoryAs<A extends Plain>(Class: PlainClass<A>, array: ArrayBuff
   return new Class(bufferOf.call(array), byteOffsetOf.call(array), byteLength / Class.BYTES_PER_ELEMENT);
 }
 
+/** Whether two arrays share memory, but do not have the same. */
+export function overlapPartly(a: ArrayBufferView, b: ArrayBufferView): boolean {
+  if (bufferOf.call(a) !== bufferOf.call(b)) return false;
+  const [startA, startB] = [byteOffsetOf.call(a), byteOffsetOf.call(b)];
+  const [sizeA, sizeB] = [byteLengthOf.call(a), byteLengthOf.call(b)];
+  if ((startA === startB && sizeA === sizeB) || sizeA === 0 || sizeB === 0) return false;
+  return startA < startB + sizeB && startB < startA + sizeA;
+}
+
 /** Such as `"Float32Array"`; undefined for a value that is not a typed array. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);

@@ -29,7 +29,38 @@ export type {
   ThreadOptions,
 } from "../base/options";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
+export type {
+  ActivateOptions,
+  Activation,
+  AttentionOptions,
+  CacheType,
+  Floats,
+  KvCacheOptions,
+  NormOptions,
+  OutOptions,
+  RopeOptions,
+  RotationsOptions,
+  SoftmaxOptions,
+  YarnOptions,
+} from "../network/options";
+export { Rotations } from "../network/rotations";
+export { type TopK, topK } from "../network/top-k";
 export type { PlainQuantizeOptions as QuantizeOptions } from "../quantize/request";
+export {
+  activate,
+  add,
+  attention,
+  gated,
+  KvCache,
+  layerNorm,
+  logSumExp,
+  meanOfRows,
+  normalize,
+  rmsNorm,
+  rope,
+  scale,
+  softmax,
+} from "./network";
 export { matmulSync } from "./products";
 export { type QuantizableType, quantizeSync } from "./quantize";
 

@@ -8,6 +8,8 @@
  * @module gguf-native/wasm
  */
 export { type BlobOptions, openBlob } from "../file/blob-file";
+/** For `gguf-native/network`, which shares the module. @internal */
+export * as network from "../network/public";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";
 export { useModule } from "./use-module";

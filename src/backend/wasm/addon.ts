@@ -13,6 +13,7 @@ import { failure } from "./failure";
 import { fileFunctions, type OpenBytes } from "./files";
 import { cancelJob } from "./jobs";
 import * as kernels from "./kernels";
+import { network } from "./network";
 import { products } from "./products";
 import { totals } from "./totals";
 
@@ -25,6 +26,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     ...products,
     ...totals,
     ...encoding,
+    ...network,
     swapBytes: kernels.swapBytes,
 
     cancel: cancelJob,

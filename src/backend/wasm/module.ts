@@ -1,8 +1,9 @@
 /**
  * The WebAssembly module of `native/wasm` and its instance in this thread.
  *
- * Nothing stays in an instance from one call to the next. So one is enough, and can be replaced at any time: after a trap,
- * which leaves its memory in any state, and after work that needed much memory, which an instance cannot give back.
+ * Nothing stays in it from one call to the next. So one is enough, and can be replaced at any time: after a trap,
+ * which leaves its memory in any state, and after work that needed much memory, which an instance cannot give back. Only
+ * caches of keys and values stay, in instances of their own (network.ts).
  */
 import { GgufError } from "../../base/errors";
 import { outOfMemory } from "./failure";
@@ -71,6 +72,40 @@ export interface ModuleExports {
     ]
   ): number;
   swap(type: number, blocks: number, count: number, swapped: number): void;
+
+  net_rms_norm(x: number, weight: number, width: number, count: number, epsilon: number, out: number): void;
+  net_layer_norm(
+    ...args: [
+      ...[x: number, weight: number, bias: number, width: number, count: number],
+      ...[epsilon: number, out: number],
+    ]
+  ): void;
+  net_normalize(x: number, width: number, count: number, out: number): void;
+  net_activate(x: number, up: number, kind: number, n: number, out: number): void;
+  net_softmax(x: number, width: number, count: number, scale: number, cap: number, out: number): void;
+  net_sum_of_powers(x: number, n: number, out: number): void;
+  net_mean_of_rows(x: number, width: number, count: number, out: number): void;
+  net_add(x: number, y: number, lengthX: number, lengthY: number): void;
+  net_scale(x: number, n: number, factor: number): void;
+  net_rope(
+    ...args: [
+      ...[x: number, headWidth: number, headCount: number, tokens: number],
+      ...[table: number, pairs: number, adjacent: number, out: number],
+    ]
+  ): void;
+  net_new_cache(heads: number, keyWidth: number, valueWidth: number, type: number): number;
+  net_free_cache(cache: number): void;
+  net_cache_append(cache: number, keys: number, values: number, n: number): number;
+  net_cache_truncate(cache: number, length: number): void;
+  net_cache_fork(cache: number): number;
+  net_cache_read(cache: number, first: number, n: number, keys: number, values: number): void;
+  net_cache_restore(cache: number, keys: number, values: number, n: number): void;
+  net_attention(
+    ...args: [
+      ...[queries: number, n: number, cache: number, heads: number, scale: number, causal: number],
+      ...[window: number, cap: number, sinks: number, out: number],
+    ]
+  ): void;
 }
 
 /** What is used of the global object, whose types come with those of browsers. */
@@ -86,7 +121,6 @@ export const { WebAssembly, crypto } = globalThis as unknown as {
   crypto: { getRandomValues(bytes: Uint8Array): void };
 };
 
-/** An instance whose memory is larger than this after its work is not used again. */
 const LARGEST_KEPT = 64 * 2 ** 20;
 
 /** Bytes of the keys of the hash of names. */
@@ -170,19 +204,41 @@ export class Instance {
 
 /** Does work, which must not call this again, in the instance of this thread. Frees what it allocated there. A trap becomes an error. */
 export function inModule<T>(work: (instance: Instance) => T): T {
+  instance ??= newInstance();
+  const used = instance;
+  const drop = (): void => {
+    instance = undefined;
+  };
+  try {
+    return workIn(used, work, drop);
+  } finally {
+    if (isLarge(used)) drop();
+  }
+}
+
+/** An instance whose memory is larger than this after its work is not used again. */
+export const isLarge = ({ byteLength }: Instance): boolean => byteLength > LARGEST_KEPT;
+
+export function newInstance(): Instance {
   compiled ??= compile();
   try {
-    instance ??= new Instance(compiled);
-    const used = instance;
+    return new Instance(compiled);
+  } catch (error) {
+    throw isTrap(error) ? outOfMemory() : error;
+  }
+}
+
+/** Does work in an instance, and frees what it allocated there. After a trap, `onTrap` is called: the instance is of no use. */
+export function workIn<T>(used: Instance, work: (instance: Instance) => T, onTrap: () => void): T {
+  try {
     try {
       return work(used);
     } finally {
       used.freeAll();
-      if (used.byteLength > LARGEST_KEPT) instance = undefined;
     }
   } catch (error) {
     if (!isTrap(error)) throw error;
-    instance = undefined;
+    onTrap();
     throw outOfMemory();
   }
 }

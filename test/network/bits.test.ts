@@ -1,0 +1,29 @@
+/** What lies between products: the bits of the reference on every instruction set and in WebAssembly, for any number of threads. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { cpu } from "gguf-native";
+import type * as Network from "gguf-native/network";
+import { childProgram, lineOf } from "../support/child";
+import { compareWithReference } from "../support/network-cases";
+import { projectRoot } from "../support/paths";
+import { needsModule } from "../support/wasm";
+
+const CASES = 6500;
+
+describe("every function against the reference", () => {
+  for (const isa of cpu().available) {
+    test(`on ${isa}`, async () => {
+      const env = { ...process.env, GGUF_NATIVE_ISA: isa };
+      const result = JSON.parse(await lineOf([childProgram("network")], { env }));
+      assert.deepEqual(result, { isa, cases: result.cases, failures: [] });
+      assert.ok(result.cases > CASES, `${result.cases}`);
+    });
+  }
+  test("in WebAssembly", needsModule, () => {
+    const network: typeof Network = require(join(projectRoot, "dist", "wasm", "network.cjs"));
+    const { cases, failures } = compareWithReference(network);
+    assert.deepEqual(failures, []);
+    assert.ok(cases > CASES, `${cases}`);
+  });
+});
