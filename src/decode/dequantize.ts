@@ -35,21 +35,20 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A>,
-): Returned<A>;
-export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
+): Returned<A> {
   const { info, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(blocks)) {
     copyF32(blocks, 4 * start, end - start, out, 0);
-    return out;
+    return out as Returned<A>;
   }
   const result = attempt(
     () => native.dequantizeBlocks(info.id, blocks, dtypeNumber(dtype), start, end, out),
     (error) => explainFailure(error, end - start),
   );
-  return given ?? result;
+  return (given ?? result) as Returned<A>;
 }
 
 /**
@@ -60,16 +59,11 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
  *
  * @throws the reason of `options.signal` if it is aborted
  */
-export function dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+export async function dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A> & AsyncOptions,
-): Promise<Returned<A>>;
-export async function dequantize(
-  type: GgmlType,
-  blocks: Uint8Array,
-  options?: DequantizeOptions & AsyncOptions,
-): Promise<OutArray> {
+): Promise<Returned<A>> {
   const { info, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
@@ -80,5 +74,5 @@ export async function dequantize(
       native.dequantizeBlocksAsync(info.id, blocks, dtypeNumber(dtype), start, end, out, ...how, false),
     (error) => explainFailure(error, end - start),
   );
-  return given ?? result;
+  return (given ?? result) as Returned<A>;
 }

@@ -35,14 +35,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
-): Returned<A>;
-export function matmulSync(
-  type: GgmlType,
-  blocks: Uint8Array,
-  columns: number,
-  x: Float32Array,
-  options?: BlockProductOptions & ThreadOptions,
-): Float32Array {
+): Returned<A> {
   const request = checkBlockProduct(type, blocks, columns, x, options);
   const { info, length, out, int8, threads } = request;
   checkSupported(type);
@@ -50,7 +43,7 @@ export function matmulSync(
     () => native.matmulBlocks(info.id, blocks, columns, x, out, int8, threads),
     (error) => explainFailure(error, length),
   );
-  return out ?? result;
+  return (out ?? result) as Returned<A>;
 }
 
 /**
@@ -62,20 +55,13 @@ export function matmulSync(
  *
  * @throws the reason of `options.signal` if it is aborted
  */
-export function matmul<A extends Float32Array = Dequantized<"f32">>(
+export async function matmul<A extends Float32Array = Dequantized<"f32">>(
   type: GgmlType,
   blocks: Uint8Array,
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & AsyncOptions,
-): Promise<Returned<A>>;
-export async function matmul(
-  type: GgmlType,
-  blocks: Uint8Array,
-  columns: number,
-  x: Float32Array,
-  options?: BlockProductOptions & AsyncOptions,
-): Promise<Float32Array> {
+): Promise<Returned<A>> {
   const { info, length, out, int8, asyncOptions } = checkBlockProduct(type, blocks, columns, x, options);
   checkSupported(type);
   const result = await runJob(
@@ -83,5 +69,5 @@ export async function matmul(
     (...how) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, int8, ...how, false),
     (error) => explainFailure(error, length),
   );
-  return out ?? result;
+  return (out ?? result) as Returned<A>;
 }

@@ -97,10 +97,9 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * Fetches the tensor, or the elements from `start` to `end`, and turns it into numbers: a part at a time, each with one
    * HTTP range request. `onProgress` counts the elements that have arrived.
    */
-  dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+  async dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
+  ): Promise<Returned<A>> {
     const { dtype, start, end, given, out, asyncOptions } = decodeRequest(this, this.#file, options);
     const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
     signal?.throwIfAborted();
@@ -114,7 +113,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
       await this.#decode(bytes, to.length, dtype, to, { signal, threads });
     };
     await this.#forEachPart({ start, end }, signal, use, onProgress);
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
@@ -122,11 +121,10 @@ export class RemoteGgufTensor extends GgufModelTensor {
    * once. Rows that are close together are fetched with one request, including the bytes between them; up to
    * six requests are in flight. `onProgress` counts the elements that have arrived.
    */
-  rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+  async rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
+  ): Promise<Returned<A>> {
     const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
       this,
       this.#file,
@@ -145,18 +143,17 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const arrived = onProgress && ((rows: number) => onProgress(rows * rowLength, length));
     await fetchRows(asked, rowBytes, bytes, signal, read, arrived);
     const result = await this.#decode(bytes, length, dtype, out, { signal, threads });
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
    * Fetches the rows from `start` to `end` a part at a time, and multiplies them off the main thread. `onProgress` counts
    * the numbers of the result. `out` is written a part at a time.
    */
-  matmul<A extends Float32Array = Dequantized<"f32">>(
+  async matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
+  ): Promise<Returned<A>> {
     const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
       this,
       this.#file,
@@ -168,7 +165,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     const { first, byteLength } = extentOf(this, start * columns, end * columns);
     this.#checkBytes(first, byteLength);
     const result = plain(out ?? (newOut("f32", length, subjectOf(this)) as Float32Array));
-    if (length === 0) return out ?? result;
+    if (length === 0) return (out ?? result) as Returned<A>;
     const { id } = knownType(this);
     const vectors = plain(x).slice(); // `x` may change, and overlap `out`
     const count = end - start;
@@ -189,7 +186,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     };
     const range = { start: start * columns, end: end * columns, size: rowsOfPart * columns };
     await this.#forEachPart(range, signal, use);
-    return out ?? result;
+    return (out ?? result) as Returned<A>;
   }
 
   /**

@@ -137,15 +137,14 @@ export class GgufTensor extends GgufModelTensor {
    */
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A>,
-  ): Returned<A>;
-  dequantizeSync(options?: DequantizeOptions): OutArray {
+  ): Returned<A> {
     const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),
       (error) => explainFailure(error, end - start, subjectOf(this)),
     );
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
@@ -154,10 +153,9 @@ export class GgufTensor extends GgufModelTensor {
    * SharedArrayBuffer), and otherwise at the end.
    * @throws the reason of `options.signal` if it is aborted; otherwise as {@link dequantizeSync}
    */
-  dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+  async dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async dequantize(options?: DequantizeOptions & AsyncOptions): Promise<OutArray> {
+  ): Promise<Returned<A>> {
     const { dtype, start, end, given, out, asyncOptions } = decodeRequest(this, this.#file, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
@@ -166,7 +164,7 @@ export class GgufTensor extends GgufModelTensor {
       (...how) => native.dequantizeAsync(handle, position, dtypeNumber(dtype), start, end, out, ...how),
       (error) => explainFailure(error, end - start, subjectOf(this)),
     );
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
@@ -180,8 +178,7 @@ export class GgufTensor extends GgufModelTensor {
   rowsSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A>,
-  ): Returned<A>;
-  rowsSync(indexes: ArrayLike<number>, options?: RowsOptions): OutArray {
+  ): Returned<A> {
     const { rows, count, dtype, length, given, out } = rowRequest(this, this.#file, indexes, options);
     const handle = handleOf(this.#file);
     const result = attempt(
@@ -189,7 +186,7 @@ export class GgufTensor extends GgufModelTensor {
       (error) => explainFailure(error, length, subjectOf(this)),
     );
     giveBackRows(rows);
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
@@ -197,11 +194,10 @@ export class GgufTensor extends GgufModelTensor {
    * returned. `out` is written as by {@link dequantize}.
    * @throws the reason of `options.signal` if it is aborted; otherwise as {@link rowsSync}
    */
-  rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
+  async rows<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async rows(indexes: ArrayLike<number>, options?: RowsOptions & AsyncOptions): Promise<OutArray> {
+  ): Promise<Returned<A>> {
     const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
       this,
       this.#file,
@@ -219,7 +215,7 @@ export class GgufTensor extends GgufModelTensor {
       },
       (error) => explainFailure(error, length, subjectOf(this)),
     );
-    return given ?? result;
+    return (given ?? result) as Returned<A>;
   }
 
   /**
@@ -242,15 +238,14 @@ export class GgufTensor extends GgufModelTensor {
   matmulSync<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & ThreadOptions,
-  ): Returned<A>;
-  matmulSync(x: Float32Array, options?: ProductOptions & ThreadOptions): Float32Array {
+  ): Returned<A> {
     const { columns, start, end, length, out, int8, threads } = productRequest(this, this.#file, x, options);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.matmul(handle, this.#position, this.#columns(columns), x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
-    return out ?? result;
+    return (out ?? result) as Returned<A>;
   }
 
   /** To name those of the shape is not needed: they may be a number that only 64 bits hold. */
@@ -263,11 +258,10 @@ export class GgufTensor extends GgufModelTensor {
    * once this has returned. `out` is written as by {@link dequantize}.
    * @throws the reason of `options.signal` once that is aborted; otherwise as {@link matmulSync}
    */
-  matmul<A extends Float32Array = Dequantized<"f32">>(
+  async matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
-  ): Promise<Returned<A>>;
-  async matmul(x: Float32Array, options?: ProductOptions & AsyncOptions): Promise<Float32Array> {
+  ): Promise<Returned<A>> {
     const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
       this,
       this.#file,
@@ -281,7 +275,7 @@ export class GgufTensor extends GgufModelTensor {
         native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
-    return out ?? (result as Float32Array);
+    return (out ?? (result as Float32Array)) as Returned<A>;
   }
 
   /**

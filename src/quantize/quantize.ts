@@ -58,19 +58,14 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   numbers: Float32Array,
   options?: QuantizeOptions<A> & ThreadOptions,
-): Returned<A>;
-export function quantizeSync(
-  type: QuantizableType,
-  numbers: Float32Array,
-  options?: QuantizeOptions & ThreadOptions,
-): Uint8Array {
+): Returned<A> {
   const request = checkQuantize(findEncoders(), type, numbers, options);
   const { info, columns, importance, out, threads, best } = request;
   const result = attempt(
     () => native.quantize(info.id, numbers, columns, importance, out, threads, best),
     (error) => explain(error, request.byteLength),
   );
-  return out ?? result;
+  return (out ?? result) as Returned<A>;
 }
 
 /**
@@ -82,16 +77,11 @@ export function quantizeSync(
  *
  * @throws the reason of `options.signal` if it is aborted
  */
-export function quantize<A extends Uint8Array = OwnBytes>(
+export async function quantize<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   numbers: Float32Array,
   options?: QuantizeOptions<A> & AsyncOptions,
-): Promise<Returned<A>>;
-export async function quantize(
-  type: QuantizableType,
-  numbers: Float32Array,
-  options?: QuantizeOptions & AsyncOptions,
-): Promise<Uint8Array> {
+): Promise<Returned<A>> {
   const request = checkQuantize(findEncoders(), type, numbers, options);
   const { info, columns, importance, out, best, asyncOptions } = request;
   const result = await runJob(
@@ -99,7 +89,7 @@ export async function quantize(
     (...how) => native.quantizeAsync(info.id, numbers, columns, importance, out, ...how, best),
     (error) => explain(error, request.byteLength),
   );
-  return out ?? result;
+  return (out ?? result) as Returned<A>;
 }
 
 /** A RangeError comes from the limits of the runtime, which depend on its version and on the available memory. */

@@ -85,8 +85,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   type: GgmlType,
   blocks: Uint8Array,
   options?: DequantizeOptions<D, A>,
-): Returned<A>;
-export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: DequantizeOptions): OutArray {
+): Returned<A> {
   const { info, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
@@ -99,7 +98,7 @@ export function dequantizeSync(type: GgmlType, blocks: Uint8Array, options?: Deq
     const round = dtype === "f16" ? roundToF16 : roundToBF16;
     decodeRounded(decode, info, plain(blocks), from, result as Uint16Array, round);
   }
-  return given ?? (result as Dequantized);
+  return (given ?? (result as Dequantized)) as Returned<A>;
 }
 
 function decodeRounded(

@@ -105,14 +105,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
-): Returned<A>;
-export function matmulSync(
-  type: GgmlType,
-  blocks: Uint8Array,
-  columns: number,
-  x: Float32Array,
-  options?: BlockProductOptions & ThreadOptions,
-): Float32Array {
+): Returned<A> {
   const { info, end: rowCount, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options);
   const result = (out ?? newOut("f32", length)) as Float32Array;
   const [y, given, bytes] = [plain(result), plain(x), plain(blocks)];
@@ -123,7 +116,7 @@ export function matmulSync(
     const vectors: Float32Array[] = [];
     for (let at = 0; at < given.length; at += columns) vectors.push(given.slice(at, at + columns));
     multiplyCodes(codeDecoder, bytes, info.typeSize, rowBlocks, vectors, rowCount, y);
-    return result;
+    return result as Returned<A>;
   }
   const order = columnOrder(type, columns);
   const inOrder = (numbers: Float32Array): Float32Array => {
@@ -143,5 +136,5 @@ export function matmulSync(
       y[v * rowCount + row] = dotProduct(weights, vector);
     });
   }
-  return result;
+  return result as Returned<A>;
 }

@@ -144,12 +144,7 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   type: QuantizableType,
   numbers: Float32Array,
   options?: PlainQuantizeOptions<A>,
-): Returned<A>;
-export function quantizeSync(
-  type: QuantizableType,
-  numbers: Float32Array,
-  options?: PlainQuantizeOptions,
-): Uint8Array {
+): Returned<A> {
   const request = checkPlainQuantize(TYPES, type, numbers, options);
   const values = plain(request.numbers);
   const out = plain(request.out);
@@ -169,5 +164,5 @@ export function quantizeSync(
     const { typeSize } = request.info;
     for (let at = 0, to = 0; at < values.length; at += COUNT, to += typeSize) encode(values, at, view, to);
   }
-  return request.out;
+  return request.out as Returned<A>;
 }

@@ -11,6 +11,9 @@ export const STEP_NUMBERS = 2 ** 18;
 /** Jobs of so many numbers are done at once. */
 export const SMALL_NUMBERS = 2 ** 16;
 
+/** A piece of work: yields how many numbers are done. */
+export type Steps = Generator<number, void, undefined>;
+
 export function newArray(dtype: NativeDType, length: number): NativeOut {
   return dtype === 0 ? new Float32Array(length) : new Uint16Array(length);
 }

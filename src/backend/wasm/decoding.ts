@@ -1,7 +1,7 @@
 /** Blocks to numbers. */
 import { partsOf } from "../../base/ranges";
 import type { NativeAddon, NativeDType, NativeOut, ProgressCallback, Started } from "../native-surface";
-import { outOrNew, run, SMALL_NUMBERS, STEP_NUMBERS, start } from "./block-jobs";
+import { outOrNew, run, SMALL_NUMBERS, STEP_NUMBERS, type Steps, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";
@@ -58,13 +58,7 @@ export const decoding = {
 } satisfies Partial<NativeAddon>;
 
 /** Dequantizes elements `first` to `end`, a step at a time. */
-function* dequantize(
-  blocks: Blocks,
-  dtype: NativeDType,
-  first: number,
-  end: number,
-  out: NativeOut,
-): Generator<number, void, undefined> {
+function* dequantize(blocks: Blocks, dtype: NativeDType, first: number, end: number, out: NativeOut): Steps {
   const { format, bigEndian } = blocks;
   for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
     const part = out.subarray(from - first, to - first);
@@ -80,7 +74,7 @@ function* dequantizeRows(
   columns: number,
   dtype: NativeDType,
   out: NativeOut,
-): Generator<number, void, undefined> {
+): Steps {
   const rowsOfStep = Math.max(1, Math.floor(STEP_NUMBERS / Math.max(1, columns)));
   for (const { start, end } of partsOf(0, rows.length, rowsOfStep)) {
     const copied = copyRows(blocks, rows.subarray(start, end), columns);

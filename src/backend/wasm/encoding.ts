@@ -1,6 +1,7 @@
 /** Numbers to blocks. */
 import { partsOf } from "../../base/ranges";
 import type { NativeAddon } from "../native-surface";
+import type { Steps } from "./block-jobs";
 import { failure } from "./failure";
 import { startJob } from "./jobs";
 import * as kernels from "./kernels";
@@ -48,7 +49,7 @@ function encodingOf(
     if (numbers.length === total && blocks.length === byteLength) return;
     throw failure("ERR_GGUF_RANGE", "the numbers or out were detached, moved or resized");
   };
-  function* encode(): Generator<number, void, undefined> {
+  function* encode(): Steps {
     for (const { start, end } of partsOf(0, total, step)) {
       check();
       const part = blocks.subarray((start / blockSize) * typeSize, (end / blockSize) * typeSize);

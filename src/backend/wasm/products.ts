@@ -1,7 +1,7 @@
 /** Products of rows with vectors. */
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, ProgressCallback, Started } from "../native-surface";
-import { outOrNew, run, start } from "./block-jobs";
+import type { NativeAddon, NativeFile, ProgressCallback, Started } from "../native-surface";
+import { outOrNew, run, type Steps, start } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf, elementsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";
@@ -13,41 +13,51 @@ const STEP_ROWS = 48;
 /** Products of so many multiplications are done at once. */
 const SMALL_MULTIPLICATIONS = 2 ** 18;
 
+/** Rows `first` to `end` of `columns` numbers. */
+interface Rows {
+  readonly blocks: Blocks;
+  readonly columns: number;
+  readonly first: number;
+  readonly end: number;
+}
+
 /** What the addon does with blocks that are multiplied. */
 export const products = {
-  matmul: (file, index, given, x, first, end, out, int8) => {
-    const blocks = blocksOfTensor(file, index);
-    const columns = given ?? columnsOf(file, index);
-    about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-    return multiplyNow(blocks, columns, first, end, x, out, int8);
-  },
-  matmulAsync: (file, index, given, x, first, end, out, int8, onProgress) => {
-    const blocks = blocksOfTensor(file, index);
-    const columns = given ?? columnsOf(file, index);
-    about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
-    return multiplyLater(blocks, columns, first, end, x, out, onProgress, int8);
-  },
-  matmulBlocks: (type, array, columns, x, out, int8) => {
-    const blocks = blocksOfArray(type, array, false);
-    return multiplyNow(blocks, columns, 0, elementsOf(blocks, array) / columns, x, out, int8);
-  },
-  matmulBlocksAsync: (type, array, columns, x, out, int8, onProgress, _threads, bigEndian) => {
-    const blocks = blocksOfArray(type, array, bigEndian);
-    const rowCount = elementsOf(blocks, array) / columns;
-    return multiplyLater(blocks, columns, 0, rowCount, x, out, onProgress, int8);
-  },
+  matmul: (file, index, given, x, first, end, out, int8) =>
+    multiplyNow(rowsOfTensor(file, index, given, first, end), x, out, int8),
+  matmulAsync: (file, index, given, x, first, end, out, int8, onProgress) =>
+    multiplyLater(rowsOfTensor(file, index, given, first, end), x, out, int8, onProgress),
+  matmulBlocks: (type, array, columns, x, out, int8) =>
+    multiplyNow(rowsOfArray(type, array, columns, false), x, out, int8),
+  matmulBlocksAsync: (type, array, columns, x, out, int8, onProgress, _threads, bigEndian) =>
+    multiplyLater(rowsOfArray(type, array, columns, bigEndian), x, out, int8, onProgress),
 } satisfies Partial<NativeAddon>;
 
-/** Multiplies rows `first` to `end`, as many at a time as make a step. */
-function* multiply(
-  blocks: Blocks,
-  columns: number,
+function rowsOfTensor(
+  file: NativeFile,
+  index: number,
+  given: number | undefined,
   first: number,
   end: number,
+): Rows {
+  const blocks = blocksOfTensor(file, index);
+  const columns = given ?? columnsOf(file, index);
+  about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
+  return { blocks, columns, first, end };
+}
+
+function rowsOfArray(type: number, array: Uint8Array, columns: number, bigEndian: boolean): Rows {
+  const blocks = blocksOfArray(type, array, bigEndian);
+  return { blocks, columns, first: 0, end: elementsOf(blocks, array) / columns };
+}
+
+/** Multiplies rows, as many at a time as make a step. */
+function* multiply(
+  { blocks, columns, first, end }: Rows,
   x: Float32Array,
   out: Float32Array,
   int8: boolean,
-): Generator<number, void, undefined> {
+): Steps {
   if (x.length === 0) return;
   const { format, bigEndian } = blocks;
   const vectors = x.length / columns;
@@ -59,8 +69,14 @@ function* multiply(
   }
 }
 
-function productLength(columns: number, first: number, end: number, x: Float32Array): number {
-  return x.length === 0 ? 0 : (x.length / columns) * (end - first);
+/** The caller's array for the products, or a new one. */
+function resultOf(
+  { columns, first, end }: Rows,
+  x: Float32Array,
+  out: Float32Array | undefined,
+): Float32Array {
+  const length = x.length === 0 ? 0 : (x.length / columns) * (end - first);
+  return outOrNew(out, 0, length) as Float32Array;
 }
 
 function overlap(a: Float32Array, b: Float32Array): boolean {
@@ -70,32 +86,26 @@ function overlap(a: Float32Array, b: Float32Array): boolean {
 }
 
 function multiplyNow(
-  blocks: Blocks,
-  columns: number,
-  first: number,
-  end: number,
+  rows: Rows,
   x: Float32Array,
   out: Float32Array | undefined,
   int8: boolean,
 ): Float32Array {
-  const y = outOrNew(out, 0, productLength(columns, first, end, x)) as Float32Array;
+  const y = resultOf(rows, x, out);
   const vectors = x.length > 0 && overlap(x, y) ? x.slice() : x;
-  run(blocks, multiply(blocks, columns, first, end, vectors, y, int8));
+  run(rows.blocks, multiply(rows, vectors, y, int8));
   return y;
 }
 
 function multiplyLater(
-  blocks: Blocks,
-  columns: number,
-  first: number,
-  end: number,
+  rows: Rows,
   x: Float32Array,
   out: Float32Array | undefined,
-  onProgress: ProgressCallback | undefined,
   int8: boolean,
+  onProgress: ProgressCallback | undefined,
 ): Started<Float32Array> {
-  const y = outOrNew(out, 0, productLength(columns, first, end, x)) as Float32Array;
+  const y = resultOf(rows, x, out);
   const vectors = x.length === 0 ? x : x.slice(); // one that is detached cannot be copied
-  const work = multiply(blocks, columns, first, end, vectors, y, int8);
-  return start(blocks, y, work, onProgress, y.length * columns <= SMALL_MULTIPLICATIONS);
+  const work = multiply(rows, vectors, y, int8);
+  return start(rows.blocks, y, work, onProgress, y.length * rows.columns <= SMALL_MULTIPLICATIONS);
 }

@@ -1,11 +1,16 @@
 /** Statistics and comparisons: what is found of each step is joined to totals. */
 import { haveSameBytes } from "../../base/bytes";
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, NativeFile, ProgressCallback, Started } from "../native-surface";
-import { run, SMALL_NUMBERS, STEP_NUMBERS, startOn } from "./block-jobs";
+import type { NativeAddon, ProgressCallback, Started } from "../native-surface";
+import { run, SMALL_NUMBERS, STEP_NUMBERS, type Steps, startOn } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, elementsOf } from "./blocks";
 import { about } from "./files";
 import * as kernels from "./kernels";
+
+/** What was found so far. */
+interface Totals {
+  of: Float64Array;
+}
 
 /** What the addon does with blocks that are measured or compared. */
 export const totals = {
@@ -32,10 +37,8 @@ export const totals = {
     const count = elementsOf(blocks, array);
     return startTotals([blocks], count, totals, (joined) => measure(blocks, 0, count, joined), onProgress);
   },
-  compareAsync: (fileA, indexA, fileB, indexB, first, end, totals, onProgress) =>
-    startComparison(compare, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
-  compareBytesAsync: (fileA, indexA, fileB, indexB, first, end, totals, onProgress) =>
-    startComparison(compareBytes, fileA, indexA, fileB, indexB, first, end, totals, onProgress),
+  compareAsync: comparison(compare),
+  compareBytesAsync: comparison(compareBytes),
   compareBlocksAsync: (typeA, arrayA, typeB, arrayB, bigEndian, totals, onProgress) => {
     const a = blocksOfArray(typeA, arrayA, (bigEndian & 1) !== 0);
     const b = blocksOfArray(typeB, arrayB, (bigEndian & 2) !== 0);
@@ -45,12 +48,7 @@ export const totals = {
 } satisfies Partial<NativeAddon>;
 
 /** Joins the statistics of elements `first` to `end` to totals. */
-function* measure(
-  blocks: Blocks,
-  first: number,
-  end: number,
-  totals: { of: Float64Array },
-): Generator<number, void, undefined> {
+function* measure(blocks: Blocks, first: number, end: number, totals: Totals): Steps {
   const { format, bigEndian } = blocks;
   for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
     totals.of = kernels.stats(format.id, blocks.take(from, to - from), bigEndian, totals.of);
@@ -58,13 +56,7 @@ function* measure(
   }
 }
 
-function* compare(
-  a: Blocks,
-  b: Blocks,
-  first: number,
-  end: number,
-  totals: { of: Float64Array },
-): Generator<number, void, undefined> {
+function* compare(a: Blocks, b: Blocks, first: number, end: number, totals: Totals): Steps {
   for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
     const [blocksA, blocksB] = [a, b].map((blocks) => ({
       type: blocks.format.id,
@@ -77,13 +69,7 @@ function* compare(
 }
 
 /** Stops at the first difference. */
-function* compareBytes(
-  a: Blocks,
-  b: Blocks,
-  first: number,
-  end: number,
-  totals: { of: Float64Array },
-): Generator<number, void, undefined> {
+function* compareBytes(a: Blocks, b: Blocks, first: number, end: number, totals: Totals): Steps {
   for (const { start: from, end: to } of partsOf(first, end, STEP_NUMBERS)) {
     const [bytesA, bytesB] = [a, b].map((blocks) => about(blocks.path, () => blocks.take(from, to - from)));
     if (!haveSameBytes(bytesA as Uint8Array, bytesB as Uint8Array)) {
@@ -99,7 +85,7 @@ function startTotals(
   sources: readonly Blocks[],
   count: number,
   before: Float64Array,
-  work: (totals: { of: Float64Array }) => Iterator<number, void, undefined>,
+  work: (totals: Totals) => Steps,
   onProgress: ProgressCallback | undefined,
 ): Started<Float64Array> {
   const totals = { of: before.slice() };
@@ -112,19 +98,10 @@ function startTotals(
   );
 }
 
-function startComparison(
-  work: typeof compare,
-  fileA: NativeFile,
-  indexA: number,
-  fileB: NativeFile,
-  indexB: number,
-  first: number,
-  end: number,
-  totals: Float64Array,
-  onProgress: ProgressCallback | undefined,
-): Started<Float64Array> {
-  const a = blocksOfTensor(fileA, indexA);
-  const b = blocksOfTensor(fileB, indexB);
-  for (const blocks of [a, b]) about(blocks.path, () => blocks.check(first, end - first));
-  return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
+function comparison(work: typeof compare): NativeAddon["compareAsync"] {
+  return (fileA, indexA, fileB, indexB, first, end, totals, onProgress) => {
+    const [a, b] = [blocksOfTensor(fileA, indexA), blocksOfTensor(fileB, indexB)];
+    for (const blocks of [a, b]) about(blocks.path, () => blocks.check(first, end - first));
+    return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
+  };
 }
