@@ -23,10 +23,3 @@ export function dot(
   for (; i < length; i++) s0 += a[aStart + i]! * b[bStart + i]!;
   return s0 + s1 + (s2 + s3);
 }
-
-/** The indexes of the `k` greatest values, in descending order. For equal values, the lower index comes first. */
-export function topK(values: Float32Array, k: number): number[] {
-  const order = Uint32Array.from(values, (_, i) => i);
-  order.sort((a, b) => values[b]! - values[a]! || a - b);
-  return Array.from(order.subarray(0, k));
-}

@@ -1,9 +1,9 @@
 /** The forward pass of a BERT model: from the tokens of texts to a vector for each text. */
 import type { GgufFile, GgufTensor } from "gguf-native";
+import { activate, add, attention, KvCache, layerNorm, meanOfRows, normalize } from "gguf-native/network";
+import { Scratch } from "../network/scratch";
 import { type Linear, multiply, type ProductOptions, Weights } from "../network/weights";
-import { type Floats, Workspace } from "../network/workspace";
 import { type BertConfig, type Pooling, readConfig } from "./config";
-import { add, addAndGelu, addAndNorm, attention, type Norm, normalize } from "./operations";
 
 /** Tokens that are processed at a time, of one text or several: enough to use each weight often. */
 const BATCH = 128;
@@ -16,29 +16,34 @@ export interface LoadOptions extends ProductOptions {
   normalize?: boolean | undefined;
 }
 
-/** A matrix whose products get something added. */
-type Biased = Linear & { bias: Floats };
+/** The weight and the bias of a norm. */
+interface Norm {
+  weight: Float32Array;
+  bias: Float32Array;
+}
 
 interface Layer {
-  attnQ: Biased;
+  attnQ: Linear;
   attnK: Linear;
   attnV: Linear;
-  attnOutput: Biased;
+  attnOutput: Linear;
   attnNorm: Norm;
-  ffnUp: Biased;
-  ffnDown: Biased;
+  ffnUp: Linear;
+  ffnDown: Linear;
   ffnNorm: Norm;
 }
 
 /** A model whose weights stay in its file, which must stay open. */
 export class Bert {
   private constructor(
-    private readonly workspace: Workspace,
+    private readonly scratch: Scratch,
+    /** Keys and values of a text in a layer: both are used up before the next. */
+    private readonly cache: KvCache,
     readonly config: BertConfig,
     private readonly tokens: GgufTensor,
-    private readonly positions: Floats,
+    private readonly positions: Float32Array,
     /** What is added to the embedding of every token: that of the first of two texts. */
-    private readonly tokenType: Floats,
+    private readonly tokenType: Float32Array,
     private readonly norm: Norm,
     private readonly layers: readonly Layer[],
     private readonly options: LoadOptions,
@@ -47,42 +52,31 @@ export class Bert {
   /** @throws Error if this example does not support the network; GgufError if something is wrong with the file */
   static load(file: GgufFile, options: LoadOptions = {}): Bert {
     const config = readConfig(file, options.pooling);
-    const workspace = new Workspace();
-    const weights = new Weights(file, workspace);
+    const weights = new Weights(file);
     const norm = (name: string): Norm => ({
       weight: weights.vector(`${name}.weight`),
       bias: weights.vector(`${name}.bias`),
     });
-    const linear = (name: string): Biased => {
-      const found = weights.linear(name);
-      const none = (): Floats => workspace.copyOf(new Float32Array(found.weight.shape[1] as number));
-      return { ...found, bias: found.bias ?? none() };
-    };
     const layers = Array.from({ length: config.layerCount }, (_, i): Layer => {
       const block = `blk.${i}.`;
-      const attnV = linear(`${block}attn_v`);
-      const attnOutput = linear(`${block}attn_output`);
-      // The attention leaves out the bias of the values, of which this becomes.
-      const { bias } = attnOutput;
-      const added = workspace.floats("attended", bias.length);
-      add(bias, multiply(attnOutput, attnV.bias, { activations: "f32" }, added));
       return {
-        attnQ: linear(`${block}attn_q`),
-        attnK: linear(`${block}attn_k`),
-        attnV,
-        attnOutput,
+        attnQ: weights.linear(`${block}attn_q`),
+        attnK: weights.linear(`${block}attn_k`),
+        attnV: weights.linear(`${block}attn_v`),
+        attnOutput: weights.linear(`${block}attn_output`),
         attnNorm: norm(`${block}attn_output_norm`),
-        ffnUp: linear(`${block}ffn_up`),
-        ffnDown: linear(`${block}ffn_down`),
+        ffnUp: weights.linear(`${block}ffn_up`),
+        ffnDown: weights.linear(`${block}ffn_down`),
         ffnNorm: norm(`${block}layer_output_norm`),
       };
     });
     const bert = new Bert(
-      workspace,
+      new Scratch(),
+      new KvCache({ heads: config.headCount, keyWidth: config.headLength, type: "F32" }),
       config,
       weights.tensor("token_embd.weight"),
       weights.vector("position_embd.weight"),
-      workspace.copyOf(weights.tensor("token_types.weight").rowsSync([0])),
+      weights.tensor("token_types.weight").rowsSync([0]),
       norm("token_embd_norm"),
       layers,
       options,
@@ -116,58 +110,62 @@ export class Bert {
   }
 
   #embedBatch(texts: readonly ArrayLike<number>[]): Float32Array[] {
-    const { normEpsilon, embeddingLength } = this.config;
+    const { embeddingLength } = this.config;
     const x = this.#embeddings(texts);
     for (const layer of this.layers) {
       const attended = this.#multiply(layer.attnOutput, this.#attend(layer, x, texts), "attended");
-      addAndNorm(x, attended, layer.attnOutput.bias, layer.attnNorm, normEpsilon);
+      this.#norm(add(x, attended), layer.attnNorm);
       const hidden = this.#multiply(layer.ffnUp, x, "hidden");
-      addAndGelu(hidden, layer.ffnUp.bias);
-      addAndNorm(
-        x,
-        this.#multiply(layer.ffnDown, hidden, "down"),
-        layer.ffnDown.bias,
-        layer.ffnNorm,
-        normEpsilon,
-      );
+      activate(hidden, "gelu_erf", { out: hidden, threads: this.options.threads });
+      this.#norm(add(x, this.#multiply(layer.ffnDown, hidden, "down")), layer.ffnNorm);
     }
     let first = 0;
     return texts.map(({ length }) => {
       const end = first + length;
-      const vector = this.#pool(x.array.subarray(first * embeddingLength, end * embeddingLength));
+      const vector = this.#pool(x.subarray(first * embeddingLength, end * embeddingLength));
       first = end;
       return vector;
     });
   }
 
+  /** Norms each vector of `x`, in place. */
+  #norm(x: Float32Array, { weight, bias }: Norm): void {
+    layerNorm(x, weight, bias, { epsilon: this.config.normEpsilon, out: x, threads: this.options.threads });
+  }
+
   /** The embeddings of tokens, with those of their positions. */
-  #embeddings(texts: readonly ArrayLike<number>[]): Floats {
-    const { embeddingLength, normEpsilon } = this.config;
+  #embeddings(texts: readonly ArrayLike<number>[]): Float32Array {
+    const { embeddingLength } = this.config;
     const tokens = texts.flatMap((text) => Array.from(text));
-    const x = this.workspace.floats("x", tokens.length * embeddingLength);
-    this.tokens.rowsSync(tokens, { out: x.array });
+    const x = this.scratch.floats("x", tokens.length * embeddingLength);
+    this.tokens.rowsSync(tokens, { out: x });
     let first = 0;
     for (const { length } of texts) {
-      const text = x.part(first * embeddingLength, length * embeddingLength);
-      addAndNorm(text, this.positions, this.tokenType, this.norm, normEpsilon);
+      const text = x.subarray(first * embeddingLength, (first + length) * embeddingLength);
+      add(text, this.positions.subarray(0, text.length));
       first += length;
     }
+    this.#norm(add(x, this.tokenType), this.norm);
     return x;
   }
 
-  #attend(layer: Layer, x: Floats, texts: readonly ArrayLike<number>[]): Floats {
+  /** For each text, its tokens look at each other. */
+  #attend(layer: Layer, x: Float32Array, texts: readonly ArrayLike<number>[]): Float32Array {
     const queries = this.#multiply(layer.attnQ, x, "queries");
-    add(queries, layer.attnQ.bias);
     const keys = this.#multiply(layer.attnK, x, "keys");
     // Half of all that rounding to 8 bits does to a vector is done here, in a twelfth of the products.
     const values = this.#multiply(layer.attnV, x, "values", "f32");
-    const heard = this.workspace.floats("heard", x.length);
-    const { embeddingLength } = this.config;
+    const heard = this.scratch.floats("heard", x.length);
+    const { embeddingLength, headCount: heads } = this.config;
     let first = 0;
     for (const { length } of texts) {
-      const ofText = (all: Floats): Floats => all.part(first * embeddingLength, length * embeddingLength);
-      const text = { queries: ofText(queries), keys: ofText(keys), values: ofText(values) };
-      attention(this.config, text, this.options.threads, ofText(heard));
+      const begin = first * embeddingLength;
+      const end = begin + length * embeddingLength;
+      this.cache.truncate(0);
+      this.cache.append(keys.subarray(begin, end), values.subarray(begin, end));
+      const out = heard.subarray(begin, end);
+      const { threads } = this.options;
+      attention(queries.subarray(begin, end), this.cache, { heads, causal: false, out, threads });
       first += length;
     }
     return heard;
@@ -177,28 +175,25 @@ export class Bert {
   #pool(x: Float32Array): Float32Array {
     const { embeddingLength, pooling } = this.config;
     const vector = POOL[pooling](x, embeddingLength);
-    return this.options.normalize === false ? vector : normalize(vector);
+    return this.options.normalize === false ? vector : normalize(vector, embeddingLength, { out: vector });
   }
 
-  /** The products of a matrix with the vectors in `x`, in an array of the workspace, still without the bias. */
-  #multiply(linear: Linear, x: Floats, name: string, activations = this.options.activations): Floats {
+  /** The products of a matrix with the vectors in `x`, in an array of this name, with its bias. */
+  #multiply(
+    linear: Linear,
+    x: Float32Array,
+    name: string,
+    activations = this.options.activations,
+  ): Float32Array {
     const [columns, rows] = linear.weight.shape as [number, number];
-    const out = this.workspace.floats(name, (x.length / columns) * rows);
+    const out = this.scratch.floats(name, (x.length / columns) * rows);
     return multiply(linear, x, { ...this.options, activations }, out);
   }
 }
 
 /** The vector of a text of each kind, from those of its tokens, which have `width` numbers. */
 const POOL: Readonly<Record<Pooling, (x: Float32Array, width: number) => Float32Array>> = {
-  mean: meanOf,
+  mean: (x, width) => meanOfRows(x, width),
   cls: (x, width) => x.slice(0, width),
   last: (x, width) => x.slice(-width),
 };
-
-function meanOf(x: Float32Array, width: number): Float32Array {
-  return Float32Array.from({ length: width }, (_, i) => {
-    let sum = 0;
-    for (let at = i; at < x.length; at += width) sum += x[at]!;
-    return (sum * width) / x.length;
-  });
-}

@@ -1,5 +1,6 @@
 /** Searching a text by meaning: its passages, and those that are most similar to a query. */
-import { dot, topK } from "../vectors";
+import { topK } from "gguf-native/network";
+import { dot } from "../vectors";
 import type { Embedder } from "./embedder";
 
 export interface Passage {
@@ -92,6 +93,7 @@ export class Index {
     const similarities = Float32Array.from(this.#passages, (_, i) =>
       dot(vector, 0, this.#vectors, i * length, length),
     );
-    return topK(similarities, count).map((i) => ({ ...this.#passages[i]!, similarity: similarities[i]! }));
+    const { indexes, values } = topK(similarities, Math.min(count, similarities.length));
+    return Array.from(indexes, (at, i) => ({ ...this.#passages[at]!, similarity: values[i]! }));
   }
 }

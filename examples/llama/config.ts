@@ -40,8 +40,8 @@ export type Activation = "silu" | "gelu";
 
 /** The attention of a layer: of all layers, unless the model has a sliding window. */
 export interface LayerAttention {
-  /** How many tokens it sees, the token itself included. */
-  window: number;
+  /** How many tokens it sees, the token itself included; undefined: all. */
+  window: number | undefined;
   ropeBase: number;
   /** Positions are divided by this. */
   ropeScale: number;
@@ -172,7 +172,7 @@ function readAttention(
     throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
   }
   const global: LayerAttention = {
-    window: Number.POSITIVE_INFINITY,
+    window: undefined,
     ropeBase: checks.positive("rope.freq_base", 10000),
     ropeScale: scaling === "linear" ? checks.positive("rope.scaling.factor") : 1,
   };

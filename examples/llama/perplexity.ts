@@ -1,8 +1,7 @@
 /** How well a model predicts a text. */
 
-import { preciseExp } from "../network/elementary";
+import { logSumExp } from "gguf-native/network";
 import type { Llama } from "./model";
-import { logSumExp } from "./operations";
 
 export interface Perplexity {
   /** e to the mean of -ln(probability) of the tokens that were predicted: 1 if the model was sure of each and right. */
@@ -41,9 +40,9 @@ export function perplexity(
     if (begin !== undefined) own[0] = begin;
     // Nothing is predicted after the last token.
     llama.forwardEach(own.slice(0, -1), llama.createCache(length), first, (place, logits) => {
-      sum += logSumExp(logits) - logits.array[own[place + 1]!]!;
+      sum += logSumExp(logits) - logits[own[place + 1]!]!;
       count++;
     });
   }
-  return { perplexity: preciseExp(sum / count), count };
+  return { perplexity: Math.exp(sum / count), count };
 }

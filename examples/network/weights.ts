@@ -1,27 +1,24 @@
 /** The weights of a model, as a forward pass uses them. */
 import type { GgufFile, GgufTensor } from "gguf-native";
-import type { Floats, Workspace } from "./workspace";
+import { add, scale as multiplyAll } from "gguf-native/network";
 
 /** A matrix, still quantized and in its file, and what is added to its products. */
 export interface Linear {
   weight: GgufTensor;
   /** The second scale of NVFP4 weights; 1 for others. */
   scale: number;
-  bias: Floats | undefined;
+  bias: Float32Array | undefined;
 }
 
 /**
- * Finds the tensors of a model by their names. The file must stay open as long as they are used. Vectors are copied to a
- * workspace.
+ * Finds the tensors of a model by their names. The file must stay open as long as they are used.
  */
 export class Weights {
   readonly #file: GgufFile;
-  readonly #workspace: Workspace;
   readonly #unused: Set<string>;
 
-  constructor(file: GgufFile, workspace: Workspace) {
+  constructor(file: GgufFile) {
     this.#file = file;
-    this.#workspace = workspace;
     this.#unused = new Set(file.tensors.keys());
   }
 
@@ -35,11 +32,11 @@ export class Weights {
     return this.#file.tensor(name);
   }
 
-  vector(name: string): Floats {
-    return this.#workspace.copyOf(this.tensor(name).dequantizeSync());
+  vector(name: string): Float32Array {
+    return this.tensor(name).dequantizeSync();
   }
 
-  optionalVector(name: string): Floats | undefined {
+  optionalVector(name: string): Float32Array | undefined {
     return this.has(name) ? this.vector(name) : undefined;
   }
 
@@ -67,14 +64,14 @@ export interface ProductOptions {
   threads?: number | undefined;
 }
 
-/** The products of a matrix with the vectors in `x`, in the same layout, without the bias: in `out`, which is returned. */
+/** The products of a matrix with the vectors in `x`, in the same layout, and its bias: in `out`, which is returned. */
 export function multiply(
-  { weight, scale }: Linear,
-  x: Floats,
+  { weight, scale, bias }: Linear,
+  x: Float32Array,
   { activations = "int8", threads }: ProductOptions,
-  out: Floats,
-): Floats {
-  weight.matmulSync(x.array, { activations, threads, out: out.array });
-  if (scale !== 1) out.simd.scale(out.address, out.length, scale);
-  return out;
+  out: Float32Array,
+): Float32Array {
+  weight.matmulSync(x, { activations, threads, out });
+  if (scale !== 1) multiplyAll(out, scale);
+  return bias === undefined ? out : add(out, bias);
 }

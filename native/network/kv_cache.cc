@@ -186,7 +186,9 @@ void KvCache::read(uint64_t first, uint64_t n_tokens, uint8_t* keys, uint8_t* va
 
 void KvCache::truncate(uint64_t length) {
   length_ = std::min(length_, length);
-  pages_.resize(to_size(round_up_to(length_, kPositions) / kPositions));
+  // The first page stays: a cache that is used for one text after the other takes no new memory for each.
+  const uint64_t kept = std::max<uint64_t>(round_up_to(length_, kPositions) / kPositions, 1);
+  pages_.resize(to_size(std::min<uint64_t>(pages_.size(), kept)));
 }
 
 // ---- attention

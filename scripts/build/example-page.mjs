@@ -1,13 +1,12 @@
 // `npm run build -- llama-page`, `npm run build -- search-page`: the page of an example, build/NAME-page: two files for any
 // static server.
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { buildSources } from "../lib/build.mjs";
 import { fail } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 import { kernels } from "./bundle-wasm.mjs";
-import { buildSimd, simdModule } from "./simd.mjs";
 
 /** Where each page is. */
 const pages = {
@@ -19,7 +18,6 @@ const [name] = process.argv.slice(2);
 const source = join(root, pages[name]);
 if (!existsSync(kernels)) fail("the page has the WebAssembly module in it: run npm run build:wasm first");
 buildSources();
-buildSimd();
 
 const folder = join(root, "build", `${name}-page`);
 const outfile = join(folder, `${name}.js`);
@@ -28,7 +26,6 @@ copyFileSync(join(source, "index.html"), join(folder, "index.html"));
 const { warnings } = buildSync({
   absWorkingDir: root,
   entryPoints: [join(source, "main.mjs")],
-  define: { SIMD: JSON.stringify(readFileSync(simdModule, "base64")) },
   tsconfigRaw: {}, // imports find what package.json exports, not the sources
   ...{ bundle: true, minify: true, platform: "browser", format: "esm", target: "es2022", outfile },
 });

@@ -5,7 +5,6 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { bundle } from "../build/bundle.mjs";
-import { buildSimd } from "../build/simd.mjs";
 import { makeVendorFolder } from "../build/vendor.mjs";
 import { fail, run, tryRun } from "./commands.mjs";
 import { addonFolder, addons, root, variantFolder } from "./paths.mjs";
@@ -52,11 +51,9 @@ export const buildSources = (...options) => compile("src", ...options);
 
 /**
  * Compiles all TypeScript that runs in Node: the sources, tests, benchmarks, examples, and parts of the page for the tests.
- * With the WebAssembly module of the examples.
  */
 export function buildTests() {
   compile(".");
-  buildSimd();
 }
 
 /** Beside the addon: what it was compiled from. */

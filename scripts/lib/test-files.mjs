@@ -52,7 +52,7 @@ const sameOnEveryProcessor = [
   },
   {
     reason: "test WebAssembly, whose instructions are the same everywhere, and what is made with it",
-    names: ["examples/embeddings-bits", "examples/llama-bits", "examples/simd", "view/", "wasm/"],
+    names: ["examples/embeddings-bits", "examples/llama-bits", "view/", "wasm/"],
   },
   {
     reason: "test what is read of headers, which the C++ tests of core do there",

@@ -6,9 +6,7 @@ import { Tokenizer } from "gguf-native/tokenizer";
 import type { Pooling } from "../../examples/embeddings/config";
 import { Embedder } from "../../examples/embeddings/embedder";
 import { Bert } from "../../examples/embeddings/model";
-import { addAndGelu, addAndNorm } from "../../examples/embeddings/operations";
 import { Index, passagesOf } from "../../examples/embeddings/search";
-import { Workspace } from "../../examples/network/workspace";
 import { str, u32 } from "../support/gguf-writer";
 import { sampleBert } from "../support/sample-bert";
 
@@ -140,36 +138,6 @@ describe("vectors", () => {
     const [vector] = new Embedder(file).embed([text]);
     assert.ok(vector!.every(Number.isFinite));
   });
-});
-
-test("addAndGelu adds, and computes GELU to 3e-7, far out as well", () => {
-  const workspace = new Workspace();
-  const length = 4000;
-  const x = Float32Array.from({ length }, (_, i) => (i - length / 2) / 400);
-  const found = workspace.copyOf(x);
-  addAndGelu(found, workspace.copyOf(new Float32Array(length).fill(0.25)));
-  for (const [i, value] of x.entries()) {
-    const expected = gelu(Math.fround(value + 0.25));
-    const error = Math.abs(found.array[i]! - expected);
-    assert.ok(error < 3e-7, `${value}: ${found.array[i]}, expected ${expected}`);
-  }
-  const far = workspace.copyOf(Float32Array.of(-1e30, -1e5, -20, 9, 1e5, 1e30, Number.NaN, -0));
-  addAndGelu(far, workspace.copyOf(new Float32Array(4)));
-  const rounded = far.array.map((value) => (Math.abs(value) < 1e-30 ? 0 : value));
-  assert.deepEqual(rounded, Float32Array.of(0, 0, 0, 9, 1e5, 1e30, Number.NaN, 0));
-});
-
-test("addAndNorm adds both, and gives each vector the mean and the deviation that the norm wants", () => {
-  const workspace = new Workspace();
-  const floats = (...numbers: number[]) => workspace.copyOf(Float32Array.from(numbers));
-  const x = floats(1, 2, 3, 6, 100, 100, 100, 100);
-  const norm = { weight: floats(1, 1, 1, 2), bias: floats(0, 0, 0, 1) };
-  addAndNorm(x, floats(1, 1, 1, 1, 0, 0, 0, 0), floats(-1, -1, -1, -1), norm, 0.5);
-  const scale = 1 / Math.sqrt(3.5 + 0.5);
-  const expected = [-2 * scale, -scale, 0, 6 * scale + 1, 0, 0, 0, 1];
-  // The bias of -1 shifts all numbers of a vector, which changes nothing.
-  for (const [i, value] of expected.entries())
-    assert.ok(Math.abs(x.array[i]! - value) < 1e-6, `${i}: ${x.array[i]}`);
 });
 
 describe("what is not a model for it", () => {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { GgufWriter, matmulSync, openSync, parse } from "gguf-native";
+import { Rotations, rope } from "gguf-native/network";
 import {
   fromHuggingFace,
   ggufName,
@@ -13,9 +14,6 @@ import {
   rowsForHuggingFace,
   toHuggingFace,
 } from "../../examples/hugging-face";
-import type { LlamaConfig, RopePairs } from "../../examples/llama/config";
-import { rope, ropeFrequencies, rotationsOf } from "../../examples/llama/operations";
-import { Workspace } from "../../examples/network/workspace";
 import { projectRoot } from "../support/paths";
 import { Random } from "../support/random";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
@@ -142,20 +140,15 @@ function rotateAdjacent(x: Float32Array, position: number, base: number): Float3
   return result;
 }
 
-/** The same by examples/llama, whose results are llama.cpp's. */
-function rotateByExample(
+/** The same by gguf-native/network, as examples/llama does, whose results are llama.cpp's. */
+function rotateByLibrary(
   x: Float32Array,
   position: number,
   base: number,
-  ropePairs: RopePairs,
+  pairs: "adjacent" | "halves",
 ): Float32Array {
-  const config = { keyLength: KEY_LENGTH, ropeLength: KEY_LENGTH, ropePairs } as LlamaConfig;
-  const frequencies = ropeFrequencies(config, { window: 1, ropeBase: base, ropeScale: 1 }, undefined);
-  const workspace = new Workspace();
-  const result = workspace.copyOf(x);
-  const rotations = rotationsOf(frequencies, position, 1, workspace.floats("rotations", KEY_LENGTH));
-  rope(result, x.length / KEY_LENGTH, config, rotations);
-  return result.array;
+  const rotations = new Rotations({ width: KEY_LENGTH, base, pairs });
+  return rope(x, KEY_LENGTH, rotations, position, { headCount: x.length / KEY_LENGTH });
 }
 
 /** The product with a matrix of rows of COLUMNS numbers. */
@@ -180,8 +173,8 @@ describe("rotary embeddings", () => {
       const x = gaussian(COLUMNS);
       const expected = rotateHalf(product(theirs, x), position, base);
       const adjacent = rotateAdjacent(product(stored, x), position, base);
-      assert.ok(difference(rotateByExample(product(stored, x), position, base, "adjacent"), adjacent) < 1e-5);
-      assert.ok(difference(rotateByExample(product(theirs, x), position, base, "halves"), expected) < 1e-5);
+      assert.ok(difference(rotateByLibrary(product(stored, x), position, base, "adjacent"), adjacent) < 1e-5);
+      assert.ok(difference(rotateByLibrary(product(theirs, x), position, base, "halves"), expected) < 1e-5);
       // The same numbers in the other order.
       assert.ok(difference(reorderRows(adjacent, 1, rowsForHuggingFace(rows, heads)), expected) < 1e-5);
       if (position === 0) return;

@@ -7,7 +7,6 @@ import { ImportanceMatrix, readPieces } from "../../examples/llama/importance";
 import { Llama } from "../../examples/llama/model";
 import { perplexity } from "../../examples/llama/perplexity";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/sampling";
-import { cosAndSin, ln, preciseExp } from "../../examples/network/elementary";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
@@ -116,7 +115,7 @@ describe("forward", () => {
       const cache = llama.createCache(prompt.length);
       const all = parts.map((tokens) => llama.forward(tokens, cache));
       assert.deepEqual(all.at(-1), together);
-      assert.equal(cache.length, prompt.length);
+      assert.equal(cache.layers[0]!.length, prompt.length);
     }
   });
 
@@ -518,37 +517,6 @@ describe("perplexity", () => {
       () => perplexity(llama, tokens, { context: 5 }),
       /9 tokens, which is less than two pieces of 5/,
     );
-  });
-});
-
-describe("elementary functions are as exact as they say", () => {
-  /** The greatest of `error` from `begin` to `end`, at which `next` gives the next place. */
-  const worst = (begin: number, end: number, next: (x: number) => number, error: (x: number) => number) => {
-    let greatest = 0;
-    for (let x = begin; x < end; x = next(x)) greatest = Math.max(greatest, error(x));
-    return greatest;
-  };
-
-  test("preciseExp", () => {
-    const error = (x: number): number => Math.abs(preciseExp(x) / Math.exp(x) - 1);
-    assert.ok(worst(-700, 700, (x) => x + 0.0625 / 3, error) < 4 * Number.EPSILON);
-    assert.equal(preciseExp(0), 1);
-  });
-
-  test("ln", () => {
-    const error = (x: number): number => Math.abs(ln(x) - Math.log(x)) / Math.max(1, Math.abs(Math.log(x)));
-    assert.ok(worst(1e-9, 1e12, (x) => x * 1.0017, error) < 4 * Number.EPSILON);
-    assert.equal(ln(1), 0);
-  });
-
-  test("cosine and sine", () => {
-    const error = (x: number): number => {
-      const [cos, sin] = cosAndSin(x);
-      return Math.max(Math.abs(cos - Math.cos(x)), Math.abs(sin - Math.sin(x)));
-    };
-    assert.ok(worst(-50, 50, (x) => x + 0.00137, error) < 2 * Number.EPSILON);
-    assert.ok(worst(-1e6, 1e6, (x) => x + 17.31, error) < 2 * Number.EPSILON);
-    assert.deepEqual(cosAndSin(0), [1, 0]);
   });
 });
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as net from "gguf-native/reference";
+import { cosAndSin, ln, preciseExp } from "#dist/network/elementary";
 import { erf, exp, tanh } from "#dist/reference/network";
 import { numbersOf } from "../support/network-cases";
 import { Random } from "../support/random";
@@ -189,5 +190,36 @@ describe("rotations", () => {
       (token, _, frequency) => ((90 + token) * frequency) / 4,
       1.5,
     );
+  });
+});
+
+describe("elementary functions are as exact as they say", () => {
+  /** The greatest of `error` from `begin` to `end`, at which `next` gives the next place. */
+  const worstOf = (begin: number, end: number, next: (x: number) => number, error: (x: number) => number) => {
+    let greatest = 0;
+    for (let x = begin; x < end; x = next(x)) greatest = Math.max(greatest, error(x));
+    return greatest;
+  };
+
+  test("preciseExp", () => {
+    const error = (x: number): number => Math.abs(preciseExp(x) / Math.exp(x) - 1);
+    assert.ok(worstOf(-700, 700, (x) => x + 0.0625 / 3, error) < 4 * Number.EPSILON);
+    assert.equal(preciseExp(0), 1);
+  });
+
+  test("ln", () => {
+    const error = (x: number): number => Math.abs(ln(x) - Math.log(x)) / Math.max(1, Math.abs(Math.log(x)));
+    assert.ok(worstOf(1e-9, 1e12, (x) => x * 1.0017, error) < 4 * Number.EPSILON);
+    assert.equal(ln(1), 0);
+  });
+
+  test("cosine and sine", () => {
+    const error = (x: number): number => {
+      const [cos, sin] = cosAndSin(x);
+      return Math.max(Math.abs(cos - Math.cos(x)), Math.abs(sin - Math.sin(x)));
+    };
+    assert.ok(worstOf(-50, 50, (x) => x + 0.00137, error) < 2 * Number.EPSILON);
+    assert.ok(worstOf(-1e6, 1e6, (x) => x + 17.31, error) < 2 * Number.EPSILON);
+    assert.deepEqual(cosAndSin(0), [1, 0]);
   });
 });

@@ -1,6 +1,6 @@
 /** Runs a page in headless Chromium: a bundle made by esbuild, which is handed JSON and hands JSON back. */
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -29,9 +29,6 @@ const FLAGS = [
   ...["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 ];
 
-/** The WebAssembly module of the examples, which scripts/build/simd.mjs makes. */
-const SIMD_MODULE = join(projectRoot, "build", "examples", "network", "simd.wasm");
-
 type Bundle = BuildResult<{ write: false; metafile: true }>;
 
 /** Bundles `test/support/NAME.ts` for browsers, with the package as it is published. */
@@ -44,7 +41,6 @@ export function bundleFile(path: string, root: string): Bundle {
   return buildSync({
     entryPoints: [path],
     absWorkingDir: root,
-    define: { SIMD: JSON.stringify(readFileSync(SIMD_MODULE, "base64")) },
     tsconfigRaw: {}, // imports find what package.json exports, not the sources
     ...{ bundle: true, platform: "browser", format: "esm", target: "es2022", write: false, metafile: true },
   } as const);
