@@ -62,10 +62,8 @@ describe("bench", () => {
   }, async () => {
     const { opening, types } = await json("bench");
     assert.equal(opening, undefined);
-    assert.deepEqual(
-      types.map(({ type }: Rate) => type),
-      Object.keys(ggmlTypes),
-    );
+    const found = types.map(({ type }: Rate) => type);
+    assert.deepEqual(found, Object.keys(ggmlTypes));
     expectRates(types);
   });
 });

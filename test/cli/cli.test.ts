@@ -56,18 +56,14 @@ describe("usage", () => {
   test("the program has a shebang, and passes text and exit codes on", async () => {
     assert.match(readFileSync(bin, "utf8"), /^#!\/usr\/bin\/env node\n/);
     const good = runProcess(["verify", "small.gguf"]);
-    assert.deepEqual(
-      [good.status, good.stdout, good.stderr],
-      [0, "ok   small.gguf  1 tensor, 4 values\n", ""],
-    );
+    const ofGood = [good.status, good.stdout, good.stderr];
+    assert.deepEqual(ofGood, [0, "ok   small.gguf  1 tensor, 4 values\n", ""]);
     const bad = runProcess(["verify", "none.gguf"]);
     assert.deepEqual([bad.status, bad.stdout], [1, "bad  none.gguf  cannot be read\n"]);
     assert.match(bad.stderr, /^gguf-native: none\.gguf: [^\n]*\n$/);
     const wrong = runProcess(["explode"]);
-    assert.deepEqual(
-      [wrong.status, wrong.stdout, wrong.stderr],
-      [2, "", "gguf-native: unknown command 'explode' (see gguf-native --help)\n"],
-    );
+    const ofWrong = [wrong.status, wrong.stdout, wrong.stderr];
+    assert.deepEqual(ofWrong, [2, "", "gguf-native: unknown command 'explode' (see gguf-native --help)\n"]);
     const [args, env] = [["inspect", "small.gguf"], { COLUMNS: "40" }] as const;
     assert.equal(runProcess(args, env).stdout, (await run(args, env)).stdout);
   });
@@ -166,10 +162,8 @@ describe("terminals", { skip: noTerminal }, () => {
     // How long it takes depends on the machine: the time that is left is tested below.
     assert.match(shown, /\rESC\[Klong\.gguf {2}[█░]+ +\d+ % +[\d,]+ MB\/s/);
     const percents = Array.from(shown.matchAll(/(\d+) %/g), ([, percent]) => Number(percent));
-    assert.deepEqual(
-      percents,
-      [...percents].sort((a, b) => a - b),
-    );
+    const expected = [...percents].sort((a, b) => a - b);
+    assert.deepEqual(percents, expected);
     assert.equal(percents.at(-1), 100);
     assert.match(
       shown,
@@ -226,10 +220,8 @@ describe("a line of progress", () => {
   });
   test("goes to 100 %, and tells a rate of bytes only", async () => {
     const lines = await linesOf(80, "steps", 4);
-    assert.deepEqual(
-      lines.map((line) => / (\d+) %/.exec(line)![1]),
-      ["25", "50", "75", "100"],
-    );
+    const found = lines.map((line) => / (\d+) %/.exec(line)![1]);
+    assert.deepEqual(found, ["25", "50", "75", "100"]);
     assert.doesNotMatch(lines.join(), /B\/s/);
   });
 });

@@ -11,10 +11,8 @@ const wholeOf = async (name: string) => (await output("hash --whole", name)).spl
 
 describe("--byte-order", () => {
   test("big, and back: values stay, and so does the file", async () => {
-    assert.match(
-      await output("convert model.gguf big.gguf --byte-order big"),
-      /^big\.gguf: 20 tensors, .*, big-endian\n$/,
-    );
+    const printed = await output("convert model.gguf big.gguf --byte-order big");
+    assert.match(printed, /^big\.gguf: 20 tensors, .*, big-endian\n$/);
     const { byteOrder, tensors } = await json("inspect big.gguf");
     assert.deepEqual([byteOrder, tensors.length], ["big", 20]);
     const [stats] = (await json("stats model.gguf output_norm.weight")).tensors;

@@ -34,10 +34,8 @@ async function wholeOf(spec: GgufSpec): Promise<string> {
 }
 
 test("of tensors: what sha256sum says of their bytes", async () => {
-  assert.deepEqual(
-    digests,
-    tensors.map(({ name, bytes }) => ({ name, sha256: sha256(bytes) })),
-  );
+  const expected = tensors.map(({ name, bytes }) => ({ name, sha256: sha256(bytes) }));
+  assert.deepEqual(digests, expected);
 });
 test("lines like those of sha256sum", async () => {
   const lines = (await output("hash model.gguf")).split("\n");
@@ -208,10 +206,8 @@ describe("--check", () => {
     writeModel("fewer.gguf", { ...model, tensors: tensors.slice(0, 2) });
     list((await output("hash model.gguf")).replace("model.gguf", "fewer.gguf"));
     const { status, stdout } = await run("hash --check list");
-    assert.deepEqual(
-      [status, stdout],
-      [1, "fewer.gguf: FAILED (1 tensor)\n  evil\\x1b[31m\\n\\u202ename\\x07\n"],
-    );
+    const printed = [status, stdout];
+    assert.deepEqual(printed, [1, "fewer.gguf: FAILED (1 tensor)\n  evil\\x1b[31m\\n\\u202ename\\x07\n"]);
   });
   test("tensors of unknown types", async () => {
     writeModel("unknown.gguf", { tensors: [{ name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }] });

@@ -80,10 +80,8 @@ describe("inspect", () => {
   });
   test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
-    assert.match(
-      (await run("inspect empty.gguf")).stdout,
-      / 0 in 0 tensors\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/,
-    );
+    const printed = (await run("inspect empty.gguf")).stdout;
+    assert.match(printed, / 0 in 0 tensors\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/);
     assert.deepEqual(JSON.parse((await run("inspect --json empty.gguf")).stdout).metadata, {});
   });
   test("a file that is cut off is shown; the exit code is 1", async () => {
@@ -129,14 +127,10 @@ describe("inspect --json", () => {
     const json = JSON.parse((await run("inspect --json sample.gguf")).stdout);
     const file = openSync(at("sample.gguf"));
     assert.deepEqual(json.tensors, JSON.parse(JSON.stringify([...file.tensors.values()])));
-    assert.deepEqual(
-      json.metadata["tokenizer.ggml.tokens"].value,
-      file.metadata.strings("tokenizer.ggml.tokens"),
-    );
-    assert.deepEqual(
-      [json.version, json.byteOrder, json.byteLength, json.alignment, json.tensorCount],
-      [3, "little", file.byteLength, 32, 20],
-    );
+    const found = json.metadata["tokenizer.ggml.tokens"].value;
+    assert.deepEqual(found, file.metadata.strings("tokenizer.ggml.tokens"));
+    const shown = [json.version, json.byteOrder, json.byteLength, json.alignment, json.tensorCount];
+    assert.deepEqual(shown, [3, "little", file.byteLength, 32, 20]);
     assert.equal(json.types.Q8_0.bytes, file.tensor("blk.0.ffn_down.weight").byteLength);
     assert.deepEqual(Object.keys(JSON.parse((await run("inspect --json --tensors sample.gguf")).stdout)), [
       "tensors",
@@ -148,14 +142,10 @@ describe("inspect --filter", () => {
   test("shows the tensors and keys that match, and of how many", async () => {
     const stdout = await output("inspect sample.gguf --filter *.attn_[qk].weight --tensors");
     assert.match(stdout, /^Tensors \(4 of 20\)\n +name .*\n +blk\.0\.attn_q\.weight .*\n +blk\.0\.attn_k/);
-    assert.match(
-      await output("inspect sample.gguf --filter llama.*"),
-      /\nMetadata \(8 of 16\)\n[\s\S]*\nTensors \(0 of 20\)\n$/,
-    );
-    assert.match(
-      await output("inspect sample.gguf --filter llama.*"),
-      /^sample\.gguf\n[\s\S]*7\.08 M in 20 tensors/,
-    );
+    const printed = await output("inspect sample.gguf --filter llama.*");
+    assert.match(printed, /\nMetadata \(8 of 16\)\n[\s\S]*\nTensors \(0 of 20\)\n$/);
+    const text = await output("inspect sample.gguf --filter llama.*");
+    assert.match(text, /^sample\.gguf\n[\s\S]*7\.08 M in 20 tensors/);
   });
   test("in JSON as well", async () => {
     const { tensorCount, tensors, metadata } = await json("inspect sample.gguf --filter output*");

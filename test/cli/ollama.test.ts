@@ -49,10 +49,8 @@ describe("ollama://", () => {
     assert.equal(await output("diff", name, "model.gguf"), "no differences\n");
     assert.equal(await output("get", name, "general.architecture"), "llama\n");
     assert.match(await output("verify", name), /^ok /);
-    assert.equal(
-      (await json(["hash", name])).files[0].sha256,
-      (await json("hash model.gguf")).files[0].sha256,
-    );
+    const found = (await json(["hash", name])).files[0].sha256;
+    assert.equal(found, (await json("hash model.gguf")).files[0].sha256);
     for (const args of [
       ["stats", name, "output_norm.weight"],
       ["show", name, "output_norm.weight"],

@@ -219,10 +219,8 @@ describe("what exists is replaced only with --force", { skip }, () => {
         await refused([...words, output], EXISTS);
         if (!hasDryRun) continue;
         const dry = [...words, output, "--dry-run"];
-        assert.match(
-          (await run(dry)).stdout,
-          /exists already: only --force replaces it\nnothing was written/,
-        );
+        const printed = (await run(dry)).stdout;
+        assert.match(printed, /exists already: only --force replaces it\nnothing was written/);
         assert.match((await run([...dry, "--force"])).stdout, /\nwould replace .*\nnothing was written/);
       }
       assert.equal(notes(), "notes");

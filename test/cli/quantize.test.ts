@@ -54,10 +54,8 @@ describe("quantize", () => {
       /\n2 tensors copied as they are\nq4\.gguf: \d\.\d\d KiB, \d\.\d\d bits per weight \(30\.90 before\)\n$/,
     );
     const errors = [...text.matchAll(/(\d+\.\d) dB/g)].map(([, snr]) => Number(snr));
-    assert.deepEqual(
-      errors,
-      [...errors].sort((a, b) => a - b),
-    );
+    const expected = [...errors].sort((a, b) => a - b);
+    assert.deepEqual(errors, expected);
     using file = openSync(at("q4.gguf"));
     assert.equal(file.tensor("blk.0.ffn_down.weight").type, "Q4_0");
     assert.equal(file.tensor("output.weight").type, "Q8_0");
@@ -66,10 +64,8 @@ describe("quantize", () => {
   test("JSON has everything", async () => {
     await made;
     const found = await json(["quantize", "base.gguf", "json.gguf", ...Q4]);
-    assert.deepEqual(
-      [found.path, found.output, found.type, found.tensors.length],
-      ["base.gguf", "json.gguf", "Q4_0", 6],
-    );
+    const shown = [found.path, found.output, found.type, found.tensors.length];
+    assert.deepEqual(shown, ["base.gguf", "json.gguf", "Q4_0", 6]);
     const [first] = found.tensors;
     assert.deepEqual(
       [
@@ -165,10 +161,8 @@ describe("verify --from", () => {
   test("a model that was made so", async () => {
     await made;
     await output("quantize base.gguf from.gguf", ...Q4);
-    assert.equal(
-      await output("verify from.gguf --from base.gguf"),
-      "ok   from.gguf  6 tensors made of base.gguf\n",
-    );
+    const printed = await output("verify from.gguf --from base.gguf");
+    assert.equal(printed, "ok   from.gguf  6 tensors made of base.gguf\n");
     const found = await json("verify from.gguf --from base.gguf");
     assert.deepEqual([found.ok, found.path, found.from], [true, "from.gguf", "base.gguf"]);
     assert.deepEqual(found.tensors[0], {

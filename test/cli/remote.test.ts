@@ -4,17 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { parse } from "gguf-native";
 import { readNpy, readSafetensors } from "../support/array-files";
-import {
-  at,
-  blocks,
-  expectFailure,
-  expectTidy,
-  floats,
-  json,
-  type Outcome,
-  output,
-  run,
-} from "../support/cli";
+import { at, blocks, expectFailure, expectTidy, floats, json, output, run } from "../support/cli";
 import { i32, u16, writeGguf } from "../support/gguf-writer";
 import { answerRange, rangeOf, rangesOf, serve } from "../support/range-server";
 import { sampleModel } from "../support/sample-model";
@@ -23,30 +13,17 @@ const content = sampleModel();
 const model = parse(content);
 const name = "blk.0.attn_k.weight";
 
-async function succeed(...args: string[]): Promise<Outcome> {
-  const outcome = await run(args);
-  assert.deepEqual([outcome.status, outcome.stderr], [0, ""]);
-  return outcome;
-}
-
-async function fail(status: number, message: RegExp, ...args: string[]): Promise<void> {
-  const outcome = await run(args);
-  assert.deepEqual([outcome.status, outcome.stdout], [status, ""]);
-  assert.match(outcome.stderr, /^gguf-native: [^\n]*\n$/);
-  assert.match(outcome.stderr, message);
-}
-
 describe("inspect", () => {
   test("shows the same as for a file, and fetches the header only", async () => {
     const padded = new Uint8Array(content.length + 2 ** 24);
     padded.set(content);
     const { url, requests } = await serve(rangesOf(padded));
-    const { stdout } = await succeed("inspect", url);
+    const stdout = await output("inspect", url);
     expectTidy(stdout);
     assert.match(stdout, /^model\.gguf\n {2}architecture +llama\n/);
     assert.match(stdout, /\n {2}parameters +7\.08 M in 20 tensors\n/);
     assert.equal(requests.length, 1);
-    const { tensors } = JSON.parse((await succeed("inspect", "--json", url, "--filter", "*attn_k*")).stdout);
+    const { tensors } = JSON.parse(await output("inspect", "--json", url, "--filter", "*attn_k*"));
     assert.deepEqual(tensors[0], JSON.parse(JSON.stringify(model.tensor(name))));
   });
   test("a file that is cut off is shown; the exit code is 1", async () => {
@@ -58,19 +35,15 @@ describe("inspect", () => {
   });
   test("the query of a URL, which may be a signature, is not shown", async () => {
     const { url } = await serve(rangesOf(content));
-    const { stdout } = await succeed("inspect", `${url}?signature=secret`);
+    const stdout = await output("inspect", `${url}?signature=secret`);
     assert.match(stdout, /^model\.gguf\n/);
-    const { stdout: json } = await succeed("inspect", `${url}?signature=secret`, "--json");
+    const json = await output("inspect", `${url}?signature=secret`, "--json");
     assert.equal(JSON.parse(json).path, url);
     assert.doesNotMatch(stdout + json, /secret/);
-    await fail(
+    await expectFailure(
+      ["dequantize", `${url}?signature=secret`, "x*", "-o", "x.npy"],
       1,
       /^(?!.*secret).*no tensor's name/,
-      "dequantize",
-      `${url}?signature=secret`,
-      "x*",
-      "-o",
-      "x.npy",
     );
   });
   test("one file of a split model alone", async () => {
@@ -83,37 +56,34 @@ describe("inspect", () => {
       tensors: [floats("t", [1])],
     });
     const { url } = await serve(rangesOf(shard));
-    await fail(1, /alone with /, "inspect", url);
-    assert.match((await succeed("inspect", "--no-splits", url)).stdout, /\bt +F32 /);
-    await succeed("dequantize", "--no-splits", url, "t", "-o", "alone.bin");
+    await expectFailure(["inspect", url], 1, /alone with /);
+    assert.match(await output("inspect", "--no-splits", url), /\bt +F32 /);
+    await output("dequantize", "--no-splits", url, "t", "-o", "alone.bin");
   });
   test("an error of the server is one line", async () => {
     const { url } = await serve((_request, response) => response.writeHead(404).end());
-    await fail(1, /404/, "inspect", url);
+    await expectFailure(["inspect", url], 1, /404/);
   });
   test("headers are sent, and not shown in messages", async () => {
     const { url } = await serve((request, response) => {
       if (request.headers.authorization === "Bearer secret") answerRange(request, response, content);
       else response.writeHead(401).end();
     });
-    await succeed("inspect", "-H", "Authorization: Bearer secret", url);
-    await fail(1, /401/, "inspect", url);
-    await fail(
+    await output("inspect", "-H", "Authorization: Bearer secret", url);
+    await expectFailure(["inspect", url], 1, /401/);
+    await expectFailure(
+      ["inspect", "-H", "Bearer secret", url],
       2,
       /^gguf-native: --header must be 'Name: value' \(see/,
-      "inspect",
-      "-H",
-      "Bearer secret",
-      url,
     );
-    await fail(2, /--header is for URLs/, "inspect", "-H", "a: b", "model.gguf");
+    await expectFailure(["inspect", "-H", "a: b", "model.gguf"], 2, /--header is for URLs/);
   });
 });
 
 describe("dequantize", () => {
   test("fetches the tensors asked for, and no more", async () => {
     const { url, requests } = await serve(rangesOf(content));
-    await succeed("dequantize", url, name, "-o", "k.npy");
+    await output("dequantize", url, name, "-o", "k.npy");
     assert.deepEqual((await readNpy(at("k.npy"))).data, model.tensor(name).dequantizeSync());
     const [header, ...rest] = requests.map((request) => rangeOf(request));
     const { offset, byteLength } = model.tensor(name);
@@ -122,7 +92,7 @@ describe("dequantize", () => {
   });
   test("many tensors, in pieces", async () => {
     const { url } = await serve(rangesOf(content));
-    await succeed("dequantize", url, "blk.*", "-o", "blocks.safetensors", "--dtype", "bf16");
+    await output("dequantize", url, "blk.*", "-o", "blocks.safetensors", "--dtype", "bf16");
     const { tensors } = readSafetensors(at("blocks.safetensors"));
     assert.equal(tensors.size, 18);
     for (const [key, { bytes }] of tensors) {
@@ -135,15 +105,15 @@ describe("dequantize", () => {
       if (request.headers.range!.startsWith("bytes=0-")) answerRange(request, response, content);
       else response.writeHead(403).end();
     });
-    await fail(1, /403/, "dequantize", url, "--all", "-o", "refused.safetensors");
+    await expectFailure(["dequantize", url, "--all", "-o", "refused.safetensors"], 1, /403/);
     assert.ok(!existsSync(at("refused.safetensors")));
   });
   test("a type that is not known, and a summary", async () => {
     const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
     const { url } = await serve(rangesOf(writeGguf({ tensors: [unknown, floats("t", [1, 2])] })));
-    await fail(1, /unknown\(99\)/, "dequantize", url, "--all", "-o", "u.safetensors");
-    assert.match((await succeed("dequantize", url, "t")).stdout, /^t\n {2}type +F32\n[\s\S]* first +1, 2\n$/);
-    await succeed("dequantize", url, "t", "-o", "t.bin");
+    await expectFailure(["dequantize", url, "--all", "-o", "u.safetensors"], 1, /unknown\(99\)/);
+    assert.match(await output("dequantize", url, "t"), /^t\n {2}type +F32\n[\s\S]* first +1, 2\n$/);
+    await output("dequantize", url, "t", "-o", "t.bin");
     assert.deepEqual(readFileSync(at("t.bin")), Buffer.from(Float32Array.of(1, 2).buffer));
   });
 });
@@ -232,11 +202,9 @@ describe("verify, stats, hash and diff", () => {
       const local = await json("stats sample.gguf *attn_q*");
       assert.equal(remote.tensors.length, 2);
       assert.deepEqual(remote.tensors, local.tensors);
-      assert.equal((await succeed("diff", "sample.gguf", hub("sample.gguf"))).stdout, "no differences\n");
-      assert.match(
-        (await succeed("verify", hub("sample.gguf"))).stdout,
-        /^ok {3}http:\S+\n {5}20 tensors, 7\.08 M values\n$/,
-      );
+      assert.equal(await output("diff", "sample.gguf", hub("sample.gguf")), "no differences\n");
+      const printed = await output("verify", hub("sample.gguf"));
+      assert.match(printed, /^ok {3}http:\S+\n {5}20 tensors, 7\.08 M values\n$/);
     } finally {
       if (before === undefined) delete process.env.HF_ENDPOINT;
       else process.env.HF_ENDPOINT = before;
@@ -258,10 +226,10 @@ describe("verify, stats, hash and diff", () => {
     const { url } = await serveFiles();
     const part = url("part-00002-of-00003.gguf");
     const whole = (await output("hash --whole sample.gguf")).split(" ")[0];
-    assert.equal((await succeed("hash", "--whole", part)).stdout, `${whole}  ${part}\n`);
-    assert.equal((await succeed("diff", part, "sample.gguf")).stdout, "no differences\n");
-    assert.match((await succeed("verify", part)).stdout, /20 tensors, 7\.08 M values\n$/);
-    assert.match((await succeed("verify", part, "--no-splits")).stdout, / 9 tensors, /);
+    assert.equal(await output("hash", "--whole", part), `${whole}  ${part}\n`);
+    assert.equal(await output("diff", part, "sample.gguf"), "no differences\n");
+    assert.match(await output("verify", part), /20 tensors, 7\.08 M values\n$/);
+    assert.match(await output("verify", part, "--no-splits"), / 9 tensors, /);
   });
   test("several pieces are fetched at a time, not all, and each byte once", async () => {
     // Four tensors at a time; of each of those that diff compares, up to three parts.
@@ -284,10 +252,10 @@ describe("verify, stats, hash and diff", () => {
       else response.writeHead(401).end();
     });
     const header = ["-H", "Authorization: Bearer secret"];
-    await succeed("verify", ...header, url);
-    await succeed("hash", ...header, url);
-    await succeed("stats", ...header, url, name);
-    await succeed("diff", ...header, url, "sample.gguf");
+    await output("verify", ...header, url);
+    await output("hash", ...header, url);
+    await output("stats", ...header, url, name);
+    await output("diff", ...header, url, "sample.gguf");
     await expectFailure(["diff", ...header, "sample.gguf", "sample.gguf"], 2, /--header is for URLs/);
     await expectFailure(["hash", url], 1, /401/);
   });
@@ -310,7 +278,7 @@ describe("verify, stats, hash and diff", () => {
   test("a file that is cut off", async () => {
     const { url } = await serve(rangesOf(content.subarray(0, model.tensor("blk.1.attn_q.weight").offset)));
     await expectFailure(["verify", url], 1, /runs past the end/, `bad  ${url}  cut off\n`);
-    await succeed("stats", url, name);
+    await output("stats", url, name);
     await expectFailure(["stats", url, "blk.1.attn_q.weight"], 1, /blk\.1\.attn_q\.weight/);
   });
 });

@@ -52,10 +52,8 @@ describe("a repository", () => {
         [""],
       ],
     );
-    assert.deepEqual(
-      requests.map(({ url }) => url),
-      ["/api/models/some/repo/tree/main?recursive=true"],
-    );
+    const urls = requests.map(({ url }) => url);
+    assert.deepEqual(urls, ["/api/models/some/repo/tree/main?recursive=true"]);
   });
   test("of a revision, in JSON, with the token", async () => {
     process.env.HF_TOKEN = "hf_secret";
@@ -77,10 +75,8 @@ describe("a repository", () => {
       answering([file(`m${page}.gguf`, page)], link)(request, response);
     });
     const { models } = await json("inspect hf://some/repo");
-    assert.deepEqual(
-      models.map(({ path }: { path: string }) => path),
-      ["m0.gguf", "m1.gguf", "m2.gguf"],
-    );
+    const found = models.map(({ path }: { path: string }) => path);
+    assert.deepEqual(found, ["m0.gguf", "m1.gguf", "m2.gguf"]);
     assert.equal(requests.length, 3);
     const other = await serve(answering(FILES));
     await hub(answering(FILES, { link: `<${other.url}>; rel="next"` }));

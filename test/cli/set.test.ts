@@ -24,6 +24,9 @@ async function changing(work: () => Promise<void>, name = "model.gguf"): Promise
   assert.deepEqual(leftovers(), []);
 }
 
+const changes = (title: string, work: () => Promise<void>, name?: string) =>
+  test(title, () => changing(work, name));
+
 /** The type and value of a key of a file. */
 function found(key: string, name = "model.gguf") {
   using file = openSync(at(name));
@@ -31,16 +34,14 @@ function found(key: string, name = "model.gguf") {
 }
 
 describe("an existing key", () => {
-  test("keeps its type, and only the header is written where that fits", async () => {
-    await changing(async () => {
-      const { ino } = statSync(at("model.gguf"));
-      assert.equal(
-        await output("set model.gguf llama.context_length 4096"),
-        "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nchanged in place\n",
-      );
-      assert.equal(statSync(at("model.gguf")).ino, ino);
-      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
-    });
+  changes("keeps its type, and only the header is written where that fits", async () => {
+    const { ino } = statSync(at("model.gguf"));
+    assert.equal(
+      await output("set model.gguf llama.context_length 4096"),
+      "- llama.context_length  uint32  2048\n+ llama.context_length  uint32  4096\nchanged in place\n",
+    );
+    assert.equal(statSync(at("model.gguf")).ino, ino);
+    assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
   });
   test("more than a page is changed in place only with --in-place", async () => {
     await changing(async () => {
@@ -57,23 +58,19 @@ describe("an existing key", () => {
     await expectFailure("set model.gguf a 1 --in-place -o b", 2, /either --in-place or --output/);
     await expectFailure("recover", 2, /missing FILE/);
   });
-  test("a longer value: a changed copy takes the place of the file", async () => {
-    await changing(async () => {
-      const { ino } = statSync(at("model.gguf"));
-      const name = "x".repeat(5000);
-      const stdout = await output("set model.gguf general.name", name);
-      assert.match(stdout, /\nreplaced by a changed copy\n$/);
-      assert.notEqual(statSync(at("model.gguf")).ino, ino);
-      assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
-      using file = openSync(at("model.gguf"));
-      assert.deepEqual([...file.metadata.keys()], [...original.metadata.keys()]);
-    });
+  changes("a longer value: a changed copy takes the place of the file", async () => {
+    const { ino } = statSync(at("model.gguf"));
+    const name = "x".repeat(5000);
+    const stdout = await output("set model.gguf general.name", name);
+    assert.match(stdout, /\nreplaced by a changed copy\n$/);
+    assert.notEqual(statSync(at("model.gguf")).ino, ino);
+    assert.deepEqual(found("general.name"), [{ type: "string" }, name]);
+    using file = openSync(at("model.gguf"));
+    assert.deepEqual([...file.metadata.keys()], [...original.metadata.keys()]);
   });
-  test("gets another type with --type", async () => {
-    await changing(async () => {
-      await output("set model.gguf llama.context_length --type uint64 18446744073709551615");
-      assert.deepEqual(found("llama.context_length"), [{ type: "uint64" }, 2n ** 64n - 1n]);
-    });
+  changes("gets another type with --type", async () => {
+    await output("set model.gguf llama.context_length --type uint64 18446744073709551615");
+    assert.deepEqual(found("llama.context_length"), [{ type: "uint64" }, 2n ** 64n - 1n]);
   });
   test("with -o the file itself stays as it is", async () => {
     const before = readFileSync(at("original.gguf"));
@@ -86,79 +83,71 @@ describe("an existing key", () => {
 });
 
 describe("a new key", () => {
-  test("with values of every kind", async () => {
-    await changing(async () => {
-      const values: [args: string[], type: object, value: unknown][] = [
-        [["n", "-1", "--type", "int8"], { type: "int8" }, -1],
-        [["--type", "float32", "f", "-1.5e-3"], { type: "float32" }, Math.fround(-1.5e-3)],
-        [["g", "-inf", "--type", "float64"], { type: "float64" }, -Infinity],
-        [["b", "true", "--type", "bool"], { type: "bool" }, true],
-        [["s", "-", "--type", "string"], { type: "string" }, "-"],
-        [["e", "", "--type", "string"], { type: "string" }, ""],
-        [
-          ["a", "[1, 2]", "--type", "int32[]"],
-          { type: "array", elementType: "int32", length: 2 },
-          Int32Array.of(1, 2),
-        ],
-        [
-          ["l", '["a", "b"]', "--type", "string[]"],
-          { type: "array", elementType: "string", length: 2 },
-          ["a", "b"],
-        ],
-        [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
-        [["general.author", "7"], { type: "string" }, "7"],
-        [["--", "dash", "--text"], { type: "string" }, "--text"],
-        [["item", "- item"], { type: "string" }, "- item"],
-        [["rule", "--- x"], { type: "string" }, "--- x"],
-        [["infinite", "-inf"], { type: "float32" }, -Infinity],
-        [["nothing", "nan"], { type: "float32" }, NaN],
-        [
-          ["huge", "[9007199254740993, 18446744073709551615]", "--type", "uint64[]"],
-          { type: "array", elementType: "uint64", length: 2 },
-          BigUint64Array.of(2n ** 53n + 1n, 2n ** 64n - 1n),
-        ],
-        [
-          ["guessed", "[1, 9007199254740993]"],
-          { type: "array", elementType: "uint64", length: 2 },
-          BigUint64Array.of(1n, 2n ** 53n + 1n),
-        ],
-        [
-          ["nested", "[[9007199254740993]]"],
-          { type: "array", elementType: "array", length: 1 },
-          [BigUint64Array.of(2n ** 53n + 1n)],
-        ],
-      ];
-      for (const [args, type, value] of values) {
-        await output("set model.gguf", ...args);
-        const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
-        assert.deepEqual(found(key), [type, value]);
-      }
-    });
+  changes("with values of every kind", async () => {
+    const values: [args: string[], type: object, value: unknown][] = [
+      [["n", "-1", "--type", "int8"], { type: "int8" }, -1],
+      [["--type", "float32", "f", "-1.5e-3"], { type: "float32" }, Math.fround(-1.5e-3)],
+      [["g", "-inf", "--type", "float64"], { type: "float64" }, -Infinity],
+      [["b", "true", "--type", "bool"], { type: "bool" }, true],
+      [["s", "-", "--type", "string"], { type: "string" }, "-"],
+      [["e", "", "--type", "string"], { type: "string" }, ""],
+      [
+        ["a", "[1, 2]", "--type", "int32[]"],
+        { type: "array", elementType: "int32", length: 2 },
+        Int32Array.of(1, 2),
+      ],
+      [
+        ["l", '["a", "b"]', "--type", "string[]"],
+        { type: "array", elementType: "string", length: 2 },
+        ["a", "b"],
+      ],
+      [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
+      [["general.author", "7"], { type: "string" }, "7"],
+      [["--", "dash", "--text"], { type: "string" }, "--text"],
+      [["item", "- item"], { type: "string" }, "- item"],
+      [["rule", "--- x"], { type: "string" }, "--- x"],
+      [["infinite", "-inf"], { type: "float32" }, -Infinity],
+      [["nothing", "nan"], { type: "float32" }, NaN],
+      [
+        ["huge", "[9007199254740993, 18446744073709551615]", "--type", "uint64[]"],
+        { type: "array", elementType: "uint64", length: 2 },
+        BigUint64Array.of(2n ** 53n + 1n, 2n ** 64n - 1n),
+      ],
+      [
+        ["guessed", "[1, 9007199254740993]"],
+        { type: "array", elementType: "uint64", length: 2 },
+        BigUint64Array.of(1n, 2n ** 53n + 1n),
+      ],
+      [
+        ["nested", "[[9007199254740993]]"],
+        { type: "array", elementType: "array", length: 1 },
+        [BigUint64Array.of(2n ** 53n + 1n)],
+      ],
+    ];
+    for (const [args, type, value] of values) {
+      await output("set model.gguf", ...args);
+      const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
+      assert.deepEqual(found(key), [type, value]);
+    }
   });
-  test("whose value looks like an option, after --", async () => {
-    await changing(async () => {
-      for (const value of ["--help", "-h", "--"]) {
-        assert.match(await output("set model.gguf test.flags --", value), /changed copy\n$|in place\n$/);
-        assert.deepEqual(found("test.flags"), [{ type: "string" }, value]);
-      }
-    });
+  changes("whose value looks like an option, after --", async () => {
+    for (const value of ["--help", "-h", "--"]) {
+      assert.match(await output("set model.gguf test.flags --", value), /changed copy\n$|in place\n$/);
+      assert.deepEqual(found("test.flags"), [{ type: "string" }, value]);
+    }
   });
-  test("whose name would move a terminal", async () => {
-    await changing(async () => {
-      const stdout = await output("set model.gguf", EVIL, EVIL, "--type", "string");
-      expectTidy(stdout, Infinity);
-      assert.deepEqual(found(EVIL)[1], EVIL);
-    });
+  changes("whose name would move a terminal", async () => {
+    const stdout = await output("set model.gguf", EVIL, EVIL, "--type", "string");
+    expectTidy(stdout, Infinity);
+    assert.deepEqual(found(EVIL)[1], EVIL);
   });
 });
 
-test("--remove", async () => {
-  await changing(async () => {
-    const stdout = await output("set model.gguf general.name --remove");
-    assert.match(stdout, /^- general\.name {2}string {2}Sample llama, random weights\n/);
-    assert.deepEqual(found("general.name"), [undefined, undefined]);
-    assert.equal(await output("set model.gguf general.name --remove"), "general.name is not in the file\n");
-  });
+changes("--remove", async () => {
+  const stdout = await output("set model.gguf general.name --remove");
+  assert.match(stdout, /^- general\.name {2}string {2}Sample llama, random weights\n/);
+  assert.deepEqual(found("general.name"), [undefined, undefined]);
+  assert.equal(await output("set model.gguf general.name --remove"), "general.name is not in the file\n");
 });
 test("--remove of a key that is absent says so, and still writes OUT", async () => {
   const lines = "general.nam is not in the file. Did you mean 'general.name'?\nwritten to same.gguf\n";
@@ -167,22 +156,20 @@ test("--remove of a key that is absent says so, and still writes OUT", async () 
 });
 
 describe("several keys at once", () => {
-  test("with values of several kinds, also negative ones", async () => {
-    await changing(async () => {
-      const stdout = await output("set model.gguf a -1 b", "- x", "general.name", "New");
-      assert.equal(
-        stdout,
-        [
-          "+ a  int32  -1",
-          "+ b  string  - x",
-          "- general.name  string  Sample llama, random weights",
-          "+ general.name  string  New",
-          "replaced by a changed copy",
-          "",
-        ].join("\n"),
-      );
-      assert.deepEqual([found("a")[1], found("b")[1], found("general.name")[1]], [-1, "- x", "New"]);
-    });
+  changes("with values of several kinds, also negative ones", async () => {
+    const stdout = await output("set model.gguf a -1 b", "- x", "general.name", "New");
+    assert.equal(
+      stdout,
+      [
+        "+ a  int32  -1",
+        "+ b  string  - x",
+        "- general.name  string  Sample llama, random weights",
+        "+ general.name  string  New",
+        "replaced by a changed copy",
+        "",
+      ].join("\n"),
+    );
+    assert.deepEqual([found("a")[1], found("b")[1], found("general.name")[1]], [-1, "- x", "New"]);
   });
   test("all or none", async () => {
     const before = readFileSync(at("original.gguf"));
@@ -228,14 +215,12 @@ test("--dry-run shows what would change, and changes nothing", async () => {
 });
 
 describe("--chat-template", () => {
-  test("the text of a file, whatever it looks like", async () => {
-    await changing(async () => {
-      for (const text of ["{{ messages }}\n\u202e漢字", "123", "[1, 2]", ""]) {
-        writeFileSync(at("chat.jinja"), text);
-        expectTidy(await output("set model.gguf --chat-template chat.jinja"), Infinity);
-        assert.deepEqual(found("tokenizer.chat_template"), [{ type: "string" }, text]);
-      }
-    });
+  changes("the text of a file, whatever it looks like", async () => {
+    for (const text of ["{{ messages }}\n\u202e漢字", "123", "[1, 2]", ""]) {
+      writeFileSync(at("chat.jinja"), text);
+      expectTidy(await output("set model.gguf --chat-template chat.jinja"), Infinity);
+      assert.deepEqual(found("tokenizer.chat_template"), [{ type: "string" }, text]);
+    }
   });
   test("a file that is no text, and none", async () => {
     writeFileSync(at("binary.jinja"), Uint8Array.of(0xff));
@@ -253,24 +238,22 @@ describe("--from", () => {
     writeFileSync(at("from.json"), typeof json === "string" ? json : JSON.stringify(json));
     return run(["set", "model.gguf", "--from", "from.json", ...args]);
   };
-  test("plain values, exact ones, and null for removal", async () => {
-    await changing(async () => {
-      const text = `{ "general.name": null, "llama.context_length": 4096, "flag": true, "list": ["a", "b"],
-        "big": 18446744073709551615, "none": null, "__proto__": "x",
-        "typed": { "type": "uint64", "value": "18446744073709551615" },
-        "floats": { "type": "array", "elementType": "float32", "value": ["NaN", "-0", 1.5] } }`;
-      const { status, stdout, stderr } = await setFrom(text);
-      assert.deepEqual([status, stderr], [0, ""]);
-      assert.match(stdout, /\nnone is not in the file\n/);
-      assert.deepEqual(found("general.name"), [undefined, undefined]);
-      assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
-      assert.deepEqual(found("flag")[1], true);
-      assert.deepEqual(found("list")[1], ["a", "b"]);
-      assert.deepEqual(found("big"), [{ type: "uint64" }, 2n ** 64n - 1n]);
-      assert.deepEqual(found("typed"), [{ type: "uint64" }, 2n ** 64n - 1n]);
-      assert.deepEqual(found("floats")[1], Float32Array.of(NaN, -0, 1.5));
-      assert.deepEqual(found("__proto__")[1], "x");
-    });
+  changes("plain values, exact ones, and null for removal", async () => {
+    const text = `{ "general.name": null, "llama.context_length": 4096, "flag": true, "list": ["a", "b"],
+      "big": 18446744073709551615, "none": null, "__proto__": "x",
+      "typed": { "type": "uint64", "value": "18446744073709551615" },
+      "floats": { "type": "array", "elementType": "float32", "value": ["NaN", "-0", 1.5] } }`;
+    const { status, stdout, stderr } = await setFrom(text);
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.match(stdout, /\nnone is not in the file\n/);
+    assert.deepEqual(found("general.name"), [undefined, undefined]);
+    assert.deepEqual(found("llama.context_length"), [{ type: "uint32" }, 4096]);
+    assert.deepEqual(found("flag")[1], true);
+    assert.deepEqual(found("list")[1], ["a", "b"]);
+    assert.deepEqual(found("big"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+    assert.deepEqual(found("typed"), [{ type: "uint64" }, 2n ** 64n - 1n]);
+    assert.deepEqual(found("floats")[1], Float32Array.of(NaN, -0, 1.5));
+    assert.deepEqual(found("__proto__")[1], "x");
   });
   test("everything that inspect --json prints, to the bit", async () => {
     const metadata: [string, TypedValue][] = [

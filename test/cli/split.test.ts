@@ -28,10 +28,8 @@ describe("split", () => {
     const stdout = await output("split model.gguf count/part --max-tensors 9");
     const names = [1, 2, 3].map((i) => `part-0000${i}-of-00003.gguf`);
     assert.deepEqual(parts("count"), names);
-    assert.deepEqual(
-      stdout.split("\n").map((line) => line.split(":")[0]),
-      [...names.map((name) => `count/${name}`), ""],
-    );
+    const printed = stdout.split("\n").map((line) => line.split(":")[0]);
+    assert.deepEqual(printed, [...names.map((name) => `count/${name}`), ""]);
     for (const name of names) {
       assert.equal(await hashOf(`count/${name}`), whole);
       assert.match(await output("verify", `count/${name}`), /20 tensors, 7\.08 M values/);
@@ -147,10 +145,8 @@ test("inspect says which file a tensor is in", async () => {
   assert.match(stdout, /\n {2}blk\.0\.attn_norm\.weight +F32 +512 +2\.00 KiB +\d+ +1\n/);
   assert.match(stdout, /\n {2}output_norm\.weight .* 3\n/);
   const { paths, tensors } = await json("inspect count/part-00002-of-00003.gguf");
-  assert.deepEqual(
-    paths,
-    [1, 2, 3].map((i) => `count/part-0000${i}-of-00003.gguf`),
-  );
+  const expected = [1, 2, 3].map((i) => `count/part-0000${i}-of-00003.gguf`);
+  assert.deepEqual(paths, expected);
   assert.equal(tensors.at(-1).path, paths[2]);
 });
 test("dequantize and stats read all of them", async () => {

@@ -289,19 +289,15 @@ describe("what there is", () => {
     const { searchParams, origin } = new URL(site.url);
     const urls = searchParams.getAll("url").map((url) => new URL(url, site.url));
     assert.match(site.url, /^[!-~]+$/);
-    assert.deepEqual(
-      urls.map((url) => decodeURIComponent(url.pathname.slice(site.base.length))),
-      [`model/0/${odd}`, `model/1/${odd}`],
-    );
+    const found = urls.map((url) => decodeURIComponent(url.pathname.slice(site.base.length)));
+    assert.deepEqual(found, [`model/0/${odd}`, `model/1/${odd}`]);
     const bodies = await Promise.all(
       [...urls.map(String), `${origin}${site.base}model/0/model.gguf`].map(async (url) =>
         Buffer.from(await (await fetch(url)).arrayBuffer()),
       ),
     );
-    assert.deepEqual(
-      bodies.map(({ length }) => length),
-      [content.length, 1000, content.length],
-    );
+    const lengths = bodies.map(({ length }) => length);
+    assert.deepEqual(lengths, [content.length, 1000, content.length]);
     await expectRefusal(404, ask(site, `${site.base}model/1/model.gguf`));
   });
   test("a file that cannot be opened is an error, and closes the others", async () => {

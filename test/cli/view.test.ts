@@ -96,10 +96,8 @@ test("two models, of which each may be split", async () => {
   const { url } = await view(["--no-open", "small.gguf", second!]);
   const urls = new URL(url).searchParams.getAll("url").map((place) => new URL(place, url));
   const models = await Promise.all(urls.map((place) => openRemote(place)));
-  assert.deepEqual(
-    models.map(({ tensors }) => [...tensors.keys()]),
-    [["t"], ["u", "v"]],
-  );
+  const found = models.map(({ tensors }) => [...tensors.keys()]);
+  assert.deepEqual(found, [["t"], ["u", "v"]]);
   assert.deepEqual(await models[1]!.tensor("u").dequantize(), Float32Array.of(5, 6));
   const { url: same } = await view(["--no-open", "small.gguf", "small.gguf"]);
   assert.deepEqual(new URL(same).searchParams.getAll("url"), ["model/0/small.gguf", "model/1/small.gguf"]);
@@ -219,8 +217,6 @@ test("where the page is missing, an error says how it is made", async () => {
     env: plainEnv,
   });
   assert.equal(status, 1);
-  assert.match(
-    stderr,
-    /^gguf-native: the page is not there: .*'npm run build -- view' makes \S+index\.html\n$/,
-  );
+  const expected = /^gguf-native: the page is not there: .*'npm run build -- view' makes \S+index\.html\n$/;
+  assert.match(stderr, expected);
 });

@@ -52,10 +52,8 @@ describe("the primitives of the README", () => {
   for (const [set, files] of Object.entries(SETS)) {
     test(`are defined by ${set}`, () => {
       const names = new Set(files.flatMap((file) => [...defined(read("simd", file))]));
-      assert.deepEqual(
-        primitives.filter((name) => !names.has(name)),
-        [],
-      );
+      const matching = primitives.filter((name) => !names.has(name));
+      assert.deepEqual(matching, []);
     });
   }
   test("there are no other sets", () => {
@@ -82,10 +80,8 @@ describe("the primitives of the README", () => {
     // Named with their namespace, or by a macro that adds it.
     const used = matches(cases.join("\n"), /\b(?:simd::|LOAD_\w+\()(\w+)/g);
     // Codes are what every other case is about.
-    assert.deepEqual(
-      primitives.filter((name) => !used.has(name) && name !== "Codes"),
-      [],
-    );
+    const left = primitives.filter((name) => !used.has(name) && name !== "Codes");
+    assert.deepEqual(left, []);
   });
   test("with the macros of a set", () => {
     assert.deepEqual(macros.sort(), ["GGUF_ISA_FEATURES", "GGUF_SIMD_SET"]);
@@ -108,10 +104,8 @@ describe("a header alone", () => {
         });
         return [name, status, stderr];
       });
-      assert.deepEqual(
-        source,
-        headers(folder).map((name) => [name, 0, ""]),
-      );
+      const expected = headers(folder).map((name) => [name, 0, ""]);
+      assert.deepEqual(source, expected);
     });
   }
 });

@@ -90,10 +90,8 @@ describe("loadAll", () => {
     ];
     for (const [sizes, most, places, buffers] of cases) {
       const found = placesOf(sizes, most);
-      assert.deepEqual(
-        found.places.map(({ buffer, offset }) => [buffer, offset]),
-        places,
-      );
+      const shown = found.places.map(({ buffer, offset }) => [buffer, offset]);
+      assert.deepEqual(shown, places);
       assert.deepEqual(found.buffers, buffers);
     }
     assert.deepEqual(placesOf([2 ** 31, 2 ** 31]).buffers, [2 ** 31, 2 ** 31]);

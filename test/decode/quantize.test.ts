@@ -162,10 +162,8 @@ describe("round trip", () => {
           levels.map((level) => level * 0.25),
         ),
       );
-      assert.deepEqual(
-        back,
-        levels.map((level) => level * 0.25),
-      );
+      const wanted = levels.map((level) => level * 0.25);
+      assert.deepEqual(back, wanted);
     });
   }
 

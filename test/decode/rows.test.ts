@@ -195,10 +195,8 @@ describe("rows", () => {
       },
     });
     assert.equal(reports.at(-1), expected.length);
-    assert.deepEqual(
-      reports,
-      [...reports].sort((a, b) => a - b),
-    );
+    const wanted = [...reports].sort((a, b) => a - b);
+    assert.deepEqual(reports, wanted);
   });
   test("aborting rejects with the reason", async () => {
     const reason = { my: "reason" };

@@ -74,12 +74,8 @@ const makers: Record<string, (size: string) => Result | Promise<Result>> = {
 };
 
 async function using<T>(name: string, run: (tensor: GgufTensor) => T | Promise<T>): Promise<T> {
-  const file = openSync(path);
-  try {
-    return await run(file.tensor(name));
-  } finally {
-    file.close();
-  }
+  using file = openSync(path);
+  return await run(file.tensor(name));
 }
 
 const allRows = (size: string) => Uint32Array.from({ length: sizes[size]! / 4 / 32 }, (_, row) => row);

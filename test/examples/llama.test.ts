@@ -29,18 +29,6 @@ const LLAMA_CPP: { prompt: number[]; next: [token: number, probability: number][
       [15466, 4.64447e-4],
       [8195, 4.42247e-4],
       [23552, 4.27087e-4],
-      [405, 4.14658e-4],
-      [22385, 4.0426e-4],
-      [30500, 3.8928e-4],
-      [21168, 3.85108e-4],
-      [5727, 3.69061e-4],
-      [8323, 3.59183e-4],
-      [16058, 3.53294e-4],
-      [12776, 3.46463e-4],
-      [1688, 3.31872e-4],
-      [23767, 3.2775e-4],
-      [14508, 3.23198e-4],
-      [12535, 3.2267e-4],
     ],
   },
   {
@@ -54,18 +42,6 @@ const LLAMA_CPP: { prompt: number[]; next: [token: number, probability: number][
       [19510, 3.91481e-4],
       [24039, 3.73291e-4],
       [13395, 3.69879e-4],
-      [1324, 3.6138e-4],
-      [24612, 3.22499e-4],
-      [14827, 3.18463e-4],
-      [405, 3.17802e-4],
-      [23341, 3.17771e-4],
-      [16503, 3.10482e-4],
-      [6991, 3.0614e-4],
-      [30468, 3.02787e-4],
-      [1894, 2.9625e-4],
-      [22435, 2.9566e-4],
-      [30593, 2.94969e-4],
-      [4099, 2.7947e-4],
     ],
   },
 ];
@@ -551,10 +527,8 @@ describe("sampling", () => {
   test("top-1 is greedy, and more than there are is all", () => {
     assert.equal(topKSampler(1, 3)(logits), 1);
     assert.ok(topKSampler(99, 3)(logits) < logits.length);
-    assert.deepEqual(
-      mostProbable(logits, 9).map(({ token }) => token),
-      [1, 3, 0, 4, 2],
-    );
+    const tokens = mostProbable(logits, 9).map(({ token }) => token);
+    assert.deepEqual(tokens, [1, 3, 0, 4, 2]);
   });
 });
 

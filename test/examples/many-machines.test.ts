@@ -26,10 +26,8 @@ describe("many-machines without a queue", () => {
   test("measures in one process", async () => {
     const { status, stdout, stderr } = await run(goldenPath, "--alone");
     assert.equal(status, 0, stderr);
-    assert.match(
-      stdout,
-      /^Q4_K\.gaussian {2}2048 weights {2}mean \S+ {2}deviation \S+ {2}from -\S+ to \S+$/m,
-    );
+    const expected = /^Q4_K\.gaussian {2}2048 weights {2}mean \S+ {2}deviation \S+ {2}from -\S+ to \S+$/m;
+    assert.match(stdout, expected);
     assert.match(stdout, /^F16\.random_bits {2}.* {2}61 NaN, 0 infinite$/m);
     assert.equal(percentages(stderr).at(-1), 100);
   });
@@ -92,10 +90,8 @@ describe("many-machines with a queue", { skip }, () => {
     );
     assert.match(stderr, /^parts that were measured again, since a worker had died: [1-9]\d*$/m);
     const shown = percentages(stderr);
-    assert.deepEqual(
-      shown,
-      shown.toSorted((a, b) => a - b),
-    );
+    const expected = shown.toSorted((a, b) => a - b);
+    assert.deepEqual(shown, expected);
     assert.equal(shown.at(-1), 100);
   });
 

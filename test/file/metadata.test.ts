@@ -102,10 +102,8 @@ describe("values", () => {
     const metadata = read();
     assert.deepEqual(Buffer.from(metadata.bytes("broken") as Uint8Array), Buffer.from(BROKEN));
     const all = metadata.bytes("broken strings") as Uint8Array[];
-    assert.deepEqual(
-      all.map((bytes) => Buffer.from(bytes)),
-      [Buffer.from("ok"), Buffer.from(BROKEN)],
-    );
+    const found = all.map((bytes) => Buffer.from(bytes));
+    assert.deepEqual(found, [Buffer.from("ok"), Buffer.from(BROKEN)]);
     assert.equal((metadata.bytes("empty") as Uint8Array).length, 0);
     assert.deepEqual(metadata.bytes("no strings"), []);
     assert.equal(metadata.bytes("none"), undefined);
@@ -127,10 +125,8 @@ describe("the map", () => {
       values.map(([, , value]) => value),
     );
     assert.deepEqual([...metadata], [...metadata.entries()]);
-    assert.deepEqual(
-      [...metadata],
-      values.map(([key, , value]) => [key, value]),
-    );
+    const expected = values.map(([key, , value]) => [key, value]);
+    assert.deepEqual([...metadata], expected);
     assert.equal(metadata.keys().next().value, "u8");
   });
   test("forEach", () => {

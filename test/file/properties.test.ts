@@ -19,9 +19,8 @@ function expectSpec(file: GgufFile, spec: GgufSpec): void {
   assert.equal(file.version, spec.version);
   assert.equal(file.byteOrder, spec.byteOrder);
   assert.equal(file.alignment, spec.alignment ?? 32);
-  const metadata = [...file.metadata].filter(([key]) => key !== "general.alignment");
   assert.deepStrictEqual(
-    metadata,
+    [...file.metadata].filter(([key]) => key !== "general.alignment"),
     spec.metadata!.map(([key, value]) => [key, decoded(value)]),
   );
   for (const [key, value] of spec.metadata!) {

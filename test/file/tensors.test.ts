@@ -59,10 +59,8 @@ describe("the list", () => {
     tensors.forEach(function (this: unknown, t, name, map) {
       seen.push(this, t, name, map);
     }, 5);
-    assert.deepEqual(
-      seen,
-      specs.flatMap(({ name }) => [5, file.tensor(name as string), name, tensors]),
-    );
+    const expected = specs.flatMap(({ name }) => [5, file.tensor(name as string), name, tensors]);
+    assert.deepEqual(seen, expected);
     assert.match(inspect(tensors), /^TensorMap\(7\) \{\n {2}'b' => GgufTensor \{/);
     assert.match(inspect({ tensors }, { depth: 0 }), /TensorMap/);
   });
@@ -70,10 +68,8 @@ describe("the list", () => {
     const b = file.tensor("b");
     assert.deepEqual([b.type, b.shape, b.elementCount, b.byteLength], ["Q6_K", [512, 3], 1536, 1260]);
     const four = file.tensor("four.dims");
-    assert.deepEqual(
-      [four.type, four.shape, four.elementCount, four.byteLength],
-      ["Q4_0", [32, 2, 3, 4], 768, 432],
-    );
+    const shown = [four.type, four.shape, four.elementCount, four.byteLength];
+    assert.deepEqual(shown, ["Q4_0", [32, 2, 3, 4], 768, 432]);
     assert.deepEqual([file.tensor("scalar").shape, file.tensor("scalar").elementCount], [[], 1]);
     assert.deepEqual([file.tensor("nothing").shape, file.tensor("nothing").byteLength], [[0, 7], 0]);
     assert.ok(Object.isFrozen(b.shape));
@@ -156,10 +152,8 @@ describe("unknown types", () => {
   for (const id of ids) {
     test(`unknown(${id})`, async () => {
       const t = file.tensor(`t${id}`);
-      assert.deepEqual(
-        [t.type, t.shape, t.elementCount, t.byteLength],
-        [`unknown(${id})`, [7, 3], 21, Number.NaN],
-      );
+      const found = [t.type, t.shape, t.elementCount, t.byteLength];
+      assert.deepEqual(found, [`unknown(${id})`, [7, 3], 21, Number.NaN]);
       const refused = {
         name: "GgufError",
         code: "ERR_GGUF_UNSUPPORTED_TYPE",

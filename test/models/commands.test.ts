@@ -56,9 +56,8 @@ function assertSame(file: GgufFile, python: PythonModel): void {
   );
   for (const [key, types, expected] of python.metadata) {
     const declared = file.metadata.typeOf(key)!;
-    const names = declared.type === "array" ? ["array", declared.elementType] : [declared.type];
     assert.deepEqual(
-      names,
+      declared.type === "array" ? ["array", declared.elementType] : [declared.type],
       types.map((type) => type.toLowerCase()),
       key,
     );
@@ -105,10 +104,8 @@ for (const [name, model] of Object.entries(MODELS)) {
 
     test("inspect, with and without --memory", async () => {
       const { tensorCount, parameterCount, byteLength } = await json(["inspect", path]);
-      assert.deepEqual(
-        [tensorCount, parameterCount, byteLength],
-        [model.tensors, model.parameters, statSync(path).size],
-      );
+      const found = [tensorCount, parameterCount, byteLength];
+      assert.deepEqual(found, [model.tensors, model.parameters, statSync(path).size]);
       assert.match(await output("inspect", path), new RegExp(`in ${model.tensors} tensors\n`));
       const { memory } = await json(["inspect", path, "--memory"]);
       using file = openSync(path);
@@ -143,10 +140,8 @@ for (const [name, model] of Object.entries(MODELS)) {
         const values = tensor.dequantizeSync();
         const sum = values.reduce((a, b) => a + b, 0);
         assert.equal(nan, 0);
-        assert.equal(
-          min,
-          values.reduce((a, b) => Math.min(a, b)),
-        );
+        const wanted = values.reduce((a, b) => Math.min(a, b));
+        assert.equal(min, wanted);
         assert.equal(
           max,
           values.reduce((a, b) => Math.max(a, b)),
@@ -157,10 +152,8 @@ for (const [name, model] of Object.entries(MODELS)) {
 
     test("verify", async () => {
       const { files } = await json(["verify", path]);
-      assert.deepEqual(
-        [files[0].ok, files[0].tensors, files[0].values, files[0].findings],
-        [true, model.tensors, model.parameters, []],
-      );
+      const shown = [files[0].ok, files[0].tensors, files[0].values, files[0].findings];
+      assert.deepEqual(shown, [true, model.tensors, model.parameters, []]);
     });
 
     test("hash, and hash --check", async () => {

@@ -81,10 +81,8 @@ describe("which addon is loaded", () => {
     const file = join(installed.folder, addonPlaces.prebuilt);
     for (const libc of ["glibc", "musl"]) copyFileSync(file, file.replace(/node$/, `${libc}.node`));
     for (const libc of ["glibc", "musl"]) {
-      assert.match(
-        addonOf(installed, { LIBC: libc }).path ?? "",
-        new RegExp(`gguf-native\\.${libc}\\.node$`),
-      );
+      const found = addonOf(installed, { LIBC: libc }).path ?? "";
+      assert.match(found, new RegExp(`gguf-native\\.${libc}\\.node$`));
     }
   });
   test("none beside Node's executable, where other packages may have put theirs", () => {
@@ -167,10 +165,8 @@ describe("where the system forbids addons, the error says how to allow them", ()
       { cwd: empty.application, env: { ...plainEnv, GGUF_NATIVE_ADDON: addon } },
     );
     assert.equal(status, 1, stderr);
-    assert.match(
-      stderr,
-      /gguf-native cannot load its addon: '.*' is on a file system that is mounted noexec/,
-    );
+    const expected = /gguf-native cannot load its addon: '.*' is on a file system that is mounted noexec/;
+    assert.match(stderr, expected);
   });
 });
 
@@ -326,10 +322,8 @@ describe("the command line without an addon", () => {
     const { status, stdout, stderr } = node(empty.application, [empty.bin, "doctor"]);
     assert.deepEqual([status, stderr], [1, ""]);
     assert.match(stdout, /^addon {2,}none$/m);
-    assert.match(
-      stdout.replaceAll(/\n +/g, " "),
-      /^error {2,}gguf-native has no prebuilt addon .* compiler$/m,
-    );
+    const printed = stdout.replaceAll(/\n +/g, " ");
+    assert.match(printed, /^error {2,}gguf-native has no prebuilt addon .* compiler$/m);
     assert.match(stdout, /^runtime {2,}Node\.js \d+/m);
     const { kernels, addon, system } = JSON.parse(
       node(empty.application, [empty.bin, "doctor", "--json"]).stdout,

@@ -26,10 +26,8 @@ test("one whose result is complete, and that does not end, counts as ended, with
   const child = start(process.execPath, ["-e", HANG, "result\n"]);
   const outcome = await outcomeOf(child, (stdout) => stdout === "result\n", 200);
   assert.deepEqual(outcome, { status: 0, signal: null, stdout: "result\n", stderr: "complaint\n" });
-  assert.match(
-    String(log.mock.calls[0]?.arguments),
-    /^killed, since it had printed its result and did not end: /,
-  );
+  const found = String(log.mock.calls[0]?.arguments);
+  assert.match(found, /^killed, since it had printed its result and did not end: /);
 });
 
 test("one that ends by itself keeps its exit code", async () => {

@@ -9,43 +9,12 @@ import { ALL_TYPES, goldenPath } from "../support/golden";
 import { projectRoot, temporaryFolder } from "../support/paths";
 
 const NAMES = [
-  ...[
-    "GgufError",
-    "GgufFile",
-    "GgufMetadata",
-    "GgufTensor",
-    "GgufWriter",
-    "RemoteGgufFile",
-    "RemoteGgufTensor",
-    "SafetensorsFile",
-    "SafetensorsTensor",
-    "allocate",
-    "convertModel",
-    "cpu",
-    "dequantize",
-    "dequantizeSync",
-  ],
-  ...[
-    "ggmlTypes",
-    "isGgmlType",
-    "loadAll",
-    "matmul",
-    "matmulSync",
-    "mergeModel",
-    "open",
-    "openRemote",
-    "openSafetensors",
-    "openSync",
-    "parse",
-    "parseFileName",
-    "parseMetadataValue",
-    "quantize",
-    "quantizeModel",
-    "quantizeSync",
-    "recover",
-  ],
-  ...["setMetadata", "splitModel", "trim"],
-];
+  "GgufError GgufFile GgufMetadata GgufTensor GgufWriter RemoteGgufFile RemoteGgufTensor",
+  "SafetensorsFile SafetensorsTensor allocate convertModel cpu dequantize dequantizeSync ggmlTypes",
+  "isGgmlType loadAll matmul matmulSync mergeModel open openRemote openSafetensors openSync parse",
+  "parseFileName parseMetadataValue quantize quantizeModel quantizeSync recover setMetadata",
+  "splitModel trim",
+].flatMap((line) => line.split(" "));
 
 /** A project that has the package in its node_modules: GGUF_NATIVE_TEST_PROJECT, or one beside this project. */
 const project = process.env.GGUF_NATIVE_TEST_PROJECT ?? makeProject();

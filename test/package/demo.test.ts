@@ -35,9 +35,7 @@ describe("the commands that the demo names", () => {
     }
   });
   test("are quoted where a shell would take them apart", () => {
-    assert.equal(
-      commandText(["tokens", "a/b-c.gguf", "it's x"]),
-      "npx gguf-native tokens a/b-c.gguf 'it'\\''s x'",
-    );
+    const found = commandText(["tokens", "a/b-c.gguf", "it's x"]);
+    assert.equal(found, "npx gguf-native tokens a/b-c.gguf 'it'\\''s x'");
   });
 });

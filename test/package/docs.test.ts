@@ -170,12 +170,7 @@ for (const page of PAGES) {
 const LINKED = [
   ...PAGES,
   ...["CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "src/README.md", "view/README.md"],
-  ...[
-    "native/README.md",
-    "native/dequant/README.md",
-    "native/dequant/simd/README.md",
-    "native/quant/README.md",
-  ],
+  ...["", "/dequant", "/dequant/simd", "/quant"].map((folder) => `native${folder}/README.md`),
 ];
 
 /** The anchors of a page's headings, as they are on GitHub. */
@@ -203,35 +198,16 @@ test("links lead to files and headings", () => {
 });
 
 /** What pages say of sizes, in MB: of files, and of these compressed. The addon of one system is not that of another. */
-const SIZES: { page: string; says: RegExp; files: RegExp; count?: number; slack?: number }[] = [
-  {
-    page: "docs/install.md",
-    says: /one system, of six \| (\S+) MB \| (\S+) MB/,
-    files: /^build\/Release\/gguf_native.node$/,
-    slack: 1.5,
-  },
-  {
-    page: "docs/install.md",
-    says: /To save (\S+) MB/,
-    files: /^build\/Release\/gguf_native.node$/,
-    count: 5,
-    slack: 1.5,
-  },
-  { page: "docs/install.md", says: /\(`dist`\) \| (\S+) MB \| (\S+) MB/, files: /^dist\/(?!wasm\/|view\/)/ },
-  {
-    page: "docs/install.md",
-    says: /`dist\/wasm\/index.\*`\) \| (\S+) MB \| (\S+) MB/,
-    files: /^dist\/wasm\//,
-  },
-  { page: "docs/install.md", says: /`dist\/view`\) \| (\S+) MB \| (\S+) MB/, files: /^dist\/view\// },
-  { page: "docs/install.md", says: /`vendor`\) \| (\S+) MB \| (\S+) MB/, files: /^(native|vendor)\// },
-  { page: "docs/install.md", says: /examples \| (\S+) MB \| (\S+) MB/, files: /^(docs|examples)\// },
-  {
-    page: "docs/browser.md",
-    says: /module in it: (\S+) MB, (\S+) MB compressed/,
-    files: /^dist\/wasm\/index.mjs$/,
-  },
-  { page: "docs/browser.md", says: /index.html and llama.js, (\S+) MB/, files: /^build\/llama-page\// },
+const SIZES: [page: string, says: RegExp, files: RegExp, slack?: number, count?: number][] = [
+  ["install", /one system, of six \| (\S+) MB \| (\S+) MB/, /^build\/Release\/gguf_native.node$/, 1.5],
+  ["install", /To save (\S+) MB/, /^build\/Release\/gguf_native.node$/, 1.5, 5],
+  ["install", /\(`dist`\) \| (\S+) MB \| (\S+) MB/, /^dist\/(?!wasm\/|view\/)/],
+  ["install", /`dist\/wasm\/index.\*`\) \| (\S+) MB \| (\S+) MB/, /^dist\/wasm\//],
+  ["install", /`dist\/view`\) \| (\S+) MB \| (\S+) MB/, /^dist\/view\//],
+  ["install", /`vendor`\) \| (\S+) MB \| (\S+) MB/, /^(native|vendor)\//],
+  ["install", /examples \| (\S+) MB \| (\S+) MB/, /^(docs|examples)\//],
+  ["browser", /module in it: (\S+) MB, (\S+) MB compressed/, /^dist\/wasm\/index.mjs$/],
+  ["browser", /index.html and llama.js, (\S+) MB/, /^build\/llama-page\//],
 ];
 const TOLERANCE = 1.15;
 
@@ -246,7 +222,8 @@ describe("sizes in pages", () => {
     "build/Release/gguf_native.node",
     ...(existsSync(page) ? readdirSync(page).map((name) => `build/llama-page/${name}`) : []),
   ];
-  for (const { page, says, files, count = 1, slack = TOLERANCE } of SIZES) {
+  for (const [name, says, files, slack = TOLERANCE, count = 1] of SIZES) {
+    const page = `docs/${name}.md`;
     const found = names.filter((name) => files.test(name) && existsSync(join(projectRoot, name)));
     // Without the module, there are stubs in its place.
     const isStub = files.source.includes("wasm") && needsModule.skip;

@@ -58,35 +58,26 @@ async function theirs(
   hasImportance: boolean,
   types?: Record<string, GgmlType>,
 ): Promise<Map<string, string> | undefined> {
+  const numbers = types && Object.entries(types).map(([key, type]) => [`^${key}$`, ggmlTypes[type].id]);
   const { isDone, log } = await llamaQuantize(path, join(folder, "never.gguf"), {
     fileType: mix.fileType,
     dryRun: true,
     ...(hasImportance ? { importance } : {}),
-    ...(types === undefined
-      ? {}
-      : {
-          types: Object.fromEntries(
-            Object.entries(types).map(([key, type]) => [`^${key}$`, ggmlTypes[type].id]),
-          ),
-        }),
+    ...(numbers === undefined ? {} : { types: Object.fromEntries(numbers) }),
   });
   if (!isDone && log.includes(NO_FALLBACK)) return undefined;
   assert.ok(isDone, log);
   const line =
     /^\[ *\d+\/ *\d+\] +(\S+) +- \[[^\]]*\], type = +(\w+), size = .*?MiB(?: -> +\S+ MiB \((\w+)\))?$/gm;
+  // ggml has the names of some types in lower case.
   return new Map(
-    [...log.matchAll(line)].map(([, name, from, to]) => [name as string, nameOf(to ?? (from as string))]),
+    Array.from(log.matchAll(line), ([, name = "", from = "", to = from]) => [name, to.toUpperCase()]),
   );
 }
 
 function inOrderOf(tensors: readonly { name: string }[]) {
   const names = tensors.map(({ name }) => name);
   return ([a]: [string, string], [b]: [string, string]): number => names.indexOf(a) - names.indexOf(b);
-}
-
-/** ggml has the names of some types in lower case. */
-function nameOf(type: string): string {
-  return type.toUpperCase();
 }
 
 const cases = names.flatMap((name) => [false, true].map((hasImportance) => ({ name, hasImportance })));
@@ -112,11 +103,8 @@ describe("mixes", () => {
     test(`the same types: ${label}`, async () => {
       const { file } = await open(model);
       using _ = file;
-      assertRecorded(
-        "mixes",
-        label,
-        Object.fromEntries(cases.map((each) => [key(each), packed(file, ours(file, each))])),
-      );
+      const found = cases.map((each) => [key(each), packed(file, ours(file, each))]);
+      assertRecorded("mixes", label, Object.fromEntries(found));
     });
   }
 

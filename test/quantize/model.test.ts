@@ -122,10 +122,8 @@ describe("quantizeModel", () => {
     const report = await quantizeModel(written(), output, options);
     expectQuantized(output);
     using file = openSync(output);
-    assert.deepEqual(
-      [file.metadata.get("general.file_type"), file.metadata.get("general.quantization_version")],
-      [2, 2],
-    );
+    const found = [file.metadata.get("general.file_type"), file.metadata.get("general.quantization_version")];
+    assert.deepEqual(found, [2, 2]);
     assert.equal(file.metadata.architecture, "llama");
     const total = (of: typeof file, key: "elementCount" | "byteLength"): number =>
       [...of.tensors.values()].reduce((sum, each) => sum + each[key], 0);
@@ -138,10 +136,8 @@ describe("quantizeModel", () => {
     assert.deepEqual(Object.fromEntries(report.tensors.map(({ name, to }) => [name, to])), Q4_0_TYPES);
     for (const { name, from, to, wanted, bytes, error, lacksImportance } of report.tensors) {
       const after = file.tensor(name);
-      assert.deepEqual(
-        [bytes, from, lacksImportance],
-        [after.byteLength, originalFile.tensor(name).type, false],
-      );
+      const shown = [bytes, from, lacksImportance];
+      assert.deepEqual(shown, [after.byteLength, originalFile.tensor(name).type, false]);
       assert.equal(wanted, name === "blk.0.rows_of_40.weight" ? "Q4_0" : undefined);
       if (from === to) {
         assert.equal(error, undefined, name);
@@ -283,10 +279,8 @@ describe("quantizeModel", () => {
     const without = tensors.map(({ error, ...each }) => each);
     assert.deepEqual(dry, { ...rest, tensors: without });
     const names = (await quantizeModel(path, output, { type: "IQ2_XXS", dryRun: true })).tensors;
-    assert.deepEqual(
-      names.filter(({ lacksImportance }) => lacksImportance).map(({ name, to }) => [name, to]),
-      [["blk.0.ffn_down_exps.weight", "IQ2_XXS"]],
-    );
+    const matching = names.filter(({ lacksImportance }) => lacksImportance).map(({ name, to }) => [name, to]);
+    assert.deepEqual(matching, [["blk.0.ffn_down_exps.weight", "IQ2_XXS"]]);
   });
 
   test("what is quantized already", async () => {

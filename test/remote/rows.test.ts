@@ -91,10 +91,8 @@ describe("what is fetched", () => {
     test(name, async () => {
       const { tensor, extents: asked } = await at();
       const found = await tensor.rows(rows);
-      assert.deepEqual(
-        asked().sort(([a], [b]) => a - b),
-        extents,
-      );
+      const shown = asked().sort(([a], [b]) => a - b);
+      assert.deepEqual(shown, extents);
       assert.ok(bits(found).equals(bits(local.tensor("m").rowsSync(rows))));
       await expectRows(tensor, rows);
     });

@@ -44,10 +44,8 @@ describe("models of many shards", () => {
       [...remote.tensors.keys()],
       Array.from({ length: 20 }, (_, no) => `t${no}`),
     );
-    assert.deepEqual(
-      remote.paths,
-      Array.from({ length: 20 }, (_, no) => modelUrl(url, no, 20)),
-    );
+    const expected = Array.from({ length: 20 }, (_, no) => modelUrl(url, no, 20));
+    assert.deepEqual(remote.paths, expected);
     assert.equal(noOf(requests[0]!), 11);
     assert.equal(together, 8);
     assert.equal(requests.length, 20);

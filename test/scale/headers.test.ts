@@ -70,10 +70,8 @@ describe("large headers", () => {
       message: /more than 1048576 names of its kind are not UTF-8 or hold U\+FFFD/,
     });
     const { metadata } = parse(named(2 ** 20));
-    assert.equal(
-      within(20, () => metadata.get(`\ufffd${2 ** 20 - 1}`)),
-      1,
-    );
+    const shown = within(20, () => metadata.get(`\ufffd${2 ** 20 - 1}`));
+    assert.equal(shown, 1);
   });
 
   test("2^20 keys fit in one object, but not one more", () => {

@@ -26,33 +26,20 @@ interface Shape {
 }
 
 function model(architecture: string, shape: Shape): MixModel {
-  const {
-    layers,
-    heads,
-    keyHeads,
-    columns = 256,
-    feedForward = 512,
-    experts,
-    isTied = false,
-    more = {},
-  } = shape;
+  const { layers, heads, keyHeads, columns = 256, feedForward = 512, experts } = shape;
   const perLayer = shape.perLayer ?? ((prefix) => llamaLayer(prefix, columns, feedForward, experts));
   const tensors: MixTensor[] = [["token_embd.weight", [columns, 4]]];
   for (let i = 0; i < layers; i++) tensors.push(...perLayer(`blk.${i}.`, columns));
   tensors.push(...(shape.others ?? []), ["output_norm.weight", [columns], "F32"]);
-  if (!isTied) tensors.push(["output.weight", [columns, 4]]);
+  if (!shape.isTied) tensors.push(["output.weight", [columns, 4]]);
   return {
     architecture,
     metadata: {
-      ...{
-        context_length: 64,
-        embedding_length: columns,
-        block_count: layers,
-        feed_forward_length: feedForward,
-      },
+      ...{ context_length: 64, embedding_length: columns },
+      ...{ block_count: layers, feed_forward_length: feedForward },
       ...{ "attention.head_count": heads, "attention.head_count_kv": keyHeads },
       ...(experts === undefined ? {} : { expert_count: experts, expert_used_count: 2 }),
-      ...more,
+      ...shape.more,
     },
     tensors,
   };
@@ -73,8 +60,11 @@ function llamaLayer(prefix: string, columns: number, feedForward: number, expert
 
 const rms = { "attention.layer_norm_rms_epsilon": 1e-5 };
 const norm = { "attention.layer_norm_epsilon": 1e-5 };
-const named = (prefix: string, columns: number, names: readonly string[]): MixTensor[] =>
-  names.map((name) => [`${prefix}${name}.weight`, [columns, 2]]);
+const named = (prefix: string, columns: number, names: string): MixTensor[] =>
+  names.split(" ").map((name) => [`${prefix}${name}.weight`, [columns, 2]]);
+
+const joinedLayer = (prefix: string, columns: number): MixTensor[] =>
+  named(prefix, columns, "attn_qkv attn_output ffn_up ffn_down");
 
 /** By what they are called here. */
 export const mixModels: Readonly<Record<string, MixModel>> = {
@@ -88,8 +78,8 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
   "llama, 8 experts, tensors of their own": model("llama", {
     ...{ layers: 12, heads: 8, keyHeads: 8, experts: 8, more: rms },
     perLayer: (prefix, columns) => [
-      ...named(prefix, columns, ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate_inp"]),
-      ...[0, 1, 2].flatMap((i) => named(prefix, columns, [`ffn_gate.${i}`, `ffn_up.${i}`, `ffn_down.${i}`])),
+      ...named(prefix, columns, "attn_q attn_k attn_v attn_output ffn_gate_inp"),
+      ...[0, 1, 2].flatMap((i) => named(prefix, columns, `ffn_gate.${i} ffn_up.${i} ffn_down.${i}`)),
     ],
   }),
   "llama, 4 experts, tied": model("llama", {
@@ -100,12 +90,7 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
   }),
   "qwen2, 80 layers": model("qwen2", { layers: 80, heads: 64, keyHeads: 8, more: rms }),
   "qwen2, rows of 96": model("qwen2", {
-    layers: 5,
-    heads: 3,
-    keyHeads: 1,
-    columns: 96,
-    feedForward: 320,
-    more: rms,
+    ...{ layers: 5, heads: 3, keyHeads: 1, columns: 96, feedForward: 320, more: rms },
   }),
   "qwen3moe, 128 experts": model("qwen3moe", {
     ...{ layers: 10, heads: 8, keyHeads: 1, experts: 128 },
@@ -121,25 +106,19 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
   }),
   "falcon, 32 layers": model("falcon", {
     ...{ layers: 32, heads: 8, keyHeads: 1, more: norm },
-    perLayer: (prefix, columns) => named(prefix, columns, ["attn_qkv", "attn_output", "ffn_up", "ffn_down"]),
+    perLayer: joinedLayer,
   }),
   "falcon, tied": model("falcon", {
     ...{ layers: 20, heads: 4, keyHeads: 4, isTied: true, more: norm },
-    perLayer: (prefix, columns) => named(prefix, columns, ["attn_qkv", "attn_output", "ffn_up", "ffn_down"]),
+    perLayer: joinedLayer,
   }),
   phi3: model("phi3", {
     ...{ layers: 16, heads: 8, keyHeads: 2, more: rms },
-    perLayer: (prefix, columns) => named(prefix, columns, ["attn_qkv", "attn_output", "ffn_up", "ffn_down"]),
+    perLayer: joinedLayer,
   }),
   bert: model("bert", {
-    ...{
-      layers: 6,
-      heads: 8,
-      keyHeads: 8,
-      columns: 384,
-      isTied: true,
-      more: { ...norm, "attention.causal": false },
-    },
+    ...{ layers: 6, heads: 8, keyHeads: 8, columns: 384, isTied: true },
+    more: { ...norm, "attention.causal": false },
     others: [
       ["position_embd.weight", [384, 8]],
       ["token_types.weight", [384, 2]],
@@ -156,7 +135,7 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
       ...{ expert_shared_count: 1, expert_weights_scale: 1, vocab_size: 4 },
     },
     perLayer: (prefix, columns) => [
-      ...named(prefix, columns, ["attn_q_a", "attn_q_b", "attn_kv_a_mqa", "attn_kv_b", "attn_output"]),
+      ...named(prefix, columns, "attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b attn_output"),
       [`${prefix}attn_k_b.weight`, [64, 256, 8]],
       [`${prefix}attn_v_b.weight`, [256, 64, 8]],
       [`${prefix}ffn_gate_inp.weight`, [columns, 16]],
@@ -171,16 +150,16 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
     more: {
       ...rms,
       ...{ "attention.kv_lora_rank": 256, "attention.key_length_mla": 96, "attention.value_length_mla": 64 },
+      ...{ "ssm.conv_kernel": 4, "kda.head_dim": 32, "kda.gate_lower_bound": -5 },
       ...{
-        "ssm.conv_kernel": 4,
-        "kda.head_dim": 32,
-        "kda.gate_lower_bound": -5,
         expert_feed_forward_length: 256,
+        expert_shared_count: 1,
+        leading_dense_block_count: 1,
+        expert_gating_func: 2,
       },
-      ...{ expert_shared_count: 1, leading_dense_block_count: 1, expert_gating_func: 2 },
     },
     perLayer: (prefix, columns) => [
-      ...named(prefix, columns, ["attn_kv_a_mqa", "attn_kv_b", "attn_output"]),
+      ...named(prefix, columns, "attn_kv_a_mqa attn_kv_b attn_output"),
       [`${prefix}attn_k_b.weight`, [64, 256, 8]],
       ...["gate", "up", "down"].map(
         (name): MixTensor => [`${prefix}ffn_${name}_exps.weight`, [columns, 2, 16]],
@@ -190,52 +169,14 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
   "llama with names of everything": model("llama", {
     ...{ layers: 2, heads: 8, keyHeads: 4, more: rms },
     others: [
-      ...named("blk.0.", 256, [
-        "attn_rel_b",
-        "ssm_conv1d",
-        "shortconv.conv",
-        "indexer.k_proj",
-        "indexer.q_proj",
-      ]),
-      ...named("blk.0.", 256, [
-        "altup_router",
-        "laurel_l",
-        "ssm_in",
-        "time_mix_w1",
-        "time_mix_key",
-        "per_layer_proj",
-      ]),
-      ...named("blk.1.", 256, [
-        "time_mix_first",
-        "time_mix_a0",
-        "time_mix_a2",
-        "time_mix_g2",
-        "time_mix_lerp_fused",
-      ]),
-      ...named("blk.1.", 256, [
-        "time_mix_decay_w1",
-        "time_mix_decay_w2",
-        "time_mix_decay",
-        "time_mix_v0",
-        "time_mix_b1",
-      ]),
-      ...named("blk.1.", 256, ["ffn_gate_tid2eid", "channel_mix_key", "cross_attn_v", "attn_q_norm"]),
-      ...named("", 256, [
-        "per_layer_token_embd",
-        "per_layer_model_proj",
-        "position_embd",
-        "v.position_embd",
-        "mm.0",
-      ]),
-      ...named("", 256, [
-        "v.patch_embd",
-        "mm.patch_merger",
-        "sam.pos_embd",
-        "sam.neck.0",
-        "sam.net_2",
-        "v.rel_pos_w",
-      ]),
-      ...named("", 256, ["a.rvq.codebook.0", "mm.a.code_embd", "cls", "cls.output", "token_types"]),
+      ...named("blk.0.", 256, "attn_rel_b ssm_conv1d shortconv.conv indexer.k_proj indexer.q_proj"),
+      ...named("blk.0.", 256, "altup_router laurel_l ssm_in time_mix_w1 time_mix_key per_layer_proj"),
+      ...named("blk.1.", 256, "time_mix_first time_mix_a0 time_mix_a2 time_mix_g2 time_mix_lerp_fused"),
+      ...named("blk.1.", 256, "time_mix_decay_w1 time_mix_decay_w2 time_mix_decay time_mix_v0 time_mix_b1"),
+      ...named("blk.1.", 256, "ffn_gate_tid2eid channel_mix_key cross_attn_v attn_q_norm"),
+      ...named("", 256, "per_layer_token_embd per_layer_model_proj position_embd v.position_embd mm.0"),
+      ...named("", 256, "v.patch_embd mm.patch_merger sam.pos_embd sam.neck.0 sam.net_2 v.rel_pos_w"),
+      ...named("", 256, "a.rvq.codebook.0 mm.a.code_embd cls cls.output token_types"),
       ["blk.0.attn_v.bias", [256], "F32"],
       ["blk.0.one_row.weight", [256, 1]],
       ["blk.0.one_in_four.weight", [256, 1, 1, 2]],

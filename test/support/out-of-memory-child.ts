@@ -77,10 +77,8 @@ function scenesOf(file: GgufFile, path: string, access: "mmap" | "read"): Scene[
   const x = new Float32Array(COLUMNS).fill(1);
   const products = (y: Float32Array) => {
     assert.equal(y.length, ROWS);
-    assert.equal(
-      y[1],
-      numbers.subarray(COLUMNS, 2 * COLUMNS).reduce((sum, number) => sum + number),
-    );
+    const expected = numbers.subarray(COLUMNS, 2 * COLUMNS).reduce((sum, number) => sum + number);
+    assert.equal(y[1], expected);
   };
   const rows = (out: Float32Array) => {
     equal(out.subarray(COLUMNS, 2 * COLUMNS), numbers.subarray(7 * COLUMNS, 8 * COLUMNS));

@@ -84,10 +84,8 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     const facts = await factsOf(view.page.getByTestId("facts"));
     assert.equal(facts.Architecture, model.metadata.architecture);
     const metadata = await view.tab("Metadata");
-    assert.match(
-      (await metadata.getByTestId("matches").textContent())!,
-      new RegExp(`^${model.metadata.size} keys?$`),
-    );
+    const found = (await metadata.getByTestId("matches").textContent())!;
+    assert.match(found, new RegExp(`^${model.metadata.size} keys?$`));
     await metadata.getByRole("searchbox", { name: "Search metadata" }).fill("general.architecture");
     await metadata.getByRole("row", { name: /general\.architecture/ }).click();
     assert.equal(await metadata.getByTestId("value").textContent(), model.metadata.architecture);
@@ -147,10 +145,8 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
   });
   test("every type, to the bit", async () => {
     const golden = readGolden().filter(({ expected }) => expected !== undefined);
-    assert.deepEqual(
-      new Set(golden.map(({ type }) => type)),
-      new Set(ALL_TYPES.filter((type) => !WITHOUT_GOLDEN.includes(type))),
-    );
+    const seen = new Set(golden.map(({ type }) => type));
+    assert.deepEqual(seen, new Set(ALL_TYPES.filter((type) => !WITHOUT_GOLDEN.includes(type))));
     const shapes = openSync(goldenPath);
     await using view = await openServed([[goldenPath]]);
     for (const { name, type, expected } of golden) {
@@ -600,10 +596,8 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
           assert.equal(await region.getByTestId(part).count(), 0, part);
         }
         // The browser itself reports answers that are errors.
-        assert.deepEqual(
-          view.problems.filter((problem) => !/status of 4(10|16)/.test(problem)),
-          [],
-        );
+        const matching = view.problems.filter((problem) => !/status of 4(10|16)/.test(problem));
+        assert.deepEqual(matching, []);
         await view.discard();
       });
     }

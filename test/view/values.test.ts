@@ -86,10 +86,8 @@ describe("scales of blocks", () => {
 
   test("are there for every type but plain numbers", () => {
     const plain = ALL_TYPES.filter((type) => !hasScales(type));
-    assert.deepEqual(
-      plain,
-      ALL_TYPES.filter((type) => ggmlTypes[type].blockSize === 1),
-    );
+    const expected = ALL_TYPES.filter((type) => ggmlTypes[type].blockSize === 1);
+    assert.deepEqual(plain, expected);
     assert.equal(hasScales("toString"), false);
   });
 
@@ -116,10 +114,8 @@ describe("scales of blocks", () => {
 
     test(`of ${type} in a big-endian file are the same`, () => {
       const blocks = gaussianBlocks(type, 2, random);
-      assert.deepEqual(
-        blockScales(type, swapBlocks(type, blocks), "big", decode),
-        blockScales(type, blocks, "little", decode),
-      );
+      const shown = blockScales(type, swapBlocks(type, blocks), "big", decode);
+      assert.deepEqual(shown, blockScales(type, blocks, "little", decode));
     });
   }
 
@@ -290,10 +286,8 @@ describe("the worker", () => {
     };
     const last = await value("numbers", 950);
     assert.ok(last.kind === "array" && last.length === 1000);
-    assert.deepEqual(
-      last.elements,
-      Array.from({ length: 50 }, (_, i) => String(950 + i)),
-    );
+    const expected = Array.from({ length: 50 }, (_, i) => String(950 + i));
+    assert.deepEqual(last.elements, expected);
     const strings = await value("strings", 1);
     assert.deepEqual(strings.kind === "array" && strings.elements, ['"two"']);
     const pi = await value("pi", 0);

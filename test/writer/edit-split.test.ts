@@ -31,10 +31,8 @@ describe("splitModel and mergeModel", () => {
     assert.deepEqual(readdirSync(dir).sort(), paths.map((path) => basename(path)).sort());
     for (const path of paths) assert.deepEqual(read(path, SPLIT), whole);
     const parts = paths.map((path) => openSync(path, { splits: false }));
-    assert.deepEqual(
-      parts.map(({ tensors }) => tensors.size),
-      [7, 7, 6],
-    );
+    const shown = parts.map(({ tensors }) => tensors.size);
+    assert.deepEqual(shown, [7, 7, 6]);
     assert.deepEqual(
       parts.map(({ metadata }) => SPLIT.map((key) => [metadata.typeOf(key)!.type, metadata.get(key)])),
       [0, 1, 2].map((no) => [

@@ -129,14 +129,10 @@ describe("GgufWriter.from", () => {
       bytes: swapBlocks(ALL_TYPES[i] as GgmlType, each.bytes),
     }));
     const big = padded(writeGguf({ ...spec, tensors: swapped, byteOrder: "big" }));
-    assert.deepEqual(
-      Buffer.from(await bytesOf(GgufWriter.from(parse(little), { byteOrder: "big" }))),
-      Buffer.from(big),
-    );
-    assert.deepEqual(
-      Buffer.from(await bytesOf(GgufWriter.from(parse(big), { byteOrder: "big" }))),
-      Buffer.from(big),
-    );
+    const found = Buffer.from(await bytesOf(GgufWriter.from(parse(little), { byteOrder: "big" })));
+    assert.deepEqual(found, Buffer.from(big));
+    const shown = Buffer.from(await bytesOf(GgufWriter.from(parse(big), { byteOrder: "big" })));
+    assert.deepEqual(shown, Buffer.from(big));
     assert.deepEqual(Buffer.from(await bytesOf(GgufWriter.from(parse(big)))), Buffer.from(little));
   });
 
@@ -240,10 +236,8 @@ describe("GgufWriter.from", () => {
     assert.deepEqual(file.metadata.typeOf("small"), { type: "uint8" });
     assert.deepEqual(file.metadata.get("small"), 8);
     assert.deepEqual(file.metadata.typeOf("llama.context_length"), { type: "int32" });
-    assert.deepEqual(
-      [...file.tensors.keys()],
-      ["token_embd.weight", "f\ufffd\ufffd", "blk.0.attn_q.weight", "last"],
-    );
+    const actual = [...file.tensors.keys()];
+    assert.deepEqual(actual, ["token_embd.weight", "f\ufffd\ufffd", "blk.0.attn_q.weight", "last"]);
     assert.deepEqual(file.tensor("f\ufffd\ufffd").dequantizeSync(), Float32Array.of(5));
   });
 

@@ -166,10 +166,8 @@ describe("temporary files of processes that have ended", { skip }, () => {
     writeFileSync(join(dir, temporary), "part");
     const bin = join(projectRoot, "dist", "cli", "main.js");
     const { stdout } = runNode([bin, "recover", path]);
-    assert.match(
-      stdout,
-      /no change was interrupted\n.*\.tmp: removed: a command that was killed had left it\n$/,
-    );
+    const expected = /no change was interrupted\n.*\.tmp: removed: a command that was killed had left it\n$/;
+    assert.match(stdout, expected);
     assert.deepEqual(readdirSync(dir), ["model.gguf"]);
   });
 });
