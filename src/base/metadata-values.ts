@@ -66,6 +66,21 @@ export const TYPE_NAMES = [
 /** A type that metadata values are declared with in the file. */
 export type GgufTypeName = (typeof TYPE_NAMES)[number];
 
+/** Bytes of a number or bool; 0 for strings and arrays. */
+export const SIZES: Record<GgufTypeName, 0 | 1 | 2 | 4 | 8> = {
+  ...{ uint8: 1, int8: 1, bool: 1, uint16: 2, int16: 2, uint32: 4, int32: 4, float32: 4 },
+  ...{ uint64: 8, int64: 8, float64: 8, string: 0, array: 0 },
+};
+
+/** The class of the arrays that numbers of each type make. */
+export const ARRAY_CLASSES: Readonly<
+  Partial<Record<GgufTypeName, { readonly name: string; new (buffer: ArrayBuffer): OwnNumericArray }>>
+> = {
+  ...{ uint8: Uint8Array, int8: Int8Array, uint16: Uint16Array, int16: Int16Array },
+  ...{ uint32: Uint32Array, int32: Int32Array, uint64: BigUint64Array, int64: BigInt64Array },
+  ...{ float32: Float32Array, float64: Float64Array },
+};
+
 /** The declared type of a metadata value. */
 export type GgufValueType =
   | {

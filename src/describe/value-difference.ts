@@ -1,6 +1,8 @@
 /** Two values of a key, each from shortly before the place where they differ: no more is read of them than up to there. */
+
 import { haveSameBytes } from "../base/bytes";
-import { SIZES, type ValuePart, type ValuePlace, valueParts } from "../file/value-parts";
+import { SIZES } from "../base/metadata-values";
+import { type ValuePart, type ValuePlace, valueParts } from "../file/value-parts";
 import { valueText } from "./metadata-text";
 
 /** Characters that a table always shows of a value; what differs within them need not be looked for. */

@@ -4,6 +4,7 @@ import { joinBytes, textOf } from "../base/bytes";
 import { GgufError, type GgufErrorCode, invalidArgType } from "../base/errors";
 import { type Inspect, inspectCustom } from "../base/inspect";
 import {
+  ARRAY_CLASSES,
   type GgufTypeName,
   type GgufValue,
   type GgufValueType,
@@ -357,21 +358,9 @@ function plainArray(parts: Iterable<ValuePart>): unknown {
   return root[0];
 }
 
-const ELEMENT_TYPES: Record<string, GgufTypeName> = {
-  Uint8Array: "uint8",
-  Int8Array: "int8",
-  Uint16Array: "uint16",
-  Int16Array: "int16",
-  Uint32Array: "uint32",
-  Int32Array: "int32",
-  Float32Array: "float32",
-  Float64Array: "float64",
-  BigUint64Array: "uint64",
-  BigInt64Array: "int64",
-};
-
 /** The element type that matches a typed array; undefined for another kind of array. @internal */
 export function elementTypeOfArray(array: NumericArray): GgufTypeName {
   // By the tag, which cannot be forged as a constructor's name can.
-  return ELEMENT_TYPES[typedArrayName(array) as string] as GgufTypeName;
+  const name = typedArrayName(array) ?? "";
+  return TYPE_NAMES.find((type) => ARRAY_CLASSES[type]?.name === name) as GgufTypeName;
 }

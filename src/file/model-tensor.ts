@@ -23,7 +23,7 @@ import { checkOpenFile, handleOf } from "./handle";
 import type { TensorPlace } from "./tensor-map";
 import { knownType, subjectOf } from "./tensor-requests";
 
-/** Where a tensor is, which only the package may know. */
+/** Where a tensor is, which only the package may know. @internal */
 export let placeOf: (tensor: GgufModelTensor) => TensorPlace;
 
 /**

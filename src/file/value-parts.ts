@@ -7,9 +7,11 @@ import { native } from "../backend/native";
 import { haveSameBytes, swapBytes } from "../base/bytes";
 import { GgufError } from "../base/errors";
 import {
+  ARRAY_CLASSES,
   type GgufTypeName,
   type GgufValueType,
   type NumericArray,
+  SIZES,
   TYPE_NAMES,
 } from "../base/metadata-values";
 import { handleOf, type OpenFile } from "./handle";
@@ -41,12 +43,6 @@ const STRINGS = 1 << 12;
 
 /** As many levels of arrays as opening a file accepts. */
 const MAX_DEPTH = 64;
-
-/** Bytes of a number or bool; 0 for strings and arrays. */
-export const SIZES: Record<GgufTypeName, 0 | 1 | 2 | 4 | 8> = {
-  ...{ uint8: 1, int8: 1, bool: 1, uint16: 2, int16: 2, uint32: 4, int32: 4, float32: 4 },
-  ...{ uint64: 8, int64: 8, float64: 8, string: 0, array: 0 },
-};
 
 /** A metadata value in the file. */
 export interface ValuePlace {
@@ -232,29 +228,8 @@ export function sameValues(a: ValuePlace, b: ValuePlace): boolean {
 /** The numbers of a part as a typed array of their own; bools as bytes. */
 export function numbersOf(type: GgufTypeName, bytes: Uint8Array): NumericArray {
   const { buffer, byteOffset, byteLength } = bytes;
-  const own = buffer.slice(byteOffset, byteOffset + byteLength);
-  switch (type) {
-    case "int8":
-      return new Int8Array(own);
-    case "uint16":
-      return new Uint16Array(own);
-    case "int16":
-      return new Int16Array(own);
-    case "uint32":
-      return new Uint32Array(own);
-    case "int32":
-      return new Int32Array(own);
-    case "float32":
-      return new Float32Array(own);
-    case "uint64":
-      return new BigUint64Array(own);
-    case "int64":
-      return new BigInt64Array(own);
-    case "float64":
-      return new Float64Array(own);
-    default:
-      return new Uint8Array(own);
-  }
+  const own = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  return new (ARRAY_CLASSES[type] ?? Uint8Array)(own);
 }
 
 function arrayHead(elementType: GgufTypeName, length: number): Uint8Array {

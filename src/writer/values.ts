@@ -4,12 +4,13 @@ import {
   type GgufTypeName,
   type GgufValueType,
   type NumericArray,
+  SIZES,
   TYPE_NAMES,
 } from "../base/metadata-values";
 import { isTypedArray, isUint8Array, lengthOf, plain } from "../base/typed-arrays";
 import { elementTypeOfArray } from "../file/metadata";
 import { knownKeyType } from "../file/metadata-keys";
-import { SIZES, type ValuePlace, valueParts } from "../file/value-parts";
+import { type ValuePlace, valueParts } from "../file/value-parts";
 import { HeaderBytes, type HeaderFormat } from "../layout/header-bytes";
 
 /**

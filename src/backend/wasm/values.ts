@@ -8,7 +8,7 @@
  *   array     element type, length, place of its numbers or bools; of other types: its elements
  */
 
-import type { GgufValue, OwnNumericArray } from "../../base/metadata-values";
+import { ARRAY_CLASSES, type GgufValue, SIZES, TYPE_NAMES } from "../../base/metadata-values";
 import type { OwnBytes } from "../../base/options";
 import { Texts } from "./texts";
 
@@ -22,15 +22,6 @@ export const ARRAY_HEAD = 3;
 /** Words of a string, and of a number. */
 export const STRING_WORDS = 2;
 const NUMBER_WORDS = 2;
-
-type Numbers = new (buffer: ArrayBuffer) => OwnNumericArray;
-
-/** By the number of the value type. */
-const arrays: readonly (Numbers | undefined)[] = [
-  ...[Uint8Array, Int8Array, Uint16Array, Int16Array, Uint32Array, Int32Array, Float32Array],
-  ...[undefined, undefined, undefined],
-  ...[BigUint64Array, BigInt64Array, Float64Array],
-];
 
 /** What a value consists of. */
 export interface ValueParts {
@@ -54,13 +45,14 @@ export function buildValue(type: number, { tape, text, copy }: ValueParts): Gguf
     if (type === ARRAY) return array();
     if (type === BOOL) return words(1)[0] !== 0;
     if (type === STRING) return texts.take(words(STRING_WORDS))[0]!;
-    return new arrays[type]!(words(NUMBER_WORDS).slice().buffer)[0]!;
+    return new ARRAY_CLASSES[TYPE_NAMES[type]!]!(words(NUMBER_WORDS).slice().buffer)[0]!;
   }
 
   function array(): GgufValue {
     const [type, length, place] = words(ARRAY_HEAD) as unknown as [number, number, number];
-    const Numbers = arrays[type];
-    if (Numbers !== undefined) return new Numbers(copy(place, length * sizeOf(Numbers)));
+    const name = TYPE_NAMES[type]!;
+    const Numbers = ARRAY_CLASSES[name];
+    if (Numbers !== undefined) return new Numbers(copy(place, length * SIZES[name]));
     if (type === BOOL) return Array.from(new Uint8Array(copy(place, length)), (byte) => byte !== 0);
     if (type === STRING) return texts.take(words(STRING_WORDS * length));
     return Array.from({ length }, array) as GgufValue[];
@@ -68,6 +60,3 @@ export function buildValue(type: number, { tape, text, copy }: ValueParts): Gguf
 
   return value(type);
 }
-
-const sizeOf = (numbers: Numbers): number =>
-  (numbers as unknown as { BYTES_PER_ELEMENT: number }).BYTES_PER_ELEMENT;
