@@ -1,5 +1,5 @@
 /**
- * What commands print at several widths: at 80 columns compared with files in test/fixtures/terminal, else with hashes. Where
+ * What commands print at several widths: compared with files in test/fixtures/terminal, most of them with hashes. Where
  * a change of them is meant, `GGUF_NATIVE_UPDATE_GOLDEN=1 npm test -- cli-golden` writes them again; look at the difference.
  */
 import assert from "node:assert/strict";
@@ -105,6 +105,8 @@ const COMPLAINTS: Readonly<Record<string, RegExp>> = {
   diff: /^$/,
 };
 const WIDTHS = [40, 60, 80, 140];
+/** Those of which others show what they look like. */
+const HASHED = /hostile|sample|table/;
 
 /** Columns that a line takes in a terminal: here only these characters are wide. */
 const columnsOf = (line: string): number => line.replace(/[漢字混合]/g, "xx").length;
@@ -135,7 +137,7 @@ for (const [name, args] of Object.entries(CASES)) {
         assert.match(stderr, COMPLAINTS[name] ?? /^$/);
         expectTidy(stdout, width);
         for (const line of stdout.split("\n")) assert.ok(columnsOf(line) <= width, line);
-        if (width === 80) compare(`${name}-${width}.txt`, stdout);
+        if (width === 80 && !HASHED.test(name)) compare(`${name}-${width}.txt`, stdout);
         else compareHash(`${name}-${width}`, stdout);
         const colored = (await run(args, { COLUMNS: String(width), FORCE_COLOR: "1" })).stdout;
         assert.equal(withoutColors(colored), stdout);
@@ -153,6 +155,7 @@ test("Markdown", async () => {
     const { status, stdout } = await run(["inspect", "--markdown", `${name}.gguf`]);
     assert.equal(status, 0);
     expectTidy(stdout, Number.POSITIVE_INFINITY);
-    compare(`${name}.md`, stdout);
+    if (HASHED.test(name)) compareHash(`${name}.md`, stdout);
+    else compare(`${name}.md`, stdout);
   }
 });
