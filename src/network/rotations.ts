@@ -39,6 +39,8 @@ export class Rotations {
   /** How many positions a token has. */
   readonly #perToken: number;
   #positions: Int32Array = new Int32Array(0);
+  /** The position of the first token, where all others followed it. */
+  #first: number | undefined;
   #table: Float32Array = new Float32Array(0);
 
   static {
@@ -89,10 +91,10 @@ export class Rotations {
 
   #tableOf(position: unknown, tokens: number): Float32Array {
     const perToken = this.#perToken;
+    const sameCount = this.#positions.length === tokens * perToken;
+    if (sameCount && typeof position === "number" && position === this.#first) return this.#table;
     const positions = positionsOf(position, tokens, perToken);
-    if (positions.length === this.#positions.length && positions.every((p, i) => p === this.#positions[i])) {
-      return this.#table;
-    }
+    if (sameCount && positions.every((each, i) => each === this.#positions[i])) return this.#table;
     const pairs = this.#frequencies.length;
     const table = check.newFloats(2 * tokens * pairs);
     for (let token = 0; token < tokens; token++) {
@@ -103,6 +105,7 @@ export class Rotations {
         table[(2 * token + 1) * pairs + pair] = sin * this.#magnitude;
       }
     }
+    this.#first = typeof position === "number" ? position : undefined;
     this.#positions = positions;
     this.#table = table;
     return table;
