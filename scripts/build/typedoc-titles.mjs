@@ -14,6 +14,7 @@ const GROUPS = [
   [/^quantize\//, "Numbers to blocks"],
   [/^(backend|wasm)\//, "WebAssembly"],
   [/^tokenizer\//, "Text and tokens"],
+  [/^(reference\/)?network/, "Networks"],
   [/^/, "Weights to numbers"],
 ];
 
