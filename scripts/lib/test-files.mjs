@@ -21,6 +21,8 @@ const sameOnEveryProcessor = [
       "file/name",
       "file/real-models",
       "file/suggest",
+      "network/accuracy",
+      "network/arguments",
       "package/arguments",
       "package/copies",
       "reference/",
