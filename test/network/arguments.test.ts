@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as network from "gguf-native/network";
 import * as reference from "gguf-native/reference";
+import { firstDifference } from "../support/compare";
+import { Random } from "../support/random";
 
 type Functions = typeof network;
 const memory = new Float32Array(64);
@@ -280,3 +282,30 @@ for (const [name, functions] of Object.entries({ network, reference })) {
     });
   });
 }
+
+test("serialized bytes that were changed: an error or numbers, the same of both", () => {
+  const random = new Random(5);
+  const cache = new reference.KvCache({ heads: 2, keyWidth: 32, type: "Q8_0" });
+  cache.append(new Float32Array(320).fill(1.5), new Float32Array(320).fill(2));
+  const whole = cache.serialize();
+  let errors = 0;
+  for (let round = 0; round < 1000; round++) {
+    const bytes = whole.slice(0, random.below(4) === 0 ? random.below(whole.length) : whole.length);
+    for (let n = random.below(4); n > 0; n--) {
+      bytes[random.below(random.below(2) === 0 ? bytes.length : 40)] = random.bits();
+    }
+    const [actual, expected] = [network, reference as Any].map((f: Functions) => {
+      try {
+        const cache = f.KvCache.deserialize(bytes);
+        return f.attention(new Float32Array(64).fill(0.3), cache, { heads: 2 });
+      } catch (error) {
+        assert.ok(error instanceof reference.GgufError, `${error}`);
+        errors++;
+        return error.message;
+      }
+    });
+    if (typeof expected === "string") assert.equal(actual, expected);
+    else assert.equal(firstDifference(actual as Float32Array, expected as Float32Array), -1);
+  }
+  assert.ok(errors > 500, `${errors}`);
+});
