@@ -18,6 +18,7 @@ export type {
   DType,
   OutArray,
   ProductOptions,
+  ProductResultOptions,
   ReadOptions,
   RowsOptions,
   ThreadOptions,

@@ -1,6 +1,5 @@
 /** The weights of a model, as a forward pass uses them. */
 import type { GgufFile, GgufTensor } from "gguf-native";
-import { add, scale as multiplyAll } from "gguf-native/network";
 
 /** A matrix, still quantized and in its file, and what is added to its products. */
 export interface Linear {
@@ -71,7 +70,5 @@ export function multiply(
   { activations = "int8", threads }: ProductOptions,
   out: Float32Array,
 ): Float32Array {
-  weight.matmulSync(x, { activations, threads, out });
-  if (scale !== 1) multiplyAll(out, scale);
-  return bias === undefined ? out : add(out, bias);
+  return weight.matmulSync(x, { activations, threads, factor: scale, bias, out });
 }

@@ -80,8 +80,20 @@ export interface ActivationOptions {
   activations?: Activations | undefined;
 }
 
+/** What becomes of products: each option is one more operation, rounded on its own, in the order in which they stand here. */
+export interface ProductResultOptions {
+  /** Products are multiplied with it, as binary32: a matrix's second scale, or the share of an expert. Default 1. */
+  factor?: number | undefined;
+  /** A number for each row that is multiplied, which is added to its products. It is copied first. Default: none. */
+  bias?: Float32Array | undefined;
+  /** Adds the result to what is in `out`, which then must be given, in place of replacing it. Default false. */
+  accumulate?: boolean | undefined;
+}
+
 /** What part of a matrix to multiply, and into what. */
-export interface ProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions {
+export interface ProductOptions<A extends Float32Array = Float32Array>
+  extends ActivationOptions,
+    ProductResultOptions {
   /**
    * Numbers of a row, the product of one or more leading dimensions; the other dimensions count rows. Default `shape[0]`. For
    * a convolution's weights of shape [14, 14, 3, 128] it is 588.
@@ -105,7 +117,9 @@ export interface ThreadOptions {
 }
 
 /** Options of products of all rows of some blocks. */
-export interface BlockProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions {
+export interface BlockProductOptions<A extends Float32Array = Float32Array>
+  extends ActivationOptions,
+    ProductResultOptions {
   /** Filled and returned; exactly n times the rows long. It may overlap `x`, but not `blocks`. */
   out?: A | undefined;
 }

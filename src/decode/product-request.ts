@@ -3,15 +3,15 @@ import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../
 import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, BlockProductOptions, ProductOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
-import { isFloat32Array, lengthOf } from "../base/typed-arrays";
+import { isFloat32Array, lengthOf, plain } from "../base/typed-arrays";
 import type { GgmlTypeInfo } from "../base/types";
-import { checkBlocks, checkElements, checkOut } from "./request";
+import { checkBlocks, checkElements, checkOut, checkOutLength } from "./request";
 
 type AllOptions = ProductOptions & AsyncOptions;
 
 const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions & AsyncOptions> = {
   out: true,
-  activations: true,
+  ...{ activations: true, factor: true, bias: true, accumulate: true },
   ...ASYNC_OPTIONS,
 };
 const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
@@ -24,7 +24,10 @@ const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
 /** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
 export interface ProductRequest extends ElementRange {
   length: number;
+  /** What products are written to: undefined for a new array, which they are added to `out` from, too. */
   out: Float32Array | undefined;
+  /** What is done with products. */
+  ending: Ending | undefined;
   /** Whether the vectors are rounded to 8 bits. */
   int8: boolean;
   /** How many threads may work; undefined where the addon chooses. */
@@ -124,9 +127,76 @@ function checkAgainst(
   // No row is needed for no vector: an empty row may have a number that only 64 bits hold.
   const { start, end } = vectorCount === 0 ? { start: 0, end: 0 } : rows;
   const length = vectorCount * (end - start);
-  const { out } = checkOut(given.out, "f32", length, subject);
+  const out = checkOut(given.out, "f32", length, subject).out as Float32Array | undefined;
+  const ending = checkEnding(given, out, end - start, subject);
   const threads = checkThreads(given.threads, subject);
-  return { start, end, length, out: out as Float32Array | undefined, int8, threads, asyncOptions: given };
+  const target = ending?.sum === undefined ? out : undefined;
+  return { start, end, length, out: target, ending, int8, threads, asyncOptions: given };
+}
+
+/** The checked options of what is done with products. */
+export interface Ending {
+  factor: number;
+  bias: Float32Array | undefined;
+  /** What products are added to. */
+  sum: Float32Array | undefined;
+}
+
+/** Undefined where nothing is done with products. */
+function checkEnding(
+  { factor = 1, bias, accumulate = false }: AllOptions,
+  out: Float32Array | undefined,
+  rowCount: number,
+  subject?: GgufErrorSubject,
+): Ending | undefined {
+  if (typeof factor !== "number") throw invalidArgType("options.factor", "of type number", factor);
+  if (typeof accumulate !== "boolean") {
+    throw invalidArgType("options.accumulate", "of type boolean", accumulate);
+  }
+  if (accumulate && out === undefined) {
+    throw new GgufError(
+      "ERR_GGUF_RANGE",
+      "options.accumulate adds to options.out, which is not given",
+      subject,
+    );
+  }
+  if (bias !== undefined) {
+    if (!isFloat32Array(bias)) throw invalidArgType("options.bias", "an instance of Float32Array", bias);
+    const found = lengthOf(bias);
+    if (rowCount !== 0 && found !== rowCount) {
+      const detail = `options.bias has ${found} elements, but ${rowCount} rows are multiplied`;
+      throw new GgufError("ERR_GGUF_RANGE", detail, subject);
+    }
+  }
+  if (factor === 1 && bias === undefined && !accumulate) return undefined;
+  return { factor, bias: bias && plain(bias).slice(), sum: accumulate ? out : undefined };
+}
+
+/** The functions of gguf-native/network that products are ended by, of a backend. */
+export interface EndingFunctions {
+  scaleInto(x: Float32Array, factor: number): void;
+  addInto(x: Float32Array, y: Float32Array): void;
+}
+
+/** Does with products what the options ask for; returns the result. */
+export function endProduct(
+  functions: EndingFunctions,
+  { out, ending, length }: ProductRequest,
+  products: Float32Array,
+  subject?: GgufErrorSubject,
+): Float32Array {
+  const result = out ?? products;
+  if (ending === undefined || length === 0) return ending?.sum ?? result;
+  const { factor, bias, sum } = ending;
+  const numbers = plain(result);
+  checkOutLength(numbers, length, subject);
+  if (factor !== 1) functions.scaleInto(numbers, factor);
+  if (bias !== undefined) functions.addInto(numbers, bias);
+  if (sum === undefined) return result;
+  const to = plain(sum);
+  checkOutLength(to, length, subject);
+  functions.addInto(to, numbers);
+  return sum;
 }
 
 /** Whether they are `"int8"`. */

@@ -10,7 +10,7 @@ import type {
 import type { GgmlType } from "../base/types";
 import { attempt, runJob } from "./jobs";
 import { checkSupported } from "./kernels";
-import { checkBlockProduct } from "./product-request";
+import { checkBlockProduct, endProduct } from "./product-request";
 import { explainFailure } from "./request";
 
 /**
@@ -43,7 +43,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
     () => native.matmulBlocks(info.id, blocks, columns, x, out, int8, threads),
     (error) => explainFailure(error, length),
   );
-  return (out ?? result) as Returned<A>;
+  return endProduct(native, request, result) as Returned<A>;
 }
 
 /**
@@ -62,12 +62,13 @@ export async function matmul<A extends Float32Array = Dequantized<"f32">>(
   x: Float32Array,
   options?: BlockProductOptions<A> & AsyncOptions,
 ): Promise<Returned<A>> {
-  const { info, length, out, int8, asyncOptions } = checkBlockProduct(type, blocks, columns, x, options);
+  const request = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, length, out, int8, asyncOptions } = request;
   checkSupported(type);
   const result = await runJob(
     asyncOptions,
     (...how) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, int8, ...how, false),
     (error) => explainFailure(error, length),
   );
-  return (out ?? result) as Returned<A>;
+  return endProduct(native, request, result) as Returned<A>;
 }

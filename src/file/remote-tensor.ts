@@ -20,6 +20,7 @@ import { PART_ELEMENTS } from "../base/ranges";
 import { plain } from "../base/typed-arrays";
 import { runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
+import { endProduct } from "../decode/product-request";
 import { checkOutLength, explainFailure, newOut } from "../decode/request";
 import {
   type NotFinite,
@@ -154,18 +155,14 @@ export class RemoteGgufTensor extends GgufModelTensor {
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>> {
-    const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
-      this,
-      this.#file,
-      x,
-      options,
-    );
+    const request = productRequest(this, this.#file, x, options);
+    const { columns, start, end, length, out, int8, asyncOptions } = request;
     const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
     signal?.throwIfAborted();
     const { first, byteLength } = extentOf(this, start * columns, end * columns);
     this.#checkBytes(first, byteLength);
     const result = plain(out ?? (newOut("f32", length, subjectOf(this)) as Float32Array));
-    if (length === 0) return (out ?? result) as Returned<A>;
+    if (length === 0) return endProduct(native, request, result) as Returned<A>;
     const { id } = knownType(this);
     const vectors = plain(x).slice(); // `x` may change, and overlap `out`
     const count = end - start;
@@ -186,7 +183,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     };
     const range = { start: start * columns, end: end * columns, size: rowsOfPart * columns };
     await this.#forEachPart(range, signal, use);
-    return (out ?? result) as Returned<A>;
+    return endProduct(native, request, result, subjectOf(this)) as Returned<A>;
   }
 
   /**

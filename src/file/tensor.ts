@@ -20,6 +20,7 @@ import type { ElementRange } from "../base/ranges";
 import { markMappedView } from "../decode/copy";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
+import { endProduct } from "../decode/product-request";
 import { explainFailure } from "../decode/request";
 import {
   type NotFinite,
@@ -239,13 +240,14 @@ export class GgufTensor extends GgufModelTensor {
     x: Float32Array,
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A> {
-    const { columns, start, end, length, out, int8, threads } = productRequest(this, this.#file, x, options);
+    const request = productRequest(this, this.#file, x, options);
+    const { columns, start, end, length, out, int8, threads } = request;
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.matmul(handle, this.#position, this.#columns(columns), x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
-    return (out ?? result) as Returned<A>;
+    return endProduct(native, request, result, subjectOf(this)) as Returned<A>;
   }
 
   /** To name those of the shape is not needed: they may be a number that only 64 bits hold. */
@@ -262,12 +264,8 @@ export class GgufTensor extends GgufModelTensor {
     x: Float32Array,
     options?: ProductOptions<A> & AsyncOptions,
   ): Promise<Returned<A>> {
-    const { columns, start, end, length, out, int8, asyncOptions } = productRequest(
-      this,
-      this.#file,
-      x,
-      options,
-    );
+    const request = productRequest(this, this.#file, x, options);
+    const { columns, start, end, length, out, int8, asyncOptions } = request;
     const handle = handleOf(this.#file);
     const result = await runJob(
       asyncOptions,
@@ -275,7 +273,7 @@ export class GgufTensor extends GgufModelTensor {
         native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
-    return (out ?? (result as Float32Array)) as Returned<A>;
+    return endProduct(native, request, result, subjectOf(this)) as Returned<A>;
   }
 
   /**

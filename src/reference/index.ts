@@ -26,6 +26,7 @@ export type {
   DequantizeOptions,
   DType,
   OutArray,
+  ProductResultOptions,
   ThreadOptions,
 } from "../base/options";
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";

@@ -9,6 +9,7 @@ import * as calls from "../network/calls";
 import { KeyValueCache, restored } from "../network/kv-cache";
 import type { CacheType, KvCacheOptions } from "../network/options";
 import { decoders } from "./decoders";
+import { endings } from "./products";
 import { quantizeSync } from "./quantize";
 
 const fround = Math.fround;
@@ -243,15 +244,7 @@ export const plainNetwork: NativeNetwork = {
     for (let i = 0; i < numbers.length; i++) sums[i % width]! += numbers[i]!;
     for (let i = 0; i < width; i++) out[i] = sums[i]! / (numbers.length / width);
   },
-  addInto: (x, y) => {
-    const [sum, other] = [plain(x), plain(y)];
-    for (let i = 0; i < sum.length; i++) sum[i]! += other[i % other.length]!;
-  },
-  scaleInto: (x, factor) => {
-    const f = fround(factor);
-    const numbers = plain(x);
-    for (let i = 0; i < numbers.length; i++) numbers[i]! *= f;
-  },
+  ...endings,
   rope: (x, headWidth, headCount, table, pairs, adjacent, out) => {
     let head = 0;
     forEachVector(x, headWidth, out, (x, out) => {

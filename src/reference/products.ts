@@ -12,7 +12,7 @@
 import type { BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../base/options";
 import { plain } from "../base/typed-arrays";
 import type { GgmlType } from "../base/types";
-import { checkBlockProduct } from "../decode/product-request";
+import { checkBlockProduct, type EndingFunctions, endProduct } from "../decode/product-request";
 import { newOut } from "../decode/request";
 import { littleEndianHost } from "./decoder";
 import { codeDecoders, decoders } from "./decoders";
@@ -86,6 +86,19 @@ export function dotProduct(row: Float32Array, vector: Float32Array): number {
   return (partials[0] as number) + 0;
 }
 
+/** Sums and products of arrays, number by number, into the first. */
+export const endings: EndingFunctions = {
+  addInto: (x, y) => {
+    const [sum, other] = [plain(x), plain(y)];
+    for (let i = 0; i < sum.length; i++) sum[i]! += other[i % other.length]!;
+  },
+  scaleInto: (x, factor) => {
+    const f = Math.fround(factor);
+    const numbers = plain(x);
+    for (let i = 0; i < numbers.length; i++) numbers[i]! *= f;
+  },
+};
+
 /**
  * Multiplies a matrix with vectors; arguments, result, bits and errors are those of `matmulSync` of `gguf-native`.
  * `threads` makes no difference here.
@@ -106,7 +119,8 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const { info, end: rowCount, length, out, int8 } = checkBlockProduct(type, blocks, columns, x, options);
+  const request = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, end: rowCount, length, out, int8 } = request;
   const result = (out ?? newOut("f32", length)) as Float32Array;
   const [y, given, bytes] = [plain(result), plain(x), plain(blocks)];
   const rowBlocks = columns / info.blockSize;
@@ -116,7 +130,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
     const vectors: Float32Array[] = [];
     for (let at = 0; at < given.length; at += columns) vectors.push(given.slice(at, at + columns));
     multiplyCodes(codeDecoder, bytes, info.typeSize, rowBlocks, vectors, rowCount, y);
-    return result as Returned<A>;
+    return endProduct(endings, request, result) as Returned<A>;
   }
   const order = columnOrder(type, columns);
   const inOrder = (numbers: Float32Array): Float32Array => {
@@ -136,5 +150,5 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
       y[v * rowCount + row] = dotProduct(weights, vector);
     });
   }
-  return result as Returned<A>;
+  return endProduct(endings, request, result) as Returned<A>;
 }

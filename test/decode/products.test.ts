@@ -312,6 +312,63 @@ describe("x and out", () => {
   });
 });
 
+describe("what becomes of products: factor, bias, accumulate", () => {
+  const part = { start: 3, end: 9 };
+  const rows = blocks.subarray((3 * COLUMNS * 144) / 256, (9 * COLUMNS * 144) / 256);
+  const plain = matmulSync("Q4_K", rows, COLUMNS, x);
+  const bias = Float32Array.from(plain.subarray(0, 6), () => random.gaussian());
+  const sums = Float32Array.from(plain, () => random.gaussian());
+  const tensor = parse(writeGguf({ tensors: [matrix] })).tensor("m");
+  for (const options of [
+    { factor: 0.3 },
+    { bias },
+    { factor: -2, bias },
+    { factor: 1, bias, accumulate: true },
+    { accumulate: true },
+  ]) {
+    test(Object.keys(options).join(", "), async () => {
+      const { factor = 1, accumulate } = options as { factor?: number; accumulate?: boolean };
+      const wanted = plain.map((product, i) => {
+        let y = Math.fround(product * Math.fround(factor));
+        if ("bias" in options) y = Math.fround(y + bias[i % 6]!);
+        return accumulate ? Math.fround(sums[i]! + y) : y;
+      });
+      const remote = await openRemote((await serve(rangesOf(writeGguf({ tensors: [matrix] })))).url);
+      type Given = { out: Float32Array };
+      const ways: [string, (given: Given) => Float32Array | Promise<Float32Array>][] = [
+        ["matmulSync", (given) => matmulSync("Q4_K", rows, COLUMNS, x, { ...options, ...given })],
+        ["matmul", (given) => matmul("Q4_K", rows, COLUMNS, x, { ...options, ...given })],
+        ["of a tensor", (given) => tensor.matmulSync(x, { ...part, ...options, ...given })],
+        ["later", (given) => tensor.matmul(x, { ...part, ...options, ...given })],
+        ["remote", (given) => remote.tensor("m").matmul(x, { ...part, ...options, ...given })],
+        ["reference", (given) => reference.matmulSync("Q4_K", rows, COLUMNS, x, { ...options, ...given })],
+      ];
+      for (const [name, multiply] of ways) {
+        const out = sums.slice();
+        assert.equal(await multiply({ out }), out, name);
+        assert.equal(firstDifference(out, wanted), -1, name);
+        if (!accumulate) assertSame(await multiply({} as Given), wanted);
+      }
+    });
+  }
+  test("bias is read when the call is made, also where it is part of out", async () => {
+    const wanted = tensor.matmulSync(x, { ...part, bias });
+    const given = bias.slice();
+    const later = tensor.matmul(x, { ...part, bias: given });
+    given.fill(0);
+    assertSame(await later, wanted);
+    const out = new Float32Array(plain.length);
+    out.set(bias, 4);
+    assertSame(tensor.matmulSync(x, { ...part, bias: out.subarray(4, 10), out }), wanted);
+  });
+  test("out that is detached meanwhile rejects", async () => {
+    const out = new Float32Array(expected.length);
+    const promise = tensor.matmul(x, { accumulate: true, out });
+    structuredClone(out, { transfer: [out.buffer] });
+    await assert.rejects(promise, { code: "ERR_GGUF_RANGE", message: /out was detached/ });
+  });
+});
+
 test("a matrix without numbers", () => {
   const tensors = [
     { ...matrix, name: "rows", shape: [COLUMNS, 0], bytes: new Uint8Array(0) },
@@ -334,6 +391,11 @@ describe("wrong arguments", () => {
     ["out of another type", "ERR_INVALID_ARG_TYPE", x, { out: new Uint16Array(expected.length) }],
     ["activations of another name", "ERR_INVALID_ARG_VALUE", x, { activations: "int4" }],
     ["activations that are no name", "ERR_INVALID_ARG_TYPE", x, { activations: 8 }],
+    ["a factor that is no number", "ERR_INVALID_ARG_TYPE", x, { factor: "2" }],
+    ["a bias of another type", "ERR_INVALID_ARG_TYPE", x, { bias: [1] }],
+    ["a bias of another length", "ERR_GGUF_RANGE", x, { bias: new Float32Array(ROWS - 1) }],
+    ["accumulate that is no boolean", "ERR_INVALID_ARG_TYPE", x, { accumulate: 1 }],
+    ["accumulate without out", "ERR_GGUF_RANGE", x, { accumulate: true }],
     ["options that are none", "ERR_INVALID_ARG_TYPE", x, 5 as never],
     ["no threads", "ERR_GGUF_RANGE", x, { threads: 0 }],
     ["half a thread", "ERR_GGUF_RANGE", x, { threads: 0.5 }],
