@@ -82,27 +82,64 @@ function mergesOf({ metadata, tokens, ids }: Vocabulary): {
     numbers.set(text, number);
     return number;
   };
-  /** For each left symbol, the ranks by the right ones. */
-  const ranks: (Map<number, number> | undefined)[] = [];
-  const joined = new Int32Array(pairs.length);
+  const table = new PairTable(pairs.length);
   for (const [rank, pair] of pairs.entries()) {
     const space = pair.indexOf(" ");
     // No symbol has a space in it.
-    if (space <= 0 || space === pair.length - 1 || space !== pair.lastIndexOf(" ")) continue;
-    const left = makeNumber(pair.slice(0, space));
-    const right = makeNumber(pair.slice(space + 1));
-    joined[rank] = makeNumber(pair.slice(0, space) + pair.slice(space + 1));
-    while (ranks.length <= left) ranks.push(undefined);
-    ranks[left] ??= new Map();
-    ranks[left].set(right, rank);
+    if (space <= 0 || space === pair.length - 1 || pair.includes(" ", space + 1)) continue;
+    table.add(makeNumber(pair.slice(0, space)), makeNumber(pair.slice(space + 1)), rank);
   }
-  const find = (left: number, right: number): number | undefined =>
-    left < 0 ? undefined : ranks[left]?.get(right);
+  /** What pairs become, once it was asked for; 0 before, else one more than the symbol. */
+  const joined = new Int32Array(pairs.length);
   const merges: Merges = {
-    rank: (left, right) => find(left, right) ?? Number.POSITIVE_INFINITY,
-    join: (left, right) => joined[find(left, right) as number] as number,
+    rank: (left, right) => table.find(left, right) ?? Number.POSITIVE_INFINITY,
+    join(left, right) {
+      const rank = table.find(left, right) as number;
+      joined[rank] ||= 1 + makeNumber((pairs[rank] as string).replace(" ", ""));
+      return (joined[rank] as number) - 1;
+    },
   };
   return { merges, numberOf, textOf: (symbol) => others[symbol - tokens.length] as string };
+}
+
+/** The ranks of pairs of symbols: a hash table in typed arrays, since making a Map for each left symbol takes twice the time. */
+class PairTable {
+  readonly #lefts: Int32Array;
+  readonly #rights: Int32Array;
+  /** One more than a rank; 0 where a slot is free. At least half of them are. */
+  readonly #slots: Int32Array;
+  readonly #shift: number;
+  /** By chance, so that no vocabulary can make its pairs meet in one slot. */
+  readonly #factors = [0, 1].map(() => Math.floor(Math.random() * 2 ** 32) | 1) as [number, number];
+
+  constructor(count: number) {
+    this.#lefts = new Int32Array(count);
+    this.#rights = new Int32Array(count);
+    this.#shift = Math.clz32(2 * count + 1);
+    this.#slots = new Int32Array(2 ** (32 - this.#shift));
+  }
+
+  /** Of equal pairs the last one counts. */
+  add(left: number, right: number, rank: number): void {
+    this.#slots[this.#slotOf(left, right)] = rank + 1;
+    this.#lefts[rank] = left;
+    this.#rights[rank] = right;
+  }
+
+  find(left: number, right: number): number | undefined {
+    const found = this.#slots[this.#slotOf(left, right)] as number;
+    return found === 0 ? undefined : found - 1;
+  }
+
+  /** Where a pair is, or would be. */
+  #slotOf(left: number, right: number): number {
+    const [a, b] = this.#factors;
+    let slot = (Math.imul(left, a) + Math.imul(right, b)) >>> this.#shift;
+    for (; ; slot = (slot + 1) % this.#slots.length) {
+      const rank = (this.#slots[slot] as number) - 1;
+      if (rank < 0 || (this.#lefts[rank] === left && this.#rights[rank] === right)) return slot;
+    }
+  }
 }
 
 /** The characters that stand for the bytes of a text. */

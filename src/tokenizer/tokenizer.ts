@@ -104,15 +104,13 @@ export class Tokenizer {
 
     this.#ends = endsOf(metadata, tokens);
     const takesSpace = TAKES_SPACE.test(metadata.string("general.name") ?? "");
-    this.#wholes = tokens
-      .map((text, id) => ({
-        ...{ id, text, isControl: this.#isControl(id) },
-        takesSpace: takesSpace && !TAKE_NO_SPACE.has(text),
-      }))
-      .filter(
-        ({ id, text, isControl }) => text !== "" && (isControl || this.#typeOf(id) === TOKEN_TYPES.user),
-      )
-      .sort((a, b) => b.text.length - a.text.length);
+    const wholes: Whole[] = [];
+    for (const [id, text] of tokens.entries()) {
+      const isControl = this.#isControl(id);
+      if (text === "" || !(isControl || this.#typeOf(id) === TOKEN_TYPES.user)) continue;
+      wholes.push({ id, text, isControl, takesSpace: takesSpace && !TAKE_NO_SPACE.has(text) });
+    }
+    this.#wholes = wholes.sort((a, b) => b.text.length - a.text.length);
   }
 
   /** The number of tokens. */
