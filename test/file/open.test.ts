@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { getSystemErrorMap, inspect } from "node:util";
 import {
@@ -25,6 +25,10 @@ import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 
 const folder = temporaryFolder();
+// What is wrongly taken for a name is written there. A folder that a process is in cannot be removed everywhere.
+const before = process.cwd();
+process.chdir(folder);
+after(() => process.chdir(before));
 const simple = {
   metadata: [["general.architecture", str("test")]] as const,
   tensors: [{ name: "x", type: 0, shape: [2], bytes: new Uint8Array(Float32Array.of(1.5, -2).buffer) }],
