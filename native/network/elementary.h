@@ -31,6 +31,19 @@ GGUF_INLINE Pair<V> with_sign(const Pair<V>& v, const Pair<V>& x) {
   return {with_sign(v.a, x.a), with_sign(v.b, x.b)};
 }
 
+/** +0 for numbers below 0, others as they are: -0 and NaN, too. By bits, since Clang makes one instruction
+ * for WebAssembly of a comparison of numbers with 0, which loses the sign of -0. */
+GGUF_INLINE Float without_negative(Float x) {
+  constexpr int32_t kZero = INT32_MIN, kInfinity = -0x800000;  // the bits of -0, of -infinity
+  const Int bits = bits_of(x);
+  const Mask is_below = (bits > splat(kZero)) & (bits < splat(kInfinity + 1));
+  return float_of(bits & ~is_below);
+}
+template <class V>
+GGUF_INLINE Pair<V> without_negative(const Pair<V>& x) {
+  return {without_negative(x.a), without_negative(x.b)};
+}
+
 /** c[0] + c[1] x + c[2] x^2 ... */
 template <class V, int n>
 GGUF_INLINE V polynomial(const V& x, const float (&c)[n]) {

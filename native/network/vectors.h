@@ -96,7 +96,7 @@ GGUF_INLINE Sixteen activation(const Sixteen& x) {
   } else if constexpr (kActivation == Activation::kGeluErf) {
     return all16(0.5f) * x * (one + lanes::erf(x * all16(0.7071067690849304f)));
   } else if constexpr (kActivation == Activation::kRelu) {
-    return lanes::select(x < all16(0), all16(0), x);
+    return lanes::without_negative(x);
   } else if constexpr (kActivation == Activation::kRelu2) {
     const Sixteen positive = activation<Activation::kRelu>(x);
     return positive * positive;

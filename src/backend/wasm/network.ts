@@ -12,9 +12,6 @@ import { taking } from "./reply";
 /** Numbers that are brought at a time: some hundred KB. */
 const PIECE_NUMBERS = 2 ** 17;
 
-/** The number of relu among the activations. */
-const RELU = 3;
-
 function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
@@ -110,13 +107,6 @@ export const network: NativeNetwork = {
     forEachPiece(x, 1, out, (module, at, count, first) => {
       const other = put(module, up?.subarray(first, first + count));
       module.exports.net_activate(at, other, kind, count, at);
-      if (kind !== RELU) return;
-      // Clang makes of the comparison an instruction that turns -0 into 0.
-      const y = new Float32Array(module.exports.memory.buffer, at, count);
-      for (let i = 0; i < count; i++) {
-        const number = x[first + i]!;
-        if (number === 0) y[i] = up === undefined ? number : number * up[first + i]!;
-      }
     });
   },
   softmax: (x, width, scale, cap, out) => {
