@@ -470,15 +470,15 @@ describe("an output is whole or not there", () => {
   });
 
   const skip = emulated && "an emulated processor takes too long for this";
-  test("half a gigabyte of weights takes little memory", { skip }, async () => {
+  test("a gigabyte of weights takes little memory", { skip }, async () => {
     const program = `
       const { GgufWriter, openSync, quantizeModel } = require(${JSON.stringify(projectRoot)});
       const path = ${JSON.stringify(newPath())};
       const piece = new Float32Array(1 << 18).map((_, i) => Math.sin(i));
-      async function* data() { for (let i = 0; i < 256; i++) yield piece; }
+      async function* data() { for (let i = 0; i < 512; i++) yield piece; }
       (async () => {
         const writer = new GgufWriter();
-        for (const name of ["a", "b"]) writer.addTensor(name + ".weight", "F32", [4096, 16384], data);
+        for (const name of ["a", "b"]) writer.addTensor(name + ".weight", "F32", [4096, 32768], data);
         await writer.write(path);
         let peak = 0;
         const timer = setInterval(() => { peak = Math.max(peak, process.memoryUsage.rss()); }, 5);
@@ -487,6 +487,6 @@ describe("an output is whole or not there", () => {
         console.log(peak);
       })();`;
     const peak = Number(await lineOf(["-e", program]));
-    assert.ok(peak > 0 && peak < 300e6, `${peak} bytes`);
+    assert.ok(peak > 0 && peak < 400e6, `${peak} bytes`);
   });
 });
