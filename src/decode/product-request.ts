@@ -24,7 +24,7 @@ const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
 /** Checked arguments: rows from `start` to `end`, and how many numbers the result has. */
 export interface ProductRequest extends ElementRange {
   length: number;
-  /** What products are written to: undefined for a new array, which they are added to `out` from, too. */
+  /** What products are written to; undefined for a new array. */
   out: Float32Array | undefined;
   /** What is done with products. */
   ending: Ending | undefined;

@@ -168,7 +168,8 @@ export abstract class GgufModelTensor {
    * @param x n vectors of `shape[0]` numbers, or of `options.columns`, one after the other
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
    * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of the columns, `columns`, `start` or `end`
-   *   are wrong, or `out` has another length than the result; otherwise as {@link read}
+   *   are wrong, `out` has another length than the result, `bias` another than the rows, or `accumulate` no `out`; otherwise
+   *   as {@link read}
    */
   abstract matmul<A extends Float32Array = Dequantized<"f32">>(
     x: Float32Array,

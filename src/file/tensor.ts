@@ -233,7 +233,8 @@ export class GgufTensor extends GgufModelTensor {
    * @returns n times `end - start` numbers: for each vector, the products of all these rows. Empty where `x` is empty
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws GgufError ERR_GGUF_RANGE where the length of `x` is not a multiple of the columns, `columns`, `start`, `end`
-   *   or `threads` are wrong, `out` has another length than the result, or the result is too large for one typed array;
+   *   or `threads` are wrong, `out` has another length than the result, `bias` another than the rows, `accumulate` no `out`, or
+   *   the result is too large for one typed array;
    *   ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   matmulSync<A extends Float32Array = Dequantized<"f32">>(

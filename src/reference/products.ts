@@ -110,7 +110,7 @@ export const endings: EndingFunctions = {
  * @returns n times the rows: for each vector, the products of all rows. Empty where `x` is empty
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  * @throws GgufError ERR_GGUF_RANGE where `blocks` are not whole rows, `x` is not whole vectors, or `columns`, `threads`
- *   or the length of `out` are wrong; ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
+ *   or the length of `out` or `bias` are wrong, or `accumulate` has no `out`; ERR_GGUF_UNSUPPORTED_TYPE for a type that is not in `ggmlTypes`
  */
 export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   type: GgmlType,
