@@ -43,7 +43,7 @@ export function loadKoffi(): Promise<Koffi | undefined> {
   return koffi;
 }
 
-export const INSTALL_HINT = "npm --prefix bench ci";
+export const INSTALL_HINT = "npm --prefix bench install";
 
 /** The first path that exists. */
 export function firstExisting(paths: readonly (string | undefined)[]): string | undefined {

@@ -115,7 +115,7 @@ async function onnxSide({ InferenceSession, Tensor }: OnnxRuntime, path: string)
 
 /** The tokens of sentences of different lengths, the first of which is neither long nor short. */
 function sentences(tokenizer: Tokenizer): Int32Array[] {
-  const text = readFileSync(join(projectRoot, "test", "models", "text.md"), "utf8");
+  const text = readFileSync(join(projectRoot, "docs", "safety.md"), "utf8");
   const all = text.split(/(?<=[.:])\s+/).filter(({ length }) => length > 20 && length < 300);
   return all.slice(0, BATCH).map((sentence) => tokenizer.encode(sentence));
 }

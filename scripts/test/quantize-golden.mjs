@@ -1,5 +1,5 @@
 // Makes test/fixtures/quantized.gguf: numbers, and the blocks that ggml's reference makes of them, by libggml from the
-// npm package of the benchmarks (npm --prefix bench ci). Needs a built dist.
+// npm package of the benchmarks (npm --prefix bench install). Needs a built dist.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { root } from "../lib/paths.mjs";

@@ -1,5 +1,5 @@
 // Makes test/fixtures/quantized-hashes.json: of each type that libggml can write, the SHA-256 of its blocks of all cases of
-// the tests. Needs the packages of the benchmarks (npm --prefix bench ci), and the compiled tests (npm test).
+// the tests. Needs the packages of the benchmarks (npm --prefix bench install), and the compiled tests (npm test).
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

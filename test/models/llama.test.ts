@@ -41,7 +41,7 @@ const TIE = 0.001;
 /** Tokens that a perplexity is measured over, and the length of the pieces that they are cut to. */
 const MEASURED = 4096;
 const PIECE = 512;
-const measuredText = readFileSync(join(projectRoot, "test", "models", "text.md"), "utf8");
+const measuredText = readFileSync(join(projectRoot, "docs", "safety.md"), "utf8");
 
 /** A text of some 10,000 tokens: documentation of this project. */
 const text = ["guide", "cli", "safety"]

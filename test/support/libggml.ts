@@ -24,7 +24,7 @@ export async function libggmlQuantizer(): Promise<Quantizer | string> {
   const bench = join(projectRoot, "bench");
   const library = join(bench, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so");
   if (!existsSync(library) || process.platform !== "linux" || process.arch !== "x64") {
-    return "libggml is not installed (npm --prefix bench ci, on Linux on x86-64)";
+    return "libggml is not installed (npm --prefix bench install, on Linux on x86-64)";
   }
   const { load } = (await import(pathToFileURL(join(bench, "load.mjs")).href)) as {
     load(name: string): Promise<{ default: Koffi }>;

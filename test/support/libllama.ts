@@ -29,7 +29,7 @@ const bins = join(projectRoot, "bench", "node_modules", "@node-llama-cpp", "linu
 export const noLlamaCpp: string | false =
   process.platform === "linux" && process.arch === "x64" && existsSync(bins)
     ? false
-    : "llama.cpp is not installed (npm --prefix bench ci, on Linux on x86-64)";
+    : "llama.cpp is not installed (npm --prefix bench install, on Linux on x86-64)";
 
 /** Logits of several tokens: those of number `i` with `at(i)`. They are good until the next call. */
 export interface Logits {
