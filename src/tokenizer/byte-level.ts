@@ -35,6 +35,7 @@ export function byteLevelEncoding(vocabulary: Vocabulary, rule: WordRule): Encod
   const { wordOf, addMissing, bytesOf } = rule.plainText
     ? plainText(vocabulary, numberOf)
     : byteText(vocabulary, numberOf);
+  const composes = vocabulary.normalization === "model" && rule.composes;
   const longest = rule.wholeWords || rule.plainText ? longestOf(pieces) : 0;
 
   /** The token that a whole word is, if it stays one. */
@@ -44,7 +45,8 @@ export function byteLevelEncoding(vocabulary: Vocabulary, rule: WordRule): Encod
   };
   return {
     encode(text, tokens) {
-      for (const piece of words(rule.plainText ? withVisibleSpaces(text) : text, rule)) {
+      const composed = composes ? text.normalize("NFC") : text;
+      for (const piece of words(rule.plainText ? withVisibleSpaces(composed) : composed, rule)) {
         const whole = wholeWord(piece);
         if (whole !== undefined) {
           tokens.push(whole);

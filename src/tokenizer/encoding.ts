@@ -19,8 +19,12 @@ export interface Encoding {
   bytes(token: number): Uint8Array;
 }
 
+/** Who prepares texts: llama.cpp, or the model's own tokenizer, with which it was trained. */
+export type Normalization = "llama.cpp" | "model";
+
 /** The data from which an {@link Encoding} is made. */
 export interface Vocabulary {
+  normalization: Normalization;
   metadata: GgufMetadata;
   /** The text of each token, as in the file. */
   tokens: string[];

@@ -3,5 +3,6 @@
  *
  * @module gguf-native/tokenizer
  */
-export { type DecodeOptions, type EncodeOptions, Tokenizer } from "./tokenizer";
+export type { Normalization } from "./encoding";
+export { type DecodeOptions, type EncodeOptions, Tokenizer, type TokenizerOptions } from "./tokenizer";
 export { wordRuleNames } from "./word-rules";

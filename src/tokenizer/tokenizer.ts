@@ -1,21 +1,33 @@
 /**
  * `gguf-native/tokenizer`: converts text to tokens and back, with the vocabulary that is in a model's metadata. The tokens
- * are those of llama.cpp, with which models are run.
+ * are those of llama.cpp, with which models are run, or those that the model was trained with.
  *
  * Four kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
  * `gpt2` (byte-level BPE; `tokenizer.ggml.pre` names how text is split into words before), `gemma4` (the same on text in place
  * of bytes) and `bert` (WordPiece).
  */
 import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
-import { GgufError, invalidArgType } from "../base/errors";
+import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
-import { type Encoding, missing, type Vocabulary } from "./encoding";
+import { type Encoding, missing, type Normalization, type Vocabulary } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";
 import { defaultTokenId, TOKEN_TYPES, tokenIdKey } from "./special-tokens";
 import { wordPieceEncoding } from "./word-piece";
 import { wordRule } from "./word-rules";
+
+/** Options of {@link Tokenizer}. */
+export interface TokenizerOptions {
+  /**
+   * How texts are prepared: as llama.cpp does (default), or as the model's own tokenizer does, with which it was trained. These
+   * differ for vocabularies of the kind `bert` (marks, Hangul, words of more than 100 characters) and for the rules of words of
+   * Qwen (`model` composes characters: NFC).
+   */
+  normalization?: Normalization | undefined;
+}
+
+const TOKENIZER_OPTIONS: OptionNames<TokenizerOptions> = { normalization: true };
 
 /** Options of {@link Tokenizer.encode}. */
 export interface EncodeOptions {
@@ -86,18 +98,26 @@ export class Tokenizer {
 
   /**
    * @param metadata that of a model, or of its first part
-   * @throws TypeError ERR_INVALID_ARG_TYPE for anything else
+   * @throws TypeError ERR_INVALID_ARG_TYPE for anything else; ERR_INVALID_ARG_VALUE for another normalization
    * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for another kind of vocabulary, or a rule for words that is not known;
    *   ERR_GGUF_INVALID for one that lacks a part; ERR_GGUF_METADATA_TYPE for a part of the wrong type
    */
-  constructor(metadata: GgufMetadata) {
+  constructor(metadata: GgufMetadata, options?: TokenizerOptions) {
     if (typeof metadata?.strings !== "function")
       throw invalidArgType("metadata", "an instance of GgufMetadata", metadata);
+    const { normalization = "llama.cpp" } = checkOptions(options, TOKENIZER_OPTIONS);
+    if (normalization !== "llama.cpp" && normalization !== "model")
+      throw invalidArgValue("options.normalization", "must be one of: 'llama.cpp', 'model'", normalization);
     const tokens = metadata.strings("tokenizer.ggml.tokens");
     if (tokens === undefined) throw missing("tokenizer.ggml.tokens");
     this.#pieces = tokens;
     this.#types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
-    this.#kind = kindOf({ metadata, tokens, ids: new Map(tokens.map((text, id) => [text, id])) });
+    this.#kind = kindOf({
+      metadata,
+      normalization,
+      tokens,
+      ids: new Map(tokens.map((text, id) => [text, id])),
+    });
     const { addsBegin, addsEnd } = this.#kind;
     this.#addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? addsBegin;
     this.#addsEnd = metadata.boolean("tokenizer.ggml.add_eos_token") ?? addsEnd;
@@ -119,7 +139,7 @@ export class Tokenizer {
   }
 
   /**
-   * The tokens of a text: those of llama.cpp.
+   * The tokens of a text.
    *
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws GgufError ERR_GGUF_INVALID where the vocabulary lacks a byte of the text, or the token that is asked for

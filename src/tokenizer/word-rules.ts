@@ -14,6 +14,8 @@ export interface WordRule {
   wholeWords?: true;
   /** Whether a text begins with the model's start token where the metadata does not say. */
   addsBegin?: true;
+  /** Whether the models' own tokenizers compose the characters of a text before (NFC), which llama.cpp does not. */
+  composes?: true;
   /** Whether tokens are text with U+2581 for a space, and not characters that stand for bytes. */
   plainText?: true;
 }
@@ -213,13 +215,15 @@ const RULES: readonly [names: string, rule: WordRule][] = [
   ],
   ["dbrx smaug-bpe chatglm-bpe", { splits: [LLAMA3] }],
   ["glm4", { splits: [LLAMA3], wholeWords: true }],
+  ["qwen2", { splits: [QWEN2], composes: true }],
   [
-    "qwen2 deepseek-r1-qwen kormo f2llmv2 stablelm2 megrez hunyuan solar-open grok-2 bailingmoe bailingmoe2 llada-moe",
+    "deepseek-r1-qwen kormo f2llmv2 stablelm2 megrez hunyuan solar-open grok-2 bailingmoe bailingmoe2 llada-moe",
     { splits: [QWEN2] },
   ],
   [
     "qwen35",
     {
+      composes: true,
       splits: [
         matches(
           CONTRACTION,

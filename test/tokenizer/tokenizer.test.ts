@@ -1,8 +1,8 @@
 /** src/tokenizer: the tokens that llama.cpp makes, and the text back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { openSync, parse } from "gguf-native";
-import { Tokenizer } from "gguf-native/tokenizer";
+import { type GgufMetadata, openSync, parse } from "gguf-native";
+import { type Normalization, Tokenizer } from "gguf-native/tokenizer";
 import { Word } from "#dist/tokenizer/encoding";
 import { wordRule, wordRuleNames, words } from "#dist/tokenizer/word-rules";
 import { emulated } from "../support/emulated";
@@ -45,10 +45,31 @@ const LLAMA_CPP: Record<string, Record<string, number[]>> = {
   },
 };
 
+const bertVocabulary = "ggml-vocab-bert-bge.gguf";
+
+/** What the library tokenizers 0.23.3 makes of texts with the same vocabulary, without the tokens at both ends. */
+const OWN_TOKENIZER: Record<string, number[]> = {
+  "한국어 각": [1469, 30006, 30021, 29991, 30014, 30020, 29999, 30008, 1455, 30006, 30020],
+  "हिन्दी की": [1339, 29877, 29863, 29861, 29878, 1315, 29878],
+  "ΟΔΟΣ İstanbul": [1169, 29722, 29730, 29733, 9960],
+  "e\u0301tude A\u030a கொ": [3802, 12672, 1037, 100],
+  "a\0b\vc\ufffdd\x85e\u200df\u2028g": [5925, 3207, 2546, 1043],
+  // Marks and punctuation that came after Unicode 8, and a symbol that was punctuation then.
+  "x\u0aff\u0c04y a\u2e44b a\u166db": [100, 100, 1037, 100, 1038],
+  豈漢㐀字: [100, 1904, 100, 100],
+  [`${"a".repeat(100)} ${"a".repeat(101)}`]: [13360, ...Array(48).fill(11057), 2050, 100],
+  "[SEP] [mask] [MASK]x": [102, 1031, 7308, 1033, 103, 1060],
+  "▁a a▁b": [100, 100],
+};
+
 type Keys = Record<string, string | boolean | number | readonly string[] | readonly number[]>;
 
-/** A tokenizer of a file with these keys of "tokenizer.ggml", and others. */
+/** A tokenizer of a file, or its metadata, with these keys of "tokenizer.ggml", and others. */
 function tokenizerOf(keys: Keys, ...others: [string, TypedValue][]): Tokenizer {
+  return new Tokenizer(metadataOf(keys, ...others));
+}
+
+function metadataOf(keys: Keys, ...others: [string, TypedValue][]): GgufMetadata {
   const typed = (name: string, value: Keys[string]): TypedValue => {
     if (typeof value === "string") return str(value);
     if (typeof value === "boolean") return bool(value);
@@ -58,8 +79,21 @@ function tokenizerOf(keys: Keys, ...others: [string, TypedValue][]): Tokenizer {
   const own = Object.entries(keys).map(
     ([name, value]) => [`tokenizer.ggml.${name}`, typed(name, value)] as const,
   );
-  return new Tokenizer(parse(writeGguf({ metadata: [...own, ...others] })).metadata);
+  return parse(writeGguf({ metadata: [...own, ...others] })).metadata;
 }
+
+test(
+  "with the model's normalization, tokens are those of its own tokenizer",
+  needsShared(bertVocabulary),
+  () => {
+    using file = openSync(sharedPath(bertVocabulary));
+    const tokenizer = new Tokenizer(file.metadata, { normalization: "model" });
+    for (const [text, expected] of Object.entries(OWN_TOKENIZER)) {
+      const ids = tokenizer.encode(text, { special: true, bos: false, eos: false });
+      assert.deepEqual([...ids], expected, text);
+    }
+  },
+);
 
 function decode(tokenizer: Tokenizer, tokens: readonly number[]): string {
   const next = tokenizer.decoder();
@@ -222,6 +256,18 @@ describe("a vocabulary of the kind gpt2", () => {
     const tokenizer = tokenizerOf({ model: "gpt2", tokens: ["a", "b", "ab", "aba"], merges });
     assert.deepEqual([...tokenizer.encode("aba")], [3]);
   });
+  test("composes characters with the model's normalization, where its own tokenizer does", () => {
+    for (const [pre, count] of [
+      ["qwen2", 2],
+      ["qwen35", 2],
+      ["llama-bpe", 3],
+    ] as const) {
+      const characters = Array.from({ length: 0x144 - 0x21 }, (_, i) => String.fromCharCode(0x21 + i));
+      const metadata = metadataOf({ model: "gpt2", pre, tokens: characters, merges: [] });
+      assert.equal(new Tokenizer(metadata, { normalization: "model" }).encode("e\u0301").length, count);
+      assert.equal(new Tokenizer(metadata).encode("e\u0301").length, 3);
+    }
+  });
   test("rejects an unknown rule", () => {
     const code = "ERR_GGUF_UNSUPPORTED_TYPE";
     assert.throws(() => tokenizer("new"), { code, message: /by the rule 'new', .* known are gpt-2, phi-2/ });
@@ -257,6 +303,30 @@ describe("a vocabulary of the kind bert", () => {
     const ids = tokenizer().encode("Unaffable café");
     assert.equal(tokenizer().decode(ids), "unaffable cafe");
     assert.equal(tokenizer().decode(ids, { special: true }), "[CLS] unaffable cafe[SEP]");
+  });
+  test("the model's normalization keeps capital letters where pieces have them and the file says nothing", () => {
+    const unknown = { model: "bert", unknown_token_id: 0 };
+    for (const [pieces, keys, expected] of [
+      [["▁Été", "▁ete"], {}, [1]],
+      [["[CLS]x", "▁ete"], {}, [2]],
+      [["▁Été", "▁ete"], { "normalizer.lowercase": true }, [2]],
+      [["##", "▁▁", "▁", "été"], { "normalizer.strip_accents": false }, [0]],
+    ] as [string[], Keys, number[]][]) {
+      const metadata = metadataOf({ ...unknown, tokens: ["[UNK]", ...pieces], ...keys });
+      const tokenizer = new Tokenizer(metadata, { normalization: "model" });
+      assert.deepEqual([...tokenizer.encode("Été", { bos: false, eos: false })], expected, pieces[0]);
+    }
+    const inside = metadataOf({ ...unknown, tokens: ["[UNK]", "▁a", "▁", "b", "▁b"] });
+    const encode = (normalization: Normalization): number[] => [
+      ...new Tokenizer(inside, { normalization }).encode("a▁b ▁", { bos: false, eos: false }),
+    ];
+    assert.deepEqual(
+      [encode("model"), encode("llama.cpp")],
+      [
+        [1, 2, 3, 0],
+        [1, 4, 2, 2],
+      ],
+    );
   });
   test("a vocabulary with a huge piece takes no longer", () => {
     const long = "a".repeat(100_000);
@@ -295,6 +365,16 @@ describe("options and arguments", () => {
   test("wrong arguments are named", () => {
     const code = "ERR_INVALID_ARG_TYPE";
     assert.throws(() => new Tokenizer({} as never), { code, message: /metadata/ });
+    for (const [normalization, message] of [
+      ["none", /'llama.cpp', 'model'/],
+      [1, /normalization/],
+    ])
+      assert.throws(
+        () => new Tokenizer(metadataOf({ model: "bert", tokens: [] }), { normalization } as never),
+        {
+          ...{ code: "ERR_INVALID_ARG_VALUE", message },
+        },
+      );
     assert.throws(() => tokenizer.encode(1 as never), { code, message: /text/ });
     assert.throws(() => tokenizer.encode("", { special: 1 as never }), { code, message: /options\.special/ });
     assert.throws(() => tokenizer.encode("", { specials: true } as never), { code: "ERR_INVALID_ARG_VALUE" });
