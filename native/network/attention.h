@@ -21,6 +21,8 @@ constexpr int kTogether = lanes::kLanes == 4 ? 2 : 4;
 constexpr int kWide = lanes::kLanes == 16 ? 4 : 1;
 constexpr int kWideOfOne = lanes::kLanes == 4 ? 2 : 4;
 #endif
+// A score is a sum of sums of so many products: rounding grows with the length of a sum.
+constexpr uint64_t kSummed = 16;
 static_assert(kTogether <= static_cast<int>(kMostQueriesTogether), "");
 
 // What the numbers of a cache are stored as.
@@ -46,34 +48,40 @@ template <class Number, int kRows, int kWidth>
 GGUF_INLINE void score(const PageHead& page, uint64_t group, uint64_t width, const float* const* x,
                        float* const* scores) {
   constexpr uint64_t kGroup = KvCache::kGroup, kRun = KvCache::kRun;
-  Sixteen sums[kRows][kWidth];
-  GGUF_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    GGUF_UNROLL
-    for (int g = 0; g < kWidth; ++g) sums[r][g] = all16(0);
-  }
+  for (int r = 0; r < kRows; ++r) std::fill_n(scores[r], 16 * kWidth, 0.0f);
   const uint8_t* keys = page.keys + group * width * kGroup * Number::kBytes;
   const float* const scales = Number::kScaled ? page.key_scales + group * (width / kRun) * kGroup : nullptr;
-  for (uint64_t w = 0; w < width; ++w, keys += kGroup * Number::kBytes) {
-    Sixteen key[kWidth];
+  for (uint64_t begin = 0; begin < width; begin += kSummed) {
+    Sixteen sums[kRows][kWidth];
     GGUF_UNROLL
-    for (int g = 0; g < kWidth; ++g) {
-      key[g] = Number::load(keys + static_cast<uint64_t>(g) * width * kGroup * Number::kBytes);
-      if constexpr (Number::kScaled) {
-        key[g] = key[g] * load16(scales + (static_cast<uint64_t>(g) * (width / kRun) + w / kRun) * kGroup);
+    for (int r = 0; r < kRows; ++r) {
+      GGUF_UNROLL
+      for (int g = 0; g < kWidth; ++g) sums[r][g] = all16(0);
+    }
+    const uint64_t end = std::min(width, begin + kSummed);
+    for (uint64_t w = begin; w < end; ++w, keys += kGroup * Number::kBytes) {
+      Sixteen key[kWidth];
+      GGUF_UNROLL
+      for (int g = 0; g < kWidth; ++g) {
+        key[g] = Number::load(keys + static_cast<uint64_t>(g) * width * kGroup * Number::kBytes);
+        if constexpr (Number::kScaled) {
+          key[g] = key[g] * load16(scales + (static_cast<uint64_t>(g) * (width / kRun) + w / kRun) * kGroup);
+        }
+      }
+      GGUF_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const Sixteen query = all16(x[r][w]);
+        GGUF_UNROLL
+        for (int g = 0; g < kWidth; ++g) sums[r][g] = sums[r][g] + query * key[g];
       }
     }
     GGUF_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Sixteen query = all16(x[r][w]);
       GGUF_UNROLL
-      for (int g = 0; g < kWidth; ++g) sums[r][g] = sums[r][g] + query * key[g];
+      for (int g = 0; g < kWidth; ++g) {
+        lanes::store(scores[r] + 16 * g, load16(scores[r] + 16 * g) + sums[r][g]);
+      }
     }
-  }
-  GGUF_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    GGUF_UNROLL
-    for (int g = 0; g < kWidth; ++g) lanes::store(scores[r] + 16 * g, sums[r][g]);
   }
 }
 

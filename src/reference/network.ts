@@ -21,6 +21,9 @@ function horner(x: number, coefficients: readonly number[]): number {
   return sum;
 }
 
+/** A score of attention is a sum of sums of so many products. */
+const SUMMED = 16;
+
 const bits = new Uint32Array(1);
 const number = new Float32Array(bits.buffer);
 
@@ -294,9 +297,12 @@ export const plainNetwork: NativeNetwork = {
       const query = queries.subarray(row * keyWidth, (row + 1) * keyWidth);
       const scores = Float32Array.from(seen, ({ keys }) => {
         let score = 0;
-        query.forEach((q, w) => {
-          score = fround(score + fround(q * keys[group * keyWidth + w]!));
-        });
+        for (let begin = 0; begin < keyWidth; begin += SUMMED) {
+          let sum = 0;
+          for (let w = begin; w < Math.min(keyWidth, begin + SUMMED); w++)
+            sum = fround(sum + fround(query[w]! * keys[group * keyWidth + w]!));
+          score = fround(score + sum);
+        }
         return scaled(score, fround(scale), fround(cap));
       });
       const sink = sinks?.[head] ?? Number.NEGATIVE_INFINITY;
