@@ -31,7 +31,7 @@ const randomCases = ALL_TYPES.map((type): Case => {
   return { name: `${type}.many`, type, blocks, expected: reference.dequantizeSync(type, blocks) };
 });
 const goldenCases = readGolden().map((golden): Case => {
-  return { expected: reference.dequantizeSync(golden.type, golden.blocks), ...golden };
+  return { ...golden, expected: reference.dequantizeSync(golden.type, golden.blocks) };
 });
 const cases = [...goldenCases, ...randomCases];
 

@@ -61,7 +61,7 @@ describe("every format is in", () => {
     });
   }
   test("test/fixtures/golden.gguf, or WITHOUT_GOLDEN of test/support/golden.ts", () => {
-    const withResult = new Set(readGolden().flatMap(({ type, expected }) => (expected ? [type] : [])));
+    const withResult = new Set(readGolden().flatMap(({ type, hash }) => (hash ? [type] : [])));
     assert.deepEqual([...withResult, ...WITHOUT_GOLDEN].sort(), [...names].sort());
   });
 });

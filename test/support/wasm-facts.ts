@@ -2,6 +2,8 @@
 
 /** What the addon finds in a tensor. */
 export interface TensorFacts {
+  /** The bits of its numbers. */
+  numbers: number[];
   /** Its statistics as JSON, with numbers that JSON lacks as strings. */
   stats: string;
   /** The bits of products of all its rows with {@link vectors}; absent where it has no rows of whole numbers. */

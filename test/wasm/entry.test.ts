@@ -26,6 +26,7 @@ const file = openSync(goldenPath);
 
 function factsOf(tensor: GgufTensor): TensorFacts {
   return {
+    numbers: bitsOf(tensor.dequantizeSync()),
     stats: textOf(tensor.statsSync({ bins: 4 })),
     products: bitsOf(tensor.matmulSync(vectors(tensor.shape[0]!))),
     int8Products: bitsOf(tensor.matmulSync(vectors(tensor.shape[0]!), { activations: "int8" })),

@@ -7,7 +7,7 @@ import { compare, dequantize, formats, multiply, stats, swapBytes } from "#dist/
 import { inModule } from "#dist/backend/wasm/module";
 import { gaussianBlocks, randomBlocks } from "../support/blocks";
 import { encodedTypes } from "../support/encoded-types";
-import { ALL_TYPES, readGolden } from "../support/golden";
+import { ALL_TYPES } from "../support/golden";
 import { quantizeCases } from "../support/quantize-cases";
 import { Random } from "../support/random";
 import { outcomeOf, rawAddon } from "../support/raw-addon";
@@ -51,12 +51,6 @@ describe("the WebAssembly module", needsModule, () => {
   test("imports nothing", () => assert.deepEqual(Module.imports(compiledModule!), []));
 
   test("has the addon's formats", () => assert.deepEqual(formats(), rawAddon.formats()));
-
-  for (const { name, type, blocks, expected } of needsModule.skip ? [] : readGolden()) {
-    test(`${name}: ggml's numbers`, () => {
-      if (expected) assertSame(numbersOf(type, blocks, "f32"), expected);
-    });
-  }
 
   for (const type of ALL_TYPES) {
     const { id, blockSize, typeSize } = ggmlTypes[type];
