@@ -3,18 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
-import {
-  at,
-  blocks,
-  EVIL,
-  expectFailure,
-  expectTidy,
-  floats,
-  json,
-  output,
-  run,
-  writeModel,
-} from "../support/cli";
+import { at, blocks, EVIL, expectFailure, floats, json, output, run, writeModel } from "../support/cli";
 import { answerRange, serve } from "../support/range-server";
 
 const counting = Array.from({ length: 24 }, (_, i) => i - 12);
@@ -32,26 +21,6 @@ writeModel("model.gguf", {
 });
 
 describe("show", () => {
-  test("rows and columns with their numbers, aligned", async () => {
-    assert.equal(
-      await output("show model.gguf matrix"),
-      [
-        "matrix",
-        "  type   F32",
-        "  shape  4 x 3 x 2",
-        "  shown  rows 0 to 5 of 6, columns 0 to 3 of 4",
-        "",
-        "  row    0    1    2    3",
-        "    0  -12  -11  -10   -9",
-        "    1   -8   -7   -6   -5",
-        "    2   -4   -3   -2   -1",
-        "    3    0    1    2    3",
-        "    4    4    5    6    7",
-        "    5    8    9   10   11",
-        "",
-      ].join("\n"),
-    );
-  });
   test("the values that dequantize gives", async () => {
     using file = openSync(at("model.gguf"));
     const all = file.tensor("q").dequantizeSync();
@@ -95,18 +64,6 @@ describe("show", () => {
       "-0",
     ]);
     assert.match(await output("show model.gguf empty"), /rows none of 0, columns none of 0\n$/);
-  });
-  test("fits every width, whatever the name", async () => {
-    for (const width of [40, 60, 80, 140]) {
-      const { status, stdout } = await run("show model.gguf q --columns :20", {
-        COLUMNS: String(width),
-      });
-      assert.equal(status, 0);
-      expectTidy(stdout, width);
-      for (let column = 0; column < 20; column++)
-        assert.match(stdout, new RegExp(`\n +row.* ${column}( |\n)`));
-    }
-    expectTidy(await output("show model.gguf", EVIL));
   });
   test("of a URL fetches only what it shows", async () => {
     const content = readFileSync(at("model.gguf"));

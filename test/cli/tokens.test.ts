@@ -29,11 +29,6 @@ describe("the vocabulary", () => {
     assert.match(stdout, /\n +8 +normal +-4 +▁ab\n/);
     expectTidy(stdout);
   });
-  test("fits every width", async () => {
-    for (const width of [40, 60, 80, 140]) {
-      expectTidy((await run("tokens model.gguf", { COLUMNS: String(width) })).stdout, width);
-    }
-  });
   test("--limit, --all and --filter choose what is listed", async () => {
     assert.match(await output("tokens model.gguf --limit 2"), /<s>\n {2}\.\.\. 9 more: --all lists them\n$/);
     const filtered = await output("tokens model.gguf --filter", "▁*", "--all");

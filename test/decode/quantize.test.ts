@@ -1,12 +1,10 @@
-/** quantizeSync, natively and in the reference: ggml's own blocks to the byte, and what is refused. */
+/** quantizeSync, natively and in the reference: ggml's own blocks to the byte (test/quantize/oracle.test.ts has their hashes), and what is refused. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, describe, test } from "node:test";
-import { dequantizeSync, type GgmlType, ggmlTypes, openSync, quantizeSync } from "gguf-native";
+import { describe, test } from "node:test";
+import { dequantizeSync, type GgmlType, ggmlTypes, quantizeSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { firstDifference } from "../support/compare";
 import { libggmlQuantizer } from "../support/libggml";
-import { fixtures } from "../support/paths";
 import { Random } from "../support/random";
 
 type QuantizableType = reference.QuantizableType;
@@ -14,44 +12,6 @@ type QuantizableType = reference.QuantizableType;
 const TYPES: readonly QuantizableType[] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"];
 const BLOCK_TYPES = TYPES.filter((type) => ggmlTypes[type].blockSize > 1);
 const ways = { native: quantizeSync, reference: reference.quantizeSync };
-
-// Made by scripts/test/quantize-golden.mjs: numbers, and after each ggml's blocks of them.
-const golden = openSync(join(fixtures, "quantized.gguf"));
-after(() => golden.close());
-
-/** The numbers of a tensor, aligned. */
-const numbersOf = (name: string): Float32Array =>
-  new Float32Array(Uint8Array.from(golden.tensor(name).bytes()).buffer);
-
-describe("golden", () => {
-  const cases = [...golden.tensors.keys()].filter((name) => name.includes("."));
-  test("there are cases of every type", () => {
-    for (const type of TYPES) {
-      if (type !== "F32") assert.equal(cases.filter((name) => name.endsWith(`.${type}`)).length, 17, type);
-    }
-  });
-  for (const name of cases) {
-    test(name, () => {
-      const [input, type] = name.split(".") as [string, QuantizableType];
-      const values = numbersOf(input);
-      const expected = Buffer.from(golden.tensor(name).bytes());
-      const at = values.findIndex((value) => !Number.isFinite(value));
-      if (at !== -1 && BLOCK_TYPES.includes(type)) {
-        const message = `numbers[${at}] (row 0, column ${at}) is ${values[at]}, which ${type} blocks cannot hold`;
-        for (const [way, quantize] of Object.entries(ways)) {
-          assert.throws(() => quantize(type, values), { code: "ERR_GGUF_RANGE", message }, way);
-        }
-        return;
-      }
-      for (const [way, quantize] of Object.entries(ways)) {
-        assert.deepEqual(Buffer.from(quantize(type, values)), expected, way);
-      }
-      const unaligned = new Uint8Array(expected.length + 1).subarray(1);
-      assert.equal(quantizeSync(type, values, { out: unaligned }), unaligned);
-      assert.deepEqual(Buffer.from(unaligned), expected, "unaligned");
-    });
-  }
-});
 
 const LARGEST = 2 ** 128 - 2 ** 104;
 

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GgufError, open, openSync, parse } from "gguf-native";
-import { badFiles, F32, head, Q4_0 } from "../support/bad-files";
+import { badFiles, F32, head } from "../support/bad-files";
 import { ByteWriter } from "../support/byte-writer";
-import { u32, writeGguf, writeTensorInfo } from "../support/gguf-writer";
+import { writeTensorInfo } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 
@@ -32,24 +32,6 @@ for (const { name, code, message, offset, bytes } of badFiles) {
     await assert.rejects(open(path), is(path));
   });
 }
-
-test("every prefix of a file is truncated, at a byte that is in it or at its end", () => {
-  const bytes = writeGguf({
-    metadata: [
-      ["one", u32(1)],
-      ["text", { type: "string", value: "hello" }],
-      ["list", { type: "array", elementType: "string", value: ["a", "bc"] }],
-    ],
-    tensors: [{ name: "t", type: Q4_0, shape: [32, 2], bytes: new Uint8Array(36) }],
-  });
-  for (let length = 0; length < bytes.length; length++) {
-    assert.throws(
-      () => parse(bytes.subarray(0, length)),
-      (error) => error instanceof GgufError && error.code === "ERR_GGUF_TRUNCATED" && error.offset! <= length,
-      `${length} bytes`,
-    );
-  }
-});
 
 test("error messages are readable: names are quoted, control characters escaped", () => {
   const w = head(new ByteWriter(), 1, 0);
