@@ -6,88 +6,54 @@ import { arr, f64, u64, writeGguf } from "../support/gguf-writer";
 import { bytesOf } from "../support/written-bytes";
 
 describe("metadata", () => {
-  const cases: [value: GgufInput, type: GgufInputType | undefined, declared: object, read?: unknown][] = [
-    [200, "uint8", { type: "uint8" }],
-    [-100, "int8", { type: "int8" }],
-    [60000, "uint16", { type: "uint16" }],
-    [-30000, "int16", { type: "int16" }],
-    [2 ** 32 - 1, "uint32", { type: "uint32" }],
-    [-(2 ** 31), "int32", { type: "int32" }],
-    [0.1, "float32", { type: "float32" }, Math.fround(0.1)],
-    [0.1, "float64", { type: "float64" }],
-    [Number.NaN, "float32", { type: "float32" }],
-    [Number.NEGATIVE_INFINITY, "float64", { type: "float64" }],
-    [true, "bool", { type: "bool" }],
-    ["héllo \0 🌍", "string", { type: "string" }],
-    [2n ** 64n - 1n, "uint64", { type: "uint64" }],
-    [-(2n ** 63n), "int64", { type: "int64" }],
-    [7, "uint64", { type: "uint64" }, 7n],
-    [7n, "uint8", { type: "uint8" }, 7],
-    [[], "string[]", { type: "array", elementType: "string", length: 0 }],
-    [
-      [1, 2],
-      { type: "array", elementType: "uint8" },
-      { type: "array", elementType: "uint8", length: 2 },
-      Uint8Array.of(1, 2),
-    ],
-    [[1, 2n], "int64[]", { type: "array", elementType: "int64", length: 2 }, BigInt64Array.of(1n, 2n)],
-    [["a", Buffer.from("b")], "string[]", { type: "array", elementType: "string", length: 2 }, ["a", "b"]],
-    [[[1], ["x", ""], []], "array[]", { type: "array", elementType: "array", length: 3 }, null],
+  /** The value, the type that is given, what it is declared as, and what is read where that is something else. */
+  const cases: [value: GgufInput, type: GgufInputType | undefined, declared: string, read?: unknown][] = [
+    [200, "uint8", "uint8"],
+    [-100, "int8", "int8"],
+    [60000, "uint16", "uint16"],
+    [-30000, "int16", "int16"],
+    [2 ** 32 - 1, "uint32", "uint32"],
+    [-(2 ** 31), "int32", "int32"],
+    [0.1, "float32", "float32", Math.fround(0.1)],
+    [0.1, "float64", "float64"],
+    [Number.NaN, "float32", "float32"],
+    [Number.NEGATIVE_INFINITY, "float64", "float64"],
+    [true, "bool", "bool"],
+    ["héllo \0 🌍", "string", "string"],
+    [2n ** 64n - 1n, "uint64", "uint64"],
+    [-(2n ** 63n), "int64", "int64"],
+    [7, "uint64", "uint64", 7n],
+    [7n, "uint8", "uint8", 7],
+    [[], "string[]", "string[0]"],
+    [[1, 2], { type: "array", elementType: "uint8" }, "uint8[2]", Uint8Array.of(1, 2)],
+    [[1, 2n], "int64[]", "int64[2]", BigInt64Array.of(1n, 2n)],
+    [["a", Buffer.from("b")], "string[]", "string[2]", ["a", "b"]],
+    [[[1], ["x", ""], []], "array[]", "array[3]", null],
     // Inferred.
-    [5, undefined, { type: "uint32" }],
-    [-5, undefined, { type: "int32" }],
-    [2 ** 40, undefined, { type: "uint64" }, 2n ** 40n],
-    [-(2 ** 40), undefined, { type: "int64" }, -(2n ** 40n)],
-    [0.5, undefined, { type: "float32" }],
-    [1e300, undefined, { type: "float64" }],
-    [2 ** 53 + 2, undefined, { type: "float64" }],
-    [-(2 ** 60), undefined, { type: "float64" }],
-    [Number.NEGATIVE_INFINITY, undefined, { type: "float32" }],
-    [5n, undefined, { type: "uint64" }],
-    [-5n, undefined, { type: "int64" }],
-    [false, undefined, { type: "bool" }],
-    ["text", undefined, { type: "string" }],
-    [[1, -2], undefined, { type: "array", elementType: "int32", length: 2 }, Int32Array.of(1, -2)],
-    [
-      [1, 2 ** 31],
-      undefined,
-      { type: "array", elementType: "uint32", length: 2 },
-      Uint32Array.of(1, 2 ** 31),
-    ],
-    [
-      [-1, 2 ** 31],
-      undefined,
-      { type: "array", elementType: "int64", length: 2 },
-      BigInt64Array.of(-1n, 2n ** 31n),
-    ],
-    [[1, 0.5], undefined, { type: "array", elementType: "float32", length: 2 }, Float32Array.of(1, 0.5)],
-    [
-      [0.5, 2 ** 53 + 2],
-      undefined,
-      { type: "array", elementType: "float64", length: 2 },
-      Float64Array.of(0.5, 2 ** 53 + 2),
-    ],
-    [
-      [1, 2n ** 53n + 1n],
-      undefined,
-      { type: "array", elementType: "uint64", length: 2 },
-      BigUint64Array.of(1n, 2n ** 53n + 1n),
-    ],
-    [
-      [-1, 2n ** 53n + 1n],
-      undefined,
-      { type: "array", elementType: "int64", length: 2 },
-      BigInt64Array.of(-1n, 2n ** 53n + 1n),
-    ],
-    [[true, false], undefined, { type: "array", elementType: "bool", length: 2 }],
-    [["a", "b"], undefined, { type: "array", elementType: "string", length: 2 }],
-    [[1n, 2n], undefined, { type: "array", elementType: "uint64", length: 2 }, BigUint64Array.of(1n, 2n)],
-    [
-      [[1, 2], [3]],
-      undefined,
-      { type: "array", elementType: "array", length: 2 },
-      [Int32Array.of(1, 2), Int32Array.of(3)],
-    ],
+    [5, undefined, "uint32"],
+    [-5, undefined, "int32"],
+    [2 ** 40, undefined, "uint64", 2n ** 40n],
+    [-(2 ** 40), undefined, "int64", -(2n ** 40n)],
+    [0.5, undefined, "float32"],
+    [1e300, undefined, "float64"],
+    [2 ** 53 + 2, undefined, "float64"],
+    [-(2 ** 60), undefined, "float64"],
+    [Number.NEGATIVE_INFINITY, undefined, "float32"],
+    [5n, undefined, "uint64"],
+    [-5n, undefined, "int64"],
+    [false, undefined, "bool"],
+    ["text", undefined, "string"],
+    [[1, -2], undefined, "int32[2]", Int32Array.of(1, -2)],
+    [[1, 2 ** 31], undefined, "uint32[2]", Uint32Array.of(1, 2 ** 31)],
+    [[-1, 2 ** 31], undefined, "int64[2]", BigInt64Array.of(-1n, 2n ** 31n)],
+    [[1, 0.5], undefined, "float32[2]", Float32Array.of(1, 0.5)],
+    [[0.5, 2 ** 53 + 2], undefined, "float64[2]", Float64Array.of(0.5, 2 ** 53 + 2)],
+    [[1, 2n ** 53n + 1n], undefined, "uint64[2]", BigUint64Array.of(1n, 2n ** 53n + 1n)],
+    [[-1, 2n ** 53n + 1n], undefined, "int64[2]", BigInt64Array.of(-1n, 2n ** 53n + 1n)],
+    [[true, false], undefined, "bool[2]"],
+    [["a", "b"], undefined, "string[2]"],
+    [[1n, 2n], undefined, "uint64[2]", BigUint64Array.of(1n, 2n)],
+    [[[1, 2], [3]], undefined, "array[2]", [Int32Array.of(1, 2), Int32Array.of(3)]],
   ];
   for (const array of [
     Uint8Array.of(1, 255),
@@ -104,13 +70,14 @@ describe("metadata", () => {
     const elementType = array.constructor.name
       .replace(/Big|Array/g, "")
       .replace(/Uint|Int|Float/, (name) => name.toLowerCase());
-    cases.push([array, undefined, { type: "array", elementType, length: 2 }, array]);
+    cases.push([array, undefined, `${elementType}[2]`, array]);
   }
   for (const [i, [value, type, declared, read = value]] of cases.entries()) {
     const shown = Array.isArray(value) || typeof value === "object" ? `array ${i}` : String(value);
     test(`${shown} as ${typeof type === "object" ? JSON.stringify(type) : type}`, async () => {
       const { metadata } = parse(await bytesOf(new GgufWriter().set("x.y", value, type)));
-      assert.deepEqual(metadata.typeOf("x.y"), declared);
+      const found = metadata.typeOf("x.y")!;
+      assert.equal(found.type === "array" ? `${found.elementType}[${found.length}]` : found.type, declared);
       if (read !== null) assert.deepEqual(metadata.get("x.y"), read);
     });
   }
@@ -188,62 +155,43 @@ describe("metadata", () => {
     assert.deepEqual([...file.metadata.keys()], ["__proto__", "constructor"]);
   });
 
-  const refused: [name: string, run: () => unknown, code: string][] = [
-    ["an empty key", () => new GgufWriter().set("", 1), "ERR_GGUF_INVALID"],
-    ["a key that is too long", () => new GgufWriter().set("é".repeat(32768), 1), "ERR_GGUF_INVALID"],
-    ["a key twice", () => new GgufWriter().set("a", 1).set("a", 1), "ERR_GGUF_INVALID"],
-    ["a key with half a surrogate pair", () => new GgufWriter().set("\ud800", 1), "ERR_INVALID_ARG_VALUE"],
-    [
-      "a value with half a surrogate pair",
-      () => new GgufWriter().set("a", "\udfff"),
-      "ERR_INVALID_ARG_VALUE",
-    ],
-    ["a number that does not fit", () => new GgufWriter().set("a", 256, "uint8"), "ERR_GGUF_METADATA_RANGE"],
-    ["a negative one", () => new GgufWriter().set("a", -1, "uint64"), "ERR_GGUF_METADATA_RANGE"],
-    [
-      "a bigint that does not fit",
-      () => new GgufWriter().set("a", 2n ** 63n, "int64"),
-      "ERR_GGUF_METADATA_RANGE",
-    ],
-    ["a bigint that fits nothing", () => new GgufWriter().set("a", 2n ** 64n), "ERR_GGUF_METADATA_RANGE"],
-    [
-      "an element that does not fit",
-      () => new GgufWriter().set("a", [1, 300], "uint8[]"),
-      "ERR_GGUF_METADATA_RANGE",
-    ],
-    ["a float too large", () => new GgufWriter().set("a", 1e39, "float32"), "ERR_GGUF_METADATA_RANGE"],
-    ["a fraction as an integer", () => new GgufWriter().set("a", 1.5, "int32"), "ERR_GGUF_METADATA_TYPE"],
-    ["a string as a number", () => new GgufWriter().set("a", "1", "int32"), "ERR_GGUF_METADATA_TYPE"],
-    ["a number as a bool", () => new GgufWriter().set("a", 1, "bool"), "ERR_GGUF_METADATA_TYPE"],
-    ["a scalar as an array", () => new GgufWriter().set("a", 1, "int32[]"), "ERR_GGUF_METADATA_TYPE"],
-    ["an array as a scalar", () => new GgufWriter().set("a", [1], "int32"), "ERR_GGUF_METADATA_TYPE"],
-    ["mixed elements", () => new GgufWriter().set("a", [1, "x"] as never), "ERR_GGUF_METADATA_TYPE"],
-    ["an empty array of no type", () => new GgufWriter().set("a", []), "ERR_GGUF_METADATA_TYPE"],
-    ["an array that holds itself", () => new GgufWriter().set("a", loop() as never), "ERR_GGUF_INVALID"],
-    ["null", () => new GgufWriter().set("a", null as never), "ERR_INVALID_ARG_TYPE"],
-    ["an object", () => new GgufWriter().set("a", {} as never), "ERR_INVALID_ARG_TYPE"],
-    ["a date", () => new GgufWriter().set("a", new Date() as never), "ERR_INVALID_ARG_TYPE"],
-    ["a key that is none", () => new GgufWriter().set(5 as never, 1), "ERR_INVALID_ARG_TYPE"],
-    ["an unknown type", () => new GgufWriter().set("a", 1, "int" as never), "ERR_INVALID_ARG_VALUE"],
-    [
-      "an unknown element type",
-      () => new GgufWriter().set("a", [1], "int[]" as never),
-      "ERR_INVALID_ARG_VALUE",
-    ],
-    ["an array of what", () => new GgufWriter().set("a", [1], "array"), "ERR_INVALID_ARG_VALUE"],
-    ["a type that is none", () => new GgufWriter().set("a", 1, 5 as never), "ERR_INVALID_ARG_TYPE"],
+  const loop: unknown[] = [];
+  loop.push(loop);
+  const refused: [name: string, args: unknown[], code: string][] = [
+    ["an empty key", ["", 1], "ERR_GGUF_INVALID"],
+    ["a key that is too long", ["é".repeat(32768), 1], "ERR_GGUF_INVALID"],
+    ["a key twice", ["twice", 1], "ERR_GGUF_INVALID"],
+    ["a key with half a surrogate pair", ["\ud800", 1], "ERR_INVALID_ARG_VALUE"],
+    ["a value with half a surrogate pair", ["a", "\udfff"], "ERR_INVALID_ARG_VALUE"],
+    ["a number that does not fit", ["a", 256, "uint8"], "ERR_GGUF_METADATA_RANGE"],
+    ["a negative one", ["a", -1, "uint64"], "ERR_GGUF_METADATA_RANGE"],
+    ["a bigint that does not fit", ["a", 2n ** 63n, "int64"], "ERR_GGUF_METADATA_RANGE"],
+    ["a bigint that fits nothing", ["a", 2n ** 64n], "ERR_GGUF_METADATA_RANGE"],
+    ["an element that does not fit", ["a", [1, 300], "uint8[]"], "ERR_GGUF_METADATA_RANGE"],
+    ["a float too large", ["a", 1e39, "float32"], "ERR_GGUF_METADATA_RANGE"],
+    ["a fraction as an integer", ["a", 1.5, "int32"], "ERR_GGUF_METADATA_TYPE"],
+    ["a string as a number", ["a", "1", "int32"], "ERR_GGUF_METADATA_TYPE"],
+    ["a number as a bool", ["a", 1, "bool"], "ERR_GGUF_METADATA_TYPE"],
+    ["a scalar as an array", ["a", 1, "int32[]"], "ERR_GGUF_METADATA_TYPE"],
+    ["an array as a scalar", ["a", [1], "int32"], "ERR_GGUF_METADATA_TYPE"],
+    ["mixed elements", ["a", [1, "x"]], "ERR_GGUF_METADATA_TYPE"],
+    ["an empty array of no type", ["a", []], "ERR_GGUF_METADATA_TYPE"],
+    ["an array that holds itself", ["a", loop], "ERR_GGUF_INVALID"],
+    ["null", ["a", null], "ERR_INVALID_ARG_TYPE"],
+    ["an object", ["a", {}], "ERR_INVALID_ARG_TYPE"],
+    ["a date", ["a", new Date()], "ERR_INVALID_ARG_TYPE"],
+    ["a key that is none", [5, 1], "ERR_INVALID_ARG_TYPE"],
+    ["an unknown type", ["a", 1, "int"], "ERR_INVALID_ARG_VALUE"],
+    ["an unknown element type", ["a", [1], "int[]"], "ERR_INVALID_ARG_VALUE"],
+    ["an array of what", ["a", [1], "array"], "ERR_INVALID_ARG_VALUE"],
+    ["a type that is none", ["a", 1, 5], "ERR_INVALID_ARG_TYPE"],
   ];
-  function loop(): unknown[] {
-    const array: unknown[] = [];
-    array.push(array);
-    return array;
+  for (const [name, args, code] of refused) {
+    test(`${name} is refused`, () => {
+      const writer = new GgufWriter().set("twice", 1);
+      assert.throws(() => writer.set(...(args as Parameters<GgufWriter["set"]>)), { code });
+    });
   }
-  for (const [name, run, code] of refused) test(`${name} is refused`, () => assert.throws(run, { code }));
-  test("long arrays of plain numbers", async () => {
-    const values = Array.from({ length: 200_000 }, (_, i) => i + 0.5);
-    const { metadata } = parse(await bytesOf(new GgufWriter().set("a", values)));
-    assert.deepEqual(metadata.get("a"), Float32Array.from(values));
-  });
 });
 
 describe("alignment", () => {
