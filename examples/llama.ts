@@ -1,34 +1,41 @@
-/** Continues a text with a model of the architecture llama, qwen2, qwen3 or gemma3. `npm run example -- llama --help` */
-import { readFileSync } from "node:fs";
+/** Continues a text with a model. `npm run example -- llama --help`, or in the package: `node examples/llama.js --help` */
+import { createHash } from "node:crypto";
+import { createReadStream, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import { ImportanceMatrix, readPieces } from "./llama/importance";
+import { ImportanceMatrix, perplexity, readPieces } from "./llama/measure";
 import { Llama } from "./llama/model";
-import { perplexity } from "./llama/perplexity";
-import { greedy, mostProbable, topKSampler } from "./llama/sampling";
-import { write } from "./llama/write";
+import { newReceipt, parseReceipt, record } from "./llama/receipt";
+import { mostProbable, topKSampler, write } from "./llama/write";
 import { oneOf, onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
 const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
+       llama MODEL.gguf --check RECEIPT
        llama MODEL.gguf --perplexity FILE [options]
        llama MODEL.gguf --imatrix OUT.gguf --text FILE [options]
 
-Continues TEXT, says how well the model predicts the text in FILE, or writes an
-importance matrix of it, to quantize the model with. The model must have the
-architecture llama, qwen2, qwen3 or gemma3. Its tensors can have any types. They
-are multiplied where they are in the file, so the weights need no memory of
-their own.
+Continues TEXT, does again what a receipt says and compares, says how well the
+model predicts the text in FILE, or writes an importance matrix of it, to
+quantize the model with. The model must have the architecture llama, qwen2,
+qwen2moe, qwen3, qwen3moe or gemma3. Its tensors can have any types. They are
+multiplied where they are in the file, so the weights need no memory of their
+own.
 
   --tokens N    number of tokens to add (default 32)
   --top-k K     choose at random among the K most probable tokens (default:
                 always choose the most probable token)
   --seed N      seed of the random choices (default 0)
+  --next N      do not continue the text; list the N most probable next tokens
+  --receipt FILE
+                writes for each token a hash of the bits of its logits, which
+                are the same on every machine, to compare with --check
+  --lora ADAPTER.gguf[,SCALE]
+                adds a LoRA adapter, SCALE times (default 1); may be repeated
   --threads N   number of threads that multiply (default: as many as help)
   --activations int8|f32
                 int8 (default) rounds what weights are multiplied with to 8
                 bits, which is faster; f32 does not
-  --next N      do not continue the text; list the N most probable next tokens
   --context N   for --perplexity: cut the text into pieces of N tokens and
                 predict the second half of each, like llama-perplexity -c N
                 (default: predict every token from all before it);
@@ -36,117 +43,132 @@ their own.
                 llama-imatrix -c N (default 512)
 `;
 
+type NumberOption = "tokens" | "top-k" | "seed" | "next" | "threads" | "context";
+
 runExample(USAGE, async (args) => {
   const { values: options, positionals } = parseArgs({
     args,
     allowPositionals: true,
     options: {
       prompt: { type: "string" },
-      tokens: { type: "string", default: "32" },
+      tokens: { type: "string" },
       "top-k": { type: "string" },
-      seed: { type: "string", default: "0" },
-      threads: { type: "string" },
-      activations: { type: "string", default: "int8" },
+      seed: { type: "string" },
       next: { type: "string" },
+      receipt: { type: "string" },
+      check: { type: "string" },
+      lora: { type: "string", multiple: true, default: [] },
+      threads: { type: "string" },
+      activations: { type: "string" },
       perplexity: { type: "string" },
       context: { type: "string" },
       imatrix: { type: "string" },
       text: { type: "string" },
     },
   });
+  const number = (name: NumberOption, least: number): number | undefined => {
+    const text = options[name];
+    return text === undefined ? undefined : wholeNumber(`--${name}`, text, least);
+  };
   const path = onlyModel(positionals);
-  const { prompt: begun = "", perplexity: measured } = options;
-  if ([options.prompt, measured, options.imatrix].filter((given) => given !== undefined).length !== 1)
-    throw new UsageError("give a text to continue with --prompt, or a file with --perplexity or --imatrix");
-  if ((options.imatrix === undefined) !== (options.text === undefined))
+  const { prompt = "", check, perplexity: measured, imatrix, text } = options;
+  if ([options.prompt, check, measured, imatrix].filter((given) => given !== undefined).length !== 1)
+    throw new UsageError("give one of --prompt, --check, --perplexity and --imatrix");
+  if ((imatrix === undefined) !== (text === undefined))
     throw new UsageError("--imatrix needs a file with --text, and --text is for --imatrix alone");
-  const wanted = wholeNumber("--tokens", options.tokens, 0);
-  const seed = wholeNumber("--seed", options.seed, 0);
-  const topK = options["top-k"];
-  const sample = topK === undefined ? greedy : topKSampler(wholeNumber("--top-k", topK, 1), seed);
-  const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
-  const activations = oneOf("--activations", options.activations, ["int8", "f32"]);
-  const next = options.next === undefined ? 0 : wholeNumber("--next", options.next, 1);
-
-  const context = options.context === undefined ? undefined : wholeNumber("--context", options.context, 2);
-  if (context !== undefined && measured === undefined && options.imatrix === undefined)
+  const next = number("next", 1);
+  const threads = number("threads", 1);
+  const context = number("context", 2);
+  if (context !== undefined && measured === undefined && imatrix === undefined)
     throw new UsageError("--context is for --perplexity and --imatrix");
+  const known = (["tokens", "top-k", "seed", "activations", "next"] as const).find((name) => options[name]);
+  if (check !== undefined && known !== undefined) throw new UsageError(`--${known} is in the receipt`);
+  const given = {
+    prompt,
+    count: number("tokens", 0) ?? 32,
+    topK: number("top-k", 1) ?? 1,
+    seed: number("seed", 0) ?? 0,
+    activations: oneOf("--activations", options.activations ?? "int8", ["int8", "f32"]),
+  };
+  const expected = check === undefined ? undefined : parseReceipt(readFileSync(check, "utf8"), check);
+  const { activations } = expected ?? given;
 
-  using file = openSync(path);
+  const file = openSync(path);
+  const adapters = options.lora.map((argument) => {
+    const [, place = argument, scale = "1"] = /^(.+),([-+.\de]+)$/i.exec(argument) ?? [];
+    return { file: openSync(place), scale: Number(scale) };
+  });
   const tokenizer = new Tokenizer(file.metadata);
-  const matrix = options.imatrix === undefined ? undefined : new ImportanceMatrix();
-  const observe = matrix?.add.bind(matrix);
-  const llama = Llama.load(file, { activations, threads, observe });
-  if (matrix !== undefined) {
-    const text = options.text as string;
-    const size = context ?? 512;
-    const { tokens, begin } = tokensOf(tokenizer, text);
-    const pieces = readPieces(llama, tokens, begin, size);
-    await matrix.write(options.imatrix as string, text, pieces, size);
-    console.log(`${options.imatrix}: the importance of columns in ${pieces * size} tokens`);
-    return;
-  }
-  if (measured !== undefined) {
-    measure(llama, tokensOf(tokenizer, measured), context);
-    return;
-  }
-  const prompt = [...tokenizer.encode(begun)];
-  if (next > 0) {
-    for (const { token, probability } of mostProbable(
-      llama.forward(prompt, llama.createCache(prompt.length)),
-      next,
-    )) {
-      const text = JSON.stringify(
-        new TextDecoder("utf-8", { ignoreBOM: true }).decode(tokenizer.bytes(token)),
+  const matrix = imatrix === undefined ? undefined : new ImportanceMatrix();
+  const llama = Llama.load(file, { activations, threads, adapters, observe: matrix?.add });
+  const source = measured ?? text;
+  if (source !== undefined) {
+    const tokens = [...tokenizer.encode(readFileSync(source, "utf8"))];
+    const [begin] = tokenizer.encode(""); // what each piece begins with, if the model wants it
+    const length = context ?? (matrix === undefined ? tokens.length : 512);
+    const { contextLength } = llama.config;
+    if (length > contextLength)
+      throw new Error(
+        `${length} tokens at once are more than the model's context of ${contextLength}: choose a --context`,
       );
+    const started = performance.now();
+    if (matrix === undefined) {
+      const { perplexity: found, count } = perplexity(llama, tokens, { context, begin });
+      console.log(`perplexity ${found.toFixed(4)} of ${count} tokens`);
+    } else {
+      const pieces = readPieces(llama, tokens, begin, length);
+      await matrix.write(imatrix as string, source, pieces, length);
+      console.log(`${imatrix}: the importance of columns in ${pieces * length} tokens`);
+    }
+    console.error(`${tokens.length} tokens read at ${rate(tokens.length, performance.now() - started)}`);
+    return;
+  }
+
+  const settings = expected ?? given;
+  const tokens = [...tokenizer.encode(settings.prompt)];
+  if (next !== undefined) {
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    const logits = llama.forward(tokens, llama.createCache(tokens.length));
+    for (const { token, probability } of mostProbable(logits, next)) {
+      const text = JSON.stringify(decoder.decode(tokenizer.bytes(token)));
       console.log(`${String(token).padStart(6)}  ${probability.toExponential(3)}  ${text}`);
     }
     return;
   }
-
+  const written = write(llama, tokenizer, tokens, settings.count, topKSampler(settings.topK, settings.seed));
+  const receipt = newReceipt(settings);
+  const isRecorded = options.receipt !== undefined || expected !== undefined;
+  if (isRecorded) {
+    for (const path of file.paths) receipt.model.push(await hashOf(path));
+    for (const { file, scale } of adapters)
+      receipt.adapters.push({ sha256: await hashOf(file.paths[0] as string), scale });
+  }
   const begin = performance.now();
   let read = begin; // when the first token was there
   let added = 0;
-  for (const { text } of write(llama, tokenizer, prompt, wanted, sample)) {
+  for await (const { text } of isRecorded ? record(written, receipt, expected) : written) {
     if (added === 0) {
       read = performance.now();
-      process.stdout.write(begun);
+      process.stdout.write(settings.prompt);
     }
     process.stdout.write(text);
     added++;
   }
   const end = performance.now();
-  process.stdout.write(added === 0 ? `${begun}\n` : "\n");
+  process.stdout.write(added === 0 ? `${settings.prompt}\n` : "\n");
   console.error(
-    `${prompt.length} tokens read at ${rate(prompt.length, read - begin)}, ` +
+    `${tokens.length} tokens read at ${rate(tokens.length, read - begin)}, ` +
       `${added} written at ${rate(Math.max(0, added - 1), end - read)}`,
   );
+  if (options.receipt !== undefined)
+    writeFileSync(options.receipt, `${JSON.stringify(receipt, undefined, 1)}\n`);
+  if (check !== undefined) console.log(`${check}: the logits of all ${added} tokens have the same bits`);
 });
 
-interface TextTokens {
-  tokens: number[];
-  /** The token that each piece of the text begins with, if the model wants one. */
-  begin: number | undefined;
-}
-
-function tokensOf(tokenizer: Tokenizer, path: string): TextTokens {
-  const [begin] = tokenizer.encode("");
-  return { tokens: [...tokenizer.encode(readFileSync(path, "utf8"))], begin };
-}
-
-/** Prints the perplexity of a text. */
-function measure(llama: Llama, { tokens, begin }: TextTokens, context: number | undefined): void {
-  const { contextLength } = llama.config;
-  const length = context ?? tokens.length;
-  if (length > contextLength) {
-    throw new Error(
-      `${length} tokens at once are more than the model's context of ${contextLength}: choose a --context`,
-    );
-  }
-  const started = performance.now();
-  const { perplexity: result, count } = perplexity(llama, tokens, { context, begin });
-  console.log(`perplexity ${result.toFixed(4)} of ${count} tokens`);
-  console.error(`${tokens.length} tokens read at ${rate(tokens.length, performance.now() - started)}`);
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path)) hash.update(chunk);
+  return hash.digest("hex");
 }
 
 function rate(tokens: number, ms: number): string {

@@ -1,195 +1,118 @@
-/** The parameters of the network, from the metadata of the model. */
-import type { GgufFile, GgufMetadata } from "gguf-native";
-import { Checks } from "../network/checks";
+/** What a network is, from the metadata of the model and its architecture. */
+import type { GgufFile } from "gguf-native";
 
 /**
- * The architectures that this example runs, and all that is different in them. Biases (Qwen2), norms of queries and keys
- * (Qwen3, Gemma 3), norms of what a layer adds (Gemma 3) and a cap of the logits are used where the file has them.
+ * The architectures that this example runs, and all that is different in them. Biases, norms of queries and keys, norms of
+ * what a layer adds, a cap of the logits and experts are used where the file has them.
  */
-const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
-  llama: { ropePairs: "adjacent", activation: "silu" },
-  qwen2: { ropePairs: "halves", activation: "silu" },
-  qwen3: { ropePairs: "halves", activation: "silu" },
-  gemma3: {
-    ropePairs: "halves",
-    activation: "gelu",
-    scaledEmbeddings: true,
-    globalLayerEvery: 6,
-    wideScoresWithLayers: 62,
-  },
-};
+const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map<string, Architecture>([
+  ["llama", { pairs: "adjacent", normalizedExperts: true }],
+  ["qwen2", { pairs: "halves" }],
+  ["qwen2moe", { pairs: "halves" }],
+  ["qwen3", { pairs: "halves" }],
+  ["qwen3moe", { pairs: "halves", normalizedExperts: true }],
+  ["gemma3", { pairs: "halves", activation: "gelu", isGemma: true }],
+]);
 
 interface Architecture {
-  /**
-   * Which elements of a head the rotary position embedding rotates together: `adjacent`, 2i and 2i + 1, or `halves`, i
-   * and i + half of the rotated elements.
-   */
-  ropePairs: RopePairs;
-  /** The function of the gate in a feed-forward network. */
-  activation: Activation;
-  /** Whether embeddings are multiplied with the square root of their length. */
-  scaledEmbeddings?: boolean;
-  /** If the model has a sliding window: every so many layers, one sees all tokens. */
-  globalLayerEvery?: number;
-  /** Models with so many layers divide scores by the root of the embeddings' length over the number of heads. */
-  wideScoresWithLayers?: number;
+  /** Which numbers of a head are rotated together: 2i and 2i + 1, or i and i + half of those that are rotated. */
+  pairs: "adjacent" | "halves";
+  /** The function of the gate in a feed-forward network; default silu. */
+  activation?: "gelu";
+  /** Whether the weights of the experts that are chosen for a token have the sum 1. */
+  normalizedExperts?: boolean;
+  /** Embeddings are scaled by the root of their length; most layers have a sliding window, and rotations of their own. */
+  isGemma?: boolean;
 }
 
-export type RopePairs = "adjacent" | "halves";
-export type Activation = "silu" | "gelu";
-
-/** The attention of a layer: of all layers, unless the model has a sliding window. */
+/** The attention of a layer: the tokens that it sees, itself included, and its rotations. Layers that see the same share it. */
 export interface LayerAttention {
-  /** How many tokens it sees, the token itself included; undefined: all. */
   window: number | undefined;
-  ropeBase: number;
-  /** Positions are divided by this. */
-  ropeScale: number;
+  base: number;
+  scale: number;
 }
 
-export interface LlamaConfig {
-  /** The maximum number of tokens that the network supports. */
-  contextLength: number;
-  /** Length of the vector that represents a token. */
-  embeddingLength: number;
-  /** What embeddings are multiplied with. */
-  embeddingScale: number;
-  layerCount: number;
-  /** Number of query heads. */
-  headCount: number;
-  /** Number of key and value heads. `headCount / kvHeadCount` query heads share one. */
-  kvHeadCount: number;
-  /** Length of one head's query and key vectors. */
-  keyLength: number;
-  /** Length of one head's value vector. */
-  valueLength: number;
-  /** What the products of queries and keys are multiplied with. */
-  scoreScale: number;
-  /** How many elements of a head are rotated by position, in pairs. */
-  ropeLength: number;
-  ropePairs: RopePairs;
-  activation: Activation;
-  normEpsilon: number;
-  /** Logits are `cap * tanh(logit / cap)`; undefined: as they are. */
-  logitCap: number | undefined;
-  /** What each layer's attention sees. Layers that see the same have the same object. */
-  attention: readonly LayerAttention[];
-}
+export type LlamaConfig = ReturnType<typeof readConfig>;
 
-/** The base of the rotations in layers with a sliding window, unless the metadata has one. */
-const LOCAL_ROPE_BASE = 10000;
+/** Numbers of the metadata are below it; none of a real model comes near. */
+const MOST = 2 ** 24;
 
-/** @throws Error if the example does not support the network, or if the metadata lacks a required key */
-export function readConfig(file: GgufFile): LlamaConfig {
-  const { metadata } = file;
-  const checks = new Checks(file);
+/** @throws Error if the example does not support the network, or if the metadata lacks a key or has a wrong value */
+export function readConfig({ metadata, tensors }: GgufFile) {
   const { architecture: name = "(none)" } = metadata;
-  const architecture = new Map(Object.entries(ARCHITECTURES)).get(name);
+  const architecture = ARCHITECTURES.get(name);
   if (architecture === undefined) {
-    const known = Object.keys(ARCHITECTURES).join(", ");
+    const known = [...ARCHITECTURES.keys()].join(", ");
     throw new Error(`this example runs models of the architectures ${known}, not ${name}`);
   }
-  if (metadata.arch("expert_count")) throw new Error("this example does not support a mixture of experts");
-  if (metadata.arch("attn_logit_softcapping"))
-    throw new Error("this example does not support a cap of attention scores");
-
-  const embeddingLength = checks.count("embedding_length");
-  const headCount = checks.count("attention.head_count");
-  const headWidth = embeddingLength / headCount;
-  const keyLength = checks.count("attention.key_length", headWidth);
-  const layerCount = checks.layerCount();
-  const kvHeadCount = checks.count("attention.head_count_kv", headCount);
-  checks.expect(
-    headCount % kvHeadCount === 0,
-    "attention.head_count_kv",
-    `a divisor of the ${headCount} heads`,
-    kvHeadCount,
-  );
-  const ropeLength = checks.count("rope.dimension_count", keyLength);
-  checks.expect(
-    ropeLength % 2 === 0 && ropeLength <= keyLength,
-    "rope.dimension_count",
-    `an even number up to the ${keyLength} of a head`,
-    ropeLength,
-  );
-  const config: LlamaConfig = {
-    contextLength: checks.count("context_length"),
-    embeddingLength,
-    embeddingScale: architecture.scaledEmbeddings ? Math.fround(Math.sqrt(embeddingLength)) : 1,
-    layerCount,
-    headCount,
-    kvHeadCount,
-    keyLength,
-    valueLength: checks.count("attention.value_length", headWidth),
-    scoreScale: 1 / Math.sqrt(layerCount === architecture.wideScoresWithLayers ? headWidth : keyLength),
-    ropeLength,
-    ropePairs: architecture.ropePairs,
-    activation: architecture.activation,
-    normEpsilon: checks.positive("attention.layer_norm_rms_epsilon"),
-    logitCap: metadata.arch("final_logit_softcapping") || undefined,
-    attention: readAttention(metadata, checks, architecture, layerCount),
+  const expect = (isRight: boolean, key: string, expected: string, found: number | string): void => {
+    if (!isRight) throw new Error(`${name}.${key} must be ${expected}, found ${found}`);
   };
-  checkShapes(file, checks, config);
-  return config;
-}
+  const number = (key: string, absent?: number): number => {
+    const value = metadata.arch(key) ?? absent;
+    if (value === undefined) throw new Error(`the model's metadata has no key ${name}.${key}`);
+    return value;
+  };
+  const count = (key: string, absent?: number, most = MOST): number => {
+    const value = number(key, absent);
+    const isCount = Number.isInteger(value) && value >= 1 && value <= most;
+    expect(isCount, key, `a whole number from 1 to ${most}`, value);
+    return value;
+  };
+  const positive = (key: string, absent?: number): number => {
+    const value = number(key, absent);
+    expect(value > 0 && value < Number.POSITIVE_INFINITY, key, "above 0", value);
+    return value;
+  };
 
-function checkShapes(file: GgufFile, checks: Checks, config: LlamaConfig): void {
-  const { embeddingLength, headCount, kvHeadCount, keyLength, valueLength, ropeLength } = config;
-  const [, vocabulary] = checks.shape("token_embd.weight", embeddingLength, undefined);
-  checks.shape("output_norm.weight", embeddingLength);
-  if (file.tensors.has("output.weight")) checks.linear("output", embeddingLength, vocabulary);
-  const factors = file.tensors.get("rope_freqs.weight")?.elementCount ?? ropeLength / 2;
-  if (factors < ropeLength / 2)
-    throw new Error(`the tensor rope_freqs.weight must have ${ropeLength / 2} numbers, found ${factors}`);
-  for (let i = 0; i < config.layerCount; i++) {
-    const block = `blk.${i}.`;
-    checks.shape(`${block}attn_norm.weight`, embeddingLength);
-    checks.linear(`${block}attn_q`, embeddingLength, headCount * keyLength);
-    checks.linear(`${block}attn_k`, embeddingLength, kvHeadCount * keyLength);
-    checks.linear(`${block}attn_v`, embeddingLength, kvHeadCount * valueLength);
-    checks.optionalShape(`${block}attn_q_norm.weight`, keyLength);
-    checks.optionalShape(`${block}attn_k_norm.weight`, keyLength);
-    checks.linear(`${block}attn_output`, headCount * valueLength, embeddingLength);
-    checks.optionalShape(`${block}post_attention_norm.weight`, embeddingLength);
-    checks.shape(`${block}ffn_norm.weight`, embeddingLength);
-    const width = checks.linear(`${block}ffn_gate`, embeddingLength);
-    checks.linear(`${block}ffn_up`, embeddingLength, width);
-    checks.linear(`${block}ffn_down`, width, embeddingLength);
-    checks.optionalShape(`${block}post_ffw_norm.weight`, embeddingLength);
-  }
-}
+  const width = count("embedding_length");
+  const heads = count("attention.head_count");
+  const keyHeads = count("attention.head_count_kv", heads);
+  expect(heads % keyHeads === 0, "attention.head_count_kv", `a divisor of the ${heads} heads`, keyHeads);
+  const keyWidth = count("attention.key_length", width / heads);
+  const rotated = count("rope.dimension_count", keyWidth);
+  const isEven = rotated % 2 === 0 && rotated <= keyWidth;
+  expect(isEven, "rope.dimension_count", `an even number up to the ${keyWidth} of a head`, rotated);
+  const layers = count("block_count");
+  const found = new Set(Array.from(tensors.keys(), (tensor) => /^blk\.\d+\./.exec(tensor)?.[0]));
+  found.delete(undefined);
+  expect(layers === found.size, "block_count", `${found.size}, as many as there are tensors for`, layers);
+  const experts = metadata.arch("expert_count") ? count("expert_count") : 0;
 
-/** Which layers see all tokens, and which a window. */
-function readAttention(
-  metadata: GgufMetadata,
-  checks: Checks,
-  { globalLayerEvery }: Architecture,
-  layerCount: number,
-): LayerAttention[] {
-  const name = metadata.architecture;
+  const { isGemma = false } = architecture;
   const scaling = metadata.string(`${name}.rope.scaling.type`) ?? "none";
-  if (scaling !== "none" && scaling !== "linear") {
-    throw new Error(`this example does not support RoPE scaling of type ${scaling}`);
-  }
-  const global: LayerAttention = {
+  expect(["none", "linear"].includes(scaling), "rope.scaling.type", "none or linear", scaling);
+  const everything: LayerAttention = {
     window: undefined,
-    ropeBase: checks.positive("rope.freq_base", 10000),
-    ropeScale: scaling === "linear" ? checks.positive("rope.scaling.factor") : 1,
+    base: positive("rope.freq_base", 10000),
+    scale: scaling === "linear" ? positive("rope.scaling.factor") : 1,
   };
-  const hasWindow = globalLayerEvery !== undefined && metadata.arch("attention.sliding_window");
-  const local: LayerAttention | undefined = hasWindow
-    ? {
-        window: checks.count("attention.sliding_window"),
-        ropeBase: metadata.number(`${name}.rope.freq_base_swa`) ?? LOCAL_ROPE_BASE,
-        ropeScale: 1,
-      }
-    : undefined;
-  // One number, or a bool for each layer.
-  const pattern = metadata.get(`${name}.attention.sliding_window_pattern`);
-  const every = typeof pattern === "number" ? pattern : globalLayerEvery!;
+  const hasWindow = isGemma && metadata.arch("attention.sliding_window");
+  const local: LayerAttention = hasWindow
+    ? { window: count("attention.sliding_window"), base: positive("rope.freq_base_swa", 10000), scale: 1 }
+    : everything;
+  // Every so many layers, one sees everything; or there is a bool for each layer.
+  const pattern = metadata.get(`${name}.attention.sliding_window_pattern`) ?? 6;
   const isLocal = (layer: number): boolean =>
-    Array.isArray(pattern) ? pattern[layer] === true : (layer + 1) % every !== 0;
-  return Array.from({ length: layerCount }, (_, layer) =>
-    local !== undefined && isLocal(layer) ? local : global,
-  );
+    Array.isArray(pattern) ? pattern[layer] === true : (layer + 1) % Number(pattern) !== 0;
+
+  return {
+    /** Tokens that the network supports. */
+    contextLength: count("context_length"),
+    /** Numbers of the vector that represents a token, and what its embedding is multiplied with. */
+    ...{ width, embeddingScale: isGemma ? Math.fround(Math.sqrt(width)) : 1 },
+    /** Heads of queries, and of keys and values; the numbers of each in a key, of these the rotated ones, and in a value. */
+    ...{ heads, keyHeads, keyWidth, rotated, valueWidth: count("attention.value_length", width / heads) },
+    /** What products of queries and keys are multiplied with: in the Gemma 3 of 62 layers, it is not by the key's width. */
+    scoreScale: 1 / Math.sqrt(isGemma && layers === 62 ? width / heads : keyWidth),
+    epsilon: positive("attention.layer_norm_rms_epsilon"),
+    pairs: architecture.pairs,
+    activation: architecture.activation ?? ("silu" as const),
+    /** Experts of a layer, how many of them a token uses, and whether their weights have the sum 1. */
+    ...{ experts, expertsUsed: experts && count("expert_used_count", undefined, experts) },
+    normalizedExperts: architecture.normalizedExperts ?? false,
+    /** Logits are `cap * tanh(logit / cap)`. */
+    logitCap: metadata.arch("final_logit_softcapping") || undefined,
+    attention: Array.from({ length: layers }, (_, layer) => (isLocal(layer) ? local : everything)),
+  };
 }

@@ -1,6 +1,7 @@
 // Bundling what tsc has compiled.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { buildSync } from "esbuild";
 import { root } from "../lib/paths.mjs";
 import { bundlePackages, packageUsers } from "./bundle-packages.mjs";
 import { bundleEntry, bundleWasm, kernels, wasmEntries } from "./bundle-wasm.mjs";
@@ -20,4 +21,15 @@ export function bundle() {
   if (packageUsers.some((file) => isStale(`${file}.js`))) bundlePackages();
   for (const file of moduleEntries.filter(isStale)) bundleEntry(file);
   if (existsSync(kernels) && wasmEntries.some(isStale)) bundleWasm();
+  bundleExample();
+}
+
+/** The llama example as one file of plain JavaScript, which runs from the installed package. */
+function bundleExample() {
+  const outfile = join(root, "examples", "llama.js");
+  const banner = { js: "// examples/llama.ts and what it imports, compiled: npm run build -- ts" };
+  buildSync({
+    ...{ entryPoints: [join(root, "examples", "llama.ts")], outfile, bundle: true, tsconfigRaw: {}, banner },
+    ...{ platform: "node", target: "node20", format: "cjs", packages: "external" },
+  });
 }

@@ -7,6 +7,7 @@ import { root } from "../lib/paths.mjs";
 /** What makes a file, in the order in which they have to be run. */
 const makers = {
   "dist/index.js": "npm run build -- ts",
+  "examples/llama.js": "npm run build -- ts",
   "vendor/binding.gyp": "npm run build:native",
   "dist/wasm/kernels.wasm": "npm run build:wasm",
   "dist/wasm/index.mjs": "npm run build:wasm",

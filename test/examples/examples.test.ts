@@ -1,11 +1,11 @@
 /** The examples, end to end: what they print and exit with. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { runNode } from "../support/child";
 import { emulated } from "../support/emulated";
-import { writeGguf } from "../support/gguf-writer";
+import { f32, str, writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 import { sampleModel } from "../support/sample-model";
@@ -16,9 +16,10 @@ const model = join(folder, "sample.gguf");
 writeFileSync(model, sampleModel());
 const empty = join(folder, "empty.gguf");
 writeFileSync(empty, writeGguf());
+const program = (example: string): string => join(projectRoot, "build", "examples", `${example}.js`);
+
 function run(example: string, ...args: string[]) {
-  const file = join(projectRoot, "build", "examples", `${example}.js`);
-  const { status, stdout, stderr } = runNode([file, ...args]);
+  const { status, stdout, stderr } = runNode([program(example), ...args]);
   return { status, stdout, stderr };
 }
 
@@ -88,8 +89,8 @@ describe("llama", () => {
 
   test("says what it is not given, and what it cannot do", quick, () => {
     for (const [args, message] of [
-      [[], /^give a text to continue with --prompt, or a file with --perplexity or --imatrix\n/],
-      [[...prompt, "--perplexity", "text"], /^give a text to continue with --prompt, or/],
+      [[], /^give one of --prompt, --check, --perplexity and --imatrix\n/],
+      [[...prompt, "--perplexity", "text"], /^give one of --prompt,/],
       [[...prompt, "--context", "9"], /^--context is for --perplexity and --imatrix/],
       [[...prompt, "--top-k", "0"], /^--top-k must be a whole number of at least 1/],
       [[...prompt, "--activations", "int4"], /^--activations must be int8 or f32, not 'int4'\n/],
@@ -107,6 +108,81 @@ describe("llama", () => {
       assert.equal(status, 1);
       assert.match(stderr, message);
     }
+  });
+
+  test("writes a receipt, which holds on other kernels, and says what differs", quick, () => {
+    const receipt = join(folder, "receipt.json");
+    const args = [model, ...prompt, "--tokens", "4", "--top-k", "9", "--seed", "3"];
+    const text = runWell("llama", ...args, "--receipt", receipt);
+    const written = JSON.parse(readFileSync(receipt, "utf8"));
+    const scalar = { env: { ...process.env, GGUF_NATIVE_ISA: "scalar" } };
+    const again = runNode([program("llama"), model, "--check", receipt, "--threads", "1"], scalar);
+    const same = `${receipt}: the logits of all 4 tokens have the same bits\n`;
+    assert.deepEqual([again.status, again.stdout], [0, `${text}${same}`]);
+
+    const hash = "0".repeat(64);
+    const [, , third] = written.tokens;
+    for (const [change, message] of [
+      [
+        { activations: "f32" },
+        /^token 1 differs: in the receipt \d+ of logits [0-9a-f]{64}, here \d+ of logits /,
+      ],
+      [{ count: 2 }, /^token 3 differs: in the receipt \d+ of logits [0-9a-f]{64}, here the end\n$/],
+      [
+        { tokens: written.tokens.slice(0, 3) },
+        /^token 4 differs: in the receipt the end, here \d+ of logits /,
+      ],
+      [
+        { tokens: written.tokens.with(2, { ...third, sha256: hash }) },
+        /^token 3 differs: in the receipt \d+ of logits 0{64}, /,
+      ],
+      [{ model: [hash] }, /^the receipt is of another model: \["0{64}"\], here \["[0-9a-f]{64}"\]\n$/],
+      [{ adapters: [{ sha256: hash, scale: 1 }] }, /^the receipt is of other adapters: /],
+      ...[
+        { tokens: 1 },
+        { topK: 0 },
+        { seed: "x" },
+        { prompt: 1 },
+        { activations: "" },
+        { model: ["x"] },
+      ].map((change) => [change, /^.*changed.json is not a receipt\n$/] as const),
+    ] as const) {
+      const changed = join(folder, "changed.json");
+      writeFileSync(changed, JSON.stringify({ ...written, ...change }));
+      const { status, stderr } = run("llama", model, "--check", changed);
+      assert.equal(status, 1, JSON.stringify(change));
+      assert.match(stderr, message);
+    }
+    assert.match(
+      run("llama", model, "--check", receipt, "--seed", "1").stderr,
+      /^--seed is in the receipt\n/,
+    );
+  });
+
+  test("adds LoRA adapters, as often as it is told", quick, () => {
+    const adapter = join(folder, "adapter.gguf");
+    const tensors = (["a", "b"] as const).map((part) => ({
+      ...{ name: `blk.0.attn_output.weight.lora_${part}`, type: 0 },
+      shape: part === "a" ? [512, 4] : [4, 512],
+      bytes: new Uint8Array(Float32Array.from({ length: 2048 }, (_, i) => Math.sin(i)).buffer),
+    }));
+    const metadata = [
+      ["general.architecture", str("llama")],
+      ["adapter.type", str("lora")],
+      ["adapter.lora.alpha", f32(4)],
+    ] as const;
+    writeFileSync(adapter, writeGguf({ metadata, tensors }));
+    const next = (...args: string[]): string =>
+      runWell("llama", model, ...prompt, "--next", "9", ...args.flatMap((arg) => ["--lora", arg]));
+    const plain = next();
+    assert.notEqual(next(adapter), plain);
+    assert.equal(next(`${adapter},0`), plain);
+    assert.equal(next(`${adapter},1`), next(adapter));
+    assert.equal(next(`${adapter},0.25`, `${adapter},.5`).length, plain.length);
+    assert.match(
+      run("llama", model, ...prompt, "--lora", model).stderr,
+      /must be of the type lora, not model\n$/,
+    );
   });
 
   test("measures how well a text is predicted", quick, () => {

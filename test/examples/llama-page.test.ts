@@ -1,15 +1,15 @@
 /** examples/browser, bundled and run in headless Chromium: the same text as in Node. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { Llama } from "../../examples/llama/model";
-import { greedy } from "../../examples/llama/sampling";
-import { write } from "../../examples/llama/write";
+import { greedy, write } from "../../examples/llama/write";
+import { runNode } from "../support/child";
 import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
-import { temporaryFolder } from "../support/paths";
+import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { pages, type ViewPage } from "../support/view-page";
 
@@ -37,7 +37,7 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
 
   /** Opens the page with a file, and waits for what it says of it. */
   async function openWith(path: string, status: string | RegExp): Promise<ViewPage> {
-    const view = await open(url);
+    const view = await open(url, { acceptDownloads: true });
     await view.page.getByLabel("Drop a model here").setInputFiles(path);
     await view.page.getByRole("status").filter({ hasText: status }).waitFor();
     return view;
@@ -56,6 +56,30 @@ describe("the page that writes text", { skip: noExamplePage, timeout: 300_000 },
       assert.match(found, /^\d+ tokens read at [\d.]+ tokens\/s, 24 written at [\d.]+ tokens\/s\.$/);
       assert.equal(await page.getByRole("region", { name: "Text" }).textContent(), expectedText());
     }
+  });
+
+  test("writes the receipt that the example writes in Node, and checks it", async () => {
+    await using view = await openWith(model, "sample.gguf is open.");
+    const { page } = view;
+    const status = (text: string | RegExp) => page.getByRole("status").filter({ hasText: text }).waitFor();
+    await page.getByLabel("Beginning of the text").fill(PROMPT);
+    await page.getByLabel("Tokens to add").fill("3");
+    await page.getByRole("button", { name: "Write" }).click();
+    await status("3 written at");
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save its receipt" }).click();
+    const path = join(folder, "receipt.json");
+    await (await download).saveAs(path);
+    const inNode = join(folder, "node.json");
+    const program = join(projectRoot, "build", "examples", "llama.js");
+    runNode([program, model, "--prompt", PROMPT, "--tokens", "3", "--receipt", inNode]);
+    const receipt = readFileSync(path, "utf8");
+    assert.equal(receipt, readFileSync(inNode, "utf8"));
+    await page.getByLabel("Check a receipt").setInputFiles(path);
+    await status("The logits of all tokens have the bits of the receipt.");
+    writeFileSync(path, receipt.replace(/"count": 3/, '"count": 2'));
+    await page.getByLabel("Check a receipt").setInputFiles(path);
+    await status(/^Error: token 3 differs: in the receipt \d+ of logits [0-9a-f]+, here the end$/);
   });
 
   test("stops when it is told to, and goes on with another text", async () => {

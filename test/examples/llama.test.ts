@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
-import { ImportanceMatrix, readPieces } from "../../examples/llama/importance";
+import { ImportanceMatrix, perplexity, readPieces } from "../../examples/llama/measure";
 import { Llama } from "../../examples/llama/model";
-import { perplexity } from "../../examples/llama/perplexity";
-import { greedy, mostProbable, topKSampler } from "../../examples/llama/sampling";
+import { greedy, mostProbable, topKSampler } from "../../examples/llama/write";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
@@ -136,6 +135,8 @@ interface SmallModel {
   keyLength?: number;
   /** Default 1. */
   layers?: number;
+  /** Default: one feed-forward network, no experts. */
+  experts?: { count: number; used: number; isShared?: boolean };
   metadata?: [string, ReturnType<typeof str>][];
   tensors?: TensorSpec[];
 }
@@ -146,19 +147,25 @@ function floatTensor(name: string, shape: number[], values: Float32Array): Tenso
   return { name, type: 0, shape, bytes: new Uint8Array(values.buffer) };
 }
 
+/** Makes tensors of random numbers from -.5 to .5. */
+function tensorsOf(random: Random): (name: string, ...shape: number[]) => TensorSpec {
+  return (name, ...shape) => {
+    const length = shape.reduce((product, dim) => product * dim, 1);
+    const numbers = Float32Array.from({ length }, () => random.unit() - 0.5);
+    return floatTensor(name, shape, numbers);
+  };
+}
+
 /** A model of few layers in float32, two query heads and one of keys, with changes. */
 function smallModel(change: SmallModel = {}): GgufFile {
-  const { architecture = "llama", keyLength = 4, layers = 1 } = change;
+  const { architecture = "llama", keyLength = 4, layers = 1, experts } = change;
   const { width, hidden, heads } = SMALL;
-  const random = new Random(9);
-  const tensor = (name: string, ...shape: number[]): TensorSpec => {
-    const length = shape.reduce((product, dim) => product * dim, 1);
-    return floatTensor(
-      name,
-      shape,
-      Float32Array.from({ length }, () => random.unit() - 0.5),
-    );
-  };
+  const tensor = tensorsOf(new Random(9));
+  const network = (block: string, suffix: string, ...more: number[]): TensorSpec[] => [
+    tensor(`${block}ffn_gate${suffix}.weight`, width, hidden, ...more),
+    tensor(`${block}ffn_up${suffix}.weight`, width, hidden, ...more),
+    tensor(`${block}ffn_down${suffix}.weight`, hidden, width, ...more),
+  ];
   const tensors = [
     tensor("token_embd.weight", width, SMALL.tokens),
     ...Array.from({ length: layers }, (_, layer) => `blk.${layer}.`).flatMap((block) => [
@@ -168,9 +175,11 @@ function smallModel(change: SmallModel = {}): GgufFile {
       tensor(`${block}attn_v.weight`, width, 4),
       tensor(`${block}attn_output.weight`, heads * 4, width),
       tensor(`${block}ffn_norm.weight`, width),
-      tensor(`${block}ffn_gate.weight`, width, hidden),
-      tensor(`${block}ffn_up.weight`, width, hidden),
-      tensor(`${block}ffn_down.weight`, hidden, width),
+      ...(experts ? network(block, "_exps", experts.count) : network(block, "")),
+      ...(experts ? [tensor(`${block}ffn_gate_inp.weight`, width, experts.count)] : []),
+      ...(experts?.isShared
+        ? [...network(block, "_shexp"), tensor(`${block}ffn_gate_inp_shexp.weight`, width)]
+        : []),
     ]),
     tensor("output_norm.weight", width),
     ...(change.tensors ?? []),
@@ -184,6 +193,12 @@ function smallModel(change: SmallModel = {}): GgufFile {
     [`${architecture}.attention.head_count_kv`, u32(1)],
     [`${architecture}.attention.key_length`, u32(keyLength)],
     [`${architecture}.attention.layer_norm_rms_epsilon`, f32(SMALL.epsilon)],
+    ...(experts === undefined
+      ? []
+      : ([
+          [`${architecture}.expert_count`, u32(experts.count)],
+          [`${architecture}.expert_used_count`, u32(experts.used)],
+        ] as const)),
     ...(change.metadata ?? []),
   ] as const;
   return parse(writeGguf({ metadata, tensors }));
@@ -199,27 +214,42 @@ interface PlainArchitecture {
   activation?: (x: number) => number;
   embeddingScale?: number;
   logitCap?: number;
+  /** Of a mixture of experts: how many a token uses, and whether their weights have the sum 1. */
+  used?: number;
+  isNormalized?: boolean;
+  /** What is added to matrices, `factor` times. */
+  adapter?: { file: GgufFile; factor: number };
 }
 
+const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 const silu = (x: number): number => x / (1 + Math.exp(-x));
 const gelu = (x: number): number =>
   0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 
 /** The logits after `prompt`, computed in the plainest way, in float64: all positions, head by head, without a cache. */
 function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchitecture): number[] {
-  const { pairOf, keyLength = 4, activation = silu, embeddingScale = 1, logitCap } = architecture;
+  const { pairOf, keyLength = 4, activation = silu, embeddingScale = 1, logitCap, adapter } = architecture;
   const { layers = [{ window: prompt.length, base: 10000 }] } = architecture;
   const { width, heads, epsilon } = SMALL;
   const numbers = (name: string): number[] | undefined =>
     file.tensors.has(name) ? [...file.tensor(name).dequantizeSync()] : undefined;
   const dotOf = (a: number[], b: number[]): number => a.reduce((sum, x, i) => sum + x * b[i]!, 0);
-  const linear = (name: string, x: number[]): number[] => {
-    const weights = numbers(`${name}.weight`)!;
-    const bias = numbers(`${name}.bias`);
-    return Array.from(
-      { length: weights.length / x.length },
-      (_, row) => dotOf(weights.slice(row * x.length, (row + 1) * x.length), x) + (bias?.[row] ?? 0),
+  const product = (weights: number[], x: number[]): number[] =>
+    Array.from({ length: weights.length / x.length }, (_, row) =>
+      dotOf(weights.slice(row * x.length, (row + 1) * x.length), x),
     );
+  const linear = (name: string, x: number[], expert = 0): number[] => {
+    const own = (from: GgufFile, tensor: string): number[] => {
+      const all = [...from.tensor(tensor).dequantizeSync()];
+      const length = all.length / (from.tensor(tensor).shape[2] ?? 1);
+      return all.slice(expert * length, (expert + 1) * length);
+    };
+    const bias = numbers(`${name}.bias`);
+    const y = product(own(file, `${name}.weight`), x).map((sum, row) => sum + (bias?.[row] ?? 0));
+    const [a, b] = [`${name}.weight.lora_a`, `${name}.weight.lora_b`];
+    if (!adapter?.file.tensors.has(a) || name === "token_embd") return y;
+    const delta = product(own(adapter.file, b), product(own(adapter.file, a), x));
+    return y.map((sum, row) => sum + adapter.factor * delta[row]!);
   };
   const norm = (name: string, x: number[]): number[] => {
     const weights = numbers(`${name}.weight`);
@@ -244,10 +274,43 @@ function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchit
   };
   const plus = (a: number[], b: number[]): number[] => a.map((x, i) => x + b[i]!);
 
+  const feedForward = (name: (part: string) => string, x: number[], expert = 0): number[] => {
+    const up = linear(name("up"), x, expert);
+    const hidden = linear(name("gate"), x, expert).map((gate, i) => activation(gate) * up[i]!);
+    return linear(name("down"), hidden, expert);
+  };
+  const mixture = (block: string, x: number[]): number[] => {
+    const fits = linear(`${block}ffn_gate_inp`, x).map(Math.exp);
+    const best = [...fits.keys()].sort((i, j) => fits[j]! - fits[i]!).slice(0, architecture.used);
+    const total = (architecture.isNormalized ? best.map((i) => fits[i]!) : fits).reduce((i, j) => i + j);
+    const parts = best.map((expert) => {
+      const made = feedForward((part) => `${block}ffn_${part}_exps`, x, expert);
+      return made.map((value) => (value * fits[expert]!) / total);
+    });
+    if (file.tensors.has(`${block}ffn_gate_inp_shexp.weight`)) {
+      const share = sigmoid(linear(`${block}ffn_gate_inp_shexp`, x)[0]!);
+      parts.push(feedForward((part) => `${block}ffn_${part}_shexp`, x).map((value) => share * value));
+    }
+    return parts.reduce(plus);
+  };
+
   const embeddings = numbers("token_embd.weight")!;
   let inputs = prompt.map((token) =>
     embeddings.slice(token * width, (token + 1) * width).map((x) => x * embeddingScale),
   );
+  if (adapter?.file.tensors.has("token_embd.weight.lora_a")) {
+    const [a, b] = ["a", "b"].map((part) => [
+      ...adapter.file.tensor(`token_embd.weight.lora_${part}`).dequantizeSync(),
+    ]) as [number[], number[]];
+    const rank = b.length / width;
+    inputs = inputs.map((x, at) => {
+      const row = a.slice(prompt[at]! * rank, (prompt[at]! + 1) * rank);
+      return plus(
+        x,
+        product(b, row).map((value) => adapter.factor * value),
+      );
+    });
+  }
   for (const [layer, { window, base }] of layers.entries()) {
     const block = `blk.${layer}.`;
     const normed = inputs.map((x) => norm(`${block}attn_norm`, x));
@@ -272,9 +335,10 @@ function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchit
       }
       const attended = plus(input, norm(`${block}post_attention_norm`, linear(`${block}attn_output`, heard)));
       const ffnInput = norm(`${block}ffn_norm`, attended);
-      const up = linear(`${block}ffn_up`, ffnInput);
-      const hidden = linear(`${block}ffn_gate`, ffnInput).map((gate, i) => activation(gate) * up[i]!);
-      return plus(attended, norm(`${block}post_ffw_norm`, linear(`${block}ffn_down`, hidden)));
+      const made = architecture.used
+        ? mixture(block, ffnInput)
+        : feedForward((part) => `${block}ffn_${part}`, ffnInput);
+      return plus(attended, norm(`${block}post_ffw_norm`, made));
     });
   }
   const logits = linear("token_embd", norm("output_norm", inputs.at(-1)!));
@@ -359,17 +423,120 @@ describe("architectures agree with a plain forward pass", () => {
       },
     },
   ];
-  for (const { name, model, plain } of cases) {
+  const experts = { count: 6, used: 3 };
+  const mixtures: typeof cases = [
+    {
+      name: "llama with experts",
+      model: { experts },
+      plain: { pairOf: adjacent, used: 3, isNormalized: true },
+    },
+    {
+      model: {
+        architecture: "qwen2moe",
+        experts: { ...experts, isShared: true },
+        tensors: [vector("blk.0.attn_q.bias", 8)],
+      },
+      plain: { pairOf: halves(4), used: 3 },
+    },
+    {
+      model: {
+        architecture: "qwen3moe",
+        experts,
+        tensors: [vector("blk.0.attn_q_norm.weight", 4), vector("blk.0.attn_k_norm.weight", 4)],
+      },
+      plain: { pairOf: halves(4), used: 3, isNormalized: true },
+    },
+  ];
+  /** With a rank of 2 for each of them, and its alpha. */
+  const adapterOf = (
+    architecture: string,
+    alpha: number,
+    tensors: [string, number, number, ...number[]][],
+  ) => {
+    const tensor = tensorsOf(new Random(alpha));
+    const pairs = tensors.flatMap(([name, columns, rows, ...more]) => [
+      name === "token_embd"
+        ? tensor(`${name}.weight.lora_a`, 2, rows)
+        : tensor(`${name}.weight.lora_a`, columns, 2, ...more),
+      tensor(`${name}.weight.lora_b`, 2, name === "token_embd" ? columns : rows, ...more),
+    ]);
+    return parse(
+      writeGguf({
+        metadata: [
+          ["general.type", str("adapter")],
+          ["adapter.type", str("lora")],
+          ["general.architecture", str(architecture)],
+          ["adapter.lora.alpha", f32(alpha)],
+        ],
+        tensors: pairs,
+      }),
+    );
+  };
+  const dense = adapterOf("llama", 3, [
+    ["token_embd", 8, 5],
+    ["blk.0.attn_q", 8, 8],
+    ["blk.0.attn_v", 8, 4],
+    ["blk.0.ffn_down", 12, 8],
+  ]);
+  const sparse = adapterOf("qwen2moe", 0, [
+    ["blk.0.ffn_gate_exps", 8, 12, 6],
+    ["blk.0.ffn_down_exps", 12, 8, 6],
+    ["blk.0.ffn_gate_inp", 8, 6],
+    ["blk.0.ffn_up_shexp", 8, 12],
+  ]);
+  const adapted: typeof cases = [
+    // The scale .5 times alpha, divided by the rank.
+    {
+      ...cases[0]!,
+      name: "llama with an adapter",
+      plain: { ...cases[0]!.plain, adapter: { file: dense, factor: 0.75 } },
+    },
+    {
+      ...mixtures[1]!,
+      name: "experts with an adapter",
+      plain: { ...mixtures[1]!.plain, adapter: { file: sparse, factor: 0.5 } },
+    },
+  ];
+  for (const { name, model, plain } of [...cases, ...mixtures, ...adapted]) {
     test(name ?? model.architecture!, () => {
       using file = smallModel(model);
       const prompt = [1, 4, 0, 3, 3];
       const expected = plainLogits(file, prompt, plain);
-      const logits = logitsAfter(Llama.load(file), prompt);
+      const adapters = plain.adapter && [{ file: plain.adapter.file, scale: 0.5 }];
+      const llama = Llama.load(file, { adapters });
+      const logits = logitsAfter(llama, prompt);
       for (const [i, logit] of logits.entries()) {
         assert.ok(Math.abs(logit - expected[i]!) < 1e-6, `${i}: ${logit}, expected ${expected[i]}`);
       }
+      const cache = llama.createCache(prompt.length);
+      assert.deepEqual(prompt.map((token) => llama.forward([token], cache)).at(-1), logits);
     });
   }
+
+  test("an adapter that does not fit is an error that says why", () => {
+    using file = smallModel();
+    for (const [adapter, message] of [
+      [sparse, "the adapter is for a qwen2moe, and the model is a llama"],
+      [file, "an adapter must be of the type lora, not model"],
+      [
+        adapterOf("llama", 1, [["blk.1.attn_q", 8, 8]]),
+        "does not know the purpose of the tensor blk.1.attn_q.weight.lora_a",
+      ],
+      [
+        adapterOf("llama", 1, [["blk.0.attn_q", 8, 7]]),
+        "blk.0.attn_q.weight.lora_b must have the shape any x 8, found 2 x 7",
+      ],
+      [
+        adapterOf("llama", 1, [["blk.0.attn_q", 9, 8]]),
+        "blk.0.attn_q.weight.lora_a must have the shape 8 x 2, found 9 x 2",
+      ],
+    ] as const) {
+      assert.throws(
+        () => Llama.load(file, { adapters: [{ file: adapter, scale: 1 }] }),
+        ({ message: found }: Error) => found.endsWith(message) || assert.fail(found),
+      );
+    }
+  });
 });
 
 describe("optional parts of a model", () => {
@@ -421,10 +588,17 @@ describe("optional parts of a model", () => {
     const cases: [GgufFile, RegExp][] = [
       [
         parse(writeGguf({ metadata: [["general.architecture", str("gemma2")]] })),
-        /architectures llama, qwen2, qwen3, gemma3, not gemma2/,
+        /architectures llama, qwen2, qwen2moe, qwen3, qwen3moe, gemma3, not gemma2/,
       ],
-      [smallModel({ metadata: [["llama.expert_count", u32(8)]] }), /mixture of experts/],
-      [smallModel({ metadata: [["llama.rope.scaling.type", str("yarn")]] }), /RoPE scaling of type yarn/],
+      [smallModel({ metadata: [["llama.expert_count", u32(8)]] }), /no key llama.expert_used_count/],
+      [
+        smallModel({ experts: { count: 4, used: 5 } }),
+        /llama.expert_used_count must be a whole number from 1 to 4, found 5/,
+      ],
+      [
+        smallModel({ metadata: [["llama.rope.scaling.type", str("yarn")]] }),
+        /llama.rope.scaling.type must be none or linear, found yarn/,
+      ],
       [
         smallModel({ tensors: [{ name: "blk.0.attn_sinks", type: 0, shape: [1], bytes: floats(1) }] }),
         /does not know the purpose of the tensor blk.0.attn_sinks/,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openSync } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import { readPieces } from "../../examples/llama/importance";
+import { readPieces } from "../../examples/llama/measure";
 import { Llama } from "../../examples/llama/model";
 import { noLlamaCpp, observeProducts } from "../support/libllama";
 import { projectRoot, temporaryFolder } from "../support/paths";

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -18,6 +19,7 @@ import { runNode, runSync } from "../support/child";
 import { goldenPath } from "../support/golden";
 import { testedAddon } from "../support/installed";
 import { projectRoot, temporaryFolder } from "../support/paths";
+import { sampleModel } from "../support/sample-model";
 
 // With the addons of all platforms.
 const LARGEST_TARBALL_BYTES = 10_000_000;
@@ -112,6 +114,23 @@ describe("the tarball", () => {
       ),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
+  });
+
+  test("runs the llama example where it is installed", () => {
+    const modules = join(folder, "application", "node_modules");
+    mkdirSync(modules, { recursive: true });
+    run("tar", "-xzf", tarball, "-C", modules);
+    renameSync(join(modules, "package"), join(modules, "gguf-native"));
+    const dependency = join("node_modules", "node-gyp-build");
+    cpSync(join(projectRoot, dependency), join(modules, "node-gyp-build"), { recursive: true });
+    const model = join(folder, "sample.gguf");
+    writeFileSync(model, sampleModel());
+    const program = join(modules, "gguf-native", "examples", "llama.js");
+    const args = [program, model, "--prompt", "token7 token8", "--tokens", "3"];
+    const { stdout, stderr } = runNode(args, {
+      ...{ cwd: folder, env: { ...process.env, GGUF_NATIVE_ADDON: testedAddon } },
+    });
+    assert.match(stdout, /^token7 token8( token\d+){3}\n$/, stderr);
   });
 
   test("holds every source of the addon", () => {
@@ -210,7 +229,8 @@ describe("the tarball", () => {
 
 test("npm pack stops where something is not built, and says what to run", () => {
   const place = join(folder, "unbuilt");
-  const made = ["dist/index.js", "vendor/binding.gyp", "dist/wasm/kernels.wasm", "dist/wasm/index.mjs"];
+  const made = ["dist/index.js", "examples/llama.js", "vendor/binding.gyp"];
+  made.push("dist/wasm/kernels.wasm", "dist/wasm/index.mjs");
   for (const name of ["package.json", "scripts"]) {
     cpSync(join(projectRoot, name), join(place, name), { recursive: true });
   }

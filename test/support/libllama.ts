@@ -96,7 +96,7 @@ export async function observeProducts(
     return true;
   };
   const registered = koffi.register(callback, koffi.pointer("llama_eval_callback"));
-  const llama = await LlamaCpp.load(path, tokens.length, koffi.address(registered));
+  const llama = await LlamaCpp.load(path, tokens.length, { observer: koffi.address(registered) });
   llama.read(tokens);
 }
 
@@ -155,6 +155,13 @@ function loadModel(call: Library["call"], path: string, params: ModelParams): un
   return model;
 }
 
+interface LlamaCppOptions {
+  /** The address of a function that is called for every operation. */
+  observer?: bigint;
+  /** The files of LoRA adapters, and how much is added of each. */
+  adapters?: readonly { path: string; scale: number }[];
+}
+
 /** A model in llama.cpp, with room for `context` tokens. */
 export class LlamaCpp {
   readonly #koffi: Koffi;
@@ -164,11 +171,20 @@ export class LlamaCpp {
   /** The build of ggml that multiplies: "libggml-cpu-haswell.so". */
   readonly build: string;
 
-  private constructor({ koffi, call, build }: Library, path: string, context: number, observer: bigint) {
+  private constructor(
+    { koffi, call, build }: Library,
+    path: string,
+    context: number,
+    options: LlamaCppOptions,
+  ) {
+    const { observer = 0n, adapters = [] } = options;
     this.#koffi = koffi;
     this.#call = call;
     this.build = build;
     const model = loadModel(call, path, modelParams(call));
+    const loaded = adapters.map(({ path }) =>
+      koffi.address(call("llama_adapter_lora_init", "void *", ["void *", "str"], model, path)),
+    );
     const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as object;
     const params = { ...defaults, n_ctx: context, n_batch: context, cb_eval: observer };
     this.#context = this.#call(
@@ -178,15 +194,18 @@ export class LlamaCpp {
       model,
       params,
     );
+    this.#call(
+      ...["llama_set_adapters_lora", "int", ["void *", "void *", "size_t", "void *"], this.#context],
+      ...[BigUint64Array.from(loaded), loaded.length, Float32Array.from(adapters, ({ scale }) => scale)],
+    );
     // Its threads wait for each other actively: with other programs on all processors, that takes forever.
     this.setThreads(Math.max(1, Math.floor(availableParallelism() / 2)));
     this.vocabulary = new LlamaVocabulary(call, model);
   }
 
-  /** `observer`: the address of a function that is called for every operation, or 0. */
-  static async load(path: string, context: number, observer = 0n): Promise<LlamaCpp> {
+  static async load(path: string, context: number, options: LlamaCppOptions = {}): Promise<LlamaCpp> {
     library ??= loadLibrary();
-    return new LlamaCpp(await library, path, context, observer);
+    return new LlamaCpp(await library, path, context, options);
   }
 
   /** How many threads compute. Default: half of the processors. */

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { cpu, parse } from "gguf-native";
 import { Llama } from "../../examples/llama/model";
-import { topKSampler } from "../../examples/llama/sampling";
+import { topKSampler } from "../../examples/llama/write";
 import { LLAMA_PROMPT, type LlamaRun, WRITTEN } from "./llama-run";
 
 const file = parse(readFileSync(process.argv[2] as string));
