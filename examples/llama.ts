@@ -15,34 +15,28 @@ const USAGE = `Usage: llama MODEL.gguf --prompt TEXT [options]
        llama MODEL.gguf --perplexity FILE [options]
        llama MODEL.gguf --imatrix OUT.gguf --text FILE [options]
 
-Continues TEXT, does again what a receipt says and compares, says how well the
-model predicts the text in FILE, or writes an importance matrix of it, to
-quantize the model with. The model must have the architecture llama, qwen2,
-qwen2moe, qwen3, qwen3moe or gemma3. Its tensors can have any types. They are
-multiplied where they are in the file, so the weights need no memory of their
-own.
+Continues TEXT, does what a receipt says again and compares, says how well the
+model predicts a text, or writes an importance matrix to quantize the model with.
+Architectures: llama, qwen2, qwen2moe, qwen3, qwen3moe, gemma3. Tensors can have
+any types; they are multiplied where they are in the file.
 
-  --tokens N    number of tokens to add (default 32)
-  --top-k K     choose at random among the K most probable tokens (default:
-                always choose the most probable token)
-  --seed N      seed of the random choices (default 0)
-  --next N      do not continue the text; list the N most probable next tokens
-  --receipt FILE
-                writes for each token a hash of the bits of its logits, which
-                are the same on every machine, to compare with --check
+  --tokens N          number of tokens to add (default 32)
+  --top-k K           choose at random among the K most probable tokens (default 1)
+  --seed N            seed of the random choices (default 0)
+  --next N            list the N most probable next tokens instead
+  --receipt FILE      write hashes of the logits, to --check on any machine
   --lora ADAPTER.gguf[,SCALE]
-                adds a LoRA adapter, SCALE times (default 1); may be repeated
-  --threads N   number of threads that multiply (default: as many as help)
-  --activations int8|f32
-                int8 (default) rounds what weights are multiplied with to 8
-                bits, which is faster; f32 does not
-  --context N   for --perplexity: cut the text into pieces of N tokens and
-                predict the second half of each, like llama-perplexity -c N
-                (default: predict every token from all before it);
-                for --imatrix: read the text in pieces of N tokens, like
-                llama-imatrix -c N (default 512)
+                      add a LoRA adapter, SCALE times (default 1); may be repeated
+  --threads N         threads that multiply (default: as many as help)
+  --activations TYPE  int8 (default) rounds what weights are multiplied with to 8
+                      bits, which is faster; f32 does not
+  --context N         for --perplexity: predict the second half of each piece of N
+                      tokens, like llama-perplexity -c N (default: every token from
+                      all before it); for --imatrix: like llama-imatrix -c N
+                      (default 512)
 `;
 
+const string = { type: "string" } as const;
 type NumberOption = "tokens" | "top-k" | "seed" | "next" | "threads" | "context";
 
 runExample(USAGE, async (args) => {
@@ -50,20 +44,10 @@ runExample(USAGE, async (args) => {
     args,
     allowPositionals: true,
     options: {
-      prompt: { type: "string" },
-      tokens: { type: "string" },
-      "top-k": { type: "string" },
-      seed: { type: "string" },
-      next: { type: "string" },
-      receipt: { type: "string" },
-      check: { type: "string" },
+      ...{ prompt: string, tokens: string, "top-k": string, seed: string, next: string },
+      ...{ check: string, receipt: string, perplexity: string, imatrix: string, text: string },
+      ...{ threads: string, activations: string, context: string },
       lora: { type: "string", multiple: true, default: [] },
-      threads: { type: "string" },
-      activations: { type: "string" },
-      perplexity: { type: "string" },
-      context: { type: "string" },
-      imatrix: { type: "string" },
-      text: { type: "string" },
     },
   });
   const number = (name: NumberOption, least: number): number | undefined => {
@@ -76,9 +60,7 @@ runExample(USAGE, async (args) => {
     throw new UsageError("give one of --prompt, --check, --perplexity and --imatrix");
   if ((imatrix === undefined) !== (text === undefined))
     throw new UsageError("--imatrix needs a file with --text, and --text is for --imatrix alone");
-  const next = number("next", 1);
-  const threads = number("threads", 1);
-  const context = number("context", 2);
+  const [next, threads, context] = [number("next", 1), number("threads", 1), number("context", 2)];
   if (context !== undefined && measured === undefined && imatrix === undefined)
     throw new UsageError("--context is for --perplexity and --imatrix");
   const known = (["tokens", "top-k", "seed", "activations", "next"] as const).find((name) => options[name]);
@@ -95,7 +77,7 @@ runExample(USAGE, async (args) => {
 
   const file = openSync(path);
   const adapters = options.lora.map((argument) => {
-    const [, place = argument, scale = "1"] = /^(.+),([-+.\de]+)$/i.exec(argument) ?? [];
+    const [, place = argument, scale = "1"] = /^(.+),([-+]?(?:\d+\.?\d*|\.\d+))$/.exec(argument) ?? [];
     return { file: openSync(place), scale: Number(scale) };
   });
   const tokenizer = new Tokenizer(file.metadata);

@@ -3,7 +3,7 @@ import { GgufWriter } from "gguf-native";
 import { logSumExp } from "gguf-native/network";
 import type { Llama } from "./model";
 
-/** Cuts a text into pieces of `length` tokens; what is left is not used. `begin`: the first token of each, in place of its own. */
+/** A text in pieces of `length` tokens, without the rest; each begins with `begin` in place of its own token, if that is given. */
 function piecesOf(tokens: readonly number[], length: number, least: number, begin?: number): number[][] {
   const count = Math.floor(tokens.length / length);
   if (count < least) {
@@ -16,23 +16,17 @@ function piecesOf(tokens: readonly number[], length: number, least: number, begi
   });
 }
 
-export interface TextOptions {
-  /**
-   * Cuts the text into pieces of so many tokens, and predicts the second half of each from what comes before it in the
-   * piece, as `llama-perplexity -c` does. Default: predicts every token but the first, from all before it.
-   */
-  context?: number | undefined;
-  /** The token that each piece begins with, in place of its own, if the model wants one. */
-  begin?: number | undefined;
-}
-
 /**
- * e to the mean of -ln(probability) of the tokens that were predicted, 1 if the model was sure of each and right, and their
- * number.
+ * Perplexity: e to the mean of -ln(probability) of the tokens that are predicted. Every token but the first is, from all before
+ * it; or, of pieces of `context` tokens, those of the second half, as `llama-perplexity -c` does it.
  *
  * @throws RangeError for fewer than two pieces, or than two tokens
  */
-export function perplexity(llama: Llama, tokens: readonly number[], { context, begin }: TextOptions = {}) {
+export function perplexity(
+  llama: Llama,
+  tokens: readonly number[],
+  { context, begin }: { context?: number | undefined; begin?: number | undefined } = {},
+): { perplexity: number; count: number } {
   const length = context ?? tokens.length;
   if (length < 2) throw new RangeError("a perplexity needs two tokens at least");
   const first = context === undefined ? 0 : Math.floor(length / 2);
@@ -86,12 +80,7 @@ export class ImportanceMatrix {
   }
 }
 
-/**
- * Has a model that an importance matrix observes read a text in pieces of `context` tokens, each from its beginning.
- *
- * @returns the number of pieces
- * @throws RangeError for a text that is shorter than a piece
- */
+/** Has a model read a text in pieces of `context` tokens, each from its beginning, and returns their number. */
 export function readPieces(
   llama: Llama,
   tokens: readonly number[],

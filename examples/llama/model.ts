@@ -14,14 +14,18 @@ import {
   topK,
 } from "gguf-native/network";
 import { type LayerAttention, type LlamaConfig, readConfig } from "./config";
-import { type Adapter, type Linear, multiply, type Product, type ProductOptions, Weights } from "./weights";
+import { type Adapter, type Matrix, Weights } from "./weights";
 
 /** Tokens that are processed at a time: enough to use each weight often, few enough to need little memory. */
 const BATCH = 128;
 /** Tokens whose logits are computed at a time: with a vocabulary of 262,144 tokens, 32 MiB. */
 const OUTPUT_BATCH = 32;
 
-export interface LoadOptions extends ProductOptions {
+export interface LoadOptions {
+  /** `int8` (default) rounds what quantized weights are multiplied with to 8 bits, which is faster; `f32` does not. */
+  activations?: "int8" | "f32" | undefined;
+  /** Threads that multiply. Default: as many as help. */
+  threads?: number | undefined;
   adapters?: readonly Adapter[] | undefined;
   /** Is told of each matrix its name, its columns, the vectors that it is multiplied with, and which expert of how many it is. */
   observe?: Observer | undefined;
@@ -37,42 +41,35 @@ export interface LlamaCache {
   capacity: number;
 }
 
-interface FeedForward {
-  gate: Linear;
-  up: Linear;
-  down: Linear;
-}
-
 type Layer = ReturnType<typeof loadLayer>;
+type FeedForward = Record<"gate" | "up" | "down", Matrix>;
 
 function loadLayer(weights: Weights, config: LlamaConfig, i: number) {
   const { width, heads, keyHeads, keyWidth, valueWidth, experts } = config;
   const block = `blk.${i}.`;
   const feedForward = (suffix: string, ...count: number[]): FeedForward => {
-    const gate = weights.linear(`${block}ffn_gate${suffix}`, width, undefined, ...count);
-    const up = weights.linear(`${block}ffn_up${suffix}`, width, gate.rows, ...count);
-    return { gate, up, down: weights.linear(`${block}ffn_down${suffix}`, gate.rows, width, ...count) };
+    const gate = weights.matrix(`${block}ffn_gate${suffix}`, width, undefined, ...count);
+    const up = weights.matrix(`${block}ffn_up${suffix}`, width, gate.rows, ...count);
+    return { gate, up, down: weights.matrix(`${block}ffn_down${suffix}`, gate.rows, width, ...count) };
   };
   return {
     attention: config.attention[i]!,
     attnNorm: weights.vector(`${block}attn_norm.weight`, width),
-    queries: weights.linear(`${block}attn_q`, width, heads * keyWidth),
-    keys: weights.linear(`${block}attn_k`, width, keyHeads * keyWidth),
-    values: weights.linear(`${block}attn_v`, width, keyHeads * valueWidth),
+    queries: weights.matrix(`${block}attn_q`, width, heads * keyWidth),
+    keys: weights.matrix(`${block}attn_k`, width, keyHeads * keyWidth),
+    values: weights.matrix(`${block}attn_v`, width, keyHeads * valueWidth),
     queryNorm: weights.optional(`${block}attn_q_norm.weight`, keyWidth),
     keyNorm: weights.optional(`${block}attn_k_norm.weight`, keyWidth),
-    attnOutput: weights.linear(`${block}attn_output`, heads * valueWidth, width),
+    attnOutput: weights.matrix(`${block}attn_output`, heads * valueWidth, width),
     /** Norms of what attention and feed-forward network add. */
     attnPostNorm: weights.optional(`${block}post_attention_norm.weight`, width),
     ffnPostNorm: weights.optional(`${block}post_ffw_norm.weight`, width),
     ffnNorm: weights.vector(`${block}ffn_norm.weight`, width),
     ffn: experts > 0 ? feedForward("_exps", experts) : feedForward(""),
-    /** How well each expert fits, and the expert that all tokens use, with the weight that it has. */
-    router: experts > 0 ? weights.linear(`${block}ffn_gate_inp`, width, experts) : undefined,
+    /** How well each expert fits; an expert that all tokens use, and how much of it. */
+    router: experts > 0 ? weights.matrix(`${block}ffn_gate_inp`, width, experts) : undefined,
     shared: weights.has(`${block}ffn_gate_shexp.weight`) ? feedForward("_shexp") : undefined,
-    sharedGate: weights.has(`${block}ffn_gate_inp_shexp.weight`)
-      ? weights.linear(`${block}ffn_gate_inp_shexp`, width, 1)
-      : undefined,
+    sharedGate: weights.optionalMatrix(`${block}ffn_gate_inp_shexp`, width, 1),
   };
 }
 
@@ -80,20 +77,24 @@ function loadNetwork(file: GgufFile, adapters: readonly Adapter[]) {
   const config = readConfig(file);
   const weights = new Weights(file, adapters);
   const { width, rotated, pairs } = config;
-  const { embeddings, deltas } = weights.embeddings("token_embd.weight", width);
-  const tokens = embeddings.shape[1]!;
+  const embeddings = weights.matrix("token_embd", width);
   const factors = weights.optional("rope_freqs.weight", undefined);
   if (factors !== undefined && factors.length < rotated / 2)
     throw new Error(`the tensor rope_freqs.weight must have ${rotated / 2} numbers, found ${factors.length}`);
-  const rotationsOf = ({ base, scale }: LayerAttention): Rotations =>
-    new Rotations({ width: rotated, base, scale, factors: factors?.subarray(0, rotated / 2), pairs });
+  const rotationsOf = (kind: LayerAttention): Rotations =>
+    new Rotations({
+      width: rotated,
+      ...{ base: kind.base, scale: kind.scale },
+      factors: factors?.subarray(0, rotated / 2),
+      pairs,
+    });
   const network = {
-    ...{ config, embeddings, embeddingDeltas: deltas },
+    ...{ config, embeddings },
     layers: config.attention.map((_, i) => loadLayer(weights, config, i)),
     rotations: new Map(config.attention.map((kind) => [kind, rotationsOf(kind)])),
     outputNorm: weights.vector("output_norm.weight", width),
-    // Many models use the same matrix for the embeddings and for the output.
-    output: weights.linear(weights.has("output.weight") ? "output" : "token_embd", width, tokens),
+    // Many models use the same matrix for both. What is added to embeddings is not added to the output.
+    output: weights.optionalMatrix("output", width, embeddings.rows) ?? { ...embeddings, deltas: [] },
   };
   weights.expectAllUsed();
   return network;
@@ -144,9 +145,8 @@ export class Llama {
   ): void {
     if (tokens.length === 0) throw new RangeError("there are no tokens to process");
     const length = cache.layers[0]!.length + tokens.length;
-    if (length > cache.capacity) {
+    if (length > cache.capacity)
       throw new RangeError(`${length} tokens do not fit in a cache for ${cache.capacity}`);
-    }
     const { width } = this.config;
     for (let start = 0; start < tokens.length; start += BATCH) {
       const x = this.#forwardBatch(tokens.slice(start, start + BATCH), cache);
@@ -162,116 +162,129 @@ export class Llama {
   /** The activations of some tokens after all layers. */
   #forwardBatch(tokens: readonly number[], cache: LlamaCache): Float32Array {
     const { epsilon, embeddingScale, width } = this.config;
-    const { embeddings, embeddingDeltas, layers } = this.network;
-    const x = embeddings.rowsSync(tokens, { out: this.#floats("x", tokens.length * width) });
-    for (const { a, b, factor } of embeddingDeltas)
+    const { embeddings, layers } = this.network;
+    const x = embeddings.tensor.rowsSync(tokens, { out: this.#floats("x", tokens.length * width) });
+    for (const { a, b, factor } of embeddings.deltas)
       b.matmulSync(a.rowsSync(tokens), { factor, accumulate: true, out: x });
     if (embeddingScale !== 1) scale(x, embeddingScale);
     const normed = this.#floats("normed", x.length);
-    const addNormed = (y: Float32Array, norm: Float32Array | undefined): void => {
-      add(x, norm === undefined ? y : rmsNorm(y, norm, { epsilon, out: y }));
-    };
     for (const [i, layer] of layers.entries()) {
       rmsNorm(x, layer.attnNorm, { epsilon, out: normed });
-      addNormed(this.#attend(layer, normed, cache.layers[i]!), layer.attnPostNorm);
+      add(x, this.#norm(this.#attend(layer, normed, cache.layers[i]!), layer.attnPostNorm));
       rmsNorm(x, layer.ffnNorm, { epsilon, out: normed });
-      addNormed(this.#think(layer, normed), layer.ffnPostNorm);
+      add(x, this.#norm(this.#think(layer, normed), layer.ffnPostNorm));
     }
     return x;
   }
 
   #attend(layer: Layer, x: Float32Array, cache: KvCache): Float32Array {
-    const { heads, keyHeads, keyWidth, valueWidth, scoreScale, epsilon } = this.config;
+    const { heads, keyHeads, keyWidth, valueWidth, scoreScale } = this.config;
     const { threads } = this.options;
     const { window } = layer.attention;
-    const linears = [layer.queries, layer.keys, layer.values].map((linear) => ({ linear }));
-    const [queries, keys, values] = this.#multiply("qkv", linears, x) as [
+    const matrices = [layer.queries, layer.keys, layer.values];
+    const [queries, keys, values] = this.#multiply("qkv", matrices, x) as [
       Float32Array,
       Float32Array,
       Float32Array,
     ];
-    if (layer.queryNorm !== undefined) rmsNorm(queries, layer.queryNorm, { epsilon, out: queries });
-    if (layer.keyNorm !== undefined) rmsNorm(keys, layer.keyNorm, { epsilon, out: keys });
+    this.#norm(queries, layer.queryNorm);
+    this.#norm(keys, layer.keyNorm);
     const rotations = this.network.rotations.get(layer.attention)!;
     rope(queries, keyWidth, rotations, cache.length, { headCount: heads, out: queries });
     rope(keys, keyWidth, rotations, cache.length, { headCount: keyHeads, out: keys });
     cache.append(keys, values);
     const out = this.#floats("heard", (queries.length / keyWidth) * valueWidth);
     attention(queries, cache, { heads, scale: scoreScale, window, threads, out });
-    return this.#multiply("attended", [{ linear: layer.attnOutput }], out)[0]!;
+    return this.#multiply("attended", [layer.attnOutput], out)[0]!;
   }
 
   /** What the feed-forward network adds, or the experts that the router chooses for each token. */
   #think({ ffn, router, shared, sharedGate }: Layer, x: Float32Array): Float32Array {
     if (router === undefined) return this.#feedForward(ffn, x)[0]!;
     const { width, experts, expertsUsed, normalizedExperts } = this.config;
-    const tokens = x.length / width;
-    const scores = this.#multiply("router", [{ linear: router }], x)[0]!;
+    const count = x.length / width;
+    const scores = this.#multiply("router", [router], x)[0]!;
     softmax(scores, experts, { out: scores });
-    const chosen = Array.from({ length: experts }, (): { token: number; weight: number }[] => []);
-    for (let token = 0; token < tokens; token++) {
+    /** By expert: the tokens that use it, and how much of it. */
+    const uses = new Map<number, { token: number; share: number }[]>();
+    for (let expert = 0; expert < experts; expert++) uses.set(expert, []);
+    for (let token = 0; token < count; token++) {
       const { indexes, values } = topK(vectorOf(scores, experts, token), expertsUsed);
       const sum = normalizedExperts ? values.reduce((a, b) => a + b) : 1;
-      for (const [i, expert] of indexes.entries()) chosen[expert]!.push({ token, weight: values[i]! / sum });
+      for (const [i, expert] of indexes.entries()) uses.get(expert)!.push({ token, share: values[i]! / sum });
     }
-    const used = [...chosen.keys()].filter((expert) => chosen[expert]!.length > 0);
     const out = this.#floats("experts", x.length).fill(0);
+    const used = [...uses.keys()].filter((expert) => uses.get(expert)!.length > 0);
     // Of one token, all experts are multiplied at once. Any number of tokens adds them in the same order.
-    for (const group of tokens === 1 ? [used] : used.map((expert) => [expert])) {
-      const own = this.#floats("own", width * chosen[group[0]!]!.length);
-      for (const [i, { token }] of chosen[group[0]!]!.entries())
-        own.set(vectorOf(x, width, token), i * width);
+    for (const group of count === 1 ? [used] : used.map((expert) => [expert])) {
+      const tokens = uses.get(group[0]!)!;
+      const own = this.#floats("own", width * tokens.length);
+      for (const [i, { token }] of tokens.entries()) own.set(vectorOf(x, width, token), i * width);
       for (const [i, made] of this.#feedForward(ffn, own, group).entries()) {
-        for (const [j, { token, weight }] of chosen[group[i]!]!.entries())
-          add(vectorOf(out, width, token), scale(vectorOf(made, width, j), weight));
+        for (const [j, { token, share }] of uses.get(group[i]!)!.entries())
+          add(vectorOf(out, width, token), scale(vectorOf(made, width, j), share));
       }
     }
     if (shared !== undefined) {
-      const weights = sharedGate && this.#multiply("shared gate", [{ linear: sharedGate }], x)[0]!;
-      if (weights !== undefined) activate(weights, "sigmoid", { out: weights });
       const made = this.#feedForward(shared, x)[0]!;
-      for (const [token, weight] of weights?.entries() ?? []) scale(vectorOf(made, width, token), weight);
+      const shares = sharedGate && activate(this.#multiply("shared", [sharedGate], x)[0]!, "sigmoid");
+      for (const [token, share] of shares?.entries() ?? []) scale(vectorOf(made, width, token), share);
       add(out, made);
     }
     return out;
   }
 
-  /** What some experts each make of the vectors in `x`; 0: the only one. */
-  #feedForward(
-    { gate, up, down }: FeedForward,
-    x: Float32Array,
-    experts: readonly number[] = [0],
-  ): Float32Array[] {
-    const { activation } = this.config;
+  /** What a feed-forward network makes of the vectors in `x`, or each of some experts. */
+  #feedForward({ gate, up, down }: FeedForward, x: Float32Array, experts = [0]): Float32Array[] {
     const { threads } = this.options;
-    const both = experts.flatMap((expert) => [gate, up].map((linear) => ({ linear, expert })));
-    const made = this.#multiply("hidden", both, x);
+    const made = this.#multiply("hidden", [gate, up], x, experts);
     return experts.map((expert, i) => {
-      const hidden = gated(made[2 * i]!, made[2 * i + 1]!, activation, { out: made[2 * i]!, threads });
-      return this.#multiply(`down ${i}`, [{ linear: down, expert }], hidden)[0]!;
+      const [hidden, factors] = made.slice(2 * i) as [Float32Array, Float32Array];
+      gated(hidden, factors, this.config.activation, { out: hidden, threads });
+      return this.#multiply(`down ${i}`, [down], hidden, [expert])[0]!;
     });
   }
 
   /** The logits after some tokens, from their activations after all layers. */
   #logits(x: Float32Array): Float32Array {
-    const { epsilon, logitCap } = this.config;
-    const { outputNorm, output: linear } = this.network;
+    const { epsilon, logitCap: cap } = this.config;
+    const { outputNorm, output } = this.network;
     const normed = rmsNorm(x, outputNorm, { epsilon, out: this.#floats("last normed", x.length) });
-    const logits = this.#multiply("logits", [{ linear }], normed)[0]!;
-    if (logitCap !== undefined)
-      scale(activate(scale(logits, 1 / logitCap), "tanh", { out: logits }), logitCap);
+    const logits = this.#multiply("logits", [output], normed)[0]!;
+    if (cap !== undefined) scale(activate(scale(logits, 1 / cap), "tanh", { out: logits }), cap);
     return logits;
   }
 
-  /** Products with the same vectors, in arrays of this name. */
-  #multiply(name: string, products: readonly Product[], x: Float32Array): Float32Array[] {
-    const outs = products.map(({ linear, expert = 0 }, i) => {
-      const { weight, columns, rows, experts } = linear;
-      this.options.observe?.(weight.name, columns, x, expert, experts);
-      return this.#floats(`${name} ${i}`, (x.length / columns) * rows);
+  /** Scales vectors by a norm, in place, if the model has it. */
+  #norm(x: Float32Array, weight: Float32Array | undefined): Float32Array {
+    const { epsilon } = this.config;
+    return weight === undefined ? x : rmsNorm(x, weight, { epsilon, out: x });
+  }
+
+  /** The products of matrices, or those of each of some experts, with the vectors in `x`: in arrays of this name. */
+  #multiply(name: string, matrices: readonly Matrix[], x: Float32Array, experts = [0]): Float32Array[] {
+    const { activations, threads, observe } = this.options;
+    const products = experts.flatMap((expert) => matrices.map((matrix) => ({ matrix, expert })));
+    return products.map(({ matrix, expert }, i) => {
+      const { tensor, columns, rows, scales, bias, deltas } = matrix;
+      observe?.(tensor.name, columns, x, expert, matrix.experts);
+      const rowsOf = (count: number) => ({
+        start: expert * count,
+        end: (expert + 1) * count,
+        activations,
+        threads,
+      });
+      const out = this.#floats(`${name} ${i}`, (x.length / columns) * rows);
+      tensor.matmulSync(x, { ...rowsOf(rows), factor: scales?.[expert], bias, out });
+      for (const { a, b, factor } of deltas)
+        b.matmulSync(a.matmulSync(x, rowsOf(b.shape[0]!)), {
+          ...rowsOf(rows),
+          factor,
+          accumulate: true,
+          out,
+        });
+      return out;
     });
-    multiply(products, x, outs, this.options);
-    return outs;
   }
 
   /** `length` numbers of this name, of any value. They are good until the next call with the name. */

@@ -181,7 +181,7 @@ describe("llama", () => {
     assert.equal(next(`${adapter},0.25`, `${adapter},.5`).length, plain.length);
     assert.match(
       run("llama", model, ...prompt, "--lora", model).stderr,
-      /must be of the type lora, not model\n$/,
+      /must have the type lora, not \(none\)\n$/,
     );
   });
 

@@ -8,9 +8,16 @@ import { Llama } from "../../examples/llama/model";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/write";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
 import { temporaryFolder } from "../support/paths";
-import { Random } from "../support/random";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
+import {
+  MIXTURES,
+  SMALL,
+  type SmallModel,
+  smallAdapter,
+  smallModel as smallModelBytes,
+  vector,
+} from "../support/small-llama";
 
 /**
  * What llama.cpp 0.5.0 on an x86 processor finds most probable after some tokens in the tiny llama. It rounds activations
@@ -129,80 +136,7 @@ describe("forward", () => {
   });
 });
 
-interface SmallModel {
-  architecture?: string;
-  /** Length of a head; default 4. */
-  keyLength?: number;
-  /** Default 1. */
-  layers?: number;
-  /** Default: one feed-forward network, no experts. */
-  experts?: { count: number; used: number; isShared?: boolean };
-  metadata?: [string, ReturnType<typeof str>][];
-  tensors?: TensorSpec[];
-}
-
-const SMALL = { width: 8, hidden: 12, heads: 2, tokens: 5, epsilon: 1e-5 };
-
-function floatTensor(name: string, shape: number[], values: Float32Array): TensorSpec {
-  return { name, type: 0, shape, bytes: new Uint8Array(values.buffer) };
-}
-
-/** Makes tensors of random numbers from -.5 to .5. */
-function tensorsOf(random: Random): (name: string, ...shape: number[]) => TensorSpec {
-  return (name, ...shape) => {
-    const length = shape.reduce((product, dim) => product * dim, 1);
-    const numbers = Float32Array.from({ length }, () => random.unit() - 0.5);
-    return floatTensor(name, shape, numbers);
-  };
-}
-
-/** A model of few layers in float32, two query heads and one of keys, with changes. */
-function smallModel(change: SmallModel = {}): GgufFile {
-  const { architecture = "llama", keyLength = 4, layers = 1, experts } = change;
-  const { width, hidden, heads } = SMALL;
-  const tensor = tensorsOf(new Random(9));
-  const network = (block: string, suffix: string, ...more: number[]): TensorSpec[] => [
-    tensor(`${block}ffn_gate${suffix}.weight`, width, hidden, ...more),
-    tensor(`${block}ffn_up${suffix}.weight`, width, hidden, ...more),
-    tensor(`${block}ffn_down${suffix}.weight`, hidden, width, ...more),
-  ];
-  const tensors = [
-    tensor("token_embd.weight", width, SMALL.tokens),
-    ...Array.from({ length: layers }, (_, layer) => `blk.${layer}.`).flatMap((block) => [
-      tensor(`${block}attn_norm.weight`, width),
-      tensor(`${block}attn_q.weight`, width, heads * keyLength),
-      tensor(`${block}attn_k.weight`, width, keyLength),
-      tensor(`${block}attn_v.weight`, width, 4),
-      tensor(`${block}attn_output.weight`, heads * 4, width),
-      tensor(`${block}ffn_norm.weight`, width),
-      ...(experts ? network(block, "_exps", experts.count) : network(block, "")),
-      ...(experts ? [tensor(`${block}ffn_gate_inp.weight`, width, experts.count)] : []),
-      ...(experts?.isShared
-        ? [...network(block, "_shexp"), tensor(`${block}ffn_gate_inp_shexp.weight`, width)]
-        : []),
-    ]),
-    tensor("output_norm.weight", width),
-    ...(change.tensors ?? []),
-  ];
-  const metadata = [
-    ["general.architecture", str(architecture)],
-    [`${architecture}.context_length`, u32(16)],
-    [`${architecture}.embedding_length`, u32(width)],
-    [`${architecture}.block_count`, u32(layers)],
-    [`${architecture}.attention.head_count`, u32(heads)],
-    [`${architecture}.attention.head_count_kv`, u32(1)],
-    [`${architecture}.attention.key_length`, u32(keyLength)],
-    [`${architecture}.attention.layer_norm_rms_epsilon`, f32(SMALL.epsilon)],
-    ...(experts === undefined
-      ? []
-      : ([
-          [`${architecture}.expert_count`, u32(experts.count)],
-          [`${architecture}.expert_used_count`, u32(experts.used)],
-        ] as const)),
-    ...(change.metadata ?? []),
-  ] as const;
-  return parse(writeGguf({ metadata, tensors }));
-}
+const smallModel = (change?: SmallModel): GgufFile => parse(smallModelBytes(change));
 
 /** What a plain forward pass must know of an architecture. */
 interface PlainArchitecture {
@@ -346,13 +280,6 @@ function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchit
 }
 
 describe("architectures agree with a plain forward pass", () => {
-  const random = new Random(77);
-  const vector = (name: string, length: number): TensorSpec =>
-    floatTensor(
-      name,
-      [length],
-      Float32Array.from({ length }, () => 0.5 + random.unit()),
-    );
   const adjacent = (pair: number): [number, number] => [2 * pair, 2 * pair + 1];
   const halves =
     (length: number) =>
@@ -423,81 +350,33 @@ describe("architectures agree with a plain forward pass", () => {
       },
     },
   ];
-  const experts = { count: 6, used: 3 };
-  const mixtures: typeof cases = [
-    {
-      name: "llama with experts",
-      model: { experts },
-      plain: { pairOf: adjacent, used: 3, isNormalized: true },
+  const mixtures = Object.entries(MIXTURES).map(([name, model]) => ({
+    ...{ name, model },
+    plain: {
+      ...{ pairOf: name.startsWith("llama") ? adjacent : halves(4), used: 3 },
+      isNormalized: name !== "qwen2moe",
     },
-    {
-      model: {
-        architecture: "qwen2moe",
-        experts: { ...experts, isShared: true },
-        tensors: [vector("blk.0.attn_q.bias", 8)],
-      },
-      plain: { pairOf: halves(4), used: 3 },
-    },
-    {
-      model: {
-        architecture: "qwen3moe",
-        experts,
-        tensors: [vector("blk.0.attn_q_norm.weight", 4), vector("blk.0.attn_k_norm.weight", 4)],
-      },
-      plain: { pairOf: halves(4), used: 3, isNormalized: true },
-    },
-  ];
-  /** With a rank of 2 for each of them, and its alpha. */
-  const adapterOf = (
-    architecture: string,
-    alpha: number,
-    tensors: [string, number, number, ...number[]][],
-  ) => {
-    const tensor = tensorsOf(new Random(alpha));
-    const pairs = tensors.flatMap(([name, columns, rows, ...more]) => [
-      name === "token_embd"
-        ? tensor(`${name}.weight.lora_a`, 2, rows)
-        : tensor(`${name}.weight.lora_a`, columns, 2, ...more),
-      tensor(`${name}.weight.lora_b`, 2, name === "token_embd" ? columns : rows, ...more),
-    ]);
-    return parse(
-      writeGguf({
-        metadata: [
-          ["general.type", str("adapter")],
-          ["adapter.type", str("lora")],
-          ["general.architecture", str(architecture)],
-          ["adapter.lora.alpha", f32(alpha)],
-        ],
-        tensors: pairs,
-      }),
-    );
-  };
-  const dense = adapterOf("llama", 3, [
+  }));
+  const dense = smallAdapter("llama", 3, [
     ["token_embd", 8, 5],
     ["blk.0.attn_q", 8, 8],
-    ["blk.0.attn_v", 8, 4],
     ["blk.0.ffn_down", 12, 8],
   ]);
-  const sparse = adapterOf("qwen2moe", 0, [
+  const sparse = smallAdapter("qwen2moe", 0, [
     ["blk.0.ffn_gate_exps", 8, 12, 6],
     ["blk.0.ffn_down_exps", 12, 8, 6],
     ["blk.0.ffn_gate_inp", 8, 6],
     ["blk.0.ffn_up_shexp", 8, 12],
   ]);
-  const adapted: typeof cases = [
-    // The scale .5 times alpha, divided by the rank.
-    {
-      ...cases[0]!,
-      name: "llama with an adapter",
-      plain: { ...cases[0]!.plain, adapter: { file: dense, factor: 0.75 } },
-    },
-    {
-      ...mixtures[1]!,
-      name: "experts with an adapter",
-      plain: { ...mixtures[1]!.plain, adapter: { file: sparse, factor: 0.5 } },
-    },
-  ];
-  for (const { name, model, plain } of [...cases, ...mixtures, ...adapted]) {
+  // The scale .5, in one of them times alpha and divided by the rank.
+  const adapted = [
+    { ...cases[0]!, bytes: dense, factor: 0.75 },
+    { ...mixtures[1]!, bytes: sparse, factor: 0.5 },
+  ].map(({ model, plain, bytes, factor }) => ({
+    ...{ name: `${model.architecture} with an adapter`, model },
+    plain: { ...plain, adapter: { file: parse(bytes), factor } },
+  }));
+  for (const { name, model, plain } of [...cases, ...mixtures, ...adapted] as typeof cases) {
     test(name ?? model.architecture!, () => {
       using file = smallModel(model);
       const prompt = [1, 4, 0, 3, 3];
@@ -515,24 +394,16 @@ describe("architectures agree with a plain forward pass", () => {
 
   test("an adapter that does not fit is an error that says why", () => {
     using file = smallModel();
+    const one = (...matrix: [string, number, number]) => smallAdapter("llama", 1, [matrix]);
     for (const [adapter, message] of [
       [sparse, "the adapter is for a qwen2moe, and the model is a llama"],
-      [file, "an adapter must be of the type lora, not model"],
-      [
-        adapterOf("llama", 1, [["blk.1.attn_q", 8, 8]]),
-        "does not know the purpose of the tensor blk.1.attn_q.weight.lora_a",
-      ],
-      [
-        adapterOf("llama", 1, [["blk.0.attn_q", 8, 7]]),
-        "blk.0.attn_q.weight.lora_b must have the shape any x 8, found 2 x 7",
-      ],
-      [
-        adapterOf("llama", 1, [["blk.0.attn_q", 9, 8]]),
-        "blk.0.attn_q.weight.lora_a must have the shape 8 x 2, found 9 x 2",
-      ],
+      [smallModelBytes(), "an adapter must have the type lora, not (none)"],
+      [one("blk.1.attn_q", 8, 8), "does not know the purpose of the tensor blk.1.attn_q.weight.lora_a"],
+      [one("blk.0.attn_q", 8, 7), "attn_q.weight.lora_b must have the shape any x 8, found 2 x 7"],
+      [one("blk.0.attn_q", 9, 8), "attn_q.weight.lora_a must have the shape 8 x 2, found 9 x 2"],
     ] as const) {
       assert.throws(
-        () => Llama.load(file, { adapters: [{ file: adapter, scale: 1 }] }),
+        () => Llama.load(file, { adapters: [{ file: parse(adapter), scale: 1 }] }),
         ({ message: found }: Error) => found.endsWith(message) || assert.fail(found),
       );
     }
