@@ -5,79 +5,13 @@ import { join } from "node:path";
 import { fail } from "./commands.mjs";
 import { root } from "./paths.mjs";
 
-/** Test files, or folders of them, that are not run on an emulated processor, where every process takes seconds to start. */
-const sameOnEveryProcessor = [
-  {
-    reason: "test TypeScript alone",
-    names: [
-      "bench/",
-      "file/glob",
-      "examples/embeddings",
-      "examples/hugging-face",
-      "examples/llama",
-      "examples/llama-page",
-      "examples/many-machines",
-      "examples/search-page",
-      "file/name",
-      "file/real-models",
-      "file/suggest",
-      "network/accuracy",
-      "network/arguments",
-      "package/arguments",
-      "package/copies",
-      "reference/",
-      "safetensors/",
-      "tokenizer/",
-    ],
-  },
-  {
-    reason: "start commands, or write files, which is TypeScript over calls that other files test",
-    names: [
-      "cli/",
-      "examples/examples",
-      "file/permission-model",
-      "file/splits",
-      "package/demo",
-      "package/docs",
-      "quantize/",
-      "writer/",
-    ],
-  },
-  {
-    reason: "test TypeScript against servers and timers, for which an emulator is too slow",
-    names: ["remote/"],
-  },
-  {
-    reason:
-      "test what JavaScript does in the middle of a call, in which order jobs run, and how time and memory grow with a file",
-    names: ["decode/huge", "decode/reentrancy", "decode/turns", "file/limits"],
-  },
-  {
-    reason: "test WebAssembly, whose instructions are the same everywhere, and what is made with it",
-    names: ["examples/embeddings-bits", "examples/llama-bits", "view/", "wasm/"],
-  },
-  {
-    reason: "test what is read of headers, which the C++ tests of core do there",
-    names: [
-      "file/changing-file",
-      "file/metadata",
-      "file/metadata-types",
-      "file/model",
-      "file/properties",
-      "file/tensors",
-    ],
-  },
-  {
-    reason: "test the package and how it is linked",
-    names: [
-      "decode/external-buffers",
-      "decode/out-of-memory",
-      "file/fences",
-      "package/addon",
-      "package/consumers",
-      "package/package",
-    ],
-  },
+/**
+ * Test files that are run on an emulated processor, where every process takes seconds to start: those about kernels, bits,
+ * byte order and mapped files. What else depends on the architecture has C++ tests, which are run there, too.
+ */
+const emulated = [
+  ...["decode/big-endian", "decode/dequantize", "decode/formats", "decode/isa", "decode/numbers"],
+  ...["decode/products", "decode/quantize", "decode/rows", "decode/stats", "file/open", "network/bits"],
 ];
 
 /** Folders of tests that `npm test` leaves out: each has a command of its own. */
@@ -117,15 +51,9 @@ export function testFiles(names, { leftOut = [], folder = undefined } = {}) {
   return files.map(compiled);
 }
 
-/** The test files for an emulated processor; prints which are left out, and why. */
+/** The test files for an emulated processor. */
 export function emulatedTestFiles() {
-  const left = new Set(allFiles());
-  for (const { reason, names } of sameOnEveryProcessor) {
-    const out = [...left].filter(isIn(names));
-    for (const file of out) left.delete(file);
-    console.log(`Not run on an emulated processor, since they ${reason}: ${out.join(", ")}`);
-  }
-  return [...left].map(compiled);
+  return allFiles().filter(isIn(emulated)).map(compiled);
 }
 
 /** The arguments of the Node that runs such files, as many at once as there are processors. */

@@ -50,7 +50,7 @@ export function runTestsIn(node, addon, files, env = {}) {
   run(node, testArguments(files), { env: { ...process.env, GGUF_NATIVE_ADDON: addon, ...env } });
 }
 
-/** The same in an arm64 Node under qemu: without the tests that are the same on every processor, unless `names` ask. */
+/** The same in an arm64 Node under qemu: the tests of what depends on the processor, or those of these names. */
 export function runTestsOnArm64(addon, names = []) {
   const files = names.length > 0 ? testFiles(names) : emulatedTestFiles();
   runTestsIn(arm64Node(), addon, files, { GGUF_NATIVE_TEST_EMULATED: "1" });

@@ -4,6 +4,7 @@ import { cpus } from "node:os";
 import { describe, test } from "node:test";
 import { cpu } from "gguf-native";
 import { childProgram, outcomeOfLine, runNode, runSync, succeeds } from "../support/child";
+import { sameElsewhere } from "../support/emulated";
 import { ALL_TYPES, readGolden } from "../support/golden";
 import { needsAddon } from "../support/needs-addon";
 
@@ -35,7 +36,7 @@ test("cpu", needsAddon, () => {
   assert.ok(Number.isInteger(threads) && threads >= 1);
 });
 
-describe("threads", needsAddon, () => {
+describe("threads", { skip: needsAddon.skip || sameElsewhere.skip }, () => {
   const print = [process.execPath, "-p", "require('gguf-native').cpu().threads"];
   const threads = (command: string[], poolSize?: string) => {
     const { UV_THREADPOOL_SIZE: _size, ...env } = process.env;
@@ -60,7 +61,7 @@ describe("threads", needsAddon, () => {
   });
 });
 
-describe("GGUF_NATIVE_ISA", () => {
+describe("GGUF_NATIVE_ISA", sameElsewhere, () => {
   const print = ["-p", "require('gguf-native').cpu().isa"];
   test("an unavailable set gives one warning, which names the available ones", () => {
     const { stdout, stderr, status } = run("mmx", print);

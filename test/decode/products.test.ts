@@ -19,6 +19,7 @@ import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
 import { childProgram, lineOf, runNode } from "../support/child";
 import { firstDifference } from "../support/compare";
+import { sameElsewhere } from "../support/emulated";
 import { str, u16, u32, writeGguf } from "../support/gguf-writer";
 import { ALL_TYPES } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
@@ -141,7 +142,7 @@ describe("activations of 8 bits", () => {
   });
 });
 
-describe("a matrix that several threads multiply", () => {
+describe("a matrix that several threads multiply", sameElsewhere, () => {
   test("the bits do not depend on the threads", () => {
     for (const threads of [1, 2, 3, 2 ** 40, undefined]) {
       for (let round = 0; round < 20; round++) {
@@ -231,7 +232,7 @@ describe("a matrix that several threads multiply", () => {
   });
 });
 
-describe("x and out", () => {
+describe("x and out", sameElsewhere, () => {
   const shared = (length: number) => new Float32Array(new SharedArrayBuffer(length * 4));
   test("in memory of every kind", async () => {
     using file = openSync(path);
@@ -465,7 +466,7 @@ test("a truncated file", async () => {
   }
 });
 
-describe("a job", () => {
+describe("a job", sameElsewhere, () => {
   const many = vectors(64);
   test("reports progress in numbers of the result", async () => {
     using file = openSync(path);
@@ -506,33 +507,37 @@ describe("a job", () => {
   });
 });
 
-test("worker threads that multiply at the same time, terminated in the middle of it", async () => {
-  const source = `
+test(
+  "worker threads that multiply at the same time, terminated in the middle of it",
+  sameElsewhere,
+  async () => {
+    const source = `
     const { workerData: { path, x, index }, parentPort } = require("node:worker_threads");
     const tensor = require("gguf-native").openSync(path).tensor("m");
     parentPort.postMessage(tensor.matmulSync(x, { threads: 2 }));
     if (index % 2 === 0) for (;;) tensor.matmulSync(x, { threads: 2 });
     (function again() { Promise.all([tensor.matmul(x), tensor.matmul(x)]).then(again); })();`;
-  using file = openSync(path);
-  for (let round = 0; round < 2; round++) {
-    const workers = [0, 1, 2, 3].map(
-      (index) => new Worker(source, { eval: true, workerData: { path, x, index } }),
-    );
-    await Promise.all(
-      workers.map(async (worker, i) => {
-        const y = await new Promise<Float32Array>((resolve, reject) =>
-          worker.once("message", resolve).once("error", reject),
-        );
-        assertSame(y);
-        await new Promise((resolve) => setTimeout(resolve, (i * 7) % 11));
-        await worker.terminate();
-      }),
-    );
-    assertSame(file.tensor("m").matmulSync(x, { threads: 2 }));
-  }
-});
+    using file = openSync(path);
+    for (let round = 0; round < 2; round++) {
+      const workers = [0, 1, 2, 3].map(
+        (index) => new Worker(source, { eval: true, workerData: { path, x, index } }),
+      );
+      await Promise.all(
+        workers.map(async (worker, i) => {
+          const y = await new Promise<Float32Array>((resolve, reject) =>
+            worker.once("message", resolve).once("error", reject),
+          );
+          assertSame(y);
+          await new Promise((resolve) => setTimeout(resolve, (i * 7) % 11));
+          await worker.terminate();
+        }),
+      );
+      assertSame(file.tensor("m").matmulSync(x, { threads: 2 }));
+    }
+  },
+);
 
-test("helper threads end with the process, however it ends", () => {
+test("helper threads end with the process, however it ends", sameElsewhere, () => {
   const program = `
     const { openSync } = require("gguf-native");
     const x = new Float32Array(${2 * COLUMNS}).fill(1);

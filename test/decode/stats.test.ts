@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { ggmlTypes, openRemote, openSync, parse } from "gguf-native";
 import { at, blocks, floats, writeModel } from "../support/cli";
+import { sameElsewhere } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
 import { projectRoot } from "../support/paths";
@@ -232,7 +233,7 @@ describe("arguments", () => {
   });
 });
 
-describe("later", () => {
+describe("later", sameElsewhere, () => {
   // The bytes of both are compared first, up to the difference at the end, and then the values.
   test("progress of a comparison does not go back where the values have to be compared, too", async () => {
     const elements = 2 ** 21;

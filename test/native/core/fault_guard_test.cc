@@ -198,16 +198,6 @@ TEST_F(TruncatedFile, CostsOneFaultHoweverLargeItIs) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
-TEST_F(TruncatedFile, UnlinkingAndReplacingChangeNothing) {
-  const fs::path path = write("a", 4 * kPage);
-  const auto file = map(path);
-  fs::rename(write("b", kPage), path);
-  EXPECT_EQ(count_x(*file, 0, 4 * kPage), 4 * kPage);
-  EXPECT_FALSE(file->check(0, 4 * kPage));
-  fs::remove(path);
-  EXPECT_FALSE(file->check(0, 4 * kPage));
-}
-
 /** A file is cut and grown without end, while threads read it, and others open, read and close theirs. */
 TEST_F(TruncatedFile, OnManyThreads) {
   constexpr size_t kPages = 32;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,9 +11,7 @@
 
 #ifndef _WIN32
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #endif
 
@@ -46,17 +42,6 @@ class FileTest : public testing::Test {
   }
   static Result<std::shared_ptr<File>> open(const fs::path& path, Access access = Access::kMap) {
     return File::open(path.u8string(), access);
-  }
-  /** What opening it fails with. */
-  static Error error_of(const fs::path& path) {
-    for (const Access access : {Access::kMap, Access::kRead}) {
-      const auto result = open(path, access);
-      EXPECT_FALSE(result.ok()) << path;
-      if (result.ok()) return {};
-      EXPECT_EQ(result.error().code, ErrorCode::kOpen);
-      if (access == Access::kRead) return result.error();
-    }
-    return {};
   }
   static std::string read_all(const File& file) {
     std::string content(file.size(), '?');
@@ -136,136 +121,13 @@ TEST_F(FileTest, Empty) {
   }
 }
 
-TEST_F(FileTest, Missing) {
-  const Error error = error_of(folder / "missing.gguf");
-  EXPECT_EQ(std::system_category().default_error_condition(error.system_error),
-            std::errc::no_such_file_or_directory);
-  EXPECT_NE(error.detail.find("cannot open the file: "), std::string::npos) << error.detail;
-}
-
-TEST_F(FileTest, Directory) {
-  EXPECT_NE(error_of(folder).detail.find("directory"), std::string::npos);
-}
-
-TEST_F(FileTest, PathsOfAllKinds) {
-  for (const char* name : {u8"größe 大模型 😀.gguf", "with space.gguf", "-dash.gguf"}) {
-    const auto result = open(write(fs::u8path(name), "x"));
-    ASSERT_TRUE(result.ok()) << name << ": " << result.error().detail;
-    EXPECT_EQ(result.value()->size(), 1u);
-  }
-}
-
-TEST_F(FileTest, LongPath) {
-  fs::path deep = folder;
-  while (deep.u8string().size() < 1000) deep /= std::string(100, 'd');
-  std::error_code failed;
-  fs::create_directories(deep, failed);
-  if (failed) GTEST_SKIP() << "this system makes no such path: " << failed.message();
-  std::ofstream(deep / "a.gguf") << "x";
-  EXPECT_TRUE(open(deep / "a.gguf").ok());
-}
-
-TEST_F(FileTest, PathThatIsTooLong) {
-  EXPECT_NE(error_of(folder / std::string(100000, 'x')).detail, "");
-}
-
 TEST_F(FileTest, PathWithNul) {
   const auto result = File::open(write("a.gguf", "x").u8string() + std::string(1, '\0') + "b", Access::kMap);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::kOpen);
 }
 
-TEST_F(FileTest, EmptyPath) {
-  EXPECT_NE(error_of("").detail, "");
-}
-
-TEST_F(FileTest, Sparse) {
-  const fs::path path = write("sparse.gguf", "GGUF");
-  constexpr uint64_t kTebibyte = uint64_t{1} << 40;
-  std::error_code failed;
-  fs::resize_file(path, kTebibyte, failed);
-  if (failed) GTEST_SKIP() << "this file system has no such files: " << failed.message();
-  for (const Access access : {Access::kMap, Access::kRead}) {
-    const auto result = open(path, access);
-    ASSERT_TRUE(result.ok()) << result.error().detail;
-    EXPECT_EQ(result.value()->size(), kTebibyte);
-    char last[2] = {'?', '?'};
-    EXPECT_FALSE(result.value()->read(kTebibyte - 2, last, 2));
-    EXPECT_EQ(last[1], 0);
-    if (access == Access::kMap && result.value()->data() != nullptr) {
-      EXPECT_EQ(result.value()->data()[kTebibyte - 1], 0);
-    }
-  }
-}
-
 #ifndef _WIN32
-
-TEST_F(FileTest, MissingHasItsNumber) {
-  EXPECT_EQ(error_of(folder / "missing.gguf").system_error, ENOENT);
-}
-
-TEST_F(FileTest, DirectoryHasItsNumber) {
-  EXPECT_EQ(error_of(folder).system_error, EISDIR);
-}
-
-TEST_F(FileTest, FileUsedAsDirectory) {
-  EXPECT_EQ(error_of(write("a.gguf", "x") / "b.gguf").system_error, ENOTDIR);
-}
-
-TEST_F(FileTest, NoPermission) {
-  const fs::path path = write("secret.gguf", "x");
-  fs::permissions(path, fs::perms::none);
-  // Root may read everything, so it becomes "nobody" for the while.
-  const bool root = geteuid() == 0;
-  if (root && seteuid(65534) != 0) GTEST_SKIP() << "root cannot become somebody else here";
-  const Error error = error_of(path);
-  ASSERT_TRUE(!root || seteuid(0) == 0);
-  EXPECT_EQ(error.system_error, EACCES);
-}
-
-TEST_F(FileTest, FifoDoesNotHang) {
-  const fs::path path = folder / "fifo";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  alarm(20);
-  const Error error = error_of(path);
-  alarm(0);
-  EXPECT_EQ(error.system_error, EINVAL);
-  EXPECT_EQ(error.detail, "it is a FIFO, not a regular file");
-}
-
-TEST_F(FileTest, Socket) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  const std::string path = (folder / "socket").string();
-  ASSERT_LT(path.size(), sizeof address.sun_path);
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  EXPECT_NE(error_of(path).system_error, 0);
-  close(fd);
-}
-
-TEST_F(FileTest, Devices) {
-  for (const char* path : {"/dev/zero", "/dev/null"}) {
-    if (!fs::exists(path)) continue;
-    const Error error = error_of(path);
-    EXPECT_EQ(error.system_error, EINVAL);
-    EXPECT_EQ(error.detail, "it is a character device, not a regular file");
-  }
-}
-
-TEST_F(FileTest, FilesThatReportNoSize) {
-  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "there is no /proc here";
-  for (const Access access : {Access::kMap, Access::kRead}) {
-    const auto result = open("/proc/self/status", access);
-    ASSERT_TRUE(result.ok()) << result.error().detail;
-    const File& file = *result.value();
-    ASSERT_GT(file.size(), 5u);
-    ASSERT_NE(file.data(), nullptr);
-    EXPECT_EQ(std::memcmp(file.data(), "Name:", 5), 0);
-    EXPECT_EQ(read_all(file).compare(0, 5, "Name:"), 0);
-  }
-}
 
 TEST_F(FileTest, ChildrenDoNotInheritIt) {
   const fs::path path = write("a.gguf", "x");
@@ -279,19 +141,6 @@ TEST_F(FileTest, ChildrenDoNotInheritIt) {
     EXPECT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
   }
   EXPECT_EQ(n_found, 1);
-}
-
-TEST_F(FileTest, NothingStaysOpen) {
-  const fs::path path = write("a.gguf", "x");
-  const int before = dup(0);
-  close(before);
-  for (int i = 0; i < 2000; i++) {
-    open(path, i % 2 == 0 ? Access::kMap : Access::kRead).ok();
-    open(folder).ok();
-  }
-  const int after = dup(0);
-  close(after);
-  EXPECT_EQ(before, after);
 }
 
 #endif

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/name_store.h"
-
 namespace gguf::test {
 namespace {
 
@@ -29,28 +27,6 @@ struct Names {
   };
   At at() const { return {&names}; }
 };
-
-TEST(NameIndex, Empty) {
-  EXPECT_EQ(Names().find("a"), std::nullopt);
-}
-
-TEST(NameIndex, FindsWhatWasInserted) {
-  Names names;
-  for (uint32_t i = 0; i < 10000; i++) ASSERT_EQ(names.insert("name " + std::to_string(i)), std::nullopt);
-  for (uint32_t i = 0; i < 10000; i++) ASSERT_EQ(names.find("name " + std::to_string(i)), i);
-  EXPECT_EQ(names.find("name 10000"), std::nullopt);
-  EXPECT_EQ(names.find(""), std::nullopt);
-}
-
-TEST(NameIndex, TellsDuplicates) {
-  Names names;
-  EXPECT_EQ(names.insert("a"), std::nullopt);
-  EXPECT_EQ(names.insert("b"), std::nullopt);
-  EXPECT_EQ(names.insert("b"), 1u);
-  EXPECT_EQ(names.insert("a"), 0u);
-  EXPECT_EQ(names.insert(""), std::nullopt);
-  EXPECT_EQ(names.insert(""), 2u);
-}
 
 TEST(NameIndex, ReserveIsOnlyAHint) {
   Names names;
@@ -85,18 +61,6 @@ TEST(NameHash, DependsOnEveryByte) {
       EXPECT_NE(hash_name(name), hash_name(other)) << size << " " << at;
     }
   }
-}
-
-TEST(NameStore, KeepsNamesWhereTheyAre) {
-  NameStore store;
-  std::vector<std::string> names = {"", "a", std::string(100000, 'b'), "c", std::string(65535, 'd'), "e"};
-  for (int i = 0; i < 10000; i++) names.push_back("name " + std::to_string(i));
-  std::vector<std::string_view> views;
-  for (const std::string& name : names) {
-    views.push_back(store.add(reinterpret_cast<const uint8_t*>(name.data()), name.size()));
-  }
-  const NameStore moved = std::move(store);
-  for (size_t i = 0; i < names.size(); i++) EXPECT_EQ(views[i], names[i]);
 }
 
 }  // namespace

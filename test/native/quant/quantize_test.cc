@@ -136,40 +136,5 @@ TEST(Quantize, EqualsGgmlsRounding) {
   }
 }
 
-TEST(Quantize, RoundsHalvesAwayFromZero) {
-  // With a scale of one, codes are the numbers, rounded.
-  const float below = std::nextafter(0.5f, 0.0f);
-  float x[32] = {127, -127, 0.5f, -0.5f, below, -below, 1.5f, -2.5f, 126.5f, -126.5f};
-  uint8_t block[34];
-  quantize(formats()[kQ8_0], x, nullptr, 1, block);
-  const int8_t expected[] = {127, -127, 1, -1, 0, 0, 2, -3, 127, -127};
-  for (int j = 0; j < 10; ++j) EXPECT_EQ(static_cast<int8_t>(block[2 + j]), expected[j]) << x[j];
-}
-
-TEST(Quantize, SingleNumbers) {
-  const float x[] = {1.0f, -0.0f, 65520.0f, 0x1p-24f, NAN, -INFINITY, 1.00390625f, 3.3895314e38f};
-  uint16_t half[8];
-  quantize(formats()[kF16], x, nullptr, 8, reinterpret_cast<uint8_t*>(half));
-  const uint16_t halves[] = {0x3c00, 0x8000, 0x7c00, 1, 0x7e00, 0xfc00, 0x3c04, 0x7c00};
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(half[i], halves[i]) << x[i];
-  quantize(formats()[kBF16], x, nullptr, 8, reinterpret_cast<uint8_t*>(half));
-  const uint16_t bfloats[] = {0x3f80, 0x8000, 0x4780, 0x3380, 0x7fc0, 0xff80, 0x3f80, 0x7f7f};
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(half[i], bfloats[i]) << x[i];
-  float same[8];
-  quantize(formats()[kF32], x, nullptr, 8, reinterpret_cast<uint8_t*>(same));
-  EXPECT_EQ(std::memcmp(x, same, sizeof x), 0);
-  quantize(formats()[kF32], nullptr, nullptr, 0, nullptr);
-}
-
-TEST(Quantize, KnowsWhatItCan) {
-  std::string names;
-  for (const Format& format : formats()) {
-    if (can_quantize(format)) names += std::string(format.name) + " ";
-  }
-  EXPECT_EQ(names,
-            "F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S "
-            "IQ4_NL IQ3_S IQ2_S IQ4_XS IQ1_M BF16 TQ1_0 TQ2_0 MXFP4 NVFP4 Q1_0 Q2_0 ");
-}
-
 }  // namespace
 }  // namespace gguf

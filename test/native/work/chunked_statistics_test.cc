@@ -320,30 +320,6 @@ TEST_P(ChunkedStatisticsTest, ContinueAtChunks) {
   expect_same(measure(rest, task, 2), whole);
 }
 
-TEST_P(ChunkedStatisticsTest, HistogramsCountEveryFiniteNumberOnce) {
-  const Format& format = format_named("F16");
-  const auto blocks = random_blocks(format, 2 * kChunk + 77);
-  const Numbers x = numbers_of(format, blocks);
-  // The last three ranges are so small that 0 times the scale is a NaN, and any other distance infinite.
-  for (const Bins bins : {Bins{-1, 1, 1}, Bins{0, 0, 4}, Bins{-100, 250, 20}, Bins{-1e9, 1e9, 65536},
-                          Bins{0, 1e-310, 7}, Bins{-1e-310, 0, 7}, Bins{-1e-310, 1e-310, 65536}}) {
-    Fields counts(bins.n + 2, 0.0);
-    const double scale = bins.high > bins.low ? bins.n / (bins.high - bins.low) : 0;
-    for (const float number : x) {
-      if (!std::isfinite(number)) continue;
-      const double part = (number - bins.low) * scale;
-      const double bin = std::isnan(part) ? 0 : std::min(bins.n - 1.0, std::floor(part));
-      ++counts[number < bins.low ? bins.n : number > bins.high ? bins.n + 1 : static_cast<size_t>(bin)];
-    }
-    StatisticsTask task = task_of(format, blocks);
-    task.bins = bins;
-    task.counts_before.assign(bins.n + 2, 0);
-    const Fields result = measure(in_memory(blocks), task, 3);
-    expect_same(Fields(result.begin() + 9, result.begin() + 11), {bins.low, bins.high});
-    expect_same(Fields(result.begin() + 11, result.end()), counts);
-  }
-}
-
 TEST_P(ChunkedStatisticsTest, CountWhatIsNotFiniteAlone) {
   for (const char* name : {"F32", "Q4_K", "F64"}) {
     const Format& format = format_named(name);

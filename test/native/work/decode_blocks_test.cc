@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "dequant/block_fields.h"
 #include "test/native/work/work_support.h"
 
 namespace gguf::test {
@@ -46,38 +45,6 @@ TEST(DecodeBlocks, DecodesAPartOfTheResult) {
       std::equal(part.begin(), part.end(), expected.begin() + static_cast<ptrdiff_t>(17 * block_bytes)));
 }
 
-TEST(DecodeBlocks, RowsComeInTheOrderAskedFor) {
-  const Format& format = format_named("Q8_0");
-  constexpr uint64_t kRowBlocks = 5;
-  const auto blocks = random_blocks(format, 20 * kRowBlocks);
-  const BlockFile stored(blocks);
-  const auto mapped = stored.open(Access::kMap), read = stored.open(Access::kRead);
-  for (const Out out : kOuts) {
-    const BlockSelection selection = select_rows(format, out, {19, 0, 7, 7, 3}, kRowBlocks);
-    const auto expected = plain_result(selection, blocks.data());
-    EXPECT_EQ(decode(in_memory(blocks), selection), expected);
-    EXPECT_EQ(decode(BlockFile::source(*mapped), selection), expected);
-    EXPECT_EQ(decode(BlockFile::source(*read), selection), expected);
-    // From the middle of a row to the middle of another.
-    std::vector<uint8_t> part(static_cast<size_t>(12 * selection.block_dst_bytes())), scratch;
-    ASSERT_FALSE(decode_blocks(in_memory(blocks), selection, 3, 12, part.data(), scratch));
-    unify_nans(part, out);
-    EXPECT_TRUE(std::equal(part.begin(), part.end(),
-                           expected.begin() + static_cast<ptrdiff_t>(3 * selection.block_dst_bytes())));
-  }
-}
-
-TEST(DecodeBlocks, BigEndianBlocks) {
-  const Format& format = format_named("Q4_K");
-  const auto blocks = random_blocks(format, 300);
-  std::vector<uint8_t> swapped(blocks.size());
-  swap_blocks(fields_of(format), blocks.data(), 300, swapped.data());
-  BlockSource source = in_memory(swapped);
-  source.big_endian = true;
-  const BlockSelection selection = select_all(format, Out::kFloat32, 300);
-  EXPECT_EQ(decode(source, selection), plain_result(selection, blocks.data()));
-}
-
 TEST(DecodeBlocks, LargeResultsAreStreamedAndEqual) {
   const Format& format = format_named("Q8_0");
   const uint64_t n_blocks = (uint64_t{33} << 20) / 4 / format.block_elements + 3;
@@ -112,22 +79,6 @@ TEST(DecodeBlocks, AFileThatWasCutOffIsTruncated) {
     EXPECT_TRUE(decode_blocks(BlockFile::source(*file), rows, 0, 30, result.data(), scratch).has_value());
     EXPECT_FALSE(decode_blocks(BlockFile::source(*file), rows, 0, 10, result.data(), scratch).has_value());
   }
-}
-
-TEST(DecodeBlocks, NothingIsNothing) {
-  const BlockSelection selection = select_all(format_named("Q8_0"), Out::kFloat32, 0);
-  std::vector<uint8_t> scratch;
-  EXPECT_FALSE(decode_blocks(BlockSource{}, selection, 0, 0, nullptr, scratch));
-}
-
-TEST(Formats, AreValues) {
-  const auto blocks = random_blocks(format_named("Q6_K"), 9);
-  const Format copy = format_named("Q6_K");
-  const auto on_heap = std::make_unique<Format>(copy);
-  const BlockSelection selection = select_all(*on_heap, Out::kFloat32, 9);
-  EXPECT_EQ(plain_result(selection, blocks.data()),
-            plain_result(select_all(format_named("Q6_K"), Out::kFloat32, 9), blocks.data()));
-  EXPECT_EQ(&fields_of(*on_heap), &fields_of(format_named("Q6_K")));
 }
 
 TEST(Formats, KnowTheirPositions) {
