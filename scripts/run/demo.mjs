@@ -2,7 +2,6 @@
 // a path it makes a small sample model first.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { freemem } from "node:os";
 import { join, relative } from "node:path";
 import { performance } from "node:perf_hooks";
 import { buildAll, runNode } from "../lib/build.mjs";
@@ -12,17 +11,13 @@ import { sampleForPage } from "../lib/sample.mjs";
 
 const require = createRequire(import.meta.url);
 
-/** Weights from which on threads have enough to do. */
-const MANY = 2 ** 25;
 /** Architectures of the example that writes text, and the most weights with which it is soon done. */
 const WRITES = ["llama", "qwen2", "qwen3", "gemma3"];
 const MOST_TO_WRITE = 2 ** 31;
 
 buildAll();
-const support = (name) => require(join(root, "build", "test", "support", name));
-const { cpu, dequantizeSync, ggmlTypes, openSync } = require("gguf-native");
+const { ggmlTypes, openSync } = require("gguf-native");
 const { Tokenizer } = require("gguf-native/tokenizer");
-const reference = require("gguf-native/reference");
 const isSample = process.argv[2] === undefined;
 const path = process.argv[2] ?? writeDemoModel();
 const main = join("dist", "cli", "main.js");
@@ -39,8 +34,8 @@ if (canWrite(model)) {
   runNode(join("build", "examples", "llama.js"), path, "--prompt", begin, "--tokens", "24");
 }
 
-section("Every type: native against plain TypeScript");
-compareTypes();
+section("How fast its types become numbers");
+runNode(main, "bench", path);
 
 section("What to try next");
 printNext(model);
@@ -60,7 +55,7 @@ async function measureCalls() {
   const opened = openSync(path);
   report("openSync(file)", performance.now() - begin, counted(opened.tensors.size, "tensor"));
 
-  const tensors = tensorsThatFit(opened);
+  const tensors = [...opened.tensors.values()].filter(({ type }) => type in ggmlTypes);
   const isMatrix = ({ shape, elementCount }) => shape.length === 2 && elementCount > shape[0];
   const matrices = tensors.filter(isMatrix);
   const rowsOf = matrices.find(({ name }) => name === "token_embd.weight") ?? matrices[0];
@@ -85,26 +80,6 @@ async function measureCalls() {
       await best(() => largest.matmul(vector, { activations: "int8" })),
       "",
     );
-  }
-  const weights = tensors.reduce((sum, { elementCount }) => sum + elementCount, 0);
-  if (weights > 0) {
-    const outs = tensors.map(({ elementCount }) => new Float32Array(elementCount));
-    const one = await best(() => {
-      for (const [i, tensor] of tensors.entries()) tensor.dequantizeSync({ out: outs[i] });
-    });
-    const rate = (ms) =>
-      `${weights.toLocaleString("en-US")} weights, ${((4 * weights) / ms / 1e6).toFixed(1)} GB/s`;
-    report("tensor.dequantizeSync(), all", one, rate(one));
-    const { threads } = cpu();
-    if (weights >= MANY && threads > 1) {
-      const every = await best(() =>
-        Promise.all(tensors.map((tensor, i) => tensor.dequantize({ out: outs[i] }))),
-      );
-      report(`the same by ${threads} threads`, every, rate(every));
-    }
-    const left = opened.tensors.size - tensors.length;
-    const without = left > 0 ? `; without ${left} of unknown types, or too large for the free memory` : "";
-    console.log(`  (kernels: ${cpu().isa}; numbers are float32, in memory that is used again${without})`);
   }
   const tokenizer = tokenizerOf(opened);
   if (tokenizer !== undefined) {
@@ -155,48 +130,6 @@ function printNext({ tensors }) {
   console.log("\n  In a program: docs/guide.md. With a model of yours: npm run demo -- model.gguf");
 }
 
-/** Tensors of known types whose numbers take at most a quarter of the free memory. */
-function tensorsThatFit({ tensors }) {
-  let room = freemem() / 4;
-  return [...tensors.values()].filter(({ type, elementCount }) => {
-    const fits = type in ggmlTypes && 4 * elementCount <= room;
-    if (fits) room -= 4 * elementCount;
-    return fits;
-  });
-}
-
-/** Times both sides on the same random blocks, 256 KiB of output. */
-function compareTypes() {
-  const { gaussianBlocks } = support("blocks.js");
-  const { Random } = support("random.js");
-  const random = new Random(2);
-  const out = new Float32Array(65536);
-  const gigabytes = (ms) => (out.byteLength / ms / 1e6).toFixed(2);
-  const rows = Object.entries(ggmlTypes).map(([type, { blockSize }]) => {
-    const bytes = gaussianBlocks(type, out.length / blockSize, random);
-    const native = bestSync(() => dequantizeSync(type, bytes, { out }));
-    const nativeBits = Buffer.from(out.slice().buffer);
-    const plain = bestSync(() => reference.dequantizeSync(type, bytes, { out }));
-    const same = nativeBits.equals(Buffer.from(out.buffer)) ? "identical" : sameNumbers(nativeBits, out);
-    return [type, gigabytes(native), gigabytes(plain), `${(plain / native).toFixed(1)} x`, same];
-  });
-  const titles = ["type", "native GB/s", "TypeScript GB/s", "speed-up", "result"];
-  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length)));
-  for (const row of [titles, ...rows]) {
-    const cells = row.map((cell, i) =>
-      i === 0 || i === 4 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]),
-    );
-    console.log(`  ${cells.join("  ").trimEnd()}`);
-  }
-  console.log("  (float32 written per second, 256 KiB of output, one thread, best of many)");
-}
-
-/** Whether the numbers are the same where the bits differ: a NaN equals any NaN. */
-function sameNumbers(bits, out) {
-  const other = new Float32Array(bits.buffer, bits.byteOffset, out.length);
-  return out.every((value, i) => Object.is(value, other[i])) ? "identical" : "DIFFERENT";
-}
-
 /** Milliseconds of the fastest of three runs or more, as many as half a second has room for. */
 async function best(run) {
   let fastest = Number.POSITIVE_INFINITY;
@@ -204,17 +137,6 @@ async function best(run) {
   for (let count = 0; count < 3 || performance.now() < end; count++) {
     const begin = performance.now();
     await run();
-    fastest = Math.min(fastest, performance.now() - begin);
-  }
-  return fastest;
-}
-
-/** Milliseconds of the fastest of many runs within 50 ms. */
-function bestSync(run) {
-  let fastest = Number.POSITIVE_INFINITY;
-  for (const end = performance.now() + 50; performance.now() < end; ) {
-    const begin = performance.now();
-    run();
     fastest = Math.min(fastest, performance.now() - begin);
   }
   return fastest;

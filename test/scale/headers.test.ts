@@ -17,17 +17,6 @@ describe("large headers", () => {
   const header = (tensors: number, keys: number) =>
     new ByteWriter().bytes(Buffer.from("GGUF")).u32(3).u64(tensors).u64(keys);
 
-  test("200,000 keys", () => {
-    const w = header(0, 200_000);
-    for (let i = 0; i < 200_000; i++) w.string(`key ${i}`).u32(4).u32(i);
-    const { metadata } = within(10, () => parse(w.done()));
-    within(10, () => {
-      assert.equal(metadata.size, 200_000);
-      for (const i of [0, 77_777, 199_999]) assert.equal(metadata.get(`key ${i}`), i);
-      assert.equal(Object.keys(metadata.toJSON()).length, 200_000);
-    });
-  });
-
   test("100,000 tensors, found in any order, and the same objects while few are between", () => {
     const count = 100_000;
     const w = header(count, 0);
@@ -122,14 +111,5 @@ describe("large headers", () => {
       assert.match(stderr, /these are more than 1048576 tensors: name fewer of them/);
       assert.equal(status, 1);
     }
-  });
-
-  test("500,000 strings", () => {
-    const w = header(0, 1).string("tokens").u32(9).u32(8).u64(500_000);
-    for (let i = 0; i < 500_000; i++) w.string(`t${i}`);
-    const { metadata } = within(10, () => parse(w.done()));
-    const strings = within(10, () => metadata.strings("tokens")!);
-    assert.deepEqual([strings.length, strings[499_999]], [500_000, "t499999"]);
-    assert.equal(within(10, () => metadata.bytes("tokens") as Uint8Array[]).length, 500_000);
   });
 });
