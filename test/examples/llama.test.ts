@@ -1,13 +1,16 @@
 /** examples/llama: its numbers against llama.cpp's and a plain forward pass, its cache, its sampling. */
 import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
 import { ImportanceMatrix, perplexity, readPieces } from "../../examples/llama/measure";
 import { Llama } from "../../examples/llama/model";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/write";
+import { runNode } from "../support/child";
+import { docBlocks } from "../support/doc-blocks";
 import { f32, str, type TensorSpec, u32, writeGguf } from "../support/gguf-writer";
-import { temporaryFolder } from "../support/paths";
+import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import {
@@ -408,6 +411,31 @@ describe("architectures agree with a plain forward pass", () => {
       );
     }
   });
+});
+
+test("the runtime of docs/building-a-runtime.md has the logits of the example", () => {
+  const folder = temporaryFolder();
+  const page = readFileSync(join(projectRoot, "docs", "building-a-runtime.md"), "utf8");
+  const block = docBlocks(page).find(({ code }) => code.includes("class Runtime"))!;
+  writeFileSync(join(folder, "runtime.mjs"), block.code);
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(projectRoot, join(folder, "node_modules", "gguf-native"), "junction");
+  const qwen2 = { architecture: "qwen2", tensors: [vector("blk.0.attn_q.bias", 8)] };
+  const models = [sampleModel(), ...[{}, qwen2, ...Object.values(MIXTURES)].map(smallModelBytes)];
+  const paths = models.map((_, i) => (i === 0 ? "model.gguf" : `${i}.gguf`)); // the block opens model.gguf
+  for (const [i, bytes] of models.entries()) writeFileSync(join(folder, paths[i]!), bytes);
+  const prompt = [1, 4, 0, 3, 3, 2];
+  const program = `const { Runtime } = await import("./runtime.mjs");
+    const logits = (path) => [...new Runtime(path, { activations: "f32" }).forward(${JSON.stringify(prompt)})];
+    console.log(JSON.stringify(${JSON.stringify(paths)}.map(logits)));`;
+  const { stdout, stderr } = runNode(["--input-type=module", "-e", program], { cwd: folder });
+  const found = JSON.parse(stdout.trim().split("\n").at(-1) || assert.fail(stderr)) as number[][];
+  for (const [i, bytes] of models.entries()) {
+    const expected = logitsAfter(Llama.load(parse(bytes), { activations: "f32" }), prompt);
+    assert.equal(found[i]!.length, expected.length);
+    for (const [j, logit] of expected.entries())
+      assert.ok(Math.abs(logit - found[i]![j]!) < 1e-4, `${paths[i]}: ${found[i]![j]}, expected ${logit}`);
+  }
 });
 
 describe("optional parts of a model", () => {
