@@ -12,6 +12,7 @@ export type {
   ActivationOptions,
   Activations,
   AsyncOptions,
+  BlockArray,
   BlockProductOptions,
   Dequantized,
   DequantizeOptions,
@@ -37,6 +38,7 @@ export type { Architecture, ArchitectureKey, KeyOf, KnownKey, KnownValue } from 
 export type { GgufModel } from "./file/model";
 export type { GgufModelTensor } from "./file/model-tensor";
 export { GgufFile, type ParseOptions, parse } from "./file/parse";
+export { type MatmulAllOptions, type MatrixRows, matmulAllSync } from "./file/products-together";
 export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-file";
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/shard-names";

@@ -48,6 +48,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("dequantizeBlocksAsync", entry<dequantize_blocks_async>);
 
   add("matmul", entry<multiply_sync>);
+  add("matmulAll", entry<multiply_all_sync>);
   add("matmulAsync", entry<multiply_async>);
   add("matmulBlocks", entry<multiply_blocks_sync>);
   add("matmulBlocksAsync", entry<multiply_blocks_async>);

@@ -1,5 +1,6 @@
 #include "binding/call.h"
 
+#include <algorithm>
 #include <string>
 
 #include "binding/environment.h"
@@ -43,6 +44,18 @@ Call::Call(napi_env env, napi_callback_info info) : env_(env), count_(kMaxArgs) 
   environment_ = static_cast<Environment*>(data);
 }
 
+Call::Call(const Call& outer, napi_value arguments)
+    : env_(outer.env_), environment_(outer.environment_), count_(kMaxArgs) {
+  uint32_t length = 0;
+  if (napi_get_array_length(env_, arguments, &length) != napi_ok || length > kMaxArgs) {
+    throw_arg_type(*environment_, "arguments", "an array of at most 10 values");
+  }
+  for (uint32_t i = 0; i < length; ++i) check(env_, napi_get_element(env_, arguments, i, &args_[i]));
+  napi_value undefined;
+  check(env_, napi_get_undefined(env_, &undefined));
+  std::fill(args_ + length, args_ + kMaxArgs, undefined);
+}
+
 void Call::check_count() const {
   if (count_ <= kMaxArgs) return;
   const std::string detail =
@@ -54,6 +67,14 @@ bool Call::is_undefined(size_t index) const {
   napi_valuetype type;
   check(env_, napi_typeof(env_, args_[index], &type));
   return type == napi_undefined;
+}
+
+uint32_t Call::array_length(size_t index, const char* name) const {
+  uint32_t length = 0;
+  if (napi_get_array_length(env_, args_[index], &length) != napi_ok) {
+    throw_arg_type(*environment_, name, "an instance of Array");
+  }
+  return length;
 }
 
 bool Call::boolean(size_t index, const char* name) const {

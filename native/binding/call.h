@@ -19,11 +19,15 @@ class Environment;
 class Call {
  public:
   Call(napi_env env, napi_callback_info info);
+  /** Of a list of arguments, an array, that another call has. */
+  Call(const Call& outer, napi_value arguments);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
   napi_env env() const { return env_; }
   Environment& environment() const { return *environment_; }
+  /** How many elements argument `index` has, an array. */
+  uint32_t array_length(size_t index, const char* name) const;
   napi_value operator[](size_t index) const { return args_[index]; }
 
   /** Throws where there are more arguments than a call holds. */

@@ -42,6 +42,7 @@ napi_value dequantize_blocks_async(const Call& call);
 
 // multiply.cc: products with vectors, now or off the main thread
 napi_value multiply_sync(const Call& call);
+napi_value multiply_all_sync(const Call& call);
 napi_value multiply_async(const Call& call);
 napi_value multiply_blocks_sync(const Call& call);
 napi_value multiply_blocks_async(const Call& call);

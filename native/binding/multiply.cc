@@ -1,4 +1,7 @@
 // Products as JavaScript asks for them: at once, or as a job.
+#include <deque>
+#include <vector>
+
 #include "binding/entry_points.h"
 #include "binding/product_request.h"
 #include "binding/run.h"
@@ -7,6 +10,43 @@ namespace gguf::binding {
 
 napi_value multiply_sync(const Call& call) {
   return run_now(call, ProductRequest::of_tensor(call), 8);
+}
+
+// Each product has an array for its results, so that no JavaScript runs between looking up the first and the
+// last.
+napi_value multiply_all_sync(const Call& call) {
+  const uint32_t n = call.array_length(0, "products");
+  std::deque<Call> calls;
+  std::vector<ProductRequest> requests;
+  uint64_t n_multiplications = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    napi_value arguments;
+    check(call.env(), napi_get_element(call.env(), call[0], i, &arguments));
+    requests.push_back(ProductRequest::of_tensor(calls.emplace_back(call, arguments)));
+    const uint64_t more = requests.back().shape.n_multiplications();
+    n_multiplications = more > UINT64_MAX - n_multiplications ? UINT64_MAX : n_multiplications + more;
+  }
+  const int threads = useful_product_threads(n_multiplications, threads_argument(call, 1));
+  // From here on no JavaScript runs. All vectors are packed before anything is written: outputs may overlap
+  // them.
+  std::deque<ChunkedProduct> products;
+  for (uint32_t i = 0; i < n; ++i) {
+    const ProductRequest& request = requests[i];
+    const auto output = static_cast<float*>(request.find_output(calls[i]).data);
+    const ChunkedProduct* const last = products.empty() ? nullptr : &products.back();
+    products.emplace_back(request.locate(calls[i]), request.shape, request.vectors(calls[i]), threads, output,
+                          last);
+  }
+  // A thread that finds nothing more to do in one goes on with the next, while others finish.
+  on_threads(call, threads, [&](std::vector<uint8_t>& scratch) {
+    for (ChunkedProduct& product : products) product.work(scratch, never);
+  });
+  for (uint32_t i = 0; i < n; ++i) {
+    if (const Status& failure = products[i].failure()) {
+      throw_error(call.environment(), *failure, requests[i].path());
+    }
+  }
+  return nullptr;
 }
 
 napi_value multiply_async(const Call& call) {

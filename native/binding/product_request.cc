@@ -95,6 +95,12 @@ void ProductRequest::take_vectors(const Call& call, size_t index) {
   }
 }
 
+Output ProductRequest::find_output(const Call& call) const {
+  const auto output = output_argument(call, out_argument_, Out::kFloat32, shape.n_results(), path());
+  call.expect(output.has_value(), "out must be given");
+  return *output;
+}
+
 const float* ProductRequest::vectors(const Call& call) const {
   const TypedArray x = floats_argument(call, x_argument_, "x");
   if (x.length != shape.n_vectors * shape.columns) throw_range(call.environment(), "x changed its length");

@@ -25,19 +25,21 @@ class ProductRequest : public BlockRequest {
   Output find_or_make_output(const Call& call) const {
     return BlockRequest::find_or_make_output(call, out_argument_, Out::kFloat32, shape.n_results());
   }
+  /** The array for the products, which must be given. */
+  Output find_output(const Call& call) const;
   uint64_t output_bytes() const { return shape.n_results() * sizeof(float); }
   bool is_small() const { return shape.n_multiplications() <= kMaxInlineMultiplications; }
-  int useful_threads(uint64_t most) const { return useful_product_threads(shape, most); }
+  int useful_threads(uint64_t most) const { return useful_product_threads(shape.n_multiplications(), most); }
   ChunkedProduct make_work(const Call& call, const BlockSource& source, int threads, void* y) const {
     return ChunkedProduct(source, shape, vectors(call), threads, static_cast<float*>(y));
   }
+  /** Where the vectors are, until JavaScript runs again. */
+  const float* vectors(const Call& call) const;
 
  private:
   /** Up to so many multiplications the way to another thread and back takes longer than the work. */
   static constexpr uint64_t kMaxInlineMultiplications = uint64_t{256} << 10;
 
-  /** Where the vectors are, until JavaScript runs again. */
-  const float* vectors(const Call& call) const;
   /** Checks x, which has vectors of `columns` numbers, and the size of the result. */
   void take_vectors(const Call& call, size_t index);
 

@@ -19,13 +19,8 @@ uint64_t threads_argument(const Call& call, size_t index) {
 }
 
 void work_now(const Call& call, ChunkedWork& work, int threads, const std::string* path) {
-  Environment& environment = call.environment();
-  std::vector<uint8_t>& scratch = environment.scratch;
-  constexpr auto never = [] { return false; };
-  environment.helper_threads->run(threads - 1, scratch,
-                                  [&](std::vector<uint8_t>& its_scratch) { work.work(its_scratch, never); });
-  drop_large_scratch(scratch);
-  if (const Status& failure = work.failure()) throw_error(environment, *failure, path);
+  on_threads(call, threads, [&](std::vector<uint8_t>& scratch) { work.work(scratch, never); });
+  if (const Status& failure = work.failure()) throw_error(call.environment(), *failure, path);
 }
 
 }  // namespace gguf::binding

@@ -86,12 +86,8 @@ uint64_t ProductShape::n_multiplications() const {
   return per_row != 0 && n_rows > UINT64_MAX / per_row ? UINT64_MAX : n_rows * per_row;
 }
 
-int useful_product_threads(const ProductShape& shape, uint64_t most) {
-  return useful_threads(shape.n_multiplications() / kThreadMultiplications, most);
-}
-
-PackedVectors::PackedVectors(const Products& products, const ProductShape& shape, const float* x) {
-  if (shape.n_results() == 0) return;
+PackedVectors::PackedVectors(const Products& products, const float* x) {
+  if (x == nullptr) return;
   const uint64_t n = products.packed_floats();
   if (n > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
   memory_ = spare_memory().take(static_cast<size_t>(n) * sizeof(float));
@@ -103,14 +99,25 @@ PackedVectors::~PackedVectors() {
 }
 
 ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x,
-                               int threads, float* y)
+                               int threads, float* y, const ChunkedProduct* other)
     : ChunkedWork(shape.n_rows, chunk_rows(shape, threads),
                   {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
       source_(source),
       shape_(shape),
       products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations),
-      packed_(products_, shape_, x) {
+      shared_vectors_(vectors_of(other)),
+      packed_(products_, shape_.n_results() == 0 || shared_vectors_ != nullptr ? nullptr : x) {
   set_output(y);
+}
+
+const float* ChunkedProduct::vectors_of(const ChunkedProduct* other) const {
+  if (other == nullptr) return nullptr;
+  const ProductShape& its = other->shape_;
+  const bool same_form = its.format.index == shape_.format.index && its.columns == shape_.columns &&
+                         its.n_vectors == shape_.n_vectors && its.activations == shape_.activations &&
+                         other->source_.big_endian == source_.big_endian;
+  if (!same_form) return nullptr;
+  return other->shared_vectors_ != nullptr ? other->shared_vectors_ : other->packed_.floats();
 }
 
 Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
@@ -137,8 +144,8 @@ Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint
     read_ahead(source_, at, n_bytes);
   }
   float* const y = reinterpret_cast<float*>(output()) + first;
-  const bool was_read =
-      read_mapping([&] { products_.multiply(rows, count, packed_.floats(), tile, y, shape_.n_rows); });
+  const float* const x = shared_vectors_ != nullptr ? shared_vectors_ : packed_.floats();
+  const bool was_read = read_mapping([&] { products_.multiply(rows, count, x, tile, y, shape_.n_rows); });
   if (!was_read) return lost_mapping(source_.offset + at);
   const uint64_t row_blocks = shape_.columns / shape_.format.block_elements;
   return check_source(source_, shape_.format, first * row_blocks, (first + count) * row_blocks);

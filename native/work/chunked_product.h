@@ -25,19 +25,21 @@ struct ProductShape {
   uint64_t n_multiplications() const;
 };
 
-/** How many of at most `most` threads a product is worth: one for each kThreadMultiplications. */
-int useful_product_threads(const ProductShape& shape, uint64_t most);
-
 /**
  * Multiplications that take a thread about as long as it takes another thread to start with its share: 5 us.
  */
 constexpr uint64_t kThreadMultiplications = uint64_t{64} << 10;
 
+/** How many of at most `most` threads so many multiplications are worth. */
+inline int useful_product_threads(uint64_t n_multiplications, uint64_t most) {
+  return useful_threads(n_multiplications / kThreadMultiplications, most);
+}
+
 /** Vectors as products read them. Their memory is used again: a call for one vector allocates nothing. */
 class PackedVectors {
  public:
-  /** Packs what is at `x`; nothing if there are no results. Throws bad_alloc. */
-  PackedVectors(const Products& products, const ProductShape& shape, const float* x);
+  /** Packs what is at `x`; nothing if that is nullptr. Throws bad_alloc. */
+  PackedVectors(const Products& products, const float* x);
   ~PackedVectors();
   PackedVectors(const PackedVectors&) = delete;
   PackedVectors& operator=(const PackedVectors&) = delete;
@@ -59,16 +61,21 @@ class ChunkedProduct : public ChunkedWork {
   /**
    * Copies the vectors, one after the other at `x`: they may change afterwards, and `y` may overlap them. The
    * product of row r and vector v goes to y[v * n_rows + r]; `y` may be null until set_output() is called.
-   * `threads`: how many will work. Throws bad_alloc.
+   * `threads`: how many will work. `other`: a product with the same vectors, which exists as long as this
+   * one; what it has packed is used where it fits. Throws bad_alloc.
    */
-  ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x, int threads, float* y);
+  ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x, int threads, float* y,
+                 const ChunkedProduct* other = nullptr);
 
  private:
+  /** The vectors of `other` as this product reads them; nullptr where they have another form. */
+  const float* vectors_of(const ChunkedProduct* other) const;
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
 
   const BlockSource source_;
   const ProductShape shape_;
   const Products products_;
+  const float* const shared_vectors_;  // nullptr where packed_ has them
   const PackedVectors packed_;
 };
 

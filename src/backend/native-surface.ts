@@ -253,6 +253,8 @@ export interface NativeAddon extends NativeNetwork {
    * With `int8`, the vectors are rounded to 8 bits.
    */
   matmul(...of: [...OfTensor, ...Product, threads: number | undefined]): Float32Array;
+  /** Several products with the same `x`, each with an `out`: it is packed once for each type of weights. */
+  matmulAll(products: readonly (readonly [...OfTensor, ...Product])[], threads: number | undefined): void;
   /** As matmul, off the main thread; `x` is copied. */
   matmulAsync(...of: [...OfTensor, ...Product, ...JobArguments]): Started<Float32Array>;
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */

@@ -1,4 +1,5 @@
 /** The public options of all functions that turn weights into numbers. */
+import type { NumericArray } from "./metadata-values";
 
 /** The output type of weights: binary32, or the bits of binary16 or bfloat16. */
 export type DType = "f32" | "f16" | "bf16";
@@ -65,6 +66,9 @@ export interface RowsOptions<D extends DType = DType, A extends OutArray<D> = Ou
   /** Filled and returned; exactly `indexes.length * shape[0]` long. May be backed by a SharedArrayBuffer. */
   out?: A | undefined;
 }
+
+/** Blocks in memory: their bytes, in a typed array of any kind, such as a cache of F32 or F16 numbers. */
+export type BlockArray = NumericArray;
 
 /** What the vectors of a product are rounded to: nothing, or 8 bits with a scale for every 32 numbers. */
 export type Activations = "f32" | "int8";

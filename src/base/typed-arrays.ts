@@ -58,6 +58,21 @@ export function overlapPartly(a: ArrayBufferView, b: ArrayBufferView): boolean {
   return startA < startB + sizeB && startB < startA + sizeA;
 }
 
+/** Two of `arrays`, by their indexes, that share memory; undefined where each has its own. */
+export function findOverlap(arrays: readonly ArrayBufferView[]): [number, number] | undefined {
+  const places = arrays.map((array, index) => {
+    const start = byteOffsetOf.call(array);
+    return { buffer: bufferOf.call(array), start, end: start + byteLengthOf.call(array), index };
+  });
+  const last = new Map<ArrayBufferLike, (typeof places)[number]>();
+  for (const place of places.filter(({ start, end }) => end > start).sort((a, b) => a.start - b.start)) {
+    const before = last.get(place.buffer);
+    if (before !== undefined && before.end > place.start) return [before.index, place.index];
+    last.set(place.buffer, place);
+  }
+  return undefined;
+}
+
 /** Such as `"Float32Array"`; undefined for a value that is not a typed array. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);

@@ -4,6 +4,7 @@ import { native } from "../backend/native";
 import { checkOptions } from "../base/arguments";
 import type {
   AsyncOptions,
+  BlockArray,
   Dequantized,
   DequantizeOptions,
   DType,
@@ -33,19 +34,19 @@ const COPIED_BYTES = 2 ** 20;
  */
 export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   options?: DequantizeOptions<D, A>,
 ): Returned<A> {
-  const { info, elementCount } = checkBlocks(type, blocks);
+  const { info, bytes, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
-  if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(blocks)) {
-    copyF32(blocks, 4 * start, end - start, out, 0);
+  if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(bytes)) {
+    copyF32(bytes, 4 * start, end - start, out, 0);
     return out as Returned<A>;
   }
   const result = attempt(
-    () => native.dequantizeBlocks(info.id, blocks, dtypeNumber(dtype), start, end, out),
+    () => native.dequantizeBlocks(info.id, bytes, dtypeNumber(dtype), start, end, out),
     (error) => explainFailure(error, end - start),
   );
   return (given ?? result) as Returned<A>;
@@ -61,17 +62,17 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
  */
 export async function dequantize<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   options?: DequantizeOptions<D, A> & AsyncOptions,
 ): Promise<Returned<A>> {
-  const { info, elementCount } = checkBlocks(type, blocks);
+  const { info, bytes, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   const result = await runJob(
     checked,
     (...how) =>
-      native.dequantizeBlocksAsync(info.id, blocks, dtypeNumber(dtype), start, end, out, ...how, false),
+      native.dequantizeBlocksAsync(info.id, bytes, dtypeNumber(dtype), start, end, out, ...how, false),
     (error) => explainFailure(error, end - start),
   );
   return (given ?? result) as Returned<A>;

@@ -2,6 +2,7 @@
 import { native } from "../backend/native";
 import type {
   AsyncOptions,
+  BlockArray,
   BlockProductOptions,
   Dequantized,
   Returned,
@@ -31,16 +32,16 @@ import { explainFailure } from "./request";
  */
 export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const request = checkBlockProduct(type, blocks, columns, x, options);
-  const { info, length, out, int8, threads } = request;
+  const { info, bytes, request } = checkBlockProduct(type, blocks, columns, x, options);
+  const { length, out, int8, threads } = request;
   checkSupported(type);
   const result = attempt(
-    () => native.matmulBlocks(info.id, blocks, columns, x, out, int8, threads),
+    () => native.matmulBlocks(info.id, bytes, columns, x, out, int8, threads),
     (error) => explainFailure(error, length),
   );
   return endProduct(native, request, result) as Returned<A>;
@@ -57,17 +58,17 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
  */
 export async function matmul<A extends Float32Array = Dequantized<"f32">>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & AsyncOptions,
 ): Promise<Returned<A>> {
-  const request = checkBlockProduct(type, blocks, columns, x, options);
-  const { info, length, out, int8, asyncOptions } = request;
+  const { info, bytes, request } = checkBlockProduct(type, blocks, columns, x, options);
+  const { length, out, int8, asyncOptions } = request;
   checkSupported(type);
   const result = await runJob(
     asyncOptions,
-    (...how) => native.matmulBlocksAsync(info.id, blocks, columns, x, out, int8, ...how, false),
+    (...how) => native.matmulBlocksAsync(info.id, bytes, columns, x, out, int8, ...how, false),
     (error) => explainFailure(error, length),
   );
   return endProduct(native, request, result) as Returned<A>;

@@ -12,7 +12,14 @@ import {
 } from "../base/errors";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "../base/options";
 import type { ElementRange } from "../base/ranges";
-import { isUint8Array, lengthOf, longestArray, typedArrayName } from "../base/typed-arrays";
+import {
+  isTypedArray,
+  isUint8Array,
+  lengthOf,
+  longestArray,
+  memoryAs,
+  typedArrayName,
+} from "../base/typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /** Of everything that turns weights into numbers. */
@@ -164,21 +171,26 @@ function checkElement(
   return value === 0 ? 0 : value; // -0 too
 }
 
-/**
- * Checks the type name and the bytes of the free functions; returns the type's row and the number of
- * elements.
- */
-export function checkBlocks(type: unknown, blocks: unknown): { info: GgmlTypeInfo; elementCount: number } {
+/** The type's row, the bytes of the blocks, and how many numbers these have. */
+interface CheckedBlocks {
+  info: GgmlTypeInfo;
+  bytes: Uint8Array;
+  elementCount: number;
+}
+
+/** Checks the type name and the blocks of the free functions. */
+export function checkBlocks(type: unknown, blocks: unknown): CheckedBlocks {
   if (typeof type !== "string") throw invalidArgType("type", "of type string", type);
   if (!isGgmlType(type)) throw unsupportedType(type);
-  if (!isUint8Array(blocks)) throw invalidArgType("blocks", "an instance of Uint8Array", blocks);
+  if (!isTypedArray(blocks)) throw invalidArgType("blocks", "a typed array", blocks);
   const info = ggmlTypes[type];
-  const byteLength = lengthOf(blocks);
+  const bytes = isUint8Array(blocks) ? blocks : memoryAs(Uint8Array, blocks);
+  const byteLength = lengthOf(bytes);
   if (byteLength % info.typeSize !== 0) {
     const detail = `${byteLength} bytes are not a whole number of ${type} blocks of ${info.typeSize} bytes`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  return { info, elementCount: (byteLength / info.typeSize) * info.blockSize };
+  return { info, bytes, elementCount: (byteLength / info.typeSize) * info.blockSize };
 }
 
 export function unsupportedType(type: GgmlType | (string & {}), subject?: GgufErrorSubject): GgufError {

@@ -5,7 +5,7 @@ import type { GgufErrorSubject } from "../base/errors";
 import type { DequantizeOptions, ProductOptions, ReadOptions, RowsOptions } from "../base/options";
 import type { GgmlType, GgmlTypeInfo } from "../base/types";
 import { checkSupported } from "../decode/kernels";
-import { checkProduct, type Matrix, type ProductRequest } from "../decode/product-request";
+import { checkProduct, type ProductRequest } from "../decode/product-request";
 import {
   checkElements,
   checkRequest,
@@ -61,10 +61,15 @@ export function productRequest(
   file: OpenFile,
   x: unknown,
   options: ProductOptions | undefined,
-): ProductRequest & Matrix {
+): ProductRequest {
   handleOf(file);
   knownType(tensor);
   return checkProduct(x, options, tensor.shape, rowCount(tensor), subjectOf(tensor));
+}
+
+/** Those of the shape need no name: they may be a number that only 64 bits hold. */
+export function namedColumns(tensor: TensorFacts, columns: number): number | undefined {
+  return columns === tensor.shape[0] ? undefined : columns;
 }
 
 /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. */

@@ -39,6 +39,7 @@ import {
   allocate,
   decodeRequest,
   knownType,
+  namedColumns,
   productRequest,
   readRequest,
   rowRequest,
@@ -245,15 +246,11 @@ export class GgufTensor extends GgufModelTensor {
     const { columns, start, end, length, out, int8, threads } = request;
     const handle = handleOf(this.#file);
     const result = attempt(
-      () => native.matmul(handle, this.#position, this.#columns(columns), x, start, end, out, int8, threads),
+      () =>
+        native.matmul(handle, this.#position, namedColumns(this, columns), x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
     return endProduct(native, request, result, subjectOf(this)) as Returned<A>;
-  }
-
-  /** To name those of the shape is not needed: they may be a number that only 64 bits hold. */
-  #columns(columns: number): number | undefined {
-    return columns === this.shape[0] ? undefined : columns;
   }
 
   /**
@@ -271,7 +268,17 @@ export class GgufTensor extends GgufModelTensor {
     const result = await runJob(
       asyncOptions,
       (...how) =>
-        native.matmulAsync(handle, this.#position, this.#columns(columns), x, start, end, out, int8, ...how),
+        native.matmulAsync(
+          handle,
+          this.#position,
+          namedColumns(this, columns),
+          x,
+          start,
+          end,
+          out,
+          int8,
+          ...how,
+        ),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
     return endProduct(native, request, result, subjectOf(this)) as Returned<A>;

@@ -9,7 +9,7 @@
  * @module gguf-native/reference
  */
 import { checkOptions } from "../base/arguments";
-import type { Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../base/options";
+import type { BlockArray, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../base/options";
 import { plain } from "../base/typed-arrays";
 import type { GgmlType, GgmlTypeInfo } from "../base/types";
 import { checkBlocks, checkRequest, DECODE_OPTIONS, newOut } from "../decode/request";
@@ -21,6 +21,7 @@ export { GgufError, type GgufErrorCode } from "../base/errors";
 export type {
   ActivationOptions,
   Activations,
+  BlockArray,
   BlockProductOptions,
   Dequantized,
   DequantizeOptions,
@@ -84,20 +85,20 @@ const CHUNK = 4096;
  */
 export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   options?: DequantizeOptions<D, A>,
 ): Returned<A> {
-  const { info, elementCount } = checkBlocks(type, blocks);
+  const { info, bytes, elementCount } = checkBlocks(type, blocks);
   const checked = checkOptions(options, DECODE_OPTIONS, [blocks]);
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;
   const result = plain(out ?? newOut(dtype, end - start));
   if (dtype === "f32") {
-    decode(plain(blocks), from, result.length / info.blockSize, result as Float32Array, 0);
+    decode(plain(bytes), from, result.length / info.blockSize, result as Float32Array, 0);
   } else {
     const round = dtype === "f16" ? roundToF16 : roundToBF16;
-    decodeRounded(decode, info, plain(blocks), from, result as Uint16Array, round);
+    decodeRounded(decode, info, plain(bytes), from, result as Uint16Array, round);
   }
   return (given ?? (result as Dequantized)) as Returned<A>;
 }

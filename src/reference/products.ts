@@ -9,7 +9,7 @@
  *      goes to p[i % 64] by one fused multiply-add: p = w * x + p, rounded once.
  *   3. For h = 32, 16, 8, 4, 2, 1: p[i] += p[i + h] for all i < h. The product is p[0] + 0, which is never -0.
  */
-import type { BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../base/options";
+import type { BlockArray, BlockProductOptions, Dequantized, Returned, ThreadOptions } from "../base/options";
 import { plain } from "../base/typed-arrays";
 import type { GgmlType } from "../base/types";
 import { checkBlockProduct, type EndingFunctions, endProduct } from "../decode/product-request";
@@ -114,15 +114,15 @@ export const endings: EndingFunctions = {
  */
 export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   type: GgmlType,
-  blocks: Uint8Array,
+  blocks: BlockArray,
   columns: number,
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const request = checkBlockProduct(type, blocks, columns, x, options);
-  const { info, end: rowCount, length, out, int8 } = request;
+  const { info, bytes: stored, request } = checkBlockProduct(type, blocks, columns, x, options);
+  const { end: rowCount, length, out, int8 } = request;
   const result = (out ?? newOut("f32", length)) as Float32Array;
-  const [y, given, bytes] = [plain(result), plain(x), plain(blocks)];
+  const [y, given, bytes] = [plain(result), plain(x), plain(stored)];
   const rowBlocks = columns / info.blockSize;
   const codeDecoder = codeDecoders[type];
   if (int8 && codeDecoder !== undefined) {

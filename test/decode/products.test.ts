@@ -4,6 +4,7 @@ import { mkdtempSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
+import * as native from "gguf-native";
 import {
   type AsyncOptions,
   allocate,
@@ -65,6 +66,32 @@ describe("every type against the reference", () => {
 test("the reference agrees", () => {
   const part = blocks.subarray(0, (9 * COLUMNS * 144) / 256);
   assertSame(reference.matmulSync("Q4_K", part, COLUMNS, x), matmulSync("Q4_K", part, COLUMNS, x));
+});
+
+test("blocks in a typed array of any kind", async () => {
+  const numbers = vectors(7);
+  const wanted = reference.matmulSync("F32", new Uint8Array(numbers.buffer, 4 * COLUMNS), COLUMNS, x);
+  const kinds = [
+    Int8Array,
+    Uint16Array,
+    Int32Array,
+    Float32Array,
+    Float64Array,
+    BigInt64Array,
+    Uint8ClampedArray,
+  ];
+  for (const Kind of kinds) {
+    const part = new Kind(numbers.buffer, 4 * COLUMNS);
+    assertSame(matmulSync("F32", part as Float32Array, COLUMNS, x), wanted);
+    assertSame(await matmul("F32", part as Float32Array, COLUMNS, x), wanted);
+    assertSame(reference.matmulSync("F32", part as Float32Array, COLUMNS, x), wanted);
+    for (const { dequantizeSync } of [native, reference])
+      assertSame(dequantizeSync("F32", part as Float32Array), numbers.subarray(COLUMNS));
+    assertSame(await native.dequantize("F32", part as Float32Array), numbers.subarray(COLUMNS));
+  }
+  assert.throws(() => matmulSync("F32", new DataView(numbers.buffer) as never, COLUMNS, x), {
+    code: "ERR_INVALID_ARG_TYPE",
+  });
 });
 
 describe("activations of 8 bits", () => {

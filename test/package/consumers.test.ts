@@ -11,7 +11,7 @@ import { projectRoot, temporaryFolder } from "../support/paths";
 const NAMES = [
   "GgufError GgufFile GgufMetadata GgufTensor GgufWriter RemoteGgufFile RemoteGgufTensor",
   "SafetensorsFile SafetensorsTensor allocate convertModel cpu dequantize dequantizeSync ggmlTypes",
-  "isGgmlType loadAll matmul matmulSync mergeModel open openRemote openSafetensors openSync parse",
+  "isGgmlType loadAll matmul matmulAllSync matmulSync mergeModel open openRemote openSafetensors openSync parse",
   "parseFileName parseMetadataValue quantize quantizeModel quantizeSync recover setMetadata",
   "splitModel trim",
 ].flatMap((line) => line.split(" "));

@@ -25,6 +25,13 @@ interface Rows {
 export const products = {
   matmul: (file, index, given, x, first, end, out, int8) =>
     multiplyNow(rowsOfTensor(file, index, given, first, end), x, out, int8),
+  matmulAll: (all) => {
+    const rows = all.map(([file, index, given, , first, end]) =>
+      rowsOfTensor(file, index, given, first, end),
+    );
+    const x = all[0]?.[3].slice(); // any of the results may overlap it
+    for (const [i, [, , , , , , out, int8]] of all.entries()) multiplyNow(rows[i]!, x!, out, int8);
+  },
   matmulAsync: (file, index, given, x, first, end, out, int8, onProgress) =>
     multiplyLater(rowsOfTensor(file, index, given, first, end), x, out, int8, onProgress),
   matmulBlocks: (type, array, columns, x, out, int8) =>
