@@ -29,7 +29,7 @@ export async function makeContext(options: Options): Promise<Context> {
   const wants = (...suites: Suite[]) =>
     options.from === undefined && suites.some((suite) => options.suites.has(suite));
   const libggml = wants("peers", "scaling", "quantize") ? await Libggml.load(results) : undefined;
-  const libggmlCpu = wants("products", "accuracy") ? await LibggmlCpu.load(results) : undefined;
+  const libggmlCpu = wants("products") ? await LibggmlCpu.load(results) : undefined;
   const limits = wants("machine", "scaling", "products") ? await MachineLimits.load(results) : undefined;
   return { options, results, libggml, libggmlCpu, limits };
 }

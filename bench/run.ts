@@ -5,7 +5,6 @@ import { type Context, makeContext } from "./context";
 import { checkFloors } from "./floors";
 import { parseOptions, type Suite, USAGE } from "./options";
 import { publish } from "./publish";
-import { runAccuracy } from "./suites/accuracy";
 import { runCalls } from "./suites/calls";
 import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
@@ -34,7 +33,6 @@ const RUNS: [suites: Suite[], run: (context: Context) => Promise<unknown>][] = [
   [["stats"], runStats],
   [["quantize"], runQuantize],
   [["wasm"], runWasm],
-  [["accuracy"], runAccuracy],
 ];
 
 async function main(): Promise<void> {

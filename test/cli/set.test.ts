@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
-import { openSync } from "gguf-native";
+import { type GgufValueType, openSync } from "gguf-native";
 import { at, EVIL, expectFailure, expectTidy, json, leftovers, output, run } from "../support/cli";
 import { arr, f64, str, type TypedValue, u64, writeGguf } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
@@ -84,50 +84,36 @@ describe("an existing key", () => {
 
 describe("a new key", () => {
   changes("with values of every kind", async () => {
-    const values: [args: string[], type: object, value: unknown][] = [
-      [["n", "-1", "--type", "int8"], { type: "int8" }, -1],
-      [["--type", "float32", "f", "-1.5e-3"], { type: "float32" }, Math.fround(-1.5e-3)],
-      [["g", "-inf", "--type", "float64"], { type: "float64" }, -Infinity],
-      [["b", "true", "--type", "bool"], { type: "bool" }, true],
-      [["s", "-", "--type", "string"], { type: "string" }, "-"],
-      [["e", "", "--type", "string"], { type: "string" }, ""],
-      [
-        ["a", "[1, 2]", "--type", "int32[]"],
-        { type: "array", elementType: "int32", length: 2 },
-        Int32Array.of(1, 2),
-      ],
-      [
-        ["l", '["a", "b"]', "--type", "string[]"],
-        { type: "array", elementType: "string", length: 2 },
-        ["a", "b"],
-      ],
-      [["__proto__", "x", "--type", "string"], { type: "string" }, "x"],
-      [["general.author", "7"], { type: "string" }, "7"],
-      [["--", "dash", "--text"], { type: "string" }, "--text"],
-      [["item", "- item"], { type: "string" }, "- item"],
-      [["rule", "--- x"], { type: "string" }, "--- x"],
-      [["infinite", "-inf"], { type: "float32" }, -Infinity],
-      [["nothing", "nan"], { type: "float32" }, NaN],
+    const values: [args: string[], type: string, value: unknown][] = [
+      [["n", "-1", "--type", "int8"], "int8", -1],
+      [["--type", "float32", "f", "-1.5e-3"], "float32", Math.fround(-1.5e-3)],
+      [["g", "-inf", "--type", "float64"], "float64", -Infinity],
+      [["b", "true", "--type", "bool"], "bool", true],
+      [["s", "-", "--type", "string"], "string", "-"],
+      [["e", "", "--type", "string"], "string", ""],
+      [["a", "[1, 2]", "--type", "int32[]"], "int32[2]", Int32Array.of(1, 2)],
+      [["l", '["a", "b"]', "--type", "string[]"], "string[2]", ["a", "b"]],
+      [["__proto__", "x", "--type", "string"], "string", "x"],
+      [["general.author", "7"], "string", "7"],
+      [["--", "dash", "--text"], "string", "--text"],
+      [["item", "- item"], "string", "- item"],
+      [["rule", "--- x"], "string", "--- x"],
+      [["infinite", "-inf"], "float32", -Infinity],
+      [["nothing", "nan"], "float32", NaN],
       [
         ["huge", "[9007199254740993, 18446744073709551615]", "--type", "uint64[]"],
-        { type: "array", elementType: "uint64", length: 2 },
+        "uint64[2]",
         BigUint64Array.of(2n ** 53n + 1n, 2n ** 64n - 1n),
       ],
-      [
-        ["guessed", "[1, 9007199254740993]"],
-        { type: "array", elementType: "uint64", length: 2 },
-        BigUint64Array.of(1n, 2n ** 53n + 1n),
-      ],
-      [
-        ["nested", "[[9007199254740993]]"],
-        { type: "array", elementType: "array", length: 1 },
-        [BigUint64Array.of(2n ** 53n + 1n)],
-      ],
+      [["guessed", "[1, 9007199254740993]"], "uint64[2]", BigUint64Array.of(1n, 2n ** 53n + 1n)],
+      [["nested", "[[9007199254740993]]"], "array[1]", [BigUint64Array.of(2n ** 53n + 1n)]],
     ];
     for (const [args, type, value] of values) {
       await output("set model.gguf", ...args);
       const key = args.find((arg) => /^[a-z_.]+$/i.test(arg) && !arg.includes("float"))!;
-      assert.deepEqual(found(key), [type, value]);
+      const [is, read] = found(key) as [GgufValueType, unknown];
+      const shown = is.type === "array" ? `${is.elementType}[${is.length}]` : is.type;
+      assert.deepEqual([shown, read], [type, value]);
     }
   });
   changes("whose value looks like an option, after --", async () => {

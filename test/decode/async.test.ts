@@ -199,54 +199,6 @@ interface ResizableArrayBuffer {
   new (length: number, options: { maxByteLength: number }): ArrayBuffer & { resize(length: number): void };
 }
 
-test("jobs take turns", async () => {
-  const program = `
-    const { dequantize } = require("gguf-native");
-    const blocks = new Uint8Array(new SharedArrayBuffer(110 * 2 ** 17));
-    const turns = [];
-    const job = (i) => dequantize("IQ3_S", blocks, { onProgress: () => turns.push(i) });
-    Promise.all([job(0), job(1)]).then(() => console.log(turns.join("")));`;
-  for (const threads of ["2", "4"]) {
-    const env = { ...process.env, UV_THREADPOOL_SIZE: threads, GGUF_NATIVE_ISA: "scalar" };
-    const turns = (await lineOf(["-e", program], { cwd: projectRoot, env })).trim();
-    // Neither is done before the other has begun.
-    assert.ok(turns.indexOf("1") < turns.lastIndexOf("0"), turns);
-    assert.ok(turns.indexOf("0") < turns.lastIndexOf("1"), turns);
-  }
-});
-
-test("small jobs do not wait for a large one", async () => {
-  let isLargeDone = false;
-  const large = dequantize("Q4_0", new Uint8Array(new SharedArrayBuffer(18 * 2 ** 22))).then((numbers) => {
-    isLargeDone = true;
-    return numbers.length;
-  });
-  // Several in one turn, one of them given up.
-  for (let turn = 0; turn < 3; turn++) {
-    const controller = new AbortController();
-    const small = Array.from({ length: 5 }, (_, i) =>
-      dequantize("Q4_0", blocks, {
-        start: i * 2 ** 16,
-        end: (i + 1) * 2 ** 16,
-        ...(i === 2 ? { signal: controller.signal } : {}),
-      }),
-    );
-    controller.abort();
-    const ends = await Promise.allSettled(small);
-    for (const [i, end] of ends.entries()) {
-      if (end.status === "rejected") assert.equal(i, 2);
-      else
-        assert.equal(
-          firstDifference(end.value as Float32Array, whole.subarray(i * 2 ** 16, (i + 1) * 2 ** 16)),
-          -1,
-        );
-    }
-    assert.equal(ends[2]?.status, "rejected");
-    assert.equal(isLargeDone, false);
-  }
-  assert.equal(await large, 2 ** 27);
-});
-
 test("work that starts while a promise is being made", async () => {
   // Which of the promises of a call is the addon's own is its own affair.
   let inner: Promise<Float32Array> | undefined;

@@ -4,7 +4,6 @@ import { createHook } from "node:async_hooks";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Worker } from "node:worker_threads";
 import { ggmlTypes, openRemote, openSync, parse } from "gguf-native";
 import { at, blocks, floats, writeModel } from "../support/cli";
 import { sameElsewhere } from "../support/emulated";
@@ -337,22 +336,5 @@ describe("later", sameElsewhere, () => {
     );
     structuredClone(detached.buffer, { transfer: [detached.buffer as ArrayBuffer] });
     await Promise.all(work);
-  });
-  test("threads that are terminated in the middle of their work", async () => {
-    writeFileSync(
-      at("endless.cjs"),
-      `const { openSync } = require(${JSON.stringify(projectRoot)});
-       const file = openSync(${JSON.stringify(at("large.gguf"))});
-       const [t, u] = [file.tensor("t"), file.tensor("u")];
-       require("node:worker_threads").parentPort.postMessage("at work");
-       const again = () => Promise.all([t.stats({ bins: 3 }), t.compare(u)]).then(again);
-       again();`,
-    );
-    for (let i = 0; i < 4; i++) {
-      const worker = new Worker(at("endless.cjs"));
-      await new Promise((resolve) => worker.once("message", resolve));
-      await new Promise((resolve) => setTimeout(resolve, 3 * i));
-      await worker.terminate();
-    }
   });
 });

@@ -3,48 +3,17 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ggmlTypes } from "gguf-native";
-import { lineOf, runNode } from "../support/child";
+import { runNode } from "../support/child";
 import { needsAddon } from "../support/needs-addon";
 import { projectRoot } from "../support/paths";
 
-// While a short job is under way, threads do a few chunks of a long one: those that they are at, and one each at the
-// end of a task. Eight long ones take so long that a busy machine does not matter.
-test("short jobs do not wait for long ones", needsAddon, async () => {
-  const program = `
-    const { parse } = require(${JSON.stringify(projectRoot)});
-    const { writeGguf } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "gguf-writer.js"))});
-    const shape = [4096, 2 ** 16];
-    const { id, blockSize, typeSize } = ${JSON.stringify(ggmlTypes.TQ1_0)};
-    const bytes = new Uint8Array((shape[0] * shape[1] / blockSize) * typeSize);
-    const file = writeGguf({ tensors: [{ name: "t", type: id, shape, bytes }] });
-    const shared = new Uint8Array(new SharedArrayBuffer(file.length));
-    shared.set(file);
-    const tensor = parse(shared).tensor("t");
-    const indexes = Array.from({ length: 64 }, (_, i) => i);
-    let isDone = false;
-    const long = Promise.all(Array.from({ length: 8 }, () => tensor.stats())).then(() => { isDone = true; });
-    const run = async () => {
-      let before = 0;
-      for (let i = 0; i < 20; i++) {
-        await tensor.rows(indexes);
-        if (!isDone) before++;
-      }
-      await long;
-      console.log(before);
-    };
-    run();
-  `;
-  const env = { ...process.env, UV_THREADPOOL_SIZE: "3" };
-  assert.equal(await lineOf(["-e", program], { env }), "20\n");
-});
-
-/** Runs `body` with one thread, a tensor of 256 chunks, and a short job of one chunk. */
-function onOneThread(body: string): string {
+/** Runs `body` with some threads, a tensor of this many rows, whose chunks are of 2^18 numbers, and a short job of one chunk. */
+function withThreads(threads: number, rows: number, body: string): string {
   const program = `
     const { parse } = require(${JSON.stringify(projectRoot)});
     const { writeGguf } = require(${JSON.stringify(join(projectRoot, "build", "test", "support", "gguf-writer.js"))});
     const CHUNK = 2 ** 18;
-    const shape = [4096, 2 ** 14];
+    const shape = [4096, ${rows}];
     const { id, blockSize, typeSize } = ${JSON.stringify(ggmlTypes.TQ1_0)};
     const bytes = new Uint8Array((shape[0] * shape[1] / blockSize) * typeSize);
     const file = writeGguf({ tensors: [{ name: "t", type: id, shape, bytes }] });
@@ -55,11 +24,34 @@ function onOneThread(body: string): string {
     const short = () => tensor.rows(indexes);
     const turn = () => new Promise((resolve) => setImmediate(resolve));
     (async () => { ${body} })();`;
-  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
+  const env = { ...process.env, UV_THREADPOOL_SIZE: `${threads}` };
   const { status, stdout, stderr } = runNode(["-e", program], { env });
   assert.equal(status, 0, stderr);
   return stdout.trim();
 }
+
+/** With one thread, and 256 chunks. */
+const onOneThread = (body: string) => withThreads(1, 2 ** 14, body);
+
+// While a short job is under way, threads do a few chunks of a long one: those that they are at, and one each at the
+// end of a task. Eight long ones take so long that a busy machine does not matter.
+test("short jobs do not wait for long ones", needsAddon, () => {
+  const before = withThreads(
+    3,
+    2 ** 16,
+    `
+    let isDone = false;
+    const long = Promise.all(Array.from({ length: 8 }, () => tensor.stats())).then(() => { isDone = true; });
+    let before = 0;
+    for (let i = 0; i < 20; i++) {
+      await short();
+      if (!isDone) before++;
+    }
+    await long;
+    console.log(before);`,
+  );
+  assert.equal(before, "20");
+});
 
 test(
   "a thread does one chunk of a long job for each of the short ones that follow each other",

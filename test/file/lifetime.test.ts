@@ -260,28 +260,6 @@ test("views that were transferred or cloned", () => {
   assert.ok(moved.length === 0 || Buffer.from(moved.slice(0, 64)).equals(Buffer.from(first)));
 });
 
-test("worker threads, one of them terminated in the middle of work", async () => {
-  const source = `
-    const { workerData, parentPort } = require("node:worker_threads");
-    const { openSync } = require("gguf-native");
-    const file = openSync(workerData.path);
-    const run = () => file.tensor("t").dequantize({ out: new Float32Array(new SharedArrayBuffer(${ELEMENTS * 4})) });
-    if (workerData.forever) {
-      parentPort.postMessage("begun");
-      (function again() { run().then(again); })();
-    } else {
-      run().then((result) => parentPort.postMessage(result[5]));
-    }
-  `;
-  const start = (forever: boolean) => new Worker(source, { eval: true, workerData: { path, forever } });
-  const message = (worker: Worker) =>
-    new Promise<unknown>((resolve, reject) => worker.once("message", resolve).once("error", reject));
-  const workers = [start(false), start(false), start(true)] as const;
-  const results = await Promise.all(workers.map(message));
-  assert.deepEqual(results, [expected[5], expected[5], "begun"]);
-  await workers[2].terminate();
-});
-
 test("worker threads on one file, terminated at any moment, the sooner the more work there is", async () => {
   const source = `
     const { workerData: { path, index }, parentPort } = require("node:worker_threads");
