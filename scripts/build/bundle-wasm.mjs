@@ -1,7 +1,8 @@
 // Bundles that run anywhere, with nothing of Node. Where a module has a file NAME.browser.ts beside it, that takes its place.
 //
 // The entry `gguf-native/wasm` is dist/wasm/index.mjs and index.cjs, each one file with the WebAssembly module in it, and
-// workerd.mjs, which imports the module as a file of its own. `gguf-native/network` is a part of each.
+// workerd.mjs, which imports the module as a file of its own. `gguf-native/network` and
+// `gguf-native/embeddings` are parts of each.
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
@@ -15,12 +16,9 @@ export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 /** The bundles that have the module, in dist/. */
 export const wasmEntries = ["wasm/index.mjs", "wasm/index.cjs", "wasm/workerd.mjs"];
 
-/** What has only `gguf-native/network` of such a bundle. */
-const networkEntries = {
-  "wasm/network.mjs": "./index.mjs",
-  "wasm/network.cjs": "./index.cjs",
-  "wasm/network-workerd.mjs": "./workerd.mjs",
-};
+/** Other entries of the package that are parts of such a bundle, and the endings of the files that have only that part. */
+const parts = ["network", "embeddings"];
+const partOf = { ".mjs": "./index.mjs", ".cjs": "./index.cjs", "-workerd.mjs": "./workerd.mjs" };
 
 /** How the sources are bundled without Node. */
 const portable = {
@@ -52,12 +50,14 @@ export function bundleEntry(file, options = portable) {
 export function bundleWasm(log = () => undefined) {
   const options = bundleOptions();
   for (const file of wasmEntries) log(`dist/${file}: ${bundleEntry(file, options)} bytes`);
-  const { metafile } = buildSync({ ...options, format: "esm", entryPoints: ["src/network/public.ts"] });
-  const [{ exports }] = Object.values(metafile.outputs);
-  for (const [file, from] of Object.entries(networkEntries)) {
-    const text = file.endsWith(".cjs")
-      ? `module.exports = require("${from}").network;\n`
-      : `import { network } from "${from}";\nexport const { ${exports.join(", ")} } = network;\n`;
-    writeFileSync(join(root, "dist", file), text);
+  for (const part of parts) {
+    const { metafile } = buildSync({ ...options, format: "esm", entryPoints: [`src/${part}/public.ts`] });
+    const [{ exports }] = Object.values(metafile.outputs);
+    for (const [ending, from] of Object.entries(partOf)) {
+      const text = ending.endsWith(".cjs")
+        ? `module.exports = require("${from}").${part};\n`
+        : `import { ${part} } from "${from}";\nexport const { ${exports.join(", ")} } = ${part};\n`;
+      writeFileSync(join(root, "dist", "wasm", part + ending), text);
+    }
   }
 }

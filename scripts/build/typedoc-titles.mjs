@@ -15,6 +15,7 @@ const GROUPS = [
   [/^(backend|wasm)\//, "WebAssembly"],
   [/^tokenizer\//, "Text and tokens"],
   [/^(reference\/)?network/, "Networks"],
+  [/^embeddings\//, "Vectors of texts"],
   [/^/, "Weights to numbers"],
 ];
 

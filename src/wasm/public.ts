@@ -7,8 +7,11 @@
  *
  * @module gguf-native/wasm
  */
+
+/** For `gguf-native/embeddings`, which shares the module. @internal */
+export * as embeddings from "../embeddings/public";
 export { type BlobOptions, openBlob } from "../file/blob-file";
-/** For `gguf-native/network`, which shares the module. @internal */
+/** For `gguf-native/network`, likewise. @internal */
 export * as network from "../network/public";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";

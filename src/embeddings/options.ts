@@ -1,0 +1,38 @@
+/** The public options of embedders. */
+import type { Activations, AsyncOptions, ThreadOptions } from "../base/options";
+
+/** How the vectors of a text's tokens become one: their mean, that of the first token, or that of the last. */
+export type Pooling = "mean" | "cls" | "last";
+
+export const POOLINGS: readonly Pooling[] = ["mean", "cls", "last"];
+
+/** Options of {@link Embedder.open}. */
+export interface EmbedderOptions extends ThreadOptions {
+  /**
+   * Default `"int8"`: what is multiplied with quantized matrices is rounded to 8 bits, which is faster; not with those of values,
+   * which matter most. Weights that are plain numbers, such as F16, are multiplied exactly in both cases.
+   */
+  activations?: Activations | undefined;
+  /** In place of what the model says. */
+  pooling?: Pooling | undefined;
+  /** Aborts the opening. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Options of {@link Embedder.score}. */
+export interface ScoreOptions {
+  /** Aborting makes the promise reject with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Called with the number of finished texts, and of all. */
+  onProgress?: AsyncOptions["onProgress"];
+}
+
+/** Options of {@link Embedder.embed}. */
+export interface EmbedOptions extends ScoreOptions {
+  /** Numbers of a vector: its first ones, for models that were trained for it (Matryoshka). Default: all. */
+  dimensions?: number | undefined;
+  /** Whether vectors are scaled to a length of 1, after they are cut. Default true. */
+  normalize?: boolean | undefined;
+  /** The name of what the model's own files want before each text, such as `"query"`: see {@link Embedder.prompts}. */
+  prompt?: string | undefined;
+}

@@ -1,0 +1,32 @@
+/** An open model for another thread. */
+import { GgufError } from "../base/errors";
+import { filesOf, type GgufModel } from "../file/model";
+import { mappedFiles } from "../file/unchanged";
+import { GgufWriter } from "../writer/writer";
+import type { PostedPlace } from "./load";
+
+/** @throws GgufError ERR_GGUF_CLOSED, ERR_GGUF_OUT_OF_MEMORY; otherwise as reading */
+export async function postModel(model: GgufModel, signal: AbortSignal | undefined): Promise<PostedPlace> {
+  const [path] = model.paths;
+  if (model.closed) throw new GgufError("ERR_GGUF_CLOSED", "the file was closed", { path });
+  const [first, ...others] = mappedFiles(model);
+  if (first !== undefined && others.length + 1 === filesOf(model).length) return [first, ...others];
+  const writer = GgufWriter.from(model);
+  const bytes = shared(writer.byteLength, path);
+  let at = 0;
+  for await (const chunk of writer.chunks()) {
+    signal?.throwIfAborted();
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+function shared(byteLength: number, path: string | undefined): Uint8Array {
+  try {
+    return new Uint8Array(new SharedArrayBuffer(byteLength));
+  } catch (cause) {
+    const detail = `an embedder needs its ${byteLength} bytes in memory`;
+    throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", detail, { path, cause });
+  }
+}
