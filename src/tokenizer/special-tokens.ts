@@ -19,6 +19,7 @@ export function tokenIdKey(name: string): string {
 const DEFAULT_IDS: ReadonlyMap<string, Readonly<Record<string, number>>> = new Map([
   ["llama", { bos: 1, eos: 2 }],
   ["bert", { bos: 101, sep: 102 }],
+  ["t5", { eos: 1 }],
 ]);
 
 /** The number of a token by its short name in a vocabulary of this kind that does not say it; undefined for none. */

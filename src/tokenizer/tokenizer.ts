@@ -2,9 +2,9 @@
  * `gguf-native/tokenizer`: converts text to tokens and back, with the vocabulary that is in a model's metadata. The tokens
  * are those of llama.cpp, with which models are run, or those that the model was trained with.
  *
- * Four kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
+ * Five kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
  * `gpt2` (byte-level BPE; `tokenizer.ggml.pre` names how text is split into words before), `gemma4` (the same on text in place
- * of bytes) and `bert` (WordPiece).
+ * of bytes), `bert` (WordPiece) and `t5` (SentencePiece's unigram models).
  */
 import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
@@ -14,6 +14,7 @@ import { byteLevelEncoding } from "./byte-level";
 import { type Encoding, missing, type Normalization, type Vocabulary } from "./encoding";
 import { sentencePieceEncoding } from "./sentence-piece";
 import { defaultTokenId, TOKEN_TYPES, tokenIdKey } from "./special-tokens";
+import { unigramEncoding } from "./unigram";
 import { wordPieceEncoding } from "./word-piece";
 import { wordRule } from "./word-rules";
 
@@ -21,8 +22,8 @@ import { wordRule } from "./word-rules";
 export interface TokenizerOptions {
   /**
    * How texts are prepared: as llama.cpp does (default), or as the model's own tokenizer does, with which it was trained. These
-   * differ for vocabularies of the kind `bert` (marks, Hangul, words of more than 100 characters) and for the rules of words of
-   * Qwen (`model` composes characters: NFC).
+   * differ for vocabularies of the kinds `bert` (marks, Hangul, words of more than 100 characters) and `t5` (white space, characters
+   * that are replaced), and for the rules of words of Qwen (`model` composes characters: NFC).
    */
   normalization?: Normalization | undefined;
 }
@@ -295,9 +296,20 @@ function kindOf(vocabulary: Vocabulary): Kind {
       const ids = { begin: idOf("bos"), end: idOf("sep") };
       return { encoding: wordPieceEncoding(vocabulary), ...ids, addsBegin: true, addsEnd: true, prefix: " " };
     }
+    case "t5": {
+      const prefix = metadata.boolean("tokenizer.ggml.add_space_prefix") ? " " : "";
+      const ids = { begin: idOf("bos"), end: idOf("eos") };
+      return {
+        encoding: unigramEncoding(vocabulary, prefix),
+        ...ids,
+        addsBegin: false,
+        addsEnd: true,
+        prefix: " ",
+      };
+    }
     default: {
       const found = name === undefined ? "names no kind (tokenizer.ggml.model)" : `is of the kind '${name}'`;
-      const detail = `the vocabulary ${found}, and known are llama, gpt2, bert and gemma4`;
+      const detail = `the vocabulary ${found}, and known are llama, gpt2, bert, t5 and gemma4`;
       throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
     }
   }

@@ -336,6 +336,76 @@ describe("a vocabulary of the kind bert", () => {
   });
 });
 
+describe("a vocabulary of the kind t5", () => {
+  /** Replaces the fullwidth a, and that with an accent after it: states of 256 numbers, one after the other. */
+  const charactersMap = (): number[] => {
+    const bytes = Buffer.from("\uff41\u0301");
+    const nodes = new Uint32Array((bytes.length + 1) << 8);
+    for (const [i, byte] of bytes.entries()) {
+      const at = (i << 8) ^ byte;
+      nodes[at] = ((at ^ ((i + 1) << 8)) << 10) | (i === 2 || i === 4 ? 0x100 : 0) | byte;
+    }
+    nodes[5 << 8] = 2; // where the second replacement is
+    return [
+      ...new Uint8Array(Uint32Array.of(nodes.byteLength).buffer),
+      ...new Uint8Array(nodes.buffer),
+      ...Buffer.from("a\0\u00e1\0"),
+    ];
+  };
+  const pieces = ["<unk>", "<s>", "</s>", "▁", "a", "b", "ab", "▁a", "á", "▁aba", "▁▁", "user"];
+  const keys = {
+    ...{ model: "t5", tokens: pieces, scores: [0, 0, 0, -3, -3, -3, -4, -5, -4, -12, -5, -9] },
+    ...{ token_type: [2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4], unknown_token_id: 0, eos_token_id: 2 },
+  };
+  const map: [string, TypedValue] = ["tokenizer.ggml.precompiled_charsmap", arr("uint8", charactersMap())];
+  const tokens = (text: string, more: Keys, normalization: Normalization): string =>
+    [...new Tokenizer(metadataOf({ ...keys, ...more }, map), { normalization }).encode(text)]
+      .map((id) => pieces[id])
+      .join(" ");
+
+  test("has the pieces with the most score, as llama.cpp and tokenizers find them", () => {
+    const merged = { add_space_prefix: true, remove_extra_whitespaces: true };
+    for (const [text, more, llamaCpp, model] of [
+      ["abab", {}, "ab ab </s>", "▁ ab ab </s>"],
+      ["aba", merged, "▁ ab a </s>", "▁ ab a </s>"],
+      ["  a  b ", merged, "▁a ▁ b </s>", "▁a ▁ b </s>"],
+      ["  a  b ", { add_space_prefix: true }, "▁▁ ▁a ▁▁ b ▁ </s>", "▁a ▁ b </s>"],
+      ["xyaz", {}, "<unk> a <unk> </s>", "▁ <unk> a <unk> </s>"],
+      ["\uff41\u0301", {}, "á </s>", "▁a </s>"],
+      ["\uff41b\0", {}, "ab <unk> </s>", "▁ ab <unk> </s>"],
+      ["a▁a", {}, "a ▁a </s>", "▁a ▁a </s>"],
+      ["auserb", {}, "a user b </s>", "▁a user ▁ b </s>"],
+      ["", merged, "</s>", "</s>"],
+      ["🦙", {}, "<unk> </s>", "▁ <unk> </s>"],
+    ] as [string, Keys, string, string][]) {
+      assert.equal(tokens(text, more, "llama.cpp"), llamaCpp, JSON.stringify(text));
+      assert.equal(tokens(text, more, "model"), model, JSON.stringify(text));
+    }
+    const tokenizer = tokenizerOf({ ...keys, ...merged });
+    assert.equal(tokenizer.decode(tokenizer.encode("  a ab")), "a ab");
+  });
+  test("needs scores, and a map of characters that is one", () => {
+    assert.throws(() => tokenizerOf({ model: "t5", tokens: pieces }), /needs 'tokenizer\.ggml\.scores'/);
+    for (const bytes of [
+      [1],
+      [4, 0, 0, 0],
+      [3, 0, 0, 0, 1, 2, 3, 4],
+      [0, 0, 0, 0, 1],
+      [255, 255, 255, 255, 0],
+    ])
+      assert.throws(() => tokenizerOf(keys, [map[0], arr("uint8", bytes)]), {
+        ...{ code: "ERR_GGUF_INVALID", message: /precompiled_charsmap' has \d bytes/ },
+      });
+    const random = new Random(5);
+    for (let i = 0; i < 200; i++) {
+      const bytes = Array.from({ length: 1204 }, () => random.below(256));
+      const hostile: [string, TypedValue] = [map[0], arr("uint8", [0xb0, 4, 0, 0, ...bytes])];
+      for (const normalization of ["llama.cpp", "model"] as const)
+        new Tokenizer(metadataOf(keys, hostile), { normalization }).encode("ab ä \uff41漢🦙");
+    }
+  });
+});
+
 describe("options and arguments", () => {
   const tokenizer = tokenizerOf({
     ...{ model: "llama", tokens: ["<unk>", "<s>", "</s>", "<|user|>", "▁", "a", "<0xC3>", "<0xA9>"] },
@@ -410,7 +480,7 @@ test("vocabularies of other kinds are rejected", () => {
 });
 
 /** Vocabularies of every kind that have all bytes, or letters, and a few more. */
-const everyKind: readonly Tokenizer[] = ["llama", "gpt2", "gemma4", "bert"].map((model) => {
+const everyKind: readonly Tokenizer[] = ["llama", "gpt2", "gemma4", "bert", "t5"].map((model) => {
   const characters = Array.from({ length: 0x144 - 0x21 }, (_, i) => String.fromCharCode(0x21 + i));
   const byteName = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
   const bytes = Array.from({ length: 256 }, (_, byte) => byteName(byte));
@@ -419,7 +489,7 @@ const everyKind: readonly Tokenizer[] = ["llama", "gpt2", "gemma4", "bert"].map(
   return tokenizerOf({
     ...{ model, pre: "llama-bpe", tokens, scores: tokens.map((_, id) => -id) },
     token_type: tokens.map((_, id) => (id === 0 ? 3 : id === 12 ? 4 : 1)),
-    ...{ merges: ["a a", "aa aa", "t h", "th e"], bos_token_id: 0, seperator_token_id: 0 },
+    ...{ merges: ["a a", "aa aa", "t h", "th e"], bos_token_id: 0, eos_token_id: 0, seperator_token_id: 0 },
   });
 });
 
