@@ -30,11 +30,6 @@ Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_
   return y;
 }
 
-Numbers int8_products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
-                      uint64_t columns, const Numbers& x, uint64_t part) {
-  return products(format, big_endian, rows, n_rows, columns, x, part, Activations::kInt8);
-}
-
 std::vector<Format> formats_of_codes() {
   std::vector<Format> found;
   for (const Format& format : formats()) {
@@ -51,61 +46,29 @@ std::vector<uint64_t> lengths(const Format& format) {
   return {block, 576 / block * block, 512 + 5 * block, 1088 / block * block, 4096 + 3 * block};
 }
 
+const ProductRule kRule = {Activations::kInt8, formats_of_codes(), lengths, expected_products};
+
+Numbers int8_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
+                      const Numbers& x) {
+  return kRule.actual(format, false, rows, n_rows, columns, x, n_rows);
+}
+
 class IntegerRowProducts : public OnEveryIsa {};
 
 TEST_P(IntegerRowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
-  for (const Format& format : formats_of_codes()) {
-    Random random(format.id);
-    for (uint64_t columns : lengths(format)) {
-      if (columns == 0) continue;
-      for (const uint64_t n_rows : {5, 19}) {
-        const Blocks kind = n_rows == 5 ? Blocks::kAny : Blocks::kOrdinary;
-        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, kind);
-        const uint64_t most = n_rows == 19 ? 2 : columns < 600 ? 64 : 13;
-        const Numbers x = random.vectors(most * columns, kind);
-        const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-        for (const uint64_t n : {1, 2, 3, 7, 13, 64}) {
-          if (n * columns > x.size()) break;
-          SCOPED_TRACE(testing::Message()
-                       << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
-          const auto n_floats = static_cast<ptrdiff_t>(n * columns),
-                     n_products = static_cast<ptrdiff_t>(n * n_rows);
-          expect_same(int8_products(format, false, bytes.data(), n_rows, columns,
-                                    {x.begin(), x.begin() + n_floats}, n_rows),
-                      {expected.begin(), expected.begin() + n_products});
-          if (HasFatalFailure()) return;
-        }
-      }
-    }
-  }
+  expect_the_rule(kRule);
 }
 
 TEST_P(IntegerRowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
-  for (const Format& format : formats_of_codes()) {
-    Random random(format.id + 100);
-    for (const uint64_t columns : {256, 2304}) {
-      const uint64_t n_rows = 35, n_blocks = n_rows * columns / format.block_elements;
-      const auto bytes = random.blocks(format, n_blocks, Blocks::kOrdinary);
-      std::vector<uint8_t> swapped(bytes.size());
-      swap_blocks(fields_of(format), bytes.data(), n_blocks, swapped.data());
-      for (const uint64_t n : {1, 2, 3}) {
-        SCOPED_TRACE(testing::Message() << format.name << ", " << columns << " columns, " << n << " vectors");
-        const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-        const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-        for (const uint64_t part : {1, 7, 16, 35}) {
-          expect_same(int8_products(format, false, bytes.data(), n_rows, columns, x, part), expected);
-        }
-        expect_same(int8_products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
-        for (const size_t shift : {1, 33}) {
-          std::vector<uint8_t> moved(shift);
-          moved.insert(moved.end(), bytes.begin(), bytes.end());
-          expect_same(int8_products(format, false, moved.data() + shift, n_rows, columns, x, n_rows),
-                      expected);
-        }
-        if (HasFatalFailure()) return;
-      }
-    }
-  }
+  expect_any_split_alignment_and_byte_order(kRule);
+}
+
+TEST_P(IntegerRowProducts, ReadNotAByteTooMuch) {
+  expect_no_byte_too_much(kRule);
+}
+
+TEST_P(IntegerRowProducts, OfNothingAreNothing) {
+  expect_nothing_of_nothing(kRule);
 }
 
 /** A vector whose runs are all of one kind: by number of the run. */
@@ -142,9 +105,9 @@ TEST_P(IntegerRowProducts, EqualTheRuleForRunsOfEveryKind) {
     for (uint64_t i = 0; i < n * columns; ++i) x.push_back(edge_number(i / 32, i % 32, random));
     SCOPED_TRACE(format.name);
     const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-    expect_same(int8_products(format, false, bytes.data(), n_rows, columns, x, n_rows), expected);
+    expect_same(int8_products(format, bytes.data(), n_rows, columns, x), expected);
     const Numbers first(x.begin(), x.begin() + columns);
-    expect_same(int8_products(format, false, bytes.data(), n_rows, columns, first, n_rows),
+    expect_same(int8_products(format, bytes.data(), n_rows, columns, first),
                 {expected.begin(), expected.begin() + n_rows});
     if (HasFatalFailure()) return;
   }
@@ -158,7 +121,7 @@ TEST_P(IntegerRowProducts, OfTinyRunsAreZeroBelowTheLeastThatCounts) {
   for (const uint64_t kind : {1, 2}) {  // of edge_number: nothing else, which would hide them in the sums
     Numbers x;
     for (uint64_t i = 0; i < columns; ++i) x.push_back(edge_number(kind, i % 32, random));
-    const Numbers y = int8_products(format, false, bytes.data(), 1, columns, x, 1);
+    const Numbers y = int8_products(format, bytes.data(), 1, columns, x);
     expect_same(y, expected_products(format, bytes.data(), 1, columns, x));
     EXPECT_EQ(y[0] == 0, kind == 2);
   }
@@ -172,26 +135,8 @@ TEST_P(IntegerRowProducts, OfAVectorThatIsNotFiniteAreNaN) {
       for (const uint64_t n : {1, 2, 3}) {
         Numbers x(n * columns, 1.0f);
         x[columns - 1] = number;  // of the first vector
-        const Numbers y = int8_products(format, false, zeros.data(), n_rows, columns, x, n_rows);
+        const Numbers y = int8_products(format, zeros.data(), n_rows, columns, x);
         for (uint64_t i = 0; i < n * n_rows; ++i) EXPECT_EQ(std::isnan(y[i]), i < n_rows) << format.name;
-      }
-    }
-  }
-}
-
-TEST_P(IntegerRowProducts, ReadNotAByteTooMuch) {
-  for (const Format& format : formats_of_codes()) {
-    Random random(format.id + 200);
-    for (uint64_t columns : lengths(format)) {
-      if (columns == 0) continue;
-      for (const uint64_t n_rows : {1, 17}) {
-        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
-        for (const uint64_t n : {1, 2, 9}) {  // more than a tile has, but that of AMX
-          const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-          const Numbers actual = guarded_products(format, bytes, n_rows, columns, x, Activations::kInt8);
-          expect_same(actual, expected_products(format, bytes.data(), n_rows, columns, x));
-          if (HasFatalFailure()) return;
-        }
       }
     }
   }
@@ -204,16 +149,9 @@ TEST_P(IntegerRowProducts, OfFormatsWithoutCodesAreThoseOfNumbers) {
     const uint64_t columns = 75, n_rows = 5;
     const auto bytes = random.blocks(format, n_rows * columns, Blocks::kOrdinary);
     const Numbers x = random.vectors(2 * columns, Blocks::kOrdinary);
-    expect_same(int8_products(format, false, bytes.data(), n_rows, columns, x, n_rows),
+    expect_same(int8_products(format, bytes.data(), n_rows, columns, x),
                 products(format, false, bytes.data(), n_rows, columns, x, n_rows, Activations::kFloat32));
   }
-}
-
-TEST_P(IntegerRowProducts, OfNothingAreNothing) {
-  const Format& format = *find_format(12);
-  EXPECT_TRUE(int8_products(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
-  EXPECT_TRUE(int8_products(format, false, nullptr, 0, 256, Numbers(768), 1).empty());
-  EXPECT_TRUE(int8_products(format, false, nullptr, 1, 256, {}, 1).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, IntegerRowProducts, testing::ValuesIn(available_isas()), isa_name_of);

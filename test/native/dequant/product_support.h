@@ -140,4 +140,98 @@ inline Numbers guarded_products(const Format& format, const std::vector<uint8_t>
   return Numbers(floats(y), floats(y) + n * n_rows);
 }
 
+/** A rule of products, written down a second time: what the tests of both have in common. */
+struct ProductRule {
+  Activations activations;
+  std::vector<Format> formats;
+  /** Lengths of rows to test. */
+  std::vector<uint64_t> (*lengths)(const Format&);
+  /** The product of dequantized rows with the vectors, by the rule: [vector][row]. */
+  Numbers (*expected)(const Format&, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
+                      const Numbers& x);
+
+  Numbers actual(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
+                 uint64_t columns, const Numbers& x, uint64_t part) const {
+    return products(format, big_endian, rows, n_rows, columns, x, part, activations);
+  }
+};
+
+inline void expect_the_rule(const ProductRule& rule) {
+  for (const Format& format : rule.formats) {
+    Random random(format.id);
+    for (const uint64_t columns : rule.lengths(format)) {
+      for (const uint64_t n_rows : {5, 19}) {
+        const Blocks kind = n_rows == 5 ? Blocks::kAny : Blocks::kOrdinary;
+        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, kind);
+        // Few where there is much to compute, since emulators take minutes over it.
+        const uint64_t most = n_rows == 19 ? 2 : columns < 600 ? 64 : 13;
+        const Numbers x = random.vectors(most * columns, kind);
+        const Numbers expected = rule.expected(format, bytes.data(), n_rows, columns, x);
+        for (const uint64_t n : {1, 2, 3, 7, 13, 64}) {
+          if (n > most) break;
+          SCOPED_TRACE(testing::Message()
+                       << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
+          const auto n_floats = static_cast<ptrdiff_t>(n * columns),
+                     n_products = static_cast<ptrdiff_t>(n * n_rows);
+          expect_same(rule.actual(format, false, bytes.data(), n_rows, columns,
+                                  {x.begin(), x.begin() + n_floats}, n_rows),
+                      {expected.begin(), expected.begin() + n_products});
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+inline void expect_any_split_alignment_and_byte_order(const ProductRule& rule) {
+  for (const Format& format : rule.formats) {
+    Random random(format.id + 100);
+    for (const uint64_t columns : {format.block_elements == 1 ? 75 : 256, 2304}) {
+      const uint64_t n_rows = 35, n_blocks = n_rows * columns / format.block_elements;
+      const auto bytes = random.blocks(format, n_blocks, Blocks::kOrdinary);
+      std::vector<uint8_t> swapped(bytes.size());
+      swap_blocks(fields_of(format), bytes.data(), n_blocks, swapped.data());
+      for (const uint64_t n : {1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << format.name << ", " << columns << " columns, " << n << " vectors");
+        const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
+        const Numbers expected = rule.expected(format, bytes.data(), n_rows, columns, x);
+        for (const uint64_t part : {1, 7, 12, 16, 35}) {
+          expect_same(rule.actual(format, false, bytes.data(), n_rows, columns, x, part), expected);
+        }
+        expect_same(rule.actual(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
+        for (const size_t shift : {1, 2, 33}) {
+          std::vector<uint8_t> moved(shift);
+          moved.insert(moved.end(), bytes.begin(), bytes.end());
+          expect_same(rule.actual(format, false, moved.data() + shift, n_rows, columns, x, n_rows), expected);
+        }
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+inline void expect_no_byte_too_much(const ProductRule& rule) {
+  for (const Format& format : rule.formats) {
+    Random random(format.id + 200);
+    for (const uint64_t columns : rule.lengths(format)) {
+      for (const uint64_t n_rows : {1, 17}) {
+        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
+        for (const uint64_t n : {1, 2, 9}) {  // more than a tile has, but that of AMX
+          const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
+          const Numbers actual = guarded_products(format, bytes, n_rows, columns, x, rule.activations);
+          expect_same(actual, rule.expected(format, bytes.data(), n_rows, columns, x));
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+inline void expect_nothing_of_nothing(const ProductRule& rule) {
+  const Format& format = *find_format(12);
+  EXPECT_TRUE(rule.actual(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
+  EXPECT_TRUE(rule.actual(format, false, nullptr, 0, 256, Numbers(768), 1).empty());
+  EXPECT_TRUE(rule.actual(format, false, nullptr, 1, 256, {}, 1).empty());
+}
+
 }  // namespace gguf::test

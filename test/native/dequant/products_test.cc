@@ -7,7 +7,6 @@
 #include <cmath>
 #include <vector>
 
-#include "dequant/block_fields.h"
 #include "test/native/dequant/product_support.h"
 #include "test/native/dequant/put_order.h"
 #include "test/native/dequant/test_isas.h"
@@ -15,7 +14,6 @@
 namespace gguf::test {
 namespace {
 
-/** The product of dequantized rows with the vectors, by the rule: [vector][row]. */
 Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                           const Numbers& x) {
   const uint64_t n = x.size() / columns;
@@ -44,11 +42,6 @@ Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_
   return y;
 }
 
-Numbers exact_products(const Format& format, bool big_endian, const uint8_t* rows, uint64_t n_rows,
-                       uint64_t columns, const Numbers& x, uint64_t part) {
-  return products(format, big_endian, rows, n_rows, columns, x, part, Activations::kFloat32);
-}
-
 /** Lengths of rows: whole groups, parts of groups, and for single numbers any. */
 std::vector<uint64_t> lengths(const Format& format) {
   const uint64_t block = format.block_elements;
@@ -57,77 +50,30 @@ std::vector<uint64_t> lengths(const Format& format) {
   return {block, 1024, 512 + 5 * block, 4096 + 3 * block};
 }
 
+const ProductRule kRule = {Activations::kFloat32, std::vector<Format>(formats().begin(), formats().end()),
+                           lengths, expected_products};
+
+Numbers exact_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
+                       const Numbers& x) {
+  return kRule.actual(format, false, rows, n_rows, columns, x, n_rows);
+}
+
 class RowProducts : public OnEveryIsa {};
 
 TEST_P(RowProducts, EqualTheRuleForAnyBlocksAndAnyNumberOfVectors) {
-  for (const Format& format : formats()) {
-    Random random(format.id);
-    for (uint64_t columns : lengths(format)) {
-      for (const uint64_t n_rows : {5, 13}) {
-        const bool any = n_rows == 5;
-        const Blocks kind = any ? Blocks::kAny : Blocks::kOrdinary;
-        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, kind);
-        // Few where there is much to compute, since emulators take minutes over it.
-        const uint64_t most = !any ? 2 : columns < 512 ? 64 : 7;
-        const Numbers x = random.vectors(most * columns, kind);
-        const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-        for (const uint64_t n : {1, 2, 3, 7, 64}) {
-          if (n * columns > x.size()) break;
-          SCOPED_TRACE(testing::Message()
-                       << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
-          const auto n_floats = static_cast<ptrdiff_t>(n * columns),
-                     n_products = static_cast<ptrdiff_t>(n * n_rows);
-          expect_same(exact_products(format, false, bytes.data(), n_rows, columns,
-                                     {x.begin(), x.begin() + n_floats}, n_rows),
-                      {expected.begin(), expected.begin() + n_products});
-          if (HasFatalFailure()) return;
-        }
-      }
-    }
-  }
+  expect_the_rule(kRule);
 }
 
 TEST_P(RowProducts, AreTheSameForAnySplitAlignmentAndByteOrder) {
-  for (const Format& format : formats()) {
-    Random random(format.id + 100);
-    const uint64_t columns = format.block_elements == 1 ? 75 : 2304, n_rows = 17;
-    const uint64_t n_blocks = n_rows * columns / format.block_elements;
-    const auto bytes = random.blocks(format, n_blocks, Blocks::kAny);
-    std::vector<uint8_t> swapped(bytes.size());
-    swap_blocks(fields_of(format), bytes.data(), n_blocks, swapped.data());
-    for (const uint64_t n : {1, 3}) {
-      SCOPED_TRACE(testing::Message() << format.name << ", " << n << " vectors");
-      const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-      const Numbers expected = expected_products(format, bytes.data(), n_rows, columns, x);
-      for (const uint64_t part : {1, 7, 12, 16}) {
-        expect_same(exact_products(format, false, bytes.data(), n_rows, columns, x, part), expected);
-      }
-      expect_same(exact_products(format, true, swapped.data(), n_rows, columns, x, n_rows), expected);
-      for (const size_t shift : {1, 2, 33}) {
-        std::vector<uint8_t> moved(shift);
-        moved.insert(moved.end(), bytes.begin(), bytes.end());
-        expect_same(exact_products(format, false, moved.data() + shift, n_rows, columns, x, n_rows),
-                    expected);
-      }
-      if (HasFatalFailure()) return;
-    }
-  }
+  expect_any_split_alignment_and_byte_order(kRule);
 }
 
 TEST_P(RowProducts, ReadNotAByteTooMuch) {
-  for (const Format& format : formats()) {
-    Random random(format.id + 200);
-    for (uint64_t columns : lengths(format)) {
-      for (const uint64_t n_rows : {1, 13}) {
-        const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
-        for (const uint64_t n : {1, 2}) {
-          const Numbers x = random.vectors(n * columns, Blocks::kOrdinary);
-          const Numbers actual = guarded_products(format, bytes, n_rows, columns, x, Activations::kFloat32);
-          expect_same(actual, expected_products(format, bytes.data(), n_rows, columns, x));
-        }
-      }
-    }
-  }
+  expect_no_byte_too_much(kRule);
+}
+
+TEST_P(RowProducts, OfNothingAreNothing) {
+  expect_nothing_of_nothing(kRule);
 }
 
 TEST_P(RowProducts, AreCloseToTheExactSum) {
@@ -136,7 +82,7 @@ TEST_P(RowProducts, AreCloseToTheExactSum) {
     const uint64_t columns = 4096, n_rows = 3;
     const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
     const Numbers x = random.vectors(columns, Blocks::kOrdinary);
-    const Numbers y = exact_products(format, false, bytes.data(), n_rows, columns, x, n_rows);
+    const Numbers y = exact_products(format, bytes.data(), n_rows, columns, x);
     Numbers w(n_rows * columns);
     dequantize(format, Out::kFloat32, Store::kPlain, false, bytes.data(), w.size() / format.block_elements,
                w.data());
@@ -158,24 +104,17 @@ TEST_P(RowProducts, AreNeverMinusZero) {
   const Format& format = *find_format(0);  // F32
   const Numbers w(64, -1.0f), zeros(64, 0.0f);
   const auto* rows = reinterpret_cast<const uint8_t*>(w.data());
-  EXPECT_EQ(bits_of_float(exact_products(format, false, rows, 1, 64, zeros, 1)[0]), 0u);
+  EXPECT_EQ(bits_of_float(exact_products(format, rows, 1, 64, zeros)[0]), 0u);
   // Each product underflows to -0 in its fused multiply-add.
   for (const uint64_t n_rows : {1, 3, 8, 40}) {
     for (const uint64_t n : {1, 2, 20}) {
       const Numbers smallest(64 * n_rows, 0x1p-149f), tenths(64 * n, -0.1f);
       const auto* smallest_rows = reinterpret_cast<const uint8_t*>(smallest.data());
-      for (const float y : exact_products(format, false, smallest_rows, n_rows, 64, tenths, n_rows)) {
+      for (const float y : exact_products(format, smallest_rows, n_rows, 64, tenths)) {
         EXPECT_EQ(bits_of_float(y), 0u) << n_rows << " rows, " << n << " vectors";
       }
     }
   }
-}
-
-TEST_P(RowProducts, OfNothingAreNothing) {
-  const Format& format = *find_format(12);
-  EXPECT_TRUE(exact_products(format, false, nullptr, 0, 256, Numbers(256), 1).empty());
-  EXPECT_TRUE(exact_products(format, false, nullptr, 0, 256, Numbers(512), 1).empty());
-  EXPECT_TRUE(exact_products(format, false, nullptr, 1, 256, {}, 1).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, RowProducts, testing::ValuesIn(available_isas()), isa_name_of);

@@ -33,7 +33,7 @@ std::vector<int> test::put_order(const Format& format) {
 #include "dequant/formats.def"
 #undef FORMAT
   };
-  return orders[&format - formats().data()];
+  return orders[format.index];
 }
 
 }  // namespace gguf
