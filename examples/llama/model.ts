@@ -27,19 +27,12 @@ export interface LoadOptions {
   /** Threads that multiply. Default: as many as help. */
   threads?: number | undefined;
   adapters?: readonly Adapter[] | undefined;
-  /** Is told of each matrix its name, its columns, the vectors that it is multiplied with, and which expert of how many it is. */
-  observe?: Observer | undefined;
+  /** Is told of each product the matrix and its columns, the vectors, and which expert of how many it is. */
+  observe?: ((...product: [string, number, Float32Array, number, number]) => void) | undefined;
 }
 
-export type Observer = (
-  ...product: [name: string, columns: number, vectors: Float32Array, expert: number, experts: number]
-) => void;
-
-/** The keys and values of some tokens, in all layers. */
-export interface LlamaCache {
-  layers: readonly KvCache[];
-  capacity: number;
-}
+/** The keys and values of some tokens, for each layer. */
+type LlamaCache = readonly KvCache[];
 
 type Layer = ReturnType<typeof loadLayer>;
 type FeedForward = Record<"gate" | "up" | "down", Matrix>;
@@ -121,7 +114,7 @@ export class Llama {
   /** Creates a cache for up to `capacity` tokens. */
   createCache(capacity: number): LlamaCache {
     const { keyHeads: heads, keyWidth, valueWidth, attention } = this.config;
-    return { layers: attention.map(() => new KvCache({ heads, keyWidth, valueWidth, capacity })), capacity };
+    return attention.map(() => new KvCache({ heads, keyWidth, valueWidth, capacity }));
   }
 
   /** Processes `tokens`, which follow those in `cache`, and appends them. Returns the logits of the next token. */
@@ -144,9 +137,6 @@ export class Llama {
     visit: (number: number, logits: Float32Array) => void,
   ): void {
     if (tokens.length === 0) throw new RangeError("there are no tokens to process");
-    const length = cache.layers[0]!.length + tokens.length;
-    if (length > cache.capacity)
-      throw new RangeError(`${length} tokens do not fit in a cache for ${cache.capacity}`);
     const { width } = this.config;
     for (let start = 0; start < tokens.length; start += BATCH) {
       const x = this.#forwardBatch(tokens.slice(start, start + BATCH), cache);
@@ -170,7 +160,7 @@ export class Llama {
     const normed = this.#floats("normed", x.length);
     for (const [i, layer] of layers.entries()) {
       rmsNorm(x, layer.attnNorm, { epsilon, out: normed });
-      add(x, this.#norm(this.#attend(layer, normed, cache.layers[i]!), layer.attnPostNorm));
+      add(x, this.#norm(this.#attend(layer, normed, cache[i]!), layer.attnPostNorm));
       rmsNorm(x, layer.ffnNorm, { epsilon, out: normed });
       add(x, this.#norm(this.#think(layer, normed), layer.ffnPostNorm));
     }
@@ -207,14 +197,16 @@ export class Llama {
     softmax(scores, experts, { out: scores });
     /** By expert: the tokens that use it, and how much of it. */
     const uses = new Map<number, { token: number; share: number }[]>();
-    for (let expert = 0; expert < experts; expert++) uses.set(expert, []);
     for (let token = 0; token < count; token++) {
       const { indexes, values } = topK(vectorOf(scores, experts, token), expertsUsed);
       const sum = normalizedExperts ? values.reduce((a, b) => a + b) : 1;
-      for (const [i, expert] of indexes.entries()) uses.get(expert)!.push({ token, share: values[i]! / sum });
+      for (const [i, expert] of indexes.entries()) {
+        if (!uses.has(expert)) uses.set(expert, []);
+        uses.get(expert)!.push({ token, share: values[i]! / sum });
+      }
     }
     const out = this.#floats("experts", x.length).fill(0);
-    const used = [...uses.keys()].filter((expert) => uses.get(expert)!.length > 0);
+    const used = [...uses.keys()].sort((a, b) => a - b);
     // Of one token, all experts are multiplied at once. Any number of tokens adds them in the same order.
     for (const group of count === 1 ? [used] : used.map((expert) => [expert])) {
       const tokens = uses.get(group[0]!)!;

@@ -100,7 +100,7 @@ describe("forward", () => {
       const cache = llama.createCache(prompt.length);
       const all = parts.map((tokens) => llama.forward(tokens, cache));
       assert.deepEqual(all.at(-1), together);
-      assert.equal(cache.layers[0]!.length, prompt.length);
+      assert.equal(cache[0]!.length, prompt.length);
     }
   });
 
@@ -134,7 +134,10 @@ describe("forward", () => {
     using file = parse(sampleModel());
     const llama = Llama.load(file);
     const cache = llama.createCache(2);
-    assert.throws(() => llama.forward([1, 2, 3], cache), /3 tokens do not fit in a cache for 2/);
+    assert.throws(
+      () => llama.forward([1, 2, 3], cache),
+      /holds 0 of at most 2 tokens: there is no room for 3/,
+    );
     assert.throws(() => llama.forward([], cache), /no tokens/);
   });
 });
