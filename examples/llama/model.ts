@@ -1,5 +1,5 @@
 /** The forward pass of a llama model, and of those that differ from it in little. */
-import type { GgufFile } from "gguf-native";
+import { type GgufFile, matmulAllSync } from "gguf-native";
 import {
   activate,
   add,
@@ -257,26 +257,23 @@ export class Llama {
   #multiply(name: string, matrices: readonly Matrix[], x: Float32Array, experts = [0]): Float32Array[] {
     const { activations, threads, observe } = this.options;
     const products = experts.flatMap((expert) => matrices.map((matrix) => ({ matrix, expert })));
-    return products.map(({ matrix, expert }, i) => {
-      const { tensor, columns, rows, scales, bias, deltas } = matrix;
-      observe?.(tensor.name, columns, x, expert, matrix.experts);
-      const rowsOf = (count: number) => ({
-        start: expert * count,
-        end: (expert + 1) * count,
-        activations,
-        threads,
-      });
-      const out = this.#floats(`${name} ${i}`, (x.length / columns) * rows);
-      tensor.matmulSync(x, { ...rowsOf(rows), factor: scales?.[expert], bias, out });
-      for (const { a, b, factor } of deltas)
-        b.matmulSync(a.matmulSync(x, rowsOf(b.shape[0]!)), {
-          ...rowsOf(rows),
-          factor,
-          accumulate: true,
-          out,
-        });
-      return out;
-    });
+    const rowsOf = (count: number, expert: number) => ({ start: expert * count, end: (expert + 1) * count });
+    const outs = products.map(({ matrix: { columns, rows } }, i) =>
+      this.#floats(`${name} ${i}`, (x.length / columns) * rows),
+    );
+    const parts = products.map(({ matrix: { tensor, rows, scales, bias }, expert }) => ({
+      ...{ tensor, ...rowsOf(rows, expert), factor: scales?.[expert], bias },
+    }));
+    matmulAllSync(parts, x, { outs, activations, threads });
+    for (const [i, { matrix, expert }] of products.entries()) {
+      observe?.(matrix.tensor.name, matrix.columns, x, expert, matrix.experts);
+      for (const { a, b, factor } of matrix.deltas) {
+        const inner = a.matmulSync(x, { ...rowsOf(b.shape[0]!, expert), activations, threads });
+        const added = { ...rowsOf(matrix.rows, expert), activations, threads, factor, accumulate: true };
+        b.matmulSync(inner, { ...added, out: outs[i] });
+      }
+    }
+    return outs;
   }
 
   /** `length` numbers of this name, of any value. They are good until the next call with the name. */
