@@ -43,6 +43,7 @@ export { openRemote, RemoteGgufFile, type RemoteOptions } from "./file/remote-fi
 export { RemoteGgufTensor } from "./file/remote-tensor";
 export type { ShardNumber } from "./file/shard-names";
 export { GgufTensor } from "./file/tensor";
+export type { WarmOptions } from "./file/warm";
 export { quantize, quantizeSync } from "./quantize/quantize";
 export type { QuantizableType, QuantizeOptions } from "./quantize/request";
 export type { SafetensorsDtype } from "./safetensors/dtypes";

@@ -53,6 +53,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("matmulBlocks", entry<multiply_blocks_sync>);
   add("matmulBlocksAsync", entry<multiply_blocks_async>);
 
+  add("warm", entry<warm_async>);
   add("stats", entry<statistics_sync>);
   add("statsAsync", entry<statistics_async>);
   add("statsBlocksAsync", entry<statistics_of_blocks_async>);

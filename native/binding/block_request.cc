@@ -43,8 +43,12 @@ TypedArray blocks_argument(const Call& call, size_t index, const Format& format)
 
 }  // namespace
 
-const TensorInfo& BlockRequest::take_tensor(const Call& call, size_t index) {
+void BlockRequest::take_file(const Call& call, size_t index) {
   file_ = &FileHandle::of(call, index);
+}
+
+const TensorInfo& BlockRequest::take_tensor(const Call& call, size_t index) {
+  take_file(call, index);
   const TensorInfo& tensor = file_->tensor(call, index + 1);
   format_ = file_->format_of(call.environment(), tensor);
   tensor_offset_ = tensor.offset;

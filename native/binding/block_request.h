@@ -49,6 +49,8 @@ class BlockRequest {
 
  protected:
   BlockRequest() = default;
+  /** Of a file, argument `index`: bytes are counted from its start. */
+  void take_file(const Call& call, size_t index);
   /** Of file and tensor, argument `index` and the next: returns the tensor, good until JavaScript runs again.
    */
   const TensorInfo& take_tensor(const Call& call, size_t index = 0);

@@ -40,6 +40,9 @@ napi_value dequantize_rows_async(const Call& call);
 napi_value dequantize_blocks_sync(const Call& call);
 napi_value dequantize_blocks_async(const Call& call);
 
+// warm.cc: a file's bytes into memory
+napi_value warm_async(const Call& call);
+
 // multiply.cc: products with vectors, now or off the main thread
 napi_value multiply_sync(const Call& call);
 napi_value multiply_all_sync(const Call& call);

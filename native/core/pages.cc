@@ -1,6 +1,7 @@
 #include "core/pages.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #ifdef _WIN32
 #include "core/windows_api.h"
@@ -28,6 +29,17 @@ bool pages_are_present(const void*, size_t) {
 }
 
 void will_read(const void*, size_t) {}
+
+void bring_in(const void* data, size_t n_bytes) {
+  constexpr size_t kPageBytes = 4096;  // the smallest there are
+  const auto* const bytes = static_cast<const volatile uint8_t*>(data);
+  for (size_t at = 0; at < n_bytes; at += kPageBytes) (void)bytes[at];
+  if (n_bytes > 0) (void)bytes[n_bytes - 1];
+}
+
+int lock_pages(const void* data, size_t n_bytes) {
+  return VirtualLock(const_cast<void*>(data), n_bytes) ? 0 : static_cast<int>(GetLastError());
+}
 
 void forget_pages(const void*, size_t) {}
 
@@ -116,6 +128,29 @@ void will_read(const void* data, size_t n_bytes) {
   if (n_bytes == 0) return;
   const PageRange range(data, n_bytes);
   madvise(range.begin, range.n_bytes, MADV_WILLNEED);
+}
+
+void bring_in(const void* data, size_t n_bytes) {
+  if (n_bytes == 0) return;
+  const PageRange range(data, n_bytes);
+#ifdef __linux__
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ of Linux 5.14, which older headers lack
+  if (madvise(range.begin, range.n_bytes, kPopulateRead) == 0) return;
+#endif
+  madvise(range.begin, range.n_bytes, MADV_WILLNEED);
+  const volatile uint8_t* const pages = range.begin;
+  for (size_t at = 0; at < range.n_bytes; at += page_bytes()) (void)pages[at];
+}
+
+int lock_pages(const void* data, size_t n_bytes) {
+  const PageRange range(data, n_bytes);
+#ifdef MLOCK_ONFAULT
+  // Without the flag, pages of a private mapping are copied: a second time the memory.
+  const int result = mlock2(range.begin, range.n_bytes, MLOCK_ONFAULT);
+#else
+  const int result = mlock(range.begin, range.n_bytes);
+#endif
+  return result == 0 ? 0 : errno;
 }
 
 void forget_pages(const void* data, size_t n_bytes) {

@@ -31,6 +31,14 @@ bool pages_are_present(const void* data, size_t n_bytes);
  * wait. */
 void will_read(const void* data, size_t n_bytes);
 
+/** Brings the pages of a range of a mapped file into memory: for read_mapping. */
+void bring_in(const void* data, size_t n_bytes);
+/**
+ * Keeps the pages of a range that were brought in in memory, until they are unmapped. The system's error
+ * number where it does not: 0 where it does.
+ */
+int lock_pages(const void* data, size_t n_bytes);
+
 /**
  * Gives the whole pages in a range of a privately mapped file back to the system: they are read from the file
  * again at the next use, and what was written to them is lost. Pages that are only partly in the range stay.

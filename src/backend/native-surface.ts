@@ -229,6 +229,14 @@ export interface NativeAddon extends NativeNetwork {
   readBytes(file: NativeFile, index: number, first: number, out: Uint8Array): void;
 
   /**
+   * Brings `byteLength` bytes of a file into memory, from byte `first` on, off the main thread; `lock` keeps those of a mapping
+   * there until it is closed. The result is empty.
+   */
+  warm(
+    ...of: [file: NativeFile, first: number, byteLength: number, lock: boolean, ...JobArguments]
+  ): Started<Float32Array>;
+
+  /**
    * Dequantizes elements `start` (inclusive) to `end` (exclusive) of tensor `index`: whole blocks. Fills and returns
    * `out` (length end - start) or, if it is undefined, a new array.
    */

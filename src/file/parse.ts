@@ -7,6 +7,7 @@ import { isAnyArrayBuffer, isUint8Array } from "../base/typed-arrays";
 import { OpenFile } from "./handle";
 import { GgufModel } from "./model";
 import { GgufTensor } from "./tensor";
+import { type WarmOptions, warm } from "./warm";
 
 /** Options of {@link parse}. */
 export interface ParseOptions {
@@ -36,6 +37,22 @@ export class GgufFile extends GgufModel<GgufTensor> {
   /** @internal */
   static of(files: [OpenFile, ...OpenFile[]]): GgufFile {
     return new GgufFile(files);
+  }
+
+  /**
+   * Brings tensors into memory before they are needed, off the main thread: the first product with weights that are still on
+   * the disk waits for it, and blocks its thread. Bytes that were parsed are there already.
+   * @param options `onProgress` counts bytes
+   * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
+   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND; ERR_GGUF_TRUNCATED where the file is shorter now; ERR_GGUF_OUT_OF_MEMORY where
+   *   the system does not lock so much; ERR_GGUF_CLOSED; the reason of `options.signal` once that is aborted
+   */
+  async warm(options?: WarmOptions): Promise<void> {
+    await warm(
+      () => this.tensors.values(),
+      (name) => this.tensor(name),
+      options,
+    );
   }
 }
 

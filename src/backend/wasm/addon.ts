@@ -11,11 +11,18 @@ import { decoding } from "./decoding";
 import { encoding } from "./encoding";
 import { failure } from "./failure";
 import { fileFunctions, type OpenBytes } from "./files";
-import { cancelJob } from "./jobs";
+import { cancelJob, startJob } from "./jobs";
 import * as kernels from "./kernels";
 import { network } from "./network";
 import { products } from "./products";
 import { totals } from "./totals";
+
+const NOTHING = {
+  steps: [][Symbol.iterator](),
+  total: 0,
+  finish: () => new Float32Array(),
+  release: () => undefined,
+};
 
 /** Makes the surface; `openBytes` opens files. */
 export function wasmAddon(openBytes: OpenBytes): NativeAddon {
@@ -30,6 +37,7 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
     swapBytes: kernels.swapBytes,
 
     cancel: cancelJob,
+    warm: () => startJob(NOTHING, undefined, true), // no file is mapped
 
     allocate: (length, dtype) => {
       if (!Number.isSafeInteger(length) || length < 0) {
