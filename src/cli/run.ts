@@ -18,6 +18,7 @@ const HELP = `Usage: gguf-native COMMAND ...
   diff A B                  in what two models differ, and by how much
   show FILE TENSOR          values of a tensor at a glance
   tokens FILE [TEXT]        the vocabulary, and texts in it
+  embed MODEL [FILE]        texts as vectors, and a search by meaning
   view FILE [FILE]          look at a model, or at two, in the browser
   bench [FILE]              how fast this machine dequantizes
   quantize FILE OUT         the weights in fewer bits
@@ -33,7 +34,7 @@ const HELP = `Usage: gguf-native COMMAND ...
   doctor                    what the package finds on this machine
   build                     compile the addon, where none is prebuilt
 
-The first nine, and those from quantize to rename, read URLs, too:
+The first ten, and those from quantize to rename, read URLs, too:
 https://..., hf://OWNER/NAME/FILE.
 
   gguf-native COMMAND --help   options and examples of a command
@@ -65,6 +66,7 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   diff: () => import("./commands/diff.js"),
   show: () => import("./commands/show.js"),
   tokens: () => import("./commands/tokens.js"),
+  embed: () => import("./commands/embed.js"),
   view: () => import("./commands/view.js"),
   bench: () => import("./commands/bench.js"),
   quantize: () => import("./commands/quantize.js"),

@@ -25,7 +25,7 @@ import { projectRoot } from "../support/paths";
 import { writeSparseGguf } from "../support/sparse-file";
 
 const COMMANDS =
-  "inspect get dequantize stats verify hash diff show tokens view bench quantize convert extract remove rename set split merge recover completion doctor build".split(
+  "inspect get dequantize stats verify hash diff show tokens embed view bench quantize convert extract remove rename set split merge recover completion doctor build".split(
     " ",
   );
 
@@ -82,7 +82,9 @@ describe("usage", () => {
         ),
       );
     }
-    for (const command of COMMANDS.filter((name) => !/^(diff|bench|completion|doctor|build)$/.test(name))) {
+    for (const command of COMMANDS.filter(
+      (name) => !/^(diff|embed|bench|completion|doctor|build)$/.test(name),
+    )) {
       await expectFailure([command], 2, /missing FILE/);
     }
     await expectFailure("merge a b c", 2, /unexpected argument 'c'/);

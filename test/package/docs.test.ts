@@ -22,6 +22,7 @@ import { type DocBlock, docBlocks, promisedLines } from "../support/doc-blocks";
 import { englishVocabulary } from "../support/english-vocabulary";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { safetensorsOf } from "../support/safetensors-files";
+import { sampleBert } from "../support/sample-bert";
 import { sampleModel, VOCABULARY } from "../support/sample-model";
 import { needsModule } from "../support/wasm";
 
@@ -49,6 +50,8 @@ const FILES: Record<string, Uint8Array | string> = {
     "model.norm.weight": { dtype: "F32", shape: [2], bytes: new Uint8Array(8) },
   }),
   "prompt.txt": "Once upon a time\n",
+  "all-minilm-l6-v2-q8_0.gguf": sampleBert(),
+  "notes.txt": "the cat sleeps\na page of memory\nthe dog runs\n",
   "chat.jinja": "{% for message in messages %}{{ message.content }}{% endfor %}\n",
   "changes.json": '{ "general.name": "Mine", "general.url": null }\n',
   "app.ts": 'import { openSync } from "gguf-native";\nconsole.log(openSync("model.gguf").tensors.size);\n',
@@ -59,8 +62,9 @@ interface Playground {
   env: NodeJS.ProcessEnv;
 }
 
-/** The recipes want a vocabulary of bytes and merges, and the packages that they are about. */
+/** Pages about other packages. The recipes want a vocabulary of bytes and merges. */
 const RECIPES = "docs/recipes.md";
+const WITH_PACKAGES = [RECIPES, "docs/embeddings.md"];
 const recipePackages = join(projectRoot, "examples", "recipes", "node_modules");
 
 /** A folder with the files, the package, its command as npx would run it, and the project's own tools, such as esbuild. */
@@ -69,7 +73,7 @@ function playground(page: string): Playground {
   const bin = join(folder, "bin");
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   mkdirSync(bin);
-  if (page === RECIPES && existsSync(recipePackages)) {
+  if (WITH_PACKAGES.includes(page) && existsSync(recipePackages)) {
     for (const name of readdirSync(recipePackages)) {
       symlinkSync(join(recipePackages, name), join(folder, "node_modules", name), "junction");
     }
@@ -113,10 +117,11 @@ const SOFTWARE = 'create(["backend=opengles"])';
 /** Why the packages of a recipe are not enough; undefined if they are. */
 function recipeNeeds(code: string, { folder, env }: Playground): string | undefined {
   const names = Array.from(code.matchAll(/ from "([^"]+)"/g), ([, name = ""]) => name);
-  const [other] = names.filter((name) => !/^(gguf-native|node:)/.test(name));
-  if (other === undefined) return undefined;
-  if (!existsSync(join(recipePackages, other))) return "needs npm --prefix examples/recipes install";
-  if (other !== "webgpu") return undefined;
+  const others = names.filter((name) => !/^(gguf-native|node:)/.test(name));
+  const packages = others.map((name) => /^(@[^/]+\/)?[^/]+/.exec(name)![0]);
+  if (packages.some((name) => !existsSync(join(recipePackages, name))))
+    return "needs npm --prefix examples/recipes install";
+  if (!packages.includes("webgpu")) return undefined;
   const probe = `import { create } from "webgpu";
     process.exit((await ${SOFTWARE}.requestAdapter({ featureLevel: "compatibility" })) === null ? 1 : 0);`;
   writeFileSync(join(folder, "probe.mjs"), probe);

@@ -9,7 +9,10 @@ const METADATA = '"__metadata__":{"format":"pt"}';
  * it last.
  * @throws Error for a tensor whose name the format keeps for itself
  */
-export function safetensorsHeader(dtype: DType, tensors: readonly GgufModelTensor[]): Uint8Array {
+export function safetensorsHeader(
+  dtype: DType,
+  tensors: readonly Pick<GgufModelTensor, "name" | "shape" | "elementCount">[],
+): Uint8Array {
   const elementBytes = dtype === "f32" ? 4 : 2;
   let end = 0;
   // Joined as text: in an object, a key such as "__proto__" would be special.
