@@ -14,7 +14,7 @@ import {
   topK,
 } from "gguf-native/network";
 import { type LayerAttention, type LlamaConfig, readConfig } from "./config";
-import { type Adapter, type Matrix, Weights } from "./weights";
+import { type Adapter, type Matrix, rowsOf, Weights } from "./weights";
 
 /** Tokens that are processed at a time: enough to use each weight often, few enough to need little memory. */
 const BATCH = 128;
@@ -257,16 +257,13 @@ export class Llama {
   #multiply(name: string, matrices: readonly Matrix[], x: Float32Array, experts = [0]): Float32Array[] {
     const { activations, threads, observe } = this.options;
     const products = experts.flatMap((expert) => matrices.map((matrix) => ({ matrix, expert })));
-    const rowsOf = (count: number, expert: number) => ({ start: expert * count, end: (expert + 1) * count });
     const outs = products.map(({ matrix: { columns, rows } }, i) =>
       this.#floats(`${name} ${i}`, (x.length / columns) * rows),
     );
-    const parts = products.map(({ matrix: { tensor, rows, scales, bias }, expert }) => ({
-      ...{ tensor, ...rowsOf(rows, expert), factor: scales?.[expert], bias },
-    }));
-    matmulAllSync(parts, x, { outs, activations, threads });
+    const rows = products.map(({ matrix, expert }) => matrix.experts[expert]!);
+    matmulAllSync(rows, x, { outs, activations, threads });
     for (const [i, { matrix, expert }] of products.entries()) {
-      observe?.(matrix.tensor.name, matrix.columns, x, expert, matrix.experts);
+      observe?.(matrix.tensor.name, matrix.columns, x, expert, matrix.experts.length);
       for (const { a, b, factor } of matrix.deltas) {
         const inner = a.matmulSync(x, { ...rowsOf(b.shape[0]!, expert), activations, threads });
         const added = { ...rowsOf(matrix.rows, expert), activations, threads, factor, accumulate: true };

@@ -1,5 +1,5 @@
 /** The weights of a model, still quantized and in its file, and what adapters add to them. */
-import type { GgufFile, GgufTensor } from "gguf-native";
+import type { GgufFile, GgufTensor, MatrixRows } from "gguf-native";
 
 /** The file of a LoRA adapter, and how much of it is added. */
 export interface Adapter {
@@ -7,20 +7,21 @@ export interface Adapter {
   scale: number;
 }
 
-/** A matrix, or one for each expert, and what is done to its products. */
+/** A matrix, or one for each expert. */
 export interface Matrix {
   tensor: GgufTensor;
   columns: number;
   rows: number;
-  experts: number;
-  /** The second scales of NVFP4 weights, one for each expert. */
-  scales: Float32Array | undefined;
-  bias: Float32Array | undefined;
+  /** What each expert multiplies. */
+  experts: readonly MatrixRows[];
   /** What adapters add to the products: `factor * b (a x)`. */
   deltas: readonly { a: GgufTensor; b: GgufTensor; factor: number }[];
 }
 
 type Dimension = number | undefined;
+
+/** The rows of a matrix of so many rows that are those of an expert. */
+export const rowsOf = (rows: number, expert: number) => ({ start: expert * rows, end: (expert + 1) * rows });
 
 /** Finds the tensors of a model by their names, and checks their shapes; a dimension that is undefined may have any length. */
 export class Weights {
@@ -60,14 +61,17 @@ export class Weights {
     const tensor = this.#use(this.#file, `${name}.weight`, [columns, rows, ...experts]);
     const [, found = 1] = tensor.shape;
     const [count = 1] = experts;
+    const scales = tensor.scale && this.vector(tensor.scale.name, count); // of NVFP4
+    const bias = this.optional(`${name}.bias`, found);
     this.optional(`${name}.input_scale`, undefined); // for inputs in NVFP4, and these here are binary32
     // For embeddings, what is a column of other matrices of adapters is a row.
     const shapeOfA = (rank: number) => (name === "token_embd" ? [rank, found] : [columns, rank, ...experts]);
     const shapeOfB = name === "token_embd" ? [columns] : [found, ...experts];
     return {
-      ...{ tensor, columns, rows: found, experts: count },
-      scales: tensor.scale && this.vector(tensor.scale.name, count),
-      bias: this.optional(`${name}.bias`, found),
+      ...{ tensor, columns, rows: found },
+      experts: Array.from({ length: count }, (_, expert) => ({
+        ...{ tensor, ...rowsOf(found, expert), factor: scales?.[expert], bias },
+      })),
       deltas: this.#adapters
         .filter(({ file }) => file.tensors.has(`${tensor.name}.lora_a`))
         .map(({ file, scale }) => {
