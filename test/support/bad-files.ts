@@ -46,15 +46,11 @@ const array = (w: ByteWriter, type: number): ByteWriter => key(w, 9).u32(type).m
 
 // Magic, version, counts
 truncated("an empty file", /empty/, () => {});
-truncated("half a magic", /magic/, (w) => w.bytes(MAGIC.subarray(0, 2)));
-foreign("another magic", /not a GGUF/, (w) => w.bytes(Buffer.from("GGML")).zeros(60));
 foreign("a byte-swapped magic", /FUGG/, (w) => w.bytes(Buffer.from("FUGG")).zeros(60));
 for (const version of [0, 4, 0x7fffffff]) {
   unknown(`version ${version}`, /version/, (w) => w.bytes(MAGIC).mark().u32(version).zeros(60));
 }
 unknown("big-endian version 9", /version is 9/, (w) => w.bytes(MAGIC).mark().u32(9).zeros(60), "big");
-truncated("no counts", /number of tensors/, (w) => w.bytes(MAGIC).u32(3).mark());
-truncated("no key count", /number of keys/, (w) => w.bytes(MAGIC).u32(3).u64(0).mark());
 for (const [count, rest] of [
   [1000, 0],
   [MOST, 100],
@@ -84,19 +80,6 @@ for (const type of [13, 255, 2 ** 32 - 1]) {
 }
 
 // Values
-for (const [name, size] of [
-  ["uint8", 1],
-  ["uint16", 2],
-  ["int32", 4],
-  ["float32", 4],
-  ["bool", 1],
-  ["uint64", 8],
-  ["float64", 8],
-] as const) {
-  truncated(`a ${name} that is cut off`, /past the end/, (w) =>
-    key(w, valueTypeNumber(name)).zeros(size - 1),
-  );
-}
 invalid("a bool of 2", /bool/, (w) => key(w, 7).u8(2));
 invalid("a bool of 2 in an array", /bool/, (w) => array(w, 7).u64(4).u8(0).u8(1).mark().u8(2).u8(1));
 for (const length of [9, MOST]) {
@@ -118,18 +101,10 @@ invalid("arrays nested 100,000 deep", /deep|nest/i, (w) => {
   for (let depth = 0; depth < 100_000; depth++) (depth === 64 ? w.mark() : w).u32(9).u64(1);
   w.u32(0).u64(0);
 });
-for (const byteOrder of ["little", "big"] as const) {
-  const name = `version-3 lengths, ${byteOrder}-endian`;
-  truncated(name, /past the end/, (w) => key(w, 8).u64(9).zeros(8), byteOrder);
-}
-
 // general.alignment
 for (const [what, { type, value }, message, isOfValue] of [
-  ["0", { type: "uint32", value: 0 }, /alignment is 0/, true],
   ["3", { type: "uint32", value: 3 }, /alignment is 3/, true],
   ["as u64", { type: "uint64", value: 32 }, /uint64/, false],
-  ["as i32", { type: "int32", value: 32 }, /int32/, false],
-  ["as string", { type: "string", value: "32" }, /string/, false],
   ["past the end", { type: "uint32", value: 2 ** 31 }, /past the end/, true],
 ] as const) {
   invalid(`alignment ${what}`, message, (w) => {
