@@ -1,7 +1,7 @@
 /** A BERT model in miniature with random weights, whose vocabulary spells any English text. */
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
-import { arr, bool, f32, str, type TensorSpec, u32, writeGguf } from "./gguf-writer";
+import { arr, bool, f32, str, type TensorSpec, type TypedValue, u32, writeGguf } from "./gguf-writer";
 import { Random } from "./random";
 
 const EMBEDDING = 128;
@@ -17,6 +17,26 @@ const token = (text: string): string => `\u2581${text}`;
 const VOCABULARY = [
   ...new Set([...SPECIAL, ...CHARACTERS.map(token), ...CHARACTERS, ...WORDS.split(" ").map(token)]),
 ];
+
+/** The metadata of the vocabulary. */
+export const WORD_PIECES: [string, TypedValue][] = [
+  ["tokenizer.ggml.model", str("bert")],
+  ["tokenizer.ggml.tokens", arr("string", VOCABULARY)],
+  [
+    "tokenizer.ggml.token_type",
+    arr(
+      "int32",
+      VOCABULARY.map((_, i) => (i < SPECIAL.length ? 3 : 1)),
+    ),
+  ],
+  ["tokenizer.ggml.padding_token_id", u32(0)],
+  ["tokenizer.ggml.unknown_token_id", u32(1)],
+  ["tokenizer.ggml.bos_token_id", u32(2)],
+  ["tokenizer.ggml.cls_token_id", u32(2)],
+  ["tokenizer.ggml.seperator_token_id", u32(3)],
+  ["tokenizer.ggml.mask_token_id", u32(4)],
+];
+export const WORD_PIECE_COUNT = VOCABULARY.length;
 
 export interface BertChanges {
   metadata?: [string, ReturnType<typeof str>][];
@@ -73,21 +93,7 @@ export function sampleBert({
         ["bert.attention.layer_norm_epsilon", f32(1e-12)],
         ["bert.attention.causal", bool(false)],
         ["bert.pooling_type", u32(1)],
-        ["tokenizer.ggml.model", str("bert")],
-        ["tokenizer.ggml.tokens", arr("string", VOCABULARY)],
-        [
-          "tokenizer.ggml.token_type",
-          arr(
-            "int32",
-            VOCABULARY.map((_, i) => (i < SPECIAL.length ? 3 : 1)),
-          ),
-        ],
-        ["tokenizer.ggml.padding_token_id", u32(0)],
-        ["tokenizer.ggml.unknown_token_id", u32(1)],
-        ["tokenizer.ggml.bos_token_id", u32(2)],
-        ["tokenizer.ggml.cls_token_id", u32(2)],
-        ["tokenizer.ggml.seperator_token_id", u32(3)],
-        ["tokenizer.ggml.mask_token_id", u32(4)],
+        ...WORD_PIECES,
         ...metadata,
       ]),
     ],
