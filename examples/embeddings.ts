@@ -1,9 +1,7 @@
-/** Searches a text by meaning with a BERT model, or prints the vector of a text. `npm run example -- embeddings --help` */
+/** Searches a text by meaning, or prints the vector of a text. `npm run example -- embeddings --help` */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { openSync } from "gguf-native";
-import { POOLINGS } from "./embeddings/config";
-import { Embedder } from "./embeddings/embedder";
+import { Embedder } from "gguf-native/embeddings";
 import { Index, passagesOf } from "./embeddings/search";
 import { oneOf, onlyModel, runExample, UsageError, wholeNumber } from "./run";
 
@@ -11,8 +9,8 @@ const USAGE = `Usage: embeddings MODEL.gguf --text FILE --query TEXT [options]
        embeddings MODEL.gguf --embed TEXT [options]
 
 Lists the passages of FILE whose meaning is most similar to TEXT (by cosine
-similarity), or prints the vector of TEXT as JSON. The model must have the
-architecture bert: MiniLM, BGE, E5 and others. Its tensors can have any types.
+similarity), or prints the vector of TEXT as JSON. Models are those of
+gguf-native/embeddings: MiniLM, BGE, E5, Qwen3-Embedding and others.
 
   --top N        number of passages to list (default 5)
   --prefix TEXT  what the model wants before each passage, such as "passage: ";
@@ -48,20 +46,22 @@ runExample(USAGE, async (args) => {
   const top = wholeNumber("--top", options.top, 1);
   const threads = options.threads === undefined ? undefined : wholeNumber("--threads", options.threads, 1);
   const activations = oneOf("--activations", options.activations, ["int8", "f32"]);
-  const pooling = options.pooling === undefined ? undefined : oneOf("--pooling", options.pooling, POOLINGS);
+  const pooling =
+    options.pooling === undefined
+      ? undefined
+      : oneOf("--pooling", options.pooling, ["mean", "cls", "last"] as const);
 
-  using file = openSync(path);
-  const embedder = new Embedder(file, { activations, threads, pooling });
+  using embedder = await Embedder.open(path, { activations, threads, pooling });
   if (embed !== undefined) {
-    const [vector] = embedder.embed([embed]);
+    const [vector] = await embedder.embed([embed]);
     console.log(JSON.stringify(Array.from(vector!)));
     return;
   }
-  const index = new Index(embedder, passagesOf(readFileSync(text as string, "utf8")));
+  const passages = passagesOf(readFileSync(text as string, "utf8"));
+  const index = new Index(embedder, passages);
   const begin = performance.now();
-  let count = 0;
-  for (count of index.build(prefix));
-  console.error(`${count} passages in ${((performance.now() - begin) / 1000).toFixed(2)} s`);
-  for (const { line, similarity, text: passage } of index.search(query as string, top))
+  await index.build(prefix);
+  console.error(`${passages.length} passages in ${((performance.now() - begin) / 1000).toFixed(2)} s`);
+  for (const { line, similarity, text: passage } of await index.search(query as string, top))
     console.log(`${similarity.toFixed(4).padStart(7)}  line ${line}: ${passage.replace(/\s+/g, " ")}`);
 });

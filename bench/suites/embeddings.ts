@@ -1,12 +1,12 @@
 /**
- * Vectors of texts: the embeddings example on all-MiniLM-L6-v2 in F16 and Q8_0, and onnxruntime-node on the same weights in
+ * Vectors of texts: gguf-native/embeddings on all-MiniLM-L6-v2 in F16 and Q8_0, and onnxruntime-node on the same weights in
  * binary32 and 8 bits, one thread each: a text at a time, 32 of different lengths, and 32 of the same length.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { convertModel, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import { Bert } from "../../examples/embeddings/model";
+import { Network } from "#dist/embeddings/network";
 import { MINILM, modelPath, needsModel } from "../../test/models/support";
 import { projectRoot } from "../../test/support/paths";
 import { type Context, compete, patience } from "../context";
@@ -68,8 +68,8 @@ async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed:
     ["Q8_0", q8],
     ["F16", f16],
   ] as const) {
-    const bert = Bert.load(openSync(path), { threads: 1 });
-    embed.set(side, (texts) => bert.embed(texts));
+    const network = new Network(openSync(path), { activations: "int8", threads: 1, pooling: undefined });
+    embed.set(side, (texts) => embedAll(network, texts));
   }
   const onnx = await optionalPackage<OnnxRuntime>("onnxruntime-node", join(benchFolder, "onnxruntime"));
   if (onnx === undefined)
@@ -83,6 +83,15 @@ async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed:
     else if (onnx !== undefined) embed.set(side, await onnxSide(onnx, path));
   }
   return { tokenizer: new Tokenizer(openSync(f16).metadata), embed };
+}
+
+/** As an embedder does it, on this thread. */
+function embedAll(network: Network, all: readonly Int32Array[]): Float32Array[] {
+  const texts = all.map((ids) => ({ ids, second: ids.length }));
+  const steps = network.run(texts, false);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return step.value;
 }
 
 /** As transformers.js has it: texts are padded to the longest, and the mean is JavaScript. */

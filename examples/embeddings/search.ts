@@ -1,7 +1,7 @@
 /** Searching a text by meaning: its passages, and those that are most similar to a query. */
+import type { Embedder, EmbedOptions } from "gguf-native/embeddings";
 import { topK } from "gguf-native/network";
 import { dot } from "../vectors";
-import type { Embedder } from "./embedder";
 
 export interface Passage {
   text: string;
@@ -11,9 +11,6 @@ export interface Passage {
 
 /** Passages have so many characters at most, some 100 to 200 tokens. */
 const LONGEST = 600;
-
-/** Passages whose vectors are computed at a time. */
-const AT_ONCE = 32;
 
 /**
  * Cuts a text to passages: its paragraphs, which blank lines divide. A longer one is cut after sentences, or after words if
@@ -69,26 +66,22 @@ export class Index {
   constructor(embedder: Embedder, passages: readonly Passage[]) {
     this.#embedder = embedder;
     this.#passages = passages;
-    this.#vectors = new Float32Array(passages.length * embedder.length);
+    this.#vectors = new Float32Array(passages.length * embedder.dimensions);
   }
 
   /**
-   * Computes the vectors, of some passages at a time. Gives of how many they are there, each time.
+   * Computes the vectors.
    * @param prefix what the model wants before each passage, if anything
    */
-  *build(prefix = ""): Generator<number, void> {
-    const { length } = this.#embedder;
-    for (let start = 0; start < this.#passages.length; start += AT_ONCE) {
-      const some = this.#passages.slice(start, start + AT_ONCE);
-      for (const [i, vector] of this.#embedder.embed(some.map(({ text }) => prefix + text)).entries())
-        this.#vectors.set(vector, (start + i) * length);
-      yield start + some.length;
-    }
+  async build(prefix = "", options?: Pick<EmbedOptions, "signal" | "onProgress">): Promise<void> {
+    const texts = this.#passages.map(({ text }) => prefix + text);
+    const vectors = await this.#embedder.embed(texts, options);
+    for (const [i, vector] of vectors.entries()) this.#vectors.set(vector, i * vector.length);
   }
 
   /** The passages that are most similar to a query, the most similar one first. */
-  search(query: string, count: number): Found[] {
-    const [vector] = this.#embedder.embed([query]) as [Float32Array];
+  async search(query: string, count: number): Promise<Found[]> {
+    const [vector] = (await this.#embedder.embed([query])) as [Float32Array];
     const { length } = vector;
     const similarities = Float32Array.from(this.#passages, (_, i) =>
       dot(vector, 0, this.#vectors, i * length, length),

@@ -4,6 +4,7 @@
  */
 import type { Activations } from "../base/options";
 import type { GgufFile } from "../file/parse";
+import { matmulAllSync } from "../file/products-together";
 import type { GgufTensor } from "../file/tensor";
 import type { Activation } from "../network/options";
 import {
@@ -21,7 +22,7 @@ import {
   scale,
 } from "../network/public";
 import { POOLINGS, type Pooling } from "./options";
-import { type Linear, multiply, type Norm, rowsOf, Weights } from "./weights";
+import { type Linear, type Norm, rowsOf, Weights } from "./weights";
 
 interface Architecture {
   /** Norms that also subtract the mean, or not. */
@@ -282,9 +283,13 @@ export class Network {
 
   /** For each text, its tokens look at each other. */
   *#attend(layer: Layer, x: Float32Array, texts: readonly Tokens[]): Generator<void, Float32Array> {
-    const queries = this.#rotated(layer, this.#multiply(layer.q, x, "queries"), layer.qNorm, texts);
+    const [queries, keys] = this.#multiplyAll({ queries: layer.q, keys: layer.k }, x) as [
+      Float32Array,
+      Float32Array,
+    ];
     yield;
-    const keys = this.#rotated(layer, this.#multiply(layer.k, x, "keys"), layer.kNorm, texts);
+    this.#rotate(layer, queries, layer.qNorm, texts);
+    this.#rotate(layer, keys, layer.kNorm, texts);
     yield;
     // Half of all that rounding to 8 bits does to a vector is done here, in a twelfth of the products.
     const values = this.#multiply(layer.v, x, "values", "f32");
@@ -327,28 +332,25 @@ export class Network {
   }
 
   /** Heads of queries or keys, in place: normed and rotated, if the model does that. */
-  #rotated(layer: Layer, x: Float32Array, norm: Norm | undefined, texts: readonly Tokens[]): Float32Array {
+  #rotate({ rotations }: Layer, x: Float32Array, norm: Norm | undefined, texts: readonly Tokens[]): void {
     if (norm !== undefined) this.#norm(x, norm);
-    const { rotations } = layer;
-    if (rotations === undefined) return x;
+    if (rotations === undefined) return;
     const { threads } = this.#options;
     const total = texts.reduce((sum, { ids }) => sum + ids.length, 0);
     const headCount = x.length / total / this.#headWidth;
     const positions = Int32Array.from(texts.flatMap(({ ids }) => Array.from(ids.keys())));
-    return rope(x, this.#headWidth, rotations, positions, { headCount, out: x, threads });
+    rope(x, this.#headWidth, rotations, positions, { headCount, out: x, threads });
   }
 
   *#feedForward(layer: Layer, x: Float32Array): Generator<void, Float32Array> {
     const { activation, isNormedFirst } = this.#kind;
     const { threads } = this.#options;
     const input = isNormedFirst ? this.#norm(x, layer.ffnNorm, "normed") : x;
-    const hidden = this.#multiply(layer.up, input, "hidden");
+    const matrices = { hidden: layer.up, ...(layer.gate && { gate: layer.gate }) };
+    const [hidden, gate] = this.#multiplyAll(matrices, input) as [Float32Array, Float32Array?];
     yield;
-    if (layer.gate === undefined) {
-      activate(hidden, activation, { out: hidden, threads });
-    } else {
-      gated(this.#multiply(layer.gate, input, "gate"), hidden, activation, { out: hidden, threads });
-    }
+    if (gate === undefined) activate(hidden, activation, { out: hidden, threads });
+    else gated(gate, hidden, activation, { out: hidden, threads });
     yield;
     const result = this.#multiply(layer.down, hidden, "result");
     yield;
@@ -358,14 +360,13 @@ export class Network {
   /** The vector of a text, from those of its tokens. */
   #vectorOf(x: Float32Array): Float32Array {
     const pooled = this.#pooled(x, this.pooling);
-    return this.#dense.reduce((vector, linear) => this.#product(linear, vector, "f32"), pooled);
+    return this.#dense.reduce((vector, linear) => this.#product(linear, vector), pooled);
   }
 
   #scoreOf(x: Float32Array): Float32Array {
     let vector = this.#pooled(x, "cls");
-    if (this.#classifier !== undefined)
-      vector = activate(this.#product(this.#classifier, vector, "f32"), "tanh");
-    return this.#product(this.#score as Linear, vector, "f32");
+    if (this.#classifier !== undefined) vector = activate(this.#product(this.#classifier, vector), "tanh");
+    return this.#product(this.#score as Linear, vector);
   }
 
   #pooled(x: Float32Array, pooling: Pooling | "rank"): Float32Array {
@@ -376,21 +377,26 @@ export class Network {
     return pooling === "mean" ? meanOfRows(used, width) : used;
   }
 
-  /** The products of a matrix with the vectors in `x`, with its bias: in the array of this name. */
-  #multiply(
-    linear: Linear,
+  /** The products of matrices with the vectors in `x`, with their biases: each in the array of its name. */
+  #multiplyAll(
+    matrices: Readonly<Record<string, Linear>>,
     x: Float32Array,
-    name: string,
     activations: Activations = this.#options.activations,
-  ): Float32Array {
-    const out = this.#floats(name, (x.length / linear.columns) * (linear.end - linear.start));
-    return multiply(linear, x, { activations, threads: this.#options.threads }, out);
+  ): Float32Array[] {
+    const outs = Object.entries(matrices).map(([name, { columns, start, end }]) =>
+      this.#floats(name, (x.length / columns) * (end - start)),
+    );
+    const { threads } = this.#options;
+    return matmulAllSync(Object.values(matrices), x, { outs, activations, threads });
   }
 
-  /** The same in an array of its own. */
-  #product(linear: Linear, x: Float32Array, activations: Activations): Float32Array {
-    const { threads } = this.#options;
-    return multiply(linear, x, { activations, threads }, new Float32Array(linear.end - linear.start));
+  #multiply(linear: Linear, x: Float32Array, name: string, activations?: Activations): Float32Array {
+    return this.#multiplyAll({ [name]: linear }, x, activations)[0] as Float32Array;
+  }
+
+  /** Those of one matrix with the vector of a text, which are few: nothing is rounded, and the array is of its own. */
+  #product(linear: Linear, x: Float32Array): Float32Array {
+    return matmulAllSync([linear], x, { threads: this.#options.threads })[0] as Float32Array;
   }
 
   /**

@@ -1,6 +1,5 @@
 /** What a network reads of its model: keys and tensors, each checked when it is read, before memory is taken for it. */
 import { GgufError } from "../base/errors";
-import type { Activations } from "../base/options";
 import type { GgufFile } from "../file/parse";
 import type { GgufTensor } from "../file/tensor";
 
@@ -9,7 +8,7 @@ const MOST = 2 ** 24;
 
 /** Rows of a matrix, still quantized and in their file, and what is added to their products. */
 export interface Linear {
-  readonly weight: GgufTensor;
+  readonly tensor: GgufTensor;
   readonly columns: number;
   readonly start: number;
   readonly end: number;
@@ -123,12 +122,12 @@ export class Weights {
 
   /** NAME.weight with its bias, if it has one, and its second scale. */
   linear(name: string, columns: number, rows?: number): Linear {
-    const weight = this.tensor(`${name}.weight`, columns, rows);
-    const end = weight.elementCount / columns;
+    const tensor = this.tensor(`${name}.weight`, columns, rows);
+    const end = tensor.elementCount / columns;
     this.#unused.delete(`${name}.input_scale`); // for inputs in NVFP4, and these here are binary32
-    const { scale } = weight;
+    const { scale } = tensor;
     const factor = scale === undefined ? 1 : (this.vector(scale.name, 1)[0] as number);
-    return { weight, columns, start: 0, end, factor, bias: this.#optional(`${name}.bias`, end) };
+    return { tensor, columns, start: 0, end, factor, bias: this.#optional(`${name}.bias`, end) };
   }
 
   /** @throws GgufError if the model has a tensor that nothing asked for: its vectors would be wrong without a word */
@@ -145,14 +144,4 @@ export class Weights {
 /** Some rows of a matrix. */
 export function rowsOf(linear: Linear, start: number, end: number): Linear {
   return { ...linear, start, end, bias: linear.bias?.subarray(start, end) };
-}
-
-/** The products of a matrix with the vectors in `x`, in the same layout, and its bias: in `out`, which is returned. */
-export function multiply(
-  { weight, start, end, factor, bias }: Linear,
-  x: Float32Array,
-  how: { activations: Activations; threads: number | undefined },
-  out: Float32Array,
-): Float32Array {
-  return weight.matmulSync(x, { ...how, start, end, factor, bias, out });
 }

@@ -258,7 +258,8 @@ describe("embeddings", () => {
     const shown = run("embeddings", bert, "--embed", "a", "--pooling", "most").stderr;
     assert.match(shown, /^--pooling must be mean or cls or last, not 'most'\n/);
     const { status, stderr } = run("embeddings", model, "--embed", "a");
-    assert.deepEqual([status, stderr], [1, "this example runs models of the architecture bert, not llama\n"]);
+    assert.equal(status, 1);
+    assert.match(stderr, /an embedder runs models of the architectures bert, .*, not llama\n/);
   });
 });
 

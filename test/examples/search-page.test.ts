@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
-import { parse } from "gguf-native";
-import { Embedder } from "../../examples/embeddings/embedder";
+import { Embedder } from "gguf-native/embeddings";
 import { Index, passagesOf } from "../../examples/embeddings/search";
 import { expectNoViolations, noExamplePage, serveExamplePage } from "../support/example-page";
 import { temporaryFolder } from "../support/paths";
@@ -21,12 +20,14 @@ const text = join(folder, "text.txt");
 writeFileSync(text, TEXT);
 
 /** What the page shows: what the example finds here. */
-function expectedPassages(): string[] {
-  const index = new Index(new Embedder(parse(sampleBert())), passagesOf(TEXT));
-  for (const _ of index.build());
-  return index
-    .search(QUERY, 10)
-    .map(({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`);
+async function expectedPassages(): Promise<string[]> {
+  using embedder = await Embedder.open(model);
+  const index = new Index(embedder, passagesOf(TEXT));
+  await index.build();
+  const found = await index.search(QUERY, 10);
+  return found.map(
+    ({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`,
+  );
 }
 
 describe("the page that searches a text", { skip: noExamplePage, timeout: 300_000 }, () => {
@@ -54,7 +55,7 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
       await said(view, "Searched 50 passages in");
       assert.deepEqual(
         await page.getByRole("list", { name: "Passages" }).getByRole("listitem").allTextContents(),
-        expectedPassages(),
+        await expectedPassages(),
       );
     }
     await expectNoViolations(view);

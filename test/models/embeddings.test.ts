@@ -1,5 +1,5 @@
 /**
- * The embeddings example on all-MiniLM-L6-v2: its vectors beside those that PyTorch computes with the checkpoint's weights,
+ * gguf-native/embeddings on all-MiniLM-L6-v2: its vectors beside those that PyTorch computes with the checkpoint's weights,
  * which test/models/minilm_vectors.py wrote.
  */
 import assert from "node:assert/strict";
@@ -7,9 +7,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { convertModel, type GgufFile, openSync, quantizeModel } from "gguf-native";
+import { Embedder, type EmbedderOptions } from "gguf-native/embeddings";
 import { Tokenizer } from "gguf-native/tokenizer";
-import { Embedder } from "../../examples/embeddings/embedder";
-import type { LoadOptions } from "../../examples/embeddings/model";
 import { Index, passagesOf } from "../../examples/embeddings/search";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { MINILM, modelPath, needsModel } from "./support";
@@ -38,14 +37,15 @@ describe("all-MiniLM-L6-v2", needsModel(MINILM), () => {
     for (const { text, tokens } of expected) assert.deepEqual([...tokenizer.encode(text)], tokens, text);
   });
 
-  const cases: [name: string, file: () => GgufFile, least: number, options?: LoadOptions][] = [
+  const cases: [name: string, file: () => GgufFile, least: number, options?: EmbedderOptions][] = [
     ["F16", () => f16, 0.9999],
     ["Q8_0", () => q8, 0.999],
     ["Q8_0, activations f32", () => q8, 0.9995, { activations: "f32" }],
   ];
   for (const [name, file, least, options] of cases) {
-    test(`${name}: cosines with the reference are ${least} at least`, (context) => {
-      const vectors = new Embedder(file(), options).embed(expected.map(({ text }) => text));
+    test(`${name}: cosines with the reference are ${least} at least`, async (context) => {
+      using embedder = await Embedder.open(file(), options);
+      const vectors = await embedder.embed(expected.map(({ text }) => text));
       const cosines = vectors.map((vector, i) =>
         vector.reduce((sum, value, j) => sum + value * expected[i]!.vector[j]!, 0),
       );
@@ -58,15 +58,16 @@ describe("all-MiniLM-L6-v2", needsModel(MINILM), () => {
     });
   }
 
-  test("finds what is meant, in other words", () => {
+  test("finds what is meant, in other words", async () => {
+    using embedder = await Embedder.open(q8);
     const sentences = expected.map(({ text }) => text).join("\n\n");
-    const index = new Index(new Embedder(q8), passagesOf(sentences));
-    for (const _ of index.build());
+    const index = new Index(embedder, passagesOf(sentences));
+    await index.build();
     for (const [query, found] of [
       ["Fuel becomes more expensive.", /^The price of oil/],
       ["A predator is running after an animal.", /^A cheetah/],
       ["Which hour do the clocks show in Germany?", /^Wie spät/],
     ] as const)
-      assert.match(index.search(query, 1)[0]!.text, found);
+      assert.match((await index.search(query, 1))[0]!.text, found);
   });
 });

@@ -7,5 +7,4 @@ import { cpu, parse } from "gguf-native";
 import { embedTexts } from "./embeddings-run";
 
 const file = parse(readFileSync(process.argv[2] as string));
-console.log(JSON.stringify({ isa: cpu().isa, runs: embedTexts(file, [1, 2]) }));
-file.close();
+void embedTexts(file, [1, 2]).then((runs) => console.log(JSON.stringify({ isa: cpu().isa, runs })));

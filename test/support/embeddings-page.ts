@@ -8,7 +8,7 @@ declare function atob(base64: string): string;
 async function main(): Promise<void> {
   const model = (await (await fetch("/input")).json()) as string;
   const file = parse(Uint8Array.from(atob(model), (character) => character.charCodeAt(0)));
-  const result = { isa: cpu().isa, runs: embedTexts(file, [1]) };
+  const result = { isa: cpu().isa, runs: await embedTexts(file, [1]) };
   await fetch("/result", { method: "POST", body: JSON.stringify(result) });
 }
 

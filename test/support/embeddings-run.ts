@@ -1,7 +1,6 @@
-/** What test/examples/embeddings-bits.test.ts, its child process and its page have in common. */
+/** What test/embeddings/bits.test.ts, its child process and its page have in common. */
 import type { GgufFile } from "gguf-native";
-import { Embedder } from "../../examples/embeddings/embedder";
-import type { LoadOptions } from "../../examples/embeddings/model";
+import { Embedder } from "gguf-native/embeddings";
 
 /** Short and long ones: more tokens together than the model processes at a time. */
 export const TEXTS = [
@@ -20,18 +19,18 @@ export interface EmbeddingsRun {
   alone: number[][];
 }
 
-export function embedTexts(file: GgufFile, threads: readonly number[]): EmbeddingsRun[] {
-  return (["int8", "f32"] as const).flatMap((activations) =>
-    threads.map((count) => {
-      const options: LoadOptions = { activations, threads: count };
-      const embedder = new Embedder(file, options);
-      return {
-        ...{ activations, threads: count },
-        together: embedder.embed(TEXTS).map(bitsOf),
-        alone: TEXTS.map((text) => bitsOf(embedder.embed([text])[0]!)),
-      };
-    }),
-  );
+export async function embedTexts(file: GgufFile, threads: readonly number[]): Promise<EmbeddingsRun[]> {
+  const runs: EmbeddingsRun[] = [];
+  for (const activations of ["int8", "f32"] as const) {
+    for (const count of threads) {
+      using embedder = await Embedder.open(file, { activations, threads: count });
+      const together = (await embedder.embed(TEXTS)).map(bitsOf);
+      const alone: number[][] = [];
+      for (const text of TEXTS) alone.push(...(await embedder.embed([text])).map(bitsOf));
+      runs.push({ activations, threads: count, together, alone });
+    }
+  }
+  return runs;
 }
 
 function bitsOf({ buffer, byteOffset, length }: Float32Array): number[] {

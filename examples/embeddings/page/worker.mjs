@@ -1,7 +1,5 @@
 /** The worker: opens a model and a text, and finds the passages of the text that are most similar to a query. */
-import { parse } from "gguf-native";
-import { pause } from "../../browser/files.mjs";
-import { Embedder } from "../embedder";
+import { Embedder } from "gguf-native/embeddings";
 import { Index, passagesOf } from "../search";
 
 /** Passages that are shown. */
@@ -13,15 +11,16 @@ export function startWorker(scope) {
   let embedder;
   let passages;
   let index;
-  /** Counts what was asked for: a newer file ends the building of an index. */
-  let turn = 0;
+  /** A newer file ends the building of an index. */
+  let building = new AbortController();
 
   const say = (status, found) => scope.postMessage({ status, found, ready: index !== undefined });
 
   async function openModel(file) {
     say(`Opening ${file.name} …`);
-    // In memory, where products need not wait for reads.
-    embedder = new Embedder(parse(new Uint8Array(await file.arrayBuffer())));
+    embedder?.close();
+    embedder = undefined;
+    embedder = await Embedder.open(file);
     if (passages === undefined) say(`${file.name} is open. No text yet.`);
   }
 
@@ -30,38 +29,36 @@ export function startWorker(scope) {
     if (embedder === undefined) say(`${file.name} has ${passages.length} passages. No model yet.`);
   }
 
-  async function build(mine) {
+  async function build(signal) {
     const made = new Index(embedder, passages);
     const start = performance.now();
-    for (const count of made.build()) {
-      say(`${count} of ${passages.length} passages are read.`);
-      await pause();
-      if (mine !== turn) return;
-    }
+    const onProgress = (count) => say(`${count} of ${passages.length} passages are read.`);
+    await made.build("", { signal, onProgress });
     index = made;
     say(`${passages.length} passages were read in ${((performance.now() - start) / 1000).toFixed(1)} s.`);
   }
 
-  function search(query) {
+  async function search(query) {
     const start = performance.now();
-    const found = index.search(query, SHOWN);
+    const found = await index.search(query, SHOWN);
     say(`Searched ${passages.length} passages in ${(performance.now() - start).toFixed(0)} ms.`, found);
   }
 
   scope.onmessage = async ({ data }) => {
     try {
       if (data.query !== undefined) {
-        search(data.query);
+        await search(data.query);
         return;
       }
       index = undefined;
-      turn++;
-      const mine = turn;
+      building.abort();
+      building = new AbortController();
+      const { signal } = building;
       if (data.model) await openModel(data.model);
       else await openText(data.text);
-      if (embedder !== undefined && passages !== undefined && mine === turn) await build(mine);
+      if (embedder !== undefined && passages !== undefined && !signal.aborted) await build(signal);
     } catch (error) {
-      say(`Error: ${error.message}`);
+      if (error.name !== "AbortError") say(`Error: ${error.message}`);
     }
   };
 }

@@ -1,4 +1,4 @@
-/** The embeddings example gives the same bits on every instruction set, in browsers, alone and together. */
+/** gguf-native/embeddings gives the same bits on every instruction set, in browsers, alone and together. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -46,7 +46,7 @@ async function runWith(env: Record<string, string>): Promise<Result> {
   return JSON.parse(await lineOf(args, { env: { ...process.env, ...env } })) as Result;
 }
 
-describe("the embeddings example has the same bits, alone and together", () => {
+describe("vectors have the same bits, alone and together", () => {
   test("with the same model", () => {
     assert.equal(digestOf(bytes), MODEL);
   });
