@@ -129,12 +129,15 @@ TEST_F(SharedProduct, WaitsForRowsThatAreNotReady) {
 }
 
 TEST(UsefulThreads, AreFewForSmallProducts) {
-  const Format format = format_named("Q8_0");
-  EXPECT_EQ(useful_product_threads({format, 256, 255, 1}, 8), 1);
-  EXPECT_EQ(useful_product_threads({format, 256, 512, 1}, 8), 2);
-  EXPECT_EQ(useful_product_threads({format, 256, 512, 100}, 8), 8);
-  EXPECT_EQ(useful_product_threads({format, 256, UINT64_MAX / 256, 1000}, UINT64_MAX), INT32_MAX);
-  EXPECT_EQ(useful_product_threads({format, 256, 0, 0}, 8), 1);
+  const auto threads = [](uint64_t columns, uint64_t n_rows, uint64_t n_vectors, uint64_t most) {
+    const ProductShape shape{format_named("Q8_0"), columns, n_rows, n_vectors};
+    return useful_product_threads(shape.n_multiplications(), most);
+  };
+  EXPECT_EQ(threads(256, 255, 1, 8), 1);
+  EXPECT_EQ(threads(256, 512, 1, 8), 2);
+  EXPECT_EQ(threads(256, 512, 100, 8), 8);
+  EXPECT_EQ(threads(256, UINT64_MAX / 256, 1000, UINT64_MAX), INT32_MAX);
+  EXPECT_EQ(threads(256, 0, 0, 8), 1);
 }
 
 }  // namespace
