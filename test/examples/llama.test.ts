@@ -639,3 +639,28 @@ test("an importance matrix has the sums of what each matrix is multiplied with, 
   }
   assert.throws(() => readPieces(llama, [1, 2], undefined, 3), /less than a piece of 3/);
 });
+
+test("an importance matrix has the sums and the count of each expert", async () => {
+  const path = join(temporaryFolder(), "experts.gguf");
+  const matrix = new ImportanceMatrix();
+  const llama = Llama.load(smallModel(MIXTURES.qwen3moe), { observe: matrix.add });
+  readPieces(llama, [1, 4, 0, 3, 3, 2], undefined, 3);
+  await matrix.write(path, "a text", 2, 3);
+  using written = openSync(path);
+  for (const [name, width] of Object.entries({ gate: 8, up: 8, down: 12 })) {
+    const tensor = `blk.0.ffn_${name}_exps.weight`;
+    const counts = written.tensor(`${tensor}.counts`);
+    assert.deepEqual([...counts.shape], [1, 6]);
+    assert.equal(
+      counts.dequantizeSync().reduce((a, b) => a + b),
+      6 * 3,
+    ); // tokens times experts of each
+    const sums = written.tensor(`${tensor}.in_sum2`);
+    assert.deepEqual([...sums.shape], [width, 6]);
+    for (const [expert, count] of counts.dequantizeSync().entries())
+      assert.equal(
+        sums.rowsSync([expert]).some((sum) => sum > 0),
+        count > 0,
+      );
+  }
+});
