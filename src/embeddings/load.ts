@@ -1,13 +1,11 @@
 /** Opens what an embedder runs, wherever it is. */
 
-import { openBlob } from "../file/blob-file";
 import type { GgufModel } from "../file/model";
-import { open } from "../file/open";
+import { checkPath, open } from "../file/open";
 import { GgufFile, parse } from "../file/parse";
-import { openUnlessLocal } from "../safetensors/open-model";
-import { checkStates } from "../source/file";
+import { isSafetensors } from "../safetensors/is-safetensors";
 import type { FileAsOpened } from "../source/source";
-import { inMemory } from "./in-memory";
+import { schemeOf } from "../source/url";
 
 /** A model that is open. */
 export interface Loaded {
@@ -29,17 +27,26 @@ export async function load(place: Place | PostedPlace, signal?: AbortSignal): Pr
   return { file: await fileOf(place, signal), isOwn: true, prompts: {} };
 }
 
+/** What is seldom needed is loaded then: a file of this machine is there at once. */
 async function fileOf(place: Place | PostedPlace, signal: AbortSignal | undefined): Promise<GgufFile> {
   if (place instanceof Uint8Array) return parse(place);
   if (Array.isArray(place)) {
     const file = await open(place[0].path, { splits: place.length > 1, signal });
     // As the same files, since their paths may lead to others now.
+    const { checkStates } = await import("../source/file.js");
     await checkStates(place);
     return file;
   }
-  if (typeof place === "object" && "arrayBuffer" in place)
+  const { inMemory } = await import("./in-memory.js");
+  if (typeof place === "object" && "arrayBuffer" in place) {
+    const { openBlob } = await import("../file/blob-file.js");
     return inMemory(await openBlob(place, { signal }), signal);
+  }
   if (typeof place === "object" && "tensors" in place) return inMemory(place as GgufModel, signal);
-  const found = await openUnlessLocal(place as string | URL, { signal });
+  const at = place as string | URL;
+  const isHere = /^(file)?$/.test(schemeOf(at) ?? "") && !isSafetensors(checkPath(at));
+  if (isHere) return open(at, { signal });
+  const { openUnlessLocal } = await import("../safetensors/open-model.js");
+  const found = await openUnlessLocal(at, { signal });
   return typeof found === "string" ? open(found, { signal }) : inMemory(found, signal);
 }

@@ -3,10 +3,14 @@
 /** Whether a character is of a class. */
 export type Class = (code: number) => boolean;
 
-/** The class that an expression for one character describes. Its answers are kept, for 256 characters at once. */
+/**
+ * The class that an expression for one character describes. Its answers are kept, for 256 characters at once. Most classes are
+ * made and never asked: they have no memory until then.
+ */
 export function classOf(expression: RegExp): Class {
-  const pages: (Uint8Array | undefined)[] = Array.from({ length: 0x1100 });
+  let pages: (Uint8Array | undefined)[] | undefined;
   return (code) => {
+    pages ??= new Array(0x1100);
     pages[code >> 8] ??= Uint8Array.from({ length: 256 }, (_, low) =>
       expression.test(String.fromCodePoint((code & ~255) | low)) ? 1 : 0,
     );

@@ -48,10 +48,12 @@ export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Voca
   const lowercase =
     metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? !(isModel && hasCapitals(tokens));
   const stripAccents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents") ?? lowercase;
-  const pieces = [...ids.keys()].filter(({ length }) => length > 0 && length <= LONGEST_PIECE).sort();
+  const pieces = piecesByBegin(ids.keys());
   const { prepare, isAlone } = RULES[normalization];
   const pieceAt = (word: string, from: number): string | undefined => {
-    const piece = longestPiece(pieces, word, from);
+    const first = word.charAt(from);
+    const piece =
+      longestPiece(pieces(word.slice(from, from + 2)), word, from) ?? (ids.has(first) ? first : undefined);
     // Before a piece, U+2581 begins a word. So one that a text has is found inside of a word as a piece of its own only.
     if (!isModel || !piece?.startsWith(SPACE)) return piece;
     return from === 0 ? (piece === SPACE ? undefined : piece) : ids.has(SPACE) ? SPACE : undefined;
@@ -76,6 +78,28 @@ export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Voca
       for (const word of wordsOf(prepare(text, lowercase, stripAccents), isAlone)) addPieces(word, found);
     },
     bytes: (token) => utf8((tokens[token] ?? "").replace(SPACE, " ")),
+  };
+}
+
+/**
+ * Pieces by the two code units that they begin with, sorted. They are sorted when they are first asked for: sorting all of a
+ * vocabulary takes longer than most texts.
+ */
+function piecesByBegin(pieces: Iterable<string>): (begin: string) => readonly string[] {
+  const byBegin = new Map<string, { some: string[]; isSorted: boolean }>();
+  for (const piece of pieces) {
+    if (piece.length > LONGEST_PIECE) continue;
+    const begin = piece.slice(0, 2);
+    const found = byBegin.get(begin);
+    if (found === undefined) byBegin.set(begin, { some: [piece], isSorted: false });
+    else found.some.push(piece);
+  }
+  return (begin) => {
+    const found = byBegin.get(begin);
+    if (found === undefined) return [];
+    if (!found.isSorted) found.some.sort();
+    found.isSorted = true;
+    return found.some;
   };
 }
 
