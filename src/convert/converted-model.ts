@@ -188,7 +188,8 @@ function mayHaveMore(bytes: Uint8Array, most: number): boolean {
   return count >= most;
 }
 
-async function readJson<T>(
+/** A file of a checkpoint; undefined where there is none of this name. @internal */
+export async function readJson<T>(
   folder: Folder,
   name: string,
   signal: AbortSignal | undefined,

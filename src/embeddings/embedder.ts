@@ -17,7 +17,8 @@ import type { GgufModel } from "../file/model";
 import type { Item, Runner } from "./job";
 import type { NetworkOptions } from "./network";
 import { type EmbedderOptions, type EmbedOptions, POOLINGS, type ScoreOptions } from "./options";
-import { type Place, startRunner } from "./start";
+import type { Place } from "./place";
+import { startRunner } from "./start";
 
 /** A vector in memory of its own. */
 type Vector = Dequantized<"f32">;
@@ -85,9 +86,11 @@ export class Embedder implements Disposable {
   }
 
   /**
-   * Opens a model. A GGUF file of this machine is mapped; one on a server, and a `Blob`, is brought to memory.
+   * Opens a model. A GGUF file of this machine is mapped; one on a server, and a `Blob`, is brought to memory. In Node.js, a
+   * checkpoint of safetensors is converted in memory.
    *
-   * @param place a path, a URL, `hf://OWNER/NAME/FILE`, `ollama://NAME`, a `Blob`, or an open model, which may be closed after that
+   * @param place a path, a URL, `hf://OWNER/NAME/FILE`, `ollama://NAME`, the folder of a checkpoint or `hf://OWNER/NAME`, a `Blob`,
+   *   or an open model, which may be closed after that
    *   if it is a file
    * @throws TypeError for an argument of the wrong type
    * @throws GgufError ERR_GGUF_UNSUPPORTED_TYPE for a model of another architecture, or without a vocabulary that

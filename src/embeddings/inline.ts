@@ -2,8 +2,8 @@
 import { nextTurn } from "../base/event-loop";
 import { Engine } from "./engine";
 import type { Item, Result, Runner } from "./job";
-import type { Loaded } from "./load";
 import type { NetworkOptions } from "./network";
+import type { Loaded } from "./place";
 
 /** How long it works without giving way. */
 const MILLISECONDS = 4;

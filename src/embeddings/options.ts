@@ -10,7 +10,8 @@ export const POOLINGS: readonly Pooling[] = ["mean", "cls", "last"];
 export interface EmbedderOptions extends ThreadOptions {
   /**
    * Default `"int8"`: what is multiplied with quantized matrices is rounded to 8 bits, which is faster; not with those of values,
-   * which matter most. Weights that are plain numbers, such as F16, are multiplied exactly in both cases.
+   * which matter most. Weights that are plain numbers, such as F16, are multiplied exactly in both cases. Matrices of a checkpoint
+   * become Q8_0 with `"int8"`, and stay as they are with `"f32"`.
    */
   activations?: Activations | undefined;
   /** In place of what the model says. */

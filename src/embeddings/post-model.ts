@@ -3,7 +3,7 @@ import { GgufError } from "../base/errors";
 import { filesOf, type GgufModel } from "../file/model";
 import { mappedFiles } from "../file/unchanged";
 import { GgufWriter } from "../writer/writer";
-import type { PostedPlace } from "./load";
+import type { PostedPlace } from "./place";
 
 /** @throws GgufError ERR_GGUF_CLOSED, ERR_GGUF_OUT_OF_MEMORY; otherwise as reading */
 export async function postModel(model: GgufModel, signal: AbortSignal | undefined): Promise<PostedPlace> {
@@ -11,8 +11,16 @@ export async function postModel(model: GgufModel, signal: AbortSignal | undefine
   if (model.closed) throw new GgufError("ERR_GGUF_CLOSED", "the file was closed", { path });
   const [first, ...others] = mappedFiles(model);
   if (first !== undefined && others.length + 1 === filesOf(model).length) return [first, ...others];
-  const writer = GgufWriter.from(model);
-  const bytes = shared(writer.byteLength, path);
+  return sharedBytes(GgufWriter.from(model), path, signal);
+}
+
+/** The file that would be written, in memory that another thread can share. */
+export async function sharedBytes(
+  writer: GgufWriter,
+  path: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
+  const bytes = allocated(writer.byteLength, path);
   let at = 0;
   for await (const chunk of writer.chunks()) {
     signal?.throwIfAborted();
@@ -22,7 +30,7 @@ export async function postModel(model: GgufModel, signal: AbortSignal | undefine
   return bytes;
 }
 
-function shared(byteLength: number, path: string | undefined): Uint8Array {
+function allocated(byteLength: number, path: string | undefined): Uint8Array {
   try {
     return new Uint8Array(new SharedArrayBuffer(byteLength));
   } catch (cause) {

@@ -6,10 +6,8 @@ import { Worker } from "node:worker_threads";
 import { whenAborted } from "../base/abortable";
 import { GgufError } from "../base/errors";
 import type { Item, Result, Runner, StartRunner } from "./job";
-import type { Place, PostedPlace } from "./load";
+import type { Place, PostedPlace } from "./place";
 import type { Answer, PostedError, WorkerData } from "./worker";
-
-export type { Place } from "./load";
 
 // In statements, so that tracers find the file.
 const WORKER = path.join(__dirname, "worker.js");
@@ -19,7 +17,7 @@ export const startRunner: StartRunner<Place> = async (place, options, signal) =>
   if (worker !== undefined) return ThreadRunner.of(worker, signal);
   const { load } = await import("./load.js");
   const { InlineRunner } = await import("./inline.js");
-  return new InlineRunner(await load(place, signal), options);
+  return new InlineRunner(await load(place, options, signal), options);
 };
 
 /** Undefined in a bundle, which has no file for it, and where Node's permission model allows no threads. */

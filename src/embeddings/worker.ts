@@ -3,8 +3,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { GgufError } from "../base/errors";
 import { Engine } from "./engine";
 import type { Facts, Item, Result } from "./job";
-import { load, type PostedPlace } from "./load";
+import { load } from "./load";
 import type { NetworkOptions } from "./network";
+import type { PostedPlace } from "./place";
 
 export interface WorkerData {
   readonly place: PostedPlace;
@@ -59,7 +60,7 @@ function answer(engine: Engine, items: readonly Item[]): void {
 
 async function main({ place, options }: WorkerData): Promise<void> {
   try {
-    const { file, prompts } = await load(place);
+    const { file, prompts } = await load(place, options);
     const engine = new Engine(file, options, prompts);
     port?.on("message", (items: Item[]) => answer(engine, items));
     port?.postMessage({ facts: engine.facts } satisfies Answer);

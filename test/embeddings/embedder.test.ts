@@ -4,14 +4,16 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { openSync, parse } from "gguf-native";
+import { convertModel, openSync, parse } from "gguf-native";
 import { Embedder } from "gguf-native/embeddings";
+import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
 import { lineOf } from "../support/child";
 import { str, type TypedValue, u32 } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 
 const folder = temporaryFolder();
+const json = (value: unknown): string => JSON.stringify(value);
 const bytes = sampleBert();
 const model = join(folder, "bert.gguf");
 writeFileSync(model, bytes);
@@ -36,6 +38,28 @@ describe("an embedder", () => {
     renameSync(`${model}.old`, moved);
     writeFileSync(model, bytes);
     await assert.rejects(Embedder.open(swapped), { code: "ERR_GGUF_CHANGED" });
+  });
+
+  test("opens a checkpoint, with the prompts that it names", async () => {
+    const checkpoint = CHECKPOINTS.find(({ config }) => JSON.stringify(config).includes("BertModel"))!;
+    const prompts = json({ prompts: { query: "the ", document: "" } });
+    const files = { ...checkpoint.files, "config_sentence_transformers.json": prompts };
+    const place = writeCheckpoint(temporaryFolder(), { ...checkpoint, files });
+    const converted = join(folder, "converted.gguf");
+    for (const [activations, type] of [
+      ["int8", "q8_0"],
+      ["f32", "f32"],
+    ] as const) {
+      await convertModel(place, converted, { type });
+      using expected = await Embedder.open(converted, { activations });
+      using embedder = await Embedder.open(place, { activations });
+      assert.deepEqual(embedder.prompts, { query: "the ", document: "" });
+      const vectors = await embedder.embed(["as b", "a"], { prompt: "query" });
+      assert.deepEqual(vectors, await expected.embed(["the as b", "the a"]));
+      await assert.rejects(embedder.embed(["a"], { prompt: "qery" }), /did you mean 'query'|query, document/);
+    }
+    writeFileSync(join(place, "modules.json"), json([{ type: "sentence_transformers.models.Dense" }]));
+    await assert.rejects(Embedder.open(place), { code: "ERR_GGUF_UNSUPPORTED_TYPE" });
   });
 
   test("gives a text the same vector alone and among others, in the order of the texts", async () => {
