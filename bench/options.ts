@@ -5,7 +5,7 @@ import { WEIGHT_TYPES } from "./weights";
 
 export const SUITES = [
   ...["native-vs-ts", "peers", "machine", "calls", "open", "scaling", "products", "load"],
-  ...["llama", "embeddings", "latency", "stats", "quantize", "wasm"],
+  ...["llama", "embeddings", "stats", "quantize", "wasm"],
 ] as const;
 export type Suite = (typeof SUITES)[number];
 

@@ -8,7 +8,6 @@ import { publish } from "./publish";
 import { runCalls } from "./suites/calls";
 import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
-import { runLatency } from "./suites/latency";
 import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
 import { runOpen } from "./suites/open";
@@ -29,7 +28,6 @@ const RUNS: [suites: Suite[], run: (context: Context) => Promise<unknown>][] = [
   [["load"], runLoad],
   [["llama"], runLlama],
   [["embeddings"], runEmbeddings],
-  [["latency"], runLatency],
   [["stats"], runStats],
   [["quantize"], runQuantize],
   [["wasm"], runWasm],
