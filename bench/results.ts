@@ -19,8 +19,6 @@ export interface Measurement extends Timing {
   /** How many vectors a product multiplies with; 1 if not given. */
   vectors?: number;
   threads?: number;
-  /** Where it ran, if not in Node alone: `Chromium`. */
-  runtime?: string;
   /** How many items one call handled, such as rows. */
   count?: number;
 }

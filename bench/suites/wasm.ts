@@ -1,22 +1,26 @@
 /**
- * The WebAssembly module, in Node and in Chromium, compared with its kernels without SIMD, with the TypeScript reference,
- * and in Node with the addon. And its products, with vectors as they are and of 8 bits. One thread; bringing blocks to the module and
- * numbers back included.
+ * The WebAssembly module in Node, compared with its kernels without SIMD, with the TypeScript reference and with the addon. And its
+ * products, with vectors as they are and of 8 bits. One thread; bringing blocks to the module and numbers back included.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dequantizeSync, type GgmlType, quantizeSync } from "gguf-native";
-import { setModule } from "#dist/backend/wasm/module";
-import { bundleFile, chromium, runInChromium } from "../../test/support/browser";
+import { dequantizeSync, type GgmlType, ggmlTypes, quantizeSync } from "gguf-native";
+import * as reference from "gguf-native/reference";
+import { dequantize, multiply } from "#dist/backend/wasm/kernels";
+import { inModule, setModule } from "#dist/backend/wasm/module";
 import { Random } from "../../test/support/random";
 import { type Context, chosenTypes, patience } from "../context";
-import type { Patience } from "../measure";
-import { buildFolder, projectRoot } from "../paths";
+import { type Patience, race } from "../measure";
+import { projectRoot } from "../paths";
 import { progress } from "../table";
-import { type Found, type PageInput, raceModule, VECTORS, WEIGHTS } from "../wasm-race";
 import { gaussianBlocks } from "../weights";
 
 const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
+/** One MiB of output, of weights that do not repeat. */
+const WEIGHTS = 2 ** 18;
+/** Numbers of a row of these weights that are multiplied, and with how many vectors at a time. */
+const COLUMNS = 4096;
+const VECTORS = [1, 8];
 /** Standard deviations of F16 weights: so small that many are subnormal in binary16; that nearly all are. */
 const DEVIATIONS = [2e-4, 2e-5];
 
@@ -26,36 +30,23 @@ export async function runWasm(context: Context): Promise<void> {
     results.miss("WebAssembly: dist/wasm/kernels.wasm is not there (npm run build:wasm)");
     return;
   }
-  const bytes = readFileSync(path);
+  const module = new (globalThis as unknown as WithModules).WebAssembly.Module(readFileSync(path));
+  setModule(() => module);
   const types = chosenTypes(context);
   const spent = patience(context, 1, 0.2);
-  const module = new (globalThis as unknown as WithModules).WebAssembly.Module(bytes);
-  setModule(() => module);
-  const inNode = async (type: GgmlType, blocks: Uint8Array, subject: string = type) => {
-    progress(`WebAssembly in Node: ${subject}`);
-    const native = (out: Float32Array) => ({
-      name: "native",
-      run: () => dequantizeSync(type, blocks, { out }),
-    });
-    add(context, "Node", subject, await raceModule(type, blocks, spent, (out) => [native(out)]));
-  };
-  for (const type of types) await inNode(type, gaussianBlocks(type, WEIGHTS));
+  for (const type of types) await raceModule(context, type, gaussianBlocks(type, WEIGHTS), spent);
   // Subnormal numbers take no longer than others.
   for (const deviation of types.includes("F16") ? DEVIATIONS : []) {
     const random = new Random(5);
     const weights = Float32Array.from({ length: WEIGHTS }, () => deviation * random.gaussian());
-    await inNode("F16", quantizeSync("F16", weights), `F16 of ${deviation}`);
+    await raceModule(context, "F16", quantizeSync("F16", weights), spent, `F16 of ${deviation}`);
   }
-  if (chromium === undefined) results.miss("WebAssembly in Chromium: chromium is not installed");
-  else await inChromium(context, bytes, types, spent);
   progress("");
-  for (const runtime of chromium === undefined ? ["Node"] : ["Node", "Chromium"]) {
-    const sides = ["wasm", "without SIMD", "typescript", "native"];
-    results.compare(`WebAssembly in ${runtime}, 1 MiB of output`, { task: "wasm", runtime }, "GB/s", sides);
-    for (const vectors of VECTORS) {
-      const title = `Products in WebAssembly in ${runtime}, vectors: ${vectors}`;
-      results.compare(title, { task: "wasm product", runtime, vectors }, "Gweights/s", ["int8", "f32"]);
-    }
+  const sides = ["wasm", "without SIMD", "typescript", "native"];
+  results.compare("WebAssembly, 1 MiB of output", { task: "wasm" }, "GB/s", sides);
+  for (const vectors of VECTORS) {
+    const title = `Products in WebAssembly, vectors: ${vectors}`;
+    results.compare(title, { task: "wasm product", vectors }, "Gweights/s", ["int8", "f32"]);
   }
 }
 
@@ -63,40 +54,41 @@ interface WithModules {
   WebAssembly: { Module: new (bytes: Uint8Array) => object };
 }
 
-/** Calls of a batch: many, because the clock of a browser is coarse on purpose. */
-const BROWSER_CALLS = 40;
-/** A page that takes long is given up. */
-const TYPES_AT_ONCE = 5;
-
-async function inChromium(
-  context: Context,
-  module: Buffer,
-  types: readonly GgmlType[],
-  { budget }: Patience,
+async function raceModule(
+  { results }: Context,
+  type: GgmlType,
+  blocks: Uint8Array,
+  spent: Patience,
+  subject: string = type,
 ): Promise<void> {
-  const { outputFiles } = bundleFile(join(buildFolder, "wasm-race.js"), projectRoot);
-  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");
-  for (let i = 0; i < types.length; i += TYPES_AT_ONCE) {
-    const some = types.slice(i, i + TYPES_AT_ONCE);
-    progress(`WebAssembly in Chromium: ${some.join(", ")}`);
-    const input: PageInput = {
-      module: base64(module),
-      blocks: Object.fromEntries(some.map((type) => [type, base64(gaussianBlocks(type, WEIGHTS))])),
-      patience: { budget: 4 * budget, minRounds: 10, minCalls: BROWSER_CALLS },
-    };
-    const found = (await runInChromium(outputFiles[0]!.contents, input)) as Record<string, Found>;
-    for (const [type, its] of Object.entries(found)) add(context, "Chromium", type, its);
+  progress(`WebAssembly: ${subject}`);
+  const { id } = ggmlTypes[type];
+  const out = new Float32Array(WEIGHTS);
+  const wasm = (): void => dequantize(id, blocks, false, 0, out);
+  const scalar = (): void => {
+    inModule(({ exports }) => exports.use_scalar(1));
+    wasm();
+    inModule(({ exports }) => exports.use_scalar(0));
+  };
+  const contenders = [
+    { name: "native", run: () => dequantizeSync(type, blocks, { out }) },
+    { name: "wasm", run: wasm },
+    { name: "without SIMD", run: scalar },
+    { name: "typescript", run: () => reference.dequantizeSync(type, blocks, { out }) },
+  ];
+  for (const [side, timing] of await race(contenders, spent)) {
+    results.add({ task: "wasm", subject, side, bytes: 4 * WEIGHTS }, timing);
   }
-}
-
-function add({ results }: Context, runtime: string, subject: string, { numbers, products }: Found): void {
-  for (const [side, timing] of Object.entries(numbers)) {
-    results.add({ task: "wasm", subject, side, runtime, bytes: 4 * WEIGHTS }, timing);
-  }
-  for (const [i, timings] of products.entries()) {
-    for (const [side, timing] of Object.entries(timings)) {
-      const key = { task: "wasm product", subject, side, runtime, weights: WEIGHTS, vectors: VECTORS[i]! };
-      results.add(key, timing);
+  for (const vectors of VECTORS) {
+    const random = new Random(4);
+    const x = Float32Array.from({ length: vectors * COLUMNS }, () => random.gaussian());
+    const y = new Float32Array(vectors * (WEIGHTS / COLUMNS));
+    const multipliers = [false, true].map((int8) => ({
+      name: int8 ? "int8" : "f32",
+      run: () => multiply(id, blocks, false, COLUMNS, x, y, int8),
+    }));
+    for (const [side, timing] of await race(multipliers, spent)) {
+      results.add({ task: "wasm product", subject, side, weights: WEIGHTS, vectors }, timing);
     }
   }
 }
