@@ -60,6 +60,7 @@ function makeApplication(unpacked) {
     "app.cjs": `const { openSync } = require("gguf-native");\n${use}`,
     "app.mjs": `import { openSync } from "gguf-native";\n${use}`,
     "entries.mjs": `import { dequantizeSync, GgufError } from "gguf-native";
+      import { Embedder } from "gguf-native/embeddings";
       import { activate } from "gguf-native/network";
       import * as reference from "gguf-native/reference";
       import { Tokenizer, wordRuleNames } from "gguf-native/tokenizer";
@@ -68,7 +69,7 @@ function makeApplication(unpacked) {
         const blocks = quantizeSync("Q4_0", new Float32Array(2048));
         const lengths = [dequantizeSync("Q4_0", blocks), reference.dequantizeSync("Q4_0", blocks), activate(new Float32Array(3), "silu")].map((all) => all.length);
         const isOne = new reference.GgufError("ERR_GGUF_RANGE", "x") instanceof GgufError;
-        return [cpu().isa, ...lengths, isOne, typeof Tokenizer, wordRuleNames.length > 0].join(" ");
+        return [cpu().isa, ...lengths, isOne, typeof Tokenizer, typeof Embedder.open, wordRuleNames.length > 0].join(" ");
       }`,
     "page.mjs": `import { useAll } from "./entries.mjs";
       globalThis.result = useAll();
@@ -144,7 +145,7 @@ function bundle(out, externals, check) {
 }
 
 /** What `useAll` of the application returns, where `gguf-native` is the WebAssembly. */
-const USED_ALL = "wasm 2048 2048 3 true function true";
+const USED_ALL = "wasm 2048 2048 3 true function function true";
 
 /** Bundles for browsers, without plugins for CommonJS. They use nothing of a browser, so Node can run them. */
 function bundleForBrowsers() {

@@ -14,6 +14,8 @@ export class Engine {
   readonly #tokenizer: Tokenizer;
   /** Whether a text gets the token that ends it, whatever the vocabulary's own rule is. */
   readonly #eos: true | undefined;
+  /** What stands between a query and a text, besides the token that ends the query: XLM-RoBERTa has that one twice. */
+  readonly #between: readonly number[];
 
   /**
    * @param file a model, which must stay open
@@ -26,6 +28,8 @@ export class Engine {
     // Its vector is that of the text.
     const hasEnd = file.metadata.number("tokenizer.ggml.eos_token_id") !== undefined;
     this.#eos = (pooling === "last" && hasEnd) || undefined;
+    const isTwice = file.metadata.string("tokenizer.ggml.model") === "t5";
+    this.#between = isTwice ? [...this.#tokenizer.encode("", { bos: false, eos: true })] : [];
     const path = file.paths[0];
     this.facts = { path, dimensions, maxTokens, hasScores, hasVectors: pooling !== "rank", prompts };
   }
@@ -73,12 +77,12 @@ export class Engine {
         "a text has no tokens, and so no vector: the vocabulary has no token for the ends of texts";
       throw new GgufError("ERR_GGUF_RANGE", detail, { path: this.facts.path });
     }
-    const first = this.#encode(query, Math.ceil(maxTokens / 2), { eos });
-    const second = this.#encode(text, maxTokens - first.length, { bos: false, eos });
-    const ids = new Int32Array(first.length + second.length);
-    ids.set(first);
-    ids.set(second, first.length);
-    return { ids, second: first.length };
+    const first = [
+      ...this.#encode(query, Math.max(1, (maxTokens - this.#between.length) >> 1), { eos }),
+      ...this.#between,
+    ];
+    const second = this.#encode(text, Math.max(0, maxTokens - first.length), { bos: false, eos });
+    return { ids: Int32Array.from([...first, ...second]), second: first.length };
   }
 
   /** Of a long text, only the part that counts is looked at: a list of all its tokens may take more memory than there is. */

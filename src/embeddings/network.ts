@@ -105,6 +105,7 @@ export class Network {
   readonly hasScores: boolean;
 
   readonly #kind: Architecture;
+  readonly #isCausal: boolean;
   readonly #options: NetworkOptions;
   readonly #width: number;
   readonly #epsilon: number;
@@ -140,6 +141,8 @@ export class Network {
     }
     const kind = ARCHITECTURES[name] as Architecture;
     this.#kind = kind;
+    this.#isCausal = weights.flag("attention.causal", kind.isCausal);
+    weights.expectPlainRotations();
     this.#options = options;
     const width = weights.count("embedding_length");
     const heads = weights.count("attention.head_count");
@@ -317,7 +320,7 @@ export class Network {
     const { threads } = this.#options;
     const heads = this.#heads;
     if (reach === undefined || reach >= count) {
-      attention(queries, this.#cache, { heads, causal: this.#kind.isCausal, out, threads });
+      attention(queries, this.#cache, { heads, causal: this.#isCausal, out, threads });
       return;
     }
     // A token that stands `reach` further, and looks back twice as far, sees what this one sees on both sides. There is no

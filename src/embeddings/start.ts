@@ -5,12 +5,12 @@ import path = require("node:path");
 import { Worker } from "node:worker_threads";
 import { whenAborted } from "../base/abortable";
 import { GgufError } from "../base/errors";
+import type { Answer, PostedError, WorkerData } from "./embedder-thread";
 import type { Item, Result, Runner, StartRunner } from "./job";
 import type { Place, PostedPlace } from "./place";
-import type { Answer, PostedError, WorkerData } from "./worker";
 
-// In statements, so that tracers find the file.
-const WORKER = path.join(__dirname, "worker.js");
+// So that tracers find the file. Beside a bundle, there may be others of more common names.
+const WORKER = path.join(__dirname, "embedder-thread.js");
 
 export const startRunner: StartRunner<Place> = async (place, options, signal) => {
   const worker = start({ place: await posted(place, signal), options });

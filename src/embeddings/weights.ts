@@ -81,6 +81,21 @@ export class Weights {
     throw this.error("ERR_GGUF_INVALID", `its metadata has no key ${metadata.architecture}.${key}`);
   }
 
+  /** True or false; `absent` where the model has no such key. */
+  flag(key: string, absent: boolean): boolean {
+    const { metadata } = this.#file;
+    return metadata.boolean(`${metadata.architecture}.${key}`) ?? absent;
+  }
+
+  /** @throws GgufError for positions that are stretched, which embedders do not do */
+  expectPlainRotations(): void {
+    const { metadata } = this.#file;
+    const key = `${metadata.architecture}.rope.scaling.type`;
+    const type = metadata.string(key) ?? "none";
+    if (type !== "none")
+      throw this.error("ERR_GGUF_UNSUPPORTED_TYPE", `${key} is '${type}', which an embedder does not know`);
+  }
+
   has(name: string): boolean {
     return this.#file.tensors.has(name);
   }

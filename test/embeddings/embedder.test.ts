@@ -4,11 +4,13 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { buildSync } from "esbuild";
 import { convertModel, openSync, parse } from "gguf-native";
 import { Embedder } from "gguf-native/embeddings";
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
 import { lineOf } from "../support/child";
 import { str, type TypedValue, u32 } from "../support/gguf-writer";
+import { testedAddon } from "../support/installed";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleBert } from "../support/sample-bert";
 
@@ -159,6 +161,28 @@ describe("an embedder", () => {
       });`;
     const [memory, closed] = ["ERR_GGUF_OUT_OF_MEMORY", "ERR_GGUF_CLOSED"];
     assert.deepEqual(JSON.parse(await lineOf(["-e", script])), [memory, memory, 1, closed, closed, 1]);
+  });
+
+  test("works in steps where a bundle has no file for a thread", async () => {
+    const outfile = join(folder, "bundle.cjs");
+    const entry = join(projectRoot, "dist", "embeddings", "index.js");
+    buildSync({ entryPoints: [entry], bundle: true, platform: "node", outfile, logLevel: "error" });
+    const script = `
+      const { Embedder } = require(${json(outfile)});
+      Embedder.open(${json(model)}).then(async (embedder) => {
+        const texts = ${json(TEXTS)};
+        const calls = [embedder.embed(texts), embedder.embed(texts)];
+        const [[vectors], ended] = [await Promise.all(calls), embedder.embed(texts).catch(({ code }) => code)];
+        embedder.close();
+        console.log(JSON.stringify([vectors.map((vector) => [...vector]), await ended]));
+      });`;
+    const env = { ...process.env, GGUF_NATIVE_ADDON: testedAddon };
+    const [vectors, ended] = JSON.parse(await lineOf(["-e", script], { env }));
+    assert.deepEqual(
+      vectors,
+      (await vectorsOf(model)).map((vector) => [...vector]),
+    );
+    assert.equal(ended, "ERR_GGUF_CLOSED");
   });
 
   test("looks at no more of a text than counts", async () => {

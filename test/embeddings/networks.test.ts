@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { type GgufFile, parse } from "gguf-native";
 import { Embedder } from "gguf-native/embeddings";
 import { Tokenizer } from "gguf-native/tokenizer";
-import { u32 } from "../support/gguf-writer";
+import { arr, bool, str, type TypedValue, u32 } from "../support/gguf-writer";
 import { SMALL_EMBEDDER, type SmallArchitecture, smallEmbedder } from "../support/small-embedder";
 
 const { heads, window } = SMALL_EMBEDDER;
@@ -155,12 +155,10 @@ describe("vectors are those of a plain forward pass", () => {
       const type = u32(["mean", "cls", "last"].indexOf(pooling) + 1);
       const file = parse(smallEmbedder(architecture, { metadata: [[`${architecture}.pooling_type`, type]] }));
       const tokenizer = new Tokenizer(file.metadata);
-      const { context } = SMALL_EMBEDDER;
       using embedder = await Embedder.open(file, { activations: "f32" });
       const found = await embedder.embed([TEXT, LONG, ""], { normalize: false });
       for (const [i, text] of [TEXT, LONG, ""].entries()) {
-        const ids = [...tokenizer.encode(text)];
-        if (ids.length > context) ids.splice(context - 1, ids.length - context);
+        const ids = cutToContext([...tokenizer.encode(text)]);
         const vector = pooled[pooling](plainVectors(file, ids));
         const dense = architecture === "gemma-embedding" ? ["dense_2", "dense_3"] : [];
         assertNear(
@@ -179,28 +177,59 @@ describe("vectors are those of a plain forward pass", () => {
   });
 });
 
-test("scores are those of a plain forward pass, of a query and a text of another kind", async () => {
-  const metadata: [string, ReturnType<typeof u32>][] = [["bert.pooling_type", u32(4)]];
-  const file = parse(smallEmbedder("bert", { hasScores: true, metadata }));
-  const tokenizer = new Tokenizer(file.metadata);
-  using reranker = await Embedder.open(file, { activations: "f32" });
-  const found = await reranker.score("the cat", [TEXT, LONG, ""]);
-  const query = [...tokenizer.encode("the cat")];
-  for (const [i, text] of [TEXT, LONG, ""].entries()) {
-    const ids = [...query, ...tokenizer.encode(text, { bos: false })];
-    if (ids.length > SMALL_EMBEDDER.context)
-      ids.splice(SMALL_EMBEDDER.context - 1, ids.length - SMALL_EMBEDDER.context);
-    const [first] = plainVectors(file, ids, query.length) as [Vector];
-    assertNear(
-      found.subarray(i, i + 1),
-      linear(file, "cls.output", linear(file, "cls", first).map(Math.tanh)),
-    );
+/** A vocabulary of XLM-RoBERTa's kind: the token that ends a query stands there twice. */
+const UNIGRAMS: [string, TypedValue][] = [
+  ["tokenizer.ggml.model", str("t5")],
+  ["tokenizer.ggml.tokens", arr("string", ["<unk>", "<s>", "</s>", "\u2581", ..."acehnot"])],
+  ["tokenizer.ggml.scores", arr("float32", [0, 0, 0, -1, -2, -2, -2, -2, -2, -2, -2])],
+  ["tokenizer.ggml.token_type", arr("int32", [2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1])],
+  ["tokenizer.ggml.bos_token_id", u32(1)],
+  ["tokenizer.ggml.eos_token_id", u32(2)],
+  ["tokenizer.ggml.unknown_token_id", u32(0)],
+];
+
+describe("scores are those of a plain forward pass, of a query and a text of another kind", () => {
+  for (const [kind, vocabulary, between] of [
+    ["bert", [], []],
+    ["t5", UNIGRAMS, [2]],
+  ] as const) {
+    test(`with a vocabulary of the kind ${kind}`, async () => {
+      const metadata: [string, TypedValue][] = [["bert.pooling_type", u32(4)], ...vocabulary];
+      const file = parse(smallEmbedder("bert", { hasScores: true, metadata }));
+      const tokenizer = new Tokenizer(file.metadata, { normalization: "model" });
+      using reranker = await Embedder.open(file, { activations: "f32" });
+      assert.equal(reranker.hasScores, true);
+      const found = await reranker.score("the cat", [TEXT, LONG, ""]);
+      const query = [...tokenizer.encode("the cat"), ...between];
+      for (const [i, text] of [TEXT, LONG, ""].entries()) {
+        const ids = cutToContext([...query, ...tokenizer.encode(text, { bos: false })]);
+        const [first] = plainVectors(file, ids, query.length) as [Vector];
+        const score = linear(file, "cls.output", linear(file, "cls", first).map(Math.tanh));
+        assertNear(found.subarray(i, i + 1), score);
+      }
+      const refused = { code: "ERR_GGUF_UNSUPPORTED_TYPE", message: /call score\(\)/ };
+      await assert.rejects(reranker.embed([TEXT]), refused);
+    });
   }
-  await assert.rejects(reranker.embed([TEXT]), {
-    code: "ERR_GGUF_UNSUPPORTED_TYPE",
-    message: /call score\(\)/,
-  });
 });
+
+test("a model that says so is not causal, and one whose positions are stretched is refused", async () => {
+  const opened = (key: string, value: TypedValue) =>
+    Embedder.open(parse(smallEmbedder("qwen3", { metadata: [[`qwen3.${key}`, value]] })), { pooling: "cls" });
+  using causal = await opened("attention.causal", bool(true));
+  using other = await opened("attention.causal", bool(false));
+  const [a, b] = await causal.embed(["the cat", "the dog"]);
+  const [c, d] = await other.embed(["the cat", "the dog"]);
+  assert.deepEqual(a, b); // the first token sees itself alone
+  assert.notDeepEqual(c, d);
+  await assert.rejects(opened("rope.scaling.type", str("yarn")), /qwen3\.rope\.scaling\.type is 'yarn'/);
+});
+
+/** What is beyond the context is left out, but for the last token. */
+function cutToContext(ids: number[]): number[] {
+  const { context } = SMALL_EMBEDDER;
+  return ids.length > context ? [...ids.slice(0, context - 1), ids.at(-1)!] : ids;
+}
 
 function assertNear(found: Float32Array, expected: Vector): void {
   const error = Math.hypot(...expected.map((value, i) => value - found[i]!)) / Math.hypot(...expected);
