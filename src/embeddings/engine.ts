@@ -88,7 +88,8 @@ export class Engine {
   /** Of a long text, only the part that counts is looked at: a list of all its tokens may take more memory than there is. */
   #encode(text: string, most: number, options: EncodeOptions): Int32Array {
     for (let letters = LETTERS_OF_TOKEN * Math.max(most, 1); ; letters *= 2) {
-      const ids = this.#tokenizer.encode(text.slice(0, letters), options);
+      // As models were trained: names such as [SEP] in a text are these tokens.
+      const ids = this.#tokenizer.encode(text.slice(0, letters), { special: true, ...options });
       if (ids.length <= most && letters < text.length) continue;
       if (ids.length <= most) return ids;
       const begin = ids.slice(0, most);

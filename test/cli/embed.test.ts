@@ -17,7 +17,9 @@ import {
   output,
   run,
 } from "../support/cli";
+import { u32 } from "../support/gguf-writer";
 import { sampleBert } from "../support/sample-bert";
+import { smallEmbedder } from "../support/small-embedder";
 
 const TEXTS = ["the cat and the dog", "a page", "", "memory of the browser: 42", "the dog"];
 const NUMBERS = 128;
@@ -101,8 +103,8 @@ describe("vectors", () => {
 describe("a search", () => {
   test("finds the same in texts and in each file of vectors", async () => {
     const dot = (a: Float32Array, b: Float32Array): number => a.reduce((sum, x, i) => sum + x * b[i]!, 0);
-    const found = TEXTS.map((text, i) => ({ line: i + 1, text, similarity: dot(vectors[i]!, vectors[4]!) }))
-      .sort((a, b) => b.similarity - a.similarity)
+    const found = TEXTS.map((text, i) => ({ line: i + 1, text, score: dot(vectors[i]!, vectors[4]!) }))
+      .sort((a, b) => b.score - a.score)
       .slice(0, 2);
     for (const format of ["npy", "safetensors", "jsonl"])
       await output("embed model.gguf texts.txt --force -o", `all.${format}`);
@@ -112,22 +114,35 @@ describe("a search", () => {
       const args = ["embed", "model.gguf", file, "--query", "the dog", "--top", "2", ...field];
       const result = await json(args);
       assert.equal(result.query, "the dog");
-      assert.ok(Math.abs(result.found[0].similarity - 1) < 1e-6);
+      assert.ok(Math.abs(result.found[0].score - 1) < 1e-6);
       const expected = found.map(({ line, text }) => (hasText ? { line, text } : { line }));
       assert.deepEqual(
-        result.found.map(({ similarity: _, ...rest }: { similarity: number }) => rest),
+        result.found.map(({ score: _, ...rest }: { score: number }) => rest),
         expected,
         file,
       );
       assert.match(
         (await run(args)).stdout,
-        hasText ? /^ +similar +line +text\n +1\.0000 +5 +the dog\n/ : /^ +similar +line\n +1\.0000 +5\n/,
+        hasText ? /^ +score +line +text\n +1\.0000 +5 +the dog\n/ : /^ +score +line\n +1\.0000 +5\n/,
       );
     }
     const skipped = await json("embed model.gguf all.npy --query a --skip 4");
     assert.deepEqual(
       skipped.found.map(({ line }: { line: number }) => line),
       [5],
+    );
+  });
+  test("lists what a reranker gives", async () => {
+    const metadata: [string, ReturnType<typeof u32>][] = [["bert.pooling_type", u32(4)]];
+    writeFileSync(at("reranker.gguf"), smallEmbedder("bert", { hasScores: true, metadata }));
+    using reranker = await Embedder.open(at("reranker.gguf"));
+    const scores = await reranker.score("the dog", TEXTS);
+    const { found } = await json(["embed", "reranker.gguf", "texts.txt", "--query", "the dog", "--top", "9"]);
+    assert.equal(found.length, TEXTS.length);
+    for (const { line, score } of found) assert.equal(score, scores[line - 1]);
+    assert.deepEqual(
+      found,
+      [...found].sort((a: { score: number }, b: { score: number }) => b.score - a.score),
     );
   });
   test("escapes texts, and fits every width", async () => {

@@ -193,6 +193,13 @@ describe("an embedder", () => {
     assert.deepEqual(longer, long);
     assert.deepEqual(late, last);
   });
+
+  test("reads names of special tokens in a text as these tokens, as the model's own tokenizer does", async () => {
+    using embedder = await Embedder.open(model);
+    const [special, text, same] = await embedder.embed(["cat [SEP] dog", "cat [sep] dog", "cat [ sep ] dog"]);
+    assert.deepEqual(text, same);
+    assert.notDeepEqual(special, text);
+  });
 });
 
 describe("an embedder refuses", () => {

@@ -14,10 +14,11 @@ import type { Terminal } from "../output/terminal";
 import { FORCE_HELP, FORCE_OPTION, writeFiles } from "../output/write-files";
 import { type TextLine, TextLines, VECTOR_FIELD } from "../work/text-lines";
 import {
+  bestRows,
+  cosineWith,
   type Found,
   isMatrixFile,
   MATRIX,
-  mostSimilar,
   readMatrix,
   rowsOf,
   rowsOfLines,
@@ -46,8 +47,9 @@ each text, with its vector as "${VECTOR_FIELD}"; with -o writes a file.
   --no-normalize      vectors as they are, and not of length 1
   --activations TYPE  int8 (default) or f32: what weights are multiplied with
   --threads N         how many threads compute at most
-  --query TEXT        lists the texts that are most similar to TEXT. FILE may be
-                      one of vectors: .npy, .safetensors, or .jsonl with both
+  --query TEXT        lists the texts that are most similar to TEXT or, where
+                      MODEL is a reranker, answer it best. FILE may have
+                      vectors: .npy, .safetensors, .jsonl with texts and vectors
   --top N             how many are listed (default 5)
   --json              the list as JSON
 ${FORCE_HELP}
@@ -167,13 +169,14 @@ function withEmbedded<T>(
   { embedder, options, prefix, file, skip, terminal }: Work,
   { lines, count }: Texts,
   use: (batches: AsyncIterable<readonly Embedded[]>, progress: Progress) => Promise<T>,
+  embed = (some: readonly string[]): Promise<Float32Array[]> => embedder.embed(some, options),
 ): Promise<T> {
   const source = lines[Symbol.iterator]();
   for (let i = 0; i < skip; i++) source.next();
   const next = async (): Promise<Embedded[]> => {
     const batch = Array.from({ length: BATCH }, () => source.next().value ?? []).flat();
     const texts = batch.map(({ text }) => prefix + text);
-    const vectors = await embedder.embed(texts, options);
+    const vectors = await embed(texts);
     return batch.map((line, i) => ({ ...line, vector: vectors[i] as Float32Array }));
   };
   async function* batches(progress: Progress): AsyncGenerator<Embedded[], void, undefined> {
@@ -270,16 +273,26 @@ async function search(work: Work, field: string | undefined, query: string, top:
   };
   if (isMatrixFile(file)) {
     const matrix = await readMatrix(file);
-    return mostSimilar([rowsOf(matrix, file, skip)], await queryOf(matrix.dimensions), top);
+    return bestRows([rowsOf(matrix, file, skip)], cosineWith(await queryOf(matrix.dimensions)), top);
   }
   const texts = textsOf(work, field, false);
   const [first] = texts.lines;
   if (first?.embedding !== undefined) {
     const { length } = first.embedding as ArrayLike<unknown>;
-    return mostSimilar([rowsOfLines(texts.lines, length, skip)], await queryOf(length), top);
+    return bestRows([rowsOfLines(texts.lines, length, skip)], cosineWith(await queryOf(length)), top);
   }
-  const vector = await queryOf();
-  return withEmbedded(work, texts, (batches) => mostSimilar(batches, vector, top));
+  if (embedder.hasScores) {
+    const scores = async (some: readonly string[]): Promise<Float32Array[]> =>
+      Array.from(await embedder.score(query, some), (score) => Float32Array.of(score));
+    return withEmbedded(
+      work,
+      texts,
+      (batches) => bestRows(batches, (numbers) => numbers[0] as number, top),
+      scores,
+    );
+  }
+  const cosine = cosineWith(await queryOf());
+  return withEmbedded(work, texts, (batches) => bestRows(batches, cosine, top));
 }
 
 function printFound(
@@ -295,15 +308,11 @@ function printFound(
   const hasTexts = found.some(({ text }) => text !== undefined);
   const right = "right" as const;
   const columns = [
-    { title: "similar", align: right },
+    { title: "score", align: right },
     { title: "line", align: right },
     { title: "text", min: 12 },
   ];
-  const rows = found.map(({ line, similarity, text = "" }) => [
-    similarity.toFixed(4),
-    grouped(line),
-    escapeText(text),
-  ]);
+  const rows = found.map(({ line, score, text = "" }) => [score.toFixed(4), grouped(line), escapeText(text)]);
   const shown = hasTexts ? 3 : 2;
   terminal.print([
     ...terminal.table(

@@ -13,32 +13,34 @@ export interface Row {
   readonly vector: ArrayLike<number>;
 }
 
-/** What was found; the cosine of the angle between the vectors, or 0 where one of them is all zeros. */
-export type Found = Omit<Row, "vector"> & { readonly similarity: number };
+/** What was found: the larger the score, the better. */
+export type Found = Omit<Row, "vector"> & { readonly score: number };
 
-/** The `most` rows that are most similar to a vector, the first of equals first. */
-export async function mostSimilar(
+/** The `most` rows with the best scores, the first of equals first. */
+export async function bestRows(
   batches: AsyncIterable<readonly Row[]> | Iterable<Iterable<Row>>,
-  query: Float32Array,
+  scoreOf: (vector: ArrayLike<number>) => number,
   most: number,
 ): Promise<Found[]> {
   const found: Found[] = [];
-  const length = Math.sqrt(dot(query, query));
   for await (const batch of batches) {
     for (const { line, text, vector } of batch) {
-      const similarity = dot(query, vector) / (length * Math.sqrt(dot(vector, vector)) || 1);
+      const score = scoreOf(vector);
       const last = found[most - 1];
-      if (last !== undefined && similarity <= last.similarity) continue;
-      const at = found.findIndex((each) => each.similarity < similarity);
-      found.splice(at < 0 ? found.length : at, 0, {
-        line,
-        ...(text === undefined ? {} : { text }),
-        similarity,
-      });
+      if (last !== undefined && score <= last.score) continue;
+      const at = found.findIndex((each) => each.score < score);
+      const row = { line, ...(text === undefined ? {} : { text }), score };
+      found.splice(at < 0 ? found.length : at, 0, row);
       found.length = Math.min(found.length, most);
     }
   }
   return found;
+}
+
+/** The cosine of the angle between a vector and others; 0 where one of them is all zeros. */
+export function cosineWith(query: Float32Array): (vector: ArrayLike<number>) => number {
+  const length = Math.sqrt(dot(query, query));
+  return (vector) => dot(query, vector) / (length * Math.sqrt(dot(vector, vector)) || 1);
 }
 
 function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
