@@ -50,6 +50,7 @@ const CASES: readonly [typed: string, expected: string[]][] = [
   ["inspect --me", ["--metadata", "--memory"]],
   ["dequantize model.gguf --dtype b", ["bf16"]],
   ["quantize a.gguf b.gguf --search b", ["best"]],
+  ["embed m.gguf --activations f", ["f32"]],
   ["set model.gguf --ch", ["--chat-template"]],
   ["show model.gguf blk.0.attn_", ["blk.0.attn_q.weight", "blk.0.attn_k.weight"]],
   ["stats model.gguf out", ["output.weight"]],

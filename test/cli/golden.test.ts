@@ -10,6 +10,7 @@ import { at, blocks, EVIL, expectTidy, floats, run, withoutColors, writeModel } 
 import { arr, f32, str, u32, u64 } from "../support/gguf-writer";
 import { projectRoot } from "../support/paths";
 import { assertRecorded, hashOf, writeRecorded } from "../support/recorded";
+import { sampleBert } from "../support/sample-bert";
 import { sampleModel } from "../support/sample-model";
 
 const goldenFolder = join(projectRoot, "test", "fixtures", "terminal");
@@ -81,6 +82,8 @@ writeModel("changed.gguf", {
     floats("漢字".repeat(40), [0, 0, Number.NaN]),
   ],
 });
+writeFileSync(at("bert.gguf"), sampleBert());
+writeFileSync(at("texts.txt"), `the cat\n${"漢字 and the dog ".repeat(20)}\n${EVIL}\n`);
 const cutOff = "cut-off-with-a-name-that-is-longer-than-a-narrow-terminal.gguf";
 writeFileSync(at(cutOff), sampleModel().subarray(0, 1e6));
 
@@ -91,6 +94,7 @@ const CASES: Readonly<Record<string, readonly string[]>> = {
   "inspect-hostile": ["inspect", "hostile.gguf"],
   memory: ["inspect", "--memory", "--context", "3000", "mixture.gguf"],
   tokens: ["tokens", "mixture.gguf"],
+  embed: ["embed", "bert.gguf", "texts.txt", "--query", "a cat"],
   show: ["show", "mixture.gguf", "blk.0.attn_q.weight", "--columns", ":12"],
   stats: ["stats", "mixture.gguf", "blk.0.attn_q.weight", "--bins", "8"],
   "stats-table": ["stats", "sample.gguf", "*"],
