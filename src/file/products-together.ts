@@ -14,6 +14,7 @@ import { namedColumns, productRequest, subjectOf } from "./tensor-requests";
 
 /** Rows of a matrix, such as those of one expert, and what becomes of their products. */
 export interface MatrixRows extends Pick<ProductOptions, "columns" | "start" | "end" | "factor" | "bias"> {
+  /** The matrix, of a local file. */
   tensor: GgufTensor;
 }
 

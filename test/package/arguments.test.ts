@@ -28,6 +28,7 @@ import {
   setMetadata,
   splitModel,
 } from "gguf-native";
+import { Embedder } from "gguf-native/embeddings";
 import * as reference from "gguf-native/reference";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { str, writeGguf } from "../support/gguf-writer";
@@ -332,7 +333,7 @@ test("classes have the methods and properties that are declared, and no others",
   );
   const declarations = files.map((name) => readFileSync(join(dist, name), "utf8")).join("\n");
   const seen = new Set<object>([Object.prototype, Error.prototype]);
-  for (const value of [...Object.values(gguf), Tokenizer, file.tensors.constructor]) {
+  for (const value of [...Object.values(gguf), Tokenizer, Embedder, file.tensors.constructor]) {
     let prototype = typeof value === "function" ? (value.prototype as object | null | undefined) : undefined;
     for (; prototype && !seen.has(prototype); prototype = Object.getPrototypeOf(prototype) as object) {
       seen.add(prototype);
