@@ -117,7 +117,7 @@ export class Tokenizer {
       metadata,
       normalization,
       tokens,
-      ids: new Map(tokens.map((text, id) => [text, id])),
+      ids: numbered(tokens),
     });
     const { addsBegin, addsEnd } = this.#kind;
     this.#addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? addsBegin;
@@ -126,7 +126,8 @@ export class Tokenizer {
     this.#ends = endsOf(metadata, tokens);
     const takesSpace = TAKES_SPACE.test(metadata.string("general.name") ?? "");
     const wholes: Whole[] = [];
-    for (const [id, text] of tokens.entries()) {
+    for (let id = 0; id < tokens.length; id++) {
+      const text = tokens[id] as string;
       const isControl = this.#isControl(id);
       if (text === "" || !(isControl || this.#typeOf(id) === TOKEN_TYPES.user)) continue;
       wholes.push({ id, text, isControl, takesSpace: takesSpace && !TAKE_NO_SPACE.has(text) });
@@ -268,6 +269,13 @@ export class Tokenizer {
   }
 }
 
+/** The last of equal ones counts. No pair is made for each: that takes as long as the map. */
+function numbered(tokens: readonly string[]): Map<string, number> {
+  const ids = new Map<string, number>();
+  for (let id = 0; id < tokens.length; id++) ids.set(tokens[id] as string, id);
+  return ids;
+}
+
 const NO_BYTES = new Uint8Array(0);
 
 /** The kind of a vocabulary. @throws GgufError */
@@ -328,7 +336,8 @@ function known(what: string, id: number | undefined): number {
 /** The tokens that end a text. */
 function endsOf(metadata: GgufMetadata, tokens: readonly string[]): ReadonlySet<number> {
   const named = ["eos", "eot", "eom"].flatMap((name) => metadata.number(tokenIdKey(name)) ?? []);
-  const known = tokens.flatMap((text, id) => (ENDS.has(text) ? [id] : []));
+  const known: number[] = [];
+  for (let id = 0; id < tokens.length; id++) if (ENDS.has(tokens[id] as string)) known.push(id);
   const names = new Set(known.map((id) => tokens[id]));
   // Where these two end a text, <|end|> ends only a part of it.
   const isPart = names.has("<|return|>") && names.has("<|call|>");
