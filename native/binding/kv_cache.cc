@@ -10,6 +10,7 @@
 #include "binding/file_handle.h"
 #include "binding/tagged.h"
 #include "binding/work_now.h"
+#include "network/attention_units.h"
 #include "work/chunked_product.h"
 #include "work/chunked_task.h"
 

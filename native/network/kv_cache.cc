@@ -6,7 +6,6 @@
 #include "core/checked.h"
 #include "dequant/dequant.h"
 #include "dequant/half.h"
-#include "network/kernels.h"
 #include "quant/quantize.h"
 
 namespace gguf {
@@ -33,6 +32,27 @@ struct Lines {
   explicit Lines(uint64_t n_bytes) : lines(to_size(round_up_to(n_bytes, kLine) / kLine)) {}
   uint8_t* data() { return lines.data()->bytes; }
 };
+
+constexpr uint64_t kKeyStep = KvCache::kGroup;  // from a number of a key to the next, in the page
+
+/** Calls `f` with a number of so many bytes: steps of constant size take a tenth of the time. */
+template <class F>
+void with_number(uint64_t n_bytes, F f) {
+  if (n_bytes == 4) return f(uint32_t());
+  if (n_bytes == 2) return f(uint16_t());
+  f(uint8_t());
+}
+
+/** Copies `n` numbers, with steps from each to the next. */
+void copy_numbers(const uint8_t* from, uint64_t from_step, uint64_t n, uint64_t n_bytes, uint8_t* to,
+                  uint64_t to_step) {
+  with_number(n_bytes, [=](auto number) {
+    for (uint64_t i = 0; i < n; ++i) {
+      std::memcpy(&number, from + i * from_step * sizeof number, sizeof number);
+      std::memcpy(to + i * to_step * sizeof number, &number, sizeof number);
+    }
+  });
+}
 
 /** A scale and codes, as Q8_0 stores them. */
 struct Block {
@@ -83,6 +103,10 @@ uint8_t* KvCache::writable_head(uint64_t position, uint64_t head) {
 }
 
 Status KvCache::append(const float* keys, const float* values, uint64_t n_tokens) {
+  if (shape_.format.block_bytes == sizeof(float)) {
+    restore(reinterpret_cast<const uint8_t*>(keys), reinterpret_cast<const uint8_t*>(values), n_tokens);
+    return std::nullopt;
+  }
   std::vector<uint8_t> scratch, blocks[2];
   const auto encode = [&](const char* name, const float* x, uint64_t width,
                           std::vector<uint8_t>& to) -> Status {
@@ -91,9 +115,8 @@ Status KvCache::append(const float* keys, const float* values, uint64_t n_tokens
     if (to.empty()) return std::nullopt;
     const uint64_t n_blocks = rows * width / shape_.format.block_elements;
     if (!has_scales(shape_)) {
-      const Out out = shape_.format.block_bytes == 2 ? Out::kFloat16 : Out::kFloat32;
-      dequantize(*find_format(0), out, Store::kPlain, false, reinterpret_cast<const uint8_t*>(x), n_blocks,
-                 to.data());
+      dequantize(*find_format(0), Out::kFloat16, Store::kPlain, false, reinterpret_cast<const uint8_t*>(x),
+                 n_blocks, to.data());
       return std::nullopt;
     }
     RowEncoding encoding;
@@ -121,9 +144,7 @@ void KvCache::restore(const uint8_t* keys, const uint8_t* values, uint64_t n_tok
       uint8_t* const key = start + (group * shape_.key_width * kGroup + lane) * number_bytes_;
       uint8_t* const value = start + layout_.values + at * value_stride() * number_bytes_;
       if (!has_scales(shape_)) {
-        for (uint64_t w = 0; w < shape_.key_width; ++w) {
-          std::memcpy(key + w * kGroup * number_bytes_, keys + w * number_bytes_, to_size(number_bytes_));
-        }
+        copy_numbers(keys, 1, shape_.key_width, number_bytes_, key, kKeyStep);
         std::memcpy(value, values, to_size(value_bytes));
         continue;
       }
@@ -135,7 +156,7 @@ void KvCache::restore(const uint8_t* keys, const uint8_t* values, uint64_t n_tok
         Block block;
         std::memcpy(&block, keys + run * sizeof block, sizeof block);
         key_scales[run * kGroup] = half_to_float(static_cast<uint16_t>(block.scale[0] | block.scale[1] << 8));
-        for (uint64_t i = 0; i < kRun; ++i) key[(run * kRun + i) * kGroup] = block.codes[i];
+        copy_numbers(block.codes, 1, kRun, 1, key + run * kRun * kKeyStep, kKeyStep);
       }
       for (uint64_t run = 0; run < value_runs; ++run) {
         Block block;
@@ -163,9 +184,7 @@ void KvCache::read(uint64_t first, uint64_t n_tokens, uint8_t* keys, uint8_t* va
       const uint8_t* const key = head.keys + (group * shape_.key_width * kGroup + lane) * number_bytes_;
       const uint8_t* const value = head.values + at * value_stride() * number_bytes_;
       if (!has_scales(shape_)) {
-        for (uint64_t w = 0; w < shape_.key_width; ++w) {
-          std::memcpy(keys + w * number_bytes_, key + w * kGroup * number_bytes_, to_size(number_bytes_));
-        }
+        copy_numbers(key, kKeyStep, shape_.key_width, number_bytes_, keys, 1);
         std::memcpy(values, value, to_size(value_bytes));
         continue;
       }
@@ -173,7 +192,7 @@ void KvCache::read(uint64_t first, uint64_t n_tokens, uint8_t* keys, uint8_t* va
       for (uint64_t run = 0; run < key_runs; ++run) {
         uint8_t* const block = keys + run * sizeof(Block);
         put_scale(head.key_scales[(group * key_runs + run) * kGroup + lane], block);
-        for (uint64_t k = 0; k < kRun; ++k) block[2 + k] = key[(run * kRun + k) * kGroup];
+        copy_numbers(key + run * kRun * kKeyStep, kKeyStep, kRun, 1, block + 2, 1);
       }
       for (uint64_t run = 0; run < value_runs; ++run) {
         uint8_t* const block = values + run * sizeof(Block);
@@ -189,61 +208,6 @@ void KvCache::truncate(uint64_t length) {
   // The first page stays: a cache that is used for one text after the other takes no new memory for each.
   const uint64_t kept = std::max<uint64_t>(round_up_to(length_, kPositions) / kPositions, 1);
   pages_.resize(to_size(std::min<uint64_t>(pages_.size(), kept)));
-}
-
-// ---- attention
-
-namespace {
-
-/** Scores that a unit keeps: what stays in the second-level cache. */
-constexpr uint64_t kScores = uint64_t{1} << 16;
-constexpr uint64_t kMostTokens = 32;
-
-}  // namespace
-
-uint64_t Attention::tokens_at_once(const KvCache& cache) const {
-  const uint64_t group = heads / cache.shape().heads;
-  return std::clamp<uint64_t>(kScores / (group * (cache.length() + 1)), 1, kMostTokens);
-}
-
-uint64_t Attention::n_units(const KvCache& cache) const {
-  const uint64_t at_once = tokens_at_once(cache);
-  return cache.shape().heads * ((n_tokens + at_once - 1) / at_once);
-}
-
-uint64_t Attention::n_multiplications(const KvCache& cache) const {
-  const CacheShape& shape = cache.shape();
-  uint64_t n;
-  if (!multiply_below(UINT64_MAX, n_tokens * heads, cache.length(), n) ||
-      !multiply_below(UINT64_MAX, n, shape.key_width + shape.value_width, n)) {
-    return UINT64_MAX;
-  }
-  return n;
-}
-
-void Attention::do_unit(const KvCache& cache, uint64_t unit, std::vector<uint8_t>& scratch) const {
-  const CacheShape& shape = cache.shape();
-  const uint64_t at_once = tokens_at_once(cache), group = heads / shape.heads;
-  const uint64_t head = unit % shape.heads, first_token = unit / shape.heads * at_once;
-  const uint64_t n = std::min(at_once, n_tokens - first_token);
-  std::vector<Query> list;
-  list.reserve(to_size(n * group));
-  for (uint64_t i = first_token; i < first_token + n; ++i) {
-    const uint64_t position = cache.length() - n_tokens + i;
-    const uint64_t first = window == 0 || position < window ? 0 : position - window + 1;
-    const uint64_t last = causal ? position : cache.length() - 1;
-    for (uint64_t h = head * group; h < (head + 1) * group; ++h) {
-      list.push_back({queries + (i * heads + h) * shape.key_width, out + (i * heads + h) * shape.value_width,
-                      first, last, sinks == nullptr ? nullptr : sinks + h});
-    }
-  }
-  Queries unit_queries{list.data(), list.size(), scale, cap, nullptr};
-  const uint64_t n_floats = attention_scratch_floats(cache, unit_queries);
-  const size_t n_bytes = to_size(n_floats * sizeof(float)) + kLine;
-  if (scratch.size() < n_bytes) scratch.resize(n_bytes);
-  const size_t misalignment = reinterpret_cast<uintptr_t>(scratch.data()) % kLine;
-  unit_queries.scratch = reinterpret_cast<float*>(scratch.data() + (kLine - misalignment) % kLine);
-  network_kernels().attend(cache, head, unit_queries);
 }
 
 }  // namespace gguf

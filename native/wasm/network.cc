@@ -2,6 +2,7 @@
 // the caller frees.
 #include <memory>
 
+#include "network/attention_units.h"
 #include "network/kernels.h"
 #include "wasm/module.h"
 #include "wasm/reply.h"

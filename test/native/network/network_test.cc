@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dequant/dequant.h"
+#include "network/attention_units.h"
 #include "network/kernels.h"
 #include "test/native/dequant/test_isas.h"
 
