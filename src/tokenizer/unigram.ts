@@ -3,10 +3,9 @@ import { GgufError } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { bytePieces, type Encoding, missing, SPACE, type Vocabulary, withVisibleSpaces } from "./encoding";
+import { Pieces } from "./pieces";
 import { TOKEN_TYPES, tokenIdKey } from "./special-tokens";
 
-/** Longer pieces are never found. It bounds the time, whatever the vocabulary is; real pieces have up to 16 characters. */
-const LONGEST_PIECE = 256;
 /** By how much an unknown character scores less than the worst piece. */
 const UNKNOWN_PENALTY = 10;
 
@@ -17,15 +16,14 @@ export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encodin
   const types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
   const unknown = metadata.number(tokenIdKey("unk")) ?? 2;
   const scoreOf = (id: number): number => (Number(types[id]) === TOKEN_TYPES.user ? 0 : Number(scores[id]));
-  const pieces = new Map<string, number>();
-  let [longest, least] = [1, Number.POSITIVE_INFINITY];
+  let least = Number.POSITIVE_INFINITY;
+  const found: string[] = [];
   for (const [text, id] of ids) {
     const type = Number(types[id] ?? TOKEN_TYPES.normal);
-    if (type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || text.length > LONGEST_PIECE) continue;
-    pieces.set(text, id);
-    longest = Math.max(longest, text.length);
     if (type === TOKEN_TYPES.normal) least = Math.min(least, scoreOf(id));
+    if (type !== TOKEN_TYPES.control && type !== TOKEN_TYPES.unknown) found.push(text);
   }
+  const pieces = new Pieces(found);
   const unknownScore = least - UNKNOWN_PENALTY;
 
   /** Appends the pieces of the best way: of each end the best piece there, in the end followed back. */
@@ -44,12 +42,11 @@ export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encodin
     for (let begin = 0, next = 0; begin < text.length; begin = next) {
       next = begin + ((text.codePointAt(begin) as number) > 0xffff ? 2 : 1);
       let isKnown = false;
-      for (let end = next; end <= Math.min(text.length, begin + longest); end++) {
-        const id = pieces.get(text.slice(begin, end));
-        if (id === undefined) continue;
-        offer(begin, end, id, scoreOf(id));
-        isKnown ||= end === next;
-      }
+      pieces.forEachAt(text, begin, (piece) => {
+        const id = ids.get(piece) as number;
+        offer(begin, begin + piece.length, id, scoreOf(id));
+        isKnown ||= begin + piece.length === next;
+      });
       if (!isKnown) offer(begin, next, unknown, unknownScore);
     }
     const backwards: number[] = [];
@@ -87,6 +84,9 @@ interface Replacements {
   shortest(text: string): string;
 }
 
+/** The most bytes of a text that is replaced, and of a replacement: real ones have up to 40. It bounds time and memory. */
+const LONGEST_REPLACED = 256;
+
 const CHARACTERS_MAP = "tokenizer.ggml.precompiled_charsmap";
 
 /** The texts are in a compact double array (XCDA) of 32-bit numbers; after it come the replacements, each up to a 0. */
@@ -108,7 +108,8 @@ function replacementsOf(metadata: GgufMetadata): Replacements {
   /** The texts that the bytes have at a place, the shortest first: their length, and where their replacement is. */
   function* matches(bytes: Uint8Array, from: number): Generator<[length: number, at: number], void> {
     let at = base(node(0));
-    for (let i = from; i < bytes.length && bytes[i] !== 0; i++) {
+    const end = Math.min(bytes.length, from + LONGEST_REPLACED);
+    for (let i = from; i < end && bytes[i] !== 0; i++) {
       at = (at ^ (bytes[i] as number)) >>> 0;
       const packed = node(at);
       if ((packed & 0x8000_00ff) !== bytes[i]) return;
@@ -117,8 +118,9 @@ function replacementsOf(metadata: GgufMetadata): Replacements {
     }
   }
   const replacement = (at: number): Uint8Array => {
-    const end = map.indexOf(0, at);
-    return map.subarray(at, end < 0 ? map.length : end);
+    const some = map.subarray(at, at + LONGEST_REPLACED);
+    const end = some.indexOf(0);
+    return end < 0 ? some : some.subarray(0, end);
   };
   const decoder = new Decoder("utf-8", { ignoreBOM: true });
   const shortestOf = (text: string): string | undefined => {
@@ -141,11 +143,34 @@ function replacementsOf(metadata: GgufMetadata): Replacements {
       return decoder.decode(Uint8Array.from(written));
     },
     shortest(text) {
-      const parts = Array.from(new Intl.Segmenter().segment(text), ({ segment }) => {
-        const whole = utf8(segment).length < 6 ? shortestOf(segment) : undefined;
-        return whole ?? Array.from(segment, (character) => shortestOf(character) ?? character).join("");
-      });
+      const parts: string[] = [];
+      for (const grapheme of graphemesOf(text)) {
+        const whole = utf8(grapheme).length < 6 ? shortestOf(grapheme) : undefined;
+        parts.push(whole ?? Array.from(grapheme, (each) => shortestOf(each) ?? each).join(""));
+      }
       return parts.join("");
     },
   };
+}
+
+/** Code units that are segmented at a time: V8 takes the square of them. */
+const WINDOW = 256;
+
+function* graphemesOf(text: string): Generator<string, void> {
+  const segmenter = new Intl.Segmenter();
+  for (let at = 0; at < text.length; ) {
+    const end = at + WINDOW;
+    // No character is cut in two.
+    const isCut = (text.codePointAt(end - 1) ?? 0) > 0xffff;
+    const segments = Array.from(
+      segmenter.segment(text.slice(at, isCut ? end - 1 : end)),
+      ({ segment }) => segment,
+    );
+    // The last one may go on.
+    if (end < text.length && segments.length > 1) segments.pop();
+    for (const segment of segments) {
+      yield segment;
+      at += segment.length;
+    }
+  }
 }

@@ -2,6 +2,7 @@
 import { utf8 } from "../base/text-decoder";
 import { type Class, classOf } from "./character-class";
 import { type Encoding, type Normalization, SPACE, type Vocabulary } from "./encoding";
+import { Pieces } from "./pieces";
 import { tokenIdKey } from "./special-tokens";
 
 const HAN = classOf(
@@ -32,9 +33,6 @@ const PUNCTUATION = inUnicode8(SYMBOLS, "166d 111c9");
 const CONTROL = inUnicode8("\\p{Cc}\\p{Cf}\\p{Co}", "fffd");
 const MARK = inUnicode8("\\p{Mn}", "1734 1171e");
 
-/** Longer pieces are never found. It bounds the time, whatever the vocabulary is; real pieces have up to 30 characters. */
-const LONGEST_PIECE = 256;
-
 /** Longer words are unknown to the models' own tokenizers. */
 const LONGEST_WORD = 100;
 
@@ -48,14 +46,15 @@ export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Voca
   const lowercase =
     metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? !(isModel && hasCapitals(tokens));
   const stripAccents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents") ?? lowercase;
-  const pieces = piecesByBegin(ids.keys());
+  const pieces = new Pieces(ids.keys());
   const { prepare, isAlone } = RULES[normalization];
   const pieceAt = (word: string, from: number): string | undefined => {
-    const first = word.charAt(from);
-    const piece =
-      longestPiece(pieces(word.slice(from, from + 2)), word, from) ?? (ids.has(first) ? first : undefined);
+    let piece: string | undefined;
+    pieces.forEachAt(word, from, (longer) => {
+      piece = longer;
+    });
     // Before a piece, U+2581 begins a word. So one that a text has is found inside of a word as a piece of its own only.
-    if (!isModel || !piece?.startsWith(SPACE)) return piece;
+    if (!isModel || word[from] !== SPACE) return piece;
     return from === 0 ? (piece === SPACE ? undefined : piece) : ids.has(SPACE) ? SPACE : undefined;
   };
 
@@ -79,56 +78,6 @@ export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Voca
     },
     bytes: (token) => utf8((tokens[token] ?? "").replace(SPACE, " ")),
   };
-}
-
-/**
- * Pieces by the two code units that they begin with, sorted. They are sorted when they are first asked for: sorting all of a
- * vocabulary takes longer than most texts.
- */
-function piecesByBegin(pieces: Iterable<string>): (begin: string) => readonly string[] {
-  const byBegin = new Map<string, { some: string[]; isSorted: boolean }>();
-  for (const piece of pieces) {
-    if (piece.length > LONGEST_PIECE) continue;
-    const begin = piece.slice(0, 2);
-    const found = byBegin.get(begin);
-    if (found === undefined) byBegin.set(begin, { some: [piece], isSorted: false });
-    else found.some.push(piece);
-  }
-  return (begin) => {
-    const found = byBegin.get(begin);
-    if (found === undefined) return [];
-    if (!found.isSorted) found.some.sort();
-    found.isSorted = true;
-    return found.some;
-  };
-}
-
-/** The longest of the sorted `pieces` that the word has at `from`. */
-function longestPiece(pieces: readonly string[], word: string, from: number): string | undefined {
-  let found: string | undefined;
-  let low = 0;
-  let high = pieces.length;
-  // The pieces from low to high begin with the first `length` characters. The shortest of them is the first.
-  for (let length = 0; low < high; length++) {
-    if (pieces[low]?.length === length) found = pieces[low++];
-    if (from + length === word.length) break;
-    const code = word.charCodeAt(from + length);
-    low = firstFrom(pieces, low, high, length, code);
-    high = firstFrom(pieces, low, high, length, code + 1);
-  }
-  return found;
-}
-
-/** The first of some sorted pieces that has `code` or more at a place. */
-function firstFrom(pieces: readonly string[], begin: number, end: number, at: number, code: number): number {
-  let low = begin;
-  let high = end;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((pieces[middle] as string).charCodeAt(at) < code) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** How a kind of text becomes words: each of a text that is prepared, cut at white space and at what stands alone. */

@@ -493,6 +493,15 @@ const everyKind: readonly Tokenizer[] = ["llama", "gpt2", "gemma4", "bert", "t5"
   });
 });
 
+const ownUnigram = new Tokenizer(
+  metadataOf(
+    { model: "t5", tokens: ["<unk>", "</s>", "▁", "a"], scores: [0, 0, -1, -1], eos_token_id: 1 },
+    // Nothing is replaced, but every grapheme is looked for.
+    ["tokenizer.ggml.precompiled_charsmap", arr("uint8", [4, 0, 0, 0, 0, 0, 0, 0, 0])],
+  ),
+  { normalization: "model" },
+);
+
 test("U+FEFF at the beginning stays", () => {
   for (const [i, tokenizer] of everyKind.entries()) {
     const text = "\ufeffa\ufeff";
@@ -544,6 +553,7 @@ describe("long texts", () => {
     for (const part of ["a", "中", " ", "🦙"]) {
       const text = part.repeat((emulated ? 2 ** 16 : 2 ** 19) / part.length);
       for (const tokenizer of everyKind) assert.ok(tokenizer.encode(text).length > 0);
+      assert.ok(ownUnigram.encode(text.slice(0, 2 ** 17)).length > 0);
     }
   });
   test("WordPiece, once its code is compiled", () => {
