@@ -12,6 +12,9 @@ import type { Place, PostedPlace } from "./place";
 // So that tracers find the file. Beside a bundle, there may be others of more common names.
 const WORKER = path.join(__dirname, "embedder-thread.js");
 
+/** New objects of the thread are few. Memory for more of them, which V8 takes by itself, is an eighth of all that it has. */
+const LIMITS = { maxYoungGenerationSizeMb: 6 };
+
 export const startRunner: StartRunner<Place> = async (place, options, signal) => {
   const worker = start({ place: await posted(place, signal), options });
   if (worker !== undefined) return ThreadRunner.of(worker, signal);
@@ -23,7 +26,7 @@ export const startRunner: StartRunner<Place> = async (place, options, signal) =>
 /** Undefined in a bundle, which has no file for it, and where Node's permission model allows no threads. */
 function start(workerData: WorkerData): Worker | undefined {
   try {
-    return fs.existsSync(WORKER) ? new Worker(WORKER, { workerData }) : undefined;
+    return fs.existsSync(WORKER) ? new Worker(WORKER, { workerData, resourceLimits: LIMITS }) : undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_ACCESS_DENIED") return undefined;
     throw error;

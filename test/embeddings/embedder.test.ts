@@ -113,6 +113,10 @@ describe("an embedder", () => {
     await assert.rejects(embedder.embed(texts, { onProgress }), wrong);
     assert.equal((await embedder.embed(["a cat"])).length, 1);
     await assert.rejects(Embedder.open(model, { signal: AbortSignal.abort(reason) }), reason);
+    const during = new AbortController();
+    const opening = Embedder.open(model, { signal: during.signal });
+    setImmediate(() => during.abort(reason));
+    await assert.rejects(opening, reason);
   });
 
   test("lets the event loop go on, and takes calls in turn", async () => {
