@@ -30,7 +30,9 @@ export async function makeContext(options: Options): Promise<Context> {
     options.from === undefined && suites.some((suite) => options.suites.has(suite));
   const libggml = wants("peers", "scaling", "quantize") ? await Libggml.load(results) : undefined;
   const libggmlCpu = wants("products") ? await LibggmlCpu.load(results) : undefined;
-  const limits = wants("machine", "scaling", "products") ? await MachineLimits.load(results) : undefined;
+  const limits = wants("machine", "scaling", "products", "network")
+    ? await MachineLimits.load(results)
+    : undefined;
   return { options, results, libggml, libggmlCpu, limits };
 }
 

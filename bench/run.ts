@@ -10,6 +10,7 @@ import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
 import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
+import { runNetwork } from "./suites/network";
 import { runOpen } from "./suites/open";
 import { runProducts } from "./suites/products";
 import { runQuantize } from "./suites/quantize";
@@ -25,6 +26,7 @@ const RUNS: [suites: Suite[], run: (context: Context) => Promise<unknown>][] = [
   [["open"], runOpen],
   [["scaling"], runScaling],
   [["products"], runProducts],
+  [["network"], runNetwork],
   [["load"], runLoad],
   [["llama"], runLlama],
   [["embeddings"], runEmbeddings],
