@@ -96,19 +96,6 @@ TEST_F(FileTest, ReadPastTheEnd) {
   }
 }
 
-TEST_F(FileTest, ReadAfterTheFileWasCut) {
-  const fs::path path = write("a.gguf", "some content");
-  const auto result = open(path, Access::kRead);
-  fs::resize_file(path, 6);
-  char part[8];
-  EXPECT_FALSE(result.value()->read(0, part, 6));
-  const Status status = result.value()->read(2, part, 8);
-  ASSERT_TRUE(status.has_value());
-  EXPECT_EQ(status->code, ErrorCode::kTruncated);
-  EXPECT_EQ(status->offset, 6u);
-  EXPECT_NE(status->detail.find("ends at byte 6"), std::string::npos) << status->detail;
-}
-
 TEST_F(FileTest, Empty) {
   for (const Access access : {Access::kMap, Access::kRead}) {
     const auto result = open(write("empty.gguf", ""), access);
