@@ -1,7 +1,7 @@
 // Compiling for WebAssembly with Clang, and with the libraries for it that Debian has.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fail, isThere, run } from "../lib/commands.mjs";
+import { fail, isThere, run, runAll } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
 
 const compilers = ["clang++", "clang++-16", "clang++-17", "clang++-18", "clang++-19"];
@@ -25,12 +25,17 @@ const FLAGS = [
 /** -O0: else Clang, where it finds a wasm-opt of any version, has it change what was linked. npm puts one in the PATH. */
 const LINKING = ["-O0", "-L/usr/lib/wasm32-wasi"];
 
-/** Runs Clang for WebAssembly. */
+/** A call of Clang for WebAssembly. */
 function clang(args) {
   const found = findCompiler();
   if (found === undefined) fail(`Clang for WebAssembly was not found. On Debian: ${advice}`);
   const system = ["-isystem", found.headers, "-isystem", "/usr/include/wasm32-wasi"];
-  run(found.compiler, [...FLAGS, ...system, "-I", join(root, "native"), ...args]);
+  return [found.compiler, ...FLAGS, ...system, "-I", join(root, "native"), ...args];
+}
+
+function link(args) {
+  const [command, ...rest] = clang(args);
+  run(command, rest);
 }
 
 /** The sources of sources.txt in a folder of native/. */
@@ -40,14 +45,12 @@ export function sourcesFor(folder) {
 }
 
 /** Compiles sources, named from the project's folder on, to object files, which it returns. */
-export function compileAll(sources, flags = []) {
+export async function compileAll(sources, flags = []) {
   const folder = join(variantFolder("wasm"), "objects");
   mkdirSync(folder, { recursive: true });
-  return sources.map((source) => {
-    const object = join(folder, `${source.replaceAll(/[/\\]/g, "-")}.o`);
-    clang([...flags, "-c", source, "-o", object]);
-    return object;
-  });
+  const objectOf = (source) => join(folder, `${source.replaceAll(/[/\\]/g, "-")}.o`);
+  await runAll(sources.map((source) => clang([...flags, "-c", source, "-o", objectOf(source)])));
+  return sources.map(objectOf);
 }
 
 /**
@@ -56,11 +59,11 @@ export function compileAll(sources, flags = []) {
 export function linkModule(file, objects) {
   const options = ["--no-entry", "--export=__wasm_call_ctors", "--gc-sections", "--strip-all"];
   options.push("--stack-first", "-zstack-size=262144");
-  clang(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, ...LINKING]);
+  link(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, ...LINKING]);
 }
 
 /** Links a program for WASI. */
 export function linkProgram(file, objects) {
   const emulated = ["signal", "process-clocks", "getpid"].map((part) => `-lwasi-emulated-${part}`);
-  clang([...objects, "-o", file, ...LINKING, ...emulated]);
+  link([...objects, "-o", file, ...LINKING, ...emulated]);
 }

@@ -19,6 +19,6 @@ const sources = [
     .filter((name) => name.endsWith(".cc"))
     .map((name) => `wasm/${name}`),
 ].map((source) => join("native", source));
-linkModule(file, compileAll(sources));
+linkModule(file, await compileAll(sources));
 console.log(`dist/wasm/kernels.wasm: ${statSync(file).size} bytes`);
 bundleWasm(console.log);

@@ -1,6 +1,8 @@
 // Running other programs: what the scripts share.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "./paths.mjs";
 
@@ -15,6 +17,20 @@ export function run(command, args, options = {}) {
   const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: "inherit", ...options });
   if (error) fail(`${command}: ${error.message}`);
   if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
+}
+
+/** The same for many: `calls` are lists of a command and its arguments, and as many run at a time as there are processors. */
+export async function runAll(calls) {
+  const waiting = [...calls];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [command, ...args] = next;
+      const child = spawn(command, args, { cwd: root, stdio: "inherit" });
+      const [code] = await once(child, "exit").catch((error) => fail(`${command}: ${error.message}`));
+      if (code !== 0) fail(`failed (exit code ${code}): ${next.join(" ")}`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
 }
 
 /**

@@ -30,16 +30,14 @@ const flags = [
 ];
 const program = join(variantFolder("wasm"), "dequant_tests.wasm");
 mkdirSync(variantFolder("wasm"), { recursive: true });
+const googletests = [join(googletest, "src", "gtest-all.cc"), join(googletest, "src", "gtest_main.cc")];
 linkProgram(program, [
-  ...compileAll(sourcesFor("dequant/").map((source) => join("native", source))),
-  ...compileAll(
+  ...(await compileAll(sourcesFor("dequant/").map((source) => join("native", source)))),
+  ...(await compileAll(
     tests.map((name) => join("test", "native", "dequant", name)),
     flags,
-  ),
-  ...compileAll(
-    [join(googletest, "src", "gtest-all.cc"), join(googletest, "src", "gtest_main.cc")],
-    [...flags, "-w"],
-  ),
+  )),
+  ...(await compileAll(googletests, [...flags, "-w"])),
 ]);
 
 const wasi = new WASI({
