@@ -1,6 +1,6 @@
 // Builds and runs the fuzzers (libFuzzer, AddressSanitizer, UndefinedBehaviorSanitizer):
 //
-//   node scripts/test/fuzz.mjs [--minutes N | --runs N] [--target parse|metadata|dequantize|products|quantize] [--keep] [--build-only]
+//   node scripts/test/fuzz.mjs [--minutes N | --runs N] [--target parse|metadata|dequantize|products|quantize|network] [--keep] [--build-only]
 //
 // --minutes N   each target for so long (default 1), from the committed corpus and from what earlier runs found
 // --runs N      each target on N inputs, the same ones every time: what CI does
@@ -17,9 +17,16 @@ import { fail, findClang, run, tryRun } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
 import { committedInputs, packCorpus, unpackCorpus } from "./fuzz-corpus.mjs";
 
-const targets = ["parse", "metadata", "dequantize", "products", "quantize"];
+const targets = ["parse", "metadata", "dequantize", "products", "quantize", "network"];
 /** Longest input, in bytes. Short inputs run fast; these leave room for everything that can go wrong. */
-const longestInput = { parse: 768, metadata: 1024, dequantize: 512, products: 512, quantize: 512 };
+const longestInput = {
+  parse: 768,
+  metadata: 1024,
+  dequantize: 512,
+  products: 512,
+  quantize: 512,
+  network: 256,
+};
 /** Longest input that is committed, in bytes: all of them together stay below 200 KB. */
 const longestKept = 640;
 

@@ -57,6 +57,6 @@ describe("the page", { skip }, () => {
   });
 
   test("is of reasonable size", () => {
-    assert.ok(html.length > 100_000 && html.length < 800_000, `${html.length}`);
+    assert.ok(html.length > 100_000 && html.length < 830_000, `${html.length}`);
   });
 });
