@@ -26,8 +26,7 @@ if (!dated.test(readFileSync(join(root, "CHANGELOG.md"), "utf8"))) {
 
 rmSync(stage, { recursive: true, force: true });
 rmSync(join(root, "prebuilds"), { recursive: true, force: true });
-npm("run", "build:wasm");
-npm("run", "build:view");
+npm("run", "build", "--", "ts", "wasm", "view");
 runNode("scripts/platforms/main.mjs", "prebuild");
 if (isThere("aarch64-linux-gnu-g++")) runNode("scripts/platforms/main.mjs", "prebuild-arm64");
 else missing.push("no addon for linux-arm64: apt-get install g++-aarch64-linux-gnu");
