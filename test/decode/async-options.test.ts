@@ -43,7 +43,8 @@ test("with threads: 1, one thread works", { skip }, async () => {
         await call({ threads: 1 });
         if (count() > before) return console.log(name, before, count());
       }
-      await calls.quantize({ threads: 2 });
+      // A thread that finds all work done, as on a busy machine, is not started.
+      for (let i = 0; i < 100 && count() === before; i++) await calls.quantize({ threads: 2 });
       console.log(count() - before);
     })();`;
   assert.equal(await lineOf(["-e", program, folder]), "1\n");
