@@ -20,11 +20,13 @@ const expected = JSON.parse(readFileSync(fixture, "utf8")) as {
   vector: number[];
 }[];
 
+// Here, not in the hook, whose end would remove it: an embedder opens files again.
+const folder = temporaryFolder();
+
 describe("all-MiniLM-L6-v2", needsModel(MINILM), () => {
   let f16: GgufFile;
   let q8: GgufFile;
   before(async () => {
-    const folder = temporaryFolder();
     const path = join(folder, "f16.gguf");
     await convertModel(modelPath(MINILM), path, { type: "f16" });
     await quantizeModel(path, join(folder, "q8_0.gguf"), { type: "Q8_0" });
