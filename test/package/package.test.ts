@@ -22,8 +22,8 @@ import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
 
 // With the addons of all platforms.
-const LARGEST_TARBALL_BYTES = 10_000_000;
-const LARGEST_UNPACKED_BYTES = 24_500_000;
+const LARGEST_TARBALL_BYTES = 10_200_000;
+const LARGEST_UNPACKED_BYTES = 25_000_000;
 const LARGEST_ADDON_BYTES = 2_800_000;
 const folder = temporaryFolder();
 const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
