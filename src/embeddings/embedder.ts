@@ -71,8 +71,9 @@ const IN_FLIGHT = 2;
 export class Embedder implements Disposable {
   readonly #restart: () => Promise<Runner>;
   readonly #facts: Runner["facts"];
-  #runner: Runner | undefined;
-  #starting: Promise<void> | undefined;
+  /** One that has failed stays until another has started in its place. */
+  #runner: Runner;
+  #isStarting = false;
   /** Calls that have texts left, in the order of their turns, and all that are under way. */
   readonly #queue: Request[] = [];
   readonly #open = new Set<Request>();
@@ -181,7 +182,7 @@ export class Embedder implements Disposable {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#runner?.close();
+    this.#runner.close();
     for (const request of this.#open) request.settle(this.#closedError());
   }
 
@@ -224,9 +225,11 @@ export class Embedder implements Disposable {
   /** Hands texts to the runner, of all calls in turn. */
   #send(): void {
     while (this.#inFlight < IN_FLIGHT && !this.#isClosed) {
-      if (this.#runner?.isOver) this.#start();
       const runner = this.#runner;
-      if (runner === undefined) return;
+      if (runner.isOver) {
+        void this.#start();
+        return;
+      }
       const places: [request: Request, index: number][] = [];
       for (let letters = 0; letters < LETTERS && places.length < TEXTS; ) {
         const request = this.#queue.shift();
@@ -263,21 +266,20 @@ export class Embedder implements Disposable {
     }
   }
 
-  /** Starts another runner in place of one that has failed. */
-  #start(): void {
-    this.#runner = undefined;
-    this.#starting ??= this.#restart().then(
-      (runner) => {
-        this.#starting = undefined;
-        this.#runner = runner;
-        if (this.#isClosed) runner.close();
-        this.#send();
-      },
-      (error) => {
-        this.#starting = undefined;
-        for (const request of this.#open) request.settle(error);
-      },
-    );
+  /** Starts another runner in place of one that has failed. Where that fails, too, the next call tries again. */
+  async #start(): Promise<void> {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    try {
+      this.#runner = await this.#restart();
+    } catch (error) {
+      for (const request of this.#open) request.settle(error);
+      return;
+    } finally {
+      this.#isStarting = false;
+    }
+    if (this.#isClosed) this.#runner.close();
+    this.#send();
   }
 
   #checkDimensions(given: unknown): number {

@@ -25,9 +25,14 @@ export async function inMemory(model: GgufModel, signal?: AbortSignal): Promise<
   }
 }
 
-function allocated(byteLength: number, path: string | undefined): Uint8Array {
+/** Memory for a file. @throws GgufError ERR_GGUF_OUT_OF_MEMORY */
+export function allocated(
+  byteLength: number,
+  path: string | undefined,
+  Memory: new (byteLength: number) => ArrayBufferLike = ArrayBuffer,
+): Uint8Array {
   try {
-    return new Uint8Array(byteLength);
+    return new Uint8Array(new Memory(byteLength));
   } catch (cause) {
     const detail = `an embedder needs the ${byteLength} bytes of the file in memory`;
     throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", detail, { path, cause });

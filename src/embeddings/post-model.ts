@@ -3,6 +3,7 @@ import { GgufError } from "../base/errors";
 import { filesOf, type GgufModel } from "../file/model";
 import { mappedFiles } from "../file/unchanged";
 import { GgufWriter } from "../writer/writer";
+import { allocated } from "./in-memory";
 import type { PostedPlace } from "./place";
 
 /** @throws GgufError ERR_GGUF_CLOSED, ERR_GGUF_OUT_OF_MEMORY; otherwise as reading */
@@ -20,7 +21,7 @@ export async function sharedBytes(
   path: string | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Uint8Array> {
-  const bytes = allocated(writer.byteLength, path);
+  const bytes = allocated(writer.byteLength, path, SharedArrayBuffer);
   let at = 0;
   for await (const chunk of writer.chunks()) {
     signal?.throwIfAborted();
@@ -28,13 +29,4 @@ export async function sharedBytes(
     at += chunk.length;
   }
   return bytes;
-}
-
-function allocated(byteLength: number, path: string | undefined): Uint8Array {
-  try {
-    return new Uint8Array(new SharedArrayBuffer(byteLength));
-  } catch (cause) {
-    const detail = `an embedder needs its ${byteLength} bytes in memory`;
-    throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", detail, { path, cause });
-  }
 }

@@ -1,6 +1,6 @@
 /** gguf-native/embeddings: opening, what is refused, calls at a time, aborts, and the ends of threads. */
 import assert from "node:assert/strict";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -145,6 +145,8 @@ describe("an embedder", () => {
   });
 
   test("starts another thread where one has ended, and lets the process end", async () => {
+    const own = join(folder, "away.gguf");
+    copyFileSync(model, own);
     const script = `
       const threads = require("node:worker_threads");
       let last;
@@ -152,7 +154,8 @@ describe("an embedder", () => {
         constructor(...args) { super(...args); last = this; }
       };
       const { Embedder } = require(${JSON.stringify(join(projectRoot, "dist", "embeddings"))});
-      Embedder.open(${JSON.stringify(model)}).then(async (embedder) => {
+      const path = ${JSON.stringify(own)};
+      Embedder.open(path).then(async (embedder) => {
         const found = [];
         for (const code of ["ERR_WORKER_OUT_OF_MEMORY", undefined]) {
           const calls = [embedder.embed(["a cat"]), embedder.embed(["a dog"])];
@@ -161,10 +164,20 @@ describe("an embedder", () => {
           for (const call of calls) found.push((await call.catch((error) => error)).code);
           found.push((await embedder.embed(["a cat"])).length);
         }
+        // While the file is away, no other thread can start; then one does.
+        const { renameSync } = require("node:fs");
+        renameSync(path, path + ".away");
+        last.terminate();
+        await new Promise((resolve) => last.once("exit", resolve));
+        for (let i = 0; i < 2; i++) found.push((await embedder.embed(["a cat"]).catch((error) => error)).code);
+        renameSync(path + ".away", path);
+        found.push((await embedder.embed(["a cat"])).length);
         console.log(JSON.stringify(found));
       });`;
     const [memory, closed] = ["ERR_GGUF_OUT_OF_MEMORY", "ERR_GGUF_CLOSED"];
-    assert.deepEqual(JSON.parse(await lineOf(["-e", script])), [memory, memory, 1, closed, closed, 1]);
+    const gone = "ERR_GGUF_OPEN";
+    const expected = [memory, memory, 1, closed, closed, 1, gone, gone, 1];
+    assert.deepEqual(JSON.parse(await lineOf(["-e", script])), expected);
   });
 
   test("works in steps where a bundle has no file for a thread", async () => {
