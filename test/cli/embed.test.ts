@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { openSafetensors } from "gguf-native";
 import { Embedder } from "gguf-native/embeddings";
-import { runNode } from "../support/child";
+import { outcomeOf, runNode, start, succeeds } from "../support/child";
 import {
   at,
   bin,
@@ -57,6 +57,17 @@ describe("vectors", () => {
     assert.deepEqual(JSON.parse(prefixed).embedding, JSON.parse(alone.stdout).embedding);
     const piped = runNode([bin, "embed", "model.gguf"], { cwd: folder, input: TEXTS.join("\n") });
     assert.equal(piped.stdout, await output("embed model.gguf texts.txt"));
+  });
+
+  // Node makes the standard input of a child one that waits: another program has to take that back.
+  const noPython = { skip: !succeeds("python3") && "python3 is not installed" };
+  test("waits for standard input that has nothing yet and says so", noPython, async () => {
+    const unblock = "import os, sys; os.set_blocking(0, False); os.execv(sys.argv[1], sys.argv[1:])";
+    const child = start("python3", ["-c", unblock, process.execPath, bin, "embed", at("model.gguf")]);
+    setTimeout(() => child.stdin.end("a page"), 1500);
+    const { stdout, stderr } = await outcomeOf(child);
+    assert.equal(stderr, "");
+    assert.deepEqual(Float32Array.from(JSON.parse(stdout).embedding), vectors[1]);
   });
   test("are added to lines of JSON, which stay what they are", async () => {
     const lines = linesOf(await output("embed model.gguf texts.jsonl --field body"));

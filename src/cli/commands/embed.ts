@@ -1,7 +1,8 @@
 /** `gguf-native embed`: texts as vectors, and a search by meaning. */
-import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { endianness } from "node:os";
 import { extname } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { counted, escapeText, float32Text, grouped, humanBytes } from "../../describe/text";
 import { Embedder, type EmbedOptions } from "../../embeddings";
 import type { Output } from "../../writer/write-outputs";
@@ -113,8 +114,9 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const work: Work = { embedder, options, prefix: values.prefix ?? "", file, skip, terminal };
     const member = isJsonl ? (field ?? "text") : undefined;
     if (isSearch) printFound(await search(work, member, query, top), query, values.json, terminal);
-    else if (output === undefined || format === undefined) await printVectors(work, textsOf(work, member));
-    else await writeVectors(work, textsOf(work, member), { path: output, format, place, force });
+    else if (output === undefined || format === undefined)
+      await printVectors(work, await textsOf(work, member));
+    else await writeVectors(work, await textsOf(work, member), { path: output, format, place, force });
   } finally {
     embedder.close();
   }
@@ -151,9 +153,11 @@ function formatOf(output: string): Format {
 }
 
 /** Reads the file whole, and checks every line before any is embedded. `isMade`: lines must have no vectors yet. */
-function textsOf({ file, skip }: Work, field: string | undefined, isMade = true): Texts {
+async function textsOf({ file, skip }: Work, field: string | undefined, isMade = true): Promise<Texts> {
   const isStdin = file === "-";
-  const lines = new TextLines(isStdin ? "standard input" : file, readFileSync(isStdin ? 0 : file), field);
+  // As a stream: one that has nothing yet is waited for.
+  const bytes = isStdin ? await buffer(process.stdin) : await readFile(file);
+  const lines = new TextLines(isStdin ? "standard input" : file, bytes, field);
   let count = -skip;
   for (const { line, embedding } of lines) {
     if (isMade && embedding !== undefined)
@@ -275,7 +279,7 @@ async function search(work: Work, field: string | undefined, query: string, top:
     const matrix = await readMatrix(file);
     return bestRows([rowsOf(matrix, file, skip)], cosineWith(await queryOf(matrix.dimensions)), top);
   }
-  const texts = textsOf(work, field, false);
+  const texts = await textsOf(work, field, false);
   const [first] = texts.lines;
   if (first?.embedding !== undefined) {
     const { length } = first.embedding as ArrayLike<unknown>;
