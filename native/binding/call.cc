@@ -48,7 +48,7 @@ Call::Call(const Call& outer, napi_value arguments)
     : env_(outer.env_), environment_(outer.environment_), count_(kMaxArgs) {
   uint32_t length = 0;
   if (napi_get_array_length(env_, arguments, &length) != napi_ok || length > kMaxArgs) {
-    throw_arg_type(*environment_, "arguments", "an array of at most 10 values");
+    throw_arg_type(*environment_, "arguments", "an array of arguments");
   }
   for (uint32_t i = 0; i < length; ++i) check(env_, napi_get_element(env_, arguments, i, &args_[i]));
   napi_value undefined;

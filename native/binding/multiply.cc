@@ -30,12 +30,13 @@ napi_value multiply_all_sync(const Call& call) {
   // From here on no JavaScript runs. All vectors are packed before anything is written: outputs may overlap
   // them.
   std::deque<ChunkedProduct> products;
+  std::vector<const ChunkedProduct*> last(formats().size());  // of each format: its vectors are packed
   for (uint32_t i = 0; i < n; ++i) {
     const ProductRequest& request = requests[i];
     const auto output = static_cast<float*>(request.find_output(calls[i]).data);
-    const ChunkedProduct* const last = products.empty() ? nullptr : &products.back();
-    products.emplace_back(request.locate(calls[i]), request.shape, request.vectors(calls[i]), threads, output,
-                          last);
+    const ChunkedProduct*& of_format = last[request.shape.format.index];
+    of_format = &products.emplace_back(request.locate(calls[i]), request.shape, request.vectors(calls[i]),
+                                       threads, output, of_format);
   }
   // A thread that finds nothing more to do in one goes on with the next, while others finish.
   on_threads(call, threads, [&](std::vector<uint8_t>& scratch) {
