@@ -19,19 +19,22 @@ export function run(command, args, options = {}) {
   if (status !== 0) fail(`failed (${signal ?? `exit code ${status}`}): ${command} ${args.join(" ")}`);
 }
 
-/** The same for many: `calls` are lists of a command and its arguments, and as many run at a time as there are processors. */
-export async function runAll(calls) {
-  const waiting = [...calls];
+/** Runs a task for each item, as many at once as there are processors. */
+export async function forEachAtOnce(items, task) {
+  const left = [...items];
   const work = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [command, ...args] = next;
-      const child = spawn(command, args, { cwd: root, stdio: "inherit" });
-      const [code] = await once(child, "exit").catch((error) => fail(`${command}: ${error.message}`));
-      if (code !== 0) fail(`failed (exit code ${code}): ${next.join(" ")}`);
-    }
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await task(item);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
 }
+
+/** {@link run} for many: `calls` are lists of a command and its arguments. */
+export const runAll = (calls) =>
+  forEachAtOnce(calls, async ([command, ...args]) => {
+    const child = spawn(command, args, { cwd: root, stdio: "inherit" });
+    const [code] = await once(child, "exit").catch((error) => fail(`${command}: ${error.message}`));
+    if (code !== 0) fail(`failed (exit code ${code}): ${command} ${args.join(" ")}`);
+  });
 
 /**
  * Runs a program; returns its exit code and what it prints. One that has not ended after `timeout` milliseconds is killed,

@@ -4,11 +4,10 @@
 import { execFile } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { makeVendorFolder } from "../build/vendor.mjs";
-import { fail, need, output, run } from "../lib/commands.mjs";
+import { fail, forEachAtOnce, need, output, run } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";
 
 const VERSION = "0.17.1";
@@ -45,15 +44,6 @@ function fetchZig() {
   need(["python3", "python3-pip"]);
   const into = join(folder, `ziglang-${VERSION}`);
   run("python3", ["-m", "pip", "install", "--quiet", "--target", into, `ziglang==${VERSION}`]);
-}
-
-/** Runs a task for each item, as many at once as there are processors. */
-async function forEachAtOnce(items, task) {
-  const left = [...items];
-  const worker = async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await task(item);
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, worker));
 }
 
 /** Compiles and links the addon of a system; returns its path. */
