@@ -34,8 +34,8 @@ void will_read(const void* data, size_t n_bytes);
 /** Brings the pages of a range of a mapped file into memory: for read_mapping. */
 void bring_in(const void* data, size_t n_bytes);
 /**
- * Keeps the pages of a range that were brought in in memory, until they are unmapped. The system's error
- * number where it does not: 0 where it does.
+ * Keeps the pages of a range in memory until they are unmapped: those that are there, and those that are
+ * brought in later. The system's error number; 0 where it does so.
  */
 int lock_pages(const void* data, size_t n_bytes);
 

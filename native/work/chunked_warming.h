@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "core/mutex.h"
 #include "work/chunked_work.h"
 #include "work/decode_blocks.h"
 
@@ -18,8 +20,13 @@ class ChunkedWarming : public ChunkedWork {
  private:
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
 
+  /** Locks all of the mapping, the first time. */
+  Status lock();
+
   const BlockSource source_;
   const bool lock_;
+  Mutex mutex_;
+  std::optional<int> lock_error_ GGUF_GUARDED_BY(mutex_);  // once it was tried: the system's, or 0
 };
 
 }  // namespace gguf
