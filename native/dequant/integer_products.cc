@@ -18,7 +18,7 @@ constexpr uint64_t round_up(uint64_t n, uint64_t unit) {
 constexpr uint64_t kPartialSums = 16;
 
 /** Columns of a row that are unpacked at a time. Of shorter rows, several are, up to kMostAtOnce numbers. */
-constexpr uint64_t kPart = 1024, kMostAtOnce = 2048;
+constexpr uint64_t kPart = 512, kMostAtOnce = 2048;
 /** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
 constexpr uint64_t kSegment = 4096;
 static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts start with the first sum");
@@ -105,11 +105,21 @@ PackedRun packed_run(const RoundedRun& rounded, uint64_t run, uint64_t half, boo
   return packed;
 }
 
-/** Where a run of a segment of `n` is, if they are in the order of their partial sums. */
-uint64_t position(uint64_t run, uint64_t n) {
-  const uint64_t sum = run % kPartialSums;
-  return sum * (n / kPartialSums) + std::min(sum, n % kPartialSums) + run / kPartialSums;
-}
+/** Where the runs of a segment are, in the order in which a tile takes them. */
+class RunOrder {
+ public:
+  explicit RunOrder(uint64_t n_runs) {
+    uint64_t start = 0;
+    for (const uint64_t sum : kSumOrder) {
+      start_[sum] = start;
+      start += n_runs / kPartialSums + (sum < n_runs % kPartialSums ? 1 : 0);
+    }
+  }
+  uint64_t position(uint64_t run) const { return start_[run % kPartialSums] + run / kPartialSums; }
+
+ private:
+  uint64_t start_[kPartialSums];
+};
 
 }  // namespace
 
@@ -157,13 +167,16 @@ uint64_t IntegerProducts::repeated_columns() const {
   return format_.block_elements < 256 ? columns_ + kGroupNumbers : columns_;
 }
 
-void IntegerProducts::pack(const float* x, float* packed) const noexcept {
+void IntegerProducts::pack(const float* x, float* packed, uint64_t part, uint64_t n_parts) const noexcept {
+  const uint64_t n = uses_dots_ ? n_ : n_tiles(), first = n * part / n_parts, end = n * (part + 1) / n_parts;
   if (uses_dots_) {
-    for (uint64_t v = 0; v < n_; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
+    for (uint64_t v = first; v < end; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
   } else if (run_ == 16) {
-    level_bytes_ == 1 ? pack_for_tiles<16, int8_t>(x, packed) : pack_for_tiles<16, int16_t>(x, packed);
+    level_bytes_ == 1 ? pack_for_tiles<16, int8_t>(x, packed, first, end)
+                      : pack_for_tiles<16, int16_t>(x, packed, first, end);
   } else {
-    level_bytes_ == 1 ? pack_for_tiles<32, int8_t>(x, packed) : pack_for_tiles<32, int16_t>(x, packed);
+    level_bytes_ == 1 ? pack_for_tiles<32, int8_t>(x, packed, first, end)
+                      : pack_for_tiles<32, int16_t>(x, packed, first, end);
   }
 }
 
@@ -200,38 +213,46 @@ void IntegerProducts::pack_for_dots(const float* x, float* packed) const {
   repeat(addends, 4 * columns_ / run_, 4 * n_runs);
 }
 
-uint64_t IntegerProducts::vectors_from(uint64_t v) const {
-  return std::min(static_cast<uint64_t>(kernels_.level_tiles.vectors), n_ - v);
+uint64_t IntegerProducts::n_tiles() const {
+  const auto most = static_cast<uint64_t>(kernels_.level_tiles.vectors);
+  return (n_ + most - 1) / most;
+}
+
+/** Of a tile of vectors. They are shared out evenly, since few use a tile badly. */
+uint64_t IntegerProducts::first_vector(uint64_t tile) const {
+  return n_ / n_tiles() * tile + std::min(tile, n_ % n_tiles());
 }
 
 template <uint64_t kRun, class Number>
-void IntegerProducts::pack_for_tiles(const float* x, float* packed) const {
+void IntegerProducts::pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const {
   if (kernels_.level_tiles.word_bytes == 4) {
-    pack_words<kRun, 4, Number>(x, packed);
+    pack_words<kRun, 4, Number>(x, packed, tile, end);
   } else if (kernels_.level_tiles.word_bytes == 8) {
-    pack_words<kRun, 8, Number>(x, packed);
+    pack_words<kRun, 8, Number>(x, packed, tile, end);
   } else {
-    pack_words<kRun, kRun * sizeof(Number), Number>(x, packed);
+    pack_words<kRun, kRun * sizeof(Number), Number>(x, packed, tile, end);
   }
 }
 
 /** The vectors of a tile; of these, a segment of columns; of this, the runs as CodeTile has them, in words of
  * kWord bytes. */
 template <uint64_t kRun, uint64_t kWord, class Number>
-void IntegerProducts::pack_words(const float* x, float* packed) const {
-  auto* to = reinterpret_cast<uint8_t*>(packed);
+void IntegerProducts::pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const {
   constexpr uint64_t kHalves = RoundedRun::kColumns / kRun, kBytes = kRun * sizeof(Number);
-  for (uint64_t v = 0; v < n_; v += vectors_from(v)) {
-    const uint64_t n_vectors = vectors_from(v), n_bytes = n_vectors * run_bytes();
+  for (; tile < end; ++tile) {
+    const uint64_t v = first_vector(tile), n_vectors = first_vector(tile + 1) - v;
+    const uint64_t n_bytes = n_vectors * run_bytes();
+    uint8_t* to = reinterpret_cast<uint8_t*>(packed) + v * (columns_ / kRun) * run_bytes();
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start), n_runs = n_columns / kRun;
+      const RunOrder order(n_runs);
       for (uint64_t k = 0; k < n_vectors; ++k) {
         const float* const vector = x + (v + k) * columns_ + start;
         for_each_rounded_run(
             kernels_.round_runs, vector, n_columns, [&](uint64_t r, const RoundedRun& rounded) {
               for (uint64_t half = 0; half < kHalves; ++half) {
                 const PackedRun run = packed_run(rounded, kRun, half, affine_, bias_);
-                uint8_t* const at = to + position(r * kHalves + half, n_runs) * n_bytes;
+                uint8_t* const at = to + order.position(r * kHalves + half) * n_bytes;
                 Number numbers[kRun];
                 for (uint64_t i = 0; i < kRun; ++i) numbers[i] = run.codes[i];
                 for (uint64_t i = 0; i < kBytes; i += kWord) {
@@ -311,7 +332,6 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   const auto n_rows = static_cast<uint64_t>(kernels_.level_tiles.rows),
              n_vectors = static_cast<uint64_t>(kernels_.level_tiles.vectors);
   const uint64_t n_columns = std::min(columns_, kSegment), n_runs = round_up(n_columns / run_, 4);
-  const uint64_t n_tiles = columns_ > kSegment ? (n_ + n_vectors - 1) / n_vectors : 1;
   Cutter cutter(scratch);
   TileMemory memory{};
   // Not a power of two, for rows that are not driven out of the cache by each other.
@@ -322,7 +342,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   memory.scales = cutter.floats(n_rows * n_runs);
   memory.minima = cutter.floats(n_rows * n_runs);
   memory.tile_sums = kPartialSums * n_vectors * n_rows;
-  memory.sums = cutter.floats(n_tiles * memory.tile_sums);
+  memory.sums = cutter.floats((columns_ > kSegment ? n_tiles() : 1) * memory.tile_sums);
   memory.n_floats = cutter.used();
   return memory;
 }
@@ -337,7 +357,8 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
                            const TileMemory& memory) const {
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
-  const uint64_t n_segment_runs = n_columns / run_, stride_runs = memory.stride / run_;
+  const uint64_t stride_runs = memory.stride / run_;
+  const RunOrder order(n_columns / run_);
   const auto rows_from = [&](uint64_t number) {
     return UnpackedCodes{memory.rows.bytes + number * level_bytes_, memory.rows.scales + number / run_,
                          memory.rows.minima + number / run_};
@@ -364,7 +385,7 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     }
     for (uint64_t r = 0; r < n_runs; ++r) {
       transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
-                memory.w + position(first + r, n_segment_runs) * run_ * level_bytes_ * n_tile_rows);
+                memory.w + order.position(first + r) * run_ * level_bytes_ * n_tile_rows);
     }
     transpose_floats(memory.rows.scales, n_runs, memory.scales + first * n_tile_rows);
     if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * n_tile_rows);
@@ -391,10 +412,9 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
       tile.n_runs = n_columns / run_;
       tile.starts = start == 0;
       tile.ends = start + n_columns == columns_;
-      uint64_t n_vectors;
       tile.sums = memory.sums;
-      for (uint64_t v = 0; v < n_; v += n_vectors) {
-        n_vectors = vectors_from(v);
+      for (uint64_t i = 0; i < n_tiles(); ++i) {
+        const uint64_t v = first_vector(i), n_vectors = first_vector(i + 1) - v;
         tile.x = reinterpret_cast<const uint8_t*>(packed) +
                  (v * (columns_ / run_) + start / run_ * n_vectors) * run_bytes();
         tile.y = y + v * y_stride;

@@ -54,22 +54,23 @@ class IntegerProducts {
   /** For tiles up to 200 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
    * big-endian blocks. */
   uint64_t scratch_floats() const noexcept;
-  void pack(const float* x, float* packed) const noexcept;
+  void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride) const noexcept;
 
-  static constexpr uint64_t kRowsAtOnce = 16;  // a multiple of LevelTiles::rows of every set
+  static constexpr uint64_t kRowsAtOnce = 32;  // a multiple of LevelTiles::rows of every set
 
  private:
   uint64_t dot_floats() const;
   uint64_t repeated_columns() const;
-  uint64_t vectors_from(uint64_t v) const;
+  uint64_t n_tiles() const;
+  uint64_t first_vector(uint64_t tile) const;
   uint64_t run_bytes() const;
   void pack_for_dots(const float* x, float* packed) const;
   template <uint64_t kRun, class Number>
-  void pack_for_tiles(const float* x, float* packed) const;
+  void pack_for_tiles(const float* x, float* packed, uint64_t tile, uint64_t end) const;
   template <uint64_t kRun, uint64_t kWord, class Number>
-  void pack_words(const float* x, float* packed) const;
+  void pack_words(const float* x, float* packed, uint64_t tile, uint64_t end) const;
   void unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t* swapped, const UnpackedCodes& to) const;
   void multiply_dots(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                      uint64_t y_stride) const;

@@ -127,18 +127,27 @@ uint64_t NumberProducts::scratch_floats() const noexcept {
   return n_tiles * kSumFloats + n_rows_ * row_stride_;
 }
 
-void NumberProducts::pack(const float* x, float* packed) const noexcept {
+void NumberProducts::pack(const float* x, float* packed, uint64_t part, uint64_t n_parts) const noexcept {
+  // Whole tiles of vectors.
+  const uint64_t n_tiles = (n_ + kTileVectors - 1) / kTileVectors;
+  const uint64_t first = n_tiles * part / n_parts * kTileVectors,
+                 end = std::min(n_tiles * (part + 1) / n_parts * kTileVectors, n_);
+  if (first >= end) return;
+  const uint64_t n = end - first;
+  x += first * columns_;
+  packed += first * padded_;
+
   if (!uses_tiles_) {
-    for (uint64_t v = 0; v < n_; ++v, x += columns_, packed += padded_) {
+    for (uint64_t v = 0; v < n; ++v, x += columns_, packed += padded_) {
       std::memcpy(packed, x, static_cast<size_t>(columns_) * sizeof *x);
       std::fill(packed + columns_, packed + padded_, 0.0f);
     }
   } else if (kernels_.lanes == 16) {
-    pack_for_tiles<16>(x, n_, columns_, is_interleaved(format_), packed);
+    pack_for_tiles<16>(x, n, columns_, is_interleaved(format_), packed);
   } else if (kernels_.lanes == 8) {
-    pack_for_tiles<8>(x, n_, columns_, is_interleaved(format_), packed);
+    pack_for_tiles<8>(x, n, columns_, is_interleaved(format_), packed);
   } else {
-    pack_for_tiles<4>(x, n_, columns_, is_interleaved(format_), packed);
+    pack_for_tiles<4>(x, n, columns_, is_interleaved(format_), packed);
   }
 }
 

@@ -35,7 +35,7 @@ class NumberProducts {
   uint64_t packed_floats() const noexcept;
   /** 220 KB, and 3 KB more for each vector if rows are long; none for one vector. */
   uint64_t scratch_floats() const noexcept;
-  void pack(const float* x, float* packed) const noexcept;
+  void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride) const noexcept;
 

@@ -43,9 +43,10 @@ class Products {
     return std::visit([](const auto& products) { return products.scratch_floats(); }, products_);
   }
 
-  /** Brings the vectors, one after the other at `x`, into the form that `multiply` reads. */
-  void pack(const float* x, float* packed) const noexcept {
-    std::visit([=](const auto& products) { products.pack(x, packed); }, products_);
+  /** Brings the vectors, one after the other at `x`, into the form that `multiply` reads; or a part of them,
+   * as several threads do at the same time. */
+  void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept {
+    std::visit([=](const auto& products) { products.pack(x, packed, part, n_parts); }, products_);
   }
 
   /**

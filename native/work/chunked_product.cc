@@ -1,11 +1,13 @@
 #include "work/chunked_product.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
 #include "core/fault_guard.h"
 #include "core/mutex.h"
+#include "machine/helper_threads.h"
 
 namespace gguf {
 
@@ -33,6 +35,9 @@ uint64_t chunk_rows(const ProductShape& shape, int threads) {
   const uint64_t share = shape.n_rows / (kChunksPerThread * static_cast<uint64_t>(threads));
   return std::min(rows, (share / at_once + 1) * at_once);
 }
+
+/** Numbers that are packed in about 5 us: fewer are not worth another thread. */
+constexpr uint64_t kPartNumbers = uint64_t{16} << 10;
 
 using Memory = PackedVectors::Memory;
 
@@ -86,12 +91,24 @@ uint64_t ProductShape::n_multiplications() const {
   return per_row != 0 && n_rows > UINT64_MAX / per_row ? UINT64_MAX : n_rows * per_row;
 }
 
-PackedVectors::PackedVectors(const Products& products, const float* x) {
+PackedVectors::PackedVectors(const Products& products, const float* x, uint64_t n, int threads) {
   if (x == nullptr) return;
-  const uint64_t n = products.packed_floats();
-  if (n > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
-  memory_ = spare_memory().take(static_cast<size_t>(n) * sizeof(float));
-  products.pack(x, memory_.floats);
+  const uint64_t n_packed = products.packed_floats();
+  if (n_packed > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
+  memory_ = spare_memory().take(static_cast<size_t>(n_packed) * sizeof(float));
+  const auto n_parts =
+      static_cast<uint64_t>(useful_threads(n / kPartNumbers, 2 * static_cast<uint64_t>(threads)));
+  if (threads <= 1 || n_parts == 1) {
+    products.pack(x, memory_.floats);
+    return;
+  }
+  std::atomic<uint64_t> next{0};
+  std::vector<uint8_t> no_scratch;
+  HelperThreads::shared()->run(threads - 1, no_scratch, [&](std::vector<uint8_t>&) {
+    for (uint64_t part; (part = next.fetch_add(1, std::memory_order_relaxed)) < n_parts;) {
+      products.pack(x, memory_.floats, part, n_parts);
+    }
+  });
 }
 
 PackedVectors::~PackedVectors() {
@@ -106,7 +123,8 @@ ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& sh
       shape_(shape),
       products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations),
       shared_vectors_(vectors_of(other)),
-      packed_(products_, shape_.n_results() == 0 || shared_vectors_ != nullptr ? nullptr : x) {
+      packed_(products_, shape_.n_results() == 0 || shared_vectors_ != nullptr ? nullptr : x,
+              shape.n_vectors * shape.columns, threads) {
   set_output(y);
 }
 

@@ -38,8 +38,8 @@ inline int useful_product_threads(uint64_t n_multiplications, uint64_t most) {
 /** Vectors as products read them. Their memory is used again: a call for one vector allocates nothing. */
 class PackedVectors {
  public:
-  /** Packs what is at `x`; nothing if that is nullptr. Throws bad_alloc. */
-  PackedVectors(const Products& products, const float* x);
+  /** Packs the `n` numbers at `x`, on up to `threads`; nothing if that is nullptr. Throws bad_alloc. */
+  PackedVectors(const Products& products, const float* x, uint64_t n, int threads);
   ~PackedVectors();
   PackedVectors(const PackedVectors&) = delete;
   PackedVectors& operator=(const PackedVectors&) = delete;

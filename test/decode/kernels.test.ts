@@ -37,11 +37,11 @@ function defined(source: string): Set<string> {
 
 /** The instruction sets, with the headers that make each. */
 const SETS: Record<string, string[]> = {
-  scalar: ["scalar.h", "scalar_bytes.h", "dots_of_units.h"],
+  scalar: ["scalar.h", "scalar_bytes.h", "dots_of_units.h", "rounding.h"],
   avx2: ["avx2.h", "avx2_bytes.h", "x86_bytes.h", "x86.h"],
   avx512: ["avx512.h", "avx512_bytes.h", "x86_bytes.h", "x86.h"],
-  neon: ["neon.h", "neon_bytes.h", "dots_of_units.h"], // and again with neon_dotprod.h and neon_i8mm.h
-  wasm: ["wasm.h", "wasm_bytes.h", "dots_of_units.h"],
+  neon: ["neon.h", "neon_bytes.h", "dots_of_units.h", "rounding.h"], // and again with neon_dotprod.h and neon_i8mm.h
+  wasm: ["wasm.h", "wasm_bytes.h", "dots_of_units.h", "rounding.h"],
 };
 
 describe("the primitives of the README", () => {

@@ -26,9 +26,10 @@ inline KernelTable amx_table(AmxTiles tiles, bool (*is_ready)()) {
 
 /** Multiplies 16 runs of any levels and codes with all scales 1: then sums are exact. */
 inline bool amx_tile_is_right(CodeTileMultiplier multiply, uint64_t run, uint64_t n_vectors) {
-  constexpr uint64_t kRows = 16, kRuns = 16;
-  uint8_t w[kRuns * 32 * kRows], x[kRuns * (32 + 8) * kRows];
-  float ones[kRuns * kRows], sums[16 * kRows * kRows], y[kRows * kRows], expected[kRows * kRows] = {};
+  constexpr uint64_t kRows = 32, kRuns = 16, kVectors = 16;
+  uint8_t w[kRuns * 32 * kRows], x[kRuns * (32 + 8) * kVectors];
+  float ones[kRuns * kRows], sums[16 * kVectors * kRows], y[kVectors * kRows],
+      expected[kVectors * kRows] = {};
   for (float& one : ones) one = 1;
   uint32_t random = 1;
   const auto next = [&random] {

@@ -1,10 +1,10 @@
-// The products of 16 rows of levels with up to 16 vectors of int8 by AMX: multiply_code_tile of
+// The products of 32 rows of levels with up to 16 vectors of int8 by AMX: multiply_code_tile of
 // sinks/code_tile.h with tiles, in the same order. Included after the primitives of AVX-512, in a target
 // region that has amx-tile and amx-int8, too.
 //
 // For each run there are three tiles: the bytes of the vectors, one vector in a row; the words of the rows of
-// levels; and their sums, a row for each vector. Sums go through memory to the registers that scale them.
-// Tiles and memory are used in turn, so that the next run is multiplied while one is scaled.
+// levels, 16 rows at a time; and their sums, a row for each vector. Sums go through memory to the registers
+// that scale them. Tiles and memory are used in turn, so that the next run is multiplied while one is scaled.
 #pragma once
 
 #include "dequant/isa/kernel_table.h"
@@ -37,6 +37,9 @@ struct AmxConfig {
 };
 static_assert(sizeof(AmxConfig) == 64, "as the instruction reads it");
 
+/** Of a word of all rows. */
+constexpr int kWordBytes = 4 * kCodeRows;
+
 /** Sums of products of a run: [vector][row]. */
 using AmxSums = int32_t[kAmxVectors][16];
 
@@ -46,47 +49,44 @@ GGUF_INLINE void multiply_amx_run(const uint8_t* w, const uint8_t* x, bool odd, 
   if (odd) {
     _tile_zero(1);
     _tile_loadd(3, x, kRun);
-    _tile_loadd(5, w, 64);
+    _tile_loadd(5, w, kWordBytes);
     _tile_dpbsud(1, 3, 5);
     _tile_stored(1, sums[1], 64);
   } else {
     _tile_zero(0);
     _tile_loadd(2, x, kRun);
-    _tile_loadd(4, w, 64);
+    _tile_loadd(4, w, kWordBytes);
     _tile_dpbsud(0, 2, 4);
     _tile_stored(0, sums[0], 64);
   }
 }
 
-/** A CodeTileMultiplier of kernel_table.h, with whole runs of vectors. kWhole: there are 16 vectors. */
+/** Of the 16 rows of register `k`. kWhole: there are 16 vectors. */
 template <int kRun, bool kWhole>
-void multiply_amx_tile(const CodeTile& t) {
-  constexpr int kLanes = simd::kLanes, kRowBytes = kRun * kLanes;
+void multiply_amx_rows(const CodeTile& t, int k) {
+  constexpr int kRunBytes = kRun * kCodeRows;
   const int n_vectors = kWhole ? kAmxVectors : static_cast<int>(t.n_vectors);
-  const int x_bytes = n_vectors * (kRun + 8);
-  AmxConfig config(kRun, n_vectors);
-  GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
-  _tile_loadconfig(&config);
+  const int x_bytes = n_vectors * (kRun + 8), first_row = k * simd::kLanes;
   alignas(64) AmxSums products[2];
-  const uint8_t *w = t.w, *x = t.x;
+  const uint8_t *w = t.w + 4 * first_row, *x = t.x;
   uint64_t n_left = t.n_runs;
   bool odd = false;
   if (n_left > 0) multiply_amx_run<kRun>(w, x, odd, products);
-  for (uint64_t first = 0; first < 16; ++first) {
-    float* const sums = t.sums + first * static_cast<uint64_t>(n_vectors * kLanes);
+  for (uint64_t step = 0; step < 16; ++step) {
+    float* const sums = t.sums + step * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
     simd::Lanes sum[kAmxVectors] = {};
     if (!t.starts) {
       GGUF_UNROLL
       for (int v = 0; v < kAmxVectors; ++v) {
-        if (v < n_vectors) sum[v] = simd::load_lanes(sums + v * kLanes);
+        if (v < n_vectors) sum[v] = simd::load_lanes(sums + v * kCodeRows);
       }
     }
-    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRowBytes, x += x_bytes, odd = !odd) {
-      if (--n_left > 0) multiply_amx_run<kRun>(w + kRowBytes, x + x_bytes, !odd, products);
+    for (uint64_t r = kSumOrder[step]; r < t.n_runs; r += 16, w += kRunBytes, x += x_bytes, odd = !odd) {
+      if (--n_left > 0) multiply_amx_run<kRun>(w + kRunBytes, x + x_bytes, !odd, products);
       const AmxSums& own = products[odd ? 1 : 0];
       const uint8_t* const scales = x + kRun * n_vectors;
       const uint8_t* const offsets = scales + 4 * n_vectors;
-      const simd::Lanes d = simd::load_lanes(t.scales + r * kLanes);
+      const simd::Lanes d = simd::load_lanes(t.scales + r * kCodeRows + first_row);
       GGUF_UNROLL
       for (int v = 0; v < kAmxVectors; ++v) {
         if (v >= n_vectors) continue;
@@ -96,7 +96,7 @@ void multiply_amx_tile(const CodeTile& t) {
         sum[v] = simd::add(sum[v], simd::mul(scale, simd::to_lanes(ints)));
       }
       if (t.affine) {
-        const simd::Lanes m = simd::load_lanes(t.minima + r * kLanes);
+        const simd::Lanes m = simd::load_lanes(t.minima + r * kCodeRows + first_row);
         GGUF_UNROLL
         for (int v = 0; v < kAmxVectors; ++v) {
           if (v >= n_vectors) continue;
@@ -104,13 +104,31 @@ void multiply_amx_tile(const CodeTile& t) {
         }
       }
     }
+    for_sums_to_add(t, step, static_cast<uint64_t>(n_vectors * kCodeRows),
+                    [&](const float* before) GGUF_INLINE_LAMBDA {
+                      GGUF_UNROLL
+                      for (int v = 0; v < kAmxVectors; ++v) {
+                        if (v < n_vectors)
+                          sum[v] = simd::add(simd::load_lanes(before + v * kCodeRows + first_row), sum[v]);
+                      }
+                    });
     GGUF_UNROLL
     for (int v = 0; v < kAmxVectors; ++v) {
-      if (v < n_vectors) simd::store_lanes(sums + v * kLanes, sum[v]);
+      if (v < n_vectors) simd::store_lanes(sums + v * kCodeRows, sum[v]);
     }
   }
+}
+
+/** A CodeTileMultiplier of kernel_table.h, with whole runs of vectors. */
+template <int kRun, bool kWhole>
+void multiply_amx_tile(const CodeTile& t) {
+  const int n_vectors = kWhole ? kAmxVectors : static_cast<int>(t.n_vectors);
+  AmxConfig config(kRun, n_vectors);
+  GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
+  _tile_loadconfig(&config);
+  for (int k = 0; k < simd::kRowRegisters; ++k) multiply_amx_rows<kRun, kWhole>(t, k);
   _tile_release();
-  if (t.ends) end_code_tile(t, n_vectors);
+  end_code_tile(t, n_vectors);
 }
 
 template <int kRun>

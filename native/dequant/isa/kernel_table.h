@@ -121,8 +121,12 @@ struct RoundedVector {
 using CodeMultiplier = void (*)(const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                                 const RoundedVector& x, float* y);
 
+/** The order in which a tile takes partial sums: so two that are added up follow each other, and then two of
+ * these pairs, and so on. A number's bits are those of its position, reversed. */
+constexpr uint64_t kSumOrder[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+
 /** Some runs of LevelTiles::rows rows of levels, to be multiplied with a few vectors. Runs are in the
- * order of their partial sums: 0, 16, 32 ..., 1, 17 ... */
+ * order of their partial sums: 0, 16, 32 ..., 8, 24 ... */
 struct CodeTile {
   const uint8_t* w;  // of each run, words of four bytes, or eight if x has such: one word of each row
   uint64_t n_runs;
@@ -131,9 +135,9 @@ struct CodeTile {
   // The vectors. Of each run: words of LevelTiles::word_bytes, one of each vector; the scale of each; the
   // offset or the correction of each, which is 0 without a stored bias.
   const uint8_t* x;
-  float* sums;  // 16 partial sums for each vector and row
+  float* sums;  // 16 partial sums for each vector and row, in kSumOrder
   bool starts;  // these are the first columns: sums are zero, whatever is in the memory
-  bool ends;    // these are the last columns: sums are added up
+  bool ends;    // these are the last columns: sums are added up as they come
   float* y;     // then y[vector * y_stride + row]
   uint64_t y_stride;
   uint64_t n_rows;  // that are wanted, up to LevelTiles::rows

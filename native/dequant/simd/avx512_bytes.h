@@ -19,7 +19,7 @@ constexpr int kByteBias = -least_level<Levels>();
 constexpr bool kSignedTiles = false;
 template <int kKind>
 constexpr int kLevelBytes = 1;
-constexpr int kRowRegisters = 1;
+constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 6;
 
 // Codes that become bytes stay in the order of the row.
@@ -398,10 +398,13 @@ template <int kRun, int kKind, int kVectors>
 GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
   for (int i = 0; i < kRun / 4; ++i) {
-    const __m512i row = load512(w + 64 * i);
+    const uint8_t* const words = w + 64 * kRowRegisters * i;
+    const __m512i first = load512(words), second = load512(words + 64);
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      sums[v][0].x = _mm512_dpbusd_epi32(sums[v][0].x, row, broadcast_int(x + 4 * (i * kVectors + v)).x);
+      const __m512i word = broadcast_int(x + 4 * (i * kVectors + v)).x;
+      sums[v][0].x = _mm512_dpbusd_epi32(sums[v][0].x, first, word);
+      sums[v][1].x = _mm512_dpbusd_epi32(sums[v][1].x, second, word);
     }
   }
 }
@@ -430,21 +433,27 @@ GGUF_INLINE __m512i four_words(const uint8_t* rows, uint64_t stride, int row) {
   return _mm512_inserti32x4(r, load128(rows + (row + 12) * stride), 3);
 }
 
-GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, uint8_t* to) {
+/** Of 16 rows; words are `step` bytes apart. */
+GGUF_INLINE void transpose_four(const uint8_t* rows, uint64_t stride, uint8_t* to, int step) {
   const __m512i r0 = four_words(rows, stride, 0), r1 = four_words(rows, stride, 1),
                 r2 = four_words(rows, stride, 2), r3 = four_words(rows, stride, 3);
   const __m512i a = _mm512_unpacklo_epi32(r0, r1), b = _mm512_unpackhi_epi32(r0, r1),
                 c = _mm512_unpacklo_epi32(r2, r3), d = _mm512_unpackhi_epi32(r2, r3);
   _mm512_storeu_si512(to, _mm512_unpacklo_epi64(a, c));
-  _mm512_storeu_si512(to + 64, _mm512_unpackhi_epi64(a, c));
-  _mm512_storeu_si512(to + 128, _mm512_unpacklo_epi64(b, d));
-  _mm512_storeu_si512(to + 192, _mm512_unpackhi_epi64(b, d));
+  _mm512_storeu_si512(to + step, _mm512_unpackhi_epi64(a, c));
+  _mm512_storeu_si512(to + 2 * step, _mm512_unpacklo_epi64(b, d));
+  _mm512_storeu_si512(to + 3 * step, _mm512_unpackhi_epi64(b, d));
 }
 
-template <int kWords>
+template <int kWords, int kRegisters = kRowRegisters>
 GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   GGUF_UNROLL
-  for (int i = 0; i < kWords; i += 4) transpose_four(rows + 4 * i, stride, to + 64 * i);
+  for (int i = 0; i < kWords; i += 4) {
+    GGUF_UNROLL
+    for (int k = 0; k < kRegisters; ++k) {
+      transpose_four(rows + 16 * k * stride + 4 * i, stride, to + 64 * (kRegisters * i + k), 64 * kRegisters);
+    }
+  }
 }
 
 }  // namespace simd

@@ -69,10 +69,6 @@ GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
   vst1q_s8(reinterpret_cast<int8_t*>(to) + 16, vsubq_s8(v.b, bias));
 }
 
-GGUF_INLINE int32_t sum_of_16(const int8_t* p) {
-  return vaddlvq_s8(vld1q_s8(p));
-}
-
 // ---- one row and one vector ------------------------------------------------------------------------------
 
 /** sum += the products of 16 bytes, four of them in each lane. */
@@ -338,3 +334,4 @@ GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
 }  // namespace gguf
 
 #include "dequant/simd/dots_of_units.h"
+#include "dequant/simd/rounding.h"

@@ -51,13 +51,6 @@ GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& a) {
   std::memcpy(to, a.x, 32);
 }
 
-/** The sum of 16 int8. */
-GGUF_INLINE int32_t sum_of_16(const int8_t* p) {
-  int32_t sum = 0;
-  for (int i = 0; i < 16; ++i) sum += p[i];
-  return sum;
-}
-
 // ---- one row and one vector ------------------------------------------------------------------------------
 
 /** Sums of products of 4 x 32 bytes: for each, of the lower 16 and of the upper 16. */
@@ -216,3 +209,4 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
 }  // namespace gguf
 
 #include "dequant/simd/dots_of_units.h"
+#include "dequant/simd/rounding.h"

@@ -48,12 +48,6 @@ GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
   wasm_v128_store(to + 16, v.b);
 }
 
-GGUF_INLINE int32_t sum_of_16(const int8_t* p) {
-  const v128_t sums = wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extadd_pairwise_i8x16(wasm_v128_load(p)));
-  const v128_t pairs = wasm_i32x4_add(sums, wasm_i32x4_shuffle(sums, sums, 2, 3, 0, 1));
-  return wasm_i32x4_extract_lane(pairs, 0) + wasm_i32x4_extract_lane(pairs, 1);
-}
-
 // ---- one row and one vector ------------------------------------------------------------------------------
 
 /** The products of 16 bytes, four of them in each lane. */
@@ -229,3 +223,4 @@ GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
 }  // namespace gguf
 
 #include "dequant/simd/dots_of_units.h"
+#include "dequant/simd/rounding.h"

@@ -14,11 +14,53 @@ GGUF_INLINE void store256(uint8_t* to, __m256i x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
 }
 
-GGUF_INLINE int32_t sum_of_16(const int8_t* p) {
+// ---- rounding ---------------------------------------------------------------------------------------------
+
+/** The bits of the largest magnitude of a run are the largest of the eight lanes. */
+GGUF_INLINE __m256i largest_in_lanes(const float* run) {
+  const auto magnitudes = [run](int i) GGUF_INLINE_LAMBDA {
+    return _mm256_and_si256(load256(reinterpret_cast<const uint8_t*>(run + i)),
+                            _mm256_set1_epi32(0x7fffffff));
+  };
+  return _mm256_max_epi32(_mm256_max_epi32(magnitudes(0), magnitudes(8)),
+                          _mm256_max_epi32(magnitudes(16), magnitudes(24)));
+}
+
+/** Eight runs at a time; the last one stands for those that are missing. */
+GGUF_INLINE void largest_of_runs(const float* x, int n, int32_t* most) {
+  for (int first = 0; first < n; first += 8) {
+    __m256i fours[2];  // of four runs: the largest of each half of the lanes
+    GGUF_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const auto lanes = [&](int k) GGUF_INLINE_LAMBDA {
+        const int run = first + 4 * i + k;
+        return largest_in_lanes(x + 32 * (run < n ? run : n - 1));
+      };
+      const __m256i a = lanes(0), b = lanes(1), c = lanes(2), d = lanes(3);
+      const __m256i ab = _mm256_max_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)),
+                    cd = _mm256_max_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+      fours[i] = _mm256_max_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+    }
+    store256(reinterpret_cast<uint8_t*>(most + first),
+             _mm256_max_epi32(_mm256_permute2x128_si256(fours[0], fours[1], 0x20),
+                              _mm256_permute2x128_si256(fours[0], fours[1], 0x31)));
+  }
+}
+
+GGUF_INLINE void round_run(const float* x, float factor, int8_t* codes, int32_t (&sums)[2]) {
+  const auto rounded = [=](int i) GGUF_INLINE_LAMBDA {
+    return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor)));
+  };
+  const __m256i in_lanes = _mm256_packs_epi16(_mm256_packs_epi32(rounded(0), rounded(8)),
+                                              _mm256_packs_epi32(rounded(16), rounded(24)));
+  const __m256i bytes = _mm256_permutevar8x32_epi32(in_lanes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  store256(reinterpret_cast<uint8_t*>(codes), bytes);
   // vpsadbw adds bytes without a sign: 128 is added to each.
-  const __m128i bytes = _mm_xor_si128(load128(p), _mm_set1_epi8(-128));
-  const __m128i sums = _mm_sad_epu8(bytes, _mm_setzero_si128());
-  return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums))) - 16 * 128;
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
+  const __m256i halves = _mm256_add_epi32(eights, _mm256_unpackhi_epi64(eights, eights));
+  sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(halves)) - 16 * 128;
+  sums[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(halves, 1)) - 16 * 128;
 }
 
 // ---- one row and one vector ------------------------------------------------------------------------------

@@ -14,17 +14,20 @@ namespace {
 /** The rows of a tile. */
 constexpr int kCodeRows = simd::kRowRegisters * simd::kLanes;
 
-/** Adds the partial sums up, and writes the products. */
+/** Calls use(sums before), latest first, for those that are to be added to the partial sums of this step: two
+ * of them make one of 8, two of these one of 4, and so on. Each is where its last step has stored it. */
+template <class Use>
+GGUF_INLINE void for_sums_to_add(const CodeTile& t, uint64_t step, uint64_t n_sums, Use use) {
+  if (!t.ends) return;
+  for (uint64_t back = 1; (step & back) != 0; back *= 2) use(t.sums + (step - back) * n_sums);
+}
+
+/** Writes the products, which the last step has stored. */
 GGUF_INLINE void end_code_tile(const CodeTile& t, int n_vectors) {
-  for (int half = 8; half >= 1; half /= 2) {
-    const int n_sums = half * n_vectors * kCodeRows;
-    for (int i = 0; i < n_sums; i += simd::kLanes) {
-      simd::store_lanes(t.sums + i,
-                        simd::add(simd::load_lanes(t.sums + i), simd::load_lanes(t.sums + n_sums + i)));
-    }
-  }
+  if (!t.ends) return;
+  const float* const products = t.sums + 15 * n_vectors * kCodeRows;
   for (int v = 0; v < n_vectors; ++v) {
-    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, t.sums + v * kCodeRows,
+    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, products + v * kCodeRows,
                 static_cast<size_t>(t.n_rows) * sizeof(float));
   }
 }
@@ -35,8 +38,8 @@ GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
   constexpr int kRunBytes = kRun * simd::kLevelBytes<kKind>;
   constexpr int kLanes = simd::kLanes, kRegisters = simd::kRowRegisters;
   const uint8_t *w = t.w, *x = t.x;
-  for (uint64_t first = 0; first < 16; ++first) {
-    float* const sums = t.sums + first * kVectors * kCodeRows;
+  for (uint64_t step = 0; step < 16; ++step) {
+    float* const sums = t.sums + step * kVectors * kCodeRows;
     simd::Lanes sum[kVectors][kRegisters] = {};
     if (!t.starts) {
       GGUF_UNROLL
@@ -47,7 +50,7 @@ GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
         }
       }
     }
-    for (uint64_t r = first; r < t.n_runs; r += 16, w += kRunBytes * kCodeRows) {
+    for (uint64_t r = kSumOrder[step]; r < t.n_runs; r += 16, w += kRunBytes * kCodeRows) {
       const uint8_t* const scales = x + kRunBytes * kVectors;
       const uint8_t* const offsets = scales + 4 * kVectors;
       simd::IntLanes ints[kVectors][kRegisters] = {};
@@ -77,6 +80,15 @@ GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
       }
       x = offsets + 4 * kVectors;
     }
+    for_sums_to_add(t, step, kVectors * kCodeRows, [&](const float* before) GGUF_INLINE_LAMBDA {
+      GGUF_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        GGUF_UNROLL
+        for (int k = 0; k < kRegisters; ++k) {
+          sum[v][k] = simd::add(simd::load_lanes(before + v * kCodeRows + k * kLanes), sum[v][k]);
+        }
+      }
+    });
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       GGUF_UNROLL
@@ -95,7 +107,7 @@ void multiply_code_tile(const CodeTile& t) {
   } else {
     multiply_tile_runs<kRun, kKind, kVectors, false>(t);
   }
-  if (t.ends) end_code_tile(t, kVectors);
+  end_code_tile(t, kVectors);
 }
 
 template <int kRun, int kKind, int... kVectors>

@@ -40,13 +40,27 @@ GGUF_INLINE void put_bytes(const simd::Bytes32& bytes, Output& out, int place) {
   }
 }
 
-void sums_of_16(const Input& in, Output& out) {
-  for (int i = 0; i < 4; ++i) {
-    int8_t codes[16];
-    std::memcpy(codes, in.bytes + 16 * i, sizeof codes);
-    const int32_t sum = simd::sum_of_16(codes);
-    std::memcpy(out.bytes + 4 * i, &sum, sizeof sum);
+void largest_of_runs(const Input& in, Output& out) {
+  constexpr int kRuns = 5;
+  float x[32 * kRuns];
+  std::memcpy(x, in.bytes, sizeof x);
+  int32_t most[8];
+  simd::largest_of_runs(x, kRuns, most);
+  std::memcpy(out.bytes, most, kRuns * sizeof *most);
+}
+
+/** Of 32 numbers whose products are from -127 to 127, many of them half-way between two integers. */
+void round_run(const Input& in, Output& out) {
+  float x[32];
+  for (int i = 0; i < 32; ++i) {
+    const float number = static_cast<float>(static_cast<int16_t>(word16(in.bytes + 2 * i))) / 256;
+    x[i] = number < -127 ? -127 : number > 127 ? 127 : number;
   }
+  int8_t codes[32];
+  int32_t sums[2];
+  simd::round_run(x, in.bytes[64] % 2 ? 1 : 0.4f, codes, sums);
+  std::memcpy(out.bytes, codes, sizeof codes);
+  std::memcpy(out.bytes + sizeof codes, sums, sizeof sums);
 }
 
 template <class Levels, class Values>
@@ -272,7 +286,7 @@ void eight_numbers(const Input& in, Output& out) {
   y[32] = simd::sum(a);
 }
 
-/** Products of 16 rows with three vectors. */
+/** Products of 32 rows with three vectors. */
 template <class Levels, int kRun>
 void multiply_run(const Input& in, Output& out) {
   constexpr int kKind = simd::kByteKind<Levels>, kLevelBytes = simd::kLevelBytes<kKind>;
@@ -280,7 +294,7 @@ void multiply_run(const Input& in, Output& out) {
   constexpr int kStride = 32 * kLevelBytes, kRunWords = kRun * kLevelBytes / 4;
   using Number = std::conditional_t<kLevelBytes == 1, int8_t, int16_t>;
   const Int8s vectors(in.bytes + 320);
-  for (int first = 0; first < 16; first += kRows) {
+  for (int first = 0; first < 32; first += kRows) {
     // Rows that are 8 bytes apart.
     uint8_t rows[kStride * kRows], w[kStride * kRows];
     for (int row = 0; row < kRows; ++row) {
@@ -311,7 +325,7 @@ void multiply_run(const Input& in, Output& out) {
       for (int k = 0; k < simd::kRowRegisters; ++k) {
         const simd::Lanes y = simd::add(simd::mul(simd::to_lanes(sums[v][k]), simd::broadcast(&in.scale)),
                                         simd::broadcast(&in.a));
-        simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 16 * v + first + kLanes * k, y);
+        simd::store_lanes(reinterpret_cast<float*>(out.bytes) + 32 * v + first + kLanes * k, y);
       }
     }
   }

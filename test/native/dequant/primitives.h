@@ -23,7 +23,7 @@ struct PrimitiveInput {
 
 /** What they give. What they do not write stays as it is. */
 struct PrimitiveOutput {
-  alignas(64) uint8_t bytes[320];
+  alignas(64) uint8_t bytes[384];
 };
 
 /** How an output is compared: NaNs are equal to each other. */
