@@ -68,6 +68,8 @@ constexpr uint32_t kAvx512vnni = 1u << 11;  // ecx
 // CPUID leaf 7, edx
 constexpr uint32_t kAmxTile = 1u << 24;
 constexpr uint32_t kAmxInt8 = 1u << 25;
+// CPUID leaf 7, subleaf 1, eax
+constexpr uint32_t kAvxVnni = 1u << 4;
 // Extended control register 0
 constexpr uint64_t kYmmState = 0x06;      // xmm, upper halves of ymm
 constexpr uint64_t kZmmState = 0xe6;      // and masks, upper halves of zmm, zmm16 to zmm31
@@ -78,6 +80,10 @@ constexpr uint64_t kTileState = 0x60000;  // configuration, data
 bool cpu_has_avx2() {
   return has_all(cpuid(1, 0).ecx, kOsxsave | kAvx | kF16c | kFma) && has_all(saved_state(), kYmmState) &&
          has_all(cpuid(7, 0).ebx, kAvx2);
+}
+
+bool cpu_has_avx2_vnni() {
+  return cpu_has_avx2() && has_all(cpuid(7, 1).eax, kAvxVnni);
 }
 
 bool cpu_has_avx512() {
@@ -120,6 +126,9 @@ bool cpu_has_neon_i8mm() {
 
 namespace gguf {
 bool cpu_has_avx2() {
+  return false;
+}
+bool cpu_has_avx2_vnni() {
   return false;
 }
 bool cpu_has_avx512() {

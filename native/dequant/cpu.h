@@ -6,6 +6,7 @@ namespace gguf {
 /** AVX2, F16C and FMA, with the operating system saving ymm registers. */
 bool cpu_has_avx2();
 /** The same, and AVX-512 F, BW, DQ, VL and VBMI, with the operating system saving zmm and mask registers. */
+bool cpu_has_avx2_vnni();
 bool cpu_has_avx512();
 /** The same, and tiles with products of bytes (AMX-TILE, AMX-INT8), with the operating system saving tiles.
  */

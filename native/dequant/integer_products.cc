@@ -26,28 +26,6 @@ static_assert(kPart % (32 * kPartialSums) == 0 && kSegment % kPart == 0, "parts 
 /** Of rows that are multiplied with a few vectors, one after the other. */
 constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
 
-template <class T, class... Ts>
-constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
-
-/**
- * Whether weights take so long to decode that this is better done once for two vectors: those that are looked
- * up in codebooks, and those of base 3. To decode others twice takes less time than a tile, which unpacks and
- * transposes rows for many vectors.
- */
-template <class Block>
-constexpr bool kDecodesSlowly = kIsOneOf<Block, BlockIQ1_S, BlockIQ1_M, BlockIQ2_XXS, BlockIQ2_XS, BlockIQ2_S,
-                                         BlockIQ3_XXS, BlockIQ3_S, BlockTQ1_0>;
-
-/** Vectors that are multiplied one after the other, rather than in a tile. */
-uint64_t most_dots(const Format& format) {
-  constexpr bool kSlow[] = {
-#define FORMAT(name, id, fields) kDecodesSlowly<Block##name>,
-#include "dequant/formats.def"
-#undef FORMAT
-  };
-  return kSlow[format.index] ? 1 : 2;
-}
-
 /** An unpacker may write to the end of a group of blocks. */
 constexpr uint64_t kGroupNumbers = 512;
 /** No format has more bytes for so many numbers. */
@@ -144,7 +122,7 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
-  uses_dots_ = of_format.multiply_codes != nullptr && n <= most_dots(format);
+  uses_dots_ = of_format.multiply_codes != nullptr && n <= of_format.most_dots;
   bias_ = uses_dots_ ? facts.bias : facts.stored_bias;
 }
 

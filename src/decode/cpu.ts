@@ -4,8 +4,8 @@ import { native } from "../backend/native";
 /** The result of {@link cpu}. */
 export interface CpuInfo {
   /**
-   * The instruction set in use: `"avx512_amx"`, `"avx512"`, `"avx2"`, `"neon_i8mm"`, `"neon_dotprod"`, `"neon"` or
-   * `"scalar"`; `"wasm"` for the WebAssembly module. `"avx512_amx"`, `"neon_i8mm"` and `"neon_dotprod"` are `"avx512"` and
+   * The instruction set in use: `"avx512_amx"`, `"avx512"`, `"avx2_vnni"`, `"avx2"`, `"neon_i8mm"`, `"neon_dotprod"`, `"neon"`
+   * or `"scalar"`; `"wasm"` for the WebAssembly module. Those with another name after theirs are `"avx512"`, `"avx2"` and
    * `"neon"` with faster products for `activations: "int8"`.
    */
   isa: string;

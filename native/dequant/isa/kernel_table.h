@@ -177,6 +177,7 @@ struct FormatKernels {
   PairMultiplier multiply_pair;  // nullptr where blocks are no numbers, and where it would not be faster
   // nullptr where blocks are numbers:
   CodeMultiplier multiply_codes;  // and where tiles are faster even with one vector
+  uint64_t most_dots;             // vectors that are multiplied one after the other, rather than in a tile
   Unpacker unpack;
   CodeFacts (*code_facts)();
 };
@@ -205,6 +206,7 @@ struct KernelTable {
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.
 extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;
+extern const KernelTable* const kAvx2VnniKernels;
 extern const KernelTable* const kAvx512Kernels;
 extern const KernelTable* const kAvx512AmxKernels;
 extern const KernelTable* const kNeonKernels;

@@ -57,6 +57,7 @@ constexpr FormatKernels format_kernels() {
     kernels.multiply_pair = pair_multiplier<Block>();
   } else {
     if constexpr (simd::kMultipliesCodesInKernels) kernels.multiply_codes = multiply_codes<Block>;
+    kernels.most_dots = most_dots<Block>();
     kernels.unpack = unpack_blocks<Block>;
     kernels.code_facts = find_code_facts<Block>;
   }

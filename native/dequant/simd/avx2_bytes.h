@@ -2,7 +2,7 @@
 //
 // vpmaddubsw multiplies bytes without a sign with bytes that have one, and adds two products in 16 bits,
 // which would saturate for large bytes. So there are kinds of bytes: how many of these sums fit 16 bits
-// together.
+// together. With GGUF_AVX_VNNI, and inside its target region, there is one kind: vpdpbusd adds to 32 bits.
 #pragma once
 
 #include "dequant/simd/avx2.h"
@@ -13,6 +13,15 @@ namespace gguf {
 namespace {
 namespace simd {
 
+#if defined(GGUF_AVX_VNNI)
+template <class Levels>
+constexpr int kByteBias = -least_level<Levels>();
+constexpr int kByteKinds = 1;
+template <class Levels>
+constexpr int kByteKind = 0;
+template <int kKind>
+constexpr int kLevelBytes = 1;
+#else
 /** The most that two bytes times int8 add up to in 16 bits. */
 constexpr int kMostPairs = INT16_MAX / (2 * 127);
 
@@ -22,11 +31,9 @@ constexpr int kLevelRange = greatest_level<Levels>() - least_level<Levels>();
 /** Levels of a wide range stay signed, and have 16 bits where a tile takes them: kind 0. */
 template <class Levels>
 constexpr int kByteBias = kLevelRange<Levels> <= kMostPairs ? -least_level<Levels>() : 0;
-constexpr bool kSignedTiles = false;
 
 /** Sums of two products that are added in 16 bits, for each kind. */
 constexpr int kByteKinds = 5;
-constexpr bool kMultipliesCodesInKernels = true;
 constexpr int kPairs[kByteKinds] = {1, 1, 2, 4, 8};
 
 template <class Levels>
@@ -37,6 +44,9 @@ constexpr int kByteKind = kLevelRange<Levels> > kMostPairs       ? 0
                                                                  : 4;
 template <int kKind>
 constexpr int kLevelBytes = kKind == 0 ? 2 : 1;
+#endif
+constexpr bool kSignedTiles = false;
+constexpr bool kMultipliesCodesInKernels = true;
 constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 
@@ -47,13 +57,6 @@ GGUF_INLINE __m256i spread_32(uint32_t bits) {
   const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), from);
   const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
   return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-}
-
-/** Sums of two products, in 16 bits. */
-template <int kKind>
-GGUF_INLINE __m256i pair_sums(__m256i w, __m256i x) {
-  if constexpr (kKind == 0) return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-  return _mm256_maddubs_epi16(w, x);
 }
 
 // Codes that become bytes stay in the order of the row, in two registers.
@@ -339,17 +342,41 @@ struct DotSums {
   __m256i x;
 };
 
+#if defined(GGUF_AVX_VNNI)
+template <int kKind>
+GGUF_INLINE __m256i dot_32(__m256i w, const int8_t* x) {
+  return _mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), w, load256(x));
+}
+template <int kKind>
+GGUF_INLINE __m256i dot_64(__m256i v, const int8_t* x, __m256i w, const int8_t* y) {
+  return _mm256_dpbusd_avx_epi32(dot_32<kKind>(v, x), w, load256(y));
+}
+#else
 GGUF_INLINE __m256i add_words(__m256i a) {
   return _mm256_madd_epi16(a, _mm256_set1_epi16(1));
 }
 
-/** Sums of four products, of as many as fit 16 bits together. */
+/** Sums of two products, in 16 bits. */
+template <int kKind>
+GGUF_INLINE __m256i pair_sums(__m256i w, __m256i x) {
+  if constexpr (kKind == 0) return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+  return _mm256_maddubs_epi16(w, x);
+}
+
+/** Sums of four products. */
+template <int kKind>
+GGUF_INLINE __m256i dot_32(__m256i w, const int8_t* x) {
+  return add_words(pair_sums<kKind>(w, load256(x)));
+}
+
+/** The same of twice as many, of which as many as fit 16 bits together are added there. */
 template <int kKind>
 GGUF_INLINE __m256i dot_64(__m256i v, const int8_t* x, __m256i w, const int8_t* y) {
   const __m256i a = pair_sums<kKind>(v, load256(x)), b = pair_sums<kKind>(w, load256(y));
   if constexpr (kPairs[kKind] > 1) return add_words(_mm256_add_epi16(a, b));
   return _mm256_add_epi32(add_words(a), add_words(b));
 }
+#endif
 
 template <int kRun, int kKind>
 GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
@@ -361,9 +388,8 @@ GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32&
                                      _mm256_permute2x128_si256(c.x, d.x, 0x31), x.last_halves + 32);
     return {add_pairs(ab, cd)};
   } else {
-    const auto sums = [&](const Bytes32& w, int k) GGUF_INLINE_LAMBDA {
-      return add_words(pair_sums<kKind>(w.x, load256(x.codes + 32 * k)));
-    };
+    const auto sums = [&](const Bytes32& w, int k)
+                          GGUF_INLINE_LAMBDA { return dot_32<kKind>(w.x, x.codes + 32 * k); };
     return {add_fours(add_pairs(sums(a, 0), sums(b, 1)), add_pairs(sums(c, 2), sums(d, 3)))};
   }
 }
@@ -421,6 +447,23 @@ GGUF_INLINE __m256i row_word(const uint8_t* w, int word, int k) {
   return load256(w + 32 * (kRowRegisters * word + k));
 }
 
+#if defined(GGUF_AVX_VNNI)
+template <int kRun, int kKind, int kVectors>
+GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
+  GGUF_UNROLL
+  for (int i = 0; i < kRun / 4; ++i) {
+    const __m256i rows[kRowRegisters] = {row_word(w, i, 0), row_word(w, i, 1)};
+    GGUF_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i word = broadcast_int(x + 4 * (i * kVectors + v)).x;
+      GGUF_UNROLL
+      for (int k = 0; k < kRowRegisters; ++k) {
+        sums[v][k].x = _mm256_dpbusd_avx_epi32(sums[v][k].x, rows[k], word);
+      }
+    }
+  }
+}
+#else
 /** Of one word or two: their sums need no registers of their own. */
 template <int kWords, int kKind, int kVectors>
 GGUF_INLINE void multiply_words(const uint8_t* w, const uint8_t* x,
@@ -493,6 +536,7 @@ GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sum
     }
   }
 }
+#endif
 
 GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
   return {_mm256_cvtepi32_ps(a.x)};

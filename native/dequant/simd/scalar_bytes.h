@@ -18,7 +18,7 @@ constexpr bool kSignedTiles = true;
 template <int kKind>
 constexpr int kLevelBytes = 1;
 constexpr int kRowRegisters = 1;
-constexpr int kByteVectors = 4;
+constexpr int kByteVectors = 2;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
 

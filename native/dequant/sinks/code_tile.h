@@ -110,9 +110,19 @@ void multiply_code_tile(const CodeTile& t) {
   end_code_tile(t, kVectors);
 }
 
+/** None for one vector where that is multiplied in kernels. */
+template <int kRun, int kKind, int kVectors>
+constexpr CodeTileMultiplier code_tile() {
+  if constexpr (kVectors > 1 || !simd::kMultipliesCodesInKernels) {
+    return multiply_code_tile<kRun, kKind, kVectors>;
+  } else {
+    return nullptr;
+  }
+}
+
 template <int kRun, int kKind, int... kVectors>
 constexpr CodeTileMultipliers code_tiles_of(std::integer_sequence<int, kVectors...>) {
-  return {{multiply_code_tile<kRun, kKind, kVectors + 1>...}};
+  return {{code_tile<kRun, kKind, kVectors + 1>()...}};
 }
 
 /** For one vector, two, and so on. */

@@ -55,7 +55,7 @@ Numbers guarded_products(const KernelTable& kernels, const Format& format, const
 
 TEST_F(Avx512Amx, EqualsScalarForAnyBlocksAndAnyNumberOfVectors) {
   const KernelTable table = amx_table(kAmxTiles, nullptr);
-  const uint64_t numbers_of_vectors[] = {3, 5, 7, 16, 17, 64, 128};
+  const uint64_t numbers_of_vectors[] = {5, 6, 7, 16, 17, 64, 128};
   int i = 0;
   for (const Format& format : formats()) {
     if (format.block_elements == 1) continue;
@@ -65,7 +65,7 @@ TEST_F(Avx512Amx, EqualsScalarForAnyBlocksAndAnyNumberOfVectors) {
       const uint64_t columns = (wanted + block - 1) / block * block;
       for (const uint64_t n_rows : {5, 35}) {
         const Blocks kind = n_rows == 5 ? Blocks::kAny : Blocks::kOrdinary;
-        const uint64_t n = columns > 4096 ? 3 + 16 * (n_rows == 5 ? 1 : 0) : numbers_of_vectors[i++ % 7];
+        const uint64_t n = columns > 4096 ? 5 + 16 * (n_rows == 5 ? 1 : 0) : numbers_of_vectors[i++ % 7];
         SCOPED_TRACE(testing::Message()
                      << format.name << ", " << n_rows << " rows of " << columns << ", " << n << " vectors");
         Random random(format.id + columns + n_rows);

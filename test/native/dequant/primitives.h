@@ -50,6 +50,7 @@ struct PrimitiveTable {
 // nullptr where the compiler's target has no such instructions.
 extern const PrimitiveTable* const kScalarPrimitives;
 extern const PrimitiveTable* const kAvx2Primitives;
+extern const PrimitiveTable* const kAvx2VnniPrimitives;
 extern const PrimitiveTable* const kAvx512Primitives;
 extern const PrimitiveTable* const kNeonPrimitives;
 extern const PrimitiveTable* const kNeonDotprodPrimitives;

@@ -138,9 +138,10 @@ std::ostream& operator<<(std::ostream& stream, const Parameter& parameter) {
 
 std::vector<Parameter> every_primitive() {
   std::vector<Parameter> all;
-  for (const PrimitiveTable* table :
-       {kAvx512Primitives, kAvx2Primitives, kNeonDotprodPrimitives, kNeonPrimitives, kWasmPrimitives}) {
-    if (table == nullptr || !use_isa(table->isa)) continue;
+  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2VnniPrimitives, kAvx2Primitives,
+                                      kNeonDotprodPrimitives, kNeonPrimitives, kWasmPrimitives}) {
+    // The instruction of avx2_vnni is emulated.
+    if (table == nullptr || !use_isa(table == kAvx2VnniPrimitives ? "avx2" : table->isa)) continue;
     for (size_t i = 0; i < table->n_cases; ++i) all.push_back({table, i});
   }
   use_isa(available_isas().front());
