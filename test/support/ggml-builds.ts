@@ -10,12 +10,12 @@ interface Libraries {
 }
 
 /** Our sets of x86-64, each of which has the ones before. */
-const SETS = ["scalar", "avx2", "avx512", "avx512_amx"];
+const SETS = ["scalar", "avx2", "avx2_vnni", "avx512", "avx512_amx"];
 
 /** The first of them that has what a build uses. Other builds are for other processors, or made for this machine. */
 const SETS_OF_BUILDS: Readonly<Record<string, string>> = {
   ...{ x64: "scalar", sse42: "avx2", sandybridge: "avx2", ivybridge: "avx2", piledriver: "avx2" },
-  ...{ haswell: "avx2", alderlake: "avx2" },
+  ...{ haswell: "avx2", alderlake: "avx2_vnni" },
   ...{ skylakex: "avx512", cannonlake: "avx512", cascadelake: "avx512", cooperlake: "avx512" },
   ...{ icelake: "avx512", zen4: "avx512", sapphirerapids: "avx512_amx" },
 };
