@@ -20,7 +20,7 @@ const path = join(projectRoot, "dist", "wasm", "kernels.wasm");
 const WEIGHTS = 2 ** 18;
 /** Numbers of a row of these weights that are multiplied, and with how many vectors at a time. */
 const COLUMNS = 4096;
-const VECTORS = [1, 8];
+const VECTORS = [1, 8, 32, 128];
 /** Standard deviations of F16 weights: so small that many are subnormal in binary16; that nearly all are. */
 const DEVIATIONS = [2e-4, 2e-5];
 

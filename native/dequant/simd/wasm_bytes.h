@@ -1,5 +1,6 @@
 // Levels as bytes, and exact sums of their products with int8, in WebAssembly's SIMD: products of bytes in 16
-// bits, two of which are added in 32.
+// bits, two of which are added in 32. Where a tile takes levels, they have 16 bits: one instruction
+// multiplies these and adds two products, which pays for twice as many bytes.
 #pragma once
 
 #include "dequant/simd/wasm.h"
@@ -17,8 +18,8 @@ template <class Levels>
 constexpr int kByteBias = 0;
 constexpr bool kSignedTiles = true;
 template <int kKind>
-constexpr int kLevelBytes = 1;
-constexpr int kRowRegisters = 1;
+constexpr int kLevelBytes = 2;
+constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 
 // ---- bytes -----------------------------------------------------------------------------------------------
@@ -44,8 +45,10 @@ GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
 
 template <class Levels>
 GGUF_INLINE void store_bytes(uint8_t* to, const Bytes32& v) {
-  wasm_v128_store(to, v.a);
-  wasm_v128_store(to + 16, v.b);
+  wasm_v128_store(to, wasm_i16x8_extend_low_i8x16(v.a));
+  wasm_v128_store(to + 16, wasm_i16x8_extend_high_i8x16(v.a));
+  wasm_v128_store(to + 32, wasm_i16x8_extend_low_i8x16(v.b));
+  wasm_v128_store(to + 48, wasm_i16x8_extend_high_i8x16(v.b));
 }
 
 // ---- one row and one vector ------------------------------------------------------------------------------
@@ -171,16 +174,15 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
 template <int kRun, int kKind, int kVectors>
 GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
-  for (int i = 0; i < kRun / 4; ++i) {
-    const v128_t rows = wasm_v128_load(w + 16 * i);
+  for (int i = 0; i < kRun / 2; ++i) {
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      const v128_t four = broadcast_int(x + 4 * (i * kVectors + v)).x;
-      // Two sums of a row are next to each other.
-      sums[v][0].x = wasm_i32x4_add(
-          sums[v][0].x,
-          add_pairs(wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_low_i8x16(rows, four)),
-                    wasm_i32x4_extadd_pairwise_i16x8(wasm_i16x8_extmul_high_i8x16(rows, four))));
+      const v128_t two = broadcast_int(x + 4 * (i * kVectors + v)).x;
+      GGUF_UNROLL
+      for (int k = 0; k < kRowRegisters; ++k) {
+        const v128_t rows = wasm_v128_load(w + 16 * (i * kRowRegisters + k));
+        sums[v][k].x = wasm_i32x4_add(sums[v][k].x, wasm_i32x4_dot_i16x8(rows, two));
+      }
     }
   }
 }
@@ -205,16 +207,21 @@ template <int kWords>
 GGUF_INLINE void transpose(const uint8_t* rows, uint64_t stride, uint8_t* to) {
   const auto step = static_cast<size_t>(stride);
   GGUF_UNROLL
-  for (int i = 0; i < kWords; i += 4, rows += 16, to += 64) {
-    const v128_t a = wasm_v128_load(rows), b = wasm_v128_load(rows + step),
-                 c = wasm_v128_load(rows + 2 * step), d = wasm_v128_load(rows + 3 * step);
-    const v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
-    const v128_t ab_high = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7),
-                 cd_high = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
-    wasm_v128_store(to, wasm_i64x2_shuffle(ab, cd, 0, 2));
-    wasm_v128_store(to + 16, wasm_i64x2_shuffle(ab, cd, 1, 3));
-    wasm_v128_store(to + 32, wasm_i64x2_shuffle(ab_high, cd_high, 0, 2));
-    wasm_v128_store(to + 48, wasm_i64x2_shuffle(ab_high, cd_high, 1, 3));
+  for (int k = 0; k < kRowRegisters; ++k, to += 16) {
+    GGUF_UNROLL
+    for (int i = 0; i < kWords; i += 4) {
+      const uint8_t* const from = rows + 4 * k * step + 4 * i;
+      const v128_t a = wasm_v128_load(from), b = wasm_v128_load(from + step),
+                   c = wasm_v128_load(from + 2 * step), d = wasm_v128_load(from + 3 * step);
+      const v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
+      const v128_t ab_high = wasm_i32x4_shuffle(a, b, 2, 6, 3, 7),
+                   cd_high = wasm_i32x4_shuffle(c, d, 2, 6, 3, 7);
+      constexpr int kStep = 16 * kRowRegisters;
+      wasm_v128_store(to + kStep * i, wasm_i64x2_shuffle(ab, cd, 0, 2));
+      wasm_v128_store(to + kStep * (i + 1), wasm_i64x2_shuffle(ab, cd, 1, 3));
+      wasm_v128_store(to + kStep * (i + 2), wasm_i64x2_shuffle(ab_high, cd_high, 0, 2));
+      wasm_v128_store(to + kStep * (i + 3), wasm_i64x2_shuffle(ab_high, cd_high, 1, 3));
+    }
   }
 }
 
