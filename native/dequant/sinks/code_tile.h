@@ -25,10 +25,17 @@ GGUF_INLINE void for_sums_to_add(const CodeTile& t, uint64_t step, uint64_t n_su
 /** Writes the products, which the last step has stored. */
 GGUF_INLINE void end_code_tile(const CodeTile& t, int n_vectors) {
   if (!t.ends) return;
-  const float* const products = t.sums + 15 * n_vectors * kCodeRows;
-  for (int v = 0; v < n_vectors; ++v) {
-    std::memcpy(t.y + static_cast<uint64_t>(v) * t.y_stride, products + v * kCodeRows,
-                static_cast<size_t>(t.n_rows) * sizeof(float));
+  const float* products = t.sums + 15 * n_vectors * kCodeRows;
+  float* y = t.y;
+  for (int v = 0; v < n_vectors; ++v, products += kCodeRows, y += t.y_stride) {
+    if (t.n_rows == kCodeRows) {
+      GGUF_UNROLL
+      for (int i = 0; i < kCodeRows; i += simd::kLanes) {
+        simd::store_lanes(y + i, simd::load_lanes(products + i));
+      }
+    } else {
+      std::memcpy(y, products, static_cast<size_t>(t.n_rows) * sizeof(float));
+    }
   }
 }
 

@@ -36,7 +36,11 @@ struct SixteenRows {
     alignas(64) float products[kRows];
     simd::sums(sums, products);
     for (uint64_t r = 0; r < kRows; ++r) products[r] += 0.0f;
-    std::memcpy(y, products, static_cast<size_t>(n_rows) * sizeof *y);
+    if (n_rows == kTileRows) {  // most often, and then without a call
+      std::memcpy(y, products, kTileRows * sizeof *y);
+    } else {
+      std::memcpy(y, products, static_cast<size_t>(n_rows) * sizeof *y);
+    }
   }
 };
 
