@@ -31,6 +31,7 @@ std::vector<const KernelTable*> find_targets() {
       {kNeonI8mmKernels, cpu_has_neon_i8mm},
       {kNeonDotprodKernels, cpu_has_neon_dotprod},
       {kNeonKernels, always},  // part of every 64-bit ARM
+      {kWasmRelaxedKernels, always},
       {kWasmKernels, always},  // if the module is compiled for it
       {kScalarKernels, always},
   };

@@ -7,6 +7,7 @@
 #include "dequant/block_fields.h"
 #include "dequant/blocks.h"
 #include "dequant/isa/kernel_table.h"
+#include "dequant/levels.h"
 
 namespace gguf {
 namespace {
@@ -123,7 +124,9 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
   uses_dots_ = of_format.multiply_codes != nullptr && n <= of_format.most_dots;
-  bias_ = uses_dots_ ? facts.bias : facts.stored_bias;
+  narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
+  tile_bytes_ = narrows_ ? 1 : level_bytes_;
+  bias_ = uses_dots_ ? facts.bias : !narrows_ ? facts.stored_bias : affine_ ? 0 : kNarrowBias;
 }
 
 uint64_t IntegerProducts::packed_floats() const noexcept {
@@ -137,7 +140,7 @@ uint64_t IntegerProducts::dot_floats() const {
 
 /** Of a packed vector, where a tile takes it: its numbers, the scale and what is added. */
 uint64_t IntegerProducts::run_bytes() const {
-  return run_ * level_bytes_ + 8;
+  return run_ * tile_bytes_ + 8;
 }
 
 /** Columns of one packed vector: see RoundedVector. */
@@ -150,11 +153,11 @@ void IntegerProducts::pack(const float* x, float* packed, uint64_t part, uint64_
   if (uses_dots_) {
     for (uint64_t v = first; v < end; ++v) pack_for_dots(x + v * columns_, packed + v * dot_floats());
   } else if (run_ == 16) {
-    level_bytes_ == 1 ? pack_for_tiles<16, int8_t>(x, packed, first, end)
-                      : pack_for_tiles<16, int16_t>(x, packed, first, end);
+    tile_bytes_ == 1 ? pack_for_tiles<16, int8_t>(x, packed, first, end)
+                     : pack_for_tiles<16, int16_t>(x, packed, first, end);
   } else {
-    level_bytes_ == 1 ? pack_for_tiles<32, int8_t>(x, packed, first, end)
-                      : pack_for_tiles<32, int16_t>(x, packed, first, end);
+    tile_bytes_ == 1 ? pack_for_tiles<32, int8_t>(x, packed, first, end)
+                     : pack_for_tiles<32, int16_t>(x, packed, first, end);
   }
 }
 
@@ -316,7 +319,7 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   memory.stride = columns_ > kPart ? kPart + 64 : columns_;
   memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, level_bytes_);
   memory.swapped = cutter.bytes(kMostSwappedBytes);
-  memory.w = cutter.bytes(n_rows * n_columns * level_bytes_);
+  memory.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
   memory.scales = cutter.floats(n_rows * n_runs);
   memory.minima = cutter.floats(n_rows * n_runs);
   memory.tile_sums = kPartialSums * n_vectors * n_rows;
@@ -341,7 +344,9 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     return UnpackedCodes{memory.rows.bytes + number * level_bytes_, memory.rows.scales + number / run_,
                          memory.rows.minima + number / run_};
   };
-  const RowTransposer transpose = kernels_.level_tiles.transpose[run_ * level_bytes_ / 32];
+  const LevelTiles& tiles = kernels_.level_tiles;
+  const RowTransposer transpose =
+      narrows_ ? tiles.narrow[affine_ ? 1 : 0][run_ / 32] : tiles.transpose[run_ * level_bytes_ / 32];
   const auto transpose_floats = [&](const float* from, uint64_t n_runs, float* to) {
     for (uint64_t i = 0; i < n_runs; i += 4) {
       kernels_.level_tiles.transpose_scales(reinterpret_cast<const uint8_t*>(from + i), 4 * stride_runs,
@@ -363,7 +368,7 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     }
     for (uint64_t r = 0; r < n_runs; ++r) {
       transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
-                memory.w + order.position(first + r) * run_ * level_bytes_ * n_tile_rows);
+                memory.w + order.position(first + r) * run_ * tile_bytes_ * n_tile_rows);
     }
     transpose_floats(memory.rows.scales, n_runs, memory.scales + first * n_tile_rows);
     if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * n_tile_rows);

@@ -90,7 +90,8 @@ class IntegerProducts {
   uint64_t run_;  // columns of a run of weights
   bool affine_;
   int bias_, kind_;
-  uint64_t level_bytes_;
+  uint64_t level_bytes_, tile_bytes_;  // as they are unpacked, and where a tile takes them
+  bool narrows_;
   bool uses_dots_;  // rather than tiles
 };
 

@@ -98,6 +98,9 @@ struct Signed8 {
   static constexpr int value(int code) { return code < 128 ? code : code - 256; }
 };
 
+/** What LevelTiles::narrow adds to signed levels, so that they have seven bits and no sign. */
+constexpr int kNarrowBias = 64;
+
 /** The least and the greatest of all levels. */
 template <class Levels>
 constexpr int least_level() {

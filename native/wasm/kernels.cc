@@ -10,6 +10,7 @@
 #include "dequant/comparison.h"
 #include "dequant/dequant.h"
 #include "dequant/formats.h"
+#include "dequant/isa/kernel_table.h"
 #include "dequant/products.h"
 #include "dequant/statistics.h"
 #include "dequant/totals.h"
@@ -90,6 +91,12 @@ void module_dequantize(uint32_t type, uint32_t out, bool big_endian, const uint8
 /** Whether the kernels without SIMD are used: for tests and benchmarks. */
 GGUF_EXPORT("use_scalar") void module_use_scalar(bool scalar) {
   use_isa(scalar ? available_isas().back() : available_isas().front());
+}
+
+/** Products of levels with several vectors use these functions of the table, of relaxed/tiles.cc; 0: no
+ * longer. */
+GGUF_EXPORT("use_tiles") void module_use_tiles(CodeTileMultiplier of_16, CodeTileMultiplier of_32) {
+  use_relaxed_tiles(of_16, of_32);
 }
 
 /** `Products` with n vectors of `columns` numbers, rounded to 8 bits or not, and their memory. */

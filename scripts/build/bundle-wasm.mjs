@@ -13,6 +13,9 @@ import { licensesOf } from "./licenses.mjs";
 /** The module, which `npm run build:wasm` makes. */
 export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 
+/** Tiles for engines with relaxed SIMD. */
+export const relaxed = join(root, "dist", "wasm", "relaxed.wasm");
+
 /** The bundles that have the module, in dist/. */
 export const wasmEntries = ["wasm/index.mjs", "wasm/index.cjs", "wasm/workerd.mjs"];
 
@@ -28,10 +31,12 @@ const portable = {
   ...{ tsconfigRaw: {}, resolveExtensions: [".browser.ts", ".ts"] },
 };
 
-/** The same, with the WebAssembly module in them. */
+/** The same, with the WebAssembly modules in them. */
 export function bundleOptions() {
-  const module = readFileSync(kernels);
-  const embedded = [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
+  const embedded = [kernels, relaxed].map((file) => {
+    const module = readFileSync(file);
+    return [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
+  });
   return { ...portable, define: { KERNELS: JSON.stringify(embedded) } };
 }
 

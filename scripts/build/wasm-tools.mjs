@@ -59,7 +59,26 @@ export async function compileAll(sources, flags = []) {
 export function linkModule(file, objects) {
   const options = ["--no-entry", "--export=__wasm_call_ctors", "--gc-sections", "--strip-all"];
   options.push("--stack-first", "-zstack-size=262144");
+  options.push("--export-table", "--growable-table"); // for the module beside it
   link(["-nostartfiles", ...options.map((option) => `-Wl,${option}`), ...objects, "-o", file, ...LINKING]);
+}
+
+/** For what linkBeside links. Clang compiles code for any place for Emscripten only, of which nothing else is needed. */
+export const BESIDE_FLAGS = ["--target=wasm32-unknown-emscripten", "-D__wasi__", "-fPIC", "-mbulk-memory"];
+
+/** Links a module that uses memory and table of another, as the conventions for dynamic linking say. */
+export function linkBeside(file, objects) {
+  const options = ["--no-entry", "--experimental-pic", "-shared", "--strip-all"];
+  link([
+    "--target=wasm32-unknown-emscripten",
+    "-nostdlib",
+    "-nostartfiles",
+    ...options.map((option) => `-Wl,${option}`),
+    ...objects,
+    "-o",
+    file,
+    ...LINKING,
+  ]);
 }
 
 /** Links a program for WASI. */

@@ -2,8 +2,8 @@
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../lib/paths.mjs";
-import { bundleWasm } from "./bundle-wasm.mjs";
-import { compileAll, linkModule, sourcesFor } from "./wasm-tools.mjs";
+import { bundleWasm, relaxed } from "./bundle-wasm.mjs";
+import { BESIDE_FLAGS, compileAll, linkBeside, linkModule, sourcesFor } from "./wasm-tools.mjs";
 
 const folder = join(root, "dist", "wasm");
 mkdirSync(folder, { recursive: true });
@@ -20,5 +20,7 @@ const sources = [
     .map((name) => `wasm/${name}`),
 ].map((source) => join("native", source));
 linkModule(file, await compileAll(sources));
-console.log(`dist/wasm/kernels.wasm: ${statSync(file).size} bytes`);
+const tiles = [join("native", "wasm", "relaxed", "tiles.cc")];
+linkBeside(relaxed, await compileAll(tiles, ["-mrelaxed-simd", ...BESIDE_FLAGS]));
+for (const path of [file, relaxed]) console.log(`${path}: ${statSync(path).size} bytes`);
 bundleWasm(console.log);

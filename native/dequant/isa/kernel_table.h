@@ -166,6 +166,10 @@ struct LevelTiles {
   uint64_t word_bytes;                       // see CodeTile::x: 4, 8 or 32 (whole runs)
   RowTransposer transpose[3];                // 16, 32 and 64 bytes of each row, as the tiles take them
   RowTransposer transpose_scales;            // four of each row
+  // Levels of this kind are unpacked with 16 bits, but a tile takes bytes. Without minima, kNarrowBias is
+  // added.
+  int narrow_kind = -1;
+  RowTransposer narrow[2][2] = {};  // [affine][runs of 32] of a run of each row
 };
 
 // ---- the table
@@ -213,6 +217,10 @@ extern const KernelTable* const kNeonKernels;
 extern const KernelTable* const kNeonDotprodKernels;
 extern const KernelTable* const kNeonI8mmKernels;
 extern const KernelTable* const kWasmKernels;
+extern const KernelTable* const kWasmRelaxedKernels;
+/** Gives kWasmRelaxedKernels its tiles, which take as many vectors as there are, for runs of 16 and of 32;
+ * nullptr: none. */
+void use_relaxed_tiles(CodeTileMultiplier of_16, CodeTileMultiplier of_32);
 
 /** The one in use. */
 const KernelTable& active_kernels();

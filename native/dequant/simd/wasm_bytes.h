@@ -9,16 +9,22 @@ namespace gguf {
 namespace {
 namespace simd {
 
-constexpr int kByteKinds = 1;
+constexpr int kByteKinds = 2;
 constexpr bool kMultipliesCodesInKernels = true;
+/** 1: levels that have seven bits once kNarrowBias is added. */
 template <class Levels>
-constexpr int kByteKind = 0;
+constexpr int kByteKind = least_level<Levels>() >= -kNarrowBias && greatest_level<Levels>() < kNarrowBias;
 /** What Values make of codes. */
 template <class Levels>
 constexpr int kByteBias = 0;
-constexpr bool kSignedTiles = true;
 template <int kKind>
+#if defined(__wasm_relaxed_simd__)
+constexpr int kLevelBytes = 1;
+constexpr bool kSignedTiles = false;
+#else
 constexpr int kLevelBytes = 2;
+constexpr bool kSignedTiles = true;
+#endif
 constexpr int kRowRegisters = 2;
 constexpr int kByteVectors = 4;
 
@@ -174,14 +180,18 @@ GGUF_INLINE IntLanes broadcast_int(const void* p) {
 template <int kRun, int kKind, int kVectors>
 GGUF_INLINE void multiply_run(const uint8_t* w, const uint8_t* x, IntLanes (&sums)[kVectors][kRowRegisters]) {
   GGUF_UNROLL
-  for (int i = 0; i < kRun / 2; ++i) {
+  for (int i = 0; i < kRun * kLevelBytes<kKind> / 4; ++i) {
     GGUF_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      const v128_t two = broadcast_int(x + 4 * (i * kVectors + v)).x;
+      const v128_t word = broadcast_int(x + 4 * (i * kVectors + v)).x;
       GGUF_UNROLL
       for (int k = 0; k < kRowRegisters; ++k) {
         const v128_t rows = wasm_v128_load(w + 16 * (i * kRowRegisters + k));
-        sums[v][k].x = wasm_i32x4_add(sums[v][k].x, wasm_i32x4_dot_i16x8(rows, two));
+#if defined(__wasm_relaxed_simd__)
+        sums[v][k].x = __builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4(word, rows, sums[v][k].x);
+#else
+        sums[v][k].x = wasm_i32x4_add(sums[v][k].x, wasm_i32x4_dot_i16x8(rows, word));
+#endif
       }
     }
   }

@@ -100,20 +100,23 @@ export function multiply(
   const vectorsInPiece = Math.min(vectors, Math.max(Math.floor(VECTOR_BYTES / (4 * columns)), 1));
   for (const { start, end } of partsOf(0, vectors, vectorsInPiece)) {
     const n = end - start;
-    inModule((module) => {
-      const { exports } = module;
-      const products = exports.new_products(type, Number(bigEndian), columns, n, Number(int8));
-      exports.products_pack(products, module.put(bytesOf(x.subarray(start * columns, end * columns))));
-      const to = module.allocate(4 * rowsInPiece * n);
-      bringEach(module, rows, rowBytes, rowsInPiece, (from, row, count) => {
-        exports.products_multiply(products, from, count, to, count);
-        const y = new Float32Array(exports.memory.buffer, to, count * n);
-        for (let v = 0; v < n; v++) {
-          out.set(y.subarray(v * count, (v + 1) * count), (start + v) * stride + row);
-        }
-      });
-      exports.free_products(products);
-    });
+    inModule(
+      (module) => {
+        const { exports } = module;
+        const products = exports.new_products(type, Number(bigEndian), columns, n, Number(int8));
+        exports.products_pack(products, module.put(bytesOf(x.subarray(start * columns, end * columns))));
+        const to = module.allocate(4 * rowsInPiece * n);
+        bringEach(module, rows, rowBytes, rowsInPiece, (from, row, count) => {
+          exports.products_multiply(products, from, count, to, count);
+          const y = new Float32Array(exports.memory.buffer, to, count * n);
+          for (let v = 0; v < n; v++) {
+            out.set(y.subarray(v * count, (v + 1) * count), (start + v) * stride + row);
+          }
+        });
+        exports.free_products(products);
+      },
+      int8 && n > 2,
+    );
   }
 }
 

@@ -14,6 +14,11 @@ export type CompiledModule = object;
 /** What `native/wasm` exports: its sources describe each function. Booleans are 0 and 1, places are addresses. */
 export interface ModuleExports {
   readonly memory: { readonly buffer: ArrayBuffer };
+  readonly __indirect_function_table: {
+    readonly length: number;
+    grow(by: number): number;
+    set(index: number, value: object): void;
+  };
   __wasm_call_ctors(): void;
   allocate(byteLength: number): number;
   free(at: number): void;
@@ -42,6 +47,7 @@ export interface ModuleExports {
 
   formats(): number;
   use_scalar(scalar: number): void;
+  use_tiles(of16: number, of32: number): void;
   dequantize(
     type: number,
     dtype: number,
@@ -115,7 +121,9 @@ export const { WebAssembly, crypto } = globalThis as unknown as {
       new (bytes: Uint8Array): CompiledModule;
       exports(module: CompiledModule): { readonly name: string }[];
     };
-    Instance: new (module: CompiledModule) => { readonly exports: unknown };
+    Instance: new (module: CompiledModule, imports?: object) => { readonly exports: unknown };
+    Global: new (type: object, value: number) => object;
+    validate(bytes: Uint8Array): boolean;
     RuntimeError: new () => Error;
   };
   crypto: { getRandomValues(bytes: Uint8Array): void };
@@ -131,10 +139,15 @@ let compile = (): CompiledModule => {
 };
 let compiled: CompiledModule | undefined;
 let instance: Instance | undefined;
+let addTiles: ((instance: Instance) => boolean) | undefined;
 
-/** Says where the module comes from when it is first needed; before anything else here is called. */
-export function setModule(make: () => CompiledModule): void {
+/**
+ * Says where the module comes from when it is first needed; before anything else here is called. `add` adds tiles to an instance
+ * (relaxed.ts), or says that it cannot.
+ */
+export function setModule(make: () => CompiledModule, add?: (instance: Instance) => boolean): void {
   compile = make;
+  addTiles = add;
   compiled = undefined;
   instance = undefined;
 }
@@ -156,6 +169,7 @@ export function compileModule(bytes: Uint8Array): CompiledModule {
 /** An instance, and what one piece of work has allocated in it. */
 export class Instance {
   readonly exports: ModuleExports;
+  hasTiles = false;
   readonly #allocated: number[] = [];
 
   constructor(module: CompiledModule) {
@@ -202,9 +216,13 @@ export class Instance {
   }
 }
 
-/** Does work, which must not call this again, in the instance of this thread. Frees what it allocated there. A trap becomes an error. */
-export function inModule<T>(work: (instance: Instance) => T): T {
+/**
+ * Does work, which must not call this again, in the instance of this thread. Frees what it allocated there. A trap becomes an error.
+ * `wantsTiles`: the work gains by tiles, which take some milliseconds to add.
+ */
+export function inModule<T>(work: (instance: Instance) => T, wantsTiles = false): T {
   instance ??= newInstance();
+  if (wantsTiles && addTiles !== undefined && !instance.hasTiles) instance = withTiles(instance, addTiles);
   const used = instance;
   const drop = (): void => {
     instance = undefined;
@@ -218,6 +236,16 @@ export function inModule<T>(work: (instance: Instance) => T): T {
 
 /** An instance whose memory is larger than this after its work is not used again. */
 export const isLarge = ({ byteLength }: Instance): boolean => byteLength > LARGEST_KEPT;
+
+/** Where something goes wrong, the instance may be spoiled: another one takes its place, and tiles are not tried again. */
+function withTiles(made: Instance, add: (instance: Instance) => boolean): Instance {
+  try {
+    made.hasTiles = add(made);
+  } catch {}
+  if (made.hasTiles) return made;
+  addTiles = undefined;
+  return newInstance();
+}
 
 export function newInstance(): Instance {
   compiled ??= compile();
