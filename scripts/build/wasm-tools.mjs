@@ -64,7 +64,8 @@ export function linkModule(file, objects) {
 }
 
 /** For what linkBeside links. Clang compiles code for any place for Emscripten only, of which nothing else is needed. */
-export const BESIDE_FLAGS = ["--target=wasm32-unknown-emscripten", "-D__wasi__", "-fPIC", "-mbulk-memory"];
+export const BESIDE =
+  "--target=wasm32-unknown-emscripten -D__wasi__ -fPIC -mbulk-memory -mrelaxed-simd".split(" ");
 
 /** Links a module that uses memory and table of another, as the conventions for dynamic linking say. */
 export function linkBeside(file, objects) {

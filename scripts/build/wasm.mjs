@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../lib/paths.mjs";
 import { bundleWasm, relaxed } from "./bundle-wasm.mjs";
-import { BESIDE_FLAGS, compileAll, linkBeside, linkModule, sourcesFor } from "./wasm-tools.mjs";
+import { BESIDE, compileAll, linkBeside, linkModule, sourcesFor } from "./wasm-tools.mjs";
 
 const folder = join(root, "dist", "wasm");
 mkdirSync(folder, { recursive: true });
@@ -20,7 +20,6 @@ const sources = [
     .map((name) => `wasm/${name}`),
 ].map((source) => join("native", source));
 linkModule(file, await compileAll(sources));
-const tiles = [join("native", "wasm", "relaxed", "tiles.cc")];
-linkBeside(relaxed, await compileAll(tiles, ["-mrelaxed-simd", ...BESIDE_FLAGS]));
+linkBeside(relaxed, await compileAll(["native/wasm/relaxed/tiles.cc"], BESIDE));
 for (const path of [file, relaxed]) console.log(`${path}: ${statSync(path).size} bytes`);
 bundleWasm(console.log);

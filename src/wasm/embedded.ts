@@ -13,8 +13,7 @@ function inflated([deflated, byteLength]: Embedded): Uint8Array {
   return inflateSync(bytes, { out: new Uint8Array(byteLength) });
 }
 
-const [kernels, relaxed] = KERNELS;
 setModule(
-  () => compileModule(inflated(kernels)),
-  relaxedTiles(() => inflated(relaxed)),
+  () => compileModule(inflated(KERNELS[0])),
+  relaxedTiles(() => inflated(KERNELS[1])),
 );

@@ -1,13 +1,17 @@
 /** The kernels compiled for WebAssembly: the same bits as the addon's. */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, test } from "node:test";
 import { type DType, dequantizeSync, type GgmlType, ggmlTypes, matmulSync, quantizeSync } from "gguf-native";
 import { encoding } from "#dist/backend/wasm/encoding";
 import { compare, dequantize, formats, multiply, stats, swapBytes } from "#dist/backend/wasm/kernels";
-import { inModule } from "#dist/backend/wasm/module";
+import { type Instance, inModule, setModule } from "#dist/backend/wasm/module";
+import { relaxedTiles, tilesAreRight } from "#dist/backend/wasm/relaxed";
 import { gaussianBlocks, randomBlocks } from "../support/blocks";
 import { encodedTypes } from "../support/encoded-types";
 import { ALL_TYPES } from "../support/golden";
+import { projectRoot } from "../support/paths";
 import { quantizeCases } from "../support/quantize-cases";
 import { Random } from "../support/random";
 import { outcomeOf, rawAddon } from "../support/raw-addon";
@@ -138,15 +142,23 @@ describe("the WebAssembly module", needsModule, () => {
 
   describe("products with vectors of 8 bits", () => {
     const options = { activations: "int8" } as const;
-    for (const type of ALL_TYPES) {
+    // Node.js 20 has relaxed SIMD behind a flag, and its first compiler makes wrong code of it.
+    const hasRelaxed = Number(process.versions.node.split(".")[0]) >= 22;
+    const hasTiles = () => inModule((instance) => instance.hasTiles, true);
+    const relaxed = relaxedTiles(() => readFileSync(join(projectRoot, "dist", "wasm", "relaxed.wasm")));
+    afterEach(() => setModule(() => compiledModule!));
+
+    for (const [type, add] of ALL_TYPES.flatMap((type) => [[type] as const, [type, relaxed] as const])) {
       const { id, blockSize } = ggmlTypes[type];
-      test(`${type}: the addon's, whatever the instructions and the byte order`, () => {
+      test(`${type}: the addon's, whatever the instructions and the byte order${add ? ", relaxed" : ""}`, () => {
+        setModule(() => compiledModule!, add);
+        assert.equal(hasTiles(), add !== undefined && hasRelaxed);
         const random = new Random(id);
         const rows = 13;
         for (const blocksOfRow of [1, Math.ceil(192 / blockSize), Math.ceil(4352 / blockSize)]) {
           const columns = blocksOfRow * blockSize;
           const blocks = gaussianBlocks(type, rows * blocksOfRow, random);
-          for (const n of [1, 2, 9]) {
+          for (const n of [1, 2, 4, 9]) {
             const x = Float32Array.from({ length: n * columns }, () => random.gaussian());
             const expected = matmulSync(type, blocks, columns, x, options);
             const what = `${columns} columns, ${n} vectors`;
@@ -163,6 +175,18 @@ describe("the WebAssembly module", needsModule, () => {
         }
       });
     }
+
+    test("tiles that compute something else are noticed", { skip: !hasRelaxed && "there are none" }, () => {
+      let wasRight = false;
+      const swapped = (instance: Instance): boolean => {
+        wasRight = relaxed(instance);
+        const last = instance.exports.__indirect_function_table.length - 1;
+        instance.exports.use_tiles(last, last - 1);
+        return tilesAreRight(instance);
+      };
+      setModule(() => compiledModule!, swapped);
+      assert.deepEqual([hasTiles(), wasRight], [false, true]);
+    });
 
     test("in pieces of rows and vectors: the addon's", () => {
       const random = new Random(7);

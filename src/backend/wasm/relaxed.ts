@@ -2,7 +2,7 @@
  * Tiles of products by relaxed SIMD: a small module (`native/wasm/relaxed`) with the memory of the other, for engines that have
  * these instructions. They multiply levels of up to seven bits, with the same bits, in less time.
  */
-import { ggmlTypes } from "../../base/types";
+import { type GgmlType, ggmlTypes } from "../../base/types";
 import { type CompiledModule, type Instance, WebAssembly } from "./module";
 
 /** What the tiles keep in memory: the order of partial sums. Their module says so in its section "dylink.0". */
@@ -14,12 +14,6 @@ const DATA_BYTES = 128;
  */
 const TWO_MEMORIES = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 5, 5, 2, 0, 0, 0, 0);
 
-/** What the test of values multiplies: runs of 16 and 32, with minima and without. `most` vectors are in tiles of two to four. */
-const TESTED = ["Q2_K", "Q6_K", "Q4_K", "Q4_0"] as const;
-const TESTED_VECTORS = [4, 5];
-const COLUMNS = 512;
-const ROWS = 9;
-
 /** For `setModule`: adds tiles to an instance. False where the engine does not have the instructions, or computes them wrongly. */
 export function relaxedTiles(bytes: () => Uint8Array): (instance: Instance) => boolean {
   let tiles: CompiledModule | undefined;
@@ -28,54 +22,48 @@ export function relaxedTiles(bytes: () => Uint8Array): (instance: Instance) => b
     const code = bytes();
     if (!WebAssembly.validate(code)) return false;
     tiles ??= new WebAssembly.Module(code);
-    useTiles(tiles, instance);
+    const { exports } = instance;
+    const { memory, __indirect_function_table: table } = exports;
+    const place = (at: number) => new WebAssembly.Global({ value: "i32", mutable: false }, at);
+    const places = { __memory_base: place(exports.allocate(DATA_BYTES)), __table_base: place(0) };
+    const env = { memory, __indirect_function_table: table, ...places };
+    const made = new WebAssembly.Instance(tiles, { env }).exports as Record<
+      "tile_of_16" | "tile_of_32",
+      object
+    >;
+    const first = table.grow(2);
+    table.set(first, made.tile_of_16);
+    table.set(first + 1, made.tile_of_32);
+    exports.use_tiles(first, first + 1);
     return tilesAreRight(instance);
   };
 }
 
-function useTiles(tiles: CompiledModule, { exports }: Instance): void {
-  const { memory, __indirect_function_table: table } = exports;
-  const place = (at: number) => new WebAssembly.Global({ value: "i32", mutable: false }, at);
-  // For as long as the instance is there.
-  const data = exports.allocate(DATA_BYTES);
-  const beside = { __memory_base: place(data), __table_base: place(0) };
-  const env = { memory, __indirect_function_table: table, ...beside };
-  const made = new WebAssembly.Instance(tiles, { env }).exports as Tiles;
-  const first = table.grow(2);
-  table.set(first, made.tile_of_16);
-  table.set(first + 1, made.tile_of_32);
-  exports.use_tiles(first, first + 1);
-}
-
-interface Tiles {
-  readonly tile_of_16: object;
-  readonly tile_of_32: object;
-}
-
-/** Whether products have the bits that they have without SIMD. */
+/** Whether products have the bits that they have without SIMD: runs of 16 and 32, with minima and without, tiles of 2 to 4 vectors. */
 export function tilesAreRight(instance: Instance): boolean {
-  return TESTED.every((type) => TESTED_VECTORS.every((n) => isRight(instance, type, n)));
+  const types = ["Q2_K", "Q6_K", "Q4_K", "Q4_0"] as const;
+  return types.every((type) => [3, 4, 5].every((n) => isRight(instance, type, n)));
 }
 
-function isRight(instance: Instance, type: (typeof TESTED)[number], n: number): boolean {
+function isRight(instance: Instance, type: GgmlType, n: number): boolean {
   const { id, blockSize, typeSize } = ggmlTypes[type];
   const { exports } = instance;
-  // Of whatever bytes; no scale is a NaN.
-  let state = id;
-  const next = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return state >>> 24;
-  };
-  const blocks = Uint8Array.from({ length: ((ROWS * COLUMNS) / blockSize) * typeSize }, () => next() & 0xbb);
-  const x = Float32Array.from({ length: n * COLUMNS }, () => next() - 128);
+  const rows = 9;
+  const columns = 512;
+  // Whatever bytes; no scale is a NaN.
+  const blocks = Uint8Array.from(
+    { length: ((rows * columns) / blockSize) * typeSize },
+    (_, i) => (i * i * 37 + (i >> 3)) & 0xbb,
+  );
+  const x = Float32Array.from({ length: n * columns }, (_, i) => ((i * i * 31) % 255) - 127);
   const product = (scalar: number): Uint32Array => {
     exports.use_scalar(scalar);
-    const products = exports.new_products(id, 0, COLUMNS, n, 1);
+    const products = exports.new_products(id, 0, columns, n, 1);
     exports.products_pack(products, instance.put(new Uint8Array(x.buffer)));
-    const y = instance.allocate(4 * n * ROWS);
-    exports.products_multiply(products, instance.put(blocks), ROWS, y, ROWS);
+    const y = instance.allocate(4 * n * rows);
+    exports.products_multiply(products, instance.put(blocks), rows, y, rows);
     exports.free_products(products);
-    return new Uint32Array(instance.copy(y, 4 * n * ROWS));
+    return new Uint32Array(instance.copy(y, 4 * n * rows));
   };
   const expected = product(1);
   const isSame = product(0).every((bits, i) => bits === expected[i]);
