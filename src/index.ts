@@ -10,7 +10,8 @@
 import "./backend/bundled"; // before all else
 
 export { type ConvertModelOptions, convertModel } from "./convert/convert-model";
-export { type OpenOptions, open, openSync } from "./file/open";
+export { type OpenOptions, openSync } from "./file/open";
+export { type OpenAnywhereOptions, open } from "./open";
 export * from "./portable";
 export {
   type QuantizationError,

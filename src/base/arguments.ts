@@ -111,6 +111,11 @@ export function checkThreads(threads: unknown, subject?: GgufErrorSubject): numb
   return threads;
 }
 
+/** A `Blob` of any realm; another object with its methods fails later. */
+export function isBlob(value: unknown): value is Blob {
+  return typeof value === "object" && value !== null && "arrayBuffer" in value;
+}
+
 /** A URL of any realm; another object with `href` fails later, as no URL. */
 export function isUrl(value: unknown): value is URL {
   return typeof value === "object" && value !== null && "href" in value;

@@ -1,8 +1,10 @@
 /** Opens what an embedder runs, wherever it is. */
 
+import { isBlob } from "../base/arguments";
 import type { GgufModel } from "../file/model";
-import { checkPath, open } from "../file/open";
+import { checkPath, openPath } from "../file/open";
 import { GgufFile, parse } from "../file/parse";
+import { open } from "../open";
 import { isSafetensors } from "../safetensors/is-safetensors";
 import { schemeOf } from "../source/url";
 import type { NetworkOptions } from "./network";
@@ -32,20 +34,17 @@ export async function load(
 async function fileOf(place: GgufModel | PostedPlace, signal: AbortSignal | undefined): Promise<GgufFile> {
   if (place instanceof Uint8Array) return parse(place);
   if (Array.isArray(place)) {
-    const file = await open(place[0].path, { splits: place.length > 1, signal });
+    const file = await openPath(place[0].path, { splits: place.length > 1, signal });
     // As the same files, since their paths may lead to others now.
     const { checkStates } = await import("../source/file.js");
     await checkStates(place);
     return file;
   }
-  if (typeof place === "string" && schemeOf(place) === undefined) return open(place, { signal });
+  const model: GgufModel =
+    typeof place === "string" || isBlob(place)
+      ? await open(place as string, { signal })
+      : (place as GgufModel);
+  if (model instanceof GgufFile) return model;
   const { inMemory } = await import("./in-memory.js");
-  if (typeof place === "object" && "arrayBuffer" in place) {
-    const { openBlob } = await import("../file/blob-file.js");
-    return inMemory(await openBlob(place, { signal }), signal);
-  }
-  if (typeof place === "object") return inMemory(place as GgufModel, signal);
-  const { openUnlessLocal } = await import("../safetensors/open-model.js");
-  const found = await openUnlessLocal(place, { signal });
-  return typeof found === "string" ? open(found, { signal }) : inMemory(found, signal);
+  return inMemory(model, signal);
 }

@@ -4,6 +4,7 @@ import path = require("node:path");
 
 import { Worker } from "node:worker_threads";
 import { whenAborted } from "../base/abortable";
+import { isBlob } from "../base/arguments";
 import { GgufError } from "../base/errors";
 import type { Answer, PostedError, WorkerData } from "./embedder-thread";
 import type { Item, Result, Runner, StartRunner } from "./job";
@@ -36,7 +37,7 @@ function start(workerData: WorkerData): Worker | undefined {
 async function posted(place: Place, signal: AbortSignal | undefined): Promise<PostedPlace> {
   if (typeof place === "string") return place;
   if ("href" in place) return place.href;
-  if ("arrayBuffer" in place) return place;
+  if (isBlob(place)) return place;
   const { postModel } = await import("./post-model.js"); // which brings the addon along
   return postModel(place, signal);
 }

@@ -88,6 +88,16 @@ export abstract class GgufModelTensor {
     return this.#shape;
   }
 
+  /** The numbers of a row: `shape[0]`, the columns of a matrix. 1 for a tensor without dimensions. */
+  get columns(): number {
+    return this.shape[0] ?? 1;
+  }
+
+  /** The rows of all dimensions: the product of `shape` but for its first; 0 where rows are empty. */
+  get rowCount(): number {
+    return this.columns === 0 ? 0 : this.elementCount / this.columns;
+  }
+
   /** The product of `shape`. */
   get elementCount(): number {
     const { columns, index } = this.#place;

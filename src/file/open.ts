@@ -1,4 +1,4 @@
-/** Opening GGUF files by their paths: {@link openSync} and {@link open}. */
+/** Opening GGUF files by their paths: {@link openSync}. */
 import { fileURLToPath } from "node:url";
 import { native, resultOf } from "../backend/native";
 import { checkReadable } from "../backend/permission-model";
@@ -12,7 +12,7 @@ import { GgufFile, PARSE_OPTIONS, type ParseOptions } from "./parse";
 import { siblingPath } from "./shard-names";
 import { openEach, openEachSync, shardsOf } from "./splits";
 
-/** Options of {@link open} and {@link openSync}. */
+/** Options of {@link openSync}. */
 export interface OpenOptions extends ParseOptions {
   /** `"mmap"` (default) maps the file; `"read"` uses ordinary reads, for network and FUSE file systems. */
   access?: "mmap" | "read" | undefined;
@@ -23,7 +23,7 @@ export interface OpenOptions extends ParseOptions {
   splits?: boolean | undefined;
 }
 
-const OPEN_OPTIONS: OptionNames<OpenOptions & { signal?: AbortSignal }> = {
+export const OPEN_OPTIONS: OptionNames<OpenOptions & { signal?: AbortSignal }> = {
   ...PARSE_OPTIONS,
   access: true,
   splits: true,
@@ -52,12 +52,8 @@ export function openSync(path: string | URL, options?: OpenOptions): GgufFile {
   return GgufFile.of(openEachSync(shardsOf(name, splits, siblingPath), open));
 }
 
-/**
- * As {@link openSync}, off the main thread. Wrong arguments reject the promise.
- *
- * @throws the reason of `options.signal` if it is aborted
- */
-export async function open(
+/** As {@link openSync}, off the main thread. Wrong arguments reject the promise. @internal */
+export async function openPath(
   path: string | URL,
   options?: OpenOptions & { signal?: AbortSignal | undefined },
 ): Promise<GgufFile> {
@@ -75,7 +71,7 @@ export async function open(
 }
 
 const ELSEWHERE =
-  "must be a path or a file: URL: openRemote() opens http:, https: and hf: URLs, openSafetensors() those of checkpoints";
+  "must be a path or a file: URL: open() opens http:, https: and hf: URLs, and names of Ollama's";
 
 /** The path that was passed, or that a `file:` URL has. */
 export function checkPath(path: unknown): string {

@@ -19,10 +19,10 @@ export async function pathOf(place: string | URL): Promise<string> {
  */
 export async function openUnlessLocal(
   place: string | URL,
-  options: Pick<RemoteOptions, "headers" | "signal" | "partial" | "splits">,
+  options: RemoteOptions,
 ): Promise<RemoteGgufFile | SafetensorsFile | string> {
-  const { headers, signal } = options;
+  const { fetch, headers, signal } = options;
   const at = isRemote(place) ? String(place) : await pathOf(place);
-  if (isSafetensors(at)) return openSafetensors(at, { headers, signal });
+  if (isSafetensors(at)) return openSafetensors(at, { fetch, headers, signal });
   return isRemote(at) ? openRemote(at, options) : at;
 }

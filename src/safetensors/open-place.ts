@@ -1,5 +1,5 @@
 /** Opens safetensors models, wherever they are. */
-import { checkOptions, checkSignal, type OptionNames } from "../base/arguments";
+import { checkOptions, checkSignal, isBlob, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType } from "../base/errors";
 import { closeFile } from "../file/handle";
 import { checkFetch, type RemoteOptions } from "../file/remote-file";
@@ -103,7 +103,7 @@ export async function openSafetensors(
   const checkedSignal = checkSignal(signal);
   const checkedFetch = checkFetch(fetch);
   checkedSignal?.throwIfAborted();
-  if (typeof from === "object" && from !== null && "arrayBuffer" in from) {
+  if (isBlob(from)) {
     return SafetensorsFile.of([await openSafetensorsSource(new BlobSource(from), checkedSignal)]);
   }
   if (typeof from !== "string" && !(from instanceof URL)) {

@@ -2,7 +2,7 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { checkReadable } from "../backend/permission-model";
-import { checkOptions, checkSignal } from "../base/arguments";
+import { checkOptions, checkSignal, isBlob } from "../base/arguments";
 import { checkPath } from "../file/open";
 import { FileSource } from "../source/file";
 import { isRemote } from "../source/url";
@@ -53,8 +53,7 @@ export async function openSafetensors(
   from: string | URL | Blob,
   options?: SafetensorsOptions,
 ): Promise<SafetensorsFile> {
-  const isBlob = typeof from === "object" && from !== null && "arrayBuffer" in from;
-  if (isBlob || isRemote(from)) return openElsewhere(from, options);
+  if (isBlob(from) || isRemote(from)) return openElsewhere(from, options);
   const signal = checkSignal(checkOptions(options, SAFETENSORS_OPTIONS).signal);
   signal?.throwIfAborted();
   return openSafetensorsPlace(await localPlace(checkPath(from)), signal);

@@ -13,6 +13,7 @@ export * as embeddings from "../embeddings/public";
 export { type BlobOptions, openBlob } from "../file/blob-file";
 /** For `gguf-native/network`, likewise. @internal */
 export * as network from "../network/public";
+export { open } from "../open.browser";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";
 export { useModule } from "./use-module";

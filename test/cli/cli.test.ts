@@ -102,6 +102,13 @@ describe("usage", () => {
       2,
       /unknown command 'inspct'\. Did you mean 'inspect'\? \(see gguf-native --help\)$/m,
     );
+    await expectFailure("inspect a.gguf --filter", 2, /gguf-native: --filter needs a value \(see/);
+    await expectFailure(
+      "quantize a b --type -x",
+      2,
+      /--type needs a value; .* is written --type=VALUE \(see/,
+    );
+    await expectFailure("inspect a --json=1", 2, /: --json takes no value \(see/);
     await expectFailure("--versoin", 2, /unknown option '--versoin'\. Did you mean '--version'\?/);
     await expectFailure(
       "inspect --jsn a",

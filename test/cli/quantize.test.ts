@@ -121,7 +121,9 @@ describe("quantize", () => {
   test("wrong usage, and models that cannot be quantized", async () => {
     await made;
     await output("quantize base.gguf again.gguf", ...Q4);
-    await expectFailure("quantize base.gguf x.gguf", 2, /missing --type/);
+    await expectFailure("quantize base.gguf x.gguf", 2, /missing --type: one of .*Q4_K_M/);
+    await expectFailure("quantize base.gguf x.gguf Q8_0 --type Q6_K", 2, /give the type once/);
+    await expectFailure("quantize base.gguf x.gguf Q9_0", 2, /--type: .*Q9_0/);
     await expectFailure("quantize base.gguf --type Q8_0", 2, /missing OUT/);
     await expectFailure("quantize base.gguf x.gguf --type Q4_K_N", 2, /--type: .*did you mean Q4_K_M\?/);
     await expectFailure(

@@ -137,7 +137,10 @@ describe("files that are not regular", { skip: !posix && "Windows has none of th
     assert.ok(succeeds("mkfifo", [path]));
     return isNoFile(path, /it is a FIFO/);
   });
-  test("a directory", () => isNoFile(folder, /it is a directory/, "EISDIR"));
+  test("a directory, which to open is a model of safetensors", async () => {
+    assert.throws(() => openSync(folder), { code: "ERR_GGUF_OPEN", message: /it is a directory/ });
+    await assert.rejects(open(folder), { code: "ERR_GGUF_OPEN", path: join(folder, "model.safetensors") });
+  });
   for (const device of ["/dev/zero", "/dev/null", "/dev/tty"]) {
     test(device, (t) => {
       if (!existsSync(device)) return t.skip(`there is no ${device}`);

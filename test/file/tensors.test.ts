@@ -71,6 +71,16 @@ describe("the list", () => {
     assert.deepEqual(shown, ["Q4_0", [32, 2, 3, 4], 768, 432]);
     assert.deepEqual([file.tensor("scalar").shape, file.tensor("scalar").elementCount], [[], 1]);
     assert.deepEqual([file.tensor("nothing").shape, file.tensor("nothing").byteLength], [[0, 7], 0]);
+    const rows = ["b", "four.dims", "scalar", "nothing"].map((name) => file.tensor(name));
+    assert.deepEqual(
+      rows.map(({ columns, rowCount }) => [columns, rowCount]),
+      [
+        [512, 3],
+        [32, 24],
+        [1, 1],
+        [0, 0],
+      ],
+    );
     assert.ok(Object.isFrozen(b.shape));
     assert.equal(b.shape, b.shape);
     assert.deepEqual(JSON.parse(JSON.stringify(b)), {

@@ -31,11 +31,22 @@ export function parse<const O extends OptionTable>(args: readonly string[], opti
     const text = error instanceof Error ? error.message : String(error);
     // Node explains at length how to pass an argument that begins with a dash: keep its first sentence.
     const what = (text.split(/[.\n] ?(?=To specify|Did you)/)[0] ?? text).replace(/\.$/, "");
-    if ((error as NodeJS.ErrnoException).code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") throw new UsageError(what);
+    if ((error as NodeJS.ErrnoException).code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION")
+      throw new UsageError(inOurWords(what));
     const name = /'--(.*)'$/s.exec(what)?.[1] ?? "";
     const hint = didYouMean(name, Object.keys(all), (found) => `--${found}`);
     throw new UsageError(what + (hint || "; an argument that begins with a dash goes last, after --"));
   }
+}
+
+/** What Node says of an option's value, as this command line says such things. */
+function inOurWords(what: string): string {
+  const [, option, said] = /^Option '(?:-\w, )?(--?[\w-]+)(?: <value>)?' (.*)$/s.exec(what) ?? [];
+  if (option === undefined || said === undefined) return what;
+  if (said.startsWith("argument missing")) return `${option} needs a value`;
+  if (said.startsWith("argument is ambiguous"))
+    return `${option} needs a value; one that begins with a dash is written ${option}=VALUE`;
+  return said.startsWith("does not take") ? `${option} takes no value` : what;
 }
 
 type Positionals<N extends readonly string[]> = N extends readonly [

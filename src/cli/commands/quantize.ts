@@ -19,6 +19,7 @@ import type { Terminal } from "../output/terminal";
 import { FORCE_HELP, FORCE_OPTION, interruptible } from "../output/write-files";
 
 const HELP = `Usage: gguf-native quantize FILE|URL OUT --type TYPE [options]
+       gguf-native quantize FILE|URL OUT TYPE [options]
 
 Writes a model with the weights of another one, quantized to a mix of types as
 llama.cpp has them: each matrix gets the type that it would get there. What is
@@ -64,9 +65,11 @@ const OPTIONS = {
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  const [path, output] = expectPositionals(positionals, "FILE|URL", "OUT");
-  const { type, imatrix } = values;
-  if (type === undefined) throw new UsageError("missing --type");
+  const [path, output, named] = expectPositionals(positionals, "FILE|URL", "OUT", "[TYPE]");
+  const { imatrix, type = named } = values;
+  if (type === undefined) throw new UsageError(`missing --type: one of ${mixNames.join(", ")}`);
+  if (named !== undefined && named !== type)
+    throw new UsageError("give the type once: as --type or after OUT");
   checkMix(type);
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const search = oneOf("--search", values.search, SEARCHES);
