@@ -212,6 +212,20 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         );
       }
       assert.equal(await row.getAttribute("aria-selected"), "true");
+      // Both tensors have the same colours, and so has their difference, unless it is to have finer ones.
+      const ends = async (): Promise<number[]> => {
+        const all = await region.locator(".legend span:last-child").allTextContents();
+        return all.map(Number);
+      };
+      const [a, b, difference] = await ends();
+      assert.ok(a! > 0);
+      assert.deepEqual([b, difference], [a, a]);
+      const choice = region.getByLabel("Colours of A - B");
+      await choice.selectOption("10 times finer");
+      assert.ok(Math.abs((await ends())[2]! / a! - 0.1) < 0.001);
+      await choice.selectOption("of its own");
+      assert.ok((await ends())[2]! < a!);
+      assert.deepEqual((await ends()).slice(0, 2), [a, a]);
       await view.page.waitForURL(/#compare\/blk\.0\.ffn_down\.weight$/);
       await view.page.goBack();
       await region.waitFor({ state: "detached" });

@@ -1,12 +1,13 @@
 /** Two tensors: in what they differ, and pictures of both and of the difference. */
 import type { TensorComparison } from "gguf-native";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { grouped } from "#dist/describe/text";
+import { type ColorScale, colorScale, type Picture } from "../lib/averages";
 import type { ModelView, TensorAddress } from "../lib/protocol";
-import { ask, useAnswer } from "./client";
+import { type Answer, ask, useAnswer } from "./client";
 import { PICTURE } from "./look";
 import { Answered, Facts, Section } from "./parts";
-import { Heatmap, type Measure, MeasureChoice, short } from "./pictures";
+import { Choice, Heatmap, type Measure, MeasureChoice, short } from "./pictures";
 
 const SIZE = { width: PICTURE.width / 2, height: PICTURE.height / 2 };
 
@@ -17,16 +18,27 @@ export interface Chosen {
 }
 
 export function decibels(ratio: number): string {
-  if (Number.isFinite(ratio)) return `${ratio.toFixed(1)} dB`;
+  // Of a ratio just below 1, toFixed makes "-0.0".
+  if (Number.isFinite(ratio)) return `${ratio.toFixed(1).replace(/^-(0\.0)$/, "$1")} dB`;
   return ratio > 0 ? "exact" : "?";
 }
+
+/** How many times finer the colours of the difference are than those of the tensors. */
+const FINER = { x1: "as of A and B", x10: "10 times finer", x50: "50 times finer", own: "of its own" };
 
 /** @param known the comparison, where it has been made already */
 export function TwoTensors({ a, b, known }: { a: Chosen; b: Chosen; known?: TensorComparison | undefined }) {
   const [measure, setMeasure] = useState<Measure>("means");
+  const [finer, setFiner] = useState<keyof typeof FINER>("x1");
+  const pictures = [usePicture("A", a), usePicture("B", b)] as const;
+  const scale = useMemo(() => {
+    const shown = pictures.flatMap((answer) => (answer.state === "done" ? (answer.result ?? []) : []));
+    const cells = Float32Array.from(shown.flatMap((picture) => [...picture[measure]]));
+    return colorScale(cells, measure === "means" ? undefined : 0);
+  }, [...pictures, measure]);
   const sides = [
-    { title: "A", testId: "picture-a", chosen: a },
-    { title: "B", testId: "picture-b", chosen: b },
+    { title: "A", testId: "picture-a", chosen: a, answer: pictures[0] },
+    { title: "B", testId: "picture-b", chosen: b, answer: pictures[1] },
   ].filter(({ chosen }) => chosen.tensor >= 0);
   const shape = ({ model, tensor }: Chosen): string | undefined => model.tensors.shapes[tensor];
   const isBoth = sides.length === 2;
@@ -43,12 +55,28 @@ export function TwoTensors({ a, b, known }: { a: Chosen; b: Chosen; known?: Tens
             : `${a.tensor < 0 ? "A" : "B"} has no tensor of this name.`}
         </p>
       )}
-      <Section title="Values" note={<MeasureChoice measure={measure} onChange={setMeasure} />}>
+      <Section
+        title="Values"
+        note={
+          <>
+            <MeasureChoice measure={measure} onChange={setMeasure} />
+            {canSubtract ? (
+              <Choice label="Colours of A - B" value={finer} options={FINER} onChange={setFiner} />
+            ) : null}
+          </>
+        }
+      >
         <div class="side-by-side">
-          {sides.map(({ title, testId, chosen }) => (
-            <Side key={title} title={title} testId={testId} chosen={chosen} measure={measure} />
+          {sides.map((side) => (
+            <Side key={side.title} {...side} measure={measure} scale={scale} />
           ))}
-          {canSubtract ? <Difference {...addresses} measure={measure} /> : null}
+          {canSubtract ? (
+            <Difference
+              {...addresses}
+              measure={measure}
+              scale={finer === "own" ? undefined : { middle: 0, limit: scale.limit / Number(finer.slice(1)) }}
+            />
+          ) : null}
         </div>
       </Section>
     </>
@@ -64,20 +92,27 @@ interface Pair {
   b: TensorAddress;
 }
 
-function Side({
-  title,
-  testId,
-  chosen,
-  measure,
-}: {
+/** Nothing where the model has no such tensor. */
+function usePicture(key: string, chosen: Chosen): Answer<Picture | undefined> {
+  return useAnswer(key, (options) =>
+    chosen.tensor < 0
+      ? Promise.resolve(undefined)
+      : ask("picture", { ...addressOf(chosen), ...SIZE }, options),
+  );
+}
+
+interface SideProps {
   title: string;
   testId: string;
   chosen: Chosen;
+  answer: Answer<Picture | undefined>;
   measure: Measure;
-}) {
+  scale: ColorScale;
+}
+
+function Side({ title, testId, chosen, answer, measure, scale }: SideProps) {
   const { model, tensor } = chosen;
   const { types, typeOf, shapes } = model.tensors;
-  const answer = useAnswer(title, (options) => ask("picture", { ...addressOf(chosen), ...SIZE }, options));
   return (
     <div>
       <h3>
@@ -87,20 +122,30 @@ function Side({
         </span>
       </h3>
       <Answered answer={answer} label={`Averaging ${title}`}>
-        {(picture) => <Heatmap picture={picture} title={title} testId={testId} measure={measure} />}
+        {(picture) =>
+          picture && (
+            <Heatmap picture={picture} title={title} testId={testId} measure={measure} scale={scale} />
+          )
+        }
       </Answered>
     </div>
   );
 }
 
-function Difference({ a, b, measure }: Pair & { measure: Measure }) {
+function Difference({ a, b, measure, scale }: Pair & { measure: Measure; scale: ColorScale | undefined }) {
   const answer = useAnswer("difference", (options) => ask("difference", { a, b, ...SIZE }, options));
   return (
     <div>
       <h3>A - B</h3>
       <Answered answer={answer} label="Subtracting">
         {(picture) => (
-          <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} />
+          <Heatmap
+            picture={picture}
+            title="Difference A - B"
+            testId="difference"
+            measure={measure}
+            scale={scale}
+          />
         )}
       </Answered>
     </div>

@@ -178,6 +178,7 @@ export function Heatmap({
   title,
   testId,
   measure,
+  scale,
   origin = { row: 0, column: 0 },
   children,
 }: {
@@ -185,6 +186,8 @@ export function Heatmap({
   title: string;
   testId: string;
   measure: Measure;
+  /** Its colours, where it shares them with other pictures. */
+  scale?: ColorScale | undefined;
   /** Where in the tensor the picture begins. */
   origin?: { readonly row: number; readonly column: number };
   /** What is over the picture. */
@@ -197,8 +200,8 @@ export function Heatmap({
   const cells = picture[measure];
   // It sorts all cells, and a pointer that moves draws the figure again and again.
   const { middle, limit } = useMemo(
-    () => colorScale(cells, measure === "means" ? undefined : 0),
-    [measure, cells],
+    () => scale ?? colorScale(cells, measure === "means" ? undefined : 0),
+    [measure, cells, scale],
   );
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
@@ -281,26 +284,35 @@ function paint(
   context.putImageData(image, 0, 0);
 }
 
-/** What pictures show of their cells. */
-export function MeasureChoice({
-  measure,
+/** A list to choose from. */
+export function Choice<T extends string>({
+  label,
+  value,
+  options,
   onChange,
 }: {
-  measure: Measure;
-  onChange: (measure: Measure) => void;
+  label: string;
+  value: T;
+  options: Readonly<Record<T, string>>;
+  onChange: (value: T) => void;
 }) {
   const id = useId();
   return (
     <span class="field">
-      <label for={id}>Colours show</label>
-      <select
-        id={id}
-        value={measure}
-        onChange={(event) => onChange(event.currentTarget.value === "means" ? "means" : "magnitudes")}
-      >
-        <option value="means">the mean</option>
-        <option value="magnitudes">the magnitude</option>
+      <label for={id}>{label}</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
+        {Object.entries<string>(options).map(([name, text]) => (
+          <option key={name} value={name}>
+            {text}
+          </option>
+        ))}
       </select>
     </span>
   );
+}
+
+/** What pictures show of their cells. */
+export function MeasureChoice(props: { measure: Measure; onChange: (measure: Measure) => void }) {
+  const options = { means: "the mean", magnitudes: "the magnitude" };
+  return <Choice label="Colours show" value={props.measure} options={options} onChange={props.onChange} />;
 }
