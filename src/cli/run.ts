@@ -9,6 +9,7 @@ import type { Terminal } from "./output/terminal";
 
 const HELP = `Usage: gguf-native COMMAND ...
 
+Look at models:
   inspect FILE...           what a GGUF file holds: summary, tensors, metadata
   get FILE KEY              a metadata value as it is, for other programs
   dequantize FILE TENSOR... tensors as numbers: .npy, .safetensors, .bin
@@ -18,23 +19,29 @@ const HELP = `Usage: gguf-native COMMAND ...
   diff A B                  in what two models differ, and by how much
   show FILE TENSOR          values of a tensor at a glance
   tokens FILE [TEXT]        the vocabulary, and texts in it
-  embed MODEL [FILE]        texts as vectors, and a search by meaning
   view FILE [FILE]          look at a model, or at two, in the browser
-  bench [FILE]              how fast this machine dequantizes
+
+Make models, and vectors of texts:
   quantize FILE OUT         the weights in fewer bits
   convert FOLDER OUT        a checkpoint as a GGUF file; other byte orders
   extract FILE TENSOR...    some tensors, or layers, in a file of their own
   remove FILE TENSOR...     a model without some of its tensors
   rename FILE TENSOR NAME   other names for tensors
+  embed MODEL [FILE]        texts as vectors, and a search by meaning
+
+Change files:
   set FILE KEY VALUE...     change, add or remove metadata
   split FILE [PREFIX]       one model in several files
   merge FILE OUT            a split model in one file
   recover FILE              finish or undo what a killed command left half done
-  completion SHELL          completion of commands and options for a shell
+
+This machine:
+  bench [FILE]              how fast this machine dequantizes
   doctor                    what the package finds on this machine
+  completion SHELL          completion of commands and options for a shell
   build                     compile the addon, where none is prebuilt
 
-The first ten, and those from quantize to rename, read URLs, too:
+All that look (but for view) and all that make read URLs, too:
 https://..., hf://OWNER/NAME/FILE.
 
   gguf-native COMMAND --help   options and examples of a command
@@ -93,7 +100,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   try {
     return await dispatch(args, terminal);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = plainMessage(error);
     const isUsage = error instanceof UsageError;
     const hint = isUsage
       ? ` (see gguf-native ${isCommand(name) ? `${name} ` : ""}--help)`
@@ -101,6 +108,14 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     terminal.complain(`${message}${hint}`);
     return isUsage ? 2 : 1;
   }
+}
+
+/** What Node.js says of a file begins with a code and ends with the path: errors here begin with the path. */
+function plainMessage(error: unknown): string {
+  const { message, path, syscall } = Object(error) as Record<string, unknown>;
+  if (typeof message !== "string") return String(error);
+  const [, reason] = /^E[A-Z0-9]+: (.*), \w+ '/s.exec(message) ?? [];
+  return reason === undefined || typeof path !== "string" ? message : `${path}: cannot ${syscall}: ${reason}`;
 }
 
 /** What the permission model of Node.js refuses to a command. Its files to read are GgufErrors, so others are outputs. */

@@ -108,6 +108,7 @@ describe("usage", () => {
       2,
       /--type needs a value; .* is written --type=VALUE \(see/,
     );
+    await expectFailure("hash --check none.txt", 1, /: none\.txt: cannot open: no such file or directory$/m);
     await expectFailure("inspect a --json=1", 2, /: --json takes no value \(see/);
     await expectFailure("--versoin", 2, /unknown option '--versoin'\. Did you mean '--version'\?/);
     await expectFailure(
