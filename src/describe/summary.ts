@@ -3,7 +3,7 @@
 import { fileTypeName } from "../file/file-types";
 import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
-import { numberOf } from "../file/scalars";
+import { countOf, numberOf } from "../file/scalars";
 import { stringText } from "./metadata-text";
 import { counted, grouped, humanBytes, humanCount } from "./text";
 
@@ -19,15 +19,41 @@ export function summaryFacts(file: GgufModel<GgufModelTensor>): [name: string, v
   if (fileType !== undefined) {
     facts.push(["file type", fileTypeName(fileType) ?? `${fileType}, which this version does not know`]);
   }
-  let parameters = 0;
-  for (const tensor of tensors.values()) parameters += tensor.elementCount;
-  facts.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}`]);
+  const license = stringText(metadata, "general.license");
+  if (license !== undefined) facts.push(["licence", license]);
+  let [parameters, weightBytes] = [0, 0];
+  for (const { elementCount, byteLength } of tensors.values()) {
+    parameters += elementCount;
+    weightBytes += byteLength;
+  }
+  const bits = parameters > 0 ? (8 * weightBytes) / parameters : Number.NaN;
+  const each = Number.isNaN(bits) ? "" : `, ${bits.toFixed(2)} bits each`;
+  facts.push(["parameters", `${humanCount(parameters)} in ${counted(tensors.size, "tensor")}${each}`]);
+  const network = networkText(file, architecture);
+  if (network !== "") facts.push(["network", network]);
   const endianness = file.byteOrder === "big" ? ", big-endian" : "";
   const bytes = `${humanBytes(file.byteLength)} (${counted(file.byteLength, "byte")})`;
   const format = file.format === "gguf" ? `GGUF version ${file.version}` : file.format;
-  facts.push(["size", `${bytes}, ${format}${endianness}`]);
+  facts.push(["size", bytes], ["format", `${format}${endianness}`]);
   if (file.paths.length > 1) facts.push(["files", grouped(file.paths.length)]);
   const context = numberOf(metadata, `${architecture}.context_length`);
   if (context !== undefined) facts.push(["context length", grouped(context)]);
   return facts;
+}
+
+/** The numbers of a network, as far as the metadata has them: "32 layers, 4,096 wide, 32 heads (8 of keys)". */
+function networkText({ metadata }: GgufModel<GgufModelTensor>, architecture: string | undefined): string {
+  const number = (key: string): number | undefined => countOf(metadata, `${architecture}.${key}`);
+  const [layers, width] = [number("block_count"), number("embedding_length")];
+  const [heads, keyHeads] = [number("attention.head_count"), number("attention.head_count_kv")];
+  const tokens = metadata.typeOf("tokenizer.ggml.tokens");
+  const ofKeys = keyHeads === undefined || keyHeads === heads ? "" : ` (${grouped(keyHeads)} of keys)`;
+  return [
+    layers && counted(layers, "layer"),
+    width && `${grouped(width)} wide`,
+    heads && `${counted(heads, "head")}${ofKeys}`,
+    tokens?.type === "array" && `${grouped(tokens.length)} tokens`,
+  ]
+    .filter((part) => part)
+    .join(", ");
 }

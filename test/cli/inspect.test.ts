@@ -46,7 +46,7 @@ describe("inspect", () => {
   test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
     const printed = (await run("inspect empty.gguf")).stdout;
-    assert.match(printed, / 0 in 0 tensors\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/);
+    assert.match(printed, / 0 in 0 tensors\n[^\n]*\n[^\n]*\n\nMetadata \(0\)\n\nTensors \(0\)\n$/);
     assert.deepEqual(JSON.parse((await run("inspect --json empty.gguf")).stdout).metadata, {});
   });
   test("a file that is cut off is shown; the exit code is 1", async () => {

@@ -21,7 +21,7 @@ describe("inspect", () => {
     const stdout = await output("inspect", url);
     expectTidy(stdout);
     assert.match(stdout, /^model\.gguf\n {2}architecture +llama\n/);
-    assert.match(stdout, /\n {2}parameters +7\.08 M in 20 tensors\n/);
+    assert.match(stdout, /\n {2}parameters +7\.08 M in 20 tensors, 8\.13 bits each\n/);
     assert.equal(requests.length, 1);
     const { tensors } = JSON.parse(await output("inspect", "--json", url, "--filter", "*attn_k*"));
     assert.deepEqual(tensors[0], JSON.parse(JSON.stringify(model.tensor(name))));
