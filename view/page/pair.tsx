@@ -58,12 +58,12 @@ export function TwoTensors({ a, b, known }: { a: Chosen; b: Chosen; known?: Tens
       <Section
         title="Values"
         note={
-          <>
+          <span class="fields">
             <MeasureChoice measure={measure} onChange={setMeasure} />
             {canSubtract ? (
               <Choice label="Colours of A - B" value={finer} options={FINER} onChange={setFiner} />
             ) : null}
-          </>
+          </span>
         }
       >
         <div class="side-by-side">
