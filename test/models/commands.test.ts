@@ -106,7 +106,10 @@ for (const [name, model] of Object.entries(MODELS)) {
       const { tensorCount, parameterCount, byteLength } = await json(["inspect", path]);
       const found = [tensorCount, parameterCount, byteLength];
       assert.deepEqual(found, [model.tensors, model.parameters, statSync(path).size]);
-      assert.match(await output("inspect", path), new RegExp(`in ${model.tensors} tensors\n`));
+      assert.match(
+        await output("inspect", path),
+        new RegExp(`in ${model.tensors} tensors, [.0-9]+ bits each\n`),
+      );
       const { memory } = await json(["inspect", path, "--memory"]);
       using file = openSync(path);
       const bytes = [...file.tensors.values()].reduce((sum, tensor) => sum + tensor.byteLength, 0);
