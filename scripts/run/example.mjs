@@ -1,13 +1,11 @@
 // `npm run example -- NAME MODEL.gguf ...`: builds and runs examples/NAME.ts. With NAME alone, on a small sample model.
 import { join } from "node:path";
 import { buildAll, runNode } from "../lib/build.mjs";
-import { root } from "../lib/paths.mjs";
 import { writeSample } from "../lib/sample.mjs";
 
 /** The examples, with their sample model and their arguments for it. */
 const examples = {
   llama: ["llama", "--prompt", "token7 token8", "--tokens", "8"],
-  embeddings: ["bert", "--text", join(root, "README.md"), "--query", "in the browser"],
   "worker-pool": ["llama"],
   "many-machines": ["llama", "--alone"],
 };

@@ -8,7 +8,6 @@ import { runNode } from "../support/child";
 import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
-import { sampleBert } from "../support/sample-bert";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import { smallAdapter } from "../support/small-llama";
@@ -37,7 +36,6 @@ const quick = { skip: emulated && "takes long on an emulated processor, and does
 describe("every example", quick, () => {
   for (const [example, args] of [
     ["llama", ["--prompt", "a"]],
-    ["embeddings", ["--embed", "a"]],
     ["worker-pool", []],
   ] as const) {
     test(`${example}: usage and errors`, () => {
@@ -190,62 +188,6 @@ describe("llama", () => {
     const [best] = runWell("llama", ...args, "--next", "5").split("\n");
     assert.match(best!, /^ 19773 {2}5\.\d{3}e-4 {2}"paper"$/);
     assert.match(runWell("llama", ...args, "--tokens", "4"), /^Hello world, this ispaper.+\n$/);
-  });
-});
-
-describe("embeddings", () => {
-  const bert = join(folder, "bert.gguf");
-  writeFileSync(bert, sampleBert());
-  const text = join(folder, "passages.txt");
-  writeFileSync(text, "The cat.\n\nA model in a file,\nand its memory.\n\nBrowser!\n");
-
-  test("lists the passages that are most similar to a query", () => {
-    const { status, stdout, stderr } = run(
-      "embeddings",
-      bert,
-      "--text",
-      text,
-      "--query",
-      "browser!",
-      "--top",
-      "2",
-    );
-    assert.equal(status, 0, stderr);
-    assert.match(stderr, /^3 passages in \d+\.\d\d s\n$/);
-    assert.match(stdout, /^ 1\.0000 {2}line 6: Browser!\n +0\.\d{4} {2}line [13]: .*\n$/);
-    const all = runWell("embeddings", bert, "--text", text, "--query", "x");
-    assert.match(all, /line 3: A model in a file, and its memory\.\n/);
-    assert.equal(all.split("\n").length, 4);
-  });
-
-  test("prints the vector of a text, the same with any number of threads", quick, () => {
-    const vector = (...args: string[]): number[] =>
-      JSON.parse(runWell("embeddings", bert, "--embed", "a cat", ...args)) as number[];
-    const found = vector();
-    assert.equal(found.length, 128);
-    assert.ok(Math.abs(Math.hypot(...found) - 1) < 1e-6);
-    assert.deepEqual(vector("--threads", "1"), found);
-    for (const other of [
-      ["--pooling", "cls"],
-      ["--activations", "f32"],
-    ])
-      assert.notDeepEqual(vector(...other), found);
-  });
-
-  test("says what it is not given, and what it cannot do", quick, () => {
-    const usage = /^give a file to search with --text and a --query, or a text to --embed\n/;
-    for (const args of [
-      [],
-      ["--text", text],
-      ["--query", "a"],
-      ["--text", text, "--query", "a", "--embed", "a"],
-    ])
-      assert.match(run("embeddings", bert, ...args).stderr, usage);
-    const shown = run("embeddings", bert, "--embed", "a", "--pooling", "most").stderr;
-    assert.match(shown, /^--pooling must be mean or cls or last, not 'most'\n/);
-    const { status, stderr } = run("embeddings", model, "--embed", "a");
-    assert.equal(status, 1);
-    assert.match(stderr, /an embedder runs models of the architectures bert, .*, not llama\n/);
   });
 });
 
