@@ -1,16 +1,15 @@
 /** quantizeSync, natively and in the reference: ggml's own blocks to the byte (test/quantize/oracle.test.ts has their hashes), and what is refused. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { dequantizeSync, type GgmlType, ggmlTypes, quantizeSync } from "gguf-native";
+import { dequantizeSync, quantizeSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { firstDifference } from "../support/compare";
-import { libggmlQuantizer } from "../support/libggml";
+import { assertSameBlocks } from "../support/libggml";
 import { Random } from "../support/random";
 
 type QuantizableType = reference.QuantizableType;
 
 const TYPES: readonly QuantizableType[] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"];
-const BLOCK_TYPES = TYPES.filter((type) => ggmlTypes[type].blockSize > 1);
 const ways = { native: quantizeSync, reference: reference.quantizeSync };
 
 const LARGEST = 2 ** 128 - 2 ** 104;
@@ -45,88 +44,19 @@ const hard = new Float32Array(BLOCKS * 32);
 let filled = 0;
 for (const block of hardNumbers(BLOCKS, 17)) hard.set(block, 32 * filled++);
 
-/** Says which block is another one. */
-function assertSameBlocks(
-  type: GgmlType,
-  actual: Uint8Array,
-  expected: Uint8Array,
-  values: Float32Array,
-): void {
-  if (Buffer.compare(actual, expected) === 0) return;
-  const { typeSize, blockSize } = ggmlTypes[type];
-  const block = Math.floor(actual.findIndex((byte, i) => byte !== expected[i]) / typeSize);
-  const hex = (bytes: Uint8Array): string =>
-    Buffer.from(bytes.subarray(block * typeSize, (block + 1) * typeSize)).toString("hex");
-  const numbers = values.subarray(block * blockSize, (block + 1) * blockSize);
-  assert.equal(hex(actual), hex(expected), `block ${block} of ${type}: ${numbers.join(" ")}`);
-}
-
 for (const type of TYPES) {
   test(`${type}: the reference makes the same blocks`, () => {
-    assertSameBlocks(type, quantizeSync(type, hard), reference.quantizeSync(type, hard), hard);
-  });
-
-  test(`${type}: libggml makes the same blocks`, async (t) => {
-    const libggml = await libggmlQuantizer();
-    if (typeof libggml === "string") {
-      t.skip(libggml);
-      return;
-    }
-    assertSameBlocks(type, quantizeSync(type, hard), libggml(type, hard), hard);
-    const random = new Random(5);
-    const weights = Float32Array.from({ length: 1 << 18 }, () => random.gaussian() * 0.02);
-    assertSameBlocks(type, quantizeSync(type, weights), libggml(type, weights), weights);
+    assertSameBlocks(
+      type,
+      quantizeSync(type, hard),
+      reference.quantizeSync(type, hard),
+      hard,
+      "hard numbers",
+    );
   });
 }
 
-describe("round trip", () => {
-  const random = new Random(6);
-  const values = Float32Array.from({ length: 32 * 500 }, () => random.gaussian());
-
-  /** The largest error that a type allows, in terms of the extremes of a block. */
-  const STEPS: Partial<Record<QuantizableType, number>> = {
-    Q8_0: 127,
-    Q4_0: 8,
-    Q4_1: 15,
-    Q5_0: 16,
-    Q5_1: 31,
-  };
-  for (const type of BLOCK_TYPES) {
-    test(`${type}: numbers come back within one step`, () => {
-      const back = dequantizeSync(type, quantizeSync(type, values));
-      for (let at = 0; at < values.length; at += 32) {
-        const block = values.subarray(at, at + 32);
-        const [min, max] = [Math.min(...block), Math.max(...block)];
-        const span = type.endsWith("1") ? max - min : Math.max(-min, max);
-        // One step where the number opposite to the extreme one does not fit; a little for the scale in binary16.
-        const step = (span / (STEPS[type] as number)) * 1.02;
-        for (let j = 0; j < 32; j++) {
-          const error = Math.abs((back[at + j] as number) - (block[j] as number));
-          assert.ok(error <= step, `number ${at + j}: ${error} of ${step}`);
-        }
-      }
-    });
-
-    test(`${type}: its own numbers with an exact scale stay what they are`, () => {
-      // With the extremes of the codes in every block, the scale is found again.
-      const levels = Float32Array.from({ length: 32 }, (_, i) => {
-        if (type === "Q8_0") return [-127, 127][i] ?? i;
-        if (type === "Q4_0" || type === "Q5_0")
-          return (i % (type === "Q4_0" ? 16 : 32)) - (type === "Q4_0" ? 8 : 16);
-        return i % (type === "Q4_1" ? 16 : 32);
-      });
-      const back = dequantizeSync(
-        type,
-        quantizeSync(
-          type,
-          levels.map((level) => level * 0.25),
-        ),
-      );
-      const wanted = levels.map((level) => level * 0.25);
-      assert.deepEqual(back, wanted);
-    });
-  }
-
+describe("numbers without blocks", () => {
   test("F32 keeps every bit", () => {
     assert.deepEqual(Buffer.from(quantizeSync("F32", hard)), Buffer.from(hard.buffer));
   });

@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { cpu, ggmlTypes, quantizeSync } from "gguf-native";
+import { cpu, quantizeSync } from "gguf-native";
 import { childProgram, lineOf } from "../support/child";
 import { encodedTypes } from "../support/encoded-types";
-import { libggmlQuantizer } from "../support/libggml";
+import { assertSameBlocks, libggmlQuantizer } from "../support/libggml";
 import { fixtures } from "../support/paths";
 import { quantizeCases } from "../support/quantize-cases";
 
@@ -23,16 +23,10 @@ describe("libggml makes the same blocks", () => {
         t.skip(libggml);
         return;
       }
-      const { blockSize, typeSize } = ggmlTypes[name];
       for (const { name: of, numbers, columns, importance } of quantizeCases(name, needsImportance)) {
         const expected = libggml(name, numbers, columns, importance);
         const actual = quantizeSync(name, numbers, { columns, importance });
-        if (Buffer.compare(actual, expected) === 0) continue;
-        const block = Math.floor(actual.findIndex((byte, i) => byte !== expected[i]) / typeSize);
-        const hex = (bytes: Uint8Array): string =>
-          Buffer.from(bytes.subarray(block * typeSize, (block + 1) * typeSize)).toString("hex");
-        const its = numbers.subarray(block * blockSize, (block + 1) * blockSize);
-        assert.equal(hex(actual), hex(expected), `block ${block} of ${of}: ${its.join(" ")}`);
+        assertSameBlocks(name, actual, expected, numbers, of);
       }
     });
   }

@@ -1,4 +1,5 @@
 /** ggml's own library, the optional peer of the benchmarks. */
+import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -47,4 +48,21 @@ export async function libggmlQuantizer(): Promise<Quantizer | string> {
     else quantizeChunk(id, values, blocks, 0, values.length / columns, columns, importance ?? null);
     return blocks;
   };
+}
+
+/** Says which block is another one, of which numbers. */
+export function assertSameBlocks(
+  type: GgmlType,
+  actual: Uint8Array,
+  expected: Uint8Array,
+  values: Float32Array,
+  name: string,
+): void {
+  if (Buffer.compare(actual, expected) === 0) return;
+  const { typeSize, blockSize } = ggmlTypes[type];
+  const block = Math.floor(actual.findIndex((byte, i) => byte !== expected[i]) / typeSize);
+  const hex = (bytes: Uint8Array): string =>
+    Buffer.from(bytes.subarray(block * typeSize, (block + 1) * typeSize)).toString("hex");
+  const numbers = values.subarray(block * blockSize, (block + 1) * blockSize);
+  assert.equal(hex(actual), hex(expected), `block ${block} of ${type}, ${name}: ${numbers.join(" ")}`);
 }
