@@ -1,6 +1,7 @@
 /**
  * The tensor types of ggml: names, numbers, block sizes. Plain data, which the reference decoders also use.
  */
+import { foreignType } from "./foreign-types";
 import { closest } from "./suggest";
 
 /** How a tensor type is stored. */
@@ -109,8 +110,10 @@ export function typeName(id: number): GgmlType | `unknown(${number})` {
   return typeNames[id] ?? `unknown(${id})`;
 }
 
-/** The end of a sentence about `name`, which is no tensor type: "; did you mean Q4_K?", or nothing. */
+/** The end of a sentence about `name`, which is no tensor type: "; did you mean Q4_K?", whose it is, or nothing. */
 export function meantType(name: string): string {
+  const foreign = foreignType(name);
+  if (foreign !== undefined) return `; it is ${foreign}`;
   const meant = closest(name, Object.keys(ggmlTypes));
   return meant === undefined ? "" : `; did you mean ${meant}?`;
 }

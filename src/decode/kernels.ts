@@ -3,7 +3,7 @@
 import { type NativeDType, native } from "../backend/native";
 import { GgufError, type GgufErrorSubject } from "../base/errors";
 import type { DType } from "../base/options";
-import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "../base/types";
+import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 import { unsupportedType } from "./request";
 
 const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
@@ -17,7 +17,7 @@ export function checkSupported(
   subject?: GgufErrorSubject,
 ): GgmlTypeInfo {
   if (!isGgmlType(type)) {
-    const detail = `the size of its type, ${type}, is unknown, so its data cannot be read`;
+    const detail = `the size of its type, ${type}, is unknown, so its data cannot be read${meantType(type)}`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);
   }
   const info = ggmlTypes[type];

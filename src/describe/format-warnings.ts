@@ -4,13 +4,15 @@ import { type GgmlType, ggmlTypes, MAX_TENSOR_NAME_BYTES } from "../base/types";
 import { QUANTIZATION_VERSION_KEY } from "../file/metadata-keys";
 import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
+import { foreignRemarks } from "./foreign";
 import { counted } from "./text";
 
 /** Words in lower case, digits and underscores, joined by dots. */
 const KEY = /^[a-z0-9_]+(\.[a-z0-9_]+)+$/;
 
 /** A sentence for each rule that a model breaks, with the first names that do. */
-export function formatWarnings({ metadata, tensors }: GgufModel<GgufModelTensor>): string[] {
+export function formatWarnings(file: GgufModel<GgufModelTensor>): string[] {
+  const { metadata, tensors } = file;
   // llama.cpp begins keys with the architecture as it is, such as gpt-oss.
   const architecture = metadata.get("general.architecture");
   const prefix =
@@ -33,6 +35,7 @@ export function formatWarnings({ metadata, tensors }: GgufModel<GgufModelTensor>
       ? [`tensors are quantized, and ${QUANTIZATION_VERSION_KEY} is missing`]
       : []),
     ...keys.text("key is", "keys are", "not lower-case ASCII words with dots between them, such as a.b_c"),
+    ...foreignRemarks(file),
     ...names.text("tensor name has", "tensor names have", `more than ${MAX_TENSOR_NAME_BYTES} bytes`),
   ];
 }

@@ -4,7 +4,7 @@ import { truncateSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type GgmlType, ggmlTypes } from "gguf-native";
 import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "../support/cli";
-import { type GgufSpec, str, type TypedValue, u32 } from "../support/gguf-writer";
+import { arr, type GgufSpec, str, type TypedValue, u32 } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
 import { needsShared, sharedPath, tinyLlama, vocabularies } from "../support/shared-data";
 import { writeSparseGguf } from "../support/sparse-file";
@@ -74,6 +74,25 @@ describe("warnings, which change no verdict", () => {
     const many = Array.from({ length: 5 }, (_, i): [string, TypedValue] => [`A${i}`, one]);
     const [line] = await warningsOf({ metadata: many });
     assert.match(line as string, /^5 keys are .*: 'A0', 'A1', 'A2', 2 others$/);
+  });
+  test("of what only other programs read", async () => {
+    const foreign = { type: 142, shape: [128, 2], bytes: new Uint8Array(68) };
+    const warnings = await warningsOf({
+      metadata: [
+        ["prism.hadamard.block_size", u32(1024)],
+        ["prism.hadamard.weight_names", arr("string", ["a", "b"])],
+      ],
+      tensors: [
+        { name: "a", ...foreign },
+        { name: "b", ...foreign },
+      ],
+    });
+    assert.match(
+      warnings.join("\n"),
+      /^2 tensors of type unknown\(142\): PQ2_0 of PrismML.*\n2 weights are rotated/,
+    );
+    const report = (await output("inspect odd.gguf")).replace(/\s+/g, " ");
+    for (const each of warnings) assert.ok(report.includes(each), each);
   });
   test("names of tensors", async () => {
     const names = [63, 64].map((length) => "n".repeat(length));

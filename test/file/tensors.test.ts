@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
-import { type GgufError, ggmlTypes, openSync, parse } from "gguf-native";
+import { dequantizeSync, type GgufError, ggmlTypes, openSync, parse } from "gguf-native";
+import { dequantizeSync as decodeSync } from "gguf-native/reference";
 import { ByteWriter } from "../support/byte-writer";
 import { type TensorSpec, writeGguf, writeTensorInfo } from "../support/gguf-writer";
 import { needsAddon } from "../support/needs-addon";
@@ -152,7 +153,29 @@ describe("bytes", () => {
 });
 
 describe("unknown types", () => {
-  const ids = [4, 5, 31, 32, 33, 36, 37, 38, 99, 2 ** 32 - 1];
+  const origins: Record<number, string> = {
+    ...{
+      4: "Q4_2 of old versions",
+      33: "Q4_0_8_8 of old versions",
+      36: "I2_S of Microsoft's BitNet",
+      38: "IQ4_NL_8_8 of old",
+    },
+    ...{
+      43: "TURBO2_0 of forks",
+      133: "Q6_0 of ik_llama.cpp",
+      142: "PQ2_0 of PrismML",
+      143: "PTQ1_0 of PrismML",
+    },
+    ...{ 139: "IQ4_K of ik_llama.cpp", 158: "IQ1_KT of ik_llama.cpp", 208: "Q8_0_R8 of ik_llama.cpp" },
+    ...{
+      223: "IQ4_XS_R8 of",
+      337: "IQ2_K_R4 of",
+      399: "Q8_K_R8 of ik_llama.cpp",
+      200: "",
+      [2 ** 32 - 1]: "",
+    },
+  };
+  const ids = Object.keys(origins).map(Number);
   const file = parse(
     writeGguf({
       tensors: [...ids.map((id) => tensor(`t${id}`, id, [7, 3], 64)), tensor("good", F32.id, [1], 4)],
@@ -166,13 +189,20 @@ describe("unknown types", () => {
       const refused = {
         name: "GgufError",
         code: "ERR_GGUF_UNSUPPORTED_TYPE",
-        message: `tensor 't${id}': the size of its type, unknown(${id}), is unknown, so its data cannot be read`,
+        message: new RegExp(
+          `^tensor 't${id}': the size of its type, unknown\\(${id}\\), is unknown, so its data cannot be read${origins[id] && `; it is ${origins[id]}.*`}$`,
+        ),
       };
       assert.throws(() => t.bytes(), refused);
       assert.throws(() => t.dequantizeSync(), refused);
       assert.throws(() => t.rowsSync([0]), refused);
       await assert.rejects(t.dequantize(), refused);
       await assert.rejects(t.rows([0]), refused);
+      // The reference and the kernels say the same of the type alone.
+      for (const decode of [dequantizeSync, decodeSync]) {
+        const said = new RegExp(origins[id] ? `; it is ${origins[id]}` : `unknown\\(${id}\\)$`);
+        assert.throws(() => decode(t.type as "F32", new Uint8Array(4)), said);
+      }
     });
   }
   test("the others are there", () => assert.equal(file.tensor("good").dequantizeSync().length, 1));

@@ -37,7 +37,8 @@ infinite weights, or where a command was killed while it changed the model,
 until 'recover' has been run. Changes nothing. Tensors of types that cannot be
 turned into numbers are counted but not scanned. The whole file of a URL is
 fetched. Warns, no more, where quantized tensors lack their version, keys are
-not like a.b_c in ASCII, and names of tensors have over 63 bytes.
+not like a.b_c in ASCII, names of tensors have over 63 bytes, and types or
+rotated weights are those of another program.
 
 With --from it checks instead whether FILE is what quantizing BASE gives: of
 each tensor, whether its bytes are those of the tensor of BASE in its type. A

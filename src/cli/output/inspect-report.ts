@@ -4,6 +4,7 @@
  */
 import { basename } from "node:path";
 import { groupTensors, groupTitle, isBlockGroup, typesText } from "../../describe/blocks";
+import { foreignRemarks } from "../../describe/foreign";
 import { keysByKind } from "../../describe/keys-by-kind";
 import { CACHE_TYPES, type MemoryUse } from "../../describe/memory";
 import { memoryRemarks } from "../../describe/memory-remarks";
@@ -84,7 +85,7 @@ function typeMix({ file }: InspectView, terminal: Terminal): Section[] {
     {
       title: "Types",
       table: { columns, groups: [{ rows }] },
-      remarks: [...secondScales(file), ...storedTypes(file)],
+      remarks: [...secondScales(file), ...storedTypes(file), ...foreignRemarks(file)],
     },
   ];
 }
