@@ -24,6 +24,11 @@ export function escapeJson(json: string): string {
   });
 }
 
+/** Text as that of an element, or the value of an attribute. */
+export function escapeXml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}
+
 /** What some file system does not allow, or changes: at the ends also what hides a file, or makes it an option. */
 const NOT_IN_FILE_NAMES = /[%/\\:*?"<>|]|^[-.\s]|[.\s]$/gu;
 /** What is a device on Windows, whatever follows the first dot. */

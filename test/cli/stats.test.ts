@@ -8,6 +8,7 @@ import {
   blocks,
   EVIL,
   expectFailure,
+  expectPicture,
   expectTidy,
   floats,
   json,
@@ -200,28 +201,6 @@ describe("--svg", () => {
     assert.deepEqual(leftovers(), []);
   });
 });
-
-/** Every element is closed, in order; every number is one, and every text is inside of the picture. */
-function expectPicture(svg: string): void {
-  expectTidy(svg, Infinity);
-  assert.doesNotMatch(svg.replaceAll(/>[^<]*</g, "><"), /NaN|Infinity|undefined|null/);
-  const open: string[] = [];
-  for (const [, end, name, alone] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
-    if (end) assert.equal(open.pop(), name);
-    else if (!alone) open.push(name!);
-  }
-  assert.deepEqual(open, []);
-  const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)!.map(Number) as [number, number, number];
-  for (const [, x, y, anchor, text] of svg.matchAll(
-    /<text x="([\d.-]+)" y="([\d.-]+)" text-anchor="(\w+)"[^>]*>(?:<title>[^<]*<\/title>)?([^<]*)</g,
-  )) {
-    const plain = text!.replaceAll(/&#\d+;/g, "x").replaceAll(/[漢字]/g, "xx");
-    // In most fonts of one width, a character takes six tenths of its height.
-    const size = plain.length * 0.6 * 13;
-    const from = Number(x) - (anchor === "end" ? size : anchor === "middle" ? size / 2 : 0);
-    assert.ok(from >= 0 && from + size <= width && Number(y) > 10 && Number(y) < height, text);
-  }
-}
 
 /** The labels under a histogram. */
 function ticks(svg: string): string[] {

@@ -1,12 +1,11 @@
-/** The page's lists, addresses and layers: the parts of it that know no browser. */
+/** The page's lists and addresses: the parts of it that know no browser. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { compareNames, type TensorTable } from "#dist/describe/tensor-table";
 import { hashOf, isNear, modelsOf, modelUrl, modelUrlsOf, placeOf, searchOf } from "../../view/lib/address";
-import { layersOf } from "../../view/lib/layers";
 import { type Measured, noiseByLayer, PAIR_ORDERS, selectPairs, tensorPairs } from "../../view/lib/pairs";
-import type { TensorTable } from "../../view/lib/protocol";
 import { listHeight, rowsInSight, scrollTopFor } from "../../view/lib/rows";
-import { blockLines, compareNames, ORDERS, selectTensors } from "../../view/lib/tensor-list";
+import { blockLines, ORDERS, selectTensors } from "../../view/lib/tensor-list";
 
 interface Row {
   name: string;
@@ -123,28 +122,6 @@ describe("the list of tensors", () => {
       { tensor: 4 },
     ]);
   });
-});
-
-describe("layers", () => {
-  test("have the bytes of each type; what is outside of blocks comes last", () => {
-    assert.deepEqual(layersOf(table, 100), [
-      { title: "blk.10", bytes: 30, byType: [0, 30] },
-      { title: "blk.2", bytes: 20, byType: [20, 0] },
-      { title: "outside", bytes: 150, byType: [100, 50] },
-    ]);
-  });
-  test("share a column where there are many", () => {
-    const many = tableOf(
-      Array.from({ length: 1000 }, (_, i) => ({ name: `blk.${i}.a`, block: `blk.${i}`, bytes: i })),
-    );
-    const layers = layersOf(many, 128);
-    assert.ok(layers.length <= 128);
-    assert.equal(layers[0]?.title, "blk.0 to blk.7");
-    assert.equal(layers.at(-1)?.title, "blk.992 to blk.999");
-    const total = layers.reduce((sum, { bytes }) => sum + bytes, 0);
-    assert.equal(total, (999 * 1000) / 2);
-  });
-  test("of a model without tensors are none", () => assert.deepEqual(layersOf(tableOf([]), 128), []));
 });
 
 describe("pairs of tensors", () => {
@@ -281,13 +258,13 @@ describe("in what pairs of tensors differ", () => {
     measured.set(at("blk.10.ffn_up.weight"), found(12, 0.1));
     measured.set(at("blk.10.attn_q.weight"), found(Number.NaN, 1));
     const { titles, points, worst } = noiseByLayer(table, pairs, measured, 10);
-    assert.deepEqual(titles, ["blk.10", "blk.2", "outside"]);
+    assert.deepEqual(titles, ["blk.2", "blk.10", "outside"]);
     assert.equal(points.length, 3);
     assert.deepEqual(
       worst.map(({ column, snr }) => [column, snr]),
       [
-        [0, 12],
-        [1, 30],
+        [0, 30],
+        [1, 12],
       ],
     );
     assert.deepEqual(noiseByLayer(table, pairs, new Map(), 10).points, []);

@@ -1,9 +1,7 @@
 /** The tensors of two models beside each other, by name, and in what their values differ. */
 import type { TensorComparison } from "gguf-native";
-import { layerColumns } from "./layers";
-import type { TensorTable } from "./protocol";
+import { compareNames, layerColumns, type TensorTable } from "#dist/describe/tensor-table";
 import { searchMatcher } from "./search";
-import { compareNames } from "./tensor-list";
 
 /** A tensor of each model; -1 where it has none of that name. */
 export interface Pair {

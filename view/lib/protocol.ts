@@ -2,6 +2,7 @@
 
 import type { TensorComparison, TensorStats } from "gguf-native";
 import type { MemoryUse } from "#dist/describe/memory";
+import type { TensorTable } from "#dist/describe/tensor-table";
 import type { TypeTotal } from "#dist/describe/type-totals";
 import type { Picture } from "./averages";
 import type { BlockScale, BlockView } from "./block-scales";
@@ -10,25 +11,6 @@ import type { TextTokens } from "./text-tokens";
 
 /** Where a model is: a URL, or the files that were chosen. */
 export type ModelSource = { readonly url: string } | { readonly files: readonly File[] };
-
-/** The tensors of a model, in columns: there may be hundreds of thousands. */
-export interface TensorTable {
-  /** As they are shown. */
-  readonly names: readonly string[];
-  readonly types: readonly string[];
-  /** Which of `types` each has. */
-  readonly typeOf: Uint32Array;
-  /** Dimensions as stored, "4096 x 32000". */
-  readonly shapes: readonly string[];
-  readonly elementCounts: Float64Array;
-  /** NaN for an unknown type. */
-  readonly byteLengths: Float64Array;
-  readonly offsets: Float64Array;
-  /** "blk.0" and so on, in file order. */
-  readonly blocks: readonly string[];
-  /** Which of `blocks` each is in; -1 outside of blocks. */
-  readonly blockOf: Int32Array;
-}
 
 /** A metadata key: its declared type, and the start of its value. */
 export interface MetadataRow {
@@ -137,6 +119,7 @@ export interface Calls {
   /** In the worker, whoever has the model: a template is a program in a file. */
   render(task: TemplateTask): RenderedTemplate;
   memory(request: { model: number; context: number | undefined }): MemoryUse;
+  /** Without bins there is no histogram, and the values are read once. */
   stats(request: TensorAddress & { bins: number }): TensorStats;
   /** Without a region, of the whole tensor. */
   picture(request: TensorAddress & { width: number; height: number; region?: Region | undefined }): Picture;

@@ -5,14 +5,14 @@
 
 import type { GgufModel, GgufModelTensor } from "gguf-native";
 import { ggmlTypes } from "#dist/base/types";
-import { blockParts } from "#dist/describe/blocks";
 import { keysByKind } from "#dist/describe/keys-by-kind";
 import { LAYOUT_KEYS } from "#dist/describe/layout-keys";
 import { memoryUse } from "#dist/describe/memory";
 import { metadataText, stringText } from "#dist/describe/metadata-text";
 import { sameValue } from "#dist/describe/same-value";
 import { summaryFacts } from "#dist/describe/summary";
-import { escapeText, grouped, shapeText, shorten } from "#dist/describe/text";
+import { nameText, tensorTable } from "#dist/describe/tensor-table";
+import { escapeText, grouped, shorten } from "#dist/describe/text";
 import { typeTotals } from "#dist/describe/type-totals";
 import { arrayTexts, linesOf } from "#dist/describe/value-pages";
 import { valuesOf } from "#dist/describe/values";
@@ -31,7 +31,6 @@ import {
   modelsIn,
   type Region,
   type TensorAddress,
-  type TensorTable,
   type ToWorker,
   type ValueView,
 } from "./protocol";
@@ -72,8 +71,6 @@ interface OpenModel {
   tokenizer?: Tokenizer;
 }
 
-/** The most characters of a name that are shown. */
-const MOST_NAME = 300;
 /** The most bytes of a text that are shown. */
 const MOST_TEXT = 1 << 18;
 /** The most tokens that are shown, and the most characters of each. */
@@ -137,10 +134,6 @@ function decoded(name: string): string {
   } catch {
     return name;
   }
-}
-
-function nameText(name: string): string {
-  return shorten(escapeText(name.slice(0, MOST_NAME + 1)), MOST_NAME);
 }
 
 /** Models by their numbers. */
@@ -230,7 +223,7 @@ function answersOf(library: Library, models: OpenModels): Answers {
     },
     memory: ({ model, context }) => memoryUse(models.get(model).model, context),
     stats: ({ model, tensor, bins }, { signal, onProgress }) =>
-      tensorOf({ model, tensor }).stats({ bins, signal, onProgress }),
+      tensorOf({ model, tensor }).stats({ ...(bins > 0 && { bins }), signal, onProgress }),
     async picture({ model, tensor, width, height, region }, work) {
       const from = tensorOf({ model, tensor });
       return averaged(from, { width, height, region, breath }, work, (start, end, out) =>
@@ -315,16 +308,17 @@ async function openModel(
 function viewOf({ model, tensors, keys }: OpenModel, source: ModelSource, id: number): ModelView {
   const { metadata } = model;
   const architecture = stringText(metadata, "general.architecture");
+  const types = typeTotals(tensors);
   return {
     id,
     name: nameText(nameOf(source)),
     facts: summaryFacts(model),
-    types: [...typeTotals(tensors)],
+    types: [...types],
     metadata: keys.map((key) => {
       const [type, text] = metadataText(metadata, key);
       return { key: nameText(key), type, text };
     }),
-    tensors: tableOf(tensors),
+    tensors: tensorTable(tensors, [...types.keys()]),
     tokenCount: tokenCountOf(model),
     contextLength: countOf(metadata, `${architecture}.context_length`) ?? null,
   };
@@ -335,32 +329,6 @@ function nameOf(source: ModelSource): string {
   if ("files" in source) return source.files[0]?.name ?? "";
   const path = source.url.replace(/[?#].*$/s, "");
   return decoded(path.slice(path.lastIndexOf("/") + 1));
-}
-
-function tableOf(tensors: readonly GgufModelTensor[]): TensorTable {
-  const types = new Map<string, number>();
-  const blocks = new Map<string, number>();
-  const numberIn = (numbers: Map<string, number>, name: string): number => {
-    const number = numbers.get(name) ?? numbers.size;
-    numbers.set(name, number);
-    return number;
-  };
-  const typeOf = Uint32Array.from(tensors, ({ type }) => numberIn(types, type));
-  const blockOf = Int32Array.from(tensors, ({ name }) => {
-    const parts = blockParts(name);
-    return parts === undefined ? -1 : numberIn(blocks, nameText(`${parts[0]}.${parts[1]}`));
-  });
-  return {
-    names: tensors.map(({ name }) => nameText(name)),
-    types: [...types.keys()],
-    typeOf,
-    shapes: tensors.map(({ shape }) => shapeText(shape)),
-    elementCounts: Float64Array.from(tensors, ({ elementCount }) => elementCount),
-    byteLengths: Float64Array.from(tensors, ({ byteLength }) => byteLength),
-    offsets: Float64Array.from(tensors, ({ offset }) => offset),
-    blocks: [...blocks.keys()],
-    blockOf,
-  };
 }
 
 function tokenCountOf({ metadata }: Model): number {

@@ -1,5 +1,5 @@
 /** The list of tensors: by block, searched and sorted. */
-import type { TensorTable } from "./protocol";
+import { compareNames, type TensorTable } from "#dist/describe/tensor-table";
 import { searchMatcher } from "./search";
 
 /** What tensors can be sorted by. */
@@ -27,26 +27,6 @@ export function selectTensors(table: TensorTable, search: string, order: Order):
     weights: (a, b) => at(table.elementCounts, b) - at(table.elementCounts, a),
   };
   return order === "file" ? found : found.sort((a, b) => compare[order](a, b) || a - b);
-}
-
-/** By code units, which is fast and the same everywhere; but numbers by what they are: blk.2 comes before blk.10. */
-export function compareNames(a: string, b: string): number {
-  let i = 0;
-  while (i < a.length && a[i] === b[i]) i++;
-  while (i > 0 && isDigit(a.charCodeAt(i - 1))) i--;
-  const [x, y] = [numberAt(a, i), numberAt(b, i)];
-  if (x !== undefined && y !== undefined && x !== y) return x - y;
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
-}
-
-function numberAt(text: string, begin: number): number | undefined {
-  let end = begin;
-  while (isDigit(text.charCodeAt(end))) end++;
-  return end === begin ? undefined : Number(text.slice(begin, end));
 }
 
 /** Tensors in file order with a title before those of each block; those of a closed block are left out. */

@@ -177,6 +177,7 @@ export function App() {
     choose({ a: { files }, ...(others.length > 0 && { b: { files: others } }) });
     if (others.length > 0) goToTab("Compare");
   };
+  const areNear = (): boolean => b.error === undefined && models.every((url) => isNear(url, base));
   const isOver = useDrop((files) =>
     tab === "Compare" && model !== undefined ? choose({ b: { files } }) : chooseFiles(files),
   );
@@ -237,17 +238,12 @@ export function App() {
           ) : null
         ) : (
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${slug(tab)}`} key={model.id}>
-            {tab === "Summary" ? <Summary model={model} /> : null}
+            {tab === "Summary" ? <Summary model={model} other={b.model} isNear={areNear()} /> : null}
             {tab === "Metadata" ? <Metadata model={model} name={place.rest} onOpen={show} /> : null}
             {tab === "Vocabulary" ? <VocabularyTab model={model} /> : null}
             {tab === "Tensors" ? <Tensors model={model} name={place.rest} onOpen={show} /> : null}
             {tab === "Compare" ? (
-              <Compare
-                a={model}
-                b={b}
-                isNear={models.every((url) => isNear(url, base))}
-                onChoose={(source) => choose({ b: source })}
-              />
+              <Compare a={model} b={b} isNear={areNear()} onChoose={(source) => choose({ b: source })} />
             ) : null}
             {tab === "Memory" ? <Memory model={model} /> : null}
           </div>

@@ -15,11 +15,11 @@ import type { ModelSource, ModelView } from "../lib/protocol";
 import { searchMatcher } from "../lib/search";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
-import { useMeasured } from "./measured";
+import { MOST_AT_ONCE, useMeasured } from "./measured";
 import { matchesText } from "./metadata";
 import { NoiseChart } from "./noise";
 import { type Chosen, decibels, TwoTensors } from "./pair";
-import { Answered, Failure, Missing, OrderChoice, Progress, Search, Section, Table } from "./parts";
+import { Answered, Failure, Missing, OrderChoice, Progress, Search, Section, Table, WorkBar } from "./parts";
 import { short } from "./pictures";
 import { go, type Step, useAddress, useView } from "./place";
 import { Split } from "./split";
@@ -27,8 +27,6 @@ import { Chooser } from "./start";
 
 /** Columns of the chart at most. */
 const MOST_LAYERS = 256;
-/** Values that are compared without being asked for. */
-const MOST_AT_ONCE = 2 ** 31;
 
 /** A model of a side: there is none yet, it is being opened, it is open, or it could not be. */
 export interface Slot {
@@ -259,18 +257,7 @@ function Differences({
             <OrderChoice names={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
           </Search>
           <div class="overview">
-            {work !== undefined ? (
-              <div class="fields">
-                <Progress label="Comparing" done={work.done} total={work.total} />
-                <button type="button" onClick={measuring.stop}>
-                  Stop
-                </button>
-              </div>
-            ) : measuring.isComplete ? null : (
-              <button type="button" onClick={measuring.start}>
-                Compare all values
-              </button>
-            )}
+            <WorkBar measuring={measuring} label="Comparing" startLabel="Compare all values" />
             <NoiseChart
               noise={noise}
               nameOf={(pair) => (pairs[pair] as Pair).name}

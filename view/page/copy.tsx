@@ -54,6 +54,10 @@ export async function pictureOf(element: HTMLElement | null, name: string): Prom
   for (const [i, line] of [name, ...caption].entries()) {
     context.fillText(line, MARGIN, height + MARGIN + (i + 1) * LINE, WIDTH);
   }
+  return pngOf(canvas);
+}
+
+function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve, reject) => {
     canvas.toBlob(
       (blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large"))),
@@ -61,6 +65,25 @@ export async function pictureOf(element: HTMLElement | null, name: string): Prom
     );
   });
 }
+
+/** Saves an SVG picture. */
+export function saveSvgText(svg: string, name: string): void {
+  save(svgBlob(svg), `${name}.svg`);
+}
+
+/** Saves an SVG picture as PNG, of two pixels each. */
+export async function saveSvgAsPng(svg: string, name: string): Promise<void> {
+  const image = new Image();
+  image.src = URL.createObjectURL(svgBlob(svg));
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  save(await pngOf(canvas), `${name}.png`);
+}
+
+const svgBlob = (svg: string): Blob => new Blob([svg], { type: "image/svg+xml" });
 
 export async function savePicture(element: HTMLElement | null, name: string): Promise<void> {
   save(await pictureOf(element, name), `${name}.png`);
@@ -75,5 +98,5 @@ export function saveSvg(source: SVGSVGElement | null, name: string): void {
     bar.setAttribute("fill", getComputedStyle(shown[i] as SVGRectElement).fill);
   }
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  save(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }), `${name}.svg`);
+  saveSvgText(new XMLSerializer().serializeToString(copy), name);
 }

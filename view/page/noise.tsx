@@ -1,7 +1,6 @@
 /** Signal to noise by layer: a dot for each tensor, and a line through the worst of each layer. */
 import type { NoiseByLayer } from "../lib/pairs";
 import { decibels } from "./pair";
-import { layersShare } from "./pictures";
 
 const WIDTH = 1000;
 const HEIGHT = 100;
@@ -9,6 +8,7 @@ const HEIGHT = 100;
 const EXACT = 0.15;
 /** More dots tell nothing: then there are those of the worst alone. */
 const MOST_DOTS = 3000;
+const MOST_NAMES = 6;
 
 export function NoiseChart({
   noise: { titles, points, worst },
@@ -27,8 +27,7 @@ export function NoiseChart({
   const most = points.reduce((max, { snr }) => (Number.isFinite(snr) ? Math.max(max, snr) : max), lowest.snr);
   const bottom = Number.isFinite(lowest.snr) ? Math.floor(lowest.snr / 10) * 10 : 0;
   const top = Number.isFinite(most) ? Math.max(bottom + 10, Math.ceil(most / 10) * 10) : bottom + 10;
-  const share = layersShare(titles.length);
-  const x = (column: number): number => ((column + 0.5) / titles.length) * share * WIDTH;
+  const x = (column: number): number => ((column + 0.5) / titles.length) * WIDTH;
   const y = (snr: number): number => {
     const height = Number.isFinite(snr) ? (snr - bottom) / (top - bottom) : snr > 0 ? 1 + EXACT : 0;
     return HEIGHT * (1 - height / (1 + EXACT + 0.05));
@@ -37,6 +36,10 @@ export function NoiseChart({
   const dots = (points.length > MOST_DOTS ? [...worst] : [...points]).sort(
     (p, q) => Number(p.pair === selected) - Number(q.pair === selected),
   );
+  /** Some of the columns have their names beneath, what is outside of layers in any case. */
+  const step = Math.ceil(titles.length / MOST_NAMES);
+  const isNamed = (i: number): boolean =>
+    i === titles.length - 1 || (i % step === 0 && i <= titles.length - 1 - step);
   const label = `Signal to noise by layer; the lowest is ${nameOf(lowest.pair)} with ${decibels(lowest.snr)}`;
   const marks: [level: number, text: string][] = [bottom, (bottom + top) / 2, top].map((level) => [
     level,
@@ -90,9 +93,14 @@ export function NoiseChart({
         </svg>
       </div>
       <div class="axis" aria-hidden="true">
-        <div style={{ width: `${share * 100}%` }}>
-          <span>{titles[0]}</span>
-          <span>{titles.length > 1 ? titles.at(-1) : ""}</span>
+        <div>
+          {titles.map((title, i) =>
+            isNamed(i) ? (
+              <span key={title} style={{ left: `${x(i) / (WIDTH / 100)}%` }}>
+                {title.replace(/ to .*/s, "")}
+              </span>
+            ) : null,
+          )}
         </div>
       </div>
     </figure>

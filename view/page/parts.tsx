@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { escapeText, shorten } from "#dist/describe/text";
 import type { Answer } from "./client";
+import type { Measuring } from "./measured";
 
 /** Work under way. */
 export function Progress({ label, done = 0, total = 0 }: { label: string; done?: number; total?: number }) {
@@ -24,6 +25,26 @@ export function Progress({ label, done = 0, total = 0 }: { label: string; done?:
         <div style={{ width: `${percent ?? 30}%` }} />
       </div>
     </div>
+  );
+}
+
+/** How far the work on all tensors is, with a button to stop it; or one to start it. */
+export function WorkBar(props: { measuring: Measuring<unknown>; label: string; startLabel: string }) {
+  const { work, isComplete, start, stop } = props.measuring;
+  if (work !== undefined) {
+    return (
+      <div class="fields">
+        <Progress label={props.label} done={work.done} total={work.total} />
+        <button type="button" onClick={stop}>
+          Stop
+        </button>
+      </div>
+    );
+  }
+  return isComplete ? null : (
+    <button type="button" onClick={start}>
+      {props.startLabel}
+    </button>
   );
 }
 

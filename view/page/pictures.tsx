@@ -1,4 +1,4 @@
-/** Pictures: bars of shares, layers, a histogram, a heatmap. Each says in words what it shows. */
+/** Pictures: bars of shares, a histogram, a heatmap. Each says in words what it shows. */
 
 import type { TensorStats } from "gguf-native";
 import type { ComponentChildren } from "preact";
@@ -6,7 +6,7 @@ import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { edgeText } from "#dist/describe/stats-text";
 import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import { type ColorScale, colorScale, type Picture } from "../lib/averages";
-import type { Layer } from "../lib/layers";
+import { useTheme } from "./theme";
 
 /** A number in few digits. */
 export function short(value: number): string {
@@ -40,56 +40,6 @@ export function ShareBar({
 /** Colours far from each other, however many are beside each other; the second eight are lighter or darker. */
 export function shadeOf(index: number): Record<`--${string}`, string | number> {
   return { "--n": index % 16, ...(index % 16 < 8 ? {} : { "--shade-lightness": "var(--shade-other)" }) };
-}
-
-const LAYERS_WIDTH = 1000;
-const LAYERS_HEIGHT = 220;
-
-/** The part of the width that layers take: a few do not fill it. */
-export function layersShare(count: number): number {
-  return Math.min(1, count / 8);
-}
-
-export function LayersPicture({ layers, shades }: { layers: readonly Layer[]; shades: readonly number[] }) {
-  const most = layers.reduce((max, { bytes }) => Math.max(max, bytes), 1);
-  const step = (LAYERS_WIDTH * layersShare(layers.length)) / layers.length;
-  const gap = Math.min(6, step * 0.2);
-  const largest = layers.reduce((a, b) => (b.bytes > a.bytes ? b : a), layers[0] as Layer);
-  const label = `Sizes of ${counted(layers.length, "layer")}; the largest is ${largest.title} with ${humanBytes(largest.bytes)}`;
-  return (
-    <svg
-      class="layers"
-      role="img"
-      aria-label={label}
-      viewBox={`0 0 ${LAYERS_WIDTH} ${LAYERS_HEIGHT}`}
-      preserveAspectRatio="none"
-    >
-      {layers.map(({ title, bytes, byType }, i) => {
-        let base = LAYERS_HEIGHT;
-        return (
-          <g key={title}>
-            <title>{`${title}: ${humanBytes(bytes)}`}</title>
-            {byType.map((part, type) => {
-              if (part === 0) return null;
-              const height = (part / most) * LAYERS_HEIGHT;
-              base -= height;
-              return (
-                <rect
-                  key={shades[type]}
-                  class="shade"
-                  style={shadeOf(shades[type] as number)}
-                  x={i * step + gap / 2}
-                  y={base}
-                  width={step - gap}
-                  height={height}
-                />
-              );
-            })}
-          </g>
-        );
-      })}
-    </svg>
-  );
 }
 
 const HISTOGRAM_WIDTH = 640;
@@ -158,18 +108,6 @@ const LIGHT: Palette = {
 };
 const DARK: Palette = { none: [255, 90, 90], low: [240, 160, 90], zero: [28, 30, 35], high: [122, 168, 255] };
 
-function usePalette(): Palette {
-  const query = "(prefers-color-scheme: dark)";
-  const [isDark, setIsDark] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const list = matchMedia(query);
-    const onChange = (): void => setIsDark(list.matches);
-    list.addEventListener("change", onChange);
-    return () => list.removeEventListener("change", onChange);
-  }, []);
-  return isDark ? DARK : LIGHT;
-}
-
 /** What of the values of a cell is shown. */
 export type Measure = "means" | "magnitudes";
 
@@ -194,7 +132,7 @@ export function Heatmap({
   children?: ComponentChildren;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const palette = usePalette();
+  const palette = useTheme().isDark ? DARK : LIGHT;
   const [pointed, setPointed] = useState("");
   const { width, height, columnCount, rowCount, notFinite } = picture;
   const cells = picture[measure];

@@ -1,7 +1,8 @@
 /** The tensors by block, with search and sort, and one of them in full. */
 import { useMemo, useState } from "preact/hooks";
+import type { TensorTable } from "#dist/describe/tensor-table";
 import { counted, humanBytes } from "#dist/describe/text";
-import type { ModelView, TensorTable } from "../lib/protocol";
+import type { ModelView } from "../lib/protocol";
 import { blockLines, type Line, ORDERS, type Order, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";

@@ -37,6 +37,9 @@ the GGUF files of a repository, hf://OWNER/NAME.
   --context N         the tokens that the cache is for; the default is what the
                       model was made for
   --filter GLOB       only tensors and keys with such names (* ? [a-z])
+  --picture OUT       an SVG picture of the model, too: layers across, kinds of
+                      tensors down, coloured by type
+  --force             replaces OUT where it exists already
   --markdown          the same as Markdown, for a model card
   --json              everything, exactly: long arrays in full, 64-bit integers
                       as strings, as are the numbers that JSON lacks ("NaN",
@@ -53,6 +56,7 @@ Examples:
   gguf-native inspect --tensors --filter '*.attn_?.weight' model.gguf
   gguf-native inspect --memory --context 32768 model.gguf
   gguf-native inspect --markdown model.gguf >model.md
+  gguf-native inspect model.gguf --picture model.svg
   gguf-native inspect --json model.gguf | jq '.metadata["general.name"].value'
   gguf-native inspect --json --metadata --filter tokenizer.chat_template \\
     model.gguf | jq -r '.metadata[].value'
@@ -64,6 +68,8 @@ const OPTIONS = {
   memory: { type: "boolean" },
   context: { type: "string" },
   filter: { type: "string" },
+  picture: { type: "string" },
+  force: { type: "boolean" },
   markdown: { type: "boolean" },
   json: { type: "boolean" },
   ...MODEL_OPTIONS,
@@ -97,7 +103,12 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = values.filter === undefined ? undefined : globMatcher(values.filter);
-  const show = async ({ file, path: shown }: OpenedModel, cutOff: GgufError | undefined): Promise<number> => {
+  const show = async (opened: OpenedModel, cutOff: GgufError | undefined): Promise<number> => {
+    const { file, path: shown } = opened;
+    if (values.picture !== undefined) {
+      const { writeModelPicture } = await import("../output/model-svg.js");
+      await writeModelPicture(values.picture, opened, values.force, terminal);
+    }
     const tensors = listedWhere(
       () => file.tensors.values(),
       file.tensors.size,

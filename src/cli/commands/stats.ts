@@ -13,7 +13,7 @@ import { histogramSvg } from "../output/histogram-svg";
 import { stripsSvg } from "../output/strips-svg";
 import { type Column, wrap } from "../output/table";
 import type { Terminal } from "../output/terminal";
-import { FORCE_HELP, FORCE_OPTION, writeFiles } from "../output/write-files";
+import { FORCE_HELP, FORCE_OPTION, writeSvg } from "../output/write-files";
 import { tensorStats } from "../work/tensor-stats";
 
 const HELP = `Usage: gguf-native stats FILE|URL [TENSOR...] [options]
@@ -73,7 +73,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
     const [only] = all as [ShownTensor];
     if (values.svg !== undefined) {
-      await writeSvg(values.svg, model.path, all, origin, values.force, terminal);
+      await writeSvg(values.svg, pictureOf(model.path, all), origin, values.force, terminal);
     }
     if (values.json) terminal.printJson({ path: model.path, tensors: all.map(json) });
     else if (all.length === 1) terminal.print(details(only, terminal));
@@ -147,24 +147,10 @@ function knownTensors({ file, path }: OpenedModel, terminal: Terminal): GgufMode
 }
 
 /** A histogram of one tensor, a strip for each of several. */
-async function writeSvg(
-  path: string,
-  model: string,
-  all: readonly ShownTensor[],
-  origin: Origin,
-  force: boolean | undefined,
-  terminal: Terminal,
-): Promise<void> {
-  const [first] = all as [ShownTensor];
-  const picture =
-    all.length > 1
-      ? stripsSvg(`${escapeText(basename(model))}: ${counted(all.length, "tensor")}`, all)
-      : histogramPicture(first);
-  const svg = Buffer.from(picture);
-  const outputs = [{ path, byteLength: svg.length, chunks: once(svg) }];
-  const isFile = await writeFiles(terminal, path, outputs, origin, force);
-  // Not on standard output, which may be JSON.
-  if (isFile) terminal.log(`${escapeText(path)}: ${humanBytes(svg.length)}\n`);
+function pictureOf(model: string, all: readonly ShownTensor[]): string {
+  return all.length > 1
+    ? stripsSvg(`${escapeText(basename(model))}: ${counted(all.length, "tensor")}`, all)
+    : histogramPicture(all[0] as ShownTensor);
 }
 
 function histogramPicture({ tensor, stats }: ShownTensor): string {
@@ -173,8 +159,4 @@ function histogramPicture({ tensor, stats }: ShownTensor): string {
   if (histogram === undefined) throw new Error(`tensor '${name}' has no finite values to draw`);
   const title = `${escapeText(name)} (${type}, ${shapeText(shape)})`;
   return histogramSvg(title, stats, Array.from(histogram.counts));
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
-  yield bytes;
 }

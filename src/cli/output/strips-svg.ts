@@ -1,8 +1,8 @@
 /** The values of many tensors as an SVG picture: a strip for each, all on one scale, so that an eye finds the odd one. */
 
-import { escapeText, float32Text, grouped } from "../../describe/text";
+import { escapeText, escapeXml, float32Text, grouped } from "../../describe/text";
 import type { GgufModelTensor, TensorStats } from "../../index";
-import { document, escapeXml, labelWidth, textAt } from "./svg";
+import { document, labelWidth, textAt } from "./svg";
 
 /** A tensor and what its values are like. */
 export interface Strip {

@@ -1,4 +1,5 @@
 /** Pieces of SVG pictures. Text is in a font of one width, so that it is known to fit. */
+import { escapeXml } from "../../describe/text";
 import { textWidth, truncate } from "./text-width";
 
 const FONT_SIZE = 13;
@@ -36,8 +37,4 @@ export function document(title: string, width: number, height: number, content: 
     ...content,
     "</svg>\n",
   ].join("\n");
-}
-
-export function escapeXml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -3,7 +3,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { dirname, resolve } from "node:path";
-import { escapeText } from "../../describe/text";
+import { escapeText, humanBytes } from "../../describe/text";
 import { type Destination, destinationOf } from "../../writer/destination";
 import { checkReplaced, type Origin, type Replaced } from "../../writer/replaced-files";
 import { watchUnfinished } from "../../writer/unfinished";
@@ -100,6 +100,23 @@ export async function writeFiles(
     inFolder(folder, () => writeOutputs(outputs, origin, checkWriteOptions(options))),
   );
   return true;
+}
+
+/** Writes a picture, and says so, but not on standard output, which may be JSON. */
+export async function writeSvg(
+  path: string,
+  svg: string,
+  origin: Origin,
+  force: boolean | undefined,
+  terminal: Terminal,
+): Promise<void> {
+  const bytes = Buffer.from(svg);
+  const chunks = async function* (): AsyncGenerator<Uint8Array, void, undefined> {
+    yield bytes;
+  };
+  const outputs = [{ path, byteLength: bytes.length, chunks: chunks() }];
+  const isFile = await writeFiles(terminal, path, outputs, origin, force);
+  if (isFile) terminal.log(`${escapeText(path)}: ${humanBytes(bytes.length)}\n`);
 }
 
 /** Runs `work` with a folder that is made where it is missing, and removed again where `work` fails. */
