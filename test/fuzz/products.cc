@@ -21,6 +21,7 @@
 #include "test/fuzz/random.h"
 #include "test/fuzz/require.h"
 #include "test/native/dequant/integer_rule.h"
+#include "test/native/dequant/number_rule.h"
 
 namespace gguf::fuzz {
 namespace {
@@ -46,41 +47,13 @@ void fill_vectors(std::vector<float>& x, Random& random) {
   }
 }
 
-/** Where the i-th number of a row that is multiplied is. */
-size_t position(const Format& format, size_t i) {
-  return is_interleaved(format)
-             ? i / 256 * 256 + 32 * static_cast<size_t>(kInterleavedOrder[i / 32 % 8]) + i % 32
-             : i;
-}
-
-float product(const Format& format, const float* row, const float* x, size_t columns) {
-  float sums[64] = {};
-  for (size_t i = 0; i < columns; ++i) {
-    const size_t at = position(format, i);
-    sums[i % 64] = std::fma(row[at], x[at], sums[i % 64]);
-  }
-  for (size_t half = 32; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) sums[i] = sums[i] + sums[i + half];
-  }
-  return sums[0] + 0.0f;
-}
-
 /** The products of all rows with all vectors: numbers by the scalar kernels, then the rule of
  * number_products.h.
  */
 std::vector<float> products_of_numbers(const Format& format, const uint8_t* blocks, size_t n_rows,
                                        size_t columns, const std::vector<float>& x) {
-  std::vector<float> numbers(n_rows * columns);
   use_isa("scalar");
-  dequantize(format, Out::kFloat32, Store::kPlain, false, blocks, numbers.size() / format.block_elements,
-             numbers.data());
-  std::vector<float> y;
-  for (size_t v = 0; v < x.size(); v += columns) {
-    for (size_t r = 0; r < n_rows; ++r) {
-      y.push_back(product(format, numbers.data() + r * columns, x.data() + v, columns));
-    }
-  }
-  return y;
+  return test::number_products(format, blocks, n_rows, columns, x);
 }
 
 /** The same by the rule of integer_products.h. */

@@ -23,26 +23,6 @@ std::vector<uint8_t> random_bytes(size_t n, uint32_t seed) {
   return bytes;
 }
 
-/** Makes every NaN the same one: which payload comes out is not promised. */
-void unify_nans(std::vector<uint8_t>& numbers, Out out) {
-  if (out == Out::kFloat32) {
-    for (size_t i = 0; i + 4 <= numbers.size(); i += 4) {
-      uint32_t bits;
-      std::memcpy(&bits, &numbers[i], 4);
-      if ((bits & 0x7fffffff) > 0x7f800000) bits = 0x7fc00000;
-      std::memcpy(&numbers[i], &bits, 4);
-    }
-  } else {
-    const int infinity = out == Out::kFloat16 ? 0x7c00 : 0x7f80;
-    for (size_t i = 0; i + 2 <= numbers.size(); i += 2) {
-      uint16_t bits;
-      std::memcpy(&bits, &numbers[i], 2);
-      if ((bits & 0x7fff) > infinity) bits = static_cast<uint16_t>(infinity + 1);
-      std::memcpy(&numbers[i], &bits, 2);
-    }
-  }
-}
-
 /** Where outputs begin in a line: 0 for whole lines, 16 as memory of JavaScript often is. */
 constexpr size_t kStarts[] = {0, 16};
 

@@ -7,40 +7,12 @@
 #include <cmath>
 #include <vector>
 
+#include "test/native/dequant/number_rule.h"
 #include "test/native/dequant/product_support.h"
-#include "test/native/dequant/put_order.h"
 #include "test/native/dequant/test_isas.h"
 
 namespace gguf::test {
 namespace {
-
-Numbers expected_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
-                          const Numbers& x) {
-  const uint64_t n = x.size() / columns;
-  Numbers w(n_rows * columns), y(n * n_rows);
-  dequantize(format, Out::kFloat32, Store::kPlain, false, rows, w.size() / format.block_elements, w.data());
-  const std::vector<int> extents = put_order(format);
-  for (uint64_t v = 0; v < n; ++v) {
-    for (uint64_t r = 0; r < n_rows; ++r) {
-      float p[64] = {};
-      const uint64_t group = extents.size() * 32;
-      uint64_t i = 0;
-      for (uint64_t start = 0; start < columns; start += group) {
-        for (int at : extents) {
-          for (uint64_t c = start + static_cast<uint64_t>(at); c < start + static_cast<uint64_t>(at) + 32;
-               ++c, ++i) {
-            if (c < columns) p[i % 64] = std::fmaf(w[r * columns + c], x[v * columns + c], p[i % 64]);
-          }
-        }
-      }
-      for (int h = 32; h >= 1; h /= 2) {
-        for (int k = 0; k < h; ++k) p[k] = p[k] + p[k + h];
-      }
-      y[v * n_rows + r] = p[0] + 0.0f;
-    }
-  }
-  return y;
-}
 
 /** Lengths of rows: whole groups, parts of groups, and for single numbers any. */
 std::vector<uint64_t> lengths(const Format& format) {
@@ -51,7 +23,7 @@ std::vector<uint64_t> lengths(const Format& format) {
 }
 
 const ProductRule kRule = {Activations::kFloat32, std::vector<Format>(formats().begin(), formats().end()),
-                           lengths, expected_products};
+                           lengths, number_products};
 
 Numbers exact_products(const Format& format, const uint8_t* rows, uint64_t n_rows, uint64_t columns,
                        const Numbers& x) {
@@ -76,30 +48,6 @@ TEST_P(RowProducts, OfNothingAreNothing) {
   expect_nothing_of_nothing(kRule);
 }
 
-TEST_P(RowProducts, AreCloseToTheExactSum) {
-  for (const Format& format : formats()) {
-    Random random(format.id + 300);
-    const uint64_t columns = 4096, n_rows = 3;
-    const auto bytes = random.blocks(format, n_rows * columns / format.block_elements, Blocks::kOrdinary);
-    const Numbers x = random.vectors(columns, Blocks::kOrdinary);
-    const Numbers y = exact_products(format, bytes.data(), n_rows, columns, x);
-    Numbers w(n_rows * columns);
-    dequantize(format, Out::kFloat32, Store::kPlain, false, bytes.data(), w.size() / format.block_elements,
-               w.data());
-    for (uint64_t r = 0; r < n_rows; ++r) {
-      double sum = 0, magnitude = 0;
-      for (uint64_t c = 0; c < columns; ++c) {
-        const double product = static_cast<double>(w[r * columns + c]) * x[c];
-        sum += product;
-        magnitude += std::fabs(product);
-      }
-      ASSERT_TRUE(std::isfinite(magnitude)) << format.name;
-      EXPECT_GT(magnitude, 0) << format.name;
-      EXPECT_LE(std::fabs(y[r] - sum), 2e-6 * magnitude) << format.name;
-    }
-  }
-}
-
 TEST_P(RowProducts, AreNeverMinusZero) {
   const Format& format = *find_format(0);  // F32
   const Numbers w(64, -1.0f), zeros(64, 0.0f);
@@ -118,16 +66,6 @@ TEST_P(RowProducts, AreNeverMinusZero) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, RowProducts, testing::ValuesIn(available_isas()), isa_name_of);
-
-TEST(Products, TakeNumbersInTheOrderInWhichKernelsPutThem) {
-  for (const Format& format : formats()) {
-    const std::vector<int> order = put_order(format);
-    for (size_t i = 0; i < order.size(); ++i) {
-      const int extent = is_interleaved(format) ? kInterleavedOrder[i] : static_cast<int>(i);
-      EXPECT_EQ(order[i], 32 * extent) << format.name;
-    }
-  }
-}
 
 }  // namespace
 }  // namespace gguf::test

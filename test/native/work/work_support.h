@@ -16,6 +16,7 @@
 
 #include "core/file.h"
 #include "dequant/dequant.h"
+#include "test/native/dequant/test_isas.h"
 #include "test/native/machine/on_threads.h"
 #include "work/chunked_work.h"
 #include "work/decode_blocks.h"
@@ -34,19 +35,6 @@ inline std::vector<uint8_t> random_blocks(const Format& format, uint64_t n_block
   std::vector<uint8_t> bytes(static_cast<size_t>(n_blocks * format.block_bytes));
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() >> 13);
   return bytes;
-}
-
-/** Makes every NaN the same one: which payload comes out is not promised. */
-inline void unify_nans(std::vector<uint8_t>& numbers, Out out) {
-  const size_t size = out_bytes(out);
-  for (size_t i = 0; i + size <= numbers.size(); i += size) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, &numbers[i], size);
-    const uint32_t infinity = out == Out::kFloat32 ? 0x7f800000 : out == Out::kFloat16 ? 0x7c00 : 0x7f80;
-    const uint32_t magnitude = out == Out::kFloat32 ? 0x7fffffff : 0x7fff;
-    if ((bits & magnitude) > infinity) bits = infinity + 1;
-    std::memcpy(&numbers[i], &bits, size);
-  }
 }
 
 /** The definition: the blocks of a selection dequantized one row after the other, by one call each. */
