@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GgufError, open, openSync, parse } from "gguf-native";
-import { badFiles, F32, head } from "../support/bad-files";
+import { type BadFile, badFiles, badFilesIn, F32, FORMATS, head } from "../support/bad-files";
 import { ByteWriter } from "../support/byte-writer";
 import { writeTensorInfo } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
@@ -13,23 +13,35 @@ import { sampleModel } from "../support/sample-model";
 const folder = temporaryFolder();
 const path = join(folder, "bad.gguf");
 
-for (const { name, code, message, offset, bytes } of badFiles) {
-  test(name, async () => {
-    const is = (where: string | undefined) => (error: unknown) => {
-      assert.ok(error instanceof GgufError, String(error));
-      assert.equal(error.code, code, error.message);
-      assert.match(error.message, message);
-      assert.equal(error.offset, offset, error.message);
-      assert.equal(error.path, where);
-      assert.ok(error.message.endsWith(`(at byte ${offset})`), error.message);
-      assert.ok(!error.message.includes("\n"), error.message);
-      return true;
-    };
-    assert.throws(() => parse(bytes), is(undefined));
-    writeFileSync(path, bytes);
-    assert.throws(() => openSync(path), is(path));
-    assert.throws(() => openSync(path, { access: "read" }), is(path));
-    await assert.rejects(open(path), is(path));
+function is({ code, message, offset }: BadFile, where?: string) {
+  return (error: unknown) => {
+    assert.ok(error instanceof GgufError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    assert.equal(error.offset, offset, error.message);
+    assert.equal(error.path, where);
+    assert.ok(error.message.endsWith(`(at byte ${offset})`), error.message);
+    assert.ok(!error.message.includes("\n"), error.message);
+    return true;
+  };
+}
+
+for (const each of badFiles) {
+  test(each.name, async () => {
+    writeFileSync(path, each.bytes);
+    assert.throws(() => openSync(path), is(each, path));
+    assert.throws(() => openSync(path, { access: "read" }), is(each, path));
+    await assert.rejects(open(path), is(each, path));
+  });
+}
+
+for (const [byteOrder, version] of FORMATS) {
+  test(`in memory, version ${version}, ${byteOrder}-endian, and if data may be missing`, () => {
+    for (const each of badFilesIn(byteOrder, version)) {
+      assert.throws(() => parse(each.bytes), is(each), each.name);
+      if (each.isGoodInPart) parse(each.bytes, { partial: true });
+      else assert.throws(() => parse(each.bytes, { partial: true }), is(each), each.name);
+    }
   });
 }
 

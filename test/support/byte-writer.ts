@@ -6,14 +6,14 @@ type NumberType = `${"Int" | "Uint"}${8 | 16 | 32}` | `Float${32 | 64}` | "BigIn
 
 export class ByteWriter {
   readonly #little: boolean;
-  readonly #version: number;
+  readonly version: number;
   #bytes = new Uint8Array(1024);
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
 
   constructor(byteOrder: ByteOrder = "little", version = 3) {
     this.#little = byteOrder === "little";
-    this.#version = version;
+    this.version = version;
   }
 
   /** Where the next byte goes. */
@@ -61,7 +61,7 @@ export class ByteWriter {
 
   /** A count, a length or a dimension: u64, in version 1 u32. */
   count(value: number | bigint): this {
-    return this.#version === 1 ? this.u32(Number(value)) : this.u64(value);
+    return this.version === 1 ? this.u32(Number(value)) : this.u64(value);
   }
 
   bytes(bytes: Uint8Array): this {

@@ -22,13 +22,6 @@ class GgufWriter {
 
   const std::vector<uint8_t>& bytes() const { return bytes_; }
   uint64_t offset() const { return bytes_.size(); }
-  /** Notes where the next field goes: the one at fault. */
-  GgufWriter& mark() {
-    mark_ = offset();
-    return *this;
-  }
-  uint64_t marked() const { return mark_; }
-
   GgufWriter& raw(std::string_view text) {
     bytes_.insert(bytes_.end(), text.begin(), text.end());
     return *this;
@@ -63,15 +56,11 @@ class GgufWriter {
   /** What stands before the elements of an array. */
   GgufWriter& array(ValueType element_type, uint64_t count) { return type(element_type).length(count); }
 
-  /** A tensor up to the offset of its data. */
-  GgufWriter& tensor_shape(std::string_view name, const std::vector<uint64_t>& shape, uint32_t tensor_type) {
-    string(name).u32(static_cast<uint32_t>(shape.size()));
-    for (const uint64_t dim : shape) length(dim);
-    return u32(tensor_type);
-  }
   GgufWriter& tensor(std::string_view name, const std::vector<uint64_t>& shape, uint32_t tensor_type,
                      uint64_t data_offset) {
-    return tensor_shape(name, shape, tensor_type).u64(data_offset);
+    string(name).u32(static_cast<uint32_t>(shape.size()));
+    for (const uint64_t dim : shape) length(dim);
+    return u32(tensor_type).u64(data_offset);
   }
   /** Zeros up to a multiple of `alignment`. */
   GgufWriter& pad(uint64_t alignment = 32) {
@@ -88,7 +77,6 @@ class GgufWriter {
  private:
   FileFormat format_;
   std::vector<uint8_t> bytes_;
-  uint64_t mark_ = 0;
 };
 
 }  // namespace gguf::test

@@ -17,21 +17,14 @@ namespace gguf::test {
 constexpr uint32_t kF32 = 0;
 constexpr uint32_t kQ4_0 = 2;
 constexpr uint32_t kQ4_K = 12;
-constexpr uint32_t kI8 = 24;
-constexpr uint32_t kQ2_0 = 42;
-constexpr uint32_t kRemovedType = 4;
 constexpr uint32_t kUnknownType = 1000000;
 
 inline TypeSize type_size(uint32_t type) {
   switch (type) {
-    case kI8:
-      return {1, 1};
     case kF32:
       return {1, 4};
     case kQ4_0:
       return {32, 18};
-    case kQ2_0:
-      return {64, 18};
     case kQ4_K:
       return {256, 144};
     default:
