@@ -102,13 +102,16 @@ class RunOrder {
 
 }  // namespace
 
-const KernelTable& kernels_for_vectors(const KernelTable& kernels, uint64_t n) {
-  const bool special = n >= kernels.n_wanted && (kernels.is_ready == nullptr || kernels.is_ready());
-  return special ? kernels : *kernels.base;
+const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t n) {
+  if (n < kernels.n_wanted) return *kernels.base;
+  const CodeFacts facts = kernels.formats[format.index].code_facts();
+  const CodeTileMultipliers& tiles = kernels.level_tiles.of[facts.run == 16 ? 0 : 1][facts.kind];
+  const bool is_special = tiles.of[1] != nullptr && (kernels.is_ready == nullptr || kernels.is_ready());
+  return is_special || kernels.base == nullptr ? kernels : *kernels.base;
 }
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
-    : IntegerProducts(format, big_endian, columns, n, kernels_for_vectors(active_kernels(), n)) {}
+    : IntegerProducts(format, big_endian, columns, n, kernels_for_products(active_kernels(), format, n)) {}
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
                                  const KernelTable& kernels) noexcept
@@ -387,6 +390,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
   tile.minima = memory.minima;
   tile.affine = affine_;
   tile.y_stride = y_stride;
+  uint64_t n_started = 0;
   while (n_rows > 0) {
     tile.n_rows = std::min(n_rows, n_tile_rows);
     for (uint64_t start = 0; start < columns_; start += kSegment) {
@@ -402,6 +406,9 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
                  (v * (columns_ / run_) + start / run_ * n_vectors) * run_bytes();
         tile.y = y + v * y_stride;
         tile.n_vectors = n_vectors;
+        if (kernels_.level_tiles.start != nullptr && n_started != n_vectors) {
+          kernels_.level_tiles.start(run_, n_started = n_vectors);
+        }
         tiles.of[n_vectors - 1](tile);
         if (columns_ > kSegment) tile.sums += memory.tile_sums;
       }
@@ -410,6 +417,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
     y += tile.n_rows;
     n_rows -= tile.n_rows;
   }
+  if (kernels_.level_tiles.finish != nullptr) kernels_.level_tiles.finish();
 }
 
 }  // namespace gguf

@@ -8,26 +8,34 @@
 
 namespace gguf {
 
-/** Tiles for runs of 16, and of 32. */
-using AmxTiles = const CodeTileMultipliers (&)[2];
+/** Levels of a run. Shorter ones have twice the sums that go through memory: AVX-512 is faster. */
+constexpr uint64_t kAmxRun = 32;
 
-inline KernelTable amx_table(AmxTiles tiles, bool (*is_ready)()) {
+struct AmxTiles {
+  CodeTileMultipliers of;  // for runs of kAmxRun
+  void (*start)(uint64_t run, uint64_t n_vectors);
+  void (*finish)();
+};
+
+inline KernelTable amx_table(const AmxTiles& tiles, bool (*is_ready)()) {
   KernelTable table = *kAvx512Kernels;
   table.isa = "avx512_amx";
   table.base = kAvx512Kernels;
   const LevelTiles& base = table.base->level_tiles;
   table.level_tiles = {
-      {{tiles[0]}, {tiles[1]}}, base.rows, 16, 32, {base.transpose[0], base.transpose[1], base.transpose[2]},
+      {{}, {tiles.of}},     base.rows, 16, 32, {base.transpose[0], base.transpose[1], base.transpose[2]},
       base.transpose_scales};
-  table.n_wanted = 16;  // a tile takes as long for few vectors
+  table.level_tiles.start = tiles.start;
+  table.level_tiles.finish = tiles.finish;
+  table.n_wanted = 32;  // a tile takes as long for few vectors
   table.is_ready = is_ready;
   return table;
 }
 
 /** Multiplies 16 runs of any levels and codes with all scales 1: then sums are exact. */
-inline bool amx_tile_is_right(CodeTileMultiplier multiply, uint64_t run, uint64_t n_vectors) {
-  constexpr uint64_t kRows = 32, kRuns = 16, kVectors = 16;
-  uint8_t w[kRuns * 32 * kRows], x[kRuns * (32 + 8) * kVectors];
+inline bool amx_tile_is_right(const AmxTiles& tiles, uint64_t n_vectors) {
+  constexpr uint64_t kRows = 32, kRuns = 16, kVectors = 16, run = kAmxRun;
+  uint8_t w[kRuns * run * kRows], x[kRuns * (run + 8) * kVectors];
   float ones[kRuns * kRows], sums[16 * kVectors * kRows], y[kVectors * kRows],
       expected[kVectors * kRows] = {};
   for (float& one : ones) one = 1;
@@ -62,17 +70,14 @@ inline bool amx_tile_is_right(CodeTileMultiplier multiply, uint64_t run, uint64_
   tile.y = y;
   tile.y_stride = tile.n_rows = kRows;
   tile.n_vectors = n_vectors;
-  multiply(tile);
+  tiles.start(run, n_vectors);
+  tiles.of.of[n_vectors - 1](tile);
+  tiles.finish();
   return std::memcmp(y, expected, static_cast<size_t>(n_vectors) * kRows * sizeof(float)) == 0;
 }
 
-inline bool amx_tiles_are_right(AmxTiles tiles) {
-  bool right = true;
-  for (const uint64_t n : {7, 16}) {
-    right =
-        right && amx_tile_is_right(tiles[0].of[n - 1], 16, n) && amx_tile_is_right(tiles[1].of[n - 1], 32, n);
-  }
-  return right;
+inline bool amx_tiles_are_right(const AmxTiles& tiles) {
+  return amx_tile_is_right(tiles, 7) && amx_tile_is_right(tiles, 16);
 }
 
 }  // namespace gguf

@@ -7,7 +7,7 @@
 // that scale them. Tiles and memory are used in turn, so that the next run is multiplied while one is scaled.
 #pragma once
 
-#include "dequant/isa/kernel_table.h"
+#include "dequant/isa/amx_table.h"
 #include "dequant/sinks/code_tile.h"
 
 namespace gguf {
@@ -37,43 +37,50 @@ struct AmxConfig {
 };
 static_assert(sizeof(AmxConfig) == 64, "as the instruction reads it");
 
-/** Of a word of all rows. */
-constexpr int kWordBytes = 4 * kCodeRows;
+/** Of a run of levels; of a word of all rows; of a run of all rows. */
+constexpr int kRun = kAmxRun, kWordBytes = 4 * kCodeRows, kRunBytes = kRun * kCodeRows;
 
 /** Sums of products of a run: [vector][row]. */
 using AmxSums = int32_t[kAmxVectors][16];
 
 /** Multiplies a run; levels have no sign. Numbers of tiles are part of instructions. */
-template <int kRun>
-GGUF_INLINE void multiply_amx_run(const uint8_t* w, const uint8_t* x, bool odd, AmxSums (&sums)[2]) {
+GGUF_INLINE void multiply_amx_run(const uint8_t* w, const uint8_t* x, bool odd) {
   if (odd) {
     _tile_zero(1);
     _tile_loadd(3, x, kRun);
     _tile_loadd(5, w, kWordBytes);
     _tile_dpbsud(1, 3, 5);
-    _tile_stored(1, sums[1], 64);
   } else {
     _tile_zero(0);
     _tile_loadd(2, x, kRun);
     _tile_loadd(4, w, kWordBytes);
     _tile_dpbsud(0, 2, 4);
+  }
+}
+
+GGUF_INLINE void store_amx_run(bool odd, AmxSums (&sums)[2]) {
+  if (odd) {
+    _tile_stored(1, sums[1], 64);
+  } else {
     _tile_stored(0, sums[0], 64);
   }
 }
 
 /** Of the 16 rows of register `k`. kWhole: there are 16 vectors. */
-template <int kRun, bool kWhole>
+template <bool kWhole>
 void multiply_amx_rows(const CodeTile& t, int k) {
-  constexpr int kRunBytes = kRun * kCodeRows;
   const int n_vectors = kWhole ? kAmxVectors : static_cast<int>(t.n_vectors);
   const int x_bytes = n_vectors * (kRun + 8), first_row = k * simd::kLanes;
   alignas(64) AmxSums products[2];
   const uint8_t *w = t.w + 4 * first_row, *x = t.x;
   uint64_t n_left = t.n_runs;
   bool odd = false;
-  if (n_left > 0) multiply_amx_run<kRun>(w, x, odd, products);
+  if (n_left > 0) multiply_amx_run(w, x, false);
+  if (n_left > 0) store_amx_run(false, products);
+  if (n_left > 1) multiply_amx_run(w + kRunBytes, x + x_bytes, true);
   for (uint64_t step = 0; step < 16; ++step) {
-    float* const sums = t.sums + step * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
+    float* const sums =
+        t.sums + sums_place(t, step) * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
     simd::Lanes sum[kAmxVectors] = {};
     if (!t.starts) {
       GGUF_UNROLL
@@ -82,7 +89,9 @@ void multiply_amx_rows(const CodeTile& t, int k) {
       }
     }
     for (uint64_t r = kSumOrder[step]; r < t.n_runs; r += 16, w += kRunBytes, x += x_bytes, odd = !odd) {
-      if (--n_left > 0) multiply_amx_run<kRun>(w + kRunBytes, x + x_bytes, !odd, products);
+      --n_left;
+      if (n_left > 0) store_amx_run(!odd, products);
+      if (n_left > 1) multiply_amx_run(w + 2 * kRunBytes, x + 2 * x_bytes, odd);
       const AmxSums& own = products[odd ? 1 : 0];
       const uint8_t* const scales = x + kRun * n_vectors;
       const uint8_t* const offsets = scales + 4 * n_vectors;
@@ -120,26 +129,31 @@ void multiply_amx_rows(const CodeTile& t, int k) {
 }
 
 /** A CodeTileMultiplier of kernel_table.h, with whole runs of vectors. */
-template <int kRun, bool kWhole>
+template <bool kWhole>
 void multiply_amx_tile(const CodeTile& t) {
-  const int n_vectors = kWhole ? kAmxVectors : static_cast<int>(t.n_vectors);
-  AmxConfig config(kRun, n_vectors);
-  GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
-  _tile_loadconfig(&config);
-  for (int k = 0; k < simd::kRowRegisters; ++k) multiply_amx_rows<kRun, kWhole>(t, k);
-  _tile_release();
-  end_code_tile(t, n_vectors);
+  for (int k = 0; k < simd::kRowRegisters; ++k) multiply_amx_rows<kWhole>(t, k);
+  end_code_tile(t, kWhole ? kAmxVectors : static_cast<int>(t.n_vectors));
 }
 
-template <int kRun>
 constexpr CodeTileMultipliers amx_tiles() {
   CodeTileMultipliers tiles{};
-  for (int v = 1; v < kAmxVectors; ++v) tiles.of[v - 1] = multiply_amx_tile<kRun, false>;
-  tiles.of[kAmxVectors - 1] = multiply_amx_tile<kRun, true>;
+  for (int v = 1; v < kAmxVectors; ++v) tiles.of[v - 1] = multiply_amx_tile<false>;
+  tiles.of[kAmxVectors - 1] = multiply_amx_tile<true>;
   return tiles;
 }
 
-constexpr CodeTileMultipliers kAmxTiles[2] = {amx_tiles<16>(), amx_tiles<32>()};
+/** As LevelTiles has it: both together take as long as eight tiles. */
+inline void configure_amx(uint64_t run, uint64_t n_vectors) {
+  AmxConfig config(static_cast<int>(run), static_cast<int>(n_vectors));
+  GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
+  _tile_loadconfig(&config);
+}
+
+inline void release_amx() {
+  _tile_release();
+}
+
+constexpr AmxTiles kAmxTiles = {amx_tiles(), configure_amx, release_amx};
 
 }  // namespace
 }  // namespace gguf

@@ -170,6 +170,10 @@ struct LevelTiles {
   // added.
   int narrow_kind = -1;
   RowTransposer narrow[2][2] = {};  // [affine][runs of 32] of a run of each row
+  // Where the processor has a state for tiles: sets it for runs of so many levels and so many vectors, before
+  // such tiles are multiplied, and gives it up after the last.
+  void (*start)(uint64_t run, uint64_t n_vectors) = nullptr;
+  void (*finish)() = nullptr;
 };
 
 // ---- the table
