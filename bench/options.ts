@@ -20,8 +20,6 @@ export interface Options {
   from: string | undefined;
   /** The folder to write charts to. */
   svg: string | undefined;
-  /** Write the tables to bench/figures, with this note if it is a text. */
-  publish: string | undefined;
   /** Compare with the floors. */
   check: boolean;
 }
@@ -37,8 +35,6 @@ export const USAGE = `Usage: npm run bench -- [options]
   --json FILE     write every measurement to FILE
   --from FILE     take what --json wrote, and measure nothing
   --svg FOLDER    write charts to FOLDER
-  --publish       write the tables to bench/figures/MACHINE.md
-  --note TEXT     what is special about the run, for --publish
   --check         compare with bench/floors.json; exit code 1 if a ratio is
                   below its floor
   --help          show this text`;
@@ -51,15 +47,14 @@ export function parseOptions(args: readonly string[]): Options | "help" | { prob
     const { values } = parseArgs({
       args: [...args],
       options: {
-        ...{ suite: text, types: text, json: text, from: text, svg: text, note: text },
-        ...{ quick: flag, check: flag, publish: flag, help: { ...flag, short: "h" } },
+        ...{ suite: text, types: text, json: text, from: text, svg: text },
+        ...{ quick: flag, check: flag, help: { ...flag, short: "h" } },
       },
     });
     if (values.help) return "help";
-    const { quick, json, from, svg, check, note = quick ? "a quick run" : "a full run" } = values;
+    const { quick, json, from, svg, check } = values;
     return {
       ...{ quick, json, from, svg, check },
-      publish: values.publish ? note : undefined,
       suites: new Set(values.suite === undefined ? SUITES : values.suite.split(",").map(checkSuite)),
       types: values.types?.split(",").map(checkType),
     };

@@ -108,7 +108,7 @@ export class Results {
     return [...new Set(this.all(key).map(({ subject }) => subject))];
   }
 
-  /** Prints a table, and keeps it for `--json` and `--publish`. */
+  /** Prints a table, and keeps it for `--json`. */
   table(title: string, columns: readonly string[], rows: readonly (readonly (string | undefined)[])[]): void {
     if (rows.length === 0) return;
     const table = { title, columns: [...columns], rows: rows.map((row) => row.map((cell) => cell ?? "-")) };

@@ -4,7 +4,6 @@ import { writeCharts } from "./charts";
 import { type Context, makeContext } from "./context";
 import { checkFloors } from "./floors";
 import { parseOptions, type Suite, USAGE } from "./options";
-import { publish } from "./publish";
 import { runCalls } from "./suites/calls";
 import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
@@ -62,7 +61,6 @@ async function main(): Promise<void> {
     );
     console.log(`wrote ${options.json}`);
   }
-  if (options.publish !== undefined) console.log(`wrote ${publish(context.results, options.publish)}`);
   if (options.svg !== undefined) writeCharts(context.results, options.quick, options.svg);
 }
 

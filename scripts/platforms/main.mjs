@@ -46,7 +46,6 @@ const steps = {
   win32: { run: () => runTestsInWine() },
   cross: { run: () => compileForOtherSystems() },
   git: { run: installFromGit },
-  "bench-neon": { run: () => runNode("scripts/measure/neon.mjs") },
 };
 
 const { values: options, positionals } = parseArgs({
