@@ -25,13 +25,6 @@ export function digits(value: number): string {
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-export function duration(seconds: number | undefined): string | undefined {
-  if (seconds === undefined) return undefined;
-  if (seconds < 1e-6) return `${digits(seconds * 1e9)} ns`;
-  if (seconds < 1e-3) return `${digits(seconds * 1e6)} µs`;
-  return seconds < 1 ? `${digits(seconds * 1e3)} ms` : `${digits(seconds)} s`;
-}
-
 /** A number of bytes that is a power of two: "256 KiB". */
 export function size(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];

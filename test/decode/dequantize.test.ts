@@ -48,21 +48,6 @@ describe("ranges", () => {
   }
 });
 
-describe("number types", () => {
-  for (const type of ALL_TYPES) {
-    test(`${type}: f16 and bf16 are f32, rounded to nearest even`, () => {
-      const blocks = gaussianBlocks(type, 16, random);
-      for (const dtype of ["f16", "bf16"] as const) {
-        const expected = reference.dequantizeSync(type, blocks, { dtype });
-        assert.ok(expected instanceof Uint16Array);
-        assert.deepEqual(dequantizeSync(type, blocks, { dtype }), expected);
-      }
-      const found = dequantizeSync(type, blocks, { dtype: "f32" });
-      assert.deepEqual(found, reference.dequantizeSync(type, blocks));
-    });
-  }
-});
-
 const blocks = gaussianBlocks("Q4_K", 4, random);
 const whole = reference.dequantizeSync("Q4_K", blocks);
 

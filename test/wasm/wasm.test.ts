@@ -1,23 +1,22 @@
-/** The kernels compiled for WebAssembly: the same bits as the addon's. */
+/**
+ * The kernels compiled for WebAssembly: the same bits as the addon's. What the library makes of them is tested by its own
+ * tests with GGUF_NATIVE_WASM=1 (.ci/run), which compare every type with the reference and with ggml's blocks.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, test } from "node:test";
-import { type DType, dequantizeSync, type GgmlType, ggmlTypes, matmulSync, quantizeSync } from "gguf-native";
+import { dequantizeSync, ggmlTypes, matmulSync } from "gguf-native";
 import { encoding } from "#dist/backend/wasm/encoding";
 import { compare, dequantize, formats, multiply, stats, swapBytes } from "#dist/backend/wasm/kernels";
 import { type Instance, inModule, setModule } from "#dist/backend/wasm/module";
 import { relaxedTiles, tilesAreRight } from "#dist/backend/wasm/relaxed";
 import { gaussianBlocks, randomBlocks } from "../support/blocks";
-import { encodedTypes } from "../support/encoded-types";
 import { ALL_TYPES } from "../support/golden";
 import { projectRoot } from "../support/paths";
-import { quantizeCases } from "../support/quantize-cases";
 import { Random } from "../support/random";
 import { outcomeOf, rawAddon } from "../support/raw-addon";
 import { compiledModule, Module, needsModule } from "../support/wasm";
-
-const DTYPES: readonly DType[] = ["f32", "f16", "bf16"];
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
@@ -28,14 +27,6 @@ function assertSame(actual: ArrayBufferView, expected: ArrayBufferView, what = "
   assert.ok(actual instanceof Float32Array && expected instanceof Float32Array, `${what}: the bits differ`);
   assert.equal(actual.length, expected.length, what);
   for (const [i, value] of expected.entries()) assert.ok(Object.is(actual[i], value), `${what}: number ${i}`);
-}
-
-function numbersOf(type: GgmlType, blocks: Uint8Array, dtype: DType, bigEndian = false) {
-  const { id, blockSize, typeSize } = ggmlTypes[type];
-  const length = (blocks.length / typeSize) * blockSize;
-  const out = dtype === "f32" ? new Float32Array(length) : new Uint16Array(length);
-  dequantize(id, blocks, bigEndian, DTYPES.indexOf(dtype) as 0 | 1 | 2, out);
-  return out;
 }
 
 const shared = <T extends Uint8Array | Float32Array>(array: T): T => {
@@ -59,35 +50,6 @@ describe("the WebAssembly module", needsModule, () => {
   for (const type of ALL_TYPES) {
     const { id, blockSize, typeSize } = ggmlTypes[type];
     const random = new Random(id);
-
-    test(`${type}: the addon's numbers and products`, () => {
-      // Part of a group at the end, too.
-      const count = 3 * Math.ceil(512 / blockSize) + 1;
-      const blocks = gaussianBlocks(type, count, random);
-      const swapped = swapBytes(id, blocks);
-      assertSame(swapped, rawAddon.swapBytes(id, blocks));
-      for (const dtype of DTYPES) {
-        const expected = dequantizeSync(type, blocks, { dtype }) as Float32Array;
-        assertSame(numbersOf(type, blocks, dtype), expected, dtype);
-        assertSame(numbersOf(type, shared(blocks), dtype), expected, `${dtype}, shared`);
-        assertSame(numbersOf(type, swapped, dtype, true), expected, `${dtype}, big-endian`);
-      }
-      const columns = blockSize * (count - 1);
-      for (const n of [1, 3]) {
-        const x = Float32Array.from({ length: n * columns }, () => random.gaussian());
-        const rows = blocks.subarray(0, typeSize * (count - 1));
-        const expected = matmulSync(type, rows, columns, x);
-        for (const [bytes, bigEndian] of [
-          [rows, false],
-          [shared(rows), false],
-          [swapBytes(id, rows), true],
-        ] as const) {
-          const y = new Float32Array(n);
-          multiply(id, bytes, bigEndian, columns, shared(x), y, false);
-          assertSame(y, expected, `${n} vectors`);
-        }
-      }
-    });
 
     test(`${type}: the addon's statistics and comparisons`, async () => {
       // Two chunks and a bit, so that the results of chunks are joined.
@@ -135,8 +97,11 @@ describe("the WebAssembly module", needsModule, () => {
       const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
       const x = Float32Array.from({ length: n * columns }, () => random.gaussian());
       const y = new Float32Array(n * rows);
-      multiply(id, blocks, false, columns, x, y, false);
-      assertSame(y, matmulSync(type, blocks, columns, x), `${type} ${columns} x ${rows}, ${n} vectors`);
+      for (const activations of ["f32", "int8"] as const) {
+        multiply(id, blocks, false, columns, x, y, activations === "int8");
+        const expected = matmulSync(type, blocks, columns, x, { activations });
+        assertSame(y, expected, `${type} ${columns} x ${rows}, ${n} vectors, ${activations}`);
+      }
     }
   });
 
@@ -187,22 +152,6 @@ describe("the WebAssembly module", needsModule, () => {
       setModule(() => compiledModule!, swapped);
       assert.deepEqual([hasTiles(), wasRight], [false, true]);
     });
-
-    test("in pieces of rows and vectors: the addon's", () => {
-      const random = new Random(7);
-      for (const [type, columns, rows, n] of [
-        ["Q4_K", 8192, 300, 1],
-        ["Q4_K", 8192, 300, 5],
-        ["Q8_0", 65_536, 30, 70],
-      ] as const) {
-        const { id, blockSize } = ggmlTypes[type];
-        const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
-        const x = Float32Array.from({ length: n * columns }, () => random.gaussian());
-        const y = new Float32Array(n * rows);
-        multiply(id, blocks, false, columns, x, y, true);
-        assertSame(y, matmulSync(type, blocks, columns, x, options), `${type}, ${n} vectors`);
-      }
-    });
   });
 
   test("a product goes where it should among those of other rows", () => {
@@ -215,31 +164,6 @@ describe("the WebAssembly module", needsModule, () => {
     multiply(ggmlTypes.Q4_0.id, blocks.subarray(8 * 18 * 2), false, 256, x, y.subarray(2), false, 5);
     assertSame(y, expected);
   });
-
-  for (const { name, needsImportance } of encodedTypes()) {
-    test(`${name}: the addon's blocks of numbers`, async () => {
-      const { id } = ggmlTypes[name];
-      for (const { name: of, numbers, columns, importance } of quantizeCases(name, needsImportance)) {
-        const expected = quantizeSync(name, numbers, { columns, importance });
-        const given = shared(numbers);
-        assertSame(encoding.quantize(id, given, columns, importance, undefined, undefined), expected, of);
-      }
-      // Several steps.
-      const random = new Random(6);
-      const columns = 2 ** 12;
-      const numbers = Float32Array.from({ length: 2 ** 17 }, () => random.gaussian());
-      const importance = Float32Array.from({ length: columns }, () => random.unit());
-      const expected = quantizeSync(name, numbers, { columns, importance });
-      const out = new Uint8Array(expected.length);
-      const progress: number[] = [];
-      const onProgress = (done: number): number => progress.push(done);
-      const started = encoding.quantizeAsync(id, numbers, columns, importance, out, onProgress, undefined);
-      importance.fill(0); // which was copied
-      assert.equal(await started.promise, out);
-      assertSame(out, expected);
-      assert.equal(progress.at(-1), numbers.length);
-    });
-  }
 
   test("errors are the addon's", () => {
     const bad = new Float32Array(96);
@@ -281,7 +205,11 @@ describe("the WebAssembly module", needsModule, () => {
 
   describe("where memory ends", () => {
     const OUT_OF_MEMORY = { error: { code: "ERR_GGUF_OUT_OF_MEMORY", detail: "out of memory" } };
-    const works = () => assertSame(numbersOf("F32", Uint8Array.of(0, 0, 128, 63), "f32"), Float32Array.of(1));
+    const works = () => {
+      const out = new Float32Array(1);
+      dequantize(ggmlTypes.F32.id, Uint8Array.of(0, 0, 128, 63), false, 0, out);
+      assert.equal(out[0], 1);
+    };
 
     test("there is an error, and the next call works", () => {
       for (const bytes of [2 ** 32 - 1, 2 ** 32, 2 ** 40]) {
