@@ -36,11 +36,18 @@ export const library: Library = {
 /** The most bytes of a file that is fetched whole. */
 const MOST_WHOLE = 1 << 26;
 
+const NOT_FETCHED =
+  "Failed to fetch: the server cannot be reached, or does not let pages of other sites read it (CORS). Download the file and choose " +
+  "it here; or run npx gguf-native view URL, which fetches it without a browser";
+
 /** Opens a file of a server; a small one also where the server has no ranges, as some that are started for a moment. */
 async function openUrl(url: string, options: Parameters<Library["open"]>[1]): Promise<Model> {
   try {
     return await openRemote(url, options);
   } catch (error) {
+    // Browsers do not say which it is.
+    if (/Failed to fetch|NetworkError|Load failed/.test((error as Error).message))
+      throw new Error(NOT_FETCHED);
     if (((error as Error).cause as { status?: unknown } | undefined)?.status !== 200) throw error;
     const response = await fetch(url, { signal: options.signal });
     const length = Number(response.headers.get("content-length") ?? Number.NaN);

@@ -130,6 +130,19 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       await expectModel(view, path);
     });
   }
+  test("a server that does not let the page read says what to do; there is a sample to open", async () => {
+    const view = await open(pageFileUrl);
+    const links = await view.page
+      .getByRole("link")
+      .evaluateAll((all: PageElement[]) => all.map((link) => link.getAttribute("href")));
+    assert.match(links.join(" "), /^\?url=hf%3A\S+ https:\S+gguf-native$/);
+    await view.page.getByRole("textbox", { name: "URL of a model" }).fill("https://example.com/a.gguf");
+    await view.page.getByRole("button", { name: "Open", exact: true }).click();
+    await view.alert
+      .getByText(/CORS\). Download the file and choose it here; or run npx gguf-native view/)
+      .waitFor();
+    await view.discard();
+  });
   test("a file that is dropped", async () => {
     await using view = await open(pageFileUrl);
     const bytes = readFileSync(sample).toString("base64");
@@ -247,6 +260,9 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         errors,
         [...errors].sort((a, b) => b - a),
       );
+      await head("Max error").getByRole("button").click();
+      assert.equal(await head("Max error").getAttribute("aria-sort"), "ascending");
+      await view.page.waitForURL(/#compare\?order=-error$/);
       await head("Name").getByRole("button").focus();
       await view.page.keyboard.press("Enter");
       await view.page.waitForURL(/#compare\?order=name$/);
@@ -703,9 +719,19 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     assert.equal(await panel.getByTestId("matches").textContent(), "20 tensors");
     await keyboard.type("a/b"); // in the search box it is a character
     assert.equal(await search.inputValue(), "a/b");
+    await panel.getByRole("gridcell", { name: 'Nothing has "a/b".' }).waitFor();
     await keyboard.press("Escape");
     await keyboard.press("Escape");
     assert.equal(await view.page.evaluate("document.activeElement === document.body"), true);
+    await keyboard.press("?");
+    const help = view.page.getByRole("dialog", { name: "Keys and theme" });
+    await help.getByText("to the search box").waitFor();
+    await expectNothingSerious(view, "keys");
+    const theme = () => view.page.evaluate("document.documentElement.dataset.theme");
+    await help.getByLabel("Theme").selectOption("Dark");
+    assert.equal(await theme(), "dark");
+    await view.page.reload();
+    assert.equal(await theme(), "dark");
   });
 
   test("tabs stay where they are, the button to close stays in sight, and errors name no secret", async () => {

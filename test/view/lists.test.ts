@@ -5,7 +5,7 @@ import { compareNames, type TensorTable } from "#dist/describe/tensor-table";
 import { hashOf, isNear, modelsOf, modelUrl, modelUrlsOf, placeOf, searchOf } from "../../view/lib/address";
 import { type Measured, noiseByLayer, PAIR_ORDERS, selectPairs, tensorPairs } from "../../view/lib/pairs";
 import { listHeight, rowsInSight, scrollTopFor } from "../../view/lib/rows";
-import { blockLines, ORDERS, selectTensors } from "../../view/lib/tensor-list";
+import { blockLines, ORDERS, orderIn, selectTensors } from "../../view/lib/tensor-list";
 
 interface Row {
   name: string;
@@ -98,6 +98,9 @@ describe("the list of tensors", () => {
     assert.deepEqual(selectTensors(table, "", "size"), [0, 4, 1, 2, 3]);
     assert.deepEqual(selectTensors(table, "", "weights"), [0, 4, 1, 2, 3]);
     assert.deepEqual(selectTensors(table, "", "type"), [1, 3, 4, 0, 2]);
+    assert.deepEqual(selectTensors(table, "", "size", true), [3, 2, 1, 4, 0]);
+    assert.deepEqual(orderIn(ORDERS, "-size", "file"), ["size", true]);
+    assert.deepEqual(orderIn(ORDERS, "-nope", "file"), ["file", false]);
     for (const order of ORDERS) assert.equal(selectTensors(table, "", order).length, 5);
   });
   test("compares numbers in names by what they are", () => {

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
+import type { Locator } from "playwright-core";
 import { colorScale } from "../../view/lib/averages";
 import { blockView, hasScales } from "../../view/lib/block-scales";
 import type { Calls, FromWorker } from "../../view/lib/protocol";
@@ -176,7 +177,11 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
       const [scale, minimum] = [facts["Scale of these 32"], facts["Minimum of these 32"]].map(Number);
       const made = scale! * Number(facts.Code) + minimum!;
       assert.ok(Math.abs(made - values[element]!) < 1e-6, `${made}`);
-      assert.equal((await region.getByTestId("codes").textContent())!.split(" ").length, 256 + 4);
+      const codes = region.getByTestId("codes").locator("> *");
+      assert.equal(await codes.count(), 256);
+      const isMark = (code: { tagName: string }) => code.tagName === "MARK";
+      assert.ok(await codes.nth(element & 255).evaluate(isMark));
+      assert.equal(await region.getByTestId("codes").locator("mark").textContent(), facts.Code);
       await keyboard.press("Escape");
       await region.getByTestId("weight").waitFor({ state: "detached" });
       await keyboard.press("0");
@@ -201,6 +206,39 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.page.mouse.click(box.x + box.width * 0.44, box.y + 2);
     const facts = await factsOf(region.getByTestId("weight"));
     assert.deepEqual([facts.Row, facts.Column], [row, String(Number(column) + 3)]);
+  });
+
+  test("pointed at and clicked: all of it is said, and in sight at 1440 x 900", async () => {
+    await using view = await openServed([[path]], { viewport: { width: 1440, height: 900 } });
+    const region = await view.tensor(name);
+    const map = region.getByTestId("heatmap");
+    const boxOf = async (part: Locator) => (await part.boundingBox())!;
+    await region.getByTestId("stats").waitFor();
+    const { x, y, width } = await boxOf(map);
+    assert.ok(
+      (await boxOf(region.getByTestId("histogram"))).y < y &&
+        (await boxOf(region.getByTestId("stats"))).y < y,
+    );
+    await view.page.mouse.move(x + width / 2, y + 20);
+    const tip = region.getByTestId("tip");
+    await tip.getByText(/^block \d+, code \d+$/).waitFor();
+    const [value, block, ...others] = (await tip.innerText()).split("\n");
+    const [, row, column] = /^row ([\d,]+), column ([\d,]+)$/.exec(others.at(-1)!)!.map(Number) as [
+      number,
+      number,
+      number,
+    ];
+    const element = row * columns + column;
+    assert.equal(Math.fround(Number(value)), tensor.dequantizeSync()[element]);
+    assert.ok(block!.startsWith(`block ${element >> 8},`));
+    await view.page.mouse.click(x + width / 2, y + 20);
+    for (const part of ["weight", "codes"]) {
+      const box = await boxOf(region.getByTestId(part));
+      assert.ok(
+        box.y >= 0 && box.y + box.height <= 900 && box.x + box.width <= 1440,
+        `${part} ${JSON.stringify(box)}`,
+      );
+    }
   });
 
   test("weights around 1 have a scale of their own, which the caption explains", async () => {

@@ -52,15 +52,17 @@ export function selectPairs(
   measured: ReadonlyMap<number, Measured>,
   search: string,
   order: PairOrder,
+  isReversed = false,
 ): number[] {
   const matches = searchMatcher(search);
   const found = pairs.flatMap(({ name, what }, i) => (matches(name, `${name} ${what}`) ? [i] : []));
   if (order === "file") return found;
   const nameOf = (i: number): string => (pairs[i] as Pair).name;
-  if (order === "name") return found.sort((a, b) => compareNames(nameOf(a), nameOf(b)) || a - b);
+  const sign = isReversed ? -1 : 1;
+  if (order === "name") return found.sort((a, b) => sign * compareNames(nameOf(a), nameOf(b)) || a - b);
   const badness = new Map(found.map((i) => [i, badnessOf(pairs[i] as Pair, measured.get(i), order)]));
   const at = (i: number): readonly [kind: number, value: number] => badness.get(i) as [number, number];
-  return found.sort((a, b) => at(a)[0] - at(b)[0] || at(a)[1] - at(b)[1] || a - b);
+  return found.sort((a, b) => sign * (at(a)[0] - at(b)[0] || at(a)[1] - at(b)[1]) || a - b);
 }
 
 /** What is sorted by, the worst first: a kind, and within that a value. */

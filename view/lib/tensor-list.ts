@@ -6,13 +6,25 @@ import { searchMatcher } from "./search";
 export const ORDERS = ["file", "name", "type", "size", "weights"] as const;
 export type Order = (typeof ORDERS)[number];
 
+/** The order that a text names, and whether it is reversed: "-size". */
+export function orderIn<T extends string>(orders: readonly T[], text: string, usual: T): [T, boolean] {
+  const name = text.replace(/^-/, "");
+  const order = orders.find((one) => one === name);
+  return [order ?? usual, order !== undefined && name !== text];
+}
+
 /** A line of the list: a tensor, or the title of a block. */
 export type Line =
   | { readonly tensor: number }
   | { readonly block: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean };
 
 /** The numbers of the tensors whose names, types and shapes a search finds, in an order. */
-export function selectTensors(table: TensorTable, search: string, order: Order): number[] {
+export function selectTensors(
+  table: TensorTable,
+  search: string,
+  order: Order,
+  isReversed = false,
+): number[] {
   const matches = searchMatcher(search);
   const found: number[] = [];
   for (const [i, name] of table.names.entries()) {
@@ -26,7 +38,8 @@ export function selectTensors(table: TensorTable, search: string, order: Order):
     size: (a, b) => at(table.byteLengths, b) - at(table.byteLengths, a),
     weights: (a, b) => at(table.elementCounts, b) - at(table.elementCounts, a),
   };
-  return order === "file" ? found : found.sort((a, b) => compare[order](a, b) || a - b);
+  if (order === "file") return found;
+  return found.sort((a, b) => (isReversed ? compare[order](b, a) : compare[order](a, b)) || a - b);
 }
 
 /** Tensors in file order with a title before those of each block; those of a closed block are left out. */

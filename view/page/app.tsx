@@ -1,4 +1,5 @@
 /** The whole page: opening models, tabs, what is dropped, and where one is. */
+import type { Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isNear, modelsOf, modelUrl } from "../lib/address";
 import type { ModelSource } from "../lib/protocol";
@@ -6,11 +7,13 @@ import { ask, messageOf } from "./client";
 import { Compare, type Slot } from "./compare";
 import { Memory } from "./memory";
 import { Metadata } from "./metadata";
-import { Failure, Progress } from "./parts";
+import { Facts, Failure, Progress } from "./parts";
+import { Choice } from "./pictures";
 import { base, go, type Step, useAddress } from "./place";
 import { Start } from "./start";
 import { Summary } from "./summary";
 import { Tensors } from "./tensors";
+import { setTheme, THEMES, useTheme } from "./theme";
 import { VocabularyTab } from "./vocabulary";
 
 const TABS = ["Summary", "Metadata", "Vocabulary", "Tensors", "Compare", "Memory"] as const;
@@ -84,15 +87,16 @@ const FIELDS = "input, select, textarea, [contenteditable]";
 
 /**
  * Keys that work wherever one is: `/` goes to the search box, arrows to the list. Escape empties the search box that one is in,
- * and else closes what is shown beside the list; then it leaves the field.
+ * and else closes what is shown beside the list; then it leaves the field. `?` says what keys there are.
  */
-function useKeys(close: () => void): void {
+function useKeys(close: () => void, showHelp: () => void): void {
   const latest = useRef(close);
   latest.current = close;
   useEffect(() => {
     const inPanel = (selector: string): HTMLElement | null => document.querySelector(`#panel ${selector}`);
     const onKeyDown = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector("dialog[open]")) return;
       const { target, key } = event;
       const field = target instanceof Element && target.matches(FIELDS) ? (target as HTMLInputElement) : null;
       if (key === "/" && field === null) {
@@ -101,6 +105,8 @@ function useKeys(close: () => void): void {
         event.preventDefault();
         search.focus();
         search.select();
+      } else if (key === "?" && field === null) {
+        showHelp();
       } else if ((key === "ArrowDown" || key === "ArrowUp") && isAtList(target)) {
         const grid = inPanel("[role=grid]");
         if (grid === null) return;
@@ -170,7 +176,11 @@ export function App() {
     if (model !== undefined && known === undefined) goToTab(tab, "replace");
   }, [model, known, tab]);
   const show = (rest: string): void => go({ place: { ...place, rest } });
-  useKeys(() => show(""));
+  const help = useRef<HTMLDialogElement>(null);
+  useKeys(
+    () => show(""),
+    () => help.current?.showModal(),
+  );
   /** Two files of two models are compared. */
   const chooseFiles = (all: readonly File[]): void => {
     const [files, others] = modelsOf(all);
@@ -192,7 +202,9 @@ export function App() {
           <span class="brand" translate={false}>
             gguf<b>-native</b>
           </span>
-          {model === undefined ? null : (
+          {model === undefined ? (
+            <div class="names" />
+          ) : (
             <>
               <div class="names">
                 <h1 class="name" data-testid="model-name">
@@ -223,6 +235,14 @@ export function App() {
               />
             </>
           )}
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Keys and theme"
+            onClick={() => help.current?.showModal()}
+          >
+            ?
+          </button>
         </div>
         {model === undefined ? null : <Tabs tab={tab} onTab={goToTab} />}
       </header>
@@ -249,12 +269,36 @@ export function App() {
           </div>
         )}
       </main>
+      <Help dialog={help} />
       {isOver ? (
         <div class="drop" aria-hidden="true">
           Drop it anywhere
         </div>
       ) : null}
     </>
+  );
+}
+
+const KEYS: [string, string][] = [
+  ["/", "to the search box"],
+  ["arrows", "through the list, or from cell to cell of the model"],
+  ["Enter", "opens what is marked"],
+  ["Escape", "empties the search box, closes what is open"],
+  ["+ - 0", "on a heatmap: closer, farther, the whole"],
+  ["?", "shows this"],
+];
+
+/** The keys, and the switch of the theme. */
+function Help({ dialog }: { dialog: Ref<HTMLDialogElement> }) {
+  const { theme } = useTheme();
+  return (
+    <dialog ref={dialog} aria-label="Keys and theme">
+      <Choice label="Theme" value={theme} options={THEMES} onChange={setTheme} />
+      <Facts facts={KEYS} />
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
   );
 }
 

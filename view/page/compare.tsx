@@ -13,6 +13,7 @@ import {
 } from "../lib/pairs";
 import type { ModelSource, ModelView } from "../lib/protocol";
 import { searchMatcher } from "../lib/search";
+import { orderIn } from "../lib/tensor-list";
 import { ask, useAnswer } from "./client";
 import { Grid } from "./grid";
 import { MOST_AT_ONCE, useMeasured } from "./measured";
@@ -185,8 +186,8 @@ const COLUMNS = [
 ];
 
 const ORDER_NAMES: Record<PairOrder, string> = {
-  snr: "Signal to noise, worst first",
-  error: "Largest error first",
+  snr: "Signal to noise",
+  error: "Largest error",
   file: "As in the file",
   name: "Name",
 };
@@ -210,12 +211,15 @@ function Differences({
   const { measured, work } = measuring;
   const [search, setSearch] = useView("search");
   const [orderName, setOrder] = useView("order", "snr");
-  const order = PAIR_ORDERS.find((one) => one === orderName) ?? "snr";
+  const [order, isReversed] = orderIn(PAIR_ORDERS, orderName, "snr");
   // Rows stay where they are while values are compared.
   const atRest = useRef(measured);
   if (work === undefined) atRest.current = measured;
   const sortedBy = atRest.current;
-  const found = useMemo(() => selectPairs(pairs, sortedBy, search, order), [pairs, sortedBy, search, order]);
+  const found = useMemo(
+    () => selectPairs(pairs, sortedBy, search, order, isReversed),
+    [pairs, sortedBy, search, orderName],
+  );
   const noise = useMemo(() => noiseByLayer(a.tensors, pairs, measured, MOST_LAYERS), [a, pairs, measured]);
   const [nameA, nameB] = names.names;
   const chosen = { a: indexIn(a, nameA), b: indexIn(b, nameB) };
@@ -268,7 +272,8 @@ function Differences({
           <Grid
             label="Differences"
             columns={COLUMNS}
-            order={order}
+            order={isReversed ? orderName : order}
+            search={search}
             onOrder={(value) => setOrder(value, "push")}
             count={found.length}
             selected={selected < 0 ? undefined : found.indexOf(selected)}

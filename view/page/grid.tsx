@@ -1,6 +1,7 @@
 /** A list of any length, of which only the rows in sight are elements. Arrow keys go through it, Enter opens a row. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { escapeText, shorten } from "#dist/describe/text";
 import { listHeight, rowsInSight, scrollTopFor } from "../lib/rows";
 
 export interface GridColumn {
@@ -25,11 +26,12 @@ export function Grid({
   rowHeight = 40,
   row,
   selected,
+  search = "",
   onOpen,
 }: {
   label: string;
   columns: readonly GridColumn[];
-  /** The one that it has. */
+  /** The one that it has; after "-" reversed. */
   order?: string;
   onOrder?: (order: string) => void;
   count: number;
@@ -37,6 +39,8 @@ export function Grid({
   row: (index: number) => GridRow;
   /** The row that is shown elsewhere. */
   selected?: number | undefined;
+  /** What was searched. */
+  search?: string;
   onOpen?: (index: number) => void;
 }) {
   const id = useId();
@@ -121,13 +125,17 @@ export function Grid({
             role="columnheader"
             class={className}
             aria-sort={
-              own === undefined || own !== order ? undefined : isDescending ? "descending" : "ascending"
+              own === undefined || order?.replace("-", "") !== own
+                ? undefined
+                : isDescending === (order === own)
+                  ? "descending"
+                  : "ascending"
             }
           >
             {own === undefined ? (
               title
             ) : (
-              <button type="button" onClick={() => onOrder?.(own)}>
+              <button type="button" onClick={() => onOrder?.(own === order ? `-${own}` : own)}>
                 {title}
               </button>
             )}
@@ -136,6 +144,19 @@ export function Grid({
       </div>
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       <div class="grid-body" role="rowgroup" style={{ height: `${listHeight(count, rowHeight)}px` }}>
+        {count > 0 ? null : (
+          // biome-ignore lint/a11y/useSemanticElements: as above
+          // biome-ignore lint/a11y/useFocusableInteractive: as above
+          <div class="none" role="row">
+            {/* biome-ignore lint/a11y/useSemanticElements: as above */}
+            {/* biome-ignore lint/a11y/useFocusableInteractive: as above */}
+            <div role="gridcell">
+              {search === ""
+                ? "There are none in this file."
+                : `Nothing has "${shorten(escapeText(search), 100)}". Escape in the search box shows all of them again.`}
+            </div>
+          </div>
+        )}
         {indexes.map((index) => {
           const shown = row(index);
           const classes = [

@@ -88,43 +88,85 @@ export function CloserLook({
   const { picture, region: part } = shown.current;
   if (picture.width * picture.height === 0) return <p class="note">No values.</p>;
   return (
-    <>
-      <fieldset
-        class={whole ? "closer" : "closer is-zoomed"}
-        ref={box}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys zoom and move what it shows
-        tabIndex={0}
-        aria-label="Look closer: + and - zoom, 0 shows the whole, arrows move, Enter takes a weight"
-        data-testid="closer"
-        onKeyDown={onKeyDown}
-        {...gestures}
-      >
-        <Heatmap picture={picture} title="Values" testId="heatmap" measure={measure} origin={part}>
-          <Overlay region={part} blockSize={blockSize} weight={weight} />
-        </Heatmap>
-      </fieldset>
-      <div class="pager">
-        <button type="button" onClick={() => setRegion(zoomed(region, size, 1 / STEP))}>
-          Zoom in
-        </button>
-        <button type="button" disabled={whole} onClick={() => setRegion(zoomed(region, size, STEP))}>
-          Zoom out
-        </button>
-        <button type="button" disabled={whole} onClick={() => setRegion(wholeOf(size))}>
-          Whole
-        </button>
-        <button type="button" onClick={() => void savePicture(box.current, name)}>
-          Save as PNG
-        </button>
-        <CopyButton what="PNG" content={() => pictureOf(box.current, name)} />
-        <CopyButton what="name" content={name} />
-        <span class="note" data-testid="region" role="status">
-          {whole
-            ? "all rows and columns"
-            : `rows ${grouped(region.row)} to ${grouped(region.row + region.rows - 1)}, columns ${grouped(region.column)} to ${grouped(region.column + region.columns - 1)}`}
-        </span>
+    <div class="closer-look">
+      <div class="closer-picture">
+        <fieldset
+          class={whole ? "closer" : "closer is-zoomed"}
+          ref={box}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: keys zoom and move what it shows
+          tabIndex={0}
+          aria-label="Look closer: + and - zoom, 0 shows the whole, arrows move, Enter takes a weight"
+          data-testid="closer"
+          onKeyDown={onKeyDown}
+          {...gestures}
+        >
+          <Heatmap
+            {...{ picture, measure, origin: part, title: "Values", testId: "heatmap" }}
+            tip={(row, column) => <Tip id={id} address={address} weight={{ row, column }} />}
+          >
+            <Overlay region={part} blockSize={blockSize} weight={weight} />
+          </Heatmap>
+        </fieldset>
+        <div class="pager">
+          <button type="button" onClick={() => setRegion(zoomed(region, size, 1 / STEP))}>
+            Zoom in
+          </button>
+          <button type="button" disabled={whole} onClick={() => setRegion(zoomed(region, size, STEP))}>
+            Zoom out
+          </button>
+          <button type="button" disabled={whole} onClick={() => setRegion(wholeOf(size))}>
+            Whole
+          </button>
+          <button type="button" onClick={() => void savePicture(box.current, name)}>
+            Save as PNG
+          </button>
+          <CopyButton what="PNG" content={() => pictureOf(box.current, name)} />
+          <CopyButton what="name" content={name} />
+          <span class="note" data-testid="region" role="status">
+            {whole
+              ? "all rows and columns"
+              : `rows ${grouped(region.row)} to ${grouped(region.row + region.rows - 1)}, columns ${grouped(region.column)} to ${grouped(region.column + region.columns - 1)}`}
+          </span>
+        </div>
       </div>
-      {weight === undefined ? null : <WeightFacts id={id} address={address} weight={weight} />}
+      {weight === undefined ? (
+        <p class="note">
+          Click a weight, or press Enter on the picture: its block, scales and codes are shown here.
+        </p>
+      ) : (
+        <WeightFacts id={id} address={address} weight={weight} />
+      )}
+    </div>
+  );
+}
+
+/** A pointer that moves on within this time asks nothing. */
+const REST_MS = 60;
+
+/** What is known of the weight that is pointed at. */
+function Tip({
+  id,
+  address,
+  weight: { row, column },
+}: {
+  id: string;
+  address: TensorAddress;
+  weight: Weight;
+}) {
+  const answer = useAnswer(`${id} ${row} ${column}`, async (options) => {
+    await new Promise((resolve) => setTimeout(resolve, REST_MS));
+    options.signal?.throwIfAborted();
+    return ask("weight", { ...address, row, column }, options);
+  });
+  if (answer.state !== "done") return <b>…</b>;
+  const { value, block } = answer.result;
+  const code = block?.codes[block.position];
+  return (
+    <>
+      <b>{float32Text(value)}</b>
+      {block === null ? null : (
+        <span>{`block ${grouped(block.number)}${code === undefined ? "" : `, code ${code}`}`}</span>
+      )}
     </>
   );
 }
@@ -248,12 +290,7 @@ function WeightFacts({ id, address, weight }: { id: string; address: TensorAddre
       {(view) => (
         <section class="weight-facts" aria-label="Weight">
           <Facts facts={factsOf(view)} testId="weight" />
-          {view.block === null || view.block.codes.length === 0 ? null : (
-            <p class="codes" data-testid="codes">
-              <span class="note">Codes of the block: </span>
-              {view.block.codes.join(" ")}
-            </p>
-          )}
+          {view.block === null ? null : <Codes block={view.block} />}
           <div class="pager">
             <CopyButton what="value" content={float32Text(view.value)} />
             <CopyButton what="JSON" content={jsonOf(view)} />
@@ -261,6 +298,19 @@ function WeightFacts({ id, address, weight }: { id: string; address: TensorAddre
         </section>
       )}
     </Answered>
+  );
+}
+
+/** The codes of a block, 16 in a line; that of the weight is marked. */
+function Codes({ block: { codes, position } }: { block: BlockView }) {
+  if (codes.length === 0) return null;
+  const label = `Codes of the block; that of the weight is ${codes[position]}`;
+  return (
+    <div class="codes" role="img" aria-label={label} data-testid="codes">
+      {Array.from(codes, (code, i) =>
+        i === position ? <mark key={i}>{code}</mark> : <span key={i}>{code}</span>,
+      )}
+    </div>
   );
 }
 

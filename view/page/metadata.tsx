@@ -61,6 +61,7 @@ export function Metadata({
             label="Metadata"
             columns={COLUMNS}
             count={found.length}
+            search={search}
             selected={open < 0 ? undefined : found.indexOf(open)}
             onOpen={(i) => onOpen(metadata[found[i] as number]?.key ?? "")}
             row={(i) => {

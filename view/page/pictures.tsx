@@ -90,6 +90,22 @@ export function Histogram({ histogram }: { histogram: Required<TensorStats>["his
   );
 }
 
+/** A type, with its colour. */
+export function TypeName({ types, type }: { types: readonly string[]; type: number }) {
+  return (
+    <span class="type">
+      <i class="swatch shade" style={shadeOf(type)} />
+      {types[type]}
+    </span>
+  );
+}
+
+/** What a number is of another one; what is larger fades out. */
+export function Bar({ share }: { share: number }) {
+  const width = `${100 * Math.min(1, share)}%`;
+  return <span class={share > 1 ? "mini-bar is-cut" : "mini-bar"} aria-hidden="true" style={{ width }} />;
+}
+
 type Color = readonly [red: number, green: number, blue: number];
 
 /** Colours of no value, and of the largest negative, zero and positive ones. */
@@ -118,6 +134,7 @@ export function Heatmap({
   measure,
   scale,
   origin = { row: 0, column: 0 },
+  tip,
   children,
 }: {
   picture: Picture;
@@ -128,12 +145,14 @@ export function Heatmap({
   scale?: ColorScale | undefined;
   /** Where in the tensor the picture begins. */
   origin?: { readonly row: number; readonly column: number };
+  /** What is said of the weight that is pointed at, beside its place. */
+  tip?: (row: number, column: number) => ComponentChildren;
   /** What is over the picture. */
   children?: ComponentChildren;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const palette = useTheme().isDark ? DARK : LIGHT;
-  const [pointed, setPointed] = useState("");
+  const [pointed, setPointed] = useState<{ x: number; y: number } | undefined>(undefined);
   const { width, height, columnCount, rowCount, notFinite } = picture;
   const cells = picture[measure];
   // It sorts all cells, and a pointer that moves draws the figure again and again.
@@ -159,14 +178,11 @@ export function Heatmap({
   const label = `${title}: ${counted(rowCount, "row")} of ${counted(columnCount, "column")}${perCell}; colours from ${low} to ${high}${around}${finite}`;
   const onMove = (event: PointerEvent): void => {
     const box = (event.currentTarget as HTMLCanvasElement).getBoundingClientRect();
-    const x = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
-    const y = Math.min(
-      height - 1,
-      Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)),
-    );
-    const row = origin.row + Math.ceil(y * cellRows);
-    const column = origin.column + Math.ceil(x * cellColumns);
-    setPointed(`row ${grouped(row)}, column ${grouped(column)}: ${short(cells[y * width + x] as number)}`);
+    const within = (share: number): number => Math.max(0, Math.min(1 - 1e-9, share));
+    setPointed({
+      x: within((event.clientX - box.left) / box.width),
+      y: within((event.clientY - box.top) / box.height),
+    });
   };
   return (
     <figure class="heatmap">
@@ -180,9 +196,10 @@ export function Heatmap({
           data-testid={testId}
           style={{ aspectRatio: `${width} / ${Math.max(height, width / 16)}` }}
           onPointerMove={onMove}
-          onPointerLeave={() => setPointed("")}
+          onPointerLeave={() => setPointed(undefined)}
         />
         {children}
+        {pointed === undefined ? null : pointedAt(pointed)}
       </div>
       <figcaption aria-hidden="true">
         <span class="legend">
@@ -190,12 +207,32 @@ export function Heatmap({
           <span class={measure === "means" ? "ramp is-diverging" : "ramp"} />
           <span>{high}</span>
         </span>
-        <span class="note">
-          {pointed || `${counted(rowCount, "row")} x ${counted(columnCount, "column")}${around}${finite}`}
-        </span>
+        <span class="note">{`${counted(rowCount, "row")} x ${counted(columnCount, "column")}${around}${finite}`}</span>
       </figcaption>
     </figure>
   );
+
+  /** What is said beside the pointer, on the side where there is more room. */
+  function pointedAt({ x, y }: { x: number; y: number }) {
+    const [row, column] = [
+      origin.row + Math.floor(y * rowCount),
+      origin.column + Math.floor(x * columnCount),
+    ];
+    const beside = (share: number): string => (share > 0.5 ? "calc(-100% - 12px)" : "14px");
+    const style = {
+      left: `${100 * x}%`,
+      top: `${100 * y}%`,
+      transform: `translate(${beside(x)}, ${beside(y)})`,
+    };
+    const cell = cells[Math.floor(y * height) * width + Math.floor(x * width)] as number;
+    return (
+      <div class="tip" style={style} aria-hidden="true" data-testid="tip">
+        {tip?.(row, column)}
+        {perCell === "" && tip ? null : <b>{`${perCell === "" ? "" : "mean "}${short(cell)}`}</b>}
+        <span>{`row ${grouped(row)}, column ${grouped(column)}`}</span>
+      </div>
+    );
+  }
 }
 
 function paint(

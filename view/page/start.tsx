@@ -68,8 +68,9 @@ export function Chooser({
   );
 }
 
-/** A model that lies beside the page, where that is on a site with one. */
-const sample = document.getElementById("app")?.dataset.sample;
+/** A model that lies beside the page, where that is on a site with one; else a small one of Hugging Face. */
+const beside = document.getElementById("app")?.dataset.sample;
+const sample = beside ?? "hf://ggml-org/models/tinyllamas/stories260K.gguf";
 
 export function Start({ onChoose }: { onChoose: (source: ModelSource) => void }) {
   return (
@@ -80,11 +81,11 @@ export function Start({ onChoose }: { onChoose: (source: ModelSource) => void })
         look at them.
       </p>
       <Chooser fileLabel="Choose a file" urlLabel="URL of a model" testId="file" onChoose={onChoose} />
-      {sample === undefined ? null : (
-        <p>
-          <a href={`?${new URLSearchParams({ url: sample })}`}>Look at a sample model</a>
-        </p>
-      )}
+      <p>
+        <a href={`?${new URLSearchParams({ url: sample })}`}>Look at a sample model</a>
+        {beside === undefined ? " of Hugging Face (1 MB)" : ""}, or read{" "}
+        <a href="https://www.npmjs.com/package/gguf-native">the documentation</a>.
+      </p>
       <p class="note">
         Nothing leaves this machine: files are read here, in the browser. A URL is fetched from its own
         server, in parts.

@@ -3,7 +3,7 @@ import { grouped, humanBytes, humanCount } from "#dist/describe/text";
 import type { ModelView } from "../lib/protocol";
 import { ModelPicture } from "./model-picture";
 import { Facts, Section, Table } from "./parts";
-import { ShareBar, shadeOf } from "./pictures";
+import { ShareBar, TypeName } from "./pictures";
 
 const number = (title: string): { title: string; isNumber: true } => ({ title, isNumber: true });
 
@@ -33,10 +33,7 @@ export function Summary(props: { model: ModelView; other: ModelView | undefined;
               number("Share"),
             ]}
             rows={types.map(([type, { tensors: count, elements, bytes }], i) => [
-              <span key={type} class="type">
-                <i class="swatch shade" style={shadeOf(i)} />
-                {type}
-              </span>,
+              <TypeName key={type} types={props.model.tensors.types} type={i} />,
               grouped(count),
               humanCount(elements),
               humanBytes(bytes),

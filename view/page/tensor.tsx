@@ -7,8 +7,8 @@ import type { ModelView, ScalesView, ValuesView } from "../lib/protocol";
 import { ask, useAnswer } from "./client";
 import { CopyButton, saveSvg } from "./copy";
 import { CloserLook, PICTURE } from "./look";
-import { Answered, Facts, Section, Table } from "./parts";
-import { Histogram, type Measure, MeasureChoice } from "./pictures";
+import { Answered, Facts, Progress, Section, Table } from "./parts";
+import { Bar, Histogram, type Measure, MeasureChoice } from "./pictures";
 
 const BINS = 64;
 const FEW = 8;
@@ -32,6 +32,14 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
     <>
       <h2 class="name">{tensors.names[index]}</h2>
       <Facts facts={facts} />
+      <Section title="Statistics">
+        {/* One pass after the other, the picture first: it is what one looks at. */}
+        {picture.state === "busy" ? (
+          <Progress label="Measuring" />
+        ) : (
+          <Statistics id={key} address={address} />
+        )}
+      </Section>
       <Section title="Values" note={<MeasureChoice measure={measure} onChange={setMeasure} />}>
         {picture.state === "done" ? (
           <CloserLook
@@ -50,8 +58,6 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
           </Answered>
         )}
       </Section>
-      {/* One pass after the other: the picture is what one sees first. */}
-      {picture.state === "busy" ? null : <Statistics id={key} address={address} />}
       <FirstValues id={key} address={address} />
       <Scales id={key} address={address} />
     </>
@@ -71,28 +77,27 @@ interface PartProps {
 function Statistics({ id, address }: PartProps) {
   const answer = useAnswer(id, (options) => ask("stats", { ...address, bins: BINS }, options));
   return (
-    <Section title="Statistics">
-      <Answered answer={answer} label="Measuring">
-        {(stats) => (
-          <>
-            {stats.histogram === undefined ? null : (
-              <>
-                <Histogram histogram={stats.histogram} />
-                <button
-                  type="button"
-                  onClick={({ currentTarget }) =>
-                    saveSvg(currentTarget.parentElement?.querySelector("svg") ?? null, "histogram")
-                  }
-                >
-                  Save as SVG
-                </button>
-              </>
-            )}
-            <Facts facts={statsRows(stats, { withStd: true })} testId="stats" />
-          </>
-        )}
-      </Answered>
-    </Section>
+    <Answered answer={answer} label="Measuring">
+      {(stats) => (
+        <div class="statistics">
+          {stats.histogram === undefined ? null : (
+            <div>
+              <Histogram histogram={stats.histogram} />
+              <button
+                type="button"
+                class="quiet"
+                onClick={({ currentTarget }) =>
+                  saveSvg(currentTarget.parentElement?.querySelector("svg") ?? null, "histogram")
+                }
+              >
+                Save as SVG
+              </button>
+            </div>
+          )}
+          <Facts facts={statsRows(stats, { withStd: true })} testId="stats" />
+        </div>
+      )}
+    </Answered>
   );
 }
 
@@ -222,12 +227,7 @@ function ScaleTable({ view, onFirst }: { view: ScalesView; onFirst: (first: numb
           grouped(first + i),
           all.map(float32Text).join(", "),
           ...(hasMinimum ? [minimum === undefined ? "" : float32Text(minimum)] : []),
-          <span
-            key="bar"
-            class="mini-bar"
-            aria-hidden="true"
-            style={{ width: `${most > 0 ? (Math.abs(all[0] as number) / most) * 100 : 0}%` }}
-          />,
+          <Bar key="bar" share={most > 0 ? Math.abs(all[0] as number) / most : 0} />,
         ])}
       />
     </>

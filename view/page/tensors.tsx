@@ -3,27 +3,28 @@ import { useMemo, useState } from "preact/hooks";
 import type { TensorTable } from "#dist/describe/tensor-table";
 import { counted, humanBytes } from "#dist/describe/text";
 import type { ModelView } from "../lib/protocol";
-import { blockLines, type Line, ORDERS, type Order, selectTensors } from "../lib/tensor-list";
+import { blockLines, type Line, ORDERS, type Order, orderIn, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";
 import { Missing, OrderChoice, Search } from "./parts";
+import { Bar, TypeName } from "./pictures";
 import { useView } from "./place";
 import { Split } from "./split";
 import { TensorDetail } from "./tensor";
 
 const COLUMNS = [
   { title: "Name", className: "c-name name", order: "name" },
-  { title: "Type", className: "c-short", order: "type" },
+  { title: "Type", className: "c-type", order: "type" },
   { title: "Shape", className: "c-shape note", order: "weights", isDescending: true },
-  { title: "Bytes", className: "c-bytes number", order: "size", isDescending: true },
+  { title: "Bytes", className: "c-size", order: "size", isDescending: true },
 ];
 
 const ORDER_NAMES: Record<Order, string> = {
   file: "Blocks, as in the file",
   name: "Name",
   type: "Type",
-  size: "Size, largest first",
-  weights: "Weights, most first",
+  size: "Size",
+  weights: "Weights",
 };
 
 export function Tensors({
@@ -39,10 +40,18 @@ export function Tensors({
   const { tensors } = model;
   const [search, setSearch] = useView("search");
   const [orderName, setOrder] = useView("order", "file");
-  const order = ORDERS.find((one) => one === orderName) ?? "file";
+  const [order, isReversed] = orderIn(ORDERS, orderName, "file");
   const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
   const isByBlock = order === "file";
-  const found = useMemo(() => selectTensors(tensors, search, order), [tensors, search, order]);
+  const found = useMemo(
+    () => selectTensors(tensors, search, order, isReversed),
+    [tensors, search, orderName],
+  );
+  // What is outside of blocks would dwarf all others.
+  const largest = useMemo(() => {
+    const isCounted = (i: number): boolean => tensors.blocks.length === 0 || tensors.blockOf[i] !== -1;
+    return tensors.byteLengths.reduce((a, b, i) => (isCounted(i) ? Math.max(a, b || 0) : a), 1);
+  }, [tensors]);
   const lines = useMemo(
     (): Line[] => (isByBlock ? blockLines(tensors, found, closed) : found.map((tensor) => ({ tensor }))),
     [tensors, found, closed, isByBlock],
@@ -82,9 +91,12 @@ export function Tensors({
     return {
       cells: [
         isByBlock ? <MemberName table={tensors} tensor={tensor} /> : tensors.names[tensor],
-        tensors.types[tensors.typeOf[tensor] as number],
+        <TypeName key="type" {...tensors} type={tensors.typeOf[tensor] as number} />,
         tensors.shapes[tensor],
-        humanBytes(tensors.byteLengths[tensor] as number),
+        <>
+          <span class="number">{humanBytes(tensors.byteLengths[tensor] as number)}</span>
+          <Bar share={(tensors.byteLengths[tensor] || 0) / largest} />
+        </>,
       ],
     };
   };
@@ -108,7 +120,8 @@ export function Tensors({
           <Grid
             label="Tensors"
             columns={COLUMNS}
-            order={order}
+            order={isReversed ? orderName : order}
+            search={search}
             onOrder={(value) => setOrder(value, "push")}
             count={lines.length}
             selected={selected}

@@ -58,6 +58,7 @@ function Tokens({ vocabulary, model }: { vocabulary: Vocabulary; model: ModelVie
         label="Tokens"
         columns={columns}
         count={shown}
+        search={search}
         rowHeight={36}
         row={(i) => {
           const id = found === undefined ? i : (found[i] as number);
