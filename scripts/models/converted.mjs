@@ -19,7 +19,7 @@ if (converter === undefined) {
 buildAll();
 const require = createRequire(import.meta.url);
 const { CHECKPOINTS, writeCheckpoint } = require("../../build/test/support/checkpoints.js");
-const { modelFacts } = require("../../build/test/support/model-facts.js");
+const { fileFacts } = require("../../build/test/support/model-facts.js");
 const { hashOf, writeDetails, writeRecorded } = require("../../build/test/support/recorded.js");
 const folder = mkdtempSync(join(tmpdir(), "gguf-native-converted-"));
 const hashes = {};
@@ -40,7 +40,7 @@ try {
   const list = JSON.stringify(jobs.map(({ job }) => job));
   execFileSync(python, [script, converter, list], { stdio: ["ignore", "ignore", "inherit"] });
   for (const { name, job } of jobs) {
-    const facts = modelFacts(job[1]);
+    const facts = fileFacts(job[1]);
     hashes[name] = hashOf(facts);
     writeDetails("converted", name, facts, "llama.cpp");
   }

@@ -1,5 +1,6 @@
 /** The architectures that are converted: their tensors, and what their configuration says. Tables, of which convert reads all. */
 import { GgufError } from "../base/errors";
+import { tokenIdKey } from "../tokenizer/special-tokens";
 import type { GgufInput, GgufInputType } from "../writer/values";
 
 /** `config.json`; of nobody's types. */
@@ -8,6 +9,9 @@ export type Config = Readonly<Record<string, unknown>>;
 /** A key of the metadata, without the architecture, with its value and type. */
 export type Entry = readonly [key: string, value: GgufInput, type: GgufInputType];
 
+/** The kinds of vocabularies. */
+export type VocabularyKind = "sentencepiece" | "llama-hf" | "gpt2" | "bert" | "unigram";
+
 export interface Architecture {
   /** `general.architecture`. */
   readonly name: string;
@@ -15,8 +19,12 @@ export interface Architecture {
   readonly classes: readonly string[];
   /** What the configuration means where it says nothing. */
   readonly defaults: Config;
+  /** What must be so where the configuration says anything: with other values, the numbers would mean something else. */
+  readonly expected?: Config;
+  /** What follows from the configuration, in place of what it says. */
+  readonly derived?: (config: Config) => Config;
   /** Names of tensors, `N` being the layer: in the checkpoint, and here. Without `.weight` and `.bias`. */
-  readonly names: readonly (readonly [theirs: string, ours: string])[];
+  readonly names: readonly Name[];
   /** What comes before names in some checkpoints. */
   readonly prefix?: RegExp;
   /** Tensors that are left out. */
@@ -25,11 +33,27 @@ export interface Architecture {
   readonly isPermuted?: true;
   /** Norms to which 1 is added. */
   readonly shifted?: RegExp;
+  /** Rows of the table of positions that no position has. */
+  readonly unusedPositions?: (config: Config) => number;
+  /** Tensors that come before those of the checkpoint. */
+  readonly extraTensors?: (config: Config, path: string) => [name: string, numbers: Float32Array][];
+  /** Whether the vector of a text is multiplied with matrices that have folders of their own. */
+  readonly hasDense?: true;
   /** Which kinds of vocabularies it may have, in the order in which they are looked for. */
-  readonly vocabularies: readonly ("sentencepiece" | "llama-hf" | "gpt2" | "bert")[];
-  /** Entries that no other has. */
-  readonly entries?: (config: Config) => Entry[];
+  readonly vocabularies: readonly VocabularyKind[];
+  /** What the rule `gpt-2` for words is called where vocabularies of this kind have it. */
+  readonly gpt2Rule?: string;
+  /** Entries that no other has. `pooling` is what `modules.json` says. */
+  readonly entries?: (config: Config, pooling: readonly Entry[]) => readonly Entry[];
+  /** Entries of the vocabulary before and after all others; those after them take the place of others with their keys. */
+  readonly vocabularyEntries?: (
+    config: Config,
+    tokenizerConfig: Config,
+    model: string,
+  ) => { before?: Entry[]; after?: Entry[] };
 }
+
+type Name = readonly [theirs: string, ours: string];
 
 const ATTENTION = [
   ["model.layers.N.self_attn.q_proj", "blk.N.attn_q"],
@@ -38,16 +62,21 @@ const ATTENTION = [
   ["model.layers.N.self_attn.o_proj", "blk.N.attn_output"],
   ["model.layers.N.self_attn.q_norm", "blk.N.attn_q_norm"],
   ["model.layers.N.self_attn.k_norm", "blk.N.attn_k_norm"],
-  ["model.layers.N.mlp.gate_proj", "blk.N.ffn_gate"],
-  ["model.layers.N.mlp.up_proj", "blk.N.ffn_up"],
-  ["model.layers.N.mlp.down_proj", "blk.N.ffn_down"],
   ["model.layers.N.input_layernorm", "blk.N.attn_norm"],
   ["model.embed_tokens", "token_embd"],
   ["model.norm", "output_norm"],
   ["lm_head", "output"],
 ] as const;
 
-const DECODER = [...ATTENTION, ["model.layers.N.post_attention_layernorm", "blk.N.ffn_norm"]] as const;
+const FEED_FORWARD = [
+  ["model.layers.N.mlp.gate_proj", "blk.N.ffn_gate"],
+  ["model.layers.N.mlp.up_proj", "blk.N.ffn_up"],
+  ["model.layers.N.mlp.down_proj", "blk.N.ffn_down"],
+] as const;
+
+const FFN_NORM = ["model.layers.N.post_attention_layernorm", "blk.N.ffn_norm"] as const;
+
+const DECODER = [...ATTENTION, ...FEED_FORWARD, FFN_NORM] as const;
 
 /** The most numbers of a head, of which known models have some hundreds. */
 const MAX_HEAD = 2 ** 16;
@@ -68,21 +97,115 @@ const llamaEntries = (config: Config): Entry[] => [
 ];
 
 /** What a classifier would tell apart: BGE names one class, and two without names stand for none. */
-function labelEntries(given: unknown): Entry[] {
+export function labelsOf(given: unknown): string[] {
   const labels = Object.values(Object(given)).filter((each) => typeof each === "string");
   const isMade = labels.length === 2 && labels[0] === "LABEL_0";
-  return labels.length === 0 || isMade ? [] : [["classifier.output_labels", labels, "string[]"]];
+  return isMade ? [] : labels;
 }
+
+const encoderEntries = ({ id2label }: Config, pooling: readonly Entry[]): Entry[] => {
+  const labels = labelsOf(id2label);
+  return [
+    ["attention.causal", false, "bool"],
+    ...pooling,
+    ...(labels.length === 0 ? [] : [["classifier.output_labels", labels, "string[]"] as const]),
+  ];
+};
+
+const LLAMA = {
+  name: "llama",
+  defaults: { ...ROPE, head_dim: undefined, rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
+  names: DECODER,
+  isPermuted: true,
+  extraTensors: (config, path) => {
+    const factors = ropeFactors(config, path);
+    return factors === undefined ? [] : [["rope_freqs.weight", factors]];
+  },
+  vocabularies: ["sentencepiece", "llama-hf", "gpt2"],
+  entries: llamaEntries,
+  vocabularyEntries: ({ vocab_size }, { add_prefix_space: prefix }) => ({
+    before: typeof prefix === "boolean" ? [["tokenizer.ggml.add_space_prefix", prefix, "bool"]] : [],
+    after: [
+      // The small models of Granite begin without one, whatever else is said.
+      ...(vocab_size === 49152 ? [["tokenizer.ggml.add_bos_token", false, "bool"] as const] : []),
+      // Code Llama ends what it fills in by a token of its own.
+      ...(vocab_size === 32016 ? [[tokenIdKey("eot"), 32010, "uint32"] as const] : []),
+    ],
+  }),
+} satisfies Omit<Architecture, "classes">;
+
+const GEMMA = {
+  name: "gemma3",
+  defaults: {
+    ...{ rope_theta: 1e6, rope_local_base_freq: 10000, head_dim: 256, rms_norm_eps: 1e-6 },
+    ...{ max_position_embeddings: 131072, num_attention_heads: 8, num_key_value_heads: 4 },
+    sliding_window: 4096,
+  },
+  names: [
+    ...ATTENTION,
+    ...FEED_FORWARD,
+    ["model.layers.N.post_attention_layernorm", "blk.N.post_attention_norm"],
+    ["model.layers.N.pre_feedforward_layernorm", "blk.N.ffn_norm"],
+    ["model.layers.N.post_feedforward_layernorm", "blk.N.post_ffw_norm"],
+  ],
+  shifted: /norm\.weight$/,
+  vocabularies: ["sentencepiece", "gpt2"],
+  entries: ({ sliding_window, sliding_window_pattern, final_logit_softcapping: cap }) => [
+    ...(cap ? [["final_logit_softcapping", Number(cap), "float32"] as const] : []),
+    ...(sliding_window_pattern === 1
+      ? []
+      : [["attention.sliding_window", Number(sliding_window), "uint32"] as const]),
+  ],
+  vocabularyEntries: (_config, _tokenizerConfig, model) => ({
+    after: model === "llama" ? [["tokenizer.ggml.add_space_prefix", false, "bool"]] : [],
+  }),
+} satisfies Omit<Architecture, "classes">;
+
+const BERT = {
+  name: "bert",
+  defaults: { layer_norm_eps: 1e-12, max_position_embeddings: 512, type_vocab_size: 2 },
+  names: [
+    ["embeddings.word_embeddings", "token_embd"],
+    ["embeddings.position_embeddings", "position_embd"],
+    ["embeddings.token_type_embeddings", "token_types"],
+    ["embeddings.LayerNorm", "token_embd_norm"],
+    ["encoder.layer.N.attention.self.query", "blk.N.attn_q"],
+    ["encoder.layer.N.attention.self.key", "blk.N.attn_k"],
+    ["encoder.layer.N.attention.self.value", "blk.N.attn_v"],
+    ["encoder.layer.N.attention.output.dense", "blk.N.attn_output"],
+    ["encoder.layer.N.attention.output.LayerNorm", "blk.N.attn_output_norm"],
+    ["encoder.layer.N.intermediate.dense", "blk.N.ffn_up"],
+    ["encoder.layer.N.output.dense", "blk.N.ffn_down"],
+    ["encoder.layer.N.output.LayerNorm", "blk.N.layer_output_norm"],
+    ["classifier", "cls"],
+    ["classifier.dense", "cls"],
+    ["classifier.out_proj", "cls.output"],
+  ],
+  prefix: /^bert\./,
+  unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
+  // Those of multilingual E5 are of the kind that XLM-RoBERTa has.
+  vocabularies: ["unigram", "bert"],
+  entries: encoderEntries,
+} satisfies Omit<Architecture, "classes">;
+
+const unusedPositions = ({ pad_token_id: pad }: Config): number => Number(pad) + 1;
+
+/** Positions are counted from that of padding on, which no token has. */
+const ROBERTA = {
+  ...BERT,
+  defaults: { ...BERT.defaults, pad_token_id: 1 },
+  prefix: /^roberta\./,
+  derived: (config) => ({
+    max_position_embeddings: Number(config.max_position_embeddings) - unusedPositions(config),
+  }),
+  unusedPositions,
+} satisfies Omit<Architecture, "classes">;
 
 export const ARCHITECTURES: readonly Architecture[] = [
   {
-    name: "llama",
-    classes: ["LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM"],
-    defaults: { ...ROPE, head_dim: undefined, rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
-    names: DECODER,
-    isPermuted: true,
-    vocabularies: ["sentencepiece", "llama-hf", "gpt2"],
-    entries: llamaEntries,
+    ...LLAMA,
+    classes: ["LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM", "LlamaModel"],
+    derived: (config) => ({ ...keyHeads(config), head_dim: headLength(config) }),
   },
   {
     name: "qwen2",
@@ -90,6 +213,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     defaults: { ...ROPE, rms_norm_eps: 1e-6, max_position_embeddings: 32768 },
     names: DECODER,
     vocabularies: ["sentencepiece", "gpt2"],
+    entries: (_, pooling) => pooling,
   },
   {
     name: "qwen3",
@@ -97,78 +221,159 @@ export const ARCHITECTURES: readonly Architecture[] = [
     defaults: { ...ROPE, head_dim: 128, rms_norm_eps: 1e-6, max_position_embeddings: 32768 },
     names: DECODER,
     vocabularies: ["sentencepiece", "gpt2"],
+    entries: (_, pooling) => pooling,
+  },
+  { ...GEMMA, classes: ["Gemma3ForCausalLM"] },
+  {
+    ...GEMMA,
+    name: "gemma-embedding",
+    classes: ["Gemma3TextModel"],
+    hasDense: true,
+    entries: (config, pooling) => [...GEMMA.entries(config), ...pooling],
+  },
+  { ...BERT, classes: ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"] },
+  {
+    ...ROBERTA,
+    classes: ["RobertaModel", "RobertaForSequenceClassification"],
+    vocabularies: ["gpt2"],
+    gpt2Rule: "roberta-bpe",
+    vocabularyEntries: ({ type_vocab_size: types }) => ({
+      after: [["tokenizer.ggml.token_type_count", Number(types), "uint32"]],
+    }),
   },
   {
-    name: "gemma3",
-    classes: ["Gemma3ForCausalLM"],
-    defaults: {
-      ...{ rope_theta: 1e6, rope_local_base_freq: 10000, head_dim: 256, rms_norm_eps: 1e-6 },
-      ...{
-        max_position_embeddings: 131072,
-        num_attention_heads: 8,
-        num_key_value_heads: 4,
-        sliding_window: 4096,
-      },
+    ...ROBERTA,
+    classes: ["XLMRobertaModel", "XLMRobertaForSequenceClassification"],
+    expected: { lora_adaptations: null },
+    vocabularies: ["unigram"],
+  },
+  {
+    name: "nomic-bert",
+    classes: ["NomicBertModel"],
+    defaults: { rope_theta: 1000, layer_norm_eps: 1e-12, max_trained_positions: 2048, type_vocab_size: 2 },
+    expected: {
+      ...{ moe_every_n_layers: 0, activation_function: "swiglu", causal: false, prenorm: false },
+      ...{ qkv_proj_bias: false, mlp_fc1_bias: false, mlp_fc2_bias: false, rotary_emb_fraction: 1 },
+      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
     },
-    names: [
-      ...ATTENTION,
-      ["model.layers.N.post_attention_layernorm", "blk.N.post_attention_norm"],
-      ["model.layers.N.pre_feedforward_layernorm", "blk.N.ffn_norm"],
-      ["model.layers.N.post_feedforward_layernorm", "blk.N.post_ffw_norm"],
-    ],
-    shifted: /norm\.weight$/,
-    vocabularies: ["sentencepiece", "gpt2"],
-    entries: ({ sliding_window, sliding_window_pattern, final_logit_softcapping: cap }) => [
-      ...(sliding_window_pattern === 1
-        ? []
-        : [["attention.sliding_window", Number(sliding_window), "uint32"] as const]),
-      ...(cap ? [["final_logit_softcapping", Number(cap), "float32"] as const] : []),
-    ],
-  },
-  {
-    name: "bert",
-    classes: ["BertModel", "BertForMaskedLM"],
-    defaults: { layer_norm_eps: 1e-12, max_position_embeddings: 512, type_vocab_size: 2 },
+    derived: (config) => ({
+      max_position_embeddings: Math.min(
+        Number(config.max_position_embeddings),
+        Number(config.max_trained_positions),
+      ),
+      head_dim: headLength(config),
+    }),
     names: [
       ["embeddings.word_embeddings", "token_embd"],
-      ["embeddings.position_embeddings", "position_embd"],
       ["embeddings.token_type_embeddings", "token_types"],
-      ["embeddings.LayerNorm", "token_embd_norm"],
-      ["encoder.layer.N.attention.self.query", "blk.N.attn_q"],
-      ["encoder.layer.N.attention.self.key", "blk.N.attn_k"],
-      ["encoder.layer.N.attention.self.value", "blk.N.attn_v"],
-      ["encoder.layer.N.attention.output.dense", "blk.N.attn_output"],
-      ["encoder.layer.N.attention.output.LayerNorm", "blk.N.attn_output_norm"],
-      ["encoder.layer.N.intermediate.dense", "blk.N.ffn_up"],
-      ["encoder.layer.N.output.dense", "blk.N.ffn_down"],
-      ["encoder.layer.N.output.LayerNorm", "blk.N.layer_output_norm"],
+      ["emb_ln", "token_embd_norm"],
+      ["encoder.layers.N.attn.Wqkv", "blk.N.attn_qkv"],
+      ["encoder.layers.N.attn.out_proj", "blk.N.attn_output"],
+      ["encoder.layers.N.norm1", "blk.N.attn_output_norm"],
+      ["encoder.layers.N.mlp.fc11", "blk.N.ffn_up"],
+      ["encoder.layers.N.mlp.fc12", "blk.N.ffn_gate"],
+      ["encoder.layers.N.mlp.fc2", "blk.N.ffn_down"],
+      ["encoder.layers.N.norm2", "blk.N.layer_output_norm"],
     ],
-    prefix: /^bert\./,
-    unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
+    prefix: BERT.prefix,
+    unused: BERT.unused,
     vocabularies: ["bert"],
-    entries: ({ id2label }) => [["attention.causal", false, "bool"], ...labelEntries(id2label)],
+    entries: encoderEntries,
+  },
+  {
+    name: "modern-bert",
+    classes: ["ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"],
+    defaults: {
+      ...{ rope_theta: 160000, rope_local_base_freq: 10000, rms_norm_eps: 1e-5, local_attention: 128 },
+      ...{ max_position_embeddings: 8192, hidden_activation: "gelu", classifier_pooling: "cls" },
+    },
+    names: [
+      ["embeddings.tok_embeddings", "token_embd"],
+      ["embeddings.norm", "token_embd_norm"],
+      ["final_norm", "output_norm"],
+      ["layers.N.attn_norm", "blk.N.attn_norm"],
+      ["layers.N.attn.Wqkv", "blk.N.attn_qkv"],
+      ["layers.N.attn.Wo", "blk.N.attn_output"],
+      ["layers.N.mlp_norm", "blk.N.ffn_norm"],
+      ["layers.N.mlp.Wi", "blk.N.ffn_up"],
+      ["layers.N.mlp.Wo", "blk.N.ffn_down"],
+      ["head.dense", "cls"],
+      ["head.norm", "cls.norm"],
+      ["classifier", "cls"],
+      ["classifier.out_proj", "cls.output"],
+    ],
+    prefix: /^model\./,
+    vocabularies: ["gpt2"],
+    gpt2Rule: "modern-bert",
+    entries: (config, pooling) => [
+      ...encoderEntries(config, [
+        ...pooling,
+        ["classifier.pooling_type", config.classifier_pooling === "mean" ? 1 : 2, "uint32"],
+      ]),
+      ["attention.sliding_window", Number(config.local_attention), "uint32"],
+      ...numberEntries(config, [
+        ["global_attn_every_n_layers", "attention.sliding_window_pattern", "uint32"],
+      ]),
+      ["rope.scaling.type", "none", "string"],
+      ["vocab_size", Number(config.vocab_size), "uint32"],
+      ["hidden_activation", String(config.hidden_activation), "string"],
+    ],
+    vocabularyEntries: () => ({
+      before: ["bos", "eos", "sep"].map((name) => [`tokenizer.ggml.add_${name}_token`, true, "bool"]),
+    }),
   },
 ];
 
-/** Names of the configuration, the keys that they become, and their types. The last one of a key counts. */
-const KEYS: readonly (readonly [theirs: string, key: string, type: "uint32" | "float32"])[] = [
+function keyHeads({ num_attention_heads: heads, num_key_value_heads: keys }: Config): Config {
+  return { num_key_value_heads: keys ?? heads };
+}
+
+/** Other names in configurations for the same. */
+export const ALIASES: readonly (readonly [theirs: string, usual: string])[] = [
+  ["n_layer", "num_hidden_layers"],
+  ["n_positions", "max_position_embeddings"],
+  ["n_embd", "hidden_size"],
+  ["n_inner", "intermediate_size"],
+  ["n_head", "num_attention_heads"],
+  ["layer_norm_epsilon", "layer_norm_eps"],
+  ["norm_eps", "rms_norm_eps"],
+  ["rotary_emb_base", "rope_theta"],
+  ["global_rope_theta", "rope_theta"],
+  ["local_rope_theta", "rope_local_base_freq"],
+];
+
+/** Names of the configuration, the keys that they become, and their types. */
+type Key = readonly [theirs: string, key: string, type: "uint32" | "float32"];
+
+const KEYS: readonly Key[] = [
   ["num_hidden_layers", "block_count", "uint32"],
   ["max_position_embeddings", "context_length", "uint32"],
   ["hidden_size", "embedding_length", "uint32"],
   ["intermediate_size", "feed_forward_length", "uint32"],
   ["num_attention_heads", "attention.head_count", "uint32"],
   ["num_key_value_heads", "attention.head_count_kv", "uint32"],
+];
+
+/** Those that come after the positions. */
+const LATER_KEYS: readonly Key[] = [
   ["rms_norm_eps", "attention.layer_norm_rms_epsilon", "float32"],
   ["layer_norm_eps", "attention.layer_norm_epsilon", "float32"],
   ["head_dim", "attention.key_length", "uint32"],
   ["head_dim", "attention.value_length", "uint32"],
 ];
 
+function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
+  return keys.flatMap(([name, key, type]): Entry[] => {
+    const value = config[name];
+    return typeof value === "number" ? [[key, value, type]] : [];
+  });
+}
+
 /** What must be a number where it is there. */
 export const NUMBERS: readonly string[] = [
-  ...KEYS.map(([name]) => name),
-  ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping"],
-  ...["rope_theta", "rope_local_base_freq"],
+  ...[...KEYS, ...LATER_KEYS, ...ALIASES].map(([name]) => name),
+  ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping", "pad_token_id"],
+  ...["rope_theta", "rope_local_base_freq", "max_trained_positions", "local_attention"],
 ];
 
 /** How positions are rotated: `rope_parameters`, as it is now, or `rope_scaling` and `rope_theta`, as it was. */
@@ -187,40 +392,46 @@ function ropeOf(config: Config): { all: Config; local: Config | undefined } {
 }
 
 /** What scaling of positions of type `yarn` has, and its keys. The last one of a key counts. */
-const YARN: readonly (readonly [theirs: string, key: string])[] = [
-  ["extrapolation_factor", "rope.scaling.yarn_ext_factor"],
-  ["attn_factor", "rope.scaling.yarn_attn_factor"],
-  ["attention_factor", "rope.scaling.yarn_attn_factor"],
-  ["beta_fast", "rope.scaling.yarn_beta_fast"],
-  ["beta_slow", "rope.scaling.yarn_beta_slow"],
+const YARN: readonly Key[] = [
+  ["extrapolation_factor", "rope.scaling.yarn_ext_factor", "float32"],
+  ["attn_factor", "rope.scaling.yarn_attn_factor", "float32"],
+  ["attention_factor", "rope.scaling.yarn_attn_factor", "float32"],
+  ["beta_fast", "rope.scaling.yarn_beta_fast", "float32"],
+  ["beta_slow", "rope.scaling.yarn_beta_slow", "float32"],
 ];
 
 function ropeEntries(config: Config): Entry[] {
   if (config.rope_theta === undefined) return [];
   const { all, local } = ropeOf(config);
-  const entries: Entry[] = [["rope.freq_base", Number(all.rope_theta), "float32"]];
-  if (local !== undefined) entries.push(["rope.freq_base_swa", Number(local.rope_theta), "float32"]);
+  const bases: Entry[] = [["rope.freq_base", Number(all.rope_theta), "float32"]];
+  if (local !== undefined) bases.push(["rope.freq_base_swa", Number(local.rope_theta), "float32"]);
   const { rope_type: type, factor } = all;
-  if (type === "longrope" || type === "su") entries.push(["rope.scaling.type", "longrope", "string"]);
-  if ((type !== "linear" && type !== "yarn") || typeof factor !== "number") return entries;
-  entries.push(["rope.scaling.type", type, "string"], ["rope.scaling.factor", factor, "float32"]);
-  if (type === "linear") return entries;
+  if (type === "longrope" || type === "su") return [["rope.scaling.type", "longrope", "string"], ...bases];
+  if ((type !== "linear" && type !== "yarn") || typeof factor !== "number") return bases;
+  const entries: Entry[] = [
+    ["rope.scaling.type", type, "string"],
+    ["rope.scaling.factor", factor, "float32"],
+  ];
+  if (type === "linear") return [...entries, ...bases];
   const original = all.original_max_position_embeddings ?? config.max_position_embeddings;
   entries.push(["rope.scaling.original_context_length", Number(original), "uint32"]);
-  for (const [name, key] of YARN) {
-    if (typeof all[name] === "number") entries.push([key, all[name], "float32"]);
-  }
-  return entries;
+  return [...entries, ...numberEntries(all, YARN), ...bases];
 }
 
-/** The keys of the architecture. */
-export function architectureEntries({ entries }: Architecture, config: Config): Entry[] {
-  const known = KEYS.flatMap(([name, key, type]): Entry[] => {
-    const value = config[name];
-    return typeof value === "number" ? [[key, value, type]] : [];
-  });
+/** The keys of the architecture, and its file type. */
+export function architectureEntries(
+  { entries }: Architecture,
+  config: Config,
+  fileType: number,
+  pooling: readonly Entry[],
+): Entry[] {
   const causal: Entry[] = config.is_causal === false ? [["attention.causal", false, "bool"]] : [];
-  return [...known, ...causal, ...ropeEntries(config), ...(entries?.(config) ?? [])];
+  return [
+    ...[...numberEntries(config, KEYS), ...causal, ...ropeEntries(config)],
+    ...numberEntries(config, LATER_KEYS),
+    ["general.file_type", fileType, "uint32"],
+    ...(entries?.(config, pooling) ?? []),
+  ];
 }
 
 /**
@@ -228,7 +439,7 @@ export function architectureEntries({ entries }: Architecture, config: Config): 
  * what lies between. In binary32, where each operation rounds.
  * @throws GgufError ERR_GGUF_INVALID, with the path of the configuration, for a head of a length that no model has
  */
-export function ropeFactors(config: Config, path: string): Float32Array | undefined {
+function ropeFactors(config: Config, path: string): Float32Array | undefined {
   const { all } = ropeOf(config);
   if (all.rope_type !== "llama3") return undefined;
   const number = (name: string, missing: number): number => Number(all[name] ?? missing);

@@ -53,8 +53,7 @@ export const PLAIN_TYPES: readonly string[] = ["auto", ...Object.keys(PLAIN)];
 
 /**
  * Writes the GGUF file of a checkpoint: a folder with safetensors, `config.json` and the files of its tokenizer. Names, order,
- * types, bytes and metadata are those of llama.cpp's converter. Converted are `LlamaForCausalLM` and `MistralForCausalLM`,
- * `Qwen2ForCausalLM`, `Qwen3ForCausalLM`, `Gemma3ForCausalLM` and `BertModel`.
+ * types, bytes and metadata are those of llama.cpp's converter. `docs/convert.md` lists the architectures.
  *
  * Tensors go through memory a piece at a time. The new file appears once it is complete.
  *
@@ -101,7 +100,7 @@ export async function convertModel(
     if (!to.dryRun) for (const each of plan) checkPlanned(each, undefined, true);
     const writer = GgufWriter.from(converted);
     const finish = async (): Promise<void> => {
-      await checkUnchanged(model);
+      await checkUnchanged(converted);
       converted.close();
     };
     return await writePlanned({ name: chosen.name, plan, writer, origin: { others: paths }, finish }, to);

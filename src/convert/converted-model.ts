@@ -19,14 +19,14 @@ import { openSafetensorsPlace } from "../safetensors/open-place";
 import { isRemote } from "../source/url";
 import { checkType, encodeEntry } from "../writer/values";
 import {
+  ALIASES,
   ARCHITECTURES,
   type Architecture,
   architectureEntries,
   type Config,
   type Entry,
-  headLength,
+  labelsOf,
   NUMBERS,
-  ropeFactors,
 } from "./architectures";
 import { FRONT_BYTES, frontMatter } from "./front-matter";
 import { describe } from "./model-card";
@@ -108,15 +108,24 @@ export async function openCheckpoint(
   const architecture = architectureOf(config, folder.path);
   const configPath = folder.path + CONFIG;
   const complete = completeConfig(architecture, config, configPath);
-  const factors = architecture.name === "llama" ? ropeFactors(complete, configPath) : undefined;
+  const extra = architecture.extraTensors?.(complete, configPath) ?? [];
   const files = await vocabularyFiles(folder, wordRule, signal);
   const vocabulary = vocabularyEntries(architecture, complete, files);
-  const more = await optionalEntries(folder, architecture, signal);
+  const more = await optionalEntries(folder, signal);
   const card = await readFileOf(folder, CARD, FRONT_BYTES, signal, true);
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
   const model = opened ?? (await openSafetensorsPlace({ ...place, folder }, signal));
+  const modules: SafetensorsFile[] = [];
+  const close = (): void => {
+    for (const each of [model, ...modules]) each.close();
+  };
   try {
-    const tensors = convertedTensors(model, architecture, complete, vocabulary.size, factors);
+    const dense = architecture.hasDense ? await denseModules(folder, modules, signal) : [];
+    const tensors = [
+      ...extra.map(([name, numbers]) => tensorOf(name, numbers)),
+      ...dense.map(({ tensor }) => tensor),
+      ...convertedTensors(model, architecture, complete, vocabulary.size),
+    ];
     const weights = tensors.reduce(
       (sum, { shape }) => sum + shape.reduce((product, dim) => product * dim, 1),
       0,
@@ -124,27 +133,35 @@ export async function openCheckpoint(
     const ids = [config._name_or_path, folderName(folder.path)].filter(
       (id): id is string => typeof id === "string" && id !== "" && id.split("/").length <= 2,
     );
-    const prefixed = [...architectureEntries(architecture, complete), ...more.own].map(
-      ([key, value, type]): Entry => [`${architecture.name}.${key}`, value, type],
+    const vectors = [...dense.flatMap(({ entries }) => entries), ...more.pooling];
+    const own = architectureEntries(architecture, complete, fileType(model), vectors).map(
+      ([key, value, type]): Entry => [
+        key.startsWith("general.") ? key : `${architecture.name}.${key}`,
+        ...([value, type] as const),
+      ],
     );
     const entries: Entry[] = [
       ["general.architecture", architecture.name, "string"],
       ["general.type", "model", "string"],
       ...more.general,
       ...describe(name, described, ids, weights),
-      ...prefixed,
-      ["general.file_type", fileType(model), "uint32"],
+      ...own,
       ["general.quantization_version", 2, "uint32"],
       ...vocabulary.entries,
     ];
-    const bytes = entries.map((entry) => encoded(entry, folder.path));
+    // Of several entries with a key, the last one counts, at the place of the first.
+    const unique = new Map(entries.map((entry) => [entry[0], entry]));
+    const bytes = Array.from(unique.values(), (entry) => encoded(entry, folder.path));
     const source = new VirtualSource(folder.path, bytes, tensors, {
-      check: () => checkUnchanged(model),
-      close: async () => model.close(),
+      check: async () => {
+        for (const each of [model, ...modules]) await checkUnchanged(each);
+      },
+      close: async () => close(),
     });
     const file = Object.assign(new OpenFile(source.handle, folder.path), { source });
     return { model, converted: RemoteGgufFile.of([file]), paths };
   } catch (error) {
+    for (const each of modules) each.close();
     if (opened === undefined) model.close();
     throw error;
   }
@@ -160,14 +177,23 @@ function encoded([key, value, type]: Entry, path: string): Uint8Array {
   }
 }
 
-/** With what it means where it says nothing. */
-function completeConfig({ name, defaults }: Architecture, config: Config, path: string): Config {
+/** With what it means where it says nothing, by the usual names. */
+function completeConfig(
+  { name, defaults, expected = {}, derived }: Architecture,
+  config: Config,
+  path: string,
+): Config {
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
   const wrong = NUMBERS.find((name) => name in given && typeof given[name] !== "number");
   if (wrong !== undefined) throw new GgufError("ERR_GGUF_INVALID", `${wrong} is no number`, { path });
+  const other = Object.keys(expected).find((name) => name in given && given[name] !== expected[name]);
+  if (other !== undefined) {
+    const detail = `a model of the kind ${name} is converted only where ${other} is ${expected[other]}`;
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
+  }
+  for (const [alias, usual] of ALIASES) if (alias in given) given[usual] ??= given[alias];
   const whole: Config = { ...defaults, ...given };
-  if (name !== "llama") return whole;
-  return { num_key_value_heads: whole.num_attention_heads, ...whole, head_dim: headLength(whole) };
+  return { ...whole, ...derived?.(whole) };
 }
 
 function architectureOf(config: Config, path: string): Architecture {
@@ -229,6 +255,7 @@ async function vocabularyFiles(
     tokenizerConfig: await json("tokenizer_config.json"),
     addedTokens: await json<Record<string, number>>("added_tokens.json"),
     sentencePiece: await readFileOf(folder, "tokenizer.model", MAX_VOCABULARY_BYTES, signal),
+    unigram: await readFileOf(folder, "sentencepiece.bpe.model", MAX_VOCABULARY_BYTES, signal),
     merges: await text("merges.txt"),
     vocabularyText: await text("vocab.txt"),
     chatTemplate: (await text("chat_template.jinja")) ?? (await json("chat_template.json"))?.chat_template,
@@ -253,48 +280,110 @@ const POOLING: readonly (readonly [flag: string, mode: string, number: number])[
   ["pooling_mode_lasttoken", "lasttoken", 3],
 ];
 
+/** What is done to a text one after the other, of those of a kind. @internal */
+export async function modulesOf(
+  folder: Folder,
+  kind: string,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly path?: unknown }[]> {
+  const modules = await readJson<unknown>(folder, "modules.json", signal);
+  return (Array.isArray(modules) ? modules : []).filter(
+    (module) => typeof module?.type === "string" && module.type.endsWith(kind),
+  );
+}
+
+/** The names of matrices that the vector of a text is multiplied with, by their folders. */
+const DENSE: ReadonlyMap<unknown, string> = new Map([
+  ["2_Dense", "dense_2"],
+  ["3_Dense", "dense_3"],
+]);
+
+/**
+ * These matrices, and their sizes.
+ * @param opened gets their files, which must be closed
+ */
+async function denseModules(
+  folder: Folder,
+  opened: SafetensorsFile[],
+  signal: AbortSignal | undefined,
+): Promise<{ tensor: VirtualTensor; entries: Entry[] }[]> {
+  const found: { tensor: VirtualTensor; entries: Entry[] }[] = [];
+  for (const { path } of await modulesOf(folder, "Dense", signal)) {
+    const name = DENSE.get(path);
+    const place = `${folder.path}modules.json`;
+    const unsupported = (detail: string, path = place, tensor?: string): GgufError =>
+      new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path, tensor });
+    if (name === undefined)
+      throw unsupported("modules of the kind Dense are converted from the folders 2_Dense and 3_Dense");
+    const config = (await readJson<Config>(folder, `${path}/config.json`, signal)) ?? {};
+    const activation = config.activation_function ?? "Identity";
+    if (typeof activation !== "string" || !activation.endsWith("Identity"))
+      throw unsupported("its activation_function is not Identity", `${folder.path}${path}/config.json`);
+    const model = await openSafetensorsPlace({ folder, name: `${path}/model.safetensors` }, signal);
+    opened.push(model);
+    const other = [...model.tensors.keys()].find((name) => name !== "linear.weight");
+    if (other !== undefined)
+      throw unsupported(
+        "a module of the kind Dense is converted with linear.weight alone",
+        model.paths[0],
+        other,
+      );
+    const tensor = model.tensor("linear.weight");
+    const { shape } = tensor;
+    const sizes = [config.in_features ?? shape[0], config.out_features ?? shape[1]];
+    if (shape.length !== 2 || shape.some((length, i) => length !== sizes[i])) {
+      const detail = `it has the shape ${shape.join(" x ")}, not in_features x out_features`;
+      throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
+    }
+    const type = FLOATS.has(tensor.type) ? (tensor.type as GgmlType) : "F32";
+    found.push({
+      tensor: { name: `${name}.weight`, type, shape, read: reader(tensor, type, 0) },
+      entries: shape.map((length, i) => [`${name}_feat_${i === 0 ? "in" : "out"}`, length, "uint32"]),
+    });
+  }
+  return found;
+}
+
 /** What files say that not every model has: how to choose tokens, and how vectors of texts are made. */
 async function optionalEntries(
   folder: Folder,
-  { name }: Architecture,
   signal: AbortSignal | undefined,
-): Promise<{ general: Entry[]; own: Entry[] }> {
+): Promise<{ general: Entry[]; pooling: Entry[] }> {
   const generation = (await readJson<Config>(folder, "generation_config.json", signal)) ?? {};
   const general = SAMPLING.flatMap(([theirs, key, type]): Entry[] => {
     const value = generation[theirs];
     return typeof value === "number" ? [[`general.sampling.${key}`, value, type]] : [];
   });
-  const modules = await readJson<unknown>(folder, "modules.json", signal);
-  const pooling = (Array.isArray(modules) ? modules : []).find(
-    (module) => typeof module?.type === "string" && module.type.endsWith("Pooling"),
-  );
-  const path = pooling?.path;
-  if (typeof path !== "string" || !/^[\w-]+$/.test(path) || name === "llama") return { general, own: [] };
+  const path = (await modulesOf(folder, "Pooling", signal))[0]?.path;
+  if (typeof path !== "string" || !/^[\w-]+$/.test(path)) return { general, pooling: [] };
   const config = (await readJson<Config>(folder, `${path}/config.json`, signal)) ?? {};
   const mode = POOLING.find(([flag, mode]) => config[flag] === true || config.pooling_mode === mode)?.[2];
-  return { general, own: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
+  return { general, pooling: mode === undefined ? [] : [["pooling_type", mode, "uint32"]] };
 }
 
-/** The tensors in the order of the files, each with its name and numbers here; before them the factors of positions. */
+function tensorOf(name: string, numbers: Float32Array): VirtualTensor {
+  return {
+    ...{ name, type: "F32", shape: [numbers.length] },
+    read: async (begin, target) => target.set(new Uint8Array(numbers.buffer, begin, target.length)),
+  };
+}
+
+/** The tensors in the order of the files, each with its name and numbers here. */
 function convertedTensors(
   model: SafetensorsFile,
   architecture: Architecture,
   config: Config,
   vocabulary: number,
-  factors: Float32Array | undefined,
 ): VirtualTensor[] {
   const tensors: VirtualTensor[] = [];
-  if (factors !== undefined) {
-    tensors.push({
-      ...{ name: "rope_freqs.weight", type: "F32", shape: [factors.length] },
-      read: async (begin, target) => target.set(new Uint8Array(factors.buffer, begin, target.length)),
-    });
-  }
+  // A classifier of one matrix stands where others have their last one.
+  const classifier = labelsOf(config.id2label).length > 0 ? "classifier.out_proj." : "classifier.";
   for (const [name, tensor] of inOrder(model)) {
     const theirs = name
       .replace(architecture.prefix ?? /^$/, "")
       .replace(/\.gamma$/, ".weight")
-      .replace(/\.beta$/, ".bias");
+      .replace(/\.beta$/, ".bias")
+      .replace(/^classifier\.(?=weight$|bias$)/, classifier);
     if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs))
       continue;
     tensors.push(convertedTensor(tensor, theirs, architecture, config, vocabulary));
@@ -346,21 +435,31 @@ function convertedTensor(
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: tensor.path, tensor: tensor.name });
   }
   const shape = [...tensor.shape];
+  const invalid = (detail: string): GgufError =>
+    new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
   // Rows for tokens that nobody has.
-  if (architecture.name === "gemma3" && name === "token_embd.weight") {
+  if (architecture.shifted !== undefined && name === "token_embd.weight" && shape.length === 2) {
     shape[1] = Math.min(shape[1] as number, vocabulary);
   }
   const type: GgmlType =
     isAlwaysF32(name, shape) || !FLOATS.has(tensor.type) ? "F32" : (tensor.type as GgmlType);
   const plain = reader(tensor, type, architecture.shifted?.test(theirs) ? 1 : 0);
+  const skipped = name === "position_embd.weight" ? (architecture.unusedPositions?.(config) ?? 0) : 0;
+  if (skipped !== 0) {
+    const [columns = 0, rows = 0] = shape;
+    if (!(Number.isInteger(skipped) && skipped > 0 && skipped < rows)) {
+      throw invalid(`of its ${rows} rows, the first ${skipped} are not used: pad_token_id + 1`);
+    }
+    shape[1] = rows - skipped;
+    const start = skipped * columns * ggmlTypes[type].typeSize;
+    return { name, type, shape, read: (begin, ...rest) => plain(start + begin, ...rest) };
+  }
   const [, part] = /\.attn_([qk])\.(weight|bias)$/.exec(name) ?? [];
   if (!architecture.isPermuted || part === undefined) return { name, type, shape, read: plain };
   const heads = Number(part === "q" ? config.num_attention_heads : config.num_key_value_heads);
   const columns = shape.length === 1 ? 1 : (shape[0] as number);
   const rows = tensor.elementCount / columns;
   const length = rows / heads;
-  const invalid = (detail: string): GgufError =>
-    new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
   if (!(length > 0 && Number.isInteger(length / 2))) {
     throw invalid(`its ${rows} rows are not ${heads} heads of an even length`);
   }

@@ -1,6 +1,8 @@
 /**
- * `tokenizer.model` of SentencePiece, a protocol buffer: fields, each a number and a kind, then its value. Of all fields only the
- * pieces are read: field 1, messages with the text (1), the score (2) and the kind (3) of a piece.
+ * `tokenizer.model` of SentencePiece, a protocol buffer: fields, each a number and a kind, then its value. Of all fields these are
+ * read: the pieces, field 1, messages with the text (1), the score (2) and the kind (3) of a piece; of the training (2) the kind
+ * of the model (3); of what is done to texts before (3) the map of characters (2), and whether there is a space before a text (3),
+ * and none twice (4).
  */
 
 import { textOf } from "../base/bytes";
@@ -55,24 +57,50 @@ class Fields {
   }
 }
 
+export interface SentencePieceModel {
+  readonly pieces: Piece[];
+  readonly kind: number;
+  readonly map: Uint8Array;
+  readonly addsPrefix: boolean;
+  readonly removesSpaces: boolean;
+}
+
+/** The kind of a model that chooses the most likely pieces. */
+export const UNIGRAM = 1;
+
 /** @throws GgufError ERR_GGUF_INVALID; ERR_GGUF_RANGE for more than `most` pieces, which are not read */
-export function readPieces(bytes: Uint8Array, most: number, path: string): Piece[] {
+export function readSentencePiece(bytes: Uint8Array, most: number, path: string): SentencePieceModel {
   const pieces: Piece[] = [];
+  let [kind, addsPrefix, removesSpaces, map] = [UNIGRAM, true, true, new Uint8Array()];
   for (const [field, message] of new Fields(bytes, path)) {
-    if (field !== 1 || typeof message === "number") continue;
-    if (pieces.length === most) {
-      throw new GgufError("ERR_GGUF_RANGE", `it has more than ${most} pieces`, { path });
+    if (typeof message === "number") continue;
+    if (field === 1) {
+      if (pieces.length === most) {
+        throw new GgufError("ERR_GGUF_RANGE", `it has more than ${most} pieces`, { path });
+      }
+      pieces.push(readPiece(message, path));
     }
-    let text: Uint8Array = new Uint8Array();
-    let [score, type] = [0, TOKEN_TYPES.normal as number];
-    for (const [field, value] of new Fields(message, path)) {
-      if (field === 1 && typeof value !== "number") text = value;
-      else if (field === 2 && typeof value !== "number" && value.length === 4) {
-        score = new DataView(value.buffer, value.byteOffset).getFloat32(0, true);
-      } else if (field === 3 && typeof value === "number") type = value;
+    if (field !== 2 && field !== 3) continue;
+    for (const [inner, value] of new Fields(message, path)) {
+      if (typeof value === "number") {
+        if (field === 2 && inner === 3) kind = value;
+        if (field === 3 && inner === 3) addsPrefix = value !== 0;
+        if (field === 3 && inner === 4) removesSpaces = value !== 0;
+      } else if (field === 3 && inner === 2) map = Uint8Array.from(value);
     }
-    // What a user defined is found as a normal piece is.
-    pieces.push({ text: textOf(text), score, type: type === TOKEN_TYPES.user ? TOKEN_TYPES.normal : type });
   }
-  return pieces;
+  return { pieces, kind, map, addsPrefix, removesSpaces };
+}
+
+function readPiece(message: Uint8Array, path: string): Piece {
+  let text: Uint8Array = new Uint8Array();
+  let [score, type] = [0, TOKEN_TYPES.normal as number];
+  for (const [field, value] of new Fields(message, path)) {
+    if (field === 1 && typeof value !== "number") text = value;
+    else if (field === 2 && typeof value !== "number" && value.length === 4) {
+      score = new DataView(value.buffer, value.byteOffset).getFloat32(0, true);
+    } else if (field === 3 && typeof value === "number") type = value;
+  }
+  // What a user defined is found as a normal piece is.
+  return { text: textOf(text), score, type: type === TOKEN_TYPES.user ? TOKEN_TYPES.normal : type };
 }

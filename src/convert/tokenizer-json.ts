@@ -9,6 +9,7 @@ interface TokenizerModel {
   readonly vocab?: Readonly<Record<string, number>>;
   readonly merges?: readonly (string | readonly [string, string])[];
   readonly byte_fallback?: boolean;
+  readonly unk_id?: unknown;
 }
 
 /** What is used of `tokenizer.json`; of nobody's types, which is checked where it matters. */
@@ -73,6 +74,27 @@ export function vocabOf(tokenizer: TokenizerJson | undefined, path: string): Tok
   if (vocab === undefined || (isObject(vocab) && ids.every(isId))) return vocab;
   throw invalid("model.vocab of tokenizer.json must be tokens with numbers", path);
 }
+
+/**
+ * The pieces of a vocabulary of the kind Unigram, with their scores; undefined for one of another kind.
+ * @throws GgufError ERR_GGUF_INVALID; ERR_GGUF_RANGE for more than {@link MOST_TOKENS}
+ */
+export function unigramPiecesOf(
+  tokenizer: TokenizerJson | undefined,
+  path: string,
+): readonly (readonly [text: string, score: number])[] | undefined {
+  if (tokenizer?.model?.type !== "Unigram") return undefined;
+  const vocab: unknown = tokenizer.model.vocab;
+  if (!Array.isArray(vocab) || !vocab.every(isPiece)) {
+    throw invalid("model.vocab of tokenizer.json must be pairs of a piece and its score", path);
+  }
+  if (vocab.length <= MOST_TOKENS) return vocab;
+  const detail = `model.vocab of tokenizer.json has ${vocab.length} pieces; at most ${MOST_TOKENS} are read`;
+  throw new GgufError("ERR_GGUF_RANGE", detail, { path });
+}
+
+const isPiece = (pair: unknown): boolean =>
+  Array.isArray(pair) && pair.length === 2 && isText(pair[0]) && typeof pair[1] === "number";
 
 const invalid = (detail: string, path: string): GgufError =>
   new GgufError("ERR_GGUF_INVALID", detail, { path });

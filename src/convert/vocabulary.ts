@@ -2,8 +2,8 @@
 import { GgufError } from "../base/errors";
 import { quotable } from "../safetensors/json-reader";
 import { SPECIAL_TOKENS, TOKEN_TYPES, tokenIdKey } from "../tokenizer/special-tokens";
-import type { Architecture, Config, Entry } from "./architectures";
-import { readPieces } from "./sentence-piece-model";
+import type { Architecture, Config, Entry, VocabularyKind } from "./architectures";
+import { readSentencePiece, UNIGRAM } from "./sentence-piece-model";
 import {
   type AddedToken,
   type Component,
@@ -11,6 +11,7 @@ import {
   isAddedToken,
   MOST_TOKENS,
   type TokenizerJson,
+  unigramPiecesOf,
   vocabOf,
 } from "./tokenizer-json";
 import { wordRuleOf } from "./word-rule";
@@ -22,6 +23,8 @@ export interface VocabularyFiles {
   readonly tokenizerConfig: Config | undefined;
   readonly addedTokens: Readonly<Record<string, number>> | undefined;
   readonly sentencePiece: Uint8Array | undefined;
+  /** `sentencepiece.bpe.model`. */
+  readonly unigram: Uint8Array | undefined;
   readonly merges: string | undefined;
   readonly vocabularyText: string | undefined;
   readonly chatTemplate: unknown;
@@ -29,7 +32,8 @@ export interface VocabularyFiles {
   readonly wordRule: string | undefined;
 }
 
-const { normal: NORMAL, control: CONTROL, user: USER_DEFINED, unused: UNUSED, byte: BYTE } = TOKEN_TYPES;
+const { normal: NORMAL, unknown: UNKNOWN, control: CONTROL } = TOKEN_TYPES;
+const { user: USER_DEFINED, unused: UNUSED, byte: BYTE } = TOKEN_TYPES;
 
 interface Token {
   text: string;
@@ -37,41 +41,31 @@ interface Token {
   type: number;
 }
 
-/** The entries of the vocabulary, and how many tokens it has. */
+/** The entries of the vocabulary, and how many tokens it has; the last entry of a key counts. */
 export function vocabularyEntries(
-  { name, vocabularies }: Architecture,
+  { vocabularies, gpt2Rule = "gpt-2", vocabularyEntries: others }: Architecture,
   config: Config,
   files: VocabularyFiles,
 ): { entries: Entry[]; size: number } {
   for (const kind of vocabularies) {
     const made = KINDS[kind](config, files);
     if (made === undefined) continue;
-    const { model, pre, tokens, hasScores, entries = [] } = made;
-    const known: Entry[] = [
+    const { model, tokens, hasScores, first = [], entries = [] } = made;
+    const pre = files.wordRule === undefined && made.pre === "gpt-2" ? gpt2Rule : made.pre;
+    const { before = [], after = [] } = others?.(config, files.tokenizerConfig ?? {}, model) ?? {};
+    const all: Entry[] = [
+      ...[...before, ...first],
       ["tokenizer.ggml.model", model, "string"],
       ["tokenizer.ggml.pre", pre, "string"],
       ["tokenizer.ggml.tokens", tokens.map(({ text }) => text), "string[]"],
     ];
     if (hasScores) {
       const scores = Float32Array.from(tokens, ({ score }) => score);
-      known.push(["tokenizer.ggml.scores", scores, "float32[]"]);
+      all.push(["tokenizer.ggml.scores", scores, "float32[]"]);
     }
     const types = Int32Array.from(tokens, ({ type }) => type);
-    known.push(["tokenizer.ggml.token_type", types, "int32[]"]);
-    const all = [
-      ...known,
-      ...entries,
-      ...specialEntries(config, files, model === "gpt2" ? undefined : tokens.length),
-    ];
-    if (name === "llama") {
-      const prefix = files.tokenizerConfig?.add_prefix_space;
-      if (typeof prefix === "boolean") all.push(["tokenizer.ggml.add_space_prefix", prefix, "bool"]);
-      // The small models of Granite begin without one, whatever else is said.
-      if (config.vocab_size === 49152) set(all, ["tokenizer.ggml.add_bos_token", false, "bool"]);
-      // Code Llama ends what it fills in by a token of its own.
-      if (config.vocab_size === 32016) set(all, [tokenIdKey("eot"), 32010, "uint32"]);
-    }
-    if (name === "gemma3" && model === "llama") all.push(["tokenizer.ggml.add_space_prefix", false, "bool"]);
+    all.push(["tokenizer.ggml.token_type", types, "int32[]"], ...entries);
+    all.push(...specialEntries(config, files, model === "gpt2" ? undefined : tokens.length), ...after);
     return { entries: all, size: tokens.length };
   }
   throw new GgufError(
@@ -81,23 +75,19 @@ export function vocabularyEntries(
   );
 }
 
-/** In place of an entry of the same key. */
-function set(entries: Entry[], entry: Entry): void {
-  const at = entries.findIndex(([key]) => key === entry[0]);
-  entries.splice(at === -1 ? entries.length : at, 1, entry);
-}
-
 interface Made {
   readonly model: string;
   readonly pre: string;
   readonly tokens: Token[];
   readonly hasScores: boolean;
+  /** Before the tokens, and after them. */
+  readonly first?: Entry[];
   readonly entries?: Entry[];
 }
 
 type Kind = (config: Config, files: VocabularyFiles) => Made | undefined;
 
-const KINDS: Readonly<Record<Architecture["vocabularies"][number], Kind>> = {
+const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
   sentencepiece: (config, files) =>
     files.sentencePiece && {
       ...{ model: "llama", pre: "default", hasScores: true },
@@ -123,16 +113,34 @@ const KINDS: Readonly<Record<Architecture["vocabularies"][number], Kind>> = {
       const piece = type === CONTROL ? text : text.startsWith("##") ? text.slice(2) : `\u2581${text}`;
       return { text: piece, score, type };
     });
+    return { model: "bert", pre: "jina-v2-en", hasScores: false, tokens, first: [typeCount(config)] };
+  },
+  unigram: (config, files) => {
+    const unigram =
+      files.unigram === undefined
+        ? unigramOfJson(config, files)
+        : unigramOfModel(config, files, files.unigram);
+    if (unigram === undefined) return undefined;
+    const { tokens, addsPrefix, removesSpaces, map } = unigram;
     const entries: Entry[] = [
-      ["tokenizer.ggml.token_type_count", Number(config.type_vocab_size ?? 1), "uint32"],
+      ["tokenizer.ggml.add_space_prefix", addsPrefix, "bool"],
+      typeCount(config),
+      ["tokenizer.ggml.remove_extra_whitespaces", removesSpaces, "bool"],
     ];
-    return { model: "bert", pre: "jina-v2-en", hasScores: false, tokens, entries };
+    if (map.length > 0) entries.push(["tokenizer.ggml.precompiled_charsmap", map, "uint8[]"]);
+    return { model: "t5", pre: "default", hasScores: true, tokens, entries };
   },
 };
 
+const typeCount = (config: Config): Entry => [
+  "tokenizer.ggml.token_type_count",
+  Number(config.type_vocab_size ?? 1),
+  "uint32",
+];
+
 /** Tokens that stand for ids that have none. */
-function padding(config: Config, count: number, path: string): Token[] {
-  const size = Number(config.vocab_size ?? count);
+function padding(config: Config, count: number, path: string, least = 0): Token[] {
+  const size = Math.max(Number(config.vocab_size ?? count), least);
   if (!Number.isInteger(size) || size < 0 || size > MOST_TOKENS) {
     throw new GgufError("ERR_GGUF_INVALID", `vocab_size is ${size}`, { path });
   }
@@ -191,7 +199,7 @@ function mergesOf({ tokenizer, merges }: VocabularyFiles): string[] {
 /** The pieces of a `tokenizer.model`, and what other files add. */
 function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint8Array): Token[] {
   const path = `${files.path}tokenizer.model`;
-  const pieces = readPieces(bytes, MOST_TOKENS, path);
+  const { pieces } = readSentencePiece(bytes, MOST_TOKENS, path);
   const tokens = padding(config, pieces.length, files.path);
   if (pieces.length > tokens.length) {
     const detail = `it has ${pieces.length} pieces, but vocab_size is ${tokens.length}`;
@@ -209,6 +217,55 @@ function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint
     if (isAddedToken(token)) put(Number(id), added(token, -1000));
   }
   return tokens;
+}
+
+interface Unigram {
+  readonly tokens: Token[];
+  readonly addsPrefix: boolean;
+  readonly removesSpaces: boolean;
+  /** What characters become before all else. */
+  readonly map: Uint8Array;
+}
+
+/** `sentencepiece.bpe.model`: what XLM-RoBERTa makes of its numbers is other tokens at the beginning, and a gap at the end. */
+function unigramOfModel(config: Config, files: VocabularyFiles, bytes: Uint8Array): Unigram {
+  const path = `${files.path}sentencepiece.bpe.model`;
+  const { pieces, kind, ...normalizer } = readSentencePiece(bytes, MOST_TOKENS, path);
+  if (kind !== UNIGRAM) {
+    const detail = "it is no model of the kind unigram, which this architecture has";
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
+  }
+  const all = padding(config, pieces.length, files.path, pieces.length);
+  for (const [id, piece] of pieces.entries()) all[id] = { ...piece };
+  const first = ["<s>", "<pad>", "</s>", "<unk>"].map((text) => ({
+    ...{ text, score: 0, type: text === "<unk>" ? UNKNOWN : CONTROL },
+  }));
+  return { tokens: [...first, ...all.slice(3, -1)], ...normalizer };
+}
+
+/** The same as a `tokenizer.json`; undefined for one of another kind. */
+function unigramOfJson(config: Config, files: VocabularyFiles): Unigram | undefined {
+  const { tokenizer, tokenizerConfig, path } = files;
+  const pieces = unigramPiecesOf(tokenizer, path);
+  if (pieces === undefined) return undefined;
+  const tokens = padding(config, pieces.length, path, pieces.length);
+  for (const [id, [text, score]] of pieces.entries()) tokens[id] = { text, score, type: NORMAL };
+  const special = specialTexts(tokenizerConfig);
+  const own = tokenizer?.added_tokens ?? [];
+  for (const { id, content, special: isSpecial } of own) {
+    const token = id < pieces.length ? tokens[id] : undefined;
+    if (token !== undefined) token.type = isSpecial || special.has(content) ? CONTROL : USER_DEFINED;
+  }
+  const unknown = own.find(({ content }) => content === tokenizerConfig?.unk_token)?.id;
+  const token = tokens[unknown ?? Number(tokenizer?.model?.unk_id ?? 3)];
+  if (token !== undefined) token.type = UNKNOWN;
+  const map = (tokenizer?.normalizer as Component | undefined)?.precompiled_charsmap;
+  return {
+    tokens,
+    addsPrefix: tokenizerConfig?.add_prefix_space !== false,
+    removesSpaces: tokenizerConfig?.clean_up_tokenization_spaces === true,
+    map: typeof map === "string" ? Uint8Array.from(Buffer.from(map, "base64")) : new Uint8Array(),
+  };
 }
 
 /** The texts of special tokens that the configuration names. */
@@ -297,7 +354,7 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
     };
     for (const [key, value] of Object.entries(flags)) {
       if (value === true || (isBert && value === false))
-        set(entries, [`tokenizer.ggml.normalizer.${key}`, value, "bool"]);
+        entries.push([`tokenizer.ggml.normalizer.${key}`, value, "bool"]);
     }
   }
   return entries;

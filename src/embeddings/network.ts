@@ -470,13 +470,14 @@ function readLayer(
   };
 }
 
-/** GGUF counts from 1, and after those three has what makes scores; 0 is none. */
+/** GGUF counts from 1, and after those three has what makes scores; 0 is none: then a head for scores says it. */
 function readPooling(weights: Weights, kind: Architecture): Pooling | "rank" {
   const type = weights.value(
     "pooling_type",
     kind.pooling === undefined ? 0 : POOLINGS.indexOf(kind.pooling) + 1,
   );
-  const pooling = [...POOLINGS, "rank" as const][type - 1];
+  const isScored = type === 0 && weights.has("cls.output.weight");
+  const pooling = isScored ? "rank" : [...POOLINGS, "rank" as const][type - 1];
   if (pooling !== undefined) return pooling;
   const choices = POOLINGS.map((each) => `"${each}"`).join(", ");
   const detail = `pooling_type ${type} says not how vectors of tokens become one: choose ${choices} by options.pooling`;

@@ -64,6 +64,33 @@ describe("an embedder", () => {
     await assert.rejects(Embedder.open(place), { code: "ERR_GGUF_UNSUPPORTED_TYPE" });
   });
 
+  /** The first numbers of vectors, and a score, by transformers 5.23 and PyTorch. */
+  const THEIRS = {
+    "multilingual-e5-tiny": ["ab a b", -0.07377, -0.13823, -0.01722, 0.14877],
+    roberta: ["ab a b", -0.10614, 0.20115, 0.05308, -0.13966],
+    "nomic-embed-text-tiny": ["the a b", -0.02474, -0.0073, -0.05596, 0.08001],
+    "embedding-gemma-tiny": ["e".repeat(40), 0.04664, -0.13158, 0.07661, -0.051],
+    "bge-reranker-tiny": ["ab a b", -0.0177],
+  } as const;
+  for (const [name, [text, ...numbers]] of Object.entries(THEIRS)) {
+    test(`has the vectors of transformers: ${name}`, async () => {
+      const place = writeCheckpoint(temporaryFolder(), CHECKPOINTS.find((each) => each.name === name)!);
+      const pooling = name === "roberta" ? "mean" : undefined;
+      using embedder = await Embedder.open(place, { activations: "f32", pooling });
+      const { hasScores } = embedder;
+      const found = hasScores ? await embedder.score("a b", [text]) : (await embedder.embed([text]))[0];
+      for (const [i, number] of numbers.entries())
+        assert.ok(Math.abs(found![i]! - number) < 6e-5, `${found?.slice(0, 4)}`);
+    });
+  }
+  test("refuses scores for which a matrix is missing", async () => {
+    const place = writeCheckpoint(
+      temporaryFolder(),
+      CHECKPOINTS.find((each) => each.name === "bert-reranker")!,
+    );
+    await assert.rejects(Embedder.open(place), /scores go through pooler\.dense/);
+  });
+
   test("gives a text the same vector alone and among others, in the order of the texts", async () => {
     using embedder = await Embedder.open(model);
     const [together, ...alone] = await Promise.all([

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { test } from "node:test";
 import { convertModel } from "gguf-native";
-import { modelFacts } from "../support/model-facts";
+import { fileFacts } from "../support/model-facts";
 import { temporaryFolder } from "../support/paths";
 import { assertRecorded } from "../support/recorded";
 import { MINILM, modelPath, needsModel } from "./support";
@@ -13,6 +13,6 @@ test(
   async () => {
     const out = join(temporaryFolder(), "out.gguf");
     await convertModel(modelPath(MINILM), out, { type: "f16" });
-    assertRecorded("converted", "all-MiniLM-L6-v2 f16", modelFacts(out));
+    assertRecorded("converted", "all-MiniLM-L6-v2 f16", fileFacts(out));
   },
 );

@@ -24,7 +24,7 @@ import { CHECKPOINTS, type CheckpointCase, writeCheckpoint } from "../support/ch
 import { lineOf } from "../support/child";
 import { folder, run } from "../support/cli";
 import { emulated } from "../support/emulated";
-import { modelFacts } from "../support/model-facts";
+import { fileFacts, modelFacts } from "../support/model-facts";
 import { projectRoot } from "../support/paths";
 import { answerRange, rangesOf, serve } from "../support/range-server";
 import { assertRecorded } from "../support/recorded";
@@ -39,7 +39,7 @@ for (const { name, types, wordRule } of CHECKPOINTS) {
   for (const type of types) {
     test(`${name} as ${type}: every key and every byte of llama.cpp's converter`, async () => {
       await convertModel(placeOf(name), out, { type, ...(wordRule === "jina-v2-en" ? {} : { wordRule }) });
-      assertRecorded("converted", `${name} ${type}`, modelFacts(out));
+      assertRecorded("converted", `${name} ${type}`, fileFacts(out));
     });
   }
 }
@@ -189,7 +189,7 @@ test("a card without front matter, and one that is no table, say nothing", async
   for (const text of ["", "# Title\n---\na: b\n---", "---\n---", "---\n- a\n---", "---\ntags: {a: b}\n---"]) {
     writeFileSync(join(place, "README.md"), text);
     await convertModel(place, out);
-    assertRecorded("converted", "qwen3 auto", modelFacts(out), text);
+    assertRecorded("converted", "qwen3 auto", fileFacts(out), text);
   }
 });
 

@@ -3,7 +3,7 @@
  * llama.cpp's converter makes of them can be compared with.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Random } from "./random";
 import { safetensorsOf } from "./safetensors-files";
 
@@ -199,6 +199,42 @@ function wordPiece(): Files {
   };
 }
 
+const XLM_ROBERTA = ["<s>", "<pad>", "</s>", "<unk>"];
+
+/** A map of characters that SentencePiece has made: A becomes a, and the ligature of f and i both. */
+function charactersMap(): Buffer {
+  const nodes = Uint32Array.from({ length: 256 }, (_, i) => i ^ 1);
+  nodes.set([0x10000, 0xd41, 0x80000000, 0x218ac, 0x581, 0x80000002]);
+  nodes[175] = 0xef;
+  return Buffer.concat([Buffer.from([0, 4, 0, 0]), Buffer.from(nodes.buffer), Buffer.from("a\0fi\0")]);
+}
+
+/** A model of SentencePiece of the kind unigram. */
+function unigram(): Buffer {
+  const pieces = [piece("<unk>", 0, 2), piece("<s>", 0, 3), piece("</s>", 0, 3)];
+  for (const [i, text] of ["▁", "a", "b", "▁a", "▁ab"].entries()) pieces.push(piece(text, -i - 4.5, 1));
+  const normalizer = [field(2, charactersMap()), field(3, 1), field(4, 0)];
+  return Buffer.concat([...pieces, field(2, field(3, 1)), field(3, Buffer.concat(normalizer))]);
+}
+
+/** The same as a `tokenizer.json`, with a token for what is left out. */
+function unigramJson(): Files {
+  const tokens = [...XLM_ROBERTA, "▁", "a", "b", "▁a", "▁ab", "<mask>", "[user]"];
+  const map = charactersMap().toString("base64");
+  const tokenizer = {
+    added_tokens: [0, 1, 2, 3, 9, 10].map((id) => added(id, tokens[id] as string, id < 10)),
+    normalizer: { type: "Precompiled", precompiled_charsmap: map },
+    pre_tokenizer: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
+    post_processor: template("<s> A </s>", "<s> A </s> </s> B </s>", { "<s>": 0, "</s>": 2 }),
+    decoder: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
+    model: { type: "Unigram", unk_id: 3, vocab: tokens.map((token, i) => [token, -i - 0.5]) },
+  };
+  return tokenizerFiles(tokenizer, {
+    ...{ tokenizer_class: "XLMRobertaTokenizer", bos_token: "<s>", eos_token: "</s>", sep_token: "</s>" },
+    ...{ cls_token: "<s>", unk_token: "<unk>", pad_token: "<pad>", mask_token: "<mask>" },
+  });
+}
+
 interface Sizes {
   readonly vocabulary: number;
   readonly head: number;
@@ -206,6 +242,8 @@ interface Sizes {
   readonly norms: readonly string[];
   readonly isTied?: boolean;
 }
+
+const BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 
 const HIDDEN = 64;
 const HEADS = 4;
@@ -235,31 +273,45 @@ function decoder({ vocabulary, head, hasBias, norms, isTied }: Sizes): Record<st
   return tensors;
 }
 
-function bert(): Record<string, readonly number[]> {
-  const tensors: Record<string, readonly number[]> = {
-    "bert.embeddings.position_ids": [1, 40],
-    "bert.embeddings.word_embeddings.weight": [12, HIDDEN],
-    "bert.embeddings.position_embeddings.weight": [40, HIDDEN],
-    "bert.embeddings.token_type_embeddings.weight": [2, HIDDEN],
-    "bert.embeddings.LayerNorm.gamma": [HIDDEN],
-    "bert.embeddings.LayerNorm.beta": [HIDDEN],
-    "bert.pooler.dense.weight": [HIDDEN, HIDDEN],
-    "bert.pooler.dense.bias": [HIDDEN],
-    "cls.predictions.bias": [12],
-  };
+type Shapes = Record<string, readonly number[]>;
+
+/** Tensors of each layer, whose names begin with `at`, after others. Norms are vectors. */
+function layered(others: Shapes, at: string, inner: Shapes): Shapes {
+  const tensors = { ...others };
   for (let layer = 0; layer < LAYERS; layer++) {
-    const shapes = {
-      ...{ "attention.self.query": [HIDDEN, HIDDEN], "attention.self.key": [HIDDEN, HIDDEN] },
-      ...{ "attention.self.value": [HIDDEN, HIDDEN], "attention.output.dense": [HIDDEN, HIDDEN] },
-      ...{ "intermediate.dense": [INNER, HIDDEN], "output.dense": [HIDDEN, INNER] },
-      ...{ "attention.output.LayerNorm": [HIDDEN], "output.LayerNorm": [HIDDEN] },
-    };
-    for (const [name, shape] of Object.entries(shapes)) {
-      tensors[`bert.encoder.layer.${layer}.${name}.weight`] = shape;
-      tensors[`bert.encoder.layer.${layer}.${name}.bias`] = shape.slice(0, 1);
-    }
+    for (const [name, shape] of Object.entries(inner)) tensors[`${at}.${layer}.${name}`] = shape;
   }
   return tensors;
+}
+
+/** The weight and the bias of each. */
+const withBias = (shapes: Shapes): Shapes =>
+  Object.fromEntries(
+    Object.entries(shapes).flatMap(([name, shape]) => [
+      [`${name}.weight`, shape],
+      [`${name}.bias`, shape.slice(0, 1)],
+    ]),
+  );
+
+function bert(prefix = "bert.", vocabulary = 12): Shapes {
+  const tensors: Shapes = {
+    [`${prefix}embeddings.position_ids`]: [1, 40],
+    [`${prefix}embeddings.word_embeddings.weight`]: [vocabulary, HIDDEN],
+    [`${prefix}embeddings.position_embeddings.weight`]: [40, HIDDEN],
+    [`${prefix}embeddings.token_type_embeddings.weight`]: [prefix === "bert." ? 2 : 1, HIDDEN],
+    [`${prefix}embeddings.LayerNorm.gamma`]: [HIDDEN],
+    [`${prefix}embeddings.LayerNorm.beta`]: [HIDDEN],
+    [`${prefix}pooler.dense.weight`]: [HIDDEN, HIDDEN],
+    [`${prefix}pooler.dense.bias`]: [HIDDEN],
+    "cls.predictions.bias": [vocabulary],
+  };
+  const inner = {
+    ...{ "attention.self.query": [HIDDEN, HIDDEN], "attention.self.key": [HIDDEN, HIDDEN] },
+    ...{ "attention.self.value": [HIDDEN, HIDDEN], "attention.output.dense": [HIDDEN, HIDDEN] },
+    ...{ "intermediate.dense": [INNER, HIDDEN], "output.dense": [HIDDEN, INNER] },
+    ...{ "attention.output.LayerNorm": [HIDDEN], "output.LayerNorm": [HIDDEN] },
+  };
+  return layered(tensors, `${prefix}encoder.layer`, withBias(inner));
 }
 
 /** A byte-level vocabulary with merges in a file of their own, and a special token before each text of a pair. */
@@ -270,6 +322,45 @@ function mergesInFile(): Files {
     delete config.add_bos_token;
   });
   return { ...files, "merges.txt": "#version: 0.2\nt h\nĠ t\n\nĠt h\n" };
+}
+
+/** A byte-level vocabulary with the tokens of RoBERTa. */
+function robertaFiles(): Files {
+  const processor = { type: "RobertaProcessing", sep: ["</s>", 262], cls: ["<s>", 261] };
+  return changedFiles(byteLevel({ ...BYTE_LEVEL, use_regex: true }, processor), (tokenizer, config) => {
+    const special = ["<s>", "</s>", "<pad>", "<mask>"];
+    tokenizer.added_tokens.push(...special.map((token, i) => added(261 + i, token, true)));
+    Object.assign(config, { bos_token: "<s>", eos_token: "</s>", pad_token: "<pad>", mask_token: "<mask>" });
+    delete config.chat_template;
+  });
+}
+
+function nomicBert(): Shapes {
+  const others = {
+    "embeddings.word_embeddings.weight": [12, HIDDEN],
+    "embeddings.token_type_embeddings.weight": [2, HIDDEN],
+    ...withBias({ emb_ln: [HIDDEN] }),
+  };
+  return layered(others, "encoder.layers", {
+    ...{ "attn.Wqkv.weight": [3 * HIDDEN, HIDDEN], "attn.out_proj.weight": [HIDDEN, HIDDEN] },
+    ...{ "mlp.fc11.weight": [INNER, HIDDEN], "mlp.fc12.weight": [INNER, HIDDEN] },
+    ...{ "mlp.fc2.weight": [HIDDEN, INNER], ...withBias({ norm1: [HIDDEN], norm2: [HIDDEN] }) },
+  });
+}
+
+function modernBert(prefix: string): Shapes {
+  const others = {
+    [`${prefix}embeddings.tok_embeddings.weight`]: [264, HIDDEN],
+    [`${prefix}embeddings.norm.weight`]: [HIDDEN],
+    [`${prefix}final_norm.weight`]: [HIDDEN],
+  };
+  const tensors = layered(others, `${prefix}layers`, {
+    ...{ "attn.Wqkv.weight": [3 * HIDDEN, HIDDEN], "attn.Wo.weight": [HIDDEN, HIDDEN] },
+    ...{ "mlp.Wi.weight": [2 * INNER, HIDDEN], "mlp.Wo.weight": [HIDDEN, INNER] },
+    ...{ "attn_norm.weight": [HIDDEN], "mlp_norm.weight": [HIDDEN] },
+  });
+  delete tensors[`${prefix}layers.0.attn_norm.weight`];
+  return tensors;
 }
 
 const NORMS = ["input_layernorm", "post_attention_layernorm"];
@@ -309,6 +400,21 @@ const SMOLLM_SPLIT = {
   ],
 };
 
+/** Names as they are in a model without a head. */
+const headless = (tensors: Shapes): Shapes =>
+  Object.fromEntries(Object.entries(tensors).map(([name, shape]) => [name.replace(/^model\./, ""), shape]));
+
+/** A module with a matrix. */
+const dense = (folder: string, from: number, to: number): Record<string, string | Uint8Array> => ({
+  [`${folder}/config.json`]: json({
+    ...{ in_features: from, out_features: to, bias: false },
+    activation_function: "torch.nn.modules.linear.Identity",
+  }),
+  [`${folder}/model.safetensors`]: safetensorsOf({
+    "linear.weight": { dtype: "F32", shape: [to, from], bytes: weights(new Random(from), "F32", from * to) },
+  }),
+});
+
 /** A model card. */
 const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n---\n# A model\n`;
 
@@ -321,6 +427,12 @@ const BERT = {
   tensors: bert(),
   files: wordPiece(),
   wordRule: "jina-v2-en",
+} as const;
+
+const MEAN_POOLING = pooling({ pooling_mode_cls_token: false, pooling_mode_mean_tokens: true });
+const XLM_ROBERTA_CASE = {
+  config: { ...BERT.config, model_type: "xlm-roberta", vocab_size: 16, type_vocab_size: 1, pad_token_id: 1 },
+  dtype: "F16",
 } as const;
 
 export const CHECKPOINTS: readonly CheckpointCase[] = [
@@ -441,11 +553,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 },
     }),
     dtype: "BF16",
-    tensors: Object.fromEntries(
-      Object.entries(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })).map(
-        ([name, shape]) => [name.replace(/^model\./, ""), shape],
-      ),
-    ),
+    tensors: headless(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })),
     files: otherByteLevel(),
     wordRule: "qwen2",
     types: ["auto"],
@@ -540,9 +648,123 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     files: objectWordPiece(),
     types: ["f16"],
   },
+  {
+    ...BERT,
+    name: "bert-reranker",
+    config: { ...BERT.config, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
+    tensors: { ...bert(), ...withBias({ classifier: [1, HIDDEN] }) },
+    types: ["f16"],
+  },
+  {
+    name: "multilingual-e5-tiny",
+    ...XLM_ROBERTA_CASE,
+    config: { ...XLM_ROBERTA_CASE.config, architectures: ["XLMRobertaModel"] },
+    tensors: bert("", 16),
+    files: { "sentencepiece.bpe.model": unigram(), ...unigramJson(), ...MEAN_POOLING },
+    types: ["auto", "q8_0"],
+  },
+  {
+    name: "bge-reranker-tiny",
+    ...XLM_ROBERTA_CASE,
+    config: {
+      ...{ ...XLM_ROBERTA_CASE.config, architectures: ["XLMRobertaForSequenceClassification"] },
+      id2label: { 0: "LABEL_0" },
+    },
+    tensors: {
+      ...bert("roberta.", 16),
+      ...withBias({ "classifier.dense": [HIDDEN, HIDDEN], "classifier.out_proj": [1, HIDDEN] }),
+    },
+    files: unigramJson(),
+    types: ["auto"],
+  },
+  {
+    ...BERT,
+    name: "roberta",
+    config: {
+      ...{ ...BERT.config, model_type: "roberta", architectures: ["RobertaModel"], vocab_size: 266 },
+      ...{ type_vocab_size: 1, pad_token_id: 3 },
+    },
+    tensors: bert("roberta.", 266),
+    files: robertaFiles(),
+    wordRule: "roberta-bpe",
+    types: ["auto"],
+  },
+  {
+    ...BERT,
+    name: "nomic-embed-text-tiny",
+    config: {
+      ...{ ...BERT.config, model_type: "nomic_bert", architectures: ["NomicBertModel"] },
+      ...{ max_position_embeddings: 2048, activation_function: "swiglu", causal: false, prenorm: false },
+      ...{ n_positions: 8192, max_trained_positions: 2048, n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS },
+      ...{ n_inner: INNER, layer_norm_epsilon: 1e-12, qkv_proj_bias: false, mlp_fc1_bias: false },
+      ...{ mlp_fc2_bias: false, rotary_emb_base: 1000, rotary_emb_fraction: 1.0, pad_token_id: 0 },
+      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
+    },
+    tensors: nomicBert(),
+    types: ["f16", "q8_0"],
+  },
+  {
+    ...BERT,
+    name: "modern-bert",
+    config: {
+      ...{ ...BERT.config, model_type: "modernbert", architectures: ["ModernBertModel"], vocab_size: 264 },
+      ...{ local_attention: 16, global_attn_every_n_layers: 3, global_rope_theta: 160000.0 },
+      ...{ local_rope_theta: 10000.0, norm_eps: 1e-5, pad_token_id: 0, eos_token_id: 259 },
+      ...{ bos_token_id: 259, cls_token_id: 259, sep_token_id: 259 },
+    },
+    dtype: "BF16",
+    tensors: modernBert(""),
+    files: { ...byteLevel({ ...BYTE_LEVEL, use_regex: true }), ...MEAN_POOLING },
+    wordRule: "modern-bert",
+    types: ["auto"],
+  },
+  {
+    ...BERT,
+    name: "modern-bert-reranker",
+    config: {
+      ...{ ...BERT.config, model_type: "modernbert", vocab_size: 264, id2label: { 0: "LABEL_0" } },
+      ...{ architectures: ["ModernBertForSequenceClassification"], classifier_pooling: "mean" },
+      ...{ pad_token_id: 0, eos_token_id: 259, bos_token_id: 259, cls_token_id: 259, sep_token_id: 259 },
+    },
+    tensors: {
+      ...modernBert("model."),
+      ...{ "head.dense.weight": [HIDDEN, HIDDEN], "head.norm.weight": [HIDDEN] },
+      ...withBias({ classifier: [1, HIDDEN] }),
+    },
+    files: byteLevel({ ...BYTE_LEVEL, use_regex: true }),
+    wordRule: "modern-bert",
+    types: ["auto"],
+  },
+  {
+    name: "embedding-gemma-tiny",
+    config: causal("Gemma3", 263, {
+      ...{ architectures: ["Gemma3TextModel"], head_dim: 32, use_bidirectional_attention: true },
+      ...{ sliding_window: 16, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
+    }),
+    dtype: "F32",
+    tensors: headless(decoder({ vocabulary: 263, head: 32, norms: GEMMA_NORMS, isTied: true })),
+    files: {
+      "tokenizer.model": sentencePiece(),
+      "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
+      ...pooling({ pooling_mode_mean_tokens: true }),
+      "modules.json": json([
+        { type: "sentence_transformers.models.Pooling", path: "1_Pooling" },
+        ...["2_Dense", "3_Dense"].map((path) => ({ type: "sentence_transformers.models.Dense", path })),
+      ]),
+      ...dense("2_Dense", HIDDEN, 128),
+      ...dense("3_Dense", 128, HIDDEN),
+    },
+    types: ["auto", "bf16"],
+  },
+  {
+    name: "llama-headless",
+    config: causal("Llama", 263, { architectures: ["LlamaModel"], rope_theta: 10000 }),
+    dtype: "BF16",
+    tensors: headless(decoder({ vocabulary: 263, head: 16, norms: NORMS, isTied: true })),
+    files: { "tokenizer.model": sentencePiece() },
+    types: ["auto"],
+  },
 ];
-
-const BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 
 /** Numbers of all sizes that weights have. */
 function weights(random: Random, dtype: CheckpointCase["dtype"], count: number): Uint8Array {
@@ -568,7 +790,10 @@ export function writeCheckpoint(
   const place = join(folder, name);
   mkdirSync(join(place, "1_Pooling"), { recursive: true });
   writeFileSync(join(place, "config.json"), json(config));
-  for (const [file, content] of Object.entries(files)) writeFileSync(join(place, file), content);
+  for (const [file, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(place, file)), { recursive: true });
+    writeFileSync(join(place, file), content);
+  }
   const random = new Random(1);
   const all = Object.entries(tensors).map(([name, shape]) => {
     const count = shape.reduce((product, dim) => product * dim, 1);

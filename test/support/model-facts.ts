@@ -1,5 +1,6 @@
 /** All that is in a model, short: what two models are compared by. */
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { openSync } from "gguf-native";
 
 const sha256 = (data: string | Uint8Array): string => createHash("sha256").update(data).digest("hex");
@@ -19,4 +20,9 @@ export function modelFacts(path: string): { metadata: Record<string, unknown>; t
   });
   file.close();
   return { metadata: Object.fromEntries(metadata.sort(([a], [b]) => (a < b ? -1 : 1))), tensors };
+}
+
+/** The same, and a digest of all bytes: keys and padding are in the same order, too. */
+export function fileFacts(path: string): object {
+  return { ...modelFacts(path), bytes: sha256(readFileSync(path)) };
 }
