@@ -1,4 +1,4 @@
-/** Options that all asynchronous functions have: how many threads work, and one signal for many calls. */
+/** Options that all asynchronous functions have: how many threads work, progress, and one signal for many calls. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { join } from "node:path";
@@ -81,4 +81,44 @@ test("a signal of many calls aborts each of them that is not done", async () => 
     assert.deepEqual(end, { status: "rejected", reason: "enough" });
   }
   assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("progress rises to the total, which is always the same", async () => {
+  for (const [name, call] of Object.entries(calls)) {
+    const reports: [number, number][] = [];
+    const result = await call({ onProgress: (...report) => reports.push(report) });
+    const [done, total] = reports.at(-1) ?? [];
+    if (result instanceof Float32Array) assert.equal(total, result.length, name);
+    assert.ok(done !== undefined && done > 0 && done === total, name);
+    for (const [i, [now, all]] of reports.entries()) {
+      assert.ok(now > (reports[i - 1]?.[0] ?? -1) && all === total, `${name}: ${reports}`);
+    }
+  }
+});
+
+test("an exception of onProgress, and an abort from there or before, is why a call rejects", async () => {
+  const reason = new Error("enough");
+  const isReason = (error: unknown): boolean => error === reason;
+  for (const [name, call] of Object.entries(calls)) {
+    let reports = 0;
+    const fail = (): never => {
+      reports++;
+      throw reason;
+    };
+    await assert.rejects(call({ onProgress: fail }), isReason, name);
+    // Tensors that are fetched at the same time each report before the first of them has failed.
+    assert.ok(reports === 1 || name === "remote: loadAll", name);
+    const controller = new AbortController();
+    const { signal } = controller;
+    await assert.rejects(call({ signal, onProgress: () => controller.abort(reason) }), isReason, name);
+    await assert.rejects(call({ signal }), isReason, name);
+  }
+});
+
+test("what is no signal, and no function, is refused by a promise", async () => {
+  for (const [name, call] of Object.entries(calls)) {
+    for (const wrong of [{ signal: null }, { signal: {} }, { signal: 5 }, { onProgress: 5 }]) {
+      await assert.rejects(call(wrong as never), { code: "ERR_INVALID_ARG_TYPE" }, name);
+    }
+  }
 });

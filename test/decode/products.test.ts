@@ -5,17 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import * as native from "gguf-native";
-import {
-  type AsyncOptions,
-  allocate,
-  cpu,
-  ggmlTypes,
-  matmul,
-  matmulSync,
-  openRemote,
-  openSync,
-  parse,
-} from "gguf-native";
+import { allocate, cpu, ggmlTypes, matmul, matmulSync, openRemote, openSync, parse } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
 import { childProgram, lineOf, runNode } from "../support/child";
@@ -491,47 +481,6 @@ test("a truncated file", async () => {
     await assert.rejects(tensor.matmul(x), { code: "ERR_GGUF_TRUNCATED", path: short });
     assertSame(tensor.matmulSync(x.subarray(0, COLUMNS), { end: 10 }), expected.subarray(0, 10));
   }
-});
-
-describe("a job", sameElsewhere, () => {
-  const many = vectors(64);
-  test("reports progress in numbers of the result", async () => {
-    using file = openSync(path);
-    const reports: [number, number][] = [];
-    const onProgress = (...report: [number, number]): number => reports.push(report);
-    for (const work of [
-      () => file.tensor("m").matmul(many, { onProgress }),
-      () => matmul("Q4_K", blocks, COLUMNS, many, { onProgress }),
-    ]) {
-      const y = await work();
-      assert.ok(reports.length > 0);
-      assert.deepEqual(reports.at(-1), [y.length, y.length]);
-      for (const [i, [done, total]] of reports.entries()) {
-        assert.equal(total, y.length);
-        assert.ok(done > (reports[i - 1]?.[0] ?? 0));
-      }
-      reports.length = 0;
-    }
-  });
-  test("is aborted before, at once and from progress", async () => {
-    using file = openSync(path);
-    const reason = new Error("enough");
-    const isReason = (error: unknown) => error === reason;
-    const tensor = file.tensor("m");
-    for (const multiply of [
-      (options: AsyncOptions) => tensor.matmul(many, options),
-      (options: AsyncOptions) => matmul("Q4_K", blocks, COLUMNS, many, options),
-    ]) {
-      await assert.rejects(multiply({ signal: AbortSignal.abort(reason) }), isReason);
-      const atOnce = new AbortController();
-      const promise = multiply({ signal: atOnce.signal });
-      atOnce.abort(reason);
-      await assert.rejects(promise, isReason);
-      const later = new AbortController();
-      const onProgress = () => later.abort(reason);
-      await assert.rejects(multiply({ signal: later.signal, onProgress }), isReason);
-    }
-  });
 });
 
 test(

@@ -186,27 +186,6 @@ describe("rows", () => {
     bytes.fill(0);
     assert.equal(firstDifference(await running, expected), -1);
   });
-  test("progress rises to the total", async () => {
-    const reports: number[] = [];
-    await tensor.rows(rows, {
-      onProgress: (done, total) => {
-        assert.equal(total, expected.length);
-        reports.push(done);
-      },
-    });
-    assert.equal(reports.at(-1), expected.length);
-    const wanted = [...reports].sort((a, b) => a - b);
-    assert.deepEqual(reports, wanted);
-  });
-  test("aborting rejects with the reason", async () => {
-    const reason = { my: "reason" };
-    const is = (error: unknown) => error === reason;
-    await assert.rejects(tensor.rows(rows, { signal: AbortSignal.abort(reason) }), is);
-    const controller = new AbortController();
-    const running = tensor.rows(rows, { signal: controller.signal });
-    controller.abort(reason);
-    await assert.rejects(running, is);
-  });
   test("rows that do not exist, and wrong arguments, reject", async () => {
     for (const bad of [-1, ROWS, 0.5, Number.NaN]) {
       const refused = { code: "ERR_GGUF_RANGE", message: /tensor 'Q5_K': indexes\[1\]/ };

@@ -252,38 +252,6 @@ describe("later", sameElsewhere, () => {
       String(seen),
     );
   });
-  test("progress goes from nothing to everything, once", async () => {
-    using file = openSync(at("large.gguf"));
-    for (const run of [
-      (onProgress: (done: number, total: number) => void) => file.tensor("t").stats({ bins: 4, onProgress }),
-      (onProgress: (done: number, total: number) => void) =>
-        file.tensor("t").compare(file.tensor("u"), { onProgress }),
-    ]) {
-      const seen: number[] = [];
-      await run((done, total) => {
-        assert.equal(total, many);
-        seen.push(done);
-      });
-      const wanted = [...seen].sort((a, b) => a - b);
-      assert.deepEqual(seen, wanted);
-      assert.equal(seen.at(-1), many);
-    }
-  });
-  test("aborted, before and meanwhile", async () => {
-    using file = openSync(at("large.gguf"));
-    const reason = new Error("enough");
-    const tensor = file.tensor("t");
-    for (const run of [
-      (signal: AbortSignal) => tensor.stats({ signal }),
-      (signal: AbortSignal) => tensor.compare(file.tensor("u"), { signal }),
-    ]) {
-      await assert.rejects(run(AbortSignal.abort(reason)), reason);
-      const controller = new AbortController();
-      const work = run(controller.signal);
-      controller.abort(reason);
-      await assert.rejects(work, reason);
-    }
-  });
   test("a closed file: an error, but work that has started completes", async () => {
     const file = openSync(at("large.gguf"));
     const [t, u] = [file.tensor("t"), file.tensor("u")];
