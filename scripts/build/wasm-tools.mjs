@@ -25,10 +25,14 @@ const FLAGS = [
 /** -O0: else Clang, where it finds a wasm-opt of any version, has it change what was linked. npm puts one in the PATH. */
 const LINKING = ["-O0", "-L/usr/lib/wasm32-wasi"];
 
+/** Clang for WebAssembly; ends this process, and says what to install, where it is missing. */
+export function needClang() {
+  return findCompiler() ?? fail(`Clang for WebAssembly was not found. On Debian: ${advice}`);
+}
+
 /** A call of Clang for WebAssembly. */
 function clang(args) {
-  const found = findCompiler();
-  if (found === undefined) fail(`Clang for WebAssembly was not found. On Debian: ${advice}`);
+  const found = needClang();
   const system = ["-isystem", found.headers, "-isystem", "/usr/include/wasm32-wasi"];
   return [found.compiler, ...FLAGS, ...system, "-I", join(root, "native"), ...args];
 }

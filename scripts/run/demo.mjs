@@ -1,9 +1,12 @@
 // `npm run demo [path]`: what the package does with a model, with the time that each call takes, and what to try next. Without
-// a path it makes a small sample model first.
-import { mkdirSync, writeFileSync } from "node:fs";
+// a path it makes a small sample model first. `npm run demo -- --view [path]` shows the model in the browser instead; further
+// options are those of `gguf-native view`.
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, relative } from "node:path";
 import { performance } from "node:perf_hooks";
+import { kernels } from "../build/bundle-wasm.mjs";
+import { needClang } from "../build/wasm-tools.mjs";
 import { buildAll, runNode } from "../lib/build.mjs";
 import { commandText, nextCommands } from "../lib/next-commands.mjs";
 import { root } from "../lib/paths.mjs";
@@ -15,11 +18,25 @@ const require = createRequire(import.meta.url);
 const WRITES = ["llama", "qwen2", "qwen3", "gemma3"];
 const MOST_TO_WRITE = 2 ** 31;
 
+const [option] = process.argv.slice(2);
+const isView = option === "--view";
+const hasPage = existsSync(join(root, "dist", "view", "index.html"));
+if (isView && !hasPage && !existsSync(kernels)) {
+  needClang();
+  runNode("scripts/build/wasm.mjs");
+}
 buildAll();
+if (isView) {
+  if (!hasPage) runNode("scripts/build/view.mjs");
+  const given = process.argv.slice(3);
+  const models = given[0] === undefined || given[0].startsWith("-") ? [writeDemoModel()] : [];
+  runNode(join("dist", "cli", "main.js"), "view", ...models, ...given);
+  process.exit();
+}
 const { ggmlTypes, openSync } = require("gguf-native");
 const { Tokenizer } = require("gguf-native/tokenizer");
-const isSample = process.argv[2] === undefined;
-const path = process.argv[2] ?? writeDemoModel();
+const isSample = option === undefined;
+const path = option ?? writeDemoModel();
 const main = join("dist", "cli", "main.js");
 
 section("npx gguf-native inspect");
