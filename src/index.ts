@@ -9,10 +9,12 @@
  */
 import "./backend/bundled"; // before all else
 
+export { type ConvertLoraOptions, convertLora } from "./convert/convert-lora";
 export { type ConvertModelOptions, convertModel } from "./convert/convert-model";
 export { type OpenOptions, openSync } from "./file/open";
 export { type OpenAnywhereOptions, open } from "./open";
 export * from "./portable";
+export { type MergeLoraOptions, mergeLora } from "./quantize-model/merge-lora";
 export {
   type QuantizationError,
   type QuantizedTensor,

@@ -17,7 +17,6 @@ const OWNERS: Readonly<Record<string, readonly Run[]>> = {
   "PrismML's fork of llama.cpp (or, in older files, IQ2_TN of ik_llama.cpp)": [[142, "PQ2_0"]],
   "PrismML's fork of llama.cpp (or, in older files, IQ1_TN of ik_llama.cpp)": [[143, "PTQ1_0"]],
   "ik_llama.cpp": [
-    [97, "Q8_0_X4 Q8_1_X4 Q8_2_X4"],
     [133, "Q6_0 IQ1_BN IQ2_BN Q8_K64 IQ2_K IQ3_K IQ4_K IQ5_K IQ6_K"],
     [144, "IQ4_KS IQ2_KS IQ4_KSS Q8_K16 Q8_K32 Q8_KR8 Q8_K128 Q8_KV"],
     [152, "IQ5_KS IQ2_KT IQ3_KT IQ4_KT IQ3_KS IQ2_KL IQ1_KT"],

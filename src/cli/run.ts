@@ -24,6 +24,8 @@ Look at models:
 Make models, and vectors of texts:
   quantize FILE OUT         the weights in fewer bits
   convert FOLDER OUT        a checkpoint as a GGUF file; other byte orders
+  convert-lora FOLDER OUT   a LoRA adapter as a GGUF file
+  merge-lora MODEL ADAPTER... OUT   adapters added to the weights
   extract FILE TENSOR...    some tensors, or layers, in a file of their own
   remove FILE TENSOR...     a model without some of its tensors
   rename FILE TENSOR NAME   other names for tensors
@@ -78,6 +80,8 @@ const commands: Record<string, () => Promise<{ command: Command }>> = {
   bench: () => import("./commands/bench.js"),
   quantize: () => import("./commands/quantize.js"),
   convert: () => import("./commands/convert.js"),
+  "convert-lora": () => import("./commands/convert-lora.js"),
+  "merge-lora": () => import("./commands/merge-lora.js"),
   extract: () => import("./commands/extract.js"),
   remove: () => import("./commands/remove.js"),
   rename: () => import("./commands/rename.js"),

@@ -168,7 +168,7 @@ export async function openCheckpoint(
 }
 
 /** @throws GgufError ERR_GGUF_INVALID for what the metadata cannot have, such as half a surrogate pair in a text */
-function encoded([key, value, type]: Entry, path: string): Uint8Array {
+export function encoded([key, value, type]: Entry, path: string): Uint8Array {
   try {
     return encodeEntry(CURRENT_FORMAT, key, value, checkType(type));
   } catch (cause) {
@@ -178,7 +178,7 @@ function encoded([key, value, type]: Entry, path: string): Uint8Array {
 }
 
 /** With what it means where it says nothing, by the usual names. */
-function completeConfig(
+export function completeConfig(
   { name, defaults, expected = {}, derived }: Architecture,
   config: Config,
   path: string,
@@ -196,7 +196,7 @@ function completeConfig(
   return { ...whole, ...derived?.(whole) };
 }
 
-function architectureOf(config: Config, path: string): Architecture {
+export function architectureOf(config: Config, path: string): Architecture {
   const names: unknown = config.architectures;
   const name: unknown = Array.isArray(names) ? names[0] : undefined;
   const found = ARCHITECTURES.find(({ classes }) => classes.includes(name as string));
@@ -420,9 +420,9 @@ export function isAlwaysF32(name: string, shape: readonly number[]): boolean {
 /** The longest rows that are put into another order, many times as long as those of known models. */
 const MAX_COLUMNS = 2 ** 20;
 
-const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32"]);
+export const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32"]);
 
-function convertedTensor(
+export function convertedTensor(
   tensor: SafetensorsTensor,
   theirs: string,
   architecture: Architecture,
@@ -469,7 +469,7 @@ function convertedTensor(
 }
 
 /** Reads numbers of a tensor as another type, with a number added. */
-function reader(tensor: SafetensorsTensor, type: GgmlType, shift: number): VirtualTensor["read"] {
+export function reader(tensor: SafetensorsTensor, type: GgmlType, shift: number): VirtualTensor["read"] {
   const size = ggmlTypes[type].typeSize;
   return async (begin, target, signal) => {
     const [start, end] = [begin / size, (begin + target.length) / size];

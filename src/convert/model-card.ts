@@ -70,6 +70,7 @@ function originOf(value: Yaml, weights: number): Readonly<Record<string, Yaml | 
  * The entries about a model.
  * @param name in place of what it is called elsewhere
  * @param ids what its configuration and its folder call it
+ * @param weights how many it has; those of matrices that an adapter changes are negative
  */
 export function describe(
   name: string | undefined,

@@ -27,7 +27,10 @@ function titleOf(text: string): string {
     .join(" ");
 }
 
-/** A size as it is written in labels; `isSize` tells whether it may be that of a model of so many weights. */
+/**
+ * A size as it is written in labels; `isSize` tells whether it may be that of a model of so many weights. They are negative
+ * where they are those of an adapter, which may not have a part for each matrix.
+ */
 function sizeOf(part: string, weights: number): { text: string; isSize: boolean } {
   let text = part.replaceAll("_", ".");
   // "7b1" is 7.1b.
@@ -35,8 +38,11 @@ function sizeOf(part: string, weights: number): { text: string; isSize: boolean 
   if (/\d[kmbt]$/.test(text)) text = text.slice(0, -1) + (text.at(-1) as string).toUpperCase();
   const count = Number(text.slice(0, -1)) * 1000 ** " KMBT".indexOf(text.at(-1) as string);
   const isNumber = text.length > 1 && Number.isFinite(count);
-  if (!isNumber || weights === 0 || Math.abs(count - weights) <= Math.floor((7 * weights) / 8))
-    return { text, isSize: true };
+  const isSize =
+    weights < 0
+      ? count >= Math.floor(-weights / 8)
+      : weights === 0 || Math.abs(count - weights) <= Math.floor((7 * weights) / 8);
+  if (!isNumber || isSize) return { text, isSize: true };
   return { text: text.slice(0, -1) + (text.at(-1) as string).toLowerCase(), isSize: false };
 }
 
@@ -78,7 +84,9 @@ export function partsOfName(id: string, weights: number): NameParts {
       const { text, isSize } = sizeOf(part, weights);
       parts[i] = text;
       kinds.add(isSize ? "size_label" : "finetune");
-    } else if (i > 0 && PURPOSE.test(part)) kinds.add("finetune");
+    } else if (i > 0 && PURPOSE.test(part)) {
+      kinds.add(weights < 0 && /^lora$/i.test(part) ? "type" : "finetune");
+    }
     return kinds;
   });
   const each = [...kinds.entries()].map(([i, kinds]) => [parts[i] as string, kinds] as const);

@@ -21,6 +21,8 @@ export interface PlannedTensor {
   /** Whether it needs importance that it lacks. */
   readonly lacksImportance: boolean;
   readonly weights: ColumnWeights | undefined;
+  /** The tensor of the model that adapters are added to, of which `tensor` is the sum. */
+  readonly merged?: GgufModelTensor;
 }
 
 /** The longest row with weights of importance: all of it is in memory at a time. */

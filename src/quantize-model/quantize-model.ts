@@ -5,6 +5,7 @@ import { invalidArgValue } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import type { TensorComparison } from "../file/comparison";
 import type { GgufModel } from "../file/model";
+import type { GgufModelTensor } from "../file/model-tensor";
 import { checkPath } from "../file/open";
 import { checkSearch } from "../quantize/request";
 import { openModelSource } from "../writer/model-source";
@@ -76,6 +77,8 @@ export interface QuantizedTensor {
   bytes: number;
   /** The type that the mix has for it, where its rows are no whole blocks of that. */
   wanted?: GgmlType;
+  /** There where an adapter was added to it. */
+  isMerged?: true;
   /** Whether the importance matrix had weights for it. */
   hasImportance: boolean;
   /** Whether it needs an importance matrix, which only a dry run goes on without. */
@@ -86,7 +89,7 @@ export interface QuantizedTensor {
 
 /** The result of {@link quantizeModel}. */
 export interface QuantizeReport {
-  /** The name of the mix. */
+  /** The name of the mix; "" where tensors keep their types. */
   type: string;
   /** In the order of the file. */
   tensors: QuantizedTensor[];
@@ -133,30 +136,63 @@ export async function quantizeModel(
   options: QuantizeModelOptions,
 ): Promise<QuantizeReport> {
   const given = checkOptions(options, OPTIONS);
-  const { name, mix } = mixOf(given.type);
+  return writeQuantized(input, output, given, OPTIONS, mixOf(given.type), async () => ({}));
+}
+
+/** What else is read for a new model, and what it changes. @internal */
+export interface Addition {
+  readonly plan?: (plan: readonly PlannedTensor[]) => PlannedTensor[];
+  /** Its files. */
+  readonly paths?: readonly string[];
+  readonly finish?: () => Promise<void>;
+  readonly close?: () => Promise<void>;
+}
+
+/**
+ * Writes a model with other types, and what else is to be changed.
+ * @param chosen the mix; where it is absent, tensors keep their types
+ * @internal
+ */
+export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type">>(
+  input: string | URL | GgufModel,
+  output: string | URL,
+  given: O,
+  names: OptionNames<O>,
+  chosen: { name: string; mix: Mix } | undefined,
+  add: (model: GgufModel, to: Target) => Promise<Addition>,
+): Promise<QuantizeReport> {
   const allowRequantize = checkBoolean("options.allowRequantize", given.allowRequantize, false);
-  const to = checkTarget(output, given, OPTIONS);
+  const to = checkTarget(output, given, names);
   const { signal } = to.options;
   const importance =
     given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
   try {
     const source = await openModelSource(input, signal, !to.dryRun);
+    let added: Addition = {};
     try {
-      const plan = planModel(source.model, mix, given.tensors, importance);
+      added = await add(source.model, to);
+      const stays = (tensor: GgufModelTensor): PlannedTensor => ({
+        ...{ tensor, to: undefined, wanted: undefined },
+        ...{ lacksImportance: false, weights: undefined },
+      });
+      const planned = chosen
+        ? planModel(source.model, chosen.mix, given.tensors, importance)
+        : Array.from(source.model.tensors.values(), stays);
+      const plan = added.plan?.(planned) ?? planned;
       if (!to.dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
       const writer = GgufWriter.from(source.model);
-      setMetadata(writer, mix, importance);
+      if (chosen) setMetadata(writer, chosen.mix, importance);
       const { model, others } = source.origin;
-      const origin = {
-        model,
-        others: importance?.path === undefined ? others : [...others, importance.path],
-      };
+      const more = importance?.path === undefined ? [] : [importance.path];
+      const origin = { model, others: [...others, ...more, ...(added.paths ?? [])] };
       const finish = async (): Promise<void> => {
         await importance?.check();
+        await added.finish?.();
         await source.finish();
       };
-      return await writePlanned({ name, plan, writer, origin, finish }, to);
+      return await writePlanned({ name: chosen?.name ?? "", plan, writer, origin, finish }, to);
     } finally {
+      await added.close?.();
       await source.close();
     }
   } finally {
@@ -254,7 +290,8 @@ function report(
   byteLength: number,
 ): QuantizeReport {
   const tensors = plan.map((each): QuantizedTensor => {
-    const { tensor, to, wanted, weights, lacksImportance } = each;
+    const { to, wanted, weights, lacksImportance, merged } = each;
+    const tensor = merged ?? each.tensor;
     const error = errors.get(each);
     return {
       ...{ name: tensor.name, from: tensor.type, to: to ?? tensor.type, elementCount: tensor.elementCount },
@@ -263,6 +300,7 @@ function report(
         bytes: to === undefined ? tensor.byteLength : bytesAs(to, tensor),
       },
       ...(wanted === undefined ? {} : { wanted }),
+      ...(merged === undefined ? {} : { isMerged: true as const }),
       ...{ hasImportance: weights !== undefined, lacksImportance },
       ...(error === undefined ? {} : { error: errorOf(error) }),
     };

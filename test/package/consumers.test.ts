@@ -10,8 +10,8 @@ import { projectRoot, temporaryFolder } from "../support/paths";
 
 const NAMES = [
   "GgufError GgufFile GgufMetadata GgufTensor GgufWriter RemoteGgufFile RemoteGgufTensor",
-  "SafetensorsFile SafetensorsTensor allocate convertModel cpu dequantize dequantizeSync ggmlTypes",
-  "isGgmlType loadAll matmul matmulAllSync matmulSync mergeModel open openRemote openSafetensors openSync parse",
+  "SafetensorsFile SafetensorsTensor allocate convertLora convertModel cpu dequantize dequantizeSync ggmlTypes",
+  "isGgmlType loadAll matmul matmulAllSync matmulSync mergeLora mergeModel open openRemote openSafetensors openSync parse",
   "parseFileName parseMetadataValue quantize quantizeModel quantizeSync recover setMetadata",
   "splitModel trim",
 ].flatMap((line) => line.split(" "));

@@ -24,7 +24,7 @@ export function printQuantizeReport(
 
 /** The tensors that get another type: as they are in the file, or with their errors, the largest first. */
 function table({ tensors }: QuantizeReport, dryRun: boolean, terminal: Terminal): string[] {
-  const changed = tensors.filter(({ from, to }) => from !== to);
+  const changed = tensors.filter(({ from, to, isMerged }) => from !== to || isMerged);
   const shown = dryRun ? changed : changed.sort((a, b) => snrOf(a) - snrOf(b));
   if (shown.length === 0) return [];
   const number = (title: string): Column => ({ title, align: "right" });
@@ -67,7 +67,7 @@ function bits(count: number): string {
 
 function summary(report: QuantizeReport, output: string): string[] {
   const { tensors, bitsPerWeight, bitsPerWeightBefore, byteLength } = report;
-  const copied = tensors.filter(({ from, to }) => from === to).length;
+  const copied = tensors.filter(({ from, to, isMerged }) => from === to && !isMerged).length;
   const size = `${humanBytes(byteLength)}, ${bits(bitsPerWeight)} bits per weight (${bits(bitsPerWeightBefore)} before)`;
   const lines = copied === tensors.length ? [] : [""];
   if (copied > 0) lines.push(`${counted(copied, "tensor")} copied as ${copied === 1 ? "it is" : "they are"}`);
