@@ -10,7 +10,7 @@ export type Config = Readonly<Record<string, unknown>>;
 export type Entry = readonly [key: string, value: GgufInput, type: GgufInputType];
 
 /** The kinds of vocabularies. */
-export type VocabularyKind = "sentencepiece" | "llama-hf" | "gpt2" | "bert" | "unigram";
+export type VocabularyKind = "sentencepiece" | "phi3" | "llama-hf" | "gpt2" | "bert" | "unigram";
 
 export interface Architecture {
   /** `general.architecture`. */
@@ -23,7 +23,10 @@ export interface Architecture {
   readonly expected?: Config;
   /** What follows from the configuration, in place of what it says. */
   readonly derived?: (config: Config) => Config;
-  /** Names of tensors, `N` being the layer: in the checkpoint, and here. Without `.weight` and `.bias`. */
+  /**
+   * Names of tensors, `N` being the layer: in the checkpoint, and here. Without `.weight` and `.bias`. `E` is the expert: those of a
+   * layer become one tensor, in this order.
+   */
   readonly names: readonly Name[];
   /** What comes before names in some checkpoints. */
   readonly prefix?: RegExp;
@@ -31,8 +34,12 @@ export interface Architecture {
   readonly unused?: RegExp;
   /** Whether the rows of queries and keys get another order: pairs of neighbours are rotated, not halves. */
   readonly isPermuted?: true;
+  /** Matrices whose rows become columns. */
+  readonly transposed?: RegExp;
   /** Norms to which 1 is added. */
   readonly shifted?: RegExp;
+  /** Whether embeddings without a token are left out. */
+  readonly isTrimmed?: true;
   /** Rows of the table of positions that no position has. */
   readonly unusedPositions?: (config: Config) => number;
   /** Tensors that come before those of the checkpoint. */
@@ -43,6 +50,10 @@ export interface Architecture {
   readonly vocabularies: readonly VocabularyKind[];
   /** What the rule `gpt-2` for words is called where vocabularies of this kind have it. */
   readonly gpt2Rule?: string;
+  /** The order of all keys, where it is not the usual one; no others are there. */
+  readonly order?: string;
+  /** Entries before all others. */
+  readonly firstEntries?: (config: Config, path: string) => Entry[];
   /** Entries that no other has. `pooling` is what `modules.json` says. */
   readonly entries?: (config: Config, pooling: readonly Entry[]) => readonly Entry[];
   /** Entries of the vocabulary before and after all others; those after them take the place of others with their keys. */
@@ -55,33 +66,38 @@ export interface Architecture {
 
 type Name = readonly [theirs: string, ours: string];
 
+/** Pairs THEIRS=OURS; in a layer, what all begin with is left out. */
+function names(text: string, layer = ""): Name[] {
+  const pairs = text.trim().split(/\s+/);
+  return pairs.map((pair) => {
+    const [theirs, ours] = pair.split("=");
+    return [layer + theirs, (layer && "blk.N.") + ours];
+  });
+}
+
+const inLayer = (text: string): Name[] => names(text, "model.layers.N.");
+
 const ATTENTION = [
-  ["model.layers.N.self_attn.q_proj", "blk.N.attn_q"],
-  ["model.layers.N.self_attn.k_proj", "blk.N.attn_k"],
-  ["model.layers.N.self_attn.v_proj", "blk.N.attn_v"],
-  ["model.layers.N.self_attn.o_proj", "blk.N.attn_output"],
-  ["model.layers.N.self_attn.q_norm", "blk.N.attn_q_norm"],
-  ["model.layers.N.self_attn.k_norm", "blk.N.attn_k_norm"],
-  ["model.layers.N.input_layernorm", "blk.N.attn_norm"],
-  ["model.embed_tokens", "token_embd"],
-  ["model.norm", "output_norm"],
-  ["lm_head", "output"],
-] as const;
+  ...inLayer(`self_attn.q_proj=attn_q self_attn.k_proj=attn_k self_attn.v_proj=attn_v self_attn.o_proj=attn_output
+    self_attn.q_norm=attn_q_norm self_attn.k_norm=attn_k_norm input_layernorm=attn_norm`),
+  ...names("model.embed_tokens=token_embd model.norm=output_norm lm_head=output"),
+];
 
-const FEED_FORWARD = [
-  ["model.layers.N.mlp.gate_proj", "blk.N.ffn_gate"],
-  ["model.layers.N.mlp.up_proj", "blk.N.ffn_up"],
-  ["model.layers.N.mlp.down_proj", "blk.N.ffn_down"],
-] as const;
+const FEED_FORWARD = inLayer("mlp.gate_proj=ffn_gate mlp.up_proj=ffn_up mlp.down_proj=ffn_down");
+const FFN_NORM = inLayer("post_attention_layernorm=ffn_norm");
+const DECODER = [...ATTENTION, ...FEED_FORWARD, ...FFN_NORM];
 
-const FFN_NORM = ["model.layers.N.post_attention_layernorm", "blk.N.ffn_norm"] as const;
+const SPARSE = inLayer(`mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
+  mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`);
 
-const DECODER = [...ATTENTION, ...FEED_FORWARD, FFN_NORM] as const;
+const AROUND = inLayer(`post_attention_layernorm=post_attention_norm pre_feedforward_layernorm=ffn_norm
+  post_feedforward_layernorm=post_ffw_norm`);
 
 /** The most numbers of a head, of which known models have some hundreds. */
 const MAX_HEAD = 2 ** 16;
 
-const ROPE = { rope_theta: 10000 };
+const ROPE = { rope_theta: 10000, rms_norm_eps: 1e-6 };
+const QWEN = { ...ROPE, max_position_embeddings: 32768 };
 
 /** The length of a head. */
 export function headLength(config: Config): number {
@@ -114,7 +130,7 @@ const encoderEntries = ({ id2label }: Config, pooling: readonly Entry[]): Entry[
 
 const LLAMA = {
   name: "llama",
-  defaults: { ...ROPE, head_dim: undefined, rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
+  defaults: { ...ROPE, head_dim: undefined, max_position_embeddings: 2048 },
   names: DECODER,
   isPermuted: true,
   extraTensors: (config, path) => {
@@ -141,14 +157,9 @@ const GEMMA = {
     ...{ max_position_embeddings: 131072, num_attention_heads: 8, num_key_value_heads: 4 },
     sliding_window: 4096,
   },
-  names: [
-    ...ATTENTION,
-    ...FEED_FORWARD,
-    ["model.layers.N.post_attention_layernorm", "blk.N.post_attention_norm"],
-    ["model.layers.N.pre_feedforward_layernorm", "blk.N.ffn_norm"],
-    ["model.layers.N.post_feedforward_layernorm", "blk.N.post_ffw_norm"],
-  ],
+  names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
   shifted: /norm\.weight$/,
+  isTrimmed: true,
   vocabularies: ["sentencepiece", "gpt2"],
   entries: ({ sliding_window, sliding_window_pattern, final_logit_softcapping: cap }) => [
     ...(cap ? [["final_logit_softcapping", Number(cap), "float32"] as const] : []),
@@ -165,21 +176,15 @@ const BERT = {
   name: "bert",
   defaults: { layer_norm_eps: 1e-12, max_position_embeddings: 512, type_vocab_size: 2 },
   names: [
-    ["embeddings.word_embeddings", "token_embd"],
-    ["embeddings.position_embeddings", "position_embd"],
-    ["embeddings.token_type_embeddings", "token_types"],
-    ["embeddings.LayerNorm", "token_embd_norm"],
-    ["encoder.layer.N.attention.self.query", "blk.N.attn_q"],
-    ["encoder.layer.N.attention.self.key", "blk.N.attn_k"],
-    ["encoder.layer.N.attention.self.value", "blk.N.attn_v"],
-    ["encoder.layer.N.attention.output.dense", "blk.N.attn_output"],
-    ["encoder.layer.N.attention.output.LayerNorm", "blk.N.attn_output_norm"],
-    ["encoder.layer.N.intermediate.dense", "blk.N.ffn_up"],
-    ["encoder.layer.N.output.dense", "blk.N.ffn_down"],
-    ["encoder.layer.N.output.LayerNorm", "blk.N.layer_output_norm"],
-    ["classifier", "cls"],
-    ["classifier.dense", "cls"],
-    ["classifier.out_proj", "cls.output"],
+    ...names(`embeddings.word_embeddings=token_embd embeddings.position_embeddings=position_embd
+      embeddings.token_type_embeddings=token_types embeddings.LayerNorm=token_embd_norm
+      classifier=cls classifier.dense=cls classifier.out_proj=cls.output`),
+    ...names(
+      `attention.self.query=attn_q attention.self.key=attn_k attention.self.value=attn_v
+      attention.output.dense=attn_output attention.output.LayerNorm=attn_output_norm
+      intermediate.dense=ffn_up output.dense=ffn_down output.LayerNorm=layer_output_norm`,
+      "encoder.layer.N.",
+    ),
   ],
   prefix: /^bert\./,
   unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
@@ -208,9 +213,36 @@ export const ARCHITECTURES: readonly Architecture[] = [
     derived: (config) => ({ ...keyHeads(config), head_dim: headLength(config) }),
   },
   {
+    ...LLAMA,
+    classes: ["MixtralForCausalLM"],
+    defaults: {
+      ...{ rope_theta: 1e6, rms_norm_eps: 1e-5, max_position_embeddings: 131072 },
+      ...{ num_key_value_heads: 8, num_experts: 8, num_experts_per_tok: 2 },
+    },
+    names: [
+      ...[...ATTENTION, ...FFN_NORM],
+      ...inLayer(`block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
+        block_sparse_moe.experts.E.w2=ffn_down_exps block_sparse_moe.experts.E.w3=ffn_up_exps`),
+    ],
+  },
+  {
+    ...LLAMA,
+    name: "granite",
+    classes: ["GraniteForCausalLM"],
+    defaults: {
+      ...{ ...ROPE, max_position_embeddings: 2048, attention_multiplier: 1 },
+      ...{ embedding_multiplier: 1, residual_multiplier: 1, logits_scaling: 1 },
+    },
+    derived: (config) => ({ ...keyHeads(config), head_dim: undefined }),
+    entries: (config) => [
+      ...llamaEntries(config),
+      ...numberEntries(config, GRANITE_KEYS).filter(([, factor]) => factor !== 0),
+    ],
+  },
+  {
     name: "qwen2",
     classes: ["Qwen2ForCausalLM", "Qwen2Model"],
-    defaults: { ...ROPE, rms_norm_eps: 1e-6, max_position_embeddings: 32768 },
+    defaults: QWEN,
     names: DECODER,
     vocabularies: ["sentencepiece", "gpt2"],
     entries: (_, pooling) => pooling,
@@ -218,10 +250,131 @@ export const ARCHITECTURES: readonly Architecture[] = [
   {
     name: "qwen3",
     classes: ["Qwen3ForCausalLM", "Qwen3Model"],
-    defaults: { ...ROPE, head_dim: 128, rms_norm_eps: 1e-6, max_position_embeddings: 32768 },
+    defaults: { ...QWEN, head_dim: 128 },
     names: DECODER,
     vocabularies: ["sentencepiece", "gpt2"],
     entries: (_, pooling) => pooling,
+  },
+  {
+    name: "qwen2moe",
+    classes: ["Qwen2MoeForCausalLM"],
+    defaults: {
+      ...{ ...QWEN, num_experts: 60, num_experts_per_tok: 4 },
+      ...{ moe_intermediate_size: 1408, shared_expert_intermediate_size: 5632 },
+    },
+    names: [
+      ...[...ATTENTION, ...FFN_NORM, ...SPARSE],
+      ...inLayer(`mlp.shared_expert_gate=ffn_gate_inp_shexp mlp.shared_expert.gate_proj=ffn_gate_shexp
+        mlp.shared_expert.up_proj=ffn_up_shexp mlp.shared_expert.down_proj=ffn_down_shexp`),
+    ],
+    vocabularies: ["gpt2"],
+    entries: (config) => numberEntries(config, EXPERT_KEYS),
+  },
+  {
+    name: "qwen3moe",
+    classes: ["Qwen3MoeForCausalLM"],
+    defaults: {
+      ...{ ...QWEN, num_experts: 128 },
+      ...{ num_key_value_heads: 4, num_experts_per_tok: 8, moe_intermediate_size: 768 },
+    },
+    names: [...ATTENTION, ...FFN_NORM, ...SPARSE],
+    vocabularies: ["gpt2"],
+    entries: (config) => numberEntries(config, EXPERT_KEYS),
+  },
+  {
+    name: "phi3",
+    classes: ["Phi3ForCausalLM"],
+    defaults: {
+      ...{ ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 4096, sliding_window: 0 },
+      original_max_position_embeddings: 4096,
+    },
+    derived: keyHeads,
+    names: [
+      ...[...ATTENTION, ...FFN_NORM],
+      ...inLayer("self_attn.qkv_proj=attn_qkv mlp.gate_up_proj=ffn_up mlp.down_proj=ffn_down"),
+    ],
+    extraTensors: phi3Factors,
+    vocabularies: ["phi3", "gpt2"],
+    order: `context_length rope.scaling.original_context_length embedding_length feed_forward_length
+      block_count attention.head_count attention.head_count_kv attention.layer_norm_rms_epsilon
+      rope.dimension_count rope.freq_base general.file_type attention.sliding_window`,
+    firstEntries: (config, path) => {
+      const { original, type } = phi3Rope(config);
+      if (phi3Factors(config, path).length === 0) return [];
+      const scale = Math.max(1, Number(config.max_position_embeddings) / original);
+      const factor =
+        type === "yarn" ? 0.1 * Math.log(scale) + 1 : Math.sqrt(1 + Math.log(scale) / Math.log(original));
+      return [["rope.scaling.attn_factor", factor, "float32"]];
+    },
+    entries: (config) => [
+      ["rope.scaling.original_context_length", phi3Rope(config).original, "uint32"],
+      ["rope.dimension_count", phi3Rope(config).length, "uint32"],
+      ["attention.sliding_window", Number(config.sliding_window), "uint32"],
+    ],
+  },
+  {
+    name: "gemma2",
+    classes: ["Gemma2ForCausalLM"],
+    defaults: {
+      ...{ ...ROPE, head_dim: 256, max_position_embeddings: 8192 },
+      ...{ num_attention_heads: 8, num_key_value_heads: 4, sliding_window: 4096 },
+      ...{ attn_logit_softcapping: 50, final_logit_softcapping: 30 },
+    },
+    names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
+    unused: /^lm_head\.weight$/,
+    shifted: GEMMA.shifted,
+    vocabularies: ["sentencepiece"],
+    order: `context_length embedding_length block_count feed_forward_length attention.head_count
+      attention.head_count_kv attention.layer_norm_rms_epsilon attention.key_length
+      attention.value_length general.file_type attn_logit_softcapping final_logit_softcapping
+      attention.sliding_window`,
+    entries: (config) =>
+      numberEntries(config, [
+        ["attn_logit_softcapping", "attn_logit_softcapping", "float32"],
+        ["final_logit_softcapping", "final_logit_softcapping", "float32"],
+        ["sliding_window", "attention.sliding_window", "uint32"],
+      ]),
+    vocabularyEntries: GEMMA.vocabularyEntries,
+  },
+  {
+    name: "olmo2",
+    classes: ["Olmo2ForCausalLM"],
+    defaults: { ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 2048 },
+    derived: keyHeads,
+    names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
+    vocabularies: ["gpt2"],
+  },
+  {
+    name: "starcoder2",
+    classes: ["Starcoder2ForCausalLM"],
+    defaults: {
+      rope_theta: 10000,
+      layer_norm_eps: 1e-5,
+      max_position_embeddings: 4096,
+      num_key_value_heads: 2,
+    },
+    names: [...ATTENTION, ...FFN_NORM, ...inLayer("mlp.c_fc=ffn_up mlp.c_proj=ffn_down")],
+    vocabularies: ["gpt2"],
+  },
+  {
+    name: "gpt2",
+    classes: ["GPT2LMHeadModel"],
+    defaults: { layer_norm_eps: 1e-5, max_position_embeddings: 1024 },
+    derived: ({ hidden_size }) => ({ intermediate_size: 4 * Number(hidden_size) }),
+    names: [
+      ...names("wte=token_embd wpe=position_embd ln_f=output_norm lm_head=output"),
+      ...names(
+        `ln_1=attn_norm attn.c_attn=attn_qkv attn.c_proj=attn_output ln_2=ffn_norm
+        mlp.c_fc=ffn_up mlp.c_proj=ffn_down`,
+        "h.N.",
+      ),
+    ],
+    prefix: /^transformer\./,
+    unused: /\.attn\.(masked_)?bias$/,
+    transposed: /\.c_(attn|proj|fc)\.weight$/,
+    vocabularies: ["gpt2"],
+    order: `block_count context_length embedding_length feed_forward_length attention.head_count
+      attention.layer_norm_epsilon general.file_type`,
   },
   { ...GEMMA, classes: ["Gemma3ForCausalLM"] },
   {
@@ -264,16 +417,13 @@ export const ARCHITECTURES: readonly Architecture[] = [
       head_dim: headLength(config),
     }),
     names: [
-      ["embeddings.word_embeddings", "token_embd"],
-      ["embeddings.token_type_embeddings", "token_types"],
-      ["emb_ln", "token_embd_norm"],
-      ["encoder.layers.N.attn.Wqkv", "blk.N.attn_qkv"],
-      ["encoder.layers.N.attn.out_proj", "blk.N.attn_output"],
-      ["encoder.layers.N.norm1", "blk.N.attn_output_norm"],
-      ["encoder.layers.N.mlp.fc11", "blk.N.ffn_up"],
-      ["encoder.layers.N.mlp.fc12", "blk.N.ffn_gate"],
-      ["encoder.layers.N.mlp.fc2", "blk.N.ffn_down"],
-      ["encoder.layers.N.norm2", "blk.N.layer_output_norm"],
+      ...names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
+        emb_ln=token_embd_norm`),
+      ...names(
+        `attn.Wqkv=attn_qkv attn.out_proj=attn_output norm1=attn_output_norm
+        mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down norm2=layer_output_norm`,
+        "encoder.layers.N.",
+      ),
     ],
     prefix: BERT.prefix,
     unused: BERT.unused,
@@ -288,19 +438,13 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ max_position_embeddings: 8192, hidden_activation: "gelu", classifier_pooling: "cls" },
     },
     names: [
-      ["embeddings.tok_embeddings", "token_embd"],
-      ["embeddings.norm", "token_embd_norm"],
-      ["final_norm", "output_norm"],
-      ["layers.N.attn_norm", "blk.N.attn_norm"],
-      ["layers.N.attn.Wqkv", "blk.N.attn_qkv"],
-      ["layers.N.attn.Wo", "blk.N.attn_output"],
-      ["layers.N.mlp_norm", "blk.N.ffn_norm"],
-      ["layers.N.mlp.Wi", "blk.N.ffn_up"],
-      ["layers.N.mlp.Wo", "blk.N.ffn_down"],
-      ["head.dense", "cls"],
-      ["head.norm", "cls.norm"],
-      ["classifier", "cls"],
-      ["classifier.out_proj", "cls.output"],
+      ...names(`embeddings.tok_embeddings=token_embd embeddings.norm=token_embd_norm final_norm=output_norm
+        head.dense=cls head.norm=cls.norm classifier=cls classifier.out_proj=cls.output`),
+      ...names(
+        `attn_norm=attn_norm attn.Wqkv=attn_qkv attn.Wo=attn_output
+        mlp_norm=ffn_norm mlp.Wi=ffn_up mlp.Wo=ffn_down`,
+        "layers.N.",
+      ),
     ],
     prefix: /^model\./,
     vocabularies: ["gpt2"],
@@ -331,12 +475,15 @@ function keyHeads({ num_attention_heads: heads, num_key_value_heads: keys }: Con
 /** Other names in configurations for the same. */
 export const ALIASES: readonly (readonly [theirs: string, usual: string])[] = [
   ["n_layer", "num_hidden_layers"],
+  ["n_ctx", "max_position_embeddings"],
   ["n_positions", "max_position_embeddings"],
   ["n_embd", "hidden_size"],
   ["n_inner", "intermediate_size"],
   ["n_head", "num_attention_heads"],
   ["layer_norm_epsilon", "layer_norm_eps"],
   ["norm_eps", "rms_norm_eps"],
+  ["norm_epsilon", "layer_norm_eps"],
+  ["num_local_experts", "num_experts"],
   ["rotary_emb_base", "rope_theta"],
   ["global_rope_theta", "rope_theta"],
   ["local_rope_theta", "rope_local_base_freq"],
@@ -358,8 +505,22 @@ const KEYS: readonly Key[] = [
 const LATER_KEYS: readonly Key[] = [
   ["rms_norm_eps", "attention.layer_norm_rms_epsilon", "float32"],
   ["layer_norm_eps", "attention.layer_norm_epsilon", "float32"],
+  ["num_experts", "expert_count", "uint32"],
+  ["num_experts_per_tok", "expert_used_count", "uint32"],
   ["head_dim", "attention.key_length", "uint32"],
   ["head_dim", "attention.value_length", "uint32"],
+];
+
+const EXPERT_KEYS: readonly Key[] = [
+  ["moe_intermediate_size", "expert_feed_forward_length", "uint32"],
+  ["shared_expert_intermediate_size", "expert_shared_feed_forward_length", "uint32"],
+];
+
+const GRANITE_KEYS: readonly Key[] = [
+  ["attention_multiplier", "attention.scale", "float32"],
+  ["embedding_multiplier", "embedding_scale", "float32"],
+  ["residual_multiplier", "residual_scale", "float32"],
+  ["logits_scaling", "logit_scale", "float32"],
 ];
 
 function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
@@ -371,8 +532,9 @@ function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
 
 /** What must be a number where it is there. */
 export const NUMBERS: readonly string[] = [
-  ...[...KEYS, ...LATER_KEYS, ...ALIASES].map(([name]) => name),
+  ...[...KEYS, ...LATER_KEYS, ...ALIASES, ...EXPERT_KEYS, ...GRANITE_KEYS].map(([name]) => name),
   ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping", "pad_token_id"],
+  ...["attn_logit_softcapping", "original_max_position_embeddings", "partial_rotary_factor"],
   ...["rope_theta", "rope_local_base_freq", "max_trained_positions", "local_attention"],
 ];
 
@@ -420,18 +582,21 @@ function ropeEntries(config: Config): Entry[] {
 
 /** The keys of the architecture, and its file type. */
 export function architectureEntries(
-  { entries }: Architecture,
+  { entries, order }: Architecture,
   config: Config,
   fileType: number,
   pooling: readonly Entry[],
 ): Entry[] {
   const causal: Entry[] = config.is_causal === false ? [["attention.causal", false, "bool"]] : [];
-  return [
+  const all: Entry[] = [
     ...[...numberEntries(config, KEYS), ...causal, ...ropeEntries(config)],
     ...numberEntries(config, LATER_KEYS),
     ["general.file_type", fileType, "uint32"],
     ...(entries?.(config, pooling) ?? []),
   ];
+  return order === undefined
+    ? all
+    : order.split(/\s+/).flatMap((key) => all.filter((entry) => entry[0] === key).slice(-1));
 }
 
 /**
@@ -463,5 +628,39 @@ function ropeFactors(config: Config, path: string): Float32Array | undefined {
     if (wave > fround(context / low)) return factor;
     const smooth = fround(fround(over(context, wave) - low) / (high - low));
     return 1 / fround(fround(fround(1 - smooth) / factor) + smooth);
+  });
+}
+
+/** How positions of Phi 3 are rotated: in how many numbers of a head, from which length of text on they are stretched, and how. */
+function phi3Rope(config: Config): { all: Config; original: number; length: number; type: unknown } {
+  const { all } = ropeOf(config);
+  const rotated = Number(all.partial_rotary_factor ?? config.partial_rotary_factor ?? 1);
+  const length = Math.floor(
+    Math.floor(rotated * Number(config.hidden_size)) / Number(config.num_attention_heads),
+  );
+  const original = Number(all.original_max_position_embeddings ?? config.original_max_position_embeddings);
+  return { all, original, length, type: all.type ?? all.rope_type };
+}
+
+/**
+ * Divisors of the frequencies of positions in long and in short texts.
+ * @throws GgufError ERR_GGUF_INVALID for others than half as many numbers as are rotated; ERR_GGUF_UNSUPPORTED_TYPE
+ */
+function phi3Factors(config: Config, path: string): [string, Float32Array][] {
+  const { length, type } = phi3Rope(config);
+  const given = Object(config.rope_parameters ?? config.rope_scaling);
+  if (!Array.isArray(given.long_factor) || given.long_factor.length === 0) return [];
+  if (type !== "su" && type !== "longrope" && type !== "yarn") {
+    const detail = "positions with a long_factor are scaled by su, longrope or yarn";
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
+  }
+  return ["long", "short"].map((name) => {
+    const factors: unknown = given[`${name}_factor`];
+    const isRight = Array.isArray(factors) && factors.every((each) => typeof each === "number");
+    if (isRight && factors.length === length / 2)
+      return [`rope_factors_${name}.weight`, Float32Array.from(factors)];
+    throw new GgufError("ERR_GGUF_INVALID", `${name}_factor must be a list of ${length / 2} numbers`, {
+      path,
+    });
   });
 }

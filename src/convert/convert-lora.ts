@@ -31,6 +31,7 @@ import {
   placeOf,
   reader,
   readJson,
+  transposed,
 } from "./converted-model";
 import { FRONT_BYTES, frontMatter } from "./front-matter";
 import { describe } from "./model-card";
@@ -184,7 +185,10 @@ function adapterTensors(stored: SafetensorsFile, architecture: Architecture, con
       .replace(/^model\.language_model\./, "model.")
       .replace(/^language_model\./, "")
       .replace(architecture.prefix ?? /^$/, "");
-    return convertedTensor(tensor, theirs, architecture, config, Number.POSITIVE_INFINITY);
+    const converted = convertedTensor(tensor, theirs, architecture, config, Number.POSITIVE_INFINITY);
+    if (converted.expert === undefined && !architecture.transposed?.test(theirs)) return converted;
+    const detail = "adapters of experts, and of matrices that GGUF has transposed, are not converted";
+    throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: tensor.path, tensor: tensor.name });
   };
   for (const tensor of stored.tensors.values()) {
     const name = tensor.name.replace("base_model.model.", "");
@@ -223,26 +227,4 @@ function adapterTensors(stored: SafetensorsFile, architecture: Architecture, con
     found.ranks.add(rank);
   }
   return found;
-}
-
-/** Rows become columns: a piece has a run of each row. */
-function transposed({ name, type, shape, read }: VirtualTensor): VirtualTensor {
-  const [columns, rows] = shape as [number, number];
-  const size = ggmlTypes[type].typeSize;
-  return {
-    ...{ name, type, shape: [rows, columns] },
-    read: async (begin, target, signal) => {
-      const end = begin + target.length;
-      const [first, last] = [Math.floor(begin / size / rows), Math.ceil(end / size / rows)];
-      const run = new Uint8Array((last - first) * size);
-      for (let row = 0; row < rows; row++) {
-        await read((row * columns + first) * size, run, signal);
-        for (let column = first; column < last; column++) {
-          const at = (column * rows + row) * size - begin;
-          const from = (column - first) * size;
-          if (at >= 0 && at < target.length) target.set(run.subarray(from, from + size), at);
-        }
-      }
-    },
-  };
 }

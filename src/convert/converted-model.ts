@@ -30,7 +30,7 @@ import {
 } from "./architectures";
 import { FRONT_BYTES, frontMatter } from "./front-matter";
 import { describe } from "./model-card";
-import { folderName } from "./model-name";
+import { folderName, sizeLabel } from "./model-name";
 import { checkTokenizer, type TokenizerJson } from "./tokenizer-json";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
@@ -126,25 +126,28 @@ export async function openCheckpoint(
       ...dense.map(({ tensor }) => tensor),
       ...convertedTensors(model, architecture, complete, vocabulary.size),
     ];
-    const weights = tensors.reduce(
-      (sum, { shape }) => sum + shape.reduce((product, dim) => product * dim, 1),
-      0,
-    );
+    const weights = tensors.map(({ shape }) => shape.reduce((product, dim) => product * dim, 1));
+    const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+    // Of experts, one counts.
+    const experts = tensors.map(({ name, shape }) => (name.includes("_exps.") ? (shape[2] as number) : 1));
+    const sparse = experts.filter((_, i) => tensors[i]?.name.includes("_exps."));
+    const times = sparse.length === 0 ? "" : `${Math.floor(sum(sparse) / sparse.length)}x`;
+    const label = times + sizeLabel(sum(weights.map((count, i) => count / (experts[i] as number))));
     const ids = [config._name_or_path, folderName(folder.path)].filter(
       (id): id is string => typeof id === "string" && id !== "" && id.split("/").length <= 2,
     );
     const vectors = [...dense.flatMap(({ entries }) => entries), ...more.pooling];
-    const own = architectureEntries(architecture, complete, fileType(model), vectors).map(
-      ([key, value, type]): Entry => [
-        key.startsWith("general.") ? key : `${architecture.name}.${key}`,
-        ...([value, type] as const),
-      ],
-    );
+    const prefixed = ([key, value, type]: Entry): Entry => {
+      return [key.startsWith("general.") ? key : `${architecture.name}.${key}`, value, type];
+    };
+    const own = architectureEntries(architecture, complete, fileType(model), vectors).map(prefixed);
+    const first = (architecture.firstEntries?.(complete, configPath) ?? []).map(prefixed);
     const entries: Entry[] = [
       ["general.architecture", architecture.name, "string"],
+      ...first,
       ["general.type", "model", "string"],
       ...more.general,
-      ...describe(name, described, ids, weights),
+      ...describe(name, described, ids, sum(weights), label),
       ...own,
       ["general.quantization_version", 2, "uint32"],
       ...vocabulary.entries,
@@ -376,6 +379,12 @@ function convertedTensors(
   vocabulary: number,
 ): VirtualTensor[] {
   const tensors: VirtualTensor[] = [];
+  const count = Number(config.num_experts);
+  const kinds = architecture.names.flatMap(([theirs, ours]) =>
+    theirs.includes(".E.") ? `${ours}.weight` : [],
+  );
+  /** Tensors of experts, by layer, until all of it are there. */
+  const layers = new Map<string, Map<string, VirtualTensor>>();
   // A classifier of one matrix stands where others have their last one.
   const classifier = labelsOf(config.id2label).length > 0 ? "classifier.out_proj." : "classifier.";
   for (const [name, tensor] of inOrder(model)) {
@@ -386,9 +395,56 @@ function convertedTensors(
       .replace(/^classifier\.(?=weight$|bias$)/, classifier);
     if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs))
       continue;
-    tensors.push(convertedTensor(tensor, theirs, architecture, config, vocabulary));
+    const converted = convertedTensor(tensor, theirs, architecture, config, vocabulary);
+    const { layer, expert } = converted;
+    if (expert === undefined) {
+      tensors.push(converted);
+      continue;
+    }
+    const parts = layers.get(layer) ?? new Map<string, VirtualTensor>();
+    layers.set(layer, parts.set(`${converted.name} ${expert}`, converted));
+    if (parts.size < kinds.length * count) continue;
+    for (const kind of kinds) tensors.push(stacked(kind.replace("N", layer), parts, count, model.paths[0]));
+    layers.delete(layer);
+  }
+  for (const [layer, { size }] of layers) {
+    const detail = `layer ${layer} has ${size} tensors of experts, not ${kinds.length} of each of ${count}`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path: model.paths[0] });
   }
   return tensors;
+}
+
+/** The matrices of all experts as one tensor. */
+function stacked(
+  name: string,
+  parts: ReadonlyMap<string, VirtualTensor>,
+  count: number,
+  path: string | undefined,
+): VirtualTensor {
+  const first = parts.get(`${name} 0`);
+  const all = Array.from({ length: count }, (_, expert) => {
+    const part = parts.get(`${name} ${expert}`);
+    if (part === undefined || first === undefined)
+      throw new GgufError("ERR_GGUF_INVALID", `it is that of expert ${expert}, and missing`, {
+        path,
+        tensor: name,
+      });
+    if (part.type === first.type && part.shape.length === 2 && `${part.shape}` === `${first.shape}`)
+      return part;
+    const detail = `its experts have to be matrices of one shape and type; expert ${expert} is ${part.type} of ${part.shape.join(" x ")}`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor: name });
+  });
+  const { type, shape } = all[0] as VirtualTensor;
+  const size = (shape[0] as number) * (shape[1] as number) * ggmlTypes[type].typeSize;
+  const read: VirtualTensor["read"] = async (begin, target, signal) => {
+    for (let at = 0, length = 0; at < target.length; at += length) {
+      const from = (begin + at) % size;
+      length = Math.min(size - from, target.length - at);
+      const part = all[Math.floor((begin + at) / size)] as VirtualTensor;
+      await part.read(from, target.subarray(at, at + length), signal);
+    }
+  };
+  return { name, type, shape: [...shape, count], read };
 }
 
 function inOrder(model: SafetensorsFile): [string, SafetensorsTensor][] {
@@ -397,13 +453,23 @@ function inOrder(model: SafetensorsFile): [string, SafetensorsTensor][] {
   return [...model.tensors].sort(([a, one], [b, other]) => fileOf(one) - fileOf(other) || (a < b ? -1 : 1));
 }
 
-/** The name of a tensor here; undefined where it is not known. */
-function convertedName({ names }: Architecture, theirs: string): string | undefined {
+/** The name of a tensor here, undefined where it is not known; the numbers of its layer and of its expert. */
+function convertedName(
+  { names }: Architecture,
+  theirs: string,
+): { name: string | undefined; layer: string; expert: string | undefined } {
   const [, stem = "", end = ""] = /^(.*)(\.weight|\.bias)$/s.exec(theirs) ?? [];
-  const layer = /(?<=\.)\d+(?=\.)/.exec(stem)?.[0];
-  const pattern = layer === undefined ? stem : stem.replace(`.${layer}.`, ".N.");
-  const ours = names.find(([theirs]) => theirs === pattern || theirs === `model.${pattern}`)?.[1];
-  return ours && ours.replace("N", layer ?? "") + end;
+  const numbers: string[] = [];
+  const pattern = stem.replaceAll(
+    /(?<=\.|^)\d+(?=\.)/g,
+    (number) => "NE"[numbers.push(number) - 1] ?? number,
+  );
+  const found = names.find(([theirs]) => theirs === pattern || theirs === `model.${pattern}`);
+  const [layer = "", expert] = numbers;
+  // Of experts, only matrices are known.
+  const name =
+    found && (expert === undefined || end === ".weight") ? found[1].replace("N", layer) + end : undefined;
+  return { name, layer, expert };
 }
 
 /** Whether a tensor has binary32 in every conversion: vectors, norms, and small tables. */
@@ -412,6 +478,7 @@ export function isAlwaysF32(name: string, shape: readonly number[]): boolean {
     shape.length < 2 ||
     !name.endsWith(".weight") ||
     name.endsWith("_norm.weight") ||
+    /\.ffn_gate_inp(_shexp)?\.weight$/.test(name) ||
     name === "position_embd.weight" ||
     name === "token_types.weight"
   );
@@ -428,8 +495,8 @@ export function convertedTensor(
   architecture: Architecture,
   config: Config,
   vocabulary: number,
-): VirtualTensor {
-  const name = convertedName(architecture, theirs);
+): VirtualTensor & { layer: string; expert: string | undefined } {
+  const { name, ...place } = convertedName(architecture, theirs);
   if (name === undefined) {
     const detail = `an architecture of the kind ${architecture.name} has no such tensor`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: tensor.path, tensor: tensor.name });
@@ -438,7 +505,7 @@ export function convertedTensor(
   const invalid = (detail: string): GgufError =>
     new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
   // Rows for tokens that nobody has.
-  if (architecture.shifted !== undefined && name === "token_embd.weight" && shape.length === 2) {
+  if (architecture.isTrimmed && name === "token_embd.weight" && shape.length === 2) {
     shape[1] = Math.min(shape[1] as number, vocabulary);
   }
   const type: GgmlType =
@@ -452,10 +519,14 @@ export function convertedTensor(
     }
     shape[1] = rows - skipped;
     const start = skipped * columns * ggmlTypes[type].typeSize;
-    return { name, type, shape, read: (begin, ...rest) => plain(start + begin, ...rest) };
+    return { name, type, shape, read: (begin, ...rest) => plain(start + begin, ...rest), ...place };
+  }
+  if (architecture.transposed?.test(theirs)) {
+    if (shape.length !== 2) throw invalid(`it has ${shape.length} dimensions, not 2`);
+    return { ...transposed({ name, type, shape, read: plain }), ...place };
   }
   const [, part] = /\.attn_([qk])\.(weight|bias)$/.exec(name) ?? [];
-  if (!architecture.isPermuted || part === undefined) return { name, type, shape, read: plain };
+  if (!architecture.isPermuted || part === undefined) return { name, type, shape, read: plain, ...place };
   const heads = Number(part === "q" ? config.num_attention_heads : config.num_key_value_heads);
   const columns = shape.length === 1 ? 1 : (shape[0] as number);
   const rows = tensor.elementCount / columns;
@@ -465,7 +536,7 @@ export function convertedTensor(
   }
   if (columns > MAX_COLUMNS)
     throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
-  return { name, type, shape, read: permuted(plain, columns * ggmlTypes[type].typeSize, length) };
+  return { name, type, shape, read: permuted(plain, columns * ggmlTypes[type].typeSize, length), ...place };
 }
 
 /** Reads numbers of a tensor as another type, with a number added. */
@@ -520,5 +591,36 @@ function permuted(read: VirtualTensor["read"], rowBytes: number, length: number)
       await copy(top + Math.ceil(from / 2), top + Math.ceil(to / 2));
       await copy(top + half + Math.floor(from / 2), top + half + Math.floor(to / 2));
     }
+  };
+}
+
+/**
+ * The columns of a matrix as rows. As many rows of the checkpoint as fit into memory are read at once, again for each piece of what
+ * is wanted; of long ones only that.
+ */
+export function transposed({ name, type, shape, read }: VirtualTensor): VirtualTensor {
+  const [columns, rows] = shape as [number, number];
+  const size = ggmlTypes[type].typeSize;
+  return {
+    ...{ name, type, shape: [rows, columns] },
+    read: async (begin, target, signal) => {
+      const end = begin + target.length;
+      const [first, last] = [Math.floor(begin / size / rows), Math.ceil(end / size / rows)];
+      const atOnce = Math.floor(MAX_COLUMNS / columns) || 1;
+      const [from, width] = atOnce > 1 ? [0, columns] : [first, last - first];
+      for (let row = 0; row < rows; row += atOnce) {
+        const count = Math.min(atOnce, rows - row);
+        const some = new Uint8Array(count * width * size);
+        await read((row * columns + from) * size, some, signal);
+        for (let i = 0; i < count; i++) {
+          for (let column = first; column < last; column++) {
+            const at = (column * rows + row + i) * size - begin;
+            const place = (i * width + column - from) * size;
+            if (at < 0 || at >= target.length) continue;
+            for (let byte = 0; byte < size; byte++) target[at + byte] = some[place + byte] as number;
+          }
+        }
+      }
+    },
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Entry } from "./architectures";
 import type { Card, Yaml } from "./front-matter";
-import { type NameParts, partsOfName, sizeLabel } from "./model-name";
+import { type NameParts, partsOfName } from "./model-name";
 
 /** Keys of the metadata in their order, `general.` left out, and what cards call them: the first that is there counts. */
 const TEXTS: readonly (readonly [key: string, theirs: readonly string[]])[] = [
@@ -77,10 +77,11 @@ export function describe(
   card: Card,
   ids: readonly string[],
   weights: number,
+  label?: string,
 ): Entry[] {
   const parts = ids.map((id): Record<string, string | undefined> => partsOfName(id, weights));
   parts.unshift({ name });
-  parts.push({ size_label: weights > 0 ? sizeLabel(weights) : undefined });
+  parts.push({ size_label: weights > 0 ? label : undefined });
   const entries: Entry[] = [];
   for (const [key, theirs] of TEXTS) {
     const [own, ...others] = parts.map((each) => each[key]);

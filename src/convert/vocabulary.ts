@@ -93,6 +93,13 @@ const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
       ...{ model: "llama", pre: "default", hasScores: true },
       tokens: sentencePieceTokens(config, files, files.sentencePiece),
     },
+  phi3: (config, files) =>
+    files.tokenizerConfig?.tokenizer_class === "GPT2Tokenizer" || files.sentencePiece === undefined
+      ? undefined
+      : {
+          ...{ model: "llama", pre: "default", hasScores: true },
+          tokens: sentencePieceTokens(config, files, files.sentencePiece, true),
+        },
   "llama-hf": (_config, files) => {
     const { model, decoder } = files.tokenizer ?? {};
     if (model?.type !== "BPE" || model.byte_fallback !== true || decoder?.type !== "Sequence")
@@ -196,8 +203,16 @@ function mergesOf({ tokenizer, merges }: VocabularyFiles): string[] {
   return lines.slice(lines[0]?.startsWith("#") ? 1 : 0).filter((line) => /^\S+ \S+$/.test(line));
 }
 
-/** The pieces of a `tokenizer.model`, and what other files add. */
-function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint8Array): Token[] {
+/**
+ * The pieces of a `tokenizer.model`, and what other files add.
+ * @param isPlain whether that is taken as it is, also from tokenizer.json
+ */
+function sentencePieceTokens(
+  config: Config,
+  files: VocabularyFiles,
+  bytes: Uint8Array,
+  isPlain = false,
+): Token[] {
   const path = `${files.path}tokenizer.model`;
   const { pieces } = readSentencePiece(bytes, MOST_TOKENS, path);
   const tokens = padding(config, pieces.length, files.path);
@@ -205,6 +220,9 @@ function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint
     const detail = `it has ${pieces.length} pieces, but vocab_size is ${tokens.length}`;
     throw new GgufError("ERR_GGUF_INVALID", detail, { path });
   }
+  const plain = ({ content: text, special }: Omit<AddedToken, "id">): Token => {
+    return { text, score: -1000, type: special ? CONTROL : USER_DEFINED };
+  };
   // What others add beyond that is left out: Gemma names the tokens of larger models.
   const put = (id: number, token: Token): void => {
     if (Number.isInteger(id) && id in tokens) tokens[id] = token;
@@ -214,8 +232,9 @@ function sentencePieceTokens(config: Config, files: VocabularyFiles, bytes: Uint
     put(id, { text, score: -1000, type: USER_DEFINED });
   }
   for (const [id, token] of Object.entries(Object(files.tokenizerConfig?.added_tokens_decoder))) {
-    if (isAddedToken(token)) put(Number(id), added(token, -1000));
+    if (isAddedToken(token)) put(Number(id), isPlain ? plain(token) : added(token, -1000));
   }
+  if (isPlain) for (const token of files.tokenizer?.added_tokens ?? []) put(token.id, plain(token));
   return tokens;
 }
 

@@ -303,8 +303,8 @@ test("what cannot be converted is named", async () => {
   const architecture = (name: unknown) => edit("config.json", (config) => (config.architectures = name));
   await refused(
     "qwen3",
-    architecture(["Qwen3MoeForCausalLM"]),
-    /'Qwen3MoeForCausalLM'; converted are .*BertModel/,
+    architecture(["Gemma3nForCausalLM"]),
+    /'Gemma3nForCausalLM'; converted are .*BertModel/,
     unsupported,
   );
   await refused("qwen3", architecture(undefined), /not named/, unsupported);

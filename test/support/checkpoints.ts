@@ -415,6 +415,39 @@ const dense = (folder: string, from: number, to: number): Record<string, string 
   }),
 });
 
+/** Experts in place of the feed-forward network, and what chooses among them. */
+function sparse(tensors: Shapes, at: string, [up, down, gate]: readonly string[], count: number): Shapes {
+  const kept = Object.entries(tensors).filter(([name]) => !name.includes(".mlp."));
+  const inner: Shapes = { [`${at}.gate.weight`]: [count, HIDDEN] };
+  for (let expert = 0; expert < count; expert++) {
+    inner[`${at}.experts.${expert}.${up}.weight`] = [INNER, HIDDEN];
+    inner[`${at}.experts.${expert}.${gate}.weight`] = [INNER, HIDDEN];
+    inner[`${at}.experts.${expert}.${down}.weight`] = [HIDDEN, INNER];
+  }
+  return layered(Object.fromEntries(kept), "model.layers", inner);
+}
+const PROJECTIONS = ["up_proj", "down_proj", "gate_proj"];
+
+/** Without the queries of a decoder and so on, with others in their place. */
+function replaced(tensors: Shapes, left: RegExp, inner: Shapes): Shapes {
+  const kept = Object.entries(tensors).filter(([name]) => !left.test(name));
+  return layered(Object.fromEntries(kept), "model.layers", inner);
+}
+
+function gpt2(): Shapes {
+  const others = {
+    ...{ "transformer.wte.weight": [264, HIDDEN], "transformer.wpe.weight": [40, HIDDEN] },
+    ...withBias({ "transformer.ln_f": [HIDDEN] }),
+  };
+  return layered(others, "transformer.h", {
+    ...withBias({ ln_1: [HIDDEN], ln_2: [HIDDEN] }),
+    ...{ "attn.c_attn.weight": [HIDDEN, 3 * HIDDEN], "attn.c_attn.bias": [3 * HIDDEN] },
+    ...{ "attn.c_proj.weight": [HIDDEN, HIDDEN], "attn.c_proj.bias": [HIDDEN] },
+    ...{ "mlp.c_fc.weight": [HIDDEN, 4 * HIDDEN], "mlp.c_fc.bias": [4 * HIDDEN] },
+    ...{ "mlp.c_proj.weight": [4 * HIDDEN, HIDDEN], "mlp.c_proj.bias": [HIDDEN] },
+  });
+}
+
 /** A model card. */
 const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n---\n# A model\n`;
 
@@ -429,6 +462,7 @@ const BERT = {
   wordRule: "jina-v2-en",
 } as const;
 
+const DENSE_DECODER = decoder({ vocabulary: 263, head: 16, norms: NORMS });
 const MEAN_POOLING = pooling({ pooling_mode_cls_token: false, pooling_mode_mean_tokens: true });
 const XLM_ROBERTA_CASE = {
   config: { ...BERT.config, model_type: "xlm-roberta", vocab_size: 16, type_vocab_size: 1, pad_token_id: 1 },
@@ -763,6 +797,147 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     tensors: headless(decoder({ vocabulary: 263, head: 16, norms: NORMS, isTied: true })),
     files: { "tokenizer.model": sentencePiece() },
     types: ["auto"],
+  },
+  {
+    name: "Mixtral-8x7B-tiny",
+    config: causal("Mixtral", 263, { rope_theta: 1000000, num_local_experts: 3, num_experts_per_tok: 2 }),
+    dtype: "BF16",
+    tensors: sparse(DENSE_DECODER, "block_sparse_moe", ["w3", "w2", "w1"], 3),
+    files: { "tokenizer.model": sentencePiece() },
+    shards: 2,
+    types: ["auto", "q8_0"],
+  },
+  {
+    name: "qwen2moe",
+    config: causal("Qwen2Moe", 264, {
+      ...{ model_type: "qwen2_moe", num_experts: 4, num_experts_per_tok: 2, moe_intermediate_size: INNER },
+      ...{ shared_expert_intermediate_size: 32, rope_theta: 1000000 },
+    }),
+    dtype: "BF16",
+    tensors: layered(
+      sparse(decoder({ vocabulary: 264, head: 16, norms: NORMS, hasBias: true }), "mlp", PROJECTIONS, 4),
+      "model.layers",
+      {
+        ...{
+          "mlp.shared_expert.gate_proj.weight": [32, HIDDEN],
+          "mlp.shared_expert_gate.weight": [1, HIDDEN],
+        },
+        "mlp.shared_expert.up_proj.weight": [32, HIDDEN],
+        "mlp.shared_expert.down_proj.weight": [HIDDEN, 32],
+      },
+    ),
+    files: byteLevel(QWEN2_SPLIT),
+    wordRule: "qwen2",
+    types: ["auto"],
+  },
+  {
+    name: "qwen3moe",
+    config: causal("Qwen3Moe", 264, {
+      ...{ model_type: "qwen3_moe", num_experts: 4, num_experts_per_tok: 2, moe_intermediate_size: INNER },
+      ...{ head_dim: 32, rope_theta: 1000000 },
+    }),
+    dtype: "F32",
+    tensors: sparse(decoder({ vocabulary: 264, head: 32, norms: QWEN3_NORMS }), "mlp", PROJECTIONS, 4),
+    files: byteLevel(QWEN2_SPLIT),
+    wordRule: "qwen2",
+    types: ["f16"],
+  },
+  {
+    name: "phi-3",
+    config: causal("Phi3", 270, {
+      ...{ original_max_position_embeddings: 128, sliding_window: 64, bos_token_id: 1, eos_token_id: 2 },
+      pad_token_id: 2,
+      rope_scaling: { type: "longrope", short_factor: Array(8).fill(1.5), long_factor: Array(8).fill(2.25) },
+    }),
+    dtype: "BF16",
+    tensors: replaced(decoder({ vocabulary: 270, head: 16, norms: NORMS }), /\.(q|k|v|gate|up)_proj\./, {
+      "self_attn.qkv_proj.weight": [(HEADS + 2 * KEY_HEADS) * 16, HIDDEN],
+      "mlp.gate_up_proj.weight": [2 * INNER, HIDDEN],
+    }),
+    files: {
+      ...byteFallback(),
+      "tokenizer.model": sentencePiece(),
+      "tokenizer_config.json": json({
+        ...{ tokenizer_class: "LlamaTokenizer", bos_token: "<s>", eos_token: "</s>" },
+        added_tokens_decoder: { 264: { content: "<|user|>", special: false }, 265: { content: "▁x" } },
+      }),
+    },
+    types: ["auto"],
+  },
+  {
+    name: "phi-4",
+    config: causal("Phi3", 264, { partial_rotary_factor: 0.75, pad_token_id: 259, bos_token_id: 259 }),
+    dtype: "BF16",
+    tensors: { "model.norm.weight": [HIDDEN] },
+    files: changedFiles(byteLevel(QWEN2_SPLIT), (_, config) => {
+      config.tokenizer_class = "GPT2Tokenizer";
+    }),
+    wordRule: "qwen2",
+    types: ["auto"],
+  },
+  {
+    name: "gemma-2",
+    config: causal("Gemma2", 263, { head_dim: 32, sliding_window: 128, pad_token_id: 0 }),
+    dtype: "BF16",
+    tensors: decoder({
+      vocabulary: 280,
+      head: 32,
+      norms: GEMMA_NORMS.filter((each) => !/[qk]_norm/.test(each)),
+    }),
+    files: { "tokenizer.model": sentencePiece() },
+    types: ["auto"],
+  },
+  {
+    name: "olmo2",
+    config: causal("Olmo2", 264, { rope_theta: 500000, pad_token_id: 259, eos_token_id: 259 }),
+    dtype: "F32",
+    tensors: decoder({
+      ...{ vocabulary: 264, head: 16 },
+      norms: ["post_attention_layernorm", "post_feedforward_layernorm"],
+    }),
+    files: byteLevel(QWEN2_SPLIT),
+    wordRule: "qwen2",
+    types: ["auto"],
+  },
+  {
+    name: "granite",
+    config: causal("Granite", 264, {
+      ...{ attention_multiplier: 0.0625, embedding_multiplier: 12, residual_multiplier: 0.22 },
+      ...{ logits_scaling: 8, bos_token_id: 259, eos_token_id: 259 },
+    }),
+    dtype: "BF16",
+    tensors: decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    files: byteLevel(SMOLLM_SPLIT),
+    wordRule: "smollm",
+    types: ["auto"],
+  },
+  {
+    name: "starcoder2",
+    config: {
+      ...causal("Starcoder2", 264, { norm_epsilon: 1e-5, bos_token_id: 259, eos_token_id: 259 }),
+      rms_norm_eps: undefined,
+    },
+    dtype: "F32",
+    tensors: replaced(DENSE_DECODER, /\.mlp\./, {
+      ...withBias({ "mlp.c_fc": [INNER, HIDDEN], "mlp.c_proj": [HIDDEN, INNER] }),
+      ...{ "self_attn.q_proj.bias": [HIDDEN], "input_layernorm.bias": [HIDDEN] },
+    }),
+    files: byteLevel(SMOLLM_SPLIT),
+    wordRule: "smollm",
+    types: ["auto"],
+  },
+  {
+    name: "gpt2",
+    config: {
+      ...{ architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_ctx: 40, n_positions: 40 },
+      ...{ n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS, vocab_size: 264, layer_norm_epsilon: 1e-5 },
+      ...{ bos_token_id: 259, eos_token_id: 259 },
+    },
+    dtype: "F32",
+    tensors: gpt2(),
+    files: byteLevel({ ...BYTE_LEVEL, use_regex: true }),
+    wordRule: "gpt-2",
+    types: ["auto", "q8_0"],
   },
 ];
 
