@@ -1,10 +1,10 @@
 // Bundles that run anywhere, with nothing of Node. Where a module has a file NAME.browser.ts beside it, that takes its place.
 //
-// The entry `gguf-native/wasm` is dist/wasm/index.mjs and index.cjs, each one file with the WebAssembly module in it, and
-// workerd.mjs, which imports the module as a file of its own. `gguf-native/network` and
-// `gguf-native/embeddings` are parts of each.
-import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+// The entries of browsers and Workers are ES modules that share files, so that a bundle gets only what it uses: those of
+// browsers have the WebAssembly module in them, those of Workers import it as a file of its own. dist/wasm/index.cjs is all
+// of it in one file.
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { buildSync } from "esbuild";
 import { root } from "../lib/paths.mjs";
@@ -16,12 +16,12 @@ export const kernels = join(root, "dist", "wasm", "kernels.wasm");
 /** Tiles for engines with relaxed SIMD. */
 export const relaxed = join(root, "dist", "wasm", "relaxed.wasm");
 
-/** The bundles that have the module, in dist/. */
-export const wasmEntries = ["wasm/index.mjs", "wasm/index.cjs", "wasm/workerd.mjs"];
+/** Of the package's entries that need the module, those that are ES modules; and parts that the other one has. */
+const modules = ["index", "embeddings", "network", "workerd", "embeddings-workerd", "network-workerd"];
+const parts = ["embeddings", "network"];
 
-/** Other entries of the package that are parts of such a bundle, and the endings of the files that have only that part. */
-const parts = ["network", "embeddings"];
-const partOf = { ".mjs": "./index.mjs", ".cjs": "./index.cjs", "-workerd.mjs": "./workerd.mjs" };
+/** The bundles that have the module, in dist/. */
+export const wasmEntries = [...modules.map((name) => `wasm/${name}.mjs`), "wasm/index.cjs"];
 
 /** How the sources are bundled without Node. */
 const portable = {
@@ -37,32 +37,45 @@ export function bundleOptions() {
     const module = readFileSync(file);
     return [deflateRawSync(module, { level: 9 }).toString("base64"), module.length];
   });
-  return { ...portable, define: { KERNELS: JSON.stringify(embedded) } };
+  return { ...portable, define: { KERNELS: JSON.stringify(JSON.stringify(embedded)) } };
 }
 
-/** Bundles an entry of the package, a file in dist/, from the source of the same name; returns its size. */
+/** Bundles an entry of the package, a file in dist/, from the source of the same name. */
 export function bundleEntry(file, options = portable) {
   const entryPoints = [join("src", file.replace(/js$/, "ts"))];
-  const form = { format: file.endsWith(".mjs") ? "esm" : "cjs", keepNames: true, minifyWhitespace: true };
-  const { outputFiles, metafile } = buildSync({ ...options, ...form, entryPoints });
-  const licenses = licensesOf(metafile.inputs);
-  const path = join(root, "dist", file);
-  writeFileSync(path, outputFiles[0].text + (licenses === "" ? "" : `/*! ${licenses} */\n`));
-  return statSync(path).size;
+  write({
+    ...options,
+    format: file.endsWith(".mjs") ? "esm" : "cjs",
+    entryPoints,
+    outfile: join("dist", file),
+  });
+}
+
+function write(options, log = () => undefined) {
+  const { outputFiles, metafile } = buildSync({ ...options, keepNames: true, minifyWhitespace: true });
+  for (const { path, text } of outputFiles) {
+    const file = relative(root, path).replaceAll("\\", "/");
+    const licenses = licensesOf(metafile.outputs[file].inputs);
+    writeFileSync(path, text + (licenses === "" ? "" : `/*! ${licenses} */\n`));
+    log(`${file}: ${statSync(path).size} bytes`);
+  }
 }
 
 /** Bundles what has the module; `log` gets a line about each file. */
-export function bundleWasm(log = () => undefined) {
+export function bundleWasm(log) {
+  const outdir = join(root, "dist", "wasm");
+  for (const name of readdirSync(outdir)) {
+    if (name.startsWith("shared-")) rmSync(join(outdir, name));
+  }
   const options = bundleOptions();
-  for (const file of wasmEntries) log(`dist/${file}: ${bundleEntry(file, options)} bytes`);
+  const shared = { splitting: true, chunkNames: "shared-[hash]", outdir, outExtension: { ".js": ".mjs" } };
+  const entryPoints = modules.map((name) => `src/wasm/${name}.mts`);
+  write({ ...options, ...shared, format: "esm", entryPoints }, log);
+  write(
+    { ...options, format: "cjs", entryPoints: ["src/wasm/index.cts"], outfile: "dist/wasm/index.cjs" },
+    log,
+  );
   for (const part of parts) {
-    const { metafile } = buildSync({ ...options, format: "esm", entryPoints: [`src/${part}/public.ts`] });
-    const [{ exports }] = Object.values(metafile.outputs);
-    for (const [ending, from] of Object.entries(partOf)) {
-      const text = ending.endsWith(".cjs")
-        ? `module.exports = require("${from}").${part};\n`
-        : `import { ${part} } from "${from}";\nexport const { ${exports.join(", ")} } = ${part};\n`;
-      writeFileSync(join(root, "dist", "wasm", part + ending), text);
-    }
+    writeFileSync(join(outdir, `${part}.cjs`), `module.exports = require("./index.cjs").${part};\n`);
   }
 }

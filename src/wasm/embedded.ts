@@ -3,8 +3,8 @@ import { inflateSync } from "fflate";
 import { compileModule, setModule } from "../backend/wasm/module";
 import { relaxedTiles } from "../backend/wasm/relaxed";
 
-/** What `scripts/build/bundle-wasm.mjs` puts in place of this name: the deflated modules in base64, and their sizes. */
-declare const KERNELS: readonly [kernels: Embedded, relaxed: Embedded];
+/** What `scripts/build/bundle-wasm.mjs` puts in place of this name: JSON of the deflated modules in base64, and their sizes. */
+declare const KERNELS: string;
 
 type Embedded = readonly [deflated: string, byteLength: number];
 
@@ -13,7 +13,12 @@ function inflated([deflated, byteLength]: Embedded): Uint8Array {
   return inflateSync(bytes, { out: new Uint8Array(byteLength) });
 }
 
+const [kernels, relaxed] = JSON.parse(KERNELS) as [kernels: Embedded, relaxed: Embedded];
+
 setModule(
-  () => compileModule(inflated(KERNELS[0])),
-  relaxedTiles(() => inflated(KERNELS[1])),
+  () => compileModule(inflated(kernels)),
+  relaxedTiles(() => inflated(relaxed)),
 );
+
+// biome-ignore lint/complexity/noUselessEmptyExport: without one, esbuild takes it for CommonJS
+export {};

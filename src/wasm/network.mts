@@ -1,2 +1,4 @@
-/** `gguf-native/network` where there is no addon. scripts/build/bundle-wasm.mjs writes it: a part of the bundle beside it. */
+/** `gguf-native/network` where there is no addon: it shares the files of `gguf-native/wasm`. */
+import "./embedded.js";
+
 export * from "../network/public.js";

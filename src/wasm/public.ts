@@ -8,11 +8,7 @@
  * @module gguf-native/wasm
  */
 
-/** For `gguf-native/embeddings`, which shares the module. @internal */
-export * as embeddings from "../embeddings/public";
 export { type BlobOptions, openBlob } from "../file/blob-file";
-/** For `gguf-native/network`, likewise. @internal */
-export * as network from "../network/public";
 export { open } from "../open.browser";
 export * from "../portable";
 export { openSafetensors } from "../safetensors/open-place";

@@ -1,8 +1,3 @@
-/** The entry for Cloudflare Workers, which compile no module while they run: theirs is imported, compiled. */
-// @ts-expect-error: TypeScript knows no imports of such files
-import module from "./kernels.wasm";
-import { useModule } from "./public.js";
-
-useModule(module);
+import "./imported.js";
 
 export * from "./public.js";

@@ -211,7 +211,7 @@ const SIZES: [page: string, says: RegExp, files: RegExp, slack?: number, count?:
   ["install", /`dist\/view`\) \| (\S+) MB \| (\S+) MB/, /^dist\/view\//],
   ["install", /`vendor`\) \| (\S+) MB \| (\S+) MB/, /^(native|vendor)\//],
   ["install", /examples \| (\S+) MB \| (\S+) MB/, /^(docs|examples)\//],
-  ["browser", /module in it: (\S+) MB, (\S+) MB compressed/, /^dist\/wasm\/index.mjs$/],
+  ["browser", /module in them: (\S+) MB, (\S+) MB compressed/, /^dist\/wasm\/.*\.mjs$/],
   ["browser", /index.html and llama.js, (\S+) MB/, /^build\/llama-page\//],
 ];
 const TOLERANCE = 1.15;

@@ -98,7 +98,10 @@ describe("the tarball", () => {
       ...filesUnder("src")
         .filter((name) => /ts$/.test(name))
         .flatMap(compiled)
-        .filter((name) => name !== "dist/wasm/embedded.js"),
+        .filter((name) => !/^dist\/wasm\/(embedded|imported).js$/.test(name)),
+      ...readdirSync(join(projectRoot, "dist/wasm"))
+        .filter((name) => name.startsWith("shared-"))
+        .map((name) => `dist/wasm/${name}`),
       ...["dist/wasm/kernels.wasm"].filter((name) => existsSync(join(projectRoot, name))),
       ...["vendor/binding.gyp", ...native],
       ...["LICENSE.md", "napi-inl.h", "napi.h"].map((name) => `vendor/node-addon-api/${name}`),
