@@ -79,7 +79,7 @@ run(
 // processes, not threads.
 const programs = threads
   ? ["core_tests", "machine_tests", "work_tests"]
-  : ["core_tests", "dequant_tests", "quant_tests", "machine_tests", "work_tests", "faults_tests"];
+  : ["core_tests", "dequant_tests", "machine_tests", "work_tests", "faults_tests"];
 const filters = threads ? { core_tests: ["--gtest_filter=FileTest.*:TruncatedFile.*"] } : {};
 run("cmake", [
   ...["--build", build, "--config", "Release", "--parallel", String(availableParallelism())],

@@ -73,14 +73,14 @@ void multiply_amx_rows(const CodeTile& t, int k) {
   const int x_bytes = n_vectors * (kRun + 8), first_row = k * simd::kLanes;
   alignas(64) AmxSums products[2];
   const uint8_t *w = t.w + 4 * first_row, *x = t.x;
+  const uint8_t* const places = places_of_sums(t);
   uint64_t n_left = t.n_runs;
   bool odd = false;
   if (n_left > 0) multiply_amx_run(w, x, false);
   if (n_left > 0) store_amx_run(false, products);
   if (n_left > 1) multiply_amx_run(w + kRunBytes, x + x_bytes, true);
   for (uint64_t step = 0; step < 16; ++step) {
-    float* const sums =
-        t.sums + sums_place(t, step) * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
+    float* const sums = t.sums + places[step] * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
     simd::Lanes sum[kAmxVectors] = {};
     if (!t.starts) {
       GGUF_UNROLL
@@ -113,7 +113,7 @@ void multiply_amx_rows(const CodeTile& t, int k) {
         }
       }
     }
-    for_sums_to_add(t, step, static_cast<uint64_t>(n_vectors * kCodeRows),
+    for_sums_to_add(t, places, step, static_cast<uint64_t>(n_vectors * kCodeRows),
                     [&](const float* before) GGUF_INLINE_LAMBDA {
                       GGUF_UNROLL
                       for (int v = 0; v < kAmxVectors; ++v) {

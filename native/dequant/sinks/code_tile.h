@@ -17,23 +17,25 @@ constexpr int kCodeRows = simd::kRowRegisters * simd::kLanes;
 /** Where the partial sums of a step are, counted in tiles of sums. Only segments of long rows keep all 16 of
  * them; of a whole row, those that wait to be added up are a stack, which stays in the cache: after a step,
  * as many as the number of steps done has ones. */
-GGUF_INLINE uint64_t sums_place(const CodeTile& t, uint64_t step) {
-  constexpr uint8_t kHeight[16] = {0, 0, 1, 0, 1, 1, 2, 0, 1, 1, 2, 1, 2, 2, 3, 0};
-  return t.starts && t.ends ? kHeight[step] : step;
+inline const uint8_t* places_of_sums(const CodeTile& t) {
+  static constexpr uint8_t kPlaces[2][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                                             {0, 0, 1, 0, 1, 1, 2, 0, 1, 1, 2, 1, 2, 2, 3, 0}};
+  return kPlaces[t.starts && t.ends ? 1 : 0];
 }
 
 /** Calls use(sums before), latest first, for those that are to be added to the partial sums of this step: two
  * of them make one of 8, two of these one of 4, and so on. Each is where its last step has stored it. */
 template <class Use>
-GGUF_INLINE void for_sums_to_add(const CodeTile& t, uint64_t step, uint64_t n_sums, Use use) {
+GGUF_INLINE void for_sums_to_add(const CodeTile& t, const uint8_t* places, uint64_t step, uint64_t n_sums,
+                                 Use use) {
   if (!t.ends) return;
-  for (uint64_t back = 1; (step & back) != 0; back *= 2) use(t.sums + sums_place(t, step - back) * n_sums);
+  for (uint64_t back = 1; (step & back) != 0; back *= 2) use(t.sums + places[step - back] * n_sums);
 }
 
 /** Writes the products, which the last step has stored. */
 GGUF_INLINE void end_code_tile(const CodeTile& t, int n_vectors) {
   if (!t.ends) return;
-  const float* products = t.sums + sums_place(t, 15) * static_cast<uint64_t>(n_vectors * kCodeRows);
+  const float* products = t.sums + places_of_sums(t)[15] * static_cast<uint64_t>(n_vectors * kCodeRows);
   float* y = t.y;
   for (int v = 0; v < n_vectors; ++v, products += kCodeRows, y += t.y_stride) {
     if (t.n_rows == kCodeRows) {
@@ -52,9 +54,9 @@ template <int kRun, int kKind, int kVectors, bool kAffine>
 GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
   constexpr int kRunBytes = kRun * simd::kLevelBytes<kKind>;
   constexpr int kLanes = simd::kLanes, kRegisters = simd::kRowRegisters;
-  const uint8_t *w = t.w, *x = t.x;
+  const uint8_t *w = t.w, *x = t.x, *places = places_of_sums(t);
   for (uint64_t step = 0; step < 16; ++step) {
-    float* const sums = t.sums + sums_place(t, step) * kVectors * kCodeRows;
+    float* const sums = t.sums + places[step] * uint64_t{kVectors * kCodeRows};
     simd::Lanes sum[kVectors][kRegisters] = {};
     if (!t.starts) {
       GGUF_UNROLL
@@ -95,7 +97,7 @@ GGUF_INLINE void multiply_tile_runs(const CodeTile& t) {
       }
       x = offsets + 4 * kVectors;
     }
-    for_sums_to_add(t, step, kVectors * kCodeRows, [&](const float* before) GGUF_INLINE_LAMBDA {
+    for_sums_to_add(t, places, step, kVectors * kCodeRows, [&](const float* before) GGUF_INLINE_LAMBDA {
       GGUF_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         GGUF_UNROLL
