@@ -1,4 +1,5 @@
 /** The tensors of a model in columns, and the layers that they are in: what lists and pictures of them are made of. */
+import type { GgufModelTensor } from "../file/model-tensor";
 import { blockParts } from "./blocks";
 import { escapeText, shapeText, shorten } from "./text";
 
@@ -22,15 +23,7 @@ export interface TensorTable {
   readonly blockOf: Int32Array;
 }
 
-/** What is read of a tensor. */
-interface Listed {
-  readonly name: string;
-  readonly type: string;
-  readonly shape: readonly number[];
-  readonly elementCount: number;
-  readonly byteLength: number;
-  readonly offset: number;
-}
+type Listed = Pick<GgufModelTensor, "name" | "type" | "shape" | "elementCount" | "byteLength" | "offset">;
 
 /** The most characters of a name that are shown. */
 const MOST_NAME = 300;

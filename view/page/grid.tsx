@@ -1,4 +1,7 @@
-/** A list of any length, of which only the rows in sight are elements. Arrow keys go through it, Enter opens a row. */
+/**
+ * A list of any length, of which only the rows in sight are elements, as a table cannot have it. Arrow keys go through it, Enter
+ * opens a row: the list has the focus, and names the active row (biome.json leaves out the rules that know tables alone).
+ */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { escapeText, shorten } from "#dist/describe/text";
@@ -101,7 +104,6 @@ export function Grid({
   const isActiveInSight = current >= first && current < end;
   const indexes = Array.from({ length: end - first }, (_, i) => first + i);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a table cannot leave out the rows that are not in sight
     <div
       class="grid"
       role="grid"
@@ -114,12 +116,8 @@ export function Grid({
       onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >
-      {/* biome-ignore lint/a11y/useSemanticElements: as above */}
-      {/* biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus, and names the active row */}
       <div class="grid-row grid-head" role="row" aria-rowindex={1} style={{ height: `${rowHeight}px` }}>
         {columns.map(({ title, className, order: own, isDescending = false }) => (
-          // biome-ignore lint/a11y/useSemanticElements: as above
-          // biome-ignore lint/a11y/useFocusableInteractive: as above
           <div
             key={title}
             role="columnheader"
@@ -142,14 +140,9 @@ export function Grid({
           </div>
         ))}
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: as above */}
       <div class="grid-body" role="rowgroup" style={{ height: `${listHeight(count, rowHeight)}px` }}>
         {count > 0 ? null : (
-          // biome-ignore lint/a11y/useSemanticElements: as above
-          // biome-ignore lint/a11y/useFocusableInteractive: as above
           <div class="none" role="row">
-            {/* biome-ignore lint/a11y/useSemanticElements: as above */}
-            {/* biome-ignore lint/a11y/useFocusableInteractive: as above */}
             <div role="gridcell">
               {search === ""
                 ? "There are none in this file."
@@ -166,9 +159,6 @@ export function Grid({
             index === selected ? "is-selected" : "",
           ];
           return (
-            // biome-ignore lint/a11y/useSemanticElements: as above
-            // biome-ignore lint/a11y/useFocusableInteractive: as above
-            // biome-ignore lint/a11y/useKeyWithClickEvents: keys are those of the grid
             <div
               key={index}
               id={`${id}-${index}`}
@@ -183,15 +173,11 @@ export function Grid({
               }}
             >
               {"title" in shown ? (
-                // biome-ignore lint/a11y/useSemanticElements: as above
-                // biome-ignore lint/a11y/useFocusableInteractive: as above
                 <div role="gridcell" aria-colspan={columns.length} aria-expanded={shown.isOpen}>
                   {shown.title}
                 </div>
               ) : (
                 columns.map(({ title, className }, i) => (
-                  // biome-ignore lint/a11y/useSemanticElements: as above
-                  // biome-ignore lint/a11y/useFocusableInteractive: as above
                   <div key={title} role="gridcell" class={className}>
                     {shown.cells[i]}
                   </div>

@@ -1,4 +1,7 @@
-/** What is known of the values of all tensors of a model, or of two: they are read one after the other, and what is known is kept. */
+/**
+ * What is known of the values of all tensors of a model, alone or compared with those of another one: they are read one after
+ * the other, and what is known is kept.
+ */
 import type { TensorStats } from "gguf-native";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Measured, Pair } from "../lib/pairs";
@@ -19,57 +22,63 @@ export interface Measuring<R> {
   stop(): void;
 }
 
-type Failed = { readonly failure: string };
+type Found = Measured | TensorStats;
 
-/** By the second model (the same one, for what is of one alone), then by the first. Models that are closed take it along. */
-const known = new WeakMap<ModelView, WeakMap<ModelView, Map<number, unknown>>>();
+/** By the second model, or where there is none by the first, then by the first. Models that are closed take it along. */
+const known = new WeakMap<ModelView, WeakMap<ModelView, Map<number, Found>>>();
 
-function knownOf<R>(a: ModelView, b: ModelView): Map<number, R | Failed> {
-  const ofB = known.get(b) ?? new WeakMap<ModelView, Map<number, unknown>>();
+function knownOf(a: ModelView, b: ModelView): Map<number, Found> {
+  const ofB = known.get(b) ?? new WeakMap<ModelView, Map<number, Found>>();
   known.set(b, ofB);
-  const results = ofB.get(a) ?? new Map<number, unknown>();
+  const results = ofB.get(a) ?? new Map<number, Found>();
   ofB.set(a, results);
-  return results as Map<number, R | Failed>;
+  return results;
 }
 
 /**
- * Asks one question after the other.
- * @param items by their keys, with how many weights each has
+ * In what all pairs differ, or where there is no second model, what the tensors of the first one are like.
  * @param startsItself whether it begins, or goes on, as soon as it is shown
  */
-function useWork<R>(
-  results: Map<number, R | Failed>,
-  items: readonly (readonly [key: number, weights: number])[],
+export function useMeasured<R extends Found = Measured>(
+  a: ModelView,
+  b: ModelView | undefined,
+  pairs: readonly Pair[],
   startsItself: boolean,
-  question: (key: number, signal: AbortSignal) => Promise<R>,
-): Measuring<R | Failed> {
-  const [measured, setMeasured] = useState<ReadonlyMap<number, R | Failed>>(() => new Map(results));
+): Measuring<R | Measured> {
+  const results = knownOf(a, b ?? a) as Map<number, R | Measured>;
+  const [measured, setMeasured] = useState<ReadonlyMap<number, R | Measured>>(() => new Map(results));
   const [work, setWork] = useState<Measuring<R>["work"]>(undefined);
   const running = useRef<AbortController>(undefined);
+  const comparable = [...pairs.entries()].filter(([, pair]) => pair.isComparable);
+  const weights = ({ a: tensor }: Pair): number => a.tensors.elementCounts[tensor] as number;
 
   const start = async (): Promise<void> => {
     const controller = new AbortController();
     running.current = controller;
     const { signal } = controller;
-    const total = items.reduce((sum, [, weights]) => sum + weights, 0);
+    const total = comparable.reduce((sum, [, pair]) => sum + weights(pair), 0);
     let done = 0;
     let shownAt = 0;
     const refresh = (): void => {
       shownAt = performance.now();
       setMeasured(new Map(results));
     };
-    for (const [key, weights] of items) {
+    for (const [i, pair] of comparable) {
       setWork({ done, total });
-      if (!results.has(key)) {
+      if (!results.has(i)) {
         try {
-          results.set(key, await question(key, signal));
+          const one = { model: a.id, tensor: pair.a };
+          const found = await (b === undefined
+            ? ask("stats", { ...one, bins: 0 }, { signal })
+            : ask("compare", { a: one, b: { model: b.id, tensor: pair.b } }, { signal }));
+          results.set(i, found as R);
         } catch (error) {
           if (signal.aborted) break;
-          results.set(key, { failure: messageOf(error) });
+          results.set(i, { failure: messageOf(error) });
         }
         if (performance.now() - shownAt > REFRESH_MS) refresh();
       }
-      done += weights;
+      done += weights(pair);
     }
     if (running.current !== controller) return; // nothing shows it any more
     refresh();
@@ -78,41 +87,11 @@ function useWork<R>(
   const stop = (): void => running.current?.abort();
 
   useEffect(() => {
-    if (startsItself && results.size < items.length) void start();
+    if (startsItself && results.size < comparable.length) void start();
     return () => {
       stop();
       running.current = undefined;
     };
   }, []);
-  return { measured, work, isComplete: measured.size === items.length, start: () => void start(), stop };
-}
-
-/** In what all pairs of tensors differ. */
-export function useMeasured(
-  a: ModelView,
-  b: ModelView,
-  pairs: readonly Pair[],
-  startsItself: boolean,
-): Measuring<Measured> {
-  const items = [...pairs.entries()].filter(([, pair]) => pair.isComparable);
-  return useWork(
-    knownOf(a, b),
-    items.map(([i, pair]) => [i, a.tensors.elementCounts[pair.a] as number]),
-    startsItself,
-    (i, signal) => {
-      const pair = pairs[i] as Pair;
-      const addresses = { a: { model: a.id, tensor: pair.a }, b: { model: b.id, tensor: pair.b } };
-      return ask("compare", addresses, { signal });
-    },
-  );
-}
-
-/** What the values of all tensors are like. */
-export function useStats(model: ModelView, startsItself: boolean): Measuring<TensorStats | Failed> {
-  return useWork(
-    knownOf<TensorStats>(model, model),
-    Array.from(model.tensors.elementCounts, (weights, i) => [i, weights]),
-    startsItself,
-    (tensor, signal) => ask("stats", { model: model.id, tensor, bins: 0 }, { signal }),
-  );
+  return { measured, work, isComplete: measured.size === comparable.length, start: () => void start(), stop };
 }

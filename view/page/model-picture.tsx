@@ -1,49 +1,39 @@
 /** A model at a glance: a cell for each tensor, which opens it, in the colours that were chosen. */
-import type { TensorStats } from "gguf-native";
+import type { TensorComparison, TensorStats } from "gguf-native";
 import { h, type VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import {
-  type Coloring,
-  modelPicture,
-  type PictureCell,
-  type SvgElement,
-  svgText,
-} from "#dist/describe/model-picture";
+import { type Coloring, modelPicture, type SvgElement, svgText } from "#dist/describe/model-picture";
 import { humanBytes } from "#dist/describe/text";
 import { hashOf } from "../lib/address";
 import { tensorPairs } from "../lib/pairs";
 import type { ModelView } from "../lib/protocol";
 import { saveSvgAsPng, saveSvgText } from "./copy";
-import { type Measuring, MOST_AT_ONCE, useMeasured, useStats } from "./measured";
+import { MOST_AT_ONCE, useMeasured } from "./measured";
 import { decibels } from "./pair";
 import { Section, WorkBar } from "./parts";
 import { Choice, short } from "./pictures";
 import { useView } from "./place";
 import { useTheme } from "./theme";
 
-const COLORS = {
-  type: "Type",
-  size: "Size",
-  deviation: "Deviation",
-  zeros: "Share of zeros",
-  outliers: "Outliers",
-  snr: "Signal to noise",
-};
-
-/** What is measured of a tensor. */
-const STATS: Record<string, Omit<Coloring, "numberOf"> & { of: (stats: TensorStats) => number }> = {
-  deviation: { title: "deviation", of: ({ std }) => std, textOf: short, choose: "max", isLogarithmic: true },
+/** What cells may be coloured by; `of` makes it of what was measured. */
+const COLORS: Record<
+  string,
+  { name: string; of?: (found: TensorStats & TensorComparison) => number } & Partial<Coloring>
+> = {
+  type: { name: "Type" },
+  size: { name: "Size", title: "size", textOf: humanBytes, choose: "sum", isLogarithmic: true },
+  deviation: { name: "Deviation", of: ({ std }) => std, title: "deviation", isLogarithmic: true },
   zeros: {
-    title: "zeros",
+    ...{ name: "Share of zeros", title: "zeros", textOf: (share) => `${short(100 * share)} %` },
     of: ({ zeros, count }) => zeros / count,
-    textOf: (share) => `${short(100 * share)} %`,
-    ...{ choose: "max", isLogarithmic: false },
   },
   outliers: {
-    title: "farthest from the mean, in deviations",
+    ...{ name: "Outliers", title: "farthest from the mean, in deviations", isLogarithmic: true },
     of: ({ min, max, mean, std }) => Math.max(mean - min, max - mean) / std,
-    textOf: short,
-    ...{ choose: "max", isLogarithmic: true },
+  },
+  snr: {
+    ...{ name: "Signal to noise", title: "signal to noise", textOf: decibels, choose: "min" },
+    of: ({ snr }) => snr,
   },
 };
 
@@ -57,75 +47,57 @@ interface PictureProps {
 
 export function ModelPicture({ model, other, isNear }: PictureProps) {
   const [wanted, setWanted] = useView("colours", "type");
-  const { snr, ...ofOne } = COLORS;
-  const options: Record<string, string> = other === undefined ? ofOne : { ...ofOne, snr };
-  const name = Object.hasOwn(options, wanted) ? wanted : "type";
-  const bySize: Coloring = {
-    ...{ title: "size", textOf: humanBytes, choose: "sum", isLogarithmic: true },
-    numberOf: (tensor) => model.tensors.byteLengths[tensor] || undefined,
+  const names = Object.keys(COLORS).filter((one) => one !== "snr" || other !== undefined);
+  const name = names.includes(wanted) ? wanted : "type";
+  const options = Object.fromEntries(names.map((one) => [one, COLORS[one]?.name as string]));
+  const { of, ...given } = COLORS[name] as (typeof COLORS)[string];
+  const sizeOf = (tensor: number): number | undefined => model.tensors.byteLengths[tensor] || undefined;
+  const coloring: Coloring = {
+    ...{ title: "", textOf: short, choose: "max", isLogarithmic: false, numberOf: sizeOf },
+    ...given,
   };
-  const startsItself = isNear && model.tensors.elementCounts.reduce((a, b) => a + b, 0) <= MOST_AT_ONCE;
+  const partner = name === "snr" ? other : undefined;
+  const props = { model, coloring, other: partner, isNear };
   return (
     <Section
       title="At a glance"
       note={<Choice label="Colours show" value={name} options={options} onChange={setWanted} />}
     >
-      {name === "snr" && other !== undefined ? (
-        <BySnr key={other.id} model={model} other={other} startsItself={startsItself} />
-      ) : name in STATS ? (
-        <ByStats model={model} name={name} startsItself={startsItself} />
+      {of === undefined ? (
+        <Drawn model={model} coloring={name === "type" ? undefined : coloring} />
       ) : (
-        <Drawn model={model} coloring={name === "size" ? bySize : undefined} />
+        <Measured key={partner?.id} of={of} {...props} />
       )}
     </Section>
   );
 }
 
-function ByStats({ model, name, startsItself }: { model: ModelView; name: string; startsItself: boolean }) {
-  const measuring = useStats(model, startsItself);
-  const { of, ...coloring } = STATS[name] as (typeof STATS)[string];
+type MeasuredProps = PictureProps & {
+  coloring: Coloring;
+  of: (found: TensorStats & TensorComparison) => number;
+};
+
+function Measured({ model, other, isNear, coloring, of }: MeasuredProps) {
+  // The tensors of the first model come first, in its order.
+  const pairs = useMemo(() => tensorPairs(model.tensors, (other ?? model).tensors), [model, other]);
+  const weights = model.tensors.elementCounts.reduce((a, b) => a + b, 0);
+  const measuring = useMeasured<TensorStats>(model, other, pairs, isNear && weights <= MOST_AT_ONCE);
   const numberOf = (tensor: number): number | undefined => {
-    const stats = measuring.measured.get(tensor);
-    const value = stats === undefined || "failure" in stats || stats.finite === 0 ? Number.NaN : of(stats);
+    const found = measuring.measured.get(tensor);
+    const value =
+      found === undefined || "failure" in found ? Number.NaN : of(found as TensorStats & TensorComparison);
     return Number.isNaN(value) ? undefined : value;
   };
-  return <Measured model={model} measuring={measuring} coloring={{ ...coloring, numberOf }} />;
-}
-
-function BySnr({
-  model,
-  other,
-  startsItself,
-}: Required<Pick<PictureProps, "model">> & { other: ModelView; startsItself: boolean }) {
-  // Those of the first model come first, in its order.
-  const pairs = useMemo(() => tensorPairs(model.tensors, other.tensors), [model, other]);
-  const measuring = useMeasured(model, other, pairs, startsItself);
-  const coloring: Coloring = {
-    ...{ title: "signal to noise", textOf: decibels, choose: "min", isLogarithmic: false },
-    numberOf: (tensor) => {
-      const found = measuring.measured.get(tensor);
-      return found === undefined || "failure" in found || Number.isNaN(found.snr) ? undefined : found.snr;
-    },
-  };
-  return <Measured model={model} measuring={measuring} coloring={coloring} />;
-}
-
-function Measured(props: { model: ModelView; measuring: Measuring<unknown>; coloring: Coloring }) {
   return (
     <>
-      <WorkBar measuring={props.measuring} label="Measuring" startLabel="Measure all tensors" />
-      <Drawn model={props.model} coloring={props.coloring} />
+      <WorkBar measuring={measuring} label="Measuring" startLabel="Measure all tensors" />
+      <Drawn model={model} coloring={{ ...coloring, numberOf }} />
     </>
   );
 }
 
-function Drawn({
-  model: { name: title, tensors },
-  coloring,
-}: {
-  model: ModelView;
-  coloring: Coloring | undefined;
-}) {
+function Drawn({ model, coloring }: { model: ModelView; coloring: Coloring | undefined }) {
+  const { name: title, tensors } = model;
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const { isDark } = useTheme();
@@ -135,17 +107,16 @@ function Drawn({
     return () => observer.disconnect();
   }, []);
   const options = { title, isDark, coloring };
-  const linkOf = ({ tensors: [only = 0, ...others] }: PictureCell, number: number) => ({
-    href: addressOf([only, ...others].map((tensor) => tensors.names[tensor] as string)),
+  const linkOf = (those: readonly number[], number: number) => ({
+    href: addressOf(those.map((tensor) => tensors.names[tensor] as string)),
     tabindex: number === 0 ? 0 : -1,
   });
-  const picture = width === 0 ? null : modelPicture(tensors, { ...options, width, linkOf });
   const saved = (): string => `${svgText(modelPicture(tensors, options))}\n`;
   return (
     <>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the cells are links; arrows go from one to another */}
       <div class="model-picture" data-testid="model-picture" ref={box} onKeyDown={onArrow}>
-        {picture && shown(picture)}
+        {width === 0 ? null : shown(modelPicture(tensors, { ...options, width, linkOf }))}
       </div>
       <div class="pager">
         <button type="button" onClick={() => saveSvgText(saved(), title)}>
@@ -183,15 +154,11 @@ function onArrow(event: KeyboardEvent): void {
   if (from === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
   const inColumn = links.filter(({ dataset }) => dataset.column === from.dataset.column);
   const [at, row] = [links.indexOf(from), inColumn.indexOf(from)];
-  const targets: Record<string, SVGAElement | HTMLAnchorElement | undefined> = {
-    ArrowRight: links[at + 1],
-    ArrowLeft: links[at - 1],
-    ArrowDown: inColumn[row + 1],
-    ArrowUp: inColumn[row - 1],
-    Home: links[0],
-    End: links.at(-1),
+  const targets = {
+    ...{ ArrowRight: links[at + 1], ArrowLeft: links[at - 1], Home: links[0], End: links.at(-1) },
+    ...{ ArrowDown: inColumn[row + 1], ArrowUp: inColumn[row - 1] },
   };
-  const next = targets[event.key];
+  const next = targets[event.key as keyof typeof targets];
   if (next === undefined) return;
   event.preventDefault();
   from.setAttribute("tabindex", "-1");

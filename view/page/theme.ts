@@ -7,44 +7,34 @@ export type Theme = keyof typeof THEMES;
 const KEY = "gguf-native-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
-let chosen = kept();
+let theme: Theme = "system";
 
-/** A page from a disk may have nothing that is kept. */
-function kept(): Theme {
-  try {
-    const theme = localStorage.getItem(KEY) ?? "";
-    return Object.hasOwn(THEMES, theme) ? (theme as Theme) : "system";
-  } catch {
-    return "system";
-  }
-}
+const current = () => ({ theme, isDark: theme === "system" ? system.matches : theme === "dark" });
 
-const isDark = (): boolean => (chosen === "system" ? system.matches : chosen === "dark");
-
-function apply(): void {
-  document.documentElement.dataset.theme = isDark() ? "dark" : "light";
+export function setTheme(next: string | null): void {
+  theme = next !== null && Object.hasOwn(THEMES, next) ? (next as Theme) : "system";
+  document.documentElement.dataset.theme = current().isDark ? "dark" : "light";
   for (const listener of listeners) listener();
-}
-
-system.addEventListener("change", apply);
-apply();
-
-export function setTheme(theme: Theme): void {
-  chosen = theme;
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // Then it is chosen until the page is left.
+    // A page may have nothing that is kept.
   }
-  apply();
+}
+
+system.addEventListener("change", () => setTheme(theme));
+try {
+  setTheme(localStorage.getItem(KEY));
+} catch {
+  setTheme(null);
 }
 
 export function useTheme(): { theme: Theme; isDark: boolean } {
-  const [theme, set] = useState({ theme: chosen, isDark: isDark() });
+  const [state, setState] = useState(current);
   useEffect(() => {
-    const listener = (): void => set({ theme: chosen, isDark: isDark() });
+    const listener = (): void => setState(current());
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }, []);
-  return theme;
+  return state;
 }

@@ -1,7 +1,9 @@
-/** The picture of a model, as a file. */
+/** The picture of a model, coloured by type, as a file. */
 import { basename } from "node:path";
-import { modelSvg } from "../../describe/model-picture";
+import { modelPicture, svgText } from "../../describe/model-picture";
+import { tensorTable } from "../../describe/tensor-table";
 import { escapeText } from "../../describe/text";
+import { typeTotals } from "../../describe/type-totals";
 import { checkReplaced } from "../../writer/replaced-files";
 import type { OpenedModel } from "../arguments/open-model";
 import type { Terminal } from "./terminal";
@@ -15,6 +17,8 @@ export async function writeModelPicture(
 ): Promise<void> {
   const origin = { model: file.paths, isGguf: false };
   await checkReplaced([out], origin, force ?? false);
-  const svg = modelSvg(escapeText(basename(path)), [...file.tensors.values()]);
-  await writeSvg(out, svg, origin, force, terminal);
+  const tensors = [...file.tensors.values()];
+  const table = tensorTable(tensors, [...typeTotals(tensors).keys()]);
+  const picture = modelPicture(table, { title: escapeText(basename(path)) });
+  await writeSvg(out, `${svgText(picture)}\n`, origin, force, terminal);
 }
