@@ -446,6 +446,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
         "layers.N.",
       ),
     ],
+    expected: { classifier_pooling: ["cls", "mean"] },
     prefix: /^model\./,
     vocabularies: ["gpt2"],
     gpt2Rule: "modern-bert",
@@ -460,7 +461,9 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ]),
       ["rope.scaling.type", "none", "string"],
       ["vocab_size", Number(config.vocab_size), "uint32"],
-      ["hidden_activation", String(config.hidden_activation), "string"],
+      ...(typeof config.hidden_activation === "string"
+        ? [["hidden_activation", config.hidden_activation, "string"] as const]
+        : []),
     ],
     vocabularyEntries: () => ({
       before: ["bos", "eos", "sep"].map((name) => [`tokenizer.ggml.add_${name}_token`, true, "bool"]),
@@ -632,14 +635,15 @@ function ropeFactors(config: Config, path: string): Float32Array | undefined {
 }
 
 /** How positions of Phi 3 are rotated: in how many numbers of a head, from which length of text on they are stretched, and how. */
-function phi3Rope(config: Config): { all: Config; original: number; length: number; type: unknown } {
+function phi3Rope(config: Config): { original: number; length: number; type: unknown } {
   const { all } = ropeOf(config);
   const rotated = Number(all.partial_rotary_factor ?? config.partial_rotary_factor ?? 1);
-  const length = Math.floor(
-    Math.floor(rotated * Number(config.hidden_size)) / Number(config.num_attention_heads),
-  );
-  const original = Number(all.original_max_position_embeddings ?? config.original_max_position_embeddings);
-  return { all, original, length, type: all.type ?? all.rope_type };
+  const heads = Number(config.num_attention_heads);
+  return {
+    length: Math.floor(Math.floor(rotated * Number(config.hidden_size)) / heads),
+    original: Number(all.original_max_position_embeddings ?? config.original_max_position_embeddings),
+    type: all.type ?? all.rope_type,
+  };
 }
 
 /**
@@ -647,7 +651,7 @@ function phi3Rope(config: Config): { all: Config; original: number; length: numb
  * @throws GgufError ERR_GGUF_INVALID for others than half as many numbers as are rotated; ERR_GGUF_UNSUPPORTED_TYPE
  */
 function phi3Factors(config: Config, path: string): [string, Float32Array][] {
-  const { length, type } = phi3Rope(config);
+  const { length, original, type } = phi3Rope(config);
   const given = Object(config.rope_parameters ?? config.rope_scaling);
   if (!Array.isArray(given.long_factor) || given.long_factor.length === 0) return [];
   if (type !== "su" && type !== "longrope" && type !== "yarn") {
@@ -657,10 +661,9 @@ function phi3Factors(config: Config, path: string): [string, Float32Array][] {
   return ["long", "short"].map((name) => {
     const factors: unknown = given[`${name}_factor`];
     const isRight = Array.isArray(factors) && factors.every((each) => typeof each === "number");
-    if (isRight && factors.length === length / 2)
+    if (isRight && factors.length === length / 2 && original > 1)
       return [`rope_factors_${name}.weight`, Float32Array.from(factors)];
-    throw new GgufError("ERR_GGUF_INVALID", `${name}_factor must be a list of ${length / 2} numbers`, {
-      path,
-    });
+    const detail = `${name}_factor must be a list of ${length / 2} numbers, and original_max_position_embeddings above 1`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path });
   });
 }

@@ -189,9 +189,10 @@ export function completeConfig(
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
   const wrong = NUMBERS.find((name) => name in given && typeof given[name] !== "number");
   if (wrong !== undefined) throw new GgufError("ERR_GGUF_INVALID", `${wrong} is no number`, { path });
-  const other = Object.keys(expected).find((name) => name in given && given[name] !== expected[name]);
+  const allowed = (name: string): unknown[] => [expected[name]].flat();
+  const other = Object.keys(expected).find((each) => each in given && !allowed(each).includes(given[each]));
   if (other !== undefined) {
-    const detail = `a model of the kind ${name} is converted only where ${other} is ${expected[other]}`;
+    const detail = `a model of the kind ${name} is converted only where ${other} is ${allowed(other).join(" or ")}`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
   }
   for (const [alias, usual] of ALIASES) if (alias in given) given[usual] ??= given[alias];
@@ -401,6 +402,10 @@ function convertedTensors(
       tensors.push(converted);
       continue;
     }
+    if (!(Number.isInteger(count) && count > 0)) {
+      const detail = `a layer has ${count} experts: num_experts must be a whole number above 0`;
+      throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: name });
+    }
     const parts = layers.get(layer) ?? new Map<string, VirtualTensor>();
     layers.set(layer, parts.set(`${converted.name} ${expert}`, converted));
     if (parts.size < kinds.length * count) continue;
@@ -424,14 +429,10 @@ function stacked(
   const first = parts.get(`${name} 0`);
   const all = Array.from({ length: count }, (_, expert) => {
     const part = parts.get(`${name} ${expert}`);
-    if (part === undefined || first === undefined)
-      throw new GgufError("ERR_GGUF_INVALID", `it is that of expert ${expert}, and missing`, {
-        path,
-        tensor: name,
-      });
-    if (part.type === first.type && part.shape.length === 2 && `${part.shape}` === `${first.shape}`)
-      return part;
-    const detail = `its experts have to be matrices of one shape and type; expert ${expert} is ${part.type} of ${part.shape.join(" x ")}`;
+    const isRight = part?.type === first?.type && part?.shape.length === 2;
+    if (part !== undefined && isRight && `${part.shape}` === `${first?.shape}`) return part;
+    const found = part === undefined ? "missing" : `${part.type} of ${part.shape.join(" x ")}`;
+    const detail = `its experts must be matrices of one shape and type, as the first; number ${expert} is ${found}`;
     throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor: name });
   });
   const { type, shape } = all[0] as VirtualTensor;

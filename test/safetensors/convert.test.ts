@@ -9,7 +9,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
@@ -297,8 +297,9 @@ const remove =
   (place: string): void =>
     rmSync(join(place, file));
 
+const unsupported = "ERR_GGUF_UNSUPPORTED_TYPE";
+
 test("what cannot be converted is named", async () => {
-  const unsupported = "ERR_GGUF_UNSUPPORTED_TYPE";
   const invalid = "ERR_GGUF_INVALID";
   const architecture = (name: unknown) => edit("config.json", (config) => (config.architectures = name));
   await refused(
@@ -369,6 +370,68 @@ test("files that are too large are refused before they are read, and what has to
   const vocab = Object.fromEntries(Array.from({ length: 2 ** 20 + 1 }, (_, i) => [`t${i}`, i]));
   write("tokenizer.json", JSON.stringify({ model: { vocab } }))(path);
   await assert.rejects(convertModel(path, out), /tokenizer\.json has 1048577 tokens; at most 1048576/);
+});
+
+test("experts, positions, modules and factors that do not fit are refused", async () => {
+  const set = (name: string, value: unknown) => edit("config.json", (config) => (config[name] = value));
+  const shape =
+    (base: string, changes: Record<string, readonly number[] | undefined>) =>
+    (place: string): void => {
+      const tensors = Object.entries({ ...caseOf(base).tensors, ...changes }).filter(([, shape]) => shape);
+      const original = { ...caseOf(base), tensors: Object.fromEntries(tensors) as CheckpointCase["tensors"] };
+      writeCheckpoint(dirname(place), original);
+    };
+  const mixtral = "Mixtral-8x7B-tiny";
+  const expert = "model.layers.0.block_sparse_moe.experts";
+  const gemma = "embedding-gemma-tiny";
+  const dense = (change: (config: Record<string, unknown>) => void) => edit("2_Dense/config.json", change);
+  const modules = (path: unknown) => write("modules.json", JSON.stringify([{ type: "x.Dense", path }]));
+  const factors = (value: object) =>
+    edit("config.json", (config) => Object.assign(config.rope_scaling as object, value));
+  const refusals: [string, (place: string) => void, RegExp, code?: string][] = [
+    [mixtral, set("num_local_experts", 1e9), /layer 0 has 9 tensors of experts, not 3 of each of 1000000000/],
+    [mixtral, set("num_local_experts", 0), /a layer has 0 experts: num_experts must be/],
+    [mixtral, set("num_local_experts", 1.5), /a layer has 1\.5 experts/],
+    [mixtral, set("num_local_experts", 1), /number 0 is missing/],
+    [mixtral, set("num_local_experts", "3"), /num_local_experts is no number/],
+    [mixtral, shape(mixtral, { [`${expert}.1.w2.weight`]: undefined }), /layer 0 has 8 tensors of experts/],
+    [mixtral, shape(mixtral, { [`${expert}.1.w2.weight`]: [96, 64] }), /number 1 is BF16 of 64 x 96/],
+    [mixtral, shape(mixtral, { [`${expert}.0.w2.weight`]: [64] }), /number 0 is F32 of 64/],
+    [mixtral, shape(mixtral, { [`${expert}.0.w2.bias`]: [64] }), /no such tensor/, unsupported],
+    ["roberta", set("pad_token_id", 100), /of its 40 rows, the first 101 are not used/],
+    ["roberta", set("pad_token_id", -5), /the first -4 are not used/],
+    ["gpt2", shape("gpt2", { "transformer.h.0.mlp.c_fc.weight": [64] }), /it has 1 dimensions, not 2/],
+    [
+      "nomic-embed-text-tiny",
+      set("moe_every_n_layers", 2),
+      /only where moe_every_n_layers is 0/,
+      unsupported,
+    ],
+    ["modern-bert", set("classifier_pooling", "x"), /classifier_pooling is cls or mean/, unsupported],
+    ["phi-3", factors({ long_factor: [1] }), /long_factor must be a list of 8 numbers/],
+    ["phi-3", factors({ short_factor: Array(8).fill("1") }), /short_factor must be a list of 8 numbers/],
+    ["phi-3", factors({ type: "linear" }), /scaled by su, longrope or yarn/, unsupported],
+    ["phi-3", set("original_max_position_embeddings", 1), /original_max_position_embeddings above 1/],
+    [gemma, dense((config) => (config.activation_function = "Tanh")), /not Identity/, unsupported],
+    [gemma, dense((config) => (config.in_features = "64")), /64 x 128, not in_features x out_features/],
+    [gemma, modules("../2_Dense"), /from the folders 2_Dense and 3_Dense/, unsupported],
+    [gemma, remove("3_Dense/model.safetensors"), /3_Dense.model\.safetensors: .*no such/, "ERR_GGUF_OPEN"],
+    ["multilingual-e5-tiny", write("sentencepiece.bpe.model", "x"), /no SentencePiece model/],
+    [
+      "multilingual-e5-tiny",
+      write("sentencepiece.bpe.model", "\x12\x02\x18\x02"),
+      /kind unigram/,
+      unsupported,
+    ],
+    [
+      "bge-reranker-tiny",
+      edit("tokenizer.json", ({ model }) => ((model as Record<string, unknown>).vocab = [["a"]])),
+      /pairs of a piece and its score/,
+    ],
+  ];
+  for (const [base, change, message, code = "ERR_GGUF_INVALID"] of refusals) {
+    await refused(base, change, message, code);
+  }
 });
 
 test("values of other types in the files of a checkpoint are refused", async () => {
@@ -451,6 +514,8 @@ test("checkpoints with any values in their JSON are converted, or refused with a
     "qwen2-embedding",
     "mistral-v0.3",
     "Tiny-Llama-3.1-80K-Instruct",
+    ...["bge-reranker-tiny", "nomic-embed-text-tiny", "modern-bert", "embedding-gemma-tiny", "roberta"],
+    ...["Mixtral-8x7B-tiny", "qwen2moe", "phi-3", "granite", "gpt2"],
   ];
   const copies = bases.map((name) => writeCheckpoint(join(folder, "values"), caseOf(name)));
   const files = copies.flatMap((place) =>

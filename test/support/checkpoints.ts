@@ -18,7 +18,7 @@ export interface CheckpointCase {
   /** In how many files of safetensors. */
   readonly shards?: number;
   /** What the rule for words is called: the vocabularies are too small for the converter to know it. */
-  readonly wordRule?: string;
+  readonly wordRule?: string | undefined;
   readonly types: readonly string[];
 }
 
@@ -248,70 +248,55 @@ const BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 const HIDDEN = 64;
 const HEADS = 4;
 const KEY_HEADS = 2;
-const INNER = 96;
 const LAYERS = 2;
-
-function decoder({ vocabulary, head, hasBias, norms, isTied }: Sizes): Record<string, readonly number[]> {
-  const tensors: Record<string, readonly number[]> = {
-    "model.embed_tokens.weight": [vocabulary, HIDDEN],
-    "model.norm.weight": [HIDDEN],
-    ...(isTied ? {} : { "lm_head.weight": [vocabulary, HIDDEN] }),
-  };
-  for (let layer = 0; layer < LAYERS; layer++) {
-    const at = `model.layers.${layer}`;
-    for (const [part, heads] of Object.entries({ q: HEADS, k: KEY_HEADS, v: KEY_HEADS })) {
-      tensors[`${at}.self_attn.${part}_proj.weight`] = [heads * head, HIDDEN];
-      if (hasBias) tensors[`${at}.self_attn.${part}_proj.bias`] = [heads * head];
-    }
-    tensors[`${at}.self_attn.o_proj.weight`] = [HIDDEN, HEADS * head];
-    tensors[`${at}.mlp.gate_proj.weight`] = [INNER, HIDDEN];
-    tensors[`${at}.mlp.up_proj.weight`] = [INNER, HIDDEN];
-    tensors[`${at}.mlp.down_proj.weight`] = [HIDDEN, INNER];
-    for (const norm of norms)
-      tensors[`${at}.${norm}.weight`] = [norm.startsWith("self_attn") ? head : HIDDEN];
-  }
-  return tensors;
-}
 
 type Shapes = Record<string, readonly number[]>;
 
-/** Tensors of each layer, whose names begin with `at`, after others. Norms are vectors. */
-function layered(others: Shapes, at: string, inner: Shapes): Shapes {
+/** `NAME:SHAPE` is a weight, `NAME+:SHAPE` one with a bias, `NAME=SHAPE` another tensor. */
+function shapes(text: string): Shapes {
+  const pairs = text.matchAll(/(\S+?)(\+?)([:=])([\d,]+)/g);
+  const all = [...pairs].flatMap(([, name = "", bias, sign, lengths = ""]): [string, number[]][] => {
+    const shape = lengths.split(",").map(Number);
+    const first = shape.slice(0, 1);
+    return [
+      [sign === ":" ? `${name}.weight` : name, shape],
+      ...(bias ? [[`${name}.bias`, first] as [string, number[]]] : []),
+    ];
+  });
+  return Object.fromEntries(all);
+}
+
+/** Tensors of each layer, whose names begin with `at`, after others. */
+function layered(others: Shapes, at: string, inner: string): Shapes {
   const tensors = { ...others };
   for (let layer = 0; layer < LAYERS; layer++) {
-    for (const [name, shape] of Object.entries(inner)) tensors[`${at}.${layer}.${name}`] = shape;
+    for (const [name, shape] of Object.entries(shapes(inner))) tensors[`${at}.${layer}.${name}`] = shape;
   }
   return tensors;
 }
 
-/** The weight and the bias of each. */
-const withBias = (shapes: Shapes): Shapes =>
-  Object.fromEntries(
-    Object.entries(shapes).flatMap(([name, shape]) => [
-      [`${name}.weight`, shape],
-      [`${name}.bias`, shape.slice(0, 1)],
-    ]),
-  );
+function decoder({ vocabulary, head, hasBias, norms, isTied }: Sizes): Shapes {
+  const [q, k, bias] = [HEADS * head, KEY_HEADS * head, hasBias ? "+" : ""];
+  const others = `model.embed_tokens:${vocabulary},64 model.norm:64 ${isTied ? "" : `lm_head:${vocabulary},64`}`;
+  const projections = `self_attn.q_proj${bias}:${q},64 self_attn.k_proj${bias}:${k},64
+    self_attn.v_proj${bias}:${k},64 self_attn.o_proj:64,${q}
+    mlp.gate_proj:96,64 mlp.up_proj:96,64 mlp.down_proj:64,96 `;
+  const lengths = norms.map((norm) => `${norm}:${norm.startsWith("self_attn") ? head : HIDDEN}`);
+  return layered(shapes(others), "model.layers", projections + lengths.join(" "));
+}
 
 function bert(prefix = "bert.", vocabulary = 12): Shapes {
-  const tensors: Shapes = {
-    [`${prefix}embeddings.position_ids`]: [1, 40],
-    [`${prefix}embeddings.word_embeddings.weight`]: [vocabulary, HIDDEN],
-    [`${prefix}embeddings.position_embeddings.weight`]: [40, HIDDEN],
-    [`${prefix}embeddings.token_type_embeddings.weight`]: [prefix === "bert." ? 2 : 1, HIDDEN],
-    [`${prefix}embeddings.LayerNorm.gamma`]: [HIDDEN],
-    [`${prefix}embeddings.LayerNorm.beta`]: [HIDDEN],
-    [`${prefix}pooler.dense.weight`]: [HIDDEN, HIDDEN],
-    [`${prefix}pooler.dense.bias`]: [HIDDEN],
-    "cls.predictions.bias": [vocabulary],
-  };
-  const inner = {
-    ...{ "attention.self.query": [HIDDEN, HIDDEN], "attention.self.key": [HIDDEN, HIDDEN] },
-    ...{ "attention.self.value": [HIDDEN, HIDDEN], "attention.output.dense": [HIDDEN, HIDDEN] },
-    ...{ "intermediate.dense": [INNER, HIDDEN], "output.dense": [HIDDEN, INNER] },
-    ...{ "attention.output.LayerNorm": [HIDDEN], "output.LayerNorm": [HIDDEN] },
-  };
-  return layered(tensors, `${prefix}encoder.layer`, withBias(inner));
+  const at = `${prefix}embeddings`;
+  const others = `${at}.position_ids=1,40 ${at}.word_embeddings:${vocabulary},64 ${at}.position_embeddings:40,64
+    ${at}.token_type_embeddings:${prefix === "bert." ? 2 : 1},64 ${at}.LayerNorm.gamma=64 ${at}.LayerNorm.beta=64
+    ${prefix}pooler.dense+:64,64 cls.predictions.bias=${vocabulary}`;
+  return layered(
+    shapes(others),
+    `${prefix}encoder.layer`,
+    `attention.self.query+:64,64 attention.self.key+:64,64 attention.self.value+:64,64
+    attention.output.dense+:64,64 intermediate.dense+:96,64 output.dense+:64,96
+    attention.output.LayerNorm+:64 output.LayerNorm+:64`,
+  );
 }
 
 /** A byte-level vocabulary with merges in a file of their own, and a special token before each text of a pair. */
@@ -335,30 +320,13 @@ function robertaFiles(): Files {
   });
 }
 
-function nomicBert(): Shapes {
-  const others = {
-    "embeddings.word_embeddings.weight": [12, HIDDEN],
-    "embeddings.token_type_embeddings.weight": [2, HIDDEN],
-    ...withBias({ emb_ln: [HIDDEN] }),
-  };
-  return layered(others, "encoder.layers", {
-    ...{ "attn.Wqkv.weight": [3 * HIDDEN, HIDDEN], "attn.out_proj.weight": [HIDDEN, HIDDEN] },
-    ...{ "mlp.fc11.weight": [INNER, HIDDEN], "mlp.fc12.weight": [INNER, HIDDEN] },
-    ...{ "mlp.fc2.weight": [HIDDEN, INNER], ...withBias({ norm1: [HIDDEN], norm2: [HIDDEN] }) },
-  });
-}
-
 function modernBert(prefix: string): Shapes {
-  const others = {
-    [`${prefix}embeddings.tok_embeddings.weight`]: [264, HIDDEN],
-    [`${prefix}embeddings.norm.weight`]: [HIDDEN],
-    [`${prefix}final_norm.weight`]: [HIDDEN],
-  };
-  const tensors = layered(others, `${prefix}layers`, {
-    ...{ "attn.Wqkv.weight": [3 * HIDDEN, HIDDEN], "attn.Wo.weight": [HIDDEN, HIDDEN] },
-    ...{ "mlp.Wi.weight": [2 * INNER, HIDDEN], "mlp.Wo.weight": [HIDDEN, INNER] },
-    ...{ "attn_norm.weight": [HIDDEN], "mlp_norm.weight": [HIDDEN] },
-  });
+  const others = `${prefix}embeddings.tok_embeddings:264,64 ${prefix}embeddings.norm:64 ${prefix}final_norm:64`;
+  const tensors = layered(
+    shapes(others),
+    `${prefix}layers`,
+    "attn.Wqkv:192,64 attn.Wo:64,64 mlp.Wi:192,64 mlp.Wo:64,96 attn_norm:64 mlp_norm:64",
+  );
   delete tensors[`${prefix}layers.0.attn_norm.weight`];
   return tensors;
 }
@@ -369,11 +337,9 @@ const GEMMA_NORMS = [...QWEN3_NORMS, "pre_feedforward_layernorm", "post_feedforw
 
 /** The configuration of a decoder. */
 const causal = (name: string, vocabulary: number, more: object): Record<string, unknown> => ({
-  ...{
-    architectures: [`${name}ForCausalLM`],
-    model_type: name === "Gemma3" ? "gemma3_text" : name.toLowerCase(),
-  },
-  ...{ hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS, vocab_size: vocabulary },
+  architectures: [`${name}ForCausalLM`],
+  model_type: name === "Gemma3" ? "gemma3_text" : name.replace("Moe", "_moe").toLowerCase(),
+  ...{ hidden_size: HIDDEN, intermediate_size: 96, num_hidden_layers: LAYERS, vocab_size: vocabulary },
   ...{ num_attention_heads: HEADS, num_key_value_heads: KEY_HEADS, rms_norm_eps: 1e-5 },
   ...{ max_position_embeddings: 512, ...more },
 });
@@ -415,59 +381,62 @@ const dense = (folder: string, from: number, to: number): Record<string, string 
   }),
 });
 
-/** Experts in place of the feed-forward network, and what chooses among them. */
-function sparse(tensors: Shapes, at: string, [up, down, gate]: readonly string[], count: number): Shapes {
-  const kept = Object.entries(tensors).filter(([name]) => !name.includes(".mlp."));
-  const inner: Shapes = { [`${at}.gate.weight`]: [count, HIDDEN] };
-  for (let expert = 0; expert < count; expert++) {
-    inner[`${at}.experts.${expert}.${up}.weight`] = [INNER, HIDDEN];
-    inner[`${at}.experts.${expert}.${gate}.weight`] = [INNER, HIDDEN];
-    inner[`${at}.experts.${expert}.${down}.weight`] = [HIDDEN, INNER];
-  }
-  return layered(Object.fromEntries(kept), "model.layers", inner);
-}
-const PROJECTIONS = ["up_proj", "down_proj", "gate_proj"];
-
-/** Without the queries of a decoder and so on, with others in their place. */
-function replaced(tensors: Shapes, left: RegExp, inner: Shapes): Shapes {
+/** A decoder without some of the tensors in layers, with others in their place. */
+function replaced(tensors: Shapes, left: RegExp, inner: string): Shapes {
   const kept = Object.entries(tensors).filter(([name]) => !left.test(name));
   return layered(Object.fromEntries(kept), "model.layers", inner);
 }
 
-function gpt2(): Shapes {
-  const others = {
-    ...{ "transformer.wte.weight": [264, HIDDEN], "transformer.wpe.weight": [40, HIDDEN] },
-    ...withBias({ "transformer.ln_f": [HIDDEN] }),
-  };
-  return layered(others, "transformer.h", {
-    ...withBias({ ln_1: [HIDDEN], ln_2: [HIDDEN] }),
-    ...{ "attn.c_attn.weight": [HIDDEN, 3 * HIDDEN], "attn.c_attn.bias": [3 * HIDDEN] },
-    ...{ "attn.c_proj.weight": [HIDDEN, HIDDEN], "attn.c_proj.bias": [HIDDEN] },
-    ...{ "mlp.c_fc.weight": [HIDDEN, 4 * HIDDEN], "mlp.c_fc.bias": [4 * HIDDEN] },
-    ...{ "mlp.c_proj.weight": [4 * HIDDEN, HIDDEN], "mlp.c_proj.bias": [HIDDEN] },
-  });
+/** Experts in place of the feed-forward network, and what chooses among them. */
+function sparse(tensors: Shapes, at: string, [up, down, gate]: readonly string[], more = ""): Shapes {
+  const experts = [0, 1, 2].map((i) => `${at}.experts.${i}.`);
+  const inner = experts.map((each) => `${each}${up}:96,64 ${each}${gate}:96,64 ${each}${down}:64,96`);
+  return replaced(tensors, /\.mlp\./, `${at}.gate:3,64 ${inner.join(" ")} ${more}`);
 }
+const PROJECTIONS = ["up_proj", "down_proj", "gate_proj"];
 
 /** A model card. */
 const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n---\n# A model\n`;
 
-const BERT = {
-  config: {
-    ...{ model_type: "bert", hidden_size: HIDDEN, intermediate_size: INNER, num_hidden_layers: LAYERS },
-    ...{ num_attention_heads: HEADS, vocab_size: 12, max_position_embeddings: 40 },
-  },
-  dtype: "F32",
-  tensors: bert(),
-  files: wordPiece(),
-  wordRule: "jina-v2-en",
-} as const;
-
-const DENSE_DECODER = decoder({ vocabulary: 263, head: 16, norms: NORMS });
+const SMOLLM = { files: byteLevel(SMOLLM_SPLIT), wordRule: "smollm" };
+const GPT2_SPLIT = { ...BYTE_LEVEL, use_regex: true };
+const PIECES = { "tokenizer.model": sentencePiece() };
 const MEAN_POOLING = pooling({ pooling_mode_cls_token: false, pooling_mode_mean_tokens: true });
-const XLM_ROBERTA_CASE = {
-  config: { ...BERT.config, model_type: "xlm-roberta", vocab_size: 16, type_vocab_size: 1, pad_token_id: 1 },
-  dtype: "F16",
-} as const;
+const GEMMA_FILES = {
+  ...PIECES,
+  "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
+};
+const IDS = { bos_token_id: 259, eos_token_id: 259 };
+
+/** A checkpoint of matrices of BF16, with a byte-level vocabulary, where nothing else is said. */
+const checkpoint = (
+  name: string,
+  config: CheckpointCase["config"],
+  tensors: Shapes,
+  more: Partial<CheckpointCase> = {},
+): CheckpointCase => ({
+  ...{ name, config, dtype: "BF16", tensors, types: ["auto"], files: byteLevel(QWEN2_SPLIT) },
+  wordRule: more.files ? undefined : "qwen2",
+  ...more,
+});
+
+/** One of the size of a small BERT, with a vocabulary of words. */
+const encoder = (
+  name: string,
+  architecture: string,
+  config: object,
+  more: Partial<CheckpointCase> = {},
+): CheckpointCase => ({
+  ...{ name, dtype: "F32", tensors: bert(), files: wordPiece(), types: ["f16"] },
+  config: {
+    ...{ architectures: [architecture], model_type: "bert", hidden_size: HIDDEN, intermediate_size: 96 },
+    ...{ num_hidden_layers: LAYERS, num_attention_heads: HEADS, vocab_size: 12 },
+    ...{ max_position_embeddings: 40, ...config },
+  },
+  wordRule: more.files && "tokenizer.json" in more.files ? undefined : "jina-v2-en",
+  ...more,
+});
+const XLM_ROBERTA_CONFIG = { model_type: "xlm-roberta", vocab_size: 16, type_vocab_size: 1, pad_token_id: 1 };
 
 export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
@@ -555,43 +524,33 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     },
     types: ["auto", "f32", "q8_0"],
   },
-  {
-    name: "tiny smollm",
-    config: causal("Llama", 264, {
+  checkpoint(
+    "tiny smollm",
+    causal("Llama", 264, {
       ...{ tie_word_embeddings: true, rope_parameters: { rope_theta: 100000, rope_type: "default" } },
       ...{ bos_token_id: 1, eos_token_id: 259 },
     }),
-    dtype: "F32",
-    tensors: decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
-    files: byteLevel(SMOLLM_SPLIT),
-    wordRule: "smollm",
-    types: ["auto", "bf16"],
-  },
-  {
-    name: "Qwen2-tiny",
-    config: causal("Qwen2", 272, {
+    decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    { ...SMOLLM, dtype: "F32", types: ["auto", "bf16"] },
+  ),
+  checkpoint(
+    "Qwen2-tiny",
+    causal("Qwen2", 272, {
       ...{ rope_theta: 1000000, eos_token_id: 259 },
       rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 128 },
     }),
-    dtype: "F32",
-    tensors: decoder({ vocabulary: 272, head: 16, norms: NORMS, hasBias: true }),
-    files: byteLevel(QWEN2_SPLIT),
-    shards: 3,
-    wordRule: "qwen2",
-    types: ["auto", "q8_0"],
-  },
-  {
-    name: "qwen2-embedding",
-    config: causal("Qwen2", 272, {
+    decoder({ vocabulary: 272, head: 16, norms: NORMS, hasBias: true }),
+    { dtype: "F32", shards: 3, types: ["auto", "q8_0"] },
+  ),
+  checkpoint(
+    "qwen2-embedding",
+    causal("Qwen2", 272, {
       ...{ architectures: ["Qwen2Model"], rope_theta: 1000000, is_causal: false },
       rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 },
     }),
-    dtype: "BF16",
-    tensors: headless(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })),
-    files: otherByteLevel(),
-    wordRule: "qwen2",
-    types: ["auto"],
-  },
+    headless(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })),
+    { files: otherByteLevel(), wordRule: "qwen2" },
+  ),
   {
     name: "code-llama",
     config: causal("Llama", 32016, {
@@ -605,30 +564,22 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     files: byteFallback(),
     types: ["auto"],
   },
-  {
-    name: "qwen3",
-    config: causal("Qwen3", 261, { head_dim: 32, rope_theta: 1000000, tie_word_embeddings: true }),
-    dtype: "BF16",
-    tensors: decoder({ vocabulary: 261, head: 32, norms: QWEN3_NORMS, isTied: true }),
-    files: byteLevel(QWEN2_SPLIT),
-    wordRule: "qwen2",
-    types: ["auto", "f16"],
-  },
-  {
-    name: "gemma-3-tiny-it",
-    config: causal("Gemma3", 263, {
+  checkpoint(
+    "qwen3",
+    causal("Qwen3", 261, { head_dim: 32, rope_theta: 1000000, tie_word_embeddings: true }),
+    decoder({ vocabulary: 261, head: 32, norms: QWEN3_NORMS, isTied: true }),
+    { types: ["auto", "f16"] },
+  ),
+  checkpoint(
+    "gemma-3-tiny-it",
+    causal("Gemma3", 263, {
       ...{ head_dim: 32, rope_theta: 1000000, rope_local_base_freq: 10000, sliding_window: 128 },
       ...{ final_logit_softcapping: null, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
     }),
-    dtype: "BF16",
     // More rows than tokens.
-    tensors: decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS, isTied: true }),
-    files: {
-      "tokenizer.model": sentencePiece(),
-      "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
-    },
-    types: ["auto", "f16", "q8_0"],
-  },
+    decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS, isTied: true }),
+    { files: GEMMA_FILES, types: ["auto", "f16", "q8_0"] },
+  ),
   {
     name: "gemma-3-full",
     config: causal("Gemma3", 266, {
@@ -651,294 +602,229 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     },
     types: ["auto", "q8_0"],
   },
-  {
-    name: "qwen2-merges",
-    config: causal("Qwen2", 261, {
+  checkpoint(
+    "qwen2-merges",
+    causal("Qwen2", 261, {
       rope_theta: 1000000,
       rope_scaling: { type: "yarn", factor: 4, attention_factor: 0.5, beta_fast: 16, beta_slow: 2 },
     }),
-    dtype: "BF16",
-    tensors: { "model.norm.weight": [HIDDEN] },
-    files: mergesInFile(),
-    wordRule: "qwen2",
-    types: ["auto"],
-  },
-  {
-    ...BERT,
-    name: "bert",
-    config: { ...BERT.config, architectures: ["BertForMaskedLM"] },
-    types: ["f16", "q8_0"],
-  },
-  {
-    ...BERT,
-    name: "bge-tiny-en-v1.5",
-    config: { ...BERT.config, architectures: ["BertModel"], id2label: { 0: "LABEL_0" } },
-    types: ["f16"],
-  },
-  {
-    ...BERT,
-    name: "two-labels",
-    config: { ...BERT.config, architectures: ["BertModel"], id2label: { 0: "LABEL_0", 1: "LABEL_1" } },
-    files: objectWordPiece(),
-    types: ["f16"],
-  },
-  {
-    ...BERT,
-    name: "bert-reranker",
-    config: { ...BERT.config, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
-    tensors: { ...bert(), ...withBias({ classifier: [1, HIDDEN] }) },
-    types: ["f16"],
-  },
-  {
-    name: "multilingual-e5-tiny",
-    ...XLM_ROBERTA_CASE,
-    config: { ...XLM_ROBERTA_CASE.config, architectures: ["XLMRobertaModel"] },
-    tensors: bert("", 16),
+    shapes("model.norm:64"),
+    { files: mergesInFile(), wordRule: "qwen2" },
+  ),
+  encoder("bert", "BertForMaskedLM", {}, { types: ["f16", "q8_0"] }),
+  encoder("bge-tiny-en-v1.5", "BertModel", { id2label: { 0: "LABEL_0" } }),
+  encoder(
+    "two-labels",
+    "BertModel",
+    { id2label: { 0: "LABEL_0", 1: "LABEL_1" } },
+    { files: objectWordPiece(), wordRule: "jina-v2-en" },
+  ),
+  encoder(
+    "bert-reranker",
+    "BertForSequenceClassification",
+    { id2label: { 0: "LABEL_0" } },
+    { tensors: { ...bert(), ...shapes("classifier+:1,64") } },
+  ),
+  encoder("multilingual-e5-tiny", "XLMRobertaModel", XLM_ROBERTA_CONFIG, {
+    ...{ dtype: "F16", tensors: bert("", 16), types: ["auto", "q8_0"] },
     files: { "sentencepiece.bpe.model": unigram(), ...unigramJson(), ...MEAN_POOLING },
-    types: ["auto", "q8_0"],
-  },
-  {
-    name: "bge-reranker-tiny",
-    ...XLM_ROBERTA_CASE,
-    config: {
-      ...{ ...XLM_ROBERTA_CASE.config, architectures: ["XLMRobertaForSequenceClassification"] },
-      id2label: { 0: "LABEL_0" },
+  }),
+  encoder(
+    "bge-reranker-tiny",
+    "XLMRobertaForSequenceClassification",
+    { ...XLM_ROBERTA_CONFIG, id2label: { 0: "LABEL_0" } },
+    {
+      ...{ dtype: "F16", files: unigramJson(), types: ["auto"] },
+      tensors: {
+        ...bert("roberta.", 16),
+        ...shapes("classifier.dense+:64,64 classifier.out_proj+:1,64"),
+      },
     },
-    tensors: {
-      ...bert("roberta.", 16),
-      ...withBias({ "classifier.dense": [HIDDEN, HIDDEN], "classifier.out_proj": [1, HIDDEN] }),
-    },
-    files: unigramJson(),
-    types: ["auto"],
-  },
-  {
-    ...BERT,
-    name: "roberta",
-    config: {
-      ...{ ...BERT.config, model_type: "roberta", architectures: ["RobertaModel"], vocab_size: 266 },
-      ...{ type_vocab_size: 1, pad_token_id: 3 },
-    },
-    tensors: bert("roberta.", 266),
-    files: robertaFiles(),
-    wordRule: "roberta-bpe",
-    types: ["auto"],
-  },
-  {
-    ...BERT,
-    name: "nomic-embed-text-tiny",
-    config: {
-      ...{ ...BERT.config, model_type: "nomic_bert", architectures: ["NomicBertModel"] },
-      ...{ max_position_embeddings: 2048, activation_function: "swiglu", causal: false, prenorm: false },
+  ),
+  encoder(
+    "roberta",
+    "RobertaModel",
+    { model_type: "roberta", vocab_size: 266, type_vocab_size: 1, pad_token_id: 3 },
+    { tensors: bert("roberta.", 266), files: robertaFiles(), wordRule: "roberta-bpe", types: ["auto"] },
+  ),
+  encoder(
+    "nomic-embed-text-tiny",
+    "NomicBertModel",
+    {
+      ...{ model_type: "nomic_bert", max_position_embeddings: 2048, activation_function: "swiglu" },
       ...{ n_positions: 8192, max_trained_positions: 2048, n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS },
-      ...{ n_inner: INNER, layer_norm_epsilon: 1e-12, qkv_proj_bias: false, mlp_fc1_bias: false },
+      ...{ n_inner: 96, layer_norm_epsilon: 1e-12, qkv_proj_bias: false, mlp_fc1_bias: false },
       ...{ mlp_fc2_bias: false, rotary_emb_base: 1000, rotary_emb_fraction: 1.0, pad_token_id: 0 },
-      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
+      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null, causal: false, prenorm: false },
     },
-    tensors: nomicBert(),
-    types: ["f16", "q8_0"],
-  },
-  {
-    ...BERT,
-    name: "modern-bert",
-    config: {
-      ...{ ...BERT.config, model_type: "modernbert", architectures: ["ModernBertModel"], vocab_size: 264 },
+    {
+      tensors: layered(
+        shapes("embeddings.word_embeddings:12,64 embeddings.token_type_embeddings:2,64 emb_ln+:64"),
+        "encoder.layers",
+        "attn.Wqkv:192,64 attn.out_proj:64,64 mlp.fc11:96,64 mlp.fc12:96,64 mlp.fc2:64,96 norm1+:64 norm2+:64",
+      ),
+      types: ["f16", "q8_0"],
+    },
+  ),
+  encoder(
+    "modern-bert",
+    "ModernBertModel",
+    {
+      ...{ ...IDS, model_type: "modernbert", vocab_size: 264, pad_token_id: 0, cls_token_id: 259 },
       ...{ local_attention: 16, global_attn_every_n_layers: 3, global_rope_theta: 160000.0 },
-      ...{ local_rope_theta: 10000.0, norm_eps: 1e-5, pad_token_id: 0, eos_token_id: 259 },
-      ...{ bos_token_id: 259, cls_token_id: 259, sep_token_id: 259 },
+      ...{ local_rope_theta: 10000.0, norm_eps: 1e-5, sep_token_id: 259 },
     },
-    dtype: "BF16",
-    tensors: modernBert(""),
-    files: { ...byteLevel({ ...BYTE_LEVEL, use_regex: true }), ...MEAN_POOLING },
-    wordRule: "modern-bert",
-    types: ["auto"],
-  },
-  {
-    ...BERT,
-    name: "modern-bert-reranker",
-    config: {
-      ...{ ...BERT.config, model_type: "modernbert", vocab_size: 264, id2label: { 0: "LABEL_0" } },
-      ...{ architectures: ["ModernBertForSequenceClassification"], classifier_pooling: "mean" },
-      ...{ pad_token_id: 0, eos_token_id: 259, bos_token_id: 259, cls_token_id: 259, sep_token_id: 259 },
+    {
+      ...{ dtype: "BF16", tensors: modernBert(""), types: ["auto"], wordRule: "modern-bert" },
+      files: { ...byteLevel(GPT2_SPLIT), ...MEAN_POOLING },
     },
-    tensors: {
-      ...modernBert("model."),
-      ...{ "head.dense.weight": [HIDDEN, HIDDEN], "head.norm.weight": [HIDDEN] },
-      ...withBias({ classifier: [1, HIDDEN] }),
+  ),
+  encoder(
+    "modern-bert-reranker",
+    "ModernBertForSequenceClassification",
+    {
+      ...{ ...IDS, model_type: "modernbert", vocab_size: 264, pad_token_id: 0, cls_token_id: 259 },
+      ...{ sep_token_id: 259, id2label: { 0: "LABEL_0" }, classifier_pooling: "mean" },
     },
-    files: byteLevel({ ...BYTE_LEVEL, use_regex: true }),
-    wordRule: "modern-bert",
-    types: ["auto"],
-  },
-  {
-    name: "embedding-gemma-tiny",
-    config: causal("Gemma3", 263, {
+    {
+      tensors: { ...modernBert("model."), ...shapes("head.dense:64,64 head.norm:64 classifier+:1,64") },
+      ...{ files: byteLevel(GPT2_SPLIT), wordRule: "modern-bert", types: ["auto"] },
+    },
+  ),
+  checkpoint(
+    "embedding-gemma-tiny",
+    causal("Gemma3", 263, {
       ...{ architectures: ["Gemma3TextModel"], head_dim: 32, use_bidirectional_attention: true },
       ...{ sliding_window: 16, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
     }),
-    dtype: "F32",
-    tensors: headless(decoder({ vocabulary: 263, head: 32, norms: GEMMA_NORMS, isTied: true })),
-    files: {
-      "tokenizer.model": sentencePiece(),
-      "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
-      ...pooling({ pooling_mode_mean_tokens: true }),
-      "modules.json": json([
-        { type: "sentence_transformers.models.Pooling", path: "1_Pooling" },
-        ...["2_Dense", "3_Dense"].map((path) => ({ type: "sentence_transformers.models.Dense", path })),
-      ]),
-      ...dense("2_Dense", HIDDEN, 128),
-      ...dense("3_Dense", 128, HIDDEN),
-    },
-    types: ["auto", "bf16"],
-  },
-  {
-    name: "llama-headless",
-    config: causal("Llama", 263, { architectures: ["LlamaModel"], rope_theta: 10000 }),
-    dtype: "BF16",
-    tensors: headless(decoder({ vocabulary: 263, head: 16, norms: NORMS, isTied: true })),
-    files: { "tokenizer.model": sentencePiece() },
-    types: ["auto"],
-  },
-  {
-    name: "Mixtral-8x7B-tiny",
-    config: causal("Mixtral", 263, { rope_theta: 1000000, num_local_experts: 3, num_experts_per_tok: 2 }),
-    dtype: "BF16",
-    tensors: sparse(DENSE_DECODER, "block_sparse_moe", ["w3", "w2", "w1"], 3),
-    files: { "tokenizer.model": sentencePiece() },
-    shards: 2,
-    types: ["auto", "q8_0"],
-  },
-  {
-    name: "qwen2moe",
-    config: causal("Qwen2Moe", 264, {
-      ...{ model_type: "qwen2_moe", num_experts: 4, num_experts_per_tok: 2, moe_intermediate_size: INNER },
-      ...{ shared_expert_intermediate_size: 32, rope_theta: 1000000 },
-    }),
-    dtype: "BF16",
-    tensors: layered(
-      sparse(decoder({ vocabulary: 264, head: 16, norms: NORMS, hasBias: true }), "mlp", PROJECTIONS, 4),
-      "model.layers",
-      {
+    headless(decoder({ vocabulary: 263, head: 32, norms: GEMMA_NORMS, isTied: true })),
+    {
+      ...{ dtype: "F32", types: ["auto", "bf16"] },
+      files: {
         ...{
-          "mlp.shared_expert.gate_proj.weight": [32, HIDDEN],
-          "mlp.shared_expert_gate.weight": [1, HIDDEN],
+          ...GEMMA_FILES,
+          ...MEAN_POOLING,
+          ...dense("2_Dense", HIDDEN, 128),
+          ...dense("3_Dense", 128, HIDDEN),
         },
-        "mlp.shared_expert.up_proj.weight": [32, HIDDEN],
-        "mlp.shared_expert.down_proj.weight": [HIDDEN, 32],
+        "modules.json": json([
+          { type: "sentence_transformers.models.Pooling", path: "1_Pooling" },
+          ...["2_Dense", "3_Dense"].map((path) => ({ type: "sentence_transformers.models.Dense", path })),
+        ]),
       },
-    ),
-    files: byteLevel(QWEN2_SPLIT),
-    wordRule: "qwen2",
-    types: ["auto"],
-  },
-  {
-    name: "qwen3moe",
-    config: causal("Qwen3Moe", 264, {
-      ...{ model_type: "qwen3_moe", num_experts: 4, num_experts_per_tok: 2, moe_intermediate_size: INNER },
-      ...{ head_dim: 32, rope_theta: 1000000 },
+    },
+  ),
+  checkpoint(
+    "llama-headless",
+    causal("Llama", 263, { architectures: ["LlamaModel"], rope_theta: 10000 }),
+    headless(decoder({ vocabulary: 263, head: 16, norms: NORMS, isTied: true })),
+    { files: PIECES },
+  ),
+  checkpoint(
+    "Mixtral-8x7B-tiny",
+    causal("Mixtral", 263, { rope_theta: 1000000, num_local_experts: 3, num_experts_per_tok: 2 }),
+    sparse(decoder({ vocabulary: 263, head: 16, norms: NORMS }), "block_sparse_moe", ["w3", "w2", "w1"]),
+    { files: PIECES, shards: 2, types: ["auto", "q8_0"] },
+  ),
+  checkpoint(
+    "qwen2moe",
+    causal("Qwen2Moe", 264, {
+      ...{ num_experts: 3, num_experts_per_tok: 2, moe_intermediate_size: 96, rope_theta: 1000000 },
+      shared_expert_intermediate_size: 32,
     }),
-    dtype: "F32",
-    tensors: sparse(decoder({ vocabulary: 264, head: 32, norms: QWEN3_NORMS }), "mlp", PROJECTIONS, 4),
-    files: byteLevel(QWEN2_SPLIT),
-    wordRule: "qwen2",
-    types: ["f16"],
-  },
-  {
-    name: "phi-3",
-    config: causal("Phi3", 270, {
+    sparse(
+      ...([decoder({ vocabulary: 264, head: 16, norms: NORMS, hasBias: true }), "mlp", PROJECTIONS] as const),
+      `mlp.shared_expert.gate_proj:32,64 mlp.shared_expert.up_proj:32,64
+      mlp.shared_expert.down_proj:64,32 mlp.shared_expert_gate:1,64`,
+    ),
+  ),
+  checkpoint(
+    "qwen3moe",
+    causal("Qwen3Moe", 264, {
+      ...{ num_experts: 3, num_experts_per_tok: 2, moe_intermediate_size: 96, rope_theta: 1000000 },
+      head_dim: 32,
+    }),
+    sparse(decoder({ vocabulary: 264, head: 32, norms: QWEN3_NORMS }), "mlp", PROJECTIONS),
+    { dtype: "F32", types: ["f16"] },
+  ),
+  checkpoint(
+    "phi-3",
+    causal("Phi3", 270, {
       ...{ original_max_position_embeddings: 128, sliding_window: 64, bos_token_id: 1, eos_token_id: 2 },
       pad_token_id: 2,
       rope_scaling: { type: "longrope", short_factor: Array(8).fill(1.5), long_factor: Array(8).fill(2.25) },
     }),
-    dtype: "BF16",
-    tensors: replaced(decoder({ vocabulary: 270, head: 16, norms: NORMS }), /\.(q|k|v|gate|up)_proj\./, {
-      "self_attn.qkv_proj.weight": [(HEADS + 2 * KEY_HEADS) * 16, HIDDEN],
-      "mlp.gate_up_proj.weight": [2 * INNER, HIDDEN],
-    }),
-    files: {
-      ...byteFallback(),
-      "tokenizer.model": sentencePiece(),
-      "tokenizer_config.json": json({
-        ...{ tokenizer_class: "LlamaTokenizer", bos_token: "<s>", eos_token: "</s>" },
-        added_tokens_decoder: { 264: { content: "<|user|>", special: false }, 265: { content: "▁x" } },
+    replaced(
+      decoder({ vocabulary: 270, head: 16, norms: NORMS }),
+      /\.(q|k|v|gate|up)_proj\./,
+      "self_attn.qkv_proj:128,64 mlp.gate_up_proj:192,64",
+    ),
+    {
+      files: {
+        ...{ ...byteFallback(), ...PIECES },
+        "tokenizer_config.json": json({
+          ...{ tokenizer_class: "LlamaTokenizer", bos_token: "<s>", eos_token: "</s>" },
+          added_tokens_decoder: { 264: { content: "<|user|>", special: false }, 265: { content: "▁x" } },
+        }),
+      },
+    },
+  ),
+  checkpoint(
+    "phi-4",
+    causal("Phi3", 264, { ...IDS, partial_rotary_factor: 0.75, pad_token_id: 259 }),
+    shapes("model.norm:64"),
+    {
+      files: changedFiles(byteLevel(QWEN2_SPLIT), (_, config) => {
+        config.tokenizer_class = "GPT2Tokenizer";
       }),
+      wordRule: "qwen2",
     },
-    types: ["auto"],
-  },
-  {
-    name: "phi-4",
-    config: causal("Phi3", 264, { partial_rotary_factor: 0.75, pad_token_id: 259, bos_token_id: 259 }),
-    dtype: "BF16",
-    tensors: { "model.norm.weight": [HIDDEN] },
-    files: changedFiles(byteLevel(QWEN2_SPLIT), (_, config) => {
-      config.tokenizer_class = "GPT2Tokenizer";
+  ),
+  checkpoint(
+    "gemma-2",
+    causal("Gemma2", 263, { head_dim: 32, sliding_window: 128, pad_token_id: 0 }),
+    decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS.filter((each) => !each.startsWith("self")) }),
+    { files: PIECES },
+  ),
+  checkpoint(
+    "olmo2",
+    causal("Olmo2", 264, { ...IDS, rope_theta: 500000, pad_token_id: 259 }),
+    decoder({ vocabulary: 264, head: 16, norms: ["post_attention_layernorm", "post_feedforward_layernorm"] }),
+    { dtype: "F32" },
+  ),
+  checkpoint(
+    "granite",
+    causal("Granite", 264, {
+      ...{ ...IDS, attention_multiplier: 0.0625, embedding_multiplier: 12, residual_multiplier: 0.22 },
+      logits_scaling: 8,
     }),
-    wordRule: "qwen2",
-    types: ["auto"],
-  },
-  {
-    name: "gemma-2",
-    config: causal("Gemma2", 263, { head_dim: 32, sliding_window: 128, pad_token_id: 0 }),
-    dtype: "BF16",
-    tensors: decoder({
-      vocabulary: 280,
-      head: 32,
-      norms: GEMMA_NORMS.filter((each) => !/[qk]_norm/.test(each)),
-    }),
-    files: { "tokenizer.model": sentencePiece() },
-    types: ["auto"],
-  },
-  {
-    name: "olmo2",
-    config: causal("Olmo2", 264, { rope_theta: 500000, pad_token_id: 259, eos_token_id: 259 }),
-    dtype: "F32",
-    tensors: decoder({
-      ...{ vocabulary: 264, head: 16 },
-      norms: ["post_attention_layernorm", "post_feedforward_layernorm"],
-    }),
-    files: byteLevel(QWEN2_SPLIT),
-    wordRule: "qwen2",
-    types: ["auto"],
-  },
-  {
-    name: "granite",
-    config: causal("Granite", 264, {
-      ...{ attention_multiplier: 0.0625, embedding_multiplier: 12, residual_multiplier: 0.22 },
-      ...{ logits_scaling: 8, bos_token_id: 259, eos_token_id: 259 },
-    }),
-    dtype: "BF16",
-    tensors: decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
-    files: byteLevel(SMOLLM_SPLIT),
-    wordRule: "smollm",
-    types: ["auto"],
-  },
-  {
-    name: "starcoder2",
-    config: {
-      ...causal("Starcoder2", 264, { norm_epsilon: 1e-5, bos_token_id: 259, eos_token_id: 259 }),
-      rms_norm_eps: undefined,
-    },
-    dtype: "F32",
-    tensors: replaced(DENSE_DECODER, /\.mlp\./, {
-      ...withBias({ "mlp.c_fc": [INNER, HIDDEN], "mlp.c_proj": [HIDDEN, INNER] }),
-      ...{ "self_attn.q_proj.bias": [HIDDEN], "input_layernorm.bias": [HIDDEN] },
-    }),
-    files: byteLevel(SMOLLM_SPLIT),
-    wordRule: "smollm",
-    types: ["auto"],
-  },
-  {
-    name: "gpt2",
-    config: {
-      ...{ architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_ctx: 40, n_positions: 40 },
+    decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    SMOLLM,
+  ),
+  checkpoint(
+    "starcoder2",
+    causal("Starcoder2", 264, { ...IDS, norm_epsilon: 1e-5, rms_norm_eps: undefined }),
+    replaced(
+      decoder({ vocabulary: 264, head: 16, norms: NORMS }),
+      /\.mlp\./,
+      "mlp.c_fc+:96,64 mlp.c_proj+:64,96 self_attn.q_proj.bias=64 input_layernorm.bias=64",
+    ),
+    { ...SMOLLM, dtype: "F32" },
+  ),
+  checkpoint(
+    "gpt2",
+    {
+      ...{ ...IDS, architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_ctx: 40, n_positions: 40 },
       ...{ n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS, vocab_size: 264, layer_norm_epsilon: 1e-5 },
-      ...{ bos_token_id: 259, eos_token_id: 259 },
     },
-    dtype: "F32",
-    tensors: gpt2(),
-    files: byteLevel({ ...BYTE_LEVEL, use_regex: true }),
-    wordRule: "gpt-2",
-    types: ["auto", "q8_0"],
-  },
+    layered(
+      shapes("transformer.wte:264,64 transformer.wpe:40,64 transformer.ln_f+:64"),
+      "transformer.h",
+      `ln_1+:64 ln_2+:64 attn.c_attn:64,192 attn.c_attn.bias=192 attn.c_proj+:64,64
+      mlp.c_fc:64,256 mlp.c_fc.bias=256 mlp.c_proj:256,64 mlp.c_proj.bias=64`,
+    ),
+    { dtype: "F32", files: byteLevel(GPT2_SPLIT), wordRule: "gpt-2", types: ["auto", "q8_0"] },
+  ),
 ];
 
 /** Numbers of all sizes that weights have. */
