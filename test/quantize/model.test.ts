@@ -281,6 +281,8 @@ describe("quantizeModel", () => {
     const names = (await quantizeModel(path, output, { type: "IQ2_XXS", dryRun: true })).tensors;
     const matching = names.filter(({ lacksImportance }) => lacksImportance).map(({ name, to }) => [name, to]);
     assert.deepEqual(matching, [["blk.0.ffn_down_exps.weight", "IQ2_XXS"]]);
+    const worthless = { code: "ERR_GGUF_INVALID", message: /IQ2_XXS needs an importance matrix/ };
+    await assert.rejects(quantizeModel(path, newPath(), { type: "IQ2_XXS" }), worthless);
   });
 
   test("what is quantized already", async () => {

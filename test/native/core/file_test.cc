@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #ifndef _WIN32
 #include <fcntl.h>
@@ -51,27 +49,6 @@ class FileTest : public testing::Test {
   }
 };
 
-TEST_F(FileTest, Mapped) {
-  const fs::path path = write("a.gguf", "some content");
-  const auto result = open(path);
-  ASSERT_TRUE(result.ok()) << result.error().detail;
-  const File& file = *result.value();
-  ASSERT_EQ(file.size(), 12u);
-  ASSERT_NE(file.data(), nullptr);
-  EXPECT_EQ(std::string(reinterpret_cast<char*>(file.data()), 12), "some content");
-  EXPECT_EQ(read_all(file), "some content");
-}
-
-TEST_F(FileTest, WritingToTheMappingDoesNotReachTheFile) {
-  const fs::path path = write("a.gguf", "some content");
-  const auto result = open(path);
-  ASSERT_TRUE(result.ok());
-  std::memcpy(result.value()->data(), "SOME", 4);
-  std::string content;
-  std::getline(std::ifstream(path), content);
-  EXPECT_EQ(content, "some content");
-}
-
 TEST_F(FileTest, Read) {
   const auto result = open(write("a.gguf", "some content"), Access::kRead);
   ASSERT_TRUE(result.ok());
@@ -93,18 +70,6 @@ TEST_F(FileTest, ReadPastTheEnd) {
       ASSERT_TRUE(status.has_value());
       EXPECT_EQ(status->code, ErrorCode::kTruncated);
     }
-  }
-}
-
-TEST_F(FileTest, Empty) {
-  for (const Access access : {Access::kMap, Access::kRead}) {
-    const auto result = open(write("empty.gguf", ""), access);
-    ASSERT_TRUE(result.ok()) << result.error().detail;
-    EXPECT_EQ(result.value()->size(), 0u);
-    EXPECT_EQ(result.value()->data(), nullptr);
-    char byte;
-    EXPECT_FALSE(result.value()->read(0, &byte, 0));
-    EXPECT_TRUE(result.value()->read(0, &byte, 1).has_value());
   }
 }
 

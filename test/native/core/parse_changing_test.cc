@@ -5,40 +5,10 @@
 #include <random>
 #include <thread>
 
-#include "core/value_reader.h"
 #include "test/native/core/parse_support.h"
 
 namespace gguf::test {
 namespace {
-
-/** Looks at everything that it is shown. */
-class Reader : public ValueVisitor {
- public:
-  uint64_t sum = 0;
-
-  bool number(ValueType type, const void* value) override {
-    return add(static_cast<const uint8_t*>(value), fixed_size(type));
-  }
-  bool boolean(bool value) override {
-    sum += value;
-    return true;
-  }
-  bool string(std::string_view text) override {
-    return add(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  }
-  bool begin_array(ValueType, uint64_t) override { return true; }
-  bool numbers(ValueType type, const uint8_t* bytes, uint64_t count, ByteOrder) override {
-    return add(bytes, count * fixed_size(type));
-  }
-  bool booleans(const uint8_t* bytes, uint64_t count) override { return add(bytes, count); }
-  bool end_array() override { return true; }
-
- private:
-  bool add(const uint8_t* bytes, uint64_t n_bytes) {
-    for (uint64_t i = 0; i < n_bytes; i++) sum += bytes[i];
-    return true;
-  }
-};
 
 GgufWriter varied_file() {
   GgufWriter file;

@@ -38,19 +38,6 @@ TEST(ParseScale, ManyTensors) {
   EXPECT_EQ(header.find_tensor("tensor.123456"), &header.tensors[123456]);
 }
 
-TEST(ParseScale, ManyKeys) {
-  constexpr uint32_t kCount = 200000;
-  GgufWriter w;
-  w.header(0, kCount);
-  for (uint32_t i = 0; i < kCount; i++) w.key(std::to_string(i), ValueType::kUint8).u8(0);
-  const size_t before = allocated_bytes();
-  Header header;
-  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
-  EXPECT_LT(allocated_bytes() - before, 20 * w.offset());
-  ASSERT_EQ(header.keys.size(), kCount);
-  for (uint32_t i = 0; i < kCount; i += 997) EXPECT_EQ(header.find_key(std::to_string(i)), &header.keys[i]);
-}
-
 TEST(ParseScale, LongArraysArePassed) {
   constexpr uint32_t kCount = 3 << 20;
   GgufWriter w;
@@ -75,18 +62,6 @@ TEST(ParseScale, LongArraysArePassed) {
   EXPECT_LE(passed.longest, 2 * kPassedBytes);
   EXPECT_GE(passed.end + kPassedBytes, bytes.size());
   EXPECT_LE(passed.end, bytes.size());
-}
-
-TEST(ParseScale, ManyStrings) {
-  constexpr uint32_t kCount = 500000;
-  GgufWriter w;
-  w.header(0, 1).array_key("tokens", ValueType::kString, kCount);
-  for (uint32_t i = 0; i < kCount; i++) w.string("token");
-  const size_t before = allocated_bytes();
-  Header header;
-  EXPECT_LT(seconds_to_parse(w, header), kManySeconds);
-  EXPECT_LT(allocated_bytes() - before, size_t{1} << 20);  // they are passed over, not copied
-  EXPECT_EQ(header.keys[0].length, kCount);
 }
 
 TEST(ParseScale, ManyInnerArrays) {
@@ -114,16 +89,6 @@ TEST(ParseScale, ClaimedCountsTakeNoMemory) {
   }
 }
 
-TEST(ParseScale, TooManyEntries) {
-  GgufWriter w;
-  w.header(kMaxEntries + 1, 0);
-  const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
-  ASSERT_FALSE(outcome.result.ok());
-  EXPECT_FALSE(outcome.need_more);
-  EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(outcome.result.error().offset, 8u);
-}
-
 TEST(ParseScale, TooManyStringsInSeveralArrays) {
   constexpr uint32_t kFirst = 1000;
   GgufWriter w;
@@ -134,18 +99,6 @@ TEST(ParseScale, TooManyStringsInSeveralArrays) {
   const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
   ASSERT_FALSE(outcome.need_more);
   ASSERT_FALSE(outcome.result.ok());
-  EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(outcome.result.error().offset, at);
-}
-
-TEST(ParseScale, TooManyStrings) {
-  GgufWriter w;
-  w.header(0, 1).key("a", ValueType::kArray).type(ValueType::kString);
-  const uint64_t at = w.offset();
-  w.length(kMaxWalkedElements + 1);
-  const auto outcome = parse_header(w.bytes().data(), w.offset(), kTebibyte, type_size, {});
-  ASSERT_FALSE(outcome.result.ok());
-  EXPECT_FALSE(outcome.need_more);
   EXPECT_EQ(outcome.result.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(outcome.result.error().offset, at);
 }

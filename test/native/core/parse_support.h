@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/parse.h"
+#include "core/value_reader.h"
 #include "test/native/core/gguf_writer.h"
 #include "test/native/core/guarded_bytes.h"
 
@@ -59,6 +60,33 @@ inline const FileFormat kFileFormats[] = {
 inline std::string format_name(const testing::TestParamInfo<FileFormat>& info) {
   return "v" + std::to_string(info.param.version) + (info.param.order == ByteOrder::kBig ? "BigEndian" : "");
 }
+
+/** Looks at all that it is told, as long as it wants. test/file/metadata.test.ts has the values. */
+class Reader : public ValueVisitor {
+ public:
+  int calls_left = 1000;
+  uint64_t n_bytes = 0;
+
+  bool number(ValueType type, const void*) override { return take(fixed_size(type)); }
+  bool boolean(bool) override { return take(1); }
+  bool string(std::string_view bytes) override { return take(std::string(bytes).size()); }
+  bool begin_array(ValueType, uint64_t) override { return take(0); }
+  bool numbers(ValueType type, const uint8_t* bytes, uint64_t count, ByteOrder order) override {
+    std::vector<uint8_t> host(count * fixed_size(type));
+    copy_numbers(type, bytes, count, order, host.data());
+    return take(host.size());
+  }
+  bool booleans(const uint8_t* bytes, uint64_t count) override {
+    return take(std::vector<uint8_t>(bytes, bytes + count).size());
+  }
+  bool end_array() override { return take(0); }
+
+ private:
+  bool take(uint64_t n) {
+    n_bytes += n;
+    return calls_left-- > 0;
+  }
+};
 
 /** A file that is accepted. */
 #define EXPECT_GOOD(writer, ...)                                     \
