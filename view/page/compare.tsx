@@ -20,8 +20,8 @@ import { MOST_AT_ONCE, useMeasured } from "./measured";
 import { matchesText } from "./metadata";
 import { NoiseChart } from "./noise";
 import { type Chosen, decibels, TwoTensors } from "./pair";
-import { Answered, Failure, Missing, OrderChoice, Progress, Search, Section, Table, WorkBar } from "./parts";
-import { short } from "./pictures";
+import { Answered, Failure, Missing, Progress, Search, Section, Table, WorkBar } from "./parts";
+import { Choice, short } from "./pictures";
 import { go, type Step, useAddress, useView } from "./place";
 import { Split } from "./split";
 import { Chooser } from "./start";
@@ -258,7 +258,12 @@ function Differences({
             onInput={setSearch}
             matches={matchesText(found.length, pairs.length, "tensor")}
           >
-            <OrderChoice names={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
+            <Choice
+              label="Order"
+              options={ORDER_NAMES}
+              value={order}
+              onChange={(value) => setOrder(value, "push")}
+            />
           </Search>
           <div class="overview">
             <WorkBar measuring={measuring} label="Comparing" startLabel="Compare all values" />

@@ -64,7 +64,7 @@ export function ModelPicture({ model, other, isNear }: PictureProps) {
       note={<Choice label="Colours show" value={name} options={options} onChange={setWanted} />}
     >
       {of === undefined ? (
-        <Drawn model={model} coloring={name === "type" ? undefined : coloring} />
+        <Drawn model={model} other={undefined} coloring={name === "type" ? undefined : coloring} />
       ) : (
         <Measured key={partner?.id} of={of} {...props} />
       )}
@@ -91,13 +91,18 @@ function Measured({ model, other, isNear, coloring, of }: MeasuredProps) {
   return (
     <>
       <WorkBar measuring={measuring} label="Measuring" startLabel="Measure all tensors" />
-      <Drawn model={model} coloring={{ ...coloring, numberOf }} />
+      <Drawn model={model} other={other} coloring={{ ...coloring, numberOf }} />
     </>
   );
 }
 
-function Drawn({ model, coloring }: { model: ModelView; coloring: Coloring | undefined }) {
-  const { name: title, tensors } = model;
+function Drawn({
+  model,
+  other,
+  coloring,
+}: Omit<PictureProps, "isNear"> & { coloring: Coloring | undefined }) {
+  const { name, tensors } = model;
+  const title = other === undefined ? name : `${name} and ${other.name}`;
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const { isDark } = useTheme();

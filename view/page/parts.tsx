@@ -205,24 +205,3 @@ export function Search({
     </div>
   );
 }
-
-/** The order of a list, by its name. */
-export function OrderChoice({
-  names,
-  value,
-  onChange,
-}: {
-  names: Readonly<Record<string, string>>;
-  value: string;
-  onChange: (value: string) => void;
-}) {
-  return (
-    <select aria-label="Order" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-      {Object.entries(names).map(([order, name]) => (
-        <option key={order} value={order}>
-          {name}
-        </option>
-      ))}
-    </select>
-  );
-}

@@ -102,8 +102,9 @@ export function TypeName({ types, type }: { types: readonly string[]; type: numb
 
 /** What a number is of another one; what is larger fades out. */
 export function Bar({ share }: { share: number }) {
-  const width = `${100 * Math.min(1, share)}%`;
-  return <span class={share > 1 ? "mini-bar is-cut" : "mini-bar"} aria-hidden="true" style={{ width }} />;
+  const fading = "linear-gradient(to right, var(--accent) 80%, transparent)";
+  const style = { width: `${100 * Math.min(1, share)}%`, ...(share > 1 && { background: fading }) };
+  return <span class="mini-bar" aria-hidden="true" style={style} />;
 }
 
 type Color = readonly [red: number, green: number, blue: number];

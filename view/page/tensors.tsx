@@ -6,8 +6,8 @@ import type { ModelView } from "../lib/protocol";
 import { blockLines, type Line, ORDERS, type Order, orderIn, selectTensors } from "../lib/tensor-list";
 import { Grid } from "./grid";
 import { matchesText } from "./metadata";
-import { Missing, OrderChoice, Search } from "./parts";
-import { Bar, TypeName } from "./pictures";
+import { Missing, Search } from "./parts";
+import { Bar, Choice, TypeName } from "./pictures";
 import { useView } from "./place";
 import { Split } from "./split";
 import { TensorDetail } from "./tensor";
@@ -115,7 +115,12 @@ export function Tensors({
             onInput={setSearch}
             matches={matchesText(found.length, tensors.names.length, "tensor")}
           >
-            <OrderChoice names={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
+            <Choice
+              label="Order"
+              options={ORDER_NAMES}
+              value={order}
+              onChange={(value) => setOrder(value, "push")}
+            />
           </Search>
           <Grid
             label="Tensors"
