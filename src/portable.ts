@@ -27,7 +27,7 @@ export type {
 export { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType } from "./base/types";
 export { type CpuInfo, cpu } from "./decode/cpu";
 export { dequantize, dequantizeSync } from "./decode/dequantize";
-export { allocate, trim } from "./decode/memory";
+export { allocate, allocateArray, releaseMemory, trim } from "./decode/memory";
 export { matmul, matmulSync } from "./decode/products";
 export type { StatsOptions, TensorStats } from "./decode/statistics";
 export type { TensorComparison } from "./file/comparison";

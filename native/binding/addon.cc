@@ -58,6 +58,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("statsAsync", entry<statistics_async>);
   add("statsBlocksAsync", entry<statistics_of_blocks_async>);
 
+  add("compare", entry<compare_sync>);
+  add("compareBytes", entry<compare_bytes_sync>);
   add("compareAsync", entry<compare_async>);
   add("compareBlocksAsync", entry<compare_blocks_async>);
   add("compareBytesAsync", entry<compare_bytes_async>);

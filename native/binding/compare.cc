@@ -1,4 +1,4 @@
-// The comparison of two tensors as JavaScript asks for it: as a job.
+// The comparison of two tensors as JavaScript asks for it: at once, or as a job.
 #include <string>
 #include <utility>
 
@@ -52,6 +52,11 @@ class ComparisonRequest {
   Output find_or_make_output(const Call& call) const { return totals_.new_output(call); }
   uint64_t output_bytes() const { return totals_.n_bytes(); }
   bool is_small() const { return a_.n_numbers() <= kMaxInlineNumbers; }
+  int useful_threads(uint64_t most) const { return useful_statistics_threads(a_.n_numbers(), most); }
+  const std::string* path() const { return a_.path(); }
+  ComparisonTask locate(const Call& call) const {
+    return {{a_.locate(call), a_.format()}, {b_.locate(call), b_.format()}, a_.n_numbers(), before_};
+  }
   ComparisonTask pin(const Call& call, BlockHold (&holds)[2]) const {
     return {{a_.pin(call, &holds[0]), a_.format()},
             {b_.pin(call, &holds[1]), b_.format()},
@@ -71,33 +76,50 @@ class ComparisonRequest {
   const Comparison before_;
 };
 
-/** The values of both, with what is found joined to the totals of argument `index`; the next may be told of
- * progress. */
-napi_value compare(const Call& call, ComparedRequest a, ComparedRequest b, size_t index) {
+/** The values of both, with what is found joined to the totals of argument `index`. */
+ComparisonRequest<ChunkedComparison> values(const Call& call, ComparedRequest a, ComparedRequest b,
+                                            size_t index) {
   Totals totals(call, index);
   const Comparison before = totals.read<ComparisonTotals>(call).comparison;
-  return run_later(call, ComparisonRequest<ChunkedComparison>(call, a, b, std::move(totals), before),
-                   index + 1);
+  return {call, std::move(a), std::move(b), std::move(totals), before};
 }
 
-}  // namespace
-
-napi_value compare_async(const Call& call) {
-  return compare(call, ComparedRequest::of_tensor(call, 0), ComparedRequest::of_tensor(call, 2), 6);
+ComparisonRequest<ChunkedComparison> values_of_tensors(const Call& call) {
+  return values(call, ComparedRequest::of_tensor(call, 0), ComparedRequest::of_tensor(call, 2), 6);
 }
 
-napi_value compare_blocks_async(const Call& call) {
-  const uint32_t big_endian = call.uint32(4, "bigEndian");
-  return compare(call, ComparedRequest::of_bytes(call, 0, (big_endian & 1) != 0),
-                 ComparedRequest::of_bytes(call, 2, (big_endian & 2) != 0), 5);
-}
-
-napi_value compare_bytes_async(const Call& call) {
+ComparisonRequest<ChunkedByteComparison> bytes_of_tensors(const Call& call) {
   const ComparedRequest a = ComparedRequest::of_tensor(call, 0), b = ComparedRequest::of_tensor(call, 2);
   Totals totals(call, 6);
   if (totals.size() != 1) throw_range(call.environment(), "totals must have one element");
   if (a.format().id != b.format().id) throw_range(call.environment(), "the two tensors have different types");
-  return run_later(call, ComparisonRequest<ChunkedByteComparison>(call, a, b, std::move(totals), {}), 7);
+  return {call, a, b, std::move(totals), {}};
+}
+
+}  // namespace
+
+napi_value compare_sync(const Call& call) {
+  return run_now(call, values_of_tensors(call), 7);
+}
+
+napi_value compare_async(const Call& call) {
+  return run_later(call, values_of_tensors(call), 7);
+}
+
+napi_value compare_blocks_async(const Call& call) {
+  const uint32_t big_endian = call.uint32(4, "bigEndian");
+  return run_later(call,
+                   values(call, ComparedRequest::of_bytes(call, 0, (big_endian & 1) != 0),
+                          ComparedRequest::of_bytes(call, 2, (big_endian & 2) != 0), 5),
+                   6);
+}
+
+napi_value compare_bytes_sync(const Call& call) {
+  return run_now(call, bytes_of_tensors(call), 7);
+}
+
+napi_value compare_bytes_async(const Call& call) {
+  return run_later(call, bytes_of_tensors(call), 7);
 }
 
 }  // namespace gguf::binding

@@ -55,7 +55,9 @@ napi_value statistics_sync(const Call& call);
 napi_value statistics_async(const Call& call);
 napi_value statistics_of_blocks_async(const Call& call);
 
-// compare.cc: how far the numbers of two tensors are apart, off the main thread
+// compare.cc: how far the numbers of two tensors are apart
+napi_value compare_sync(const Call& call);
+napi_value compare_bytes_sync(const Call& call);
 napi_value compare_async(const Call& call);
 napi_value compare_blocks_async(const Call& call);
 napi_value compare_bytes_async(const Call& call);

@@ -25,8 +25,8 @@ const compiledFolders = {
   view: "build/view",
 };
 
-/** What scripts/build/view.mjs puts between what tsc makes. */
-const bundledElsewhere = [join("view", "session.js")];
+/** What scripts/build/view.mjs and bundle-wasm.mjs put between what tsc makes. */
+const bundled = [join("view", "session.js"), join("wasm", "shared-")];
 
 /** Compiles the TypeScript of a project and of those that it refers to, as far as it changed, and bundles what is bundled. */
 function compile(project, ...options) {
@@ -40,7 +40,7 @@ function removeOrphans(sources, outputs) {
   if (!existsSync(join(root, outputs))) return;
   for (const name of readdirSync(join(root, outputs), { recursive: true })) {
     const [, stem, kind] = /^(.*?)(?:\.d)?\.([cm]?)[jt]s(?:\.map)?$/.exec(name) ?? [];
-    if (stem === undefined || bundledElsewhere.includes(name)) continue;
+    if (stem === undefined || bundled.some((begin) => name.startsWith(begin))) continue;
     if (existsSync(join(root, sources, `${stem}.${kind}ts`))) continue;
     rmSync(join(root, outputs, name));
   }

@@ -292,12 +292,16 @@ export interface NativeAddon extends NativeNetwork {
    * error, the sum of errors, of their squares, and of the squares of the first tensor's values. Memory that can be taken
    * away is copied a part at a time, while it is compared.
    */
+  compare(...of: [...OfTensor, ...OfTensor, ...Totals, threads: number | undefined]): Float64Array;
+  /** As compare, off the main thread. */
   compareAsync(...of: [...OfTensor, ...OfTensor, ...Totals, ...JobArguments]): Started<Float64Array>;
   /** The same for blocks in memory; `bigEndian`: 1 if the first are, plus 2 if the second are. */
   compareBlocksAsync(
     ...of: [...Blocks, ...Blocks, bigEndian: number, totals: Float64Array, ...JobArguments]
   ): Started<Float64Array>;
   /** Whether elements `start` to `end` of two tensors of one type have different bytes: 1, or 0. `totals` has one field. */
+  compareBytes(...of: [...OfTensor, ...OfTensor, ...Totals, threads: number | undefined]): Float64Array;
+  /** As compareBytes, off the main thread. */
   compareBytesAsync(...of: [...OfTensor, ...OfTensor, ...Totals, ...JobArguments]): Started<Float64Array>;
 
   /**

@@ -18,16 +18,22 @@ import { checkDType } from "../decode/request";
  * @throws GgufError ERR_GGUF_RANGE if `length` is not a whole number, or longer than arrays can be;
  *   ERR_GGUF_OUT_OF_MEMORY if there is not enough memory
  */
-export function allocate<D extends DType = "f32">(length: number, dtype?: D): Dequantized<D> {
+export function allocateArray<D extends DType = "f32">(length: number, dtype?: D): Dequantized<D> {
   if (typeof length !== "number") throw invalidArgType("length", "of type number", length);
   return native.allocate(length, dtypeNumber(checkDType(dtype))) as Dequantized<D>;
 }
 
 /**
- * Returns kept memory to the system. The memory of large arrays of {@link allocate} is kept for the next ones after
+ * Returns kept memory to the system. The memory of large arrays of {@link allocateArray} is kept for the next ones after
  * the garbage collector has collected them: at most an eighth of the machine's memory, and at most 1 GiB. The
  * environment variable `GGUF_NATIVE_POOL_MB` sets another limit; 0 keeps nothing.
  */
-export function trim(): void {
+export function releaseMemory(): void {
   native.trim();
 }
+
+/** @deprecated The old name of {@link allocateArray}. */
+export const allocate = allocateArray;
+
+/** @deprecated The old name of {@link releaseMemory}. */
+export const trim = releaseMemory;

@@ -12,7 +12,7 @@ import { explainFailure } from "../decode/request";
 import { handleOf, type OpenFile } from "./handle";
 import { forEachPart } from "./parts";
 
-/** The result of {@link GgufModelTensor.compare}: `a` is the tensor itself, `b` the other. */
+/** The result of {@link GgufModelTensor.compare} and {@link GgufTensor.compareSync}: `a` is the tensor itself, `b` the other. */
 export interface TensorComparison {
   /** How many values were compared. */
   count: number;
@@ -73,6 +73,28 @@ export async function compareTensors(
   return compare(a, b, count, checked);
 }
 
+/** The same, at once, of tensors whose bytes are on this machine. @internal */
+export function compareTensorsNow(
+  a: ComparedTensor,
+  b: ComparedTensor,
+  count: number,
+  threads: number | undefined,
+): TensorComparison {
+  const run = (compare: typeof native.compare, totals: Float64Array): Float64Array =>
+    attempt(
+      () => compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, threads),
+      (error) => explainEither(error, a, b, count),
+    );
+  const same = haveSameEncoding(a, b) && run(native.compareBytes, new Float64Array(1))[0] === 0;
+  return comparisonOf(same ? equalTotals(count) : run(native.compare, noTotals()), same);
+}
+
+function explainEither(error: unknown, a: ComparedTensor, b: ComparedTensor, count: number): unknown {
+  const isAboutB =
+    error instanceof GgufError && error.path === b.subject.path && error.path !== a.subject.path;
+  return explainFailure(error, count, isAboutB ? b.subject : a.subject);
+}
+
 /** Whether the data is in a file on this machine, rather than on a server or in memory. */
 function isInFile({ path, source }: OpenFile): boolean {
   return path !== undefined && source === undefined;
@@ -90,11 +112,7 @@ async function compareInFiles(
   count: number,
   { signal, onProgress, threads }: AsyncOptions,
 ): Promise<TensorComparison> {
-  const explain = (error: unknown): unknown => {
-    const isAboutB =
-      error instanceof GgufError && error.path === b.subject.path && error.path !== a.subject.path;
-    return explainFailure(error, count, isAboutB ? b.subject : a.subject);
-  };
+  const explain = (error: unknown): unknown => explainEither(error, a, b, count);
   // The bytes and then the values are one piece of work: it does not go back when the second begins.
   let most = 0;
   const report =

@@ -202,24 +202,8 @@ export abstract class GgufModelTensor {
    */
   async compare(other: GgufModelTensor, options?: AsyncOptions): Promise<TensorComparison> {
     if (!(other instanceof GgufModelTensor)) throw invalidArgType("other", "a tensor of a model", other);
-    const [a, b] = [this, other].map((tensor) => tensor.#compared()) as [ComparedTensor, ComparedTensor];
-    if (String(this.shape) !== String(other.shape)) {
-      const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${this.shape.join(" x ")}`;
-      throw new GgufError("ERR_GGUF_RANGE", detail, subjectOf(this));
-    }
+    const [a, b] = comparedPair(this, other);
     return compareTensors(a, b, this.elementCount, checkOptions(options, ASYNC_OPTIONS));
-  }
-
-  #compared(): ComparedTensor {
-    const { file, position } = this.#place;
-    handleOf(file);
-    return {
-      info: knownType(this),
-      file,
-      position,
-      subject: subjectOf(this),
-      read: (options) => this.read(options),
-    };
   }
 
   /** The properties, for `JSON.stringify`; without data. */
@@ -233,4 +217,22 @@ export abstract class GgufModelTensor {
     const { name } = this.constructor;
     return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;
   }
+}
+
+/** Two tensors to be compared, if they have the same shape. @internal */
+export function comparedPair(
+  ...tensors: [GgufModelTensor, GgufModelTensor]
+): [ComparedTensor, ComparedTensor] {
+  const pair = tensors.map((tensor) => {
+    const { file, position } = placeOf(tensor);
+    handleOf(file);
+    const read: ComparedTensor["read"] = (options) => tensor.read(options);
+    return { info: knownType(tensor), file, position, subject: subjectOf(tensor), read };
+  });
+  const [{ shape }, other] = tensors;
+  if (String(shape) !== String(other.shape)) {
+    const detail = `tensor '${other.name}' has another shape, ${other.shape.join(" x ")}, than ${shape.join(" x ")}`;
+    throw new GgufError("ERR_GGUF_RANGE", detail, subjectOf(tensors[0]));
+  }
+  return pair as [ComparedTensor, ComparedTensor];
 }

@@ -1,7 +1,8 @@
 /** One tensor of a local file. */
 
 import { native } from "../backend/native";
-import { checkAsync } from "../base/arguments";
+import { checkAsync, checkOptions, checkThreads } from "../base/arguments";
+import { invalidArgType } from "../base/errors";
 import { nextTurn } from "../base/event-loop";
 import type {
   AsyncOptions,
@@ -31,8 +32,9 @@ import {
   statsPasses,
   type TensorStats,
 } from "../decode/statistics";
+import { compareTensorsNow, type TensorComparison } from "./comparison";
 import { handleOf, type OpenFile } from "./handle";
-import { GgufModelTensor, placeOf } from "./model-tensor";
+import { comparedPair, GgufModelTensor, placeOf } from "./model-tensor";
 import { giveBackRows } from "./rows";
 import type { TensorPlace } from "./tensor-map";
 import {
@@ -315,6 +317,18 @@ export class GgufTensor extends GgufModelTensor {
     return runStatsPasses(request, onProgress, (totals, onProgress) =>
       this.#measure(request, totals, { ...how, onProgress }),
     );
+  }
+
+  /**
+   * As {@link compare}, with another tensor of a local file. Blocks the calling thread, and uses `threads` of the machine's
+   * cores.
+   * @throws as {@link compare}
+   */
+  compareSync(other: GgufTensor, options?: ThreadOptions): TensorComparison {
+    if (!(other instanceof GgufTensor)) throw invalidArgType("other", "a tensor of a local file", other);
+    const { threads } = checkOptions(options, { threads: true });
+    const [a, b] = comparedPair(this, other);
+    return compareTensorsNow(a, b, this.elementCount, checkThreads(threads, a.subject));
   }
 
   #measureNow({ start, end }: ElementRange, totals: Float64Array, threads: number | undefined): Float64Array {

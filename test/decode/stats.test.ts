@@ -106,6 +106,8 @@ describe("the same bits", () => {
       assert.deepEqual(await file.tensor("t").stats({ bins: 5 }), expected);
       assert.deepEqual(await file.tensor("t").compare(file.tensor("u")), errors);
       assert.deepEqual(await file.tensor("t").compare(mapped.tensor("u")), errors);
+      if (file !== remote)
+        assert.deepEqual((file as typeof mapped).tensor("t").compareSync(mapped.tensor("u")), errors);
       const same = await file.tensor("t").compare(mapped.tensor("t"));
       assert.deepEqual([same.sameBytes, same.different, same.snr], [true, 0, Infinity]);
     }
@@ -139,6 +141,8 @@ describe("the same bits", () => {
     assert.deepEqual([started, most], [[], 1]);
     assert.deepEqual([found.different, found.maxError, found.sameBytes], [1, 1, false]);
     assert.deepEqual([same.different, same.sameBytes], [0, true]);
+    assert.deepEqual(file.tensor("a").compareSync(file.tensor("b"), { threads: 1 }), found);
+    assert.deepEqual(file.tensor("a").compareSync(file.tensor("c")), same);
   });
 });
 
@@ -174,8 +178,13 @@ describe("comparisons", () => {
   test("of other shapes, and with what is no tensor, are errors", async () => {
     using file = openSync(at("numbers.gguf"));
     await assert.rejects(file.tensor("special").compare(file.tensor("none")), { code: "ERR_GGUF_RANGE" });
+    assert.throws(() => file.tensor("special").compareSync(file.tensor("none")), { code: "ERR_GGUF_RANGE" });
+    for (const threads of [0, 1.5, "2"] as never[]) {
+      assert.throws(() => file.tensor("none").compareSync(file.tensor("none"), { threads }), /threads/);
+    }
     for (const other of [undefined, null, {}, file, 1]) {
       await assert.rejects(file.tensor("none").compare(other as never), { code: "ERR_INVALID_ARG_TYPE" });
+      assert.throws(() => file.tensor("none").compareSync(other as never), { code: "ERR_INVALID_ARG_TYPE" });
     }
   });
 });

@@ -207,7 +207,7 @@ const SIZES: [page: string, says: RegExp, files: RegExp, slack?: number, count?:
   ["install", /one system, of six \| (\S+) MB \| (\S+) MB/, /^build\/Release\/gguf_native.node$/, 1.5],
   ["install", /To save (\S+) MB/, /^build\/Release\/gguf_native.node$/, 1.5, 5],
   ["install", /\(`dist`\) \| (\S+) MB \| (\S+) MB/, /^dist\/(?!wasm\/|view\/)/],
-  ["install", /`dist\/wasm\/index.\*`\) \| (\S+) MB \| (\S+) MB/, /^dist\/wasm\//],
+  ["install", /`index.cjs`\) \| (\S+) MB \| (\S+) MB/, /^dist\/wasm\//],
   ["install", /`dist\/view`\) \| (\S+) MB \| (\S+) MB/, /^dist\/view\//],
   ["install", /`vendor`\) \| (\S+) MB \| (\S+) MB/, /^(native|vendor)\//],
   ["install", /examples \| (\S+) MB \| (\S+) MB/, /^(docs|examples)\//],

@@ -37,6 +37,8 @@ export const totals = {
     const count = elementsOf(blocks, array);
     return startTotals([blocks], count, totals, (joined) => measure(blocks, 0, count, joined), onProgress);
   },
+  compare: comparisonNow(compare),
+  compareBytes: comparisonNow(compareBytes),
   compareAsync: comparison(compare),
   compareBytesAsync: comparison(compareBytes),
   compareBlocksAsync: (typeA, arrayA, typeB, arrayB, bigEndian, totals, onProgress) => {
@@ -80,6 +82,8 @@ function* compareBytes(a: Blocks, b: Blocks, first: number, end: number, totals:
   }
 }
 
+type Compared = Parameters<NativeAddon["compare"]> extends [...infer Six, unknown, unknown?] ? Six : never;
+
 /** Statistics and comparisons as jobs. */
 function startTotals(
   sources: readonly Blocks[],
@@ -98,10 +102,24 @@ function startTotals(
   );
 }
 
+function checkedBlocks(...[fileA, indexA, fileB, indexB, first, end]: Compared): [Blocks, Blocks] {
+  const both: [Blocks, Blocks] = [blocksOfTensor(fileA, indexA), blocksOfTensor(fileB, indexB)];
+  for (const blocks of both) about(blocks.path, () => blocks.check(first, end - first));
+  return both;
+}
+
+function comparisonNow(work: typeof compare): NativeAddon["compare"] {
+  return (fileA, indexA, fileB, indexB, first, end, totals) => {
+    const [a, b] = checkedBlocks(fileA, indexA, fileB, indexB, first, end);
+    const joined = { of: totals.slice() };
+    for (const _ of work(a, b, first, end, joined));
+    return joined.of;
+  };
+}
+
 function comparison(work: typeof compare): NativeAddon["compareAsync"] {
   return (fileA, indexA, fileB, indexB, first, end, totals, onProgress) => {
-    const [a, b] = [blocksOfTensor(fileA, indexA), blocksOfTensor(fileB, indexB)];
-    for (const blocks of [a, b]) about(blocks.path, () => blocks.check(first, end - first));
+    const [a, b] = checkedBlocks(fileA, indexA, fileB, indexB, first, end);
     return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
   };
 }

@@ -1,6 +1,6 @@
 /** Tensors decoded for writing. */
 import { PART_ELEMENTS, partsOf } from "../../base/ranges";
-import { allocate, type Dequantized, type DType, type GgufModelTensor } from "../../index";
+import { allocateArray, type Dequantized, type DType, type GgufModelTensor } from "../../index";
 
 /** Yields all of a tensor; the next piece is decoded on the addon's threads while the caller writes this one. */
 export async function* decodedAhead<D extends DType>(
@@ -9,7 +9,7 @@ export async function* decodedAhead<D extends DType>(
 ): AsyncGenerator<Dequantized<D>> {
   const todo = partsOf(0, tensor.elementCount);
   const length = Math.min(tensor.elementCount, PART_ELEMENTS);
-  const buffers = [allocate(length, dtype), allocate(length, dtype)] as const;
+  const buffers = [allocateArray(length, dtype), allocateArray(length, dtype)] as const;
   const decode = (turn: 0 | 1): Promise<Dequantized<D>> | undefined => {
     const range = todo.next().value;
     if (range === undefined) return undefined;
