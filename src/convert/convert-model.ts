@@ -96,7 +96,7 @@ export async function convertModel(
     const plan =
       chosen.type === undefined
         ? planModel(converted, chosen.mix, given.tensors, undefined)
-        : planPlain(converted, chosen.type);
+        : planPlain(converted, chosen.type, type.toLowerCase() === "auto");
     if (!to.dryRun) for (const each of plan) checkPlanned(each, undefined, true);
     const writer = GgufWriter.from(converted);
     const finish = async (): Promise<void> => {
@@ -130,12 +130,13 @@ function storedType(model: SafetensorsFile): GgmlType {
   return "F16";
 }
 
-/** One type for all matrices; F16 where rows are not whole blocks of it. */
-function planPlain(model: RemoteGgufFile, type: GgmlType): PlannedTensor[] {
+/** One type for all matrices; F16 where rows are not whole blocks of it. Those that are blocks stay so where `keeps` is true. */
+function planPlain(model: RemoteGgufFile, type: GgmlType, keeps: boolean): PlannedTensor[] {
   return Array.from(model.tensors.values(), (tensor) => {
     const { name, shape } = tensor;
     const fits = (shape[0] as number) % ggmlTypes[type].blockSize === 0;
-    const to = isAlwaysF32(name, shape) ? "F32" : fits ? type : "F16";
+    const isKept = keeps && ggmlTypes[tensor.type as GgmlType].blockSize > 1;
+    const to = isKept ? (tensor.type as GgmlType) : isAlwaysF32(name, shape) ? "F32" : fits ? type : "F16";
     const wanted = fits || to === "F32" ? undefined : type;
     return {
       tensor,

@@ -31,6 +31,7 @@ import {
 import { FRONT_BYTES, frontMatter } from "./front-matter";
 import { describe } from "./model-card";
 import { folderName, sizeLabel } from "./model-name";
+import { type Convertible, unpacked } from "./quantized-checkpoint";
 import { checkTokenizer, type TokenizerJson } from "./tokenizer-json";
 import { type VocabularyFiles, vocabularyEntries } from "./vocabulary";
 
@@ -388,7 +389,7 @@ function convertedTensors(
   const layers = new Map<string, Map<string, VirtualTensor>>();
   // A classifier of one matrix stands where others have their last one.
   const classifier = labelsOf(config.id2label).length > 0 ? "classifier.out_proj." : "classifier.";
-  for (const [name, tensor] of inOrder(model)) {
+  for (const [name, tensor] of unpacked(inOrder(model), config)) {
     const theirs = name
       .replace(architecture.prefix ?? /^$/, "")
       .replace(/\.gamma$/, ".weight")
@@ -436,7 +437,8 @@ function stacked(
     throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor: name });
   });
   const { type, shape } = all[0] as VirtualTensor;
-  const size = (shape[0] as number) * (shape[1] as number) * ggmlTypes[type].typeSize;
+  const { blockSize, typeSize } = ggmlTypes[type];
+  const size = (((shape[0] as number) * (shape[1] as number)) / blockSize) * typeSize;
   const read: VirtualTensor["read"] = async (begin, target, signal) => {
     for (let at = 0, length = 0; at < target.length; at += length) {
       const from = (begin + at) % size;
@@ -488,10 +490,10 @@ export function isAlwaysF32(name: string, shape: readonly number[]): boolean {
 /** The longest rows that are put into another order, many times as long as those of known models. */
 const MAX_COLUMNS = 2 ** 20;
 
-export const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32"]);
+export const FLOATS: ReadonlySet<string> = new Set(["F16", "BF16", "F32", "MXFP4", "Q4_0", "Q8_0"]);
 
 export function convertedTensor(
-  tensor: SafetensorsTensor,
+  tensor: Convertible,
   theirs: string,
   architecture: Architecture,
   config: Config,
@@ -509,8 +511,10 @@ export function convertedTensor(
   if (architecture.isTrimmed && name === "token_embd.weight" && shape.length === 2) {
     shape[1] = Math.min(shape[1] as number, vocabulary);
   }
+  const isTransposed = architecture.transposed?.test(theirs) === true;
+  const hasType = isTransposed ? /^B?F/.test(tensor.type) : true;
   const type: GgmlType =
-    isAlwaysF32(name, shape) || !FLOATS.has(tensor.type) ? "F32" : (tensor.type as GgmlType);
+    isAlwaysF32(name, shape) || !hasType || !FLOATS.has(tensor.type) ? "F32" : (tensor.type as GgmlType);
   const plain = reader(tensor, type, architecture.shifted?.test(theirs) ? 1 : 0);
   const skipped = name === "position_embd.weight" ? (architecture.unusedPositions?.(config) ?? 0) : 0;
   if (skipped !== 0) {
@@ -522,7 +526,7 @@ export function convertedTensor(
     const start = skipped * columns * ggmlTypes[type].typeSize;
     return { name, type, shape, read: (begin, ...rest) => plain(start + begin, ...rest), ...place };
   }
-  if (architecture.transposed?.test(theirs)) {
+  if (isTransposed) {
     if (shape.length !== 2) throw invalid(`it has ${shape.length} dimensions, not 2`);
     return { ...transposed({ name, type, shape, read: plain }), ...place };
   }
@@ -531,24 +535,27 @@ export function convertedTensor(
   const heads = Number(part === "q" ? config.num_attention_heads : config.num_key_value_heads);
   const columns = shape.length === 1 ? 1 : (shape[0] as number);
   const rows = tensor.elementCount / columns;
+  const { blockSize, typeSize } = ggmlTypes[type];
   const length = rows / heads;
   if (!(length > 0 && Number.isInteger(length / 2))) {
     throw invalid(`its ${rows} rows are not ${heads} heads of an even length`);
   }
   if (columns > MAX_COLUMNS)
     throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
-  return { name, type, shape, read: permuted(plain, columns * ggmlTypes[type].typeSize, length), ...place };
+  return { name, type, shape, read: permuted(plain, (columns / blockSize) * typeSize, length), ...place };
 }
 
 /** Reads numbers of a tensor as another type, with a number added. */
-export function reader(tensor: SafetensorsTensor, type: GgmlType, shift: number): VirtualTensor["read"] {
-  const size = ggmlTypes[type].typeSize;
+export function reader(tensor: Convertible, type: GgmlType, shift: number): VirtualTensor["read"] {
+  const { blockSize, typeSize: size } = ggmlTypes[type];
   return async (begin, target, signal) => {
-    const [start, end] = [begin / size, (begin + target.length) / size];
     if (type === tensor.type && shift === 0) {
-      target.set(await tensor.read({ start, end, signal }));
+      const [first, last] = [Math.floor(begin / size), Math.ceil((begin + target.length) / size)];
+      const bytes = await tensor.read({ start: first * blockSize, end: last * blockSize, signal });
+      target.set(bytes.subarray(begin - first * size, begin - first * size + target.length));
       return;
     }
+    const [start, end] = [begin / size, (begin + target.length) / size];
     const numbers = await tensor.dequantize({ start, end, signal });
     if (shift !== 0) {
       for (const [i, x] of numbers.entries()) numbers[i] = x + shift;

@@ -2,6 +2,7 @@
 import { checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import type { ThreadOptions } from "../base/options";
+import { recently } from "../base/recent";
 import type { GgmlType } from "../base/types";
 import { matmul } from "../decode/products";
 import { OpenFile } from "../file/handle";
@@ -110,6 +111,8 @@ function checkScales(given: unknown = 1, count: number): number[] {
   });
 }
 
+type Recent = (key: string, make: () => Promise<Float32Array>) => Promise<Float32Array>;
+
 /** What is added to a tensor. */
 interface Product {
   readonly factor: number;
@@ -177,8 +180,8 @@ function sumsOf(
   how: ThreadOptions,
 ): RemoteGgufFile {
   // Pieces of two tensors may be under way at a time.
-  const matrixOf = recentMatrices(2 * count);
-  const tensors = Array.from(products, ([name, all]) => sumOf(model.tensor(name), all, how, matrixOf));
+  const recent: Recent = recently(2 * count);
+  const tensors = Array.from(products, ([name, all]) => sumOf(model.tensor(name), all, how, recent));
   const [path = ""] = model.paths;
   const nothing = async (): Promise<void> => undefined;
   const source = new VirtualSource(path, [], tensors, { check: nothing, close: nothing });
@@ -189,7 +192,7 @@ function sumOf(
   tensor: GgufModelTensor,
   products: readonly Product[],
   { threads }: ThreadOptions,
-  matrixOf: ReturnType<typeof recentMatrices>,
+  recent: Recent,
 ): VirtualTensor {
   const { name, shape } = tensor;
   const [columns = 1, height = 1] = shape;
@@ -200,14 +203,16 @@ function sumOf(
       const [first, last] = [Math.floor(start / columns), Math.ceil(end / columns)];
       const how = { signal, threads };
       const sums = await tensor.dequantize({ start: first * columns, end: last * columns, ...how });
-      for (const product of products) {
+      for (const [i, product] of products.entries()) {
         const { factor, rank, vectors } = product;
         for (let row = first; row < last; ) {
           const matrix = Math.floor(row / height);
           const stop = Math.min(last, (matrix + 1) * height);
           const out = sums.subarray((row - first) * columns, (stop - first) * columns);
           const x = await vectors.dequantize({ start: row * rank, end: stop * rank, ...how });
-          await matmul("F32", await matrixOf(product, matrix, columns), rank, x, {
+          const key = `${name} ${i} ${matrix}`;
+          const blocks = recent(key, () => matrixAt(product, matrix, columns));
+          await matmul("F32", await blocks, rank, x, {
             out,
             factor,
             accumulate: true,
@@ -222,24 +227,10 @@ function sumOf(
   };
 }
 
-/** Gives what vectors are multiplied with: rows of as many numbers as the rank. The last `most` of them stay in memory. */
-function recentMatrices(
-  most: number,
-): (product: Product, index: number, columns: number) => Promise<Float32Array> {
-  const recent: { product: Product; index: number; numbers: Promise<Float32Array> }[] = [];
-  const read = async ({ matrices, rank, isTransposed }: Product, index: number, columns: number) => {
-    const length = columns * rank;
-    const numbers = await matrices.dequantize({ start: index * length, end: (index + 1) * length });
-    if (!isTransposed) return numbers;
-    return numbers.map((_, i) => numbers[(i % rank) * columns + Math.floor(i / rank)] as number);
-  };
-  return (product, index, columns) => {
-    let found = recent.find((each) => each.product === product && each.index === index);
-    if (found === undefined) {
-      found = { product, index, numbers: read(product, index, columns) };
-      recent.push(found);
-      if (recent.length > most) recent.shift();
-    }
-    return found.numbers;
-  };
+/** What vectors are multiplied with: rows of as many numbers as the rank. */
+async function matrixAt({ matrices, rank, isTransposed }: Product, index: number, columns: number) {
+  const length = columns * rank;
+  const numbers = await matrices.dequantize({ start: index * length, end: (index + 1) * length });
+  if (!isTransposed) return numbers;
+  return numbers.map((_, i) => numbers[(i % rank) * columns + Math.floor(i / rank)] as number);
 }

@@ -9,7 +9,7 @@
 import { GgufError, type GgufErrorCode } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
 import type { Source } from "../source/source";
-import { DTYPES, isDtype, type SafetensorsDtype } from "./dtypes";
+import { DTYPES, isDtype, OTHER_DTYPES, type SafetensorsDtype } from "./dtypes";
 import { JsonFault, JsonReader, quotable } from "./json-reader";
 
 /** A tensor of the file. */
@@ -196,8 +196,8 @@ function readDtype(reader: JsonReader): SafetensorsDtype {
   const { at } = reader;
   const name = reader.string();
   if (isDtype(name)) return name;
-  const known = Object.keys(DTYPES).join(", ");
-  throw new UnknownDtype(`its type is '${quotable(name)}', none of ${known}`, at);
+  const known = Object.hasOwn(OTHER_DTYPES, name) ? `${OTHER_DTYPES[name]}; read are` : "none of";
+  throw new UnknownDtype(`its type is '${quotable(name)}', ${known} ${Object.keys(DTYPES).join(", ")}`, at);
 }
 
 function readSizes(reader: JsonReader, most: number): number[] {

@@ -68,30 +68,29 @@ function shown({ name, dtype, shape, begin }: StoredTensor, source: Source): Vir
   if (rest.length > 0) dims.push(rest.reduce((product, dim) => product * dim, 1));
   /** Bytes in the model for each in the file. */
   const factor = ggmlTypes[type].typeSize / size;
-  return {
-    name,
-    type,
-    shape: dims,
-    read: async (from, target, signal, arrived) => {
-      const stored = target.subarray(target.length - target.length / factor);
-      await source.read(
-        begin + from / factor,
-        stored,
-        signal,
-        arrived && ((count) => arrived(count * factor)),
-      );
-      try {
-        widen?.(target);
-      } catch (error) {
-        throw error instanceof GgufError ? errorAbout(error, { path: source.path, tensor: name }) : error;
-      }
-    },
+  const read: VirtualTensor["read"] = async (from, target, signal, arrived) => {
+    const before = from % factor;
+    if (before !== 0 || target.length % factor !== 0) {
+      // Half a byte at an end.
+      const whole = new Uint8Array(Math.ceil((before + target.length) / factor) * factor);
+      await read(from - before, whole, signal);
+      target.set(whole.subarray(before, before + target.length));
+      return;
+    }
+    const stored = target.subarray(target.length - target.length / factor);
+    await source.read(begin + from / factor, stored, signal, arrived && ((count) => arrived(count * factor)));
+    try {
+      widen?.(target);
+    } catch (error) {
+      throw error instanceof GgufError ? errorAbout(error, { path: source.path, tensor: name }) : error;
+    }
   };
+  return { name, type, shape: dims, read };
 }
 
 /**
- * A tensor of a {@link SafetensorsFile}. `type` is the type of ggml that holds its numbers exactly: F16 for `F8_E4M3` and
- * `F8_E5M2`, BF16 for `F8_E8M0`, the next larger signed integer for unsigned ones, I8 for `BOOL`; {@link dtype} tells what is
+ * A tensor of a {@link SafetensorsFile}. `type` is the type of ggml that holds its numbers exactly: F16 for `F4` and types
+ * of eight bits, BF16 for `F8_E8M0`, the next larger signed integer for unsigned ones, I8 for `BOOL`; {@link dtype} tells what is
  * stored. `shape` has the contiguous dimension first, and the outer ones in one where there are more than four. `read` gives the
  * bytes of `type`.
  */

@@ -13,17 +13,27 @@ const bytesOf = (array: ArrayBufferView): Uint8Array =>
   new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
 /** What every byte is as E4M3 (no infinities) or E5M2, by the definition. */
-function float8(byte: number, exponentBits: number, hasNoInfinity: boolean): number {
+function float8(
+  byte: number,
+  exponentBits: number,
+  hasNoInfinity: boolean,
+  bias = 2 ** (exponentBits - 1) - 1,
+) {
   const mantissaBits = 7 - exponentBits;
   const sign = byte & 0x80 ? -1 : 1;
   const exponent = (byte & 0x7f) >> mantissaBits;
   const mantissa = byte & ((1 << mantissaBits) - 1);
-  const bias = 2 ** (exponentBits - 1) - 1;
-  if (hasNoInfinity ? (byte & 0x7f) === 0x7f : exponent === 31)
+  if (bias === 2 ** (exponentBits - 1)) {
+    // FNUZ: the only NaN is where -0 would be.
+    if (byte === 0x80) return NaN;
+  } else if (hasNoInfinity ? (byte & 0x7f) === 0x7f : exponent === 31)
     return hasNoInfinity || mantissa ? NaN : sign * Infinity;
   const fraction = mantissa / 2 ** mantissaBits;
   return sign * (exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias));
 }
+
+const float4 = (code: number): number =>
+  ([0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] as number) * (code & 8 ? -1 : 1);
 
 const all = Uint8Array.from({ length: 256 }, (_, i) => i);
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => (i * 37) % 251);
@@ -36,6 +46,9 @@ const CASES: readonly (readonly [dtype: string, bytes: Uint8Array, expected: num
   ["BF16", bytesOf(Uint16Array.of(0x3f80, 0xc000, 0x7f80, 0x0001)), [1, -2, Infinity, 2 ** -133]],
   ["F8_E4M3", all, Array.from(all, (byte) => float8(byte, 4, true))],
   ["F8_E5M2", all, Array.from(all, (byte) => float8(byte, 5, false))],
+  ["F8_E4M3FNUZ", all, Array.from(all, (byte) => float8(byte, 4, true, 8))],
+  ["F8_E5M2FNUZ", all, Array.from(all, (byte) => float8(byte, 5, false, 16))],
+  ["F4", all, Array.from(all, (byte) => [byte & 15, byte >> 4].map(float4)).flat()],
   ["F8_E8M0", all, Array.from(all, (byte) => (byte === 255 ? NaN : 2 ** (byte - 127)))],
   ["I64", bytesOf(BigInt64Array.of(1n, -5n)), [1, -5]],
   ["I32", bytesOf(Int32Array.of(7, -70000)), [7, -70000]],

@@ -127,8 +127,8 @@ bad("a field with a control character", /not '\\u009b'/, '{"a":{§"\u009b":1}}')
 bad("a field twice", /twice/, `{"a":{${good},§"shape":[1]}}`);
 bad(
   "an unknown type",
-  /its type is 'F4'/,
-  '{"a":{"dtype":§"F4","shape":[1],"data_offsets":[0,4]}}',
+  /its type is 'C64', complex numbers; read are F64/,
+  '{"a":{"dtype":§"C64","shape":[1],"data_offsets":[0,4]}}',
   4,
   "ERR_GGUF_UNSUPPORTED_TYPE",
 );
