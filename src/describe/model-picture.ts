@@ -88,12 +88,14 @@ function cut(text: string, room: number): string {
   return `${shown}…`;
 }
 
+type Cell = { readonly row: number; readonly column: number; readonly tensors: readonly number[] };
+
 /** The kinds of some tensors by name, and the tensors of each cell, line by line. */
 function cellsOf(
   tensors: readonly number[],
   kindOf: (tensor: number) => string,
   columnOf: (tensor: number) => number,
-): { kinds: string[]; cells: { row: number; column: number; tensors: number[] }[] } {
+): { kinds: string[]; cells: Cell[] } {
   const kinds = [...new Set(tensors.map(kindOf))].sort(compareNames);
   const rows = new Map(kinds.map((kind, i) => [kind, Math.min(i, MOST_KINDS - 1)]));
   const cells = new Map<number, number[]>();
@@ -105,11 +107,14 @@ function cellsOf(
   }
   const others = kinds.splice(kinds.length > MOST_KINDS ? MOST_KINDS - 1 : MOST_KINDS);
   if (others.length > 0) kinds.push(counted(others.length, "other"));
+  const inOrder = [...cells].sort(([a], [b]) => a - b);
   return {
     kinds: kinds.map((kind) => kind.replace(/\.weight$/, "")),
-    cells: [...cells]
-      .sort(([a], [b]) => a - b)
-      .map(([at, of]) => ({ row: Math.floor(at / MOST_COLUMNS), column: at % MOST_COLUMNS, tensors: of })),
+    cells: inOrder.map(([at, of]) => ({
+      row: (at / MOST_COLUMNS) | 0,
+      column: at % MOST_COLUMNS,
+      tensors: of,
+    })),
   };
 }
 
@@ -122,19 +127,15 @@ export function modelPicture(
   const { titles, blockColumns: count, columnOf } = layerColumns(table, MOST_COLUMNS);
   const all = Array.from(names, (_, i) => i);
   // Numbers in names do not tell kinds apart.
-  const inside = cellsOf(
-    all.filter((i) => blockOf[i] !== -1),
-    (i) => {
-      const member = (names[i] as string).slice((blocks[blockOf[i] as number] as string).length + 1);
-      return member.replace(/(?<![^.])\d+(?![^.])/g, "*");
-    },
-    columnOf,
-  );
-  const outside = cellsOf(
-    all.filter((i) => blockOf[i] === -1),
-    (i) => (names[i] as string).replace(/\d+/g, "*"),
-    () => 0,
-  );
+  const kindOf = (i: number): string => {
+    const [name, block] = [names[i] as string, blocks[blockOf[i] as number]];
+    if (block === undefined) return name.replace(/\d+/g, "*");
+    return name.slice(block.length + 1).replace(/(?<![^.])\d+(?![^.])/g, "*");
+  };
+  const isInside = (i: number): boolean => blockOf[i] !== -1;
+  const inside = cellsOf(all.filter(isInside), kindOf, columnOf);
+  const rest = all.filter((i) => !isInside(i));
+  const outside = cellsOf(rest, kindOf, () => 0);
   const bytesOf = (tensors: readonly number[]): number =>
     tensors.reduce((sum, tensor) => sum + (byteLengths[tensor] || 0), 0);
   const numberOf = (tensors: readonly number[]): number | undefined => {
@@ -160,36 +161,23 @@ export function modelPicture(
       : { fill: colors.ramp, "fill-opacity": round(0.1 + 0.9 * share) };
   const box = (x: number, y: number, w: number, color: Attributes): SvgElement =>
     element("rect", {
-      x: round(x),
-      y: round(y),
-      width: round(w),
-      height: 15,
-      rx: round(Math.min(2, w / 4)),
+      ...{ x: round(x), y: round(y), width: round(w), height: 15, rx: round(Math.min(2, w / 4)) },
       ...color,
     });
   let number = 0;
-  const cell = (
-    x: number,
-    y: number,
-    w: number,
-    where: string,
-    column: number,
-    tensors: readonly number[],
-  ): void => {
-    const [only = 0] = tensors;
+  const cell = ({ column, tensors }: Cell, where: string, ...[x, y, w]: [number, number, number]): void => {
     const value = numberOf(tensors);
+    const isSaid = value !== undefined && coloring?.choose !== "sum";
     const what = [
-      tensors.length === 1 ? names[only] : `${counted(tensors.length, "tensor")}, ${where}`,
+      tensors.length === 1 ? names[tensors[0] as number] : `${counted(tensors.length, "tensor")}, ${where}`,
       [...new Set(tensors.map((tensor) => types[typeOf[tensor] as number]))].slice(0, 4).join(" "),
       humanBytes(bytesOf(tensors)),
-      ...(value === undefined || coloring?.choose === "sum"
-        ? []
-        : [`${coloring?.title} ${coloring?.textOf(value)}`]),
+      ...(isSaid ? [`${coloring?.title} ${coloring?.textOf(value)}`] : []),
     ].join(", ");
     const largest = tensors.reduce((a, b) => (bytesOf([b]) > bytesOf([a]) ? b : a));
-    const shade = shadeColor(typeOf[largest] as number, isDark);
+    const ofType = { fill: shadeColor(typeOf[largest] as number, isDark) };
     const color =
-      coloring === undefined ? { fill: shade } : colorOf(value === undefined ? value : scale.shareOf(value));
+      coloring === undefined ? ofType : colorOf(value === undefined ? value : scale.shareOf(value));
     const parts = [element("title", {}, what), box(x, y, w, color)];
     const link = linkOf && { "aria-label": what, "data-column": column, ...linkOf(tensors, number++) };
     content.push(link === undefined ? element("g", {}, ...parts) : element("a", link, ...parts));
@@ -199,7 +187,7 @@ export function modelPicture(
     left: number,
     top: number,
     isList: boolean,
-    things: readonly { label: string; size: number; draw(x: number, y: number): void }[],
+    things: readonly { label: string; size: number; draw(x: number, y: number): unknown }[],
   ): number => {
     let [x, y] = [left, top];
     for (const { label, size, draw } of things) {
@@ -220,12 +208,8 @@ export function modelPicture(
     humanBytes(bytesOf(all)),
   ].join(", ");
   write(PAD, PAD + FONT, "start", cut(title, width - 2 * PAD), { fill: colors.text, "font-weight": "bold" });
-  write(
-    PAD,
-    PAD + FONT + ROW,
-    "start",
-    cut(`${totals}; colours: ${coloring?.title ?? "types"}`, width - 2 * PAD),
-  );
+  const note = cut(`${totals}; colours: ${coloring?.title ?? "types"}`, width - 2 * PAD);
+  write(PAD, PAD + FONT + ROW, "start", note);
   const labels = Math.min(0.4 * width, Math.max(0, ...inside.kinds.map(widthOf)));
   const [left, top] = [PAD + labels + 8, PAD + 2 * ROW + 30];
   const step = count === 0 ? 0 : Math.min(MOST_CELL, (width - PAD - left) / count);
@@ -241,43 +225,34 @@ export function modelPicture(
   }
   for (const [row, kind] of inside.kinds.entries())
     write(left - 8, top + row * ROW + FONT, "end", cut(kind, labels));
-  for (const { row, column, tensors } of inside.cells) {
-    const where = `${inside.kinds[row]} of ${titles[column]}`;
-    cell(left + column * step, top + row * ROW, step - Math.min(2, 0.2 * step), where, column, tensors);
+  for (const one of inside.cells) {
+    const [where, gap] = [`${inside.kinds[one.row]} of ${titles[one.column]}`, Math.min(2, 0.2 * step)];
+    cell(one, where, left + one.column * step, top + one.row * ROW, step - gap);
   }
   // Outside of layers: on the right where there is room, else beneath.
   const [right, below] = [left + count * step + 2 * PAD, top + inside.kinds.length * ROW];
   const isBeside = count > 0 && width - PAD - right >= LEAST_BESIDE;
   const [x, y] = isBeside ? [right, top] : [PAD, below + (count > 0 ? 30 : 0)];
   if (outside.kinds.length > 0) write(x, y - 8, "start", count > 0 ? "outside of layers" : "tensors");
-  const end = flow(
-    x,
-    y,
-    isBeside,
-    outside.cells.map(({ row, tensors }) => ({
-      ...{ label: outside.kinds[row] as string, size: 22 },
-      draw: (at, line) => cell(at, line, 22, outside.kinds[row] as string, row, tensors),
-    })),
-  );
+  const beside = outside.cells.map((one) => {
+    const label = outside.kinds[one.row] as string;
+    const draw = (at: number, line: number): void => cell({ ...one, column: one.row }, label, at, line, 22);
+    return { label, size: 22, draw };
+  });
+  const end = flow(x, y, isBeside, beside);
+  const bytesOfType = (type: number): string => humanBytes(bytesOf(all.filter((i) => typeOf[i] === type)));
   const legend: [label: string, color: Attributes][] =
     coloring === undefined
-      ? types.map((type, t) => [
-          `${type} ${humanBytes(bytesOf(all.filter((i) => typeOf[i] === t)))}`,
-          { fill: shadeColor(t, isDark) },
-        ])
+      ? types.map((type, i) => [`${type} ${bytesOfType(i)}`, { fill: shadeColor(i, isDark) }])
       : scale.marks.map(([share, value]) => [coloring.textOf(value), colorOf(share)]);
   if (coloring !== undefined && all.some((i) => coloring.numberOf(i) === undefined)) {
     legend.push(["not known", colorOf(undefined)]);
   }
-  const bottom = flow(
-    PAD,
-    Math.max(below, end) + 22,
-    false,
-    legend.map(([label, color]) => ({
-      ...{ label, size: 15 },
-      draw: (at, line) => content.push(box(at, line, 15, color)),
-    })),
-  );
+  const entries = legend.map(([label, color]) => {
+    const draw = (at: number, line: number): number => content.push(box(at, line, 15, color));
+    return { label, size: 15, draw };
+  });
+  const bottom = flow(PAD, Math.max(below, end) + 22, false, entries);
   const size = { width, height: Math.ceil(bottom + PAD) };
   return element(
     "svg",
@@ -305,12 +280,7 @@ function scaleOf(values: readonly number[], isLogarithmic: boolean) {
     return value === Number.NEGATIVE_INFINITY ? 0 : 1;
   };
   const shares = high > low ? [0, 0.25, 0.5, 0.75, 1] : [1];
-  const marks = shares.map((share): [share: number, value: number] => [
-    share,
-    back(low + share * (high - low)),
-  ]);
-  return {
-    shareOf,
-    marks: finite.length > 0 ? marks : values.slice(0, 1).map((value): [number, number] => [1, value]),
-  };
+  const marks = shares.map((share): [number, number] => [share, back(low + share * (high - low))]);
+  const [only = 0] = values;
+  return { shareOf, marks: finite.length > 0 ? marks : values.length > 0 ? [[1, only] as const] : [] };
 }

@@ -15,11 +15,11 @@ import { Choice, short } from "./pictures";
 import { useView } from "./place";
 import { useTheme } from "./theme";
 
+type Both = TensorStats & TensorComparison;
+type Of = (found: Both) => number;
+
 /** What cells may be coloured by; `of` makes it of what was measured. */
-const COLORS: Record<
-  string,
-  { name: string; of?: (found: TensorStats & TensorComparison) => number } & Partial<Coloring>
-> = {
+const COLORS: Record<string, { name: string; of?: Of } & Partial<Coloring>> = {
   type: { name: "Type" },
   size: { name: "Size", title: "size", textOf: humanBytes, choose: "sum", isLogarithmic: true },
   deviation: { name: "Deviation", of: ({ std }) => std, title: "deviation", isLogarithmic: true },
@@ -72,20 +72,14 @@ export function ModelPicture({ model, other, isNear }: PictureProps) {
   );
 }
 
-type MeasuredProps = PictureProps & {
-  coloring: Coloring;
-  of: (found: TensorStats & TensorComparison) => number;
-};
-
-function Measured({ model, other, isNear, coloring, of }: MeasuredProps) {
+function Measured({ model, other, isNear, coloring, of }: PictureProps & { coloring: Coloring; of: Of }) {
   // The tensors of the first model come first, in its order.
   const pairs = useMemo(() => tensorPairs(model.tensors, (other ?? model).tensors), [model, other]);
   const weights = model.tensors.elementCounts.reduce((a, b) => a + b, 0);
   const measuring = useMeasured<TensorStats>(model, other, pairs, isNear && weights <= MOST_AT_ONCE);
   const numberOf = (tensor: number): number | undefined => {
     const found = measuring.measured.get(tensor);
-    const value =
-      found === undefined || "failure" in found ? Number.NaN : of(found as TensorStats & TensorComparison);
+    const value = found === undefined || "failure" in found ? Number.NaN : of(found as Both);
     return Number.isNaN(value) ? undefined : value;
   };
   return (
@@ -96,12 +90,9 @@ function Measured({ model, other, isNear, coloring, of }: MeasuredProps) {
   );
 }
 
-function Drawn({
-  model,
-  other,
-  coloring,
-}: Omit<PictureProps, "isNear"> & { coloring: Coloring | undefined }) {
-  const { name, tensors } = model;
+function Drawn(props: Omit<PictureProps, "isNear"> & { coloring: Coloring | undefined }) {
+  const { other, coloring } = props;
+  const { name, tensors } = props.model;
   const title = other === undefined ? name : `${name} and ${other.name}`;
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
