@@ -30,9 +30,6 @@ const folder = temporaryFolder();
 const path = join(folder, "matrix.gguf");
 writeFileSync(path, writeGguf({ tensors: [matrix] }));
 
-/** How large numbers are in one run of 32 after the other. */
-const RUN_SIZES = [1, 1e-3, 2 ** -121, 2 ** -124, 0, 2 ** 100, 20];
-
 function assertSame(actual: Float32Array, wanted: Float32Array = expected): void {
   assert.equal(firstDifference(actual, wanted), -1);
 }
@@ -88,27 +85,6 @@ describe("activations of 8 bits", () => {
   const options = { activations: "int8" } as const;
   const expectedInt8 = matmulSync("Q4_K", blocks, COLUMNS, x, { ...options, threads: 1 });
 
-  for (const type of ALL_TYPES.filter((type) => ggmlTypes[type].blockSize > 1)) {
-    test(`${type}: those of the reference`, () => {
-      const { blockSize } = ggmlTypes[type];
-      const random = new Random(ggmlTypes[type].id);
-      const rows = 3;
-      for (const columns of [blockSize, blockSize * Math.ceil(1100 / blockSize)]) {
-        const blocks = gaussianBlocks(type, (rows * columns) / blockSize, random);
-        const x = Float32Array.from({ length: 3 * columns }, (_, i) =>
-          // Runs of ordinary numbers, of the smallest that count and of some that do not, of zeros, of huge ones.
-          i % 32 === 7 && Math.floor(i / 32) % 7 === 3
-            ? 2 ** -119
-            : random.gaussian() * RUN_SIZES[Math.floor(i / 32) % 7]!,
-        );
-        const wanted = reference.matmulSync(type, blocks, columns, x, options);
-        for (const n of [1, 2, 3]) {
-          const some = x.subarray(0, n * columns);
-          assertSame(matmulSync(type, blocks, columns, some, options), wanted.subarray(0, n * rows));
-        }
-      }
-    });
-  }
   test("a vector with a number that is not finite: all its products are NaN", () => {
     for (const number of [Number.NaN, Infinity, -Infinity]) {
       const bad = x.slice();

@@ -15,6 +15,8 @@ import { Random } from "./random";
 
 const ROWS = 13;
 const COUNTS = [1, 2, 3, 7, 64];
+/** How large numbers are in one run of 32 after the other: ordinary, the smallest that count and some that do not, huge. */
+const RUN_SIZES = [1, 1e-3, 2 ** -121, 2 ** -124, 0, 2 ** 100, 20];
 
 const random = new Random(4711);
 const failures: string[] = [];
@@ -32,7 +34,10 @@ const columnsOf = (type: GgmlType): number => (ggmlTypes[type].blockSize === 256
 const matrices = ALL_TYPES.flatMap((type) => {
   const columns = columnsOf(type);
   const count = (ROWS * columns) / ggmlTypes[type].blockSize;
-  const x = Float32Array.from({ length: 64 * columns }, () => random.gaussian());
+  // Of two vectors, one has ordinary numbers alone.
+  const sizeOf = (i: number): number =>
+    Math.floor(i / columns) % 2 === 0 ? 1 : RUN_SIZES[Math.floor(i / 32) % RUN_SIZES.length]!;
+  const x = Float32Array.from({ length: 64 * columns }, (_, i) => random.gaussian() * sizeOf(i));
   return [gaussianBlocks, randomBlocks].map((make) => {
     const blocks = make(type, count, random);
     return { name: `${type} ${make.name}`, type, columns, blocks, x };

@@ -38,24 +38,13 @@ export const WORD_PIECES: [string, TypedValue][] = [
 ];
 export const WORD_PIECE_COUNT = VOCABULARY.length;
 
-export interface BertChanges {
-  metadata?: [string, ReturnType<typeof str>][];
-  /** Names of tensors that are left out. */
-  without?: RegExp;
-  tensors?: TensorSpec[];
-}
-
-export function sampleBert({
-  metadata = [],
-  without = /^$/,
-  tensors: more = [],
-}: BertChanges = {}): Uint8Array {
+export function sampleBert({ metadata = [] as [string, TypedValue][] } = {}): Uint8Array {
   const random = new Random(31);
   const tensors: TensorSpec[] = [];
   const add = (name: string, type: GgmlType, ...shape: number[]): void => {
     const count = shape.reduce((product, dim) => product * dim, 1) / ggmlTypes[type].blockSize;
     const bytes = gaussianBlocks(type, count, random);
-    if (!without.test(name)) tensors.push({ name, type: ggmlTypes[type].id, shape, bytes });
+    tensors.push({ name, type: ggmlTypes[type].id, shape, bytes });
   };
   const norm = (name: string): void => {
     add(`${name}.weight`, "F32", EMBEDDING);
@@ -97,6 +86,6 @@ export function sampleBert({
         ...metadata,
       ]),
     ],
-    tensors: [...tensors, ...more],
+    tensors,
   });
 }

@@ -390,27 +390,6 @@ TEST(Totals, HaveCountsUpToTwoToThe53rd) {
   EXPECT_FALSE(ComparisonTotals::read(fields.data(), fields.size()).ok());
 }
 
-TEST(ChunkedByteComparisonTest, FindsADifferenceWhereverItIs) {
-  const Format& format = format_named("Q8_0");
-  const auto blocks = random_blocks(format, 200'000);
-  const auto differ = [&](const std::vector<uint8_t>& other) {
-    ComparisonTask task;
-    task.a = {in_memory(blocks), format};
-    task.b = {in_memory(other), format};
-    task.n_numbers = 200'000 * uint64_t{format.block_elements};
-    double result = -1;
-    ChunkedByteComparison comparison(task, &result);
-    do_all(comparison, 3);
-    return result;
-  };
-  EXPECT_EQ(differ(blocks), 0);
-  for (const size_t at : {size_t{0}, blocks.size() / 2, blocks.size() - 1}) {
-    auto other = blocks;
-    other[at] ^= 1;
-    EXPECT_EQ(differ(other), 1) << at;
-  }
-}
-
 TEST(ChunkedComparisonTest, WaitsForWhatIsNotThereOfEither) {
   const Format floats = format_named("F32"), small = format_named("Q8_0");
   constexpr uint64_t kChunks = 4, kNumbers = kChunks * kChunk;
