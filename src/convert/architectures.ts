@@ -46,15 +46,17 @@ export interface Architecture {
   readonly extraTensors?: (config: Config, path: string) => [name: string, numbers: Float32Array][];
   /** Whether the vector of a text is multiplied with matrices that have folders of their own. */
   readonly hasDense?: true;
-  /** Which kinds of vocabularies it may have, in the order in which they are looked for. */
-  readonly vocabularies: readonly VocabularyKind[];
+  /** Which kinds of vocabularies it may have, in the order in which they are looked for; `gpt2` where nothing is said. */
+  readonly vocabularies?: readonly VocabularyKind[];
   /** What the rule `gpt-2` for words is called where vocabularies of this kind have it. */
   readonly gpt2Rule?: string;
   /** The order of all keys, where it is not the usual one; no others are there. */
   readonly order?: string;
   /** Entries before all others. */
   readonly firstEntries?: (config: Config, path: string) => Entry[];
-  /** Entries that no other has. `pooling` is what `modules.json` says. */
+  /** Keys that no other has: what they are made of, and their types. */
+  readonly keys?: readonly Key[];
+  /** Entries that no other has, before those of these keys. `pooling` is what `modules.json` says. */
   readonly entries?: (config: Config, pooling: readonly Entry[]) => readonly Entry[];
   /** Entries of the vocabulary before and after all others; those after them take the place of others with their keys. */
   readonly vocabularyEntries?: (
@@ -66,45 +68,50 @@ export interface Architecture {
 
 type Name = readonly [theirs: string, ours: string];
 
-/** Pairs THEIRS=OURS; in a layer, what all begin with is left out. */
-function names(text: string, layer = ""): Name[] {
-  const pairs = text.trim().split(/\s+/);
-  return pairs.map((pair) => {
-    const [theirs, ours] = pair.split("=");
-    return [layer + theirs, (layer && "blk.N.") + ours];
+/** Pairs LEFT=RIGHT, and the word GROUP: that they come after. */
+function pairs(text: string): [group: string, left: string, right: string][] {
+  let group = "";
+  return text.split(/\s+/).flatMap((word) => {
+    const [left = "", right] = word.split("=");
+    if (right !== undefined) return [[group, left, right]];
+    group = left.slice(0, -1);
+    return [];
   });
 }
 
-const inLayer = (text: string): Name[] => names(text, "model.layers.N.");
+/** Names of tensors, THEIRS=OURS; in a layer, the group is what all begin with there. */
+const names = (text: string): Name[] =>
+  pairs(text).map(([layer, theirs, ours]) =>
+    layer === "" ? [theirs, ours] : [`${layer}.${theirs}`, `blk.N.${ours}`],
+  );
 
-const ATTENTION = [
-  ...inLayer(`self_attn.q_proj=attn_q self_attn.k_proj=attn_k self_attn.v_proj=attn_v self_attn.o_proj=attn_output
-    self_attn.q_norm=attn_q_norm self_attn.k_norm=attn_k_norm input_layernorm=attn_norm`),
-  ...names("model.embed_tokens=token_embd model.norm=output_norm lm_head=output"),
+const ATTENTION = names(`model.embed_tokens=token_embd model.norm=output_norm lm_head=output
+  model.layers.N: self_attn.q_proj=attn_q self_attn.k_proj=attn_k self_attn.v_proj=attn_v
+  self_attn.o_proj=attn_output self_attn.q_norm=attn_q_norm self_attn.k_norm=attn_k_norm
+  input_layernorm=attn_norm`);
+const PRE_NORMED = [...ATTENTION, ...names("model.layers.N: post_attention_layernorm=ffn_norm")];
+const FEED_FORWARD = names(`model.layers.N: mlp.gate_proj=ffn_gate
+  mlp.up_proj=ffn_up mlp.down_proj=ffn_down`);
+const DECODER = [...PRE_NORMED, ...FEED_FORWARD];
+const SPARSE = [
+  ...PRE_NORMED,
+  ...names(`model.layers.N: mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
+    mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`),
 ];
-
-const FEED_FORWARD = inLayer("mlp.gate_proj=ffn_gate mlp.up_proj=ffn_up mlp.down_proj=ffn_down");
-const FFN_NORM = inLayer("post_attention_layernorm=ffn_norm");
-const DECODER = [...ATTENTION, ...FEED_FORWARD, ...FFN_NORM];
-
-const SPARSE = inLayer(`mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
-  mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`);
-
-const AROUND = inLayer(`post_attention_layernorm=post_attention_norm pre_feedforward_layernorm=ffn_norm
-  post_feedforward_layernorm=post_ffw_norm`);
+const POST_NORMED = [
+  ...[...ATTENTION, ...FEED_FORWARD],
+  ...names(`model.layers.N: post_attention_layernorm=post_attention_norm pre_feedforward_layernorm=ffn_norm
+    post_feedforward_layernorm=post_ffw_norm`),
+];
 
 /** The most numbers of a head, of which known models have some hundreds. */
 const MAX_HEAD = 2 ** 16;
 
 const ROPE = { rope_theta: 10000, rms_norm_eps: 1e-6 };
-const QWEN = { ...ROPE, max_position_embeddings: 32768 };
 
 /** The length of a head. */
-export function headLength(config: Config): number {
-  const given = config.head_dim;
-  return typeof given === "number"
-    ? given
-    : Math.floor(Number(config.hidden_size) / Number(config.num_attention_heads));
+function headLength({ head_dim: given, hidden_size: size, num_attention_heads: heads }: Config): number {
+  return typeof given === "number" ? given : Math.floor(Number(size) / Number(heads));
 }
 
 const llamaEntries = (config: Config): Entry[] => [
@@ -150,6 +157,14 @@ const LLAMA = {
   }),
 } satisfies Omit<Architecture, "classes">;
 
+const QWEN2 = {
+  name: "qwen2",
+  defaults: { ...ROPE, max_position_embeddings: 32768 },
+  names: DECODER,
+  vocabularies: ["sentencepiece", "gpt2"],
+  entries: (_: Config, pooling: readonly Entry[]) => pooling,
+} as const;
+
 const GEMMA = {
   name: "gemma3",
   defaults: {
@@ -157,7 +172,7 @@ const GEMMA = {
     ...{ max_position_embeddings: 131072, num_attention_heads: 8, num_key_value_heads: 4 },
     sliding_window: 4096,
   },
-  names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
+  names: POST_NORMED,
   shifted: /norm\.weight$/,
   isTrimmed: true,
   vocabularies: ["sentencepiece", "gpt2"],
@@ -175,17 +190,12 @@ const GEMMA = {
 const BERT = {
   name: "bert",
   defaults: { layer_norm_eps: 1e-12, max_position_embeddings: 512, type_vocab_size: 2 },
-  names: [
-    ...names(`embeddings.word_embeddings=token_embd embeddings.position_embeddings=position_embd
-      embeddings.token_type_embeddings=token_types embeddings.LayerNorm=token_embd_norm
-      classifier=cls classifier.dense=cls classifier.out_proj=cls.output`),
-    ...names(
-      `attention.self.query=attn_q attention.self.key=attn_k attention.self.value=attn_v
-      attention.output.dense=attn_output attention.output.LayerNorm=attn_output_norm
-      intermediate.dense=ffn_up output.dense=ffn_down output.LayerNorm=layer_output_norm`,
-      "encoder.layer.N.",
-    ),
-  ],
+  names: names(`embeddings.word_embeddings=token_embd embeddings.position_embeddings=position_embd
+    embeddings.token_type_embeddings=token_types embeddings.LayerNorm=token_embd_norm
+    classifier=cls classifier.dense=cls classifier.out_proj=cls.output
+    encoder.layer.N: attention.self.query=attn_q attention.self.key=attn_k attention.self.value=attn_v
+    attention.output.dense=attn_output attention.output.LayerNorm=attn_output_norm
+    intermediate.dense=ffn_up output.dense=ffn_down output.LayerNorm=layer_output_norm`),
   prefix: /^bert\./,
   unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
   // Those of multilingual E5 are of the kind that XLM-RoBERTa has.
@@ -206,6 +216,9 @@ const ROBERTA = {
   unusedPositions,
 } satisfies Omit<Architecture, "classes">;
 
+const EXPERT_KEYS = keys(`uint32: moe_intermediate_size=expert_feed_forward_length
+      shared_expert_intermediate_size=expert_shared_feed_forward_length`);
+
 export const ARCHITECTURES: readonly Architecture[] = [
   {
     ...LLAMA,
@@ -220,8 +233,8 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ num_key_value_heads: 8, num_experts: 8, num_experts_per_tok: 2 },
     },
     names: [
-      ...[...ATTENTION, ...FFN_NORM],
-      ...inLayer(`block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
+      ...PRE_NORMED,
+      ...names(`model.layers.N: block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
         block_sparse_moe.experts.E.w2=ffn_down_exps block_sparse_moe.experts.E.w3=ffn_up_exps`),
     ],
   },
@@ -234,52 +247,39 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ embedding_multiplier: 1, residual_multiplier: 1, logits_scaling: 1 },
     },
     derived: (config) => ({ ...keyHeads(config), head_dim: undefined }),
-    entries: (config) => [
-      ...llamaEntries(config),
-      ...numberEntries(config, GRANITE_KEYS).filter(([, factor]) => factor !== 0),
-    ],
+    keys: keys(`float32: attention_multiplier=attention.scale embedding_multiplier=embedding_scale
+      residual_multiplier=residual_scale logits_scaling=logit_scale`),
   },
+  { ...QWEN2, classes: ["Qwen2ForCausalLM", "Qwen2Model"] },
   {
-    name: "qwen2",
-    classes: ["Qwen2ForCausalLM", "Qwen2Model"],
-    defaults: QWEN,
-    names: DECODER,
-    vocabularies: ["sentencepiece", "gpt2"],
-    entries: (_, pooling) => pooling,
-  },
-  {
+    ...QWEN2,
     name: "qwen3",
     classes: ["Qwen3ForCausalLM", "Qwen3Model"],
-    defaults: { ...QWEN, head_dim: 128 },
-    names: DECODER,
-    vocabularies: ["sentencepiece", "gpt2"],
-    entries: (_, pooling) => pooling,
+    defaults: { ...QWEN2.defaults, head_dim: 128 },
   },
   {
     name: "qwen2moe",
     classes: ["Qwen2MoeForCausalLM"],
     defaults: {
-      ...{ ...QWEN, num_experts: 60, num_experts_per_tok: 4 },
+      ...{ ...QWEN2.defaults, num_experts: 60, num_experts_per_tok: 4 },
       ...{ moe_intermediate_size: 1408, shared_expert_intermediate_size: 5632 },
     },
     names: [
-      ...[...ATTENTION, ...FFN_NORM, ...SPARSE],
-      ...inLayer(`mlp.shared_expert_gate=ffn_gate_inp_shexp mlp.shared_expert.gate_proj=ffn_gate_shexp
+      ...SPARSE,
+      ...names(`model.layers.N: mlp.shared_expert_gate=ffn_gate_inp_shexp mlp.shared_expert.gate_proj=ffn_gate_shexp
         mlp.shared_expert.up_proj=ffn_up_shexp mlp.shared_expert.down_proj=ffn_down_shexp`),
     ],
-    vocabularies: ["gpt2"],
-    entries: (config) => numberEntries(config, EXPERT_KEYS),
+    keys: EXPERT_KEYS,
   },
   {
     name: "qwen3moe",
     classes: ["Qwen3MoeForCausalLM"],
     defaults: {
-      ...{ ...QWEN, num_experts: 128 },
-      ...{ num_key_value_heads: 4, num_experts_per_tok: 8, moe_intermediate_size: 768 },
+      ...{ ...QWEN2.defaults, num_experts: 128, num_experts_per_tok: 8 },
+      ...{ num_key_value_heads: 4, moe_intermediate_size: 768 },
     },
-    names: [...ATTENTION, ...FFN_NORM, ...SPARSE],
-    vocabularies: ["gpt2"],
-    entries: (config) => numberEntries(config, EXPERT_KEYS),
+    names: SPARSE,
+    keys: EXPERT_KEYS,
   },
   {
     name: "phi3",
@@ -290,8 +290,8 @@ export const ARCHITECTURES: readonly Architecture[] = [
     },
     derived: keyHeads,
     names: [
-      ...[...ATTENTION, ...FFN_NORM],
-      ...inLayer("self_attn.qkv_proj=attn_qkv mlp.gate_up_proj=ffn_up mlp.down_proj=ffn_down"),
+      ...PRE_NORMED,
+      ...names("model.layers.N: self_attn.qkv_proj=attn_qkv mlp.gate_up_proj=ffn_up mlp.down_proj=ffn_down"),
     ],
     extraTensors: phi3Factors,
     vocabularies: ["phi3", "gpt2"],
@@ -309,8 +309,8 @@ export const ARCHITECTURES: readonly Architecture[] = [
     entries: (config) => [
       ["rope.scaling.original_context_length", phi3Rope(config).original, "uint32"],
       ["rope.dimension_count", phi3Rope(config).length, "uint32"],
-      ["attention.sliding_window", Number(config.sliding_window), "uint32"],
     ],
+    keys: keys(`uint32: sliding_window=attention.sliding_window`),
   },
   {
     name: "gemma2",
@@ -320,7 +320,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ num_attention_heads: 8, num_key_value_heads: 4, sliding_window: 4096 },
       ...{ attn_logit_softcapping: 50, final_logit_softcapping: 30 },
     },
-    names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
+    names: POST_NORMED,
     unused: /^lm_head\.weight$/,
     shifted: GEMMA.shifted,
     vocabularies: ["sentencepiece"],
@@ -328,12 +328,9 @@ export const ARCHITECTURES: readonly Architecture[] = [
       attention.head_count_kv attention.layer_norm_rms_epsilon attention.key_length
       attention.value_length general.file_type attn_logit_softcapping final_logit_softcapping
       attention.sliding_window`,
-    entries: (config) =>
-      numberEntries(config, [
-        ["attn_logit_softcapping", "attn_logit_softcapping", "float32"],
-        ["final_logit_softcapping", "final_logit_softcapping", "float32"],
-        ["sliding_window", "attention.sliding_window", "uint32"],
-      ]),
+    keys: keys(`float32: attn_logit_softcapping=attn_logit_softcapping
+      final_logit_softcapping=final_logit_softcapping uint32:
+      sliding_window=attention.sliding_window`),
     vocabularyEntries: GEMMA.vocabularyEntries,
   },
   {
@@ -341,8 +338,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     classes: ["Olmo2ForCausalLM"],
     defaults: { ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 2048 },
     derived: keyHeads,
-    names: [...ATTENTION, ...FEED_FORWARD, ...AROUND],
-    vocabularies: ["gpt2"],
+    names: POST_NORMED,
   },
   {
     name: "starcoder2",
@@ -353,26 +349,19 @@ export const ARCHITECTURES: readonly Architecture[] = [
       max_position_embeddings: 4096,
       num_key_value_heads: 2,
     },
-    names: [...ATTENTION, ...FFN_NORM, ...inLayer("mlp.c_fc=ffn_up mlp.c_proj=ffn_down")],
-    vocabularies: ["gpt2"],
+    names: [...PRE_NORMED, ...names("model.layers.N: mlp.c_fc=ffn_up mlp.c_proj=ffn_down")],
   },
   {
     name: "gpt2",
     classes: ["GPT2LMHeadModel"],
     defaults: { layer_norm_eps: 1e-5, max_position_embeddings: 1024 },
     derived: ({ hidden_size }) => ({ intermediate_size: 4 * Number(hidden_size) }),
-    names: [
-      ...names("wte=token_embd wpe=position_embd ln_f=output_norm lm_head=output"),
-      ...names(
-        `ln_1=attn_norm attn.c_attn=attn_qkv attn.c_proj=attn_output ln_2=ffn_norm
-        mlp.c_fc=ffn_up mlp.c_proj=ffn_down`,
-        "h.N.",
-      ),
-    ],
+    names: names(`wte=token_embd wpe=position_embd ln_f=output_norm lm_head=output
+      h.N: ln_1=attn_norm attn.c_attn=attn_qkv attn.c_proj=attn_output
+      ln_2=ffn_norm mlp.c_fc=ffn_up mlp.c_proj=ffn_down`),
     prefix: /^transformer\./,
     unused: /\.attn\.(masked_)?bias$/,
     transposed: /\.c_(attn|proj|fc)\.weight$/,
-    vocabularies: ["gpt2"],
     order: `block_count context_length embedding_length feed_forward_length attention.head_count
       attention.layer_norm_epsilon general.file_type`,
   },
@@ -401,6 +390,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     vocabularies: ["unigram"],
   },
   {
+    ...BERT,
     name: "nomic-bert",
     classes: ["NomicBertModel"],
     defaults: { rope_theta: 1000, layer_norm_eps: 1e-12, max_trained_positions: 2048, type_vocab_size: 2 },
@@ -416,19 +406,10 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ),
       head_dim: headLength(config),
     }),
-    names: [
-      ...names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
-        emb_ln=token_embd_norm`),
-      ...names(
-        `attn.Wqkv=attn_qkv attn.out_proj=attn_output norm1=attn_output_norm
-        mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down norm2=layer_output_norm`,
-        "encoder.layers.N.",
-      ),
-    ],
-    prefix: BERT.prefix,
-    unused: BERT.unused,
+    names: names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
+      emb_ln=token_embd_norm encoder.layers.N: attn.Wqkv=attn_qkv attn.out_proj=attn_output
+      norm1=attn_output_norm mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down norm2=layer_output_norm`),
     vocabularies: ["bert"],
-    entries: encoderEntries,
   },
   {
     name: "modern-bert",
@@ -437,30 +418,25 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ rope_theta: 160000, rope_local_base_freq: 10000, rms_norm_eps: 1e-5, local_attention: 128 },
       ...{ max_position_embeddings: 8192, hidden_activation: "gelu", classifier_pooling: "cls" },
     },
-    names: [
-      ...names(`embeddings.tok_embeddings=token_embd embeddings.norm=token_embd_norm final_norm=output_norm
-        head.dense=cls head.norm=cls.norm classifier=cls classifier.out_proj=cls.output`),
-      ...names(
-        `attn_norm=attn_norm attn.Wqkv=attn_qkv attn.Wo=attn_output
-        mlp_norm=ffn_norm mlp.Wi=ffn_up mlp.Wo=ffn_down`,
-        "layers.N.",
-      ),
-    ],
+    names: names(`embeddings.tok_embeddings=token_embd embeddings.norm=token_embd_norm final_norm=output_norm
+      head.dense=cls head.norm=cls.norm classifier=cls classifier.out_proj=cls.output
+      layers.N: attn_norm=attn_norm attn.Wqkv=attn_qkv attn.Wo=attn_output
+      mlp_norm=ffn_norm mlp.Wi=ffn_up mlp.Wo=ffn_down`),
     expected: { classifier_pooling: ["cls", "mean"] },
     prefix: /^model\./,
-    vocabularies: ["gpt2"],
     gpt2Rule: "modern-bert",
     entries: (config, pooling) => [
       ...encoderEntries(config, [
         ...pooling,
         ["classifier.pooling_type", config.classifier_pooling === "mean" ? 1 : 2, "uint32"],
       ]),
-      ["attention.sliding_window", Number(config.local_attention), "uint32"],
-      ...numberEntries(config, [
-        ["global_attn_every_n_layers", "attention.sliding_window_pattern", "uint32"],
-      ]),
+      ...numberEntries(
+        config,
+        keys(`uint32: local_attention=attention.sliding_window
+      global_attn_every_n_layers=attention.sliding_window_pattern`),
+      ),
       ["rope.scaling.type", "none", "string"],
-      ["vocab_size", Number(config.vocab_size), "uint32"],
+      ...numberEntries(config, keys(`uint32: vocab_size=vocab_size`)),
       ...(typeof config.hidden_activation === "string"
         ? [["hidden_activation", config.hidden_activation, "string"] as const]
         : []),
@@ -476,55 +452,28 @@ function keyHeads({ num_attention_heads: heads, num_key_value_heads: keys }: Con
 }
 
 /** Other names in configurations for the same. */
-export const ALIASES: readonly (readonly [theirs: string, usual: string])[] = [
-  ["n_layer", "num_hidden_layers"],
-  ["n_ctx", "max_position_embeddings"],
-  ["n_positions", "max_position_embeddings"],
-  ["n_embd", "hidden_size"],
-  ["n_inner", "intermediate_size"],
-  ["n_head", "num_attention_heads"],
-  ["layer_norm_epsilon", "layer_norm_eps"],
-  ["norm_eps", "rms_norm_eps"],
-  ["norm_epsilon", "layer_norm_eps"],
-  ["num_local_experts", "num_experts"],
-  ["rotary_emb_base", "rope_theta"],
-  ["global_rope_theta", "rope_theta"],
-  ["local_rope_theta", "rope_local_base_freq"],
-];
+export const ALIASES = names(`n_layer=num_hidden_layers n_ctx=max_position_embeddings
+  n_positions=max_position_embeddings n_embd=hidden_size n_inner=intermediate_size n_head=num_attention_heads
+  layer_norm_epsilon=layer_norm_eps norm_epsilon=layer_norm_eps norm_eps=rms_norm_eps rotary_emb_base=rope_theta
+  global_rope_theta=rope_theta local_rope_theta=rope_local_base_freq num_local_experts=num_experts`);
 
 /** Names of the configuration, the keys that they become, and their types. */
 type Key = readonly [theirs: string, key: string, type: "uint32" | "float32"];
 
-const KEYS: readonly Key[] = [
-  ["num_hidden_layers", "block_count", "uint32"],
-  ["max_position_embeddings", "context_length", "uint32"],
-  ["hidden_size", "embedding_length", "uint32"],
-  ["intermediate_size", "feed_forward_length", "uint32"],
-  ["num_attention_heads", "attention.head_count", "uint32"],
-  ["num_key_value_heads", "attention.head_count_kv", "uint32"],
-];
+/** Groups are types. */
+function keys(text: string): Key[] {
+  return pairs(text).map(([type, name, key]) => [name, key, type as Key[2]]);
+}
+
+const KEYS = keys(`uint32: num_hidden_layers=block_count max_position_embeddings=context_length
+      hidden_size=embedding_length intermediate_size=feed_forward_length
+      num_attention_heads=attention.head_count num_key_value_heads=attention.head_count_kv`);
 
 /** Those that come after the positions. */
-const LATER_KEYS: readonly Key[] = [
-  ["rms_norm_eps", "attention.layer_norm_rms_epsilon", "float32"],
-  ["layer_norm_eps", "attention.layer_norm_epsilon", "float32"],
-  ["num_experts", "expert_count", "uint32"],
-  ["num_experts_per_tok", "expert_used_count", "uint32"],
-  ["head_dim", "attention.key_length", "uint32"],
-  ["head_dim", "attention.value_length", "uint32"],
-];
-
-const EXPERT_KEYS: readonly Key[] = [
-  ["moe_intermediate_size", "expert_feed_forward_length", "uint32"],
-  ["shared_expert_intermediate_size", "expert_shared_feed_forward_length", "uint32"],
-];
-
-const GRANITE_KEYS: readonly Key[] = [
-  ["attention_multiplier", "attention.scale", "float32"],
-  ["embedding_multiplier", "embedding_scale", "float32"],
-  ["residual_multiplier", "residual_scale", "float32"],
-  ["logits_scaling", "logit_scale", "float32"],
-];
+const LATER_KEYS = keys(`float32: rms_norm_eps=attention.layer_norm_rms_epsilon
+      layer_norm_eps=attention.layer_norm_epsilon uint32: num_experts=expert_count
+      num_experts_per_tok=expert_used_count head_dim=attention.key_length
+      head_dim=attention.value_length`);
 
 function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
   return keys.flatMap(([name, key, type]): Entry[] => {
@@ -535,7 +484,9 @@ function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
 
 /** What must be a number where it is there. */
 export const NUMBERS: readonly string[] = [
-  ...[...KEYS, ...LATER_KEYS, ...ALIASES, ...EXPERT_KEYS, ...GRANITE_KEYS].map(([name]) => name),
+  ...[...KEYS, ...LATER_KEYS, ...ALIASES, ...ARCHITECTURES.flatMap(({ keys = [] }) => keys)].map(
+    ([name]) => name,
+  ),
   ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping", "pad_token_id"],
   ...["attn_logit_softcapping", "original_max_position_embeddings", "partial_rotary_factor"],
   ...["rope_theta", "rope_local_base_freq", "max_trained_positions", "local_attention"],
@@ -557,13 +508,9 @@ function ropeOf(config: Config): { all: Config; local: Config | undefined } {
 }
 
 /** What scaling of positions of type `yarn` has, and its keys. The last one of a key counts. */
-const YARN: readonly Key[] = [
-  ["extrapolation_factor", "rope.scaling.yarn_ext_factor", "float32"],
-  ["attn_factor", "rope.scaling.yarn_attn_factor", "float32"],
-  ["attention_factor", "rope.scaling.yarn_attn_factor", "float32"],
-  ["beta_fast", "rope.scaling.yarn_beta_fast", "float32"],
-  ["beta_slow", "rope.scaling.yarn_beta_slow", "float32"],
-];
+const YARN = keys(`float32: extrapolation_factor=rope.scaling.yarn_ext_factor
+      attn_factor=rope.scaling.yarn_attn_factor attention_factor=rope.scaling.yarn_attn_factor
+      beta_fast=rope.scaling.yarn_beta_fast beta_slow=rope.scaling.yarn_beta_slow`);
 
 function ropeEntries(config: Config): Entry[] {
   if (config.rope_theta === undefined) return [];
@@ -585,7 +532,7 @@ function ropeEntries(config: Config): Entry[] {
 
 /** The keys of the architecture, and its file type. */
 export function architectureEntries(
-  { entries, order }: Architecture,
+  { entries, keys = [], order }: Architecture,
   config: Config,
   fileType: number,
   pooling: readonly Entry[],
@@ -596,6 +543,7 @@ export function architectureEntries(
     ...numberEntries(config, LATER_KEYS),
     ["general.file_type", fileType, "uint32"],
     ...(entries?.(config, pooling) ?? []),
+    ...numberEntries(config, keys),
   ];
   return order === undefined
     ? all

@@ -315,29 +315,26 @@ async function denseModules(
   const found: { tensor: VirtualTensor; entries: Entry[] }[] = [];
   for (const { path } of await modulesOf(folder, "Dense", signal)) {
     const name = DENSE.get(path);
-    const place = `${folder.path}modules.json`;
-    const unsupported = (detail: string, path = place, tensor?: string): GgufError =>
-      new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path, tensor });
-    if (name === undefined)
-      throw unsupported("modules of the kind Dense are converted from the folders 2_Dense and 3_Dense");
-    const config = (await readJson<Config>(folder, `${path}/config.json`, signal)) ?? {};
-    const activation = config.activation_function ?? "Identity";
-    if (typeof activation !== "string" || !activation.endsWith("Identity"))
-      throw unsupported("its activation_function is not Identity", `${folder.path}${path}/config.json`);
+    const config = name && (await readJson<Config>(folder, `${path}/config.json`, signal));
+    const { activation_function: activation = "Identity", ...sizes }: Config = config || {};
+    if (name === undefined || typeof activation !== "string" || !activation.endsWith("Identity")) {
+      const detail =
+        "modules of the kind Dense are converted from the folders 2_Dense and 3_Dense, with an activation_function that is Identity";
+      const file = name === undefined ? "modules.json" : `${path}/config.json`;
+      throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: folder.path + file });
+    }
     const model = await openSafetensorsPlace({ folder, name: `${path}/model.safetensors` }, signal);
     opened.push(model);
-    const other = [...model.tensors.keys()].find((name) => name !== "linear.weight");
-    if (other !== undefined)
-      throw unsupported(
-        "a module of the kind Dense is converted with linear.weight alone",
-        model.paths[0],
-        other,
-      );
     const tensor = model.tensor("linear.weight");
     const { shape } = tensor;
-    const sizes = [config.in_features ?? shape[0], config.out_features ?? shape[1]];
-    if (shape.length !== 2 || shape.some((length, i) => length !== sizes[i])) {
-      const detail = `it has the shape ${shape.join(" x ")}, not in_features x out_features`;
+    const { in_features = shape[0], out_features = shape[1] } = sizes;
+    if (
+      shape.length !== 2 ||
+      shape[0] !== in_features ||
+      shape[1] !== out_features ||
+      model.tensors.size > 1
+    ) {
+      const detail = `it must be the only tensor, with the shape in_features x out_features, not ${shape.join(" x ")}`;
       throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
     }
     const type = FLOATS.has(tensor.type) ? (tensor.type as GgmlType) : "F32";
@@ -542,7 +539,8 @@ export function convertedTensor(
   }
   if (columns > MAX_COLUMNS)
     throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
-  return { name, type, shape, read: permuted(plain, (columns / blockSize) * typeSize, length), ...place };
+  const read = columnsFirst(plain, (columns / blockSize) * typeSize, length / 2, 2);
+  return { name, type, shape, read, ...place };
 }
 
 /** Reads numbers of a tensor as another type, with a number added. */
@@ -570,65 +568,53 @@ function roundedToF16(numbers: Float32Array): Float32Array {
   return dequantizeSync("F16", quantizeSync("F16", numbers));
 }
 
-/** In each head, the rows of the first and of the second half alternate. */
-function permuted(read: VirtualTensor["read"], rowBytes: number, length: number): VirtualTensor["read"] {
-  const headBytes = rowBytes * length;
-  const half = length / 2;
-  return async (begin, target, signal) => {
-    const end = begin + target.length;
-    /** Reads rows of the checkpoint, and puts them where they belong, as far as that is asked for. */
-    const copy = async (first: number, last: number): Promise<void> => {
-      const bytes = new Uint8Array((last - first) * rowBytes);
-      await read(first * rowBytes, bytes, signal);
-      for (let row = first; row < last; row++) {
-        const inHead = row % length;
-        const place = inHead < half ? 2 * inHead : 2 * (inHead - half) + 1;
-        const at = (row - inHead + place) * rowBytes;
-        const [low, high] = [Math.max(begin, at), Math.min(end, at + rowBytes)];
-        const from = (row - first) * rowBytes - at;
-        if (low < high) target.set(bytes.subarray(from + low, from + high), low - begin);
-      }
-    };
-    const [first, last] = [Math.floor(begin / headBytes), Math.ceil(end / headBytes)];
-    // In one go where whole heads are little more than what is asked for: on a server, each read is a request.
-    if ((last - first) * headBytes <= 3 * target.length) return copy(first * length, last * length);
-    for (let head = first; head < last; head++) {
-      const top = head * length;
-      const from = Math.max(0, Math.floor(begin / rowBytes) - top);
-      const to = Math.min(length, Math.ceil(end / rowBytes) - top);
-      await copy(top + Math.ceil(from / 2), top + Math.ceil(to / 2));
-      await copy(top + half + Math.floor(from / 2), top + half + Math.floor(to / 2));
-    }
+/** A matrix with its columns as rows. */
+export function transposed({ name, type, shape, read }: VirtualTensor): VirtualTensor {
+  const [columns, rows] = shape as [number, number];
+  return {
+    ...{ name, type, shape: [rows, columns] },
+    read: columnsFirst(read, ggmlTypes[type].typeSize, columns, rows),
   };
 }
 
 /**
- * The columns of a matrix as rows. As many rows of the checkpoint as fit into memory are read at once, again for each piece of what
- * is wanted; of long ones only that.
+ * Reads matrices that lie one after the other, the columns of each as rows: `columns` and `rows` of elements of so many bytes.
+ * What is read at once is little more than what is asked for, or some rows: on a server, each read is a request.
  */
-export function transposed({ name, type, shape, read }: VirtualTensor): VirtualTensor {
-  const [columns, rows] = shape as [number, number];
-  const size = ggmlTypes[type].typeSize;
-  return {
-    ...{ name, type, shape: [rows, columns] },
-    read: async (begin, target, signal) => {
-      const end = begin + target.length;
-      const [first, last] = [Math.floor(begin / size / rows), Math.ceil(end / size / rows)];
-      const atOnce = Math.floor(MAX_COLUMNS / columns) || 1;
-      const [from, width] = atOnce > 1 ? [0, columns] : [first, last - first];
-      for (let row = 0; row < rows; row += atOnce) {
-        const count = Math.min(atOnce, rows - row);
-        const some = new Uint8Array(count * width * size);
-        await read((row * columns + from) * size, some, signal);
-        for (let i = 0; i < count; i++) {
-          for (let column = first; column < last; column++) {
-            const at = (column * rows + row + i) * size - begin;
-            const place = (i * width + column - from) * size;
-            if (at < 0 || at >= target.length) continue;
-            for (let byte = 0; byte < size; byte++) target[at + byte] = some[place + byte] as number;
-          }
-        }
+function columnsFirst(
+  read: VirtualTensor["read"],
+  size: number,
+  columns: number,
+  rows: number,
+): VirtualTensor["read"] {
+  const all = rows * columns;
+  return async (begin, target, signal) => {
+    const [first, last] = [Math.floor(begin / size), Math.ceil((begin + target.length) / size)];
+    /** Reads elements of the checkpoint, and puts them where they belong, as far as that is asked for. */
+    const copy = async (start: number, count: number): Promise<void> => {
+      const bytes = new Uint8Array(count * size);
+      await read(start * size, bytes, signal);
+      for (let i = 0; i < count; i++) {
+        const inMatrix = (start + i) % all;
+        const place = start + i - inMatrix + (inMatrix % columns) * rows + Math.floor(inMatrix / columns);
+        if (place < first || place >= last) continue;
+        const at = place * size - begin;
+        const [low, high] = [Math.max(0, -at), Math.min(size, target.length - at)];
+        if (size > 64) target.set(bytes.subarray(i * size + low, i * size + high), at + low);
+        else for (let byte = low; byte < high; byte++) target[at + byte] = bytes[i * size + byte] as number;
       }
-    },
+    };
+    const [from, to] = [Math.floor(first / all), Math.ceil(last / all)];
+    if ((to - from) * all <= 3 * (last - first)) return copy(from * all, (to - from) * all);
+    for (let matrix = from; matrix < to; matrix++) {
+      const [low, high] = [Math.max(first, matrix * all), Math.min(last, (matrix + 1) * all)];
+      const [left, right] = [Math.floor((low % all) / rows), Math.ceil((((high - 1) % all) + 1) / rows)];
+      const atOnce = rows > 2 ? Math.floor(MAX_COLUMNS / columns) || 1 : 1;
+      for (let row = 0; row < rows; row += atOnce) {
+        const start = matrix * all + row * columns;
+        if (atOnce === 1) await copy(start + left, right - left);
+        else await copy(start, Math.min(atOnce, rows - row) * columns);
+      }
+    }
   };
 }

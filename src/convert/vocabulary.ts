@@ -43,7 +43,7 @@ interface Token {
 
 /** The entries of the vocabulary, and how many tokens it has; the last entry of a key counts. */
 export function vocabularyEntries(
-  { vocabularies, gpt2Rule = "gpt-2", vocabularyEntries: others }: Architecture,
+  { vocabularies = ["gpt2"], gpt2Rule = "gpt-2", vocabularyEntries: others }: Architecture,
   config: Config,
   files: VocabularyFiles,
 ): { entries: Entry[]; size: number } {

@@ -235,14 +235,6 @@ function unigramJson(): Files {
   });
 }
 
-interface Sizes {
-  readonly vocabulary: number;
-  readonly head: number;
-  readonly hasBias?: boolean;
-  readonly norms: readonly string[];
-  readonly isTied?: boolean;
-}
-
 const BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 
 const HIDDEN = 64;
@@ -252,51 +244,42 @@ const LAYERS = 2;
 
 type Shapes = Record<string, readonly number[]>;
 
-/** `NAME:SHAPE` is a weight, `NAME+:SHAPE` one with a bias, `NAME=SHAPE` another tensor. */
-function shapes(text: string): Shapes {
-  const pairs = text.matchAll(/(\S+?)(\+?)([:=])([\d,]+)/g);
-  const all = [...pairs].flatMap(([, name = "", bias, sign, lengths = ""]): [string, number[]][] => {
-    const shape = lengths.split(",").map(Number);
-    const first = shape.slice(0, 1);
-    return [
-      [sign === ":" ? `${name}.weight` : name, shape],
-      ...(bias ? [[`${name}.bias`, first] as [string, number[]]] : []),
-    ];
-  });
-  return Object.fromEntries(all);
-}
-
-/** Tensors of each layer, whose names begin with `at`, after others. */
-function layered(others: Shapes, at: string, inner: string): Shapes {
-  const tensors = { ...others };
-  for (let layer = 0; layer < LAYERS; layer++) {
-    for (const [name, shape] of Object.entries(shapes(inner))) tensors[`${at}.${layer}.${name}`] = shape;
-  }
+/**
+ * `NAME:SHAPE` is a weight, `NAME+:SHAPE` one with a bias, `NAME=SHAPE` another tensor. After `NAME/` are those of each layer, whose
+ * names begin with that.
+ */
+function shapes(text: string, before: Shapes = {}): Shapes {
+  const [others = "", at = "", inner = ""] = text.split(/(\S+)\/\s/);
+  const tensors: Record<string, readonly number[]> = { ...before };
+  const add = (prefix: string, some: string): void => {
+    for (const [, name = "", bias, sign, lengths = ""] of some.matchAll(/(\S+?)(\+?)([:=])([\d,]+)/g)) {
+      const shape = lengths.split(",").map(Number);
+      tensors[prefix + name + (sign === ":" ? ".weight" : "")] = shape;
+      if (bias) tensors[`${prefix + name}.bias`] = shape.slice(0, 1);
+    }
+  };
+  add("", others);
+  for (let layer = 0; layer < LAYERS; layer++) add(`${at}.${layer}.`, inner);
   return tensors;
 }
 
-function decoder({ vocabulary, head, hasBias, norms, isTied }: Sizes): Shapes {
-  const [q, k, bias] = [HEADS * head, KEY_HEADS * head, hasBias ? "+" : ""];
-  const others = `model.embed_tokens:${vocabulary},64 model.norm:64 ${isTied ? "" : `lm_head:${vocabulary},64`}`;
-  const projections = `self_attn.q_proj${bias}:${q},64 self_attn.k_proj${bias}:${k},64
-    self_attn.v_proj${bias}:${k},64 self_attn.o_proj:64,${q}
-    mlp.gate_proj:96,64 mlp.up_proj:96,64 mlp.down_proj:64,96 `;
+function decoder(vocabulary: number, head: number, norms: readonly string[], kind = ""): Shapes {
+  const [q, k, bias] = [HEADS * head, KEY_HEADS * head, kind === "biased" ? "+" : ""];
   const lengths = norms.map((norm) => `${norm}:${norm.startsWith("self_attn") ? head : HIDDEN}`);
-  return layered(shapes(others), "model.layers", projections + lengths.join(" "));
+  return shapes(`model.embed_tokens:${vocabulary},64 model.norm:64
+    ${kind === "tied" ? "" : `lm_head:${vocabulary},64`} model.layers/ self_attn.q_proj${bias}:${q},64
+    self_attn.k_proj${bias}:${k},64 self_attn.v_proj${bias}:${k},64 self_attn.o_proj:64,${q}
+    mlp.gate_proj:96,64 mlp.up_proj:96,64 mlp.down_proj:64,96 ${lengths.join(" ")}`);
 }
 
 function bert(prefix = "bert.", vocabulary = 12): Shapes {
   const at = `${prefix}embeddings`;
-  const others = `${at}.position_ids=1,40 ${at}.word_embeddings:${vocabulary},64 ${at}.position_embeddings:40,64
-    ${at}.token_type_embeddings:${prefix === "bert." ? 2 : 1},64 ${at}.LayerNorm.gamma=64 ${at}.LayerNorm.beta=64
-    ${prefix}pooler.dense+:64,64 cls.predictions.bias=${vocabulary}`;
-  return layered(
-    shapes(others),
-    `${prefix}encoder.layer`,
-    `attention.self.query+:64,64 attention.self.key+:64,64 attention.self.value+:64,64
-    attention.output.dense+:64,64 intermediate.dense+:96,64 output.dense+:64,96
-    attention.output.LayerNorm+:64 output.LayerNorm+:64`,
-  );
+  return shapes(`${at}.position_ids=1,40 ${at}.word_embeddings:${vocabulary},64
+    ${at}.position_embeddings:40,64 ${at}.token_type_embeddings:${prefix === "bert." ? 2 : 1},64
+    ${at}.LayerNorm.gamma=64 ${at}.LayerNorm.beta=64 ${prefix}pooler.dense+:64,64
+    cls.predictions.bias=${vocabulary} ${prefix}encoder.layer/ attention.self.query+:64,64
+    attention.self.key+:64,64 attention.self.value+:64,64 attention.output.dense+:64,64
+    intermediate.dense+:96,64 output.dense+:64,96 attention.output.LayerNorm+:64 output.LayerNorm+:64`);
 }
 
 /** A byte-level vocabulary with merges in a file of their own, and a special token before each text of a pair. */
@@ -321,28 +304,34 @@ function robertaFiles(): Files {
 }
 
 function modernBert(prefix: string): Shapes {
-  const others = `${prefix}embeddings.tok_embeddings:264,64 ${prefix}embeddings.norm:64 ${prefix}final_norm:64`;
-  const tensors = layered(
-    shapes(others),
-    `${prefix}layers`,
-    "attn.Wqkv:192,64 attn.Wo:64,64 mlp.Wi:192,64 mlp.Wo:64,96 attn_norm:64 mlp_norm:64",
-  );
-  delete tensors[`${prefix}layers.0.attn_norm.weight`];
-  return tensors;
+  const tensors = shapes(`${prefix}embeddings.tok_embeddings:264,64 ${prefix}embeddings.norm:64
+    ${prefix}final_norm:64 ${prefix}layers/ attn.Wqkv:192,64 attn.Wo:64,64 mlp.Wi:192,64 mlp.Wo:64,96
+    attn_norm:64 mlp_norm:64`);
+  const first = `${prefix}layers.0.attn_norm.weight`;
+  return Object.fromEntries(Object.entries(tensors).filter(([name]) => name !== first));
 }
 
 const NORMS = ["input_layernorm", "post_attention_layernorm"];
 const QWEN3_NORMS = [...NORMS, "self_attn.q_norm", "self_attn.k_norm"];
 const GEMMA_NORMS = [...QWEN3_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm"];
 
-/** The configuration of a decoder. */
-const causal = (name: string, vocabulary: number, more: object): Record<string, unknown> => ({
-  architectures: [`${name}ForCausalLM`],
-  model_type: name === "Gemma3" ? "gemma3_text" : name.replace("Moe", "_moe").toLowerCase(),
-  ...{ hidden_size: HIDDEN, intermediate_size: 96, num_hidden_layers: LAYERS, vocab_size: vocabulary },
-  ...{ num_attention_heads: HEADS, num_key_value_heads: KEY_HEADS, rms_norm_eps: 1e-5 },
-  ...{ max_position_embeddings: 512, ...more },
-});
+/** `NAME=VALUE`, a value being JSON without spaces. */
+const settings = (text: string): Record<string, unknown> =>
+  Object.fromEntries(
+    Array.from(text.matchAll(/(\w+)=(\S+)/g), ([, name, value = ""]) => [name, JSON.parse(value)]),
+  );
+
+/** The configuration of a decoder: its architecture, the size of its vocabulary, and settings. */
+function causal(text: string): Record<string, unknown> {
+  const [name = "", vocabulary] = text.split(" ");
+  return {
+    architectures: [`${name}ForCausalLM`],
+    model_type: name === "Gemma3" ? "gemma3_text" : name.replace("Moe", "_moe").toLowerCase(),
+    ...{ hidden_size: HIDDEN, intermediate_size: 96, num_hidden_layers: LAYERS },
+    ...{ num_attention_heads: HEADS, num_key_value_heads: KEY_HEADS, rms_norm_eps: 1e-5 },
+    ...{ vocab_size: Number(vocabulary), max_position_embeddings: 512, ...settings(text) },
+  };
+}
 
 const QWEN2_SPLIT = {
   type: "Sequence",
@@ -384,7 +373,7 @@ const dense = (folder: string, from: number, to: number): Record<string, string 
 /** A decoder without some of the tensors in layers, with others in their place. */
 function replaced(tensors: Shapes, left: RegExp, inner: string): Shapes {
   const kept = Object.entries(tensors).filter(([name]) => !left.test(name));
-  return layered(Object.fromEntries(kept), "model.layers", inner);
+  return shapes(`model.layers/ ${inner}`, Object.fromEntries(kept));
 }
 
 /** Experts in place of the feed-forward network, and what chooses among them. */
@@ -420,36 +409,26 @@ const checkpoint = (
   ...more,
 });
 
-/** One of the size of a small BERT, with a vocabulary of words. */
-const encoder = (
-  name: string,
-  architecture: string,
-  config: object,
-  more: Partial<CheckpointCase> = {},
-): CheckpointCase => ({
+/** One of the size of a small BERT, with a vocabulary of words. `text`: its architecture, and settings. */
+const encoder = (name: string, text: string, more: Partial<CheckpointCase> = {}): CheckpointCase => ({
   ...{ name, dtype: "F32", tensors: bert(), files: wordPiece(), types: ["f16"] },
   config: {
-    ...{ architectures: [architecture], model_type: "bert", hidden_size: HIDDEN, intermediate_size: 96 },
+    ...{ architectures: text.split(" ", 1), model_type: "bert", hidden_size: HIDDEN, intermediate_size: 96 },
     ...{ num_hidden_layers: LAYERS, num_attention_heads: HEADS, vocab_size: 12 },
-    ...{ max_position_embeddings: 40, ...config },
+    ...{ max_position_embeddings: 40, ...settings(text) },
   },
   wordRule: more.files && "tokenizer.json" in more.files ? undefined : "jina-v2-en",
   ...more,
 });
-const XLM_ROBERTA_CONFIG = { model_type: "xlm-roberta", vocab_size: 16, type_vocab_size: 1, pad_token_id: 1 };
+const XLM_ROBERTA_CONFIG = 'model_type="xlm-roberta" vocab_size=16 type_vocab_size=1 pad_token_id=1';
 
 export const CHECKPOINTS: readonly CheckpointCase[] = [
   {
     name: "Tiny-Llama-3.1-80K-Instruct",
-    config: causal("Llama", 270, {
-      ...{ rope_theta: 500000, bos_token_id: 1, eos_token_id: [2, 3], tie_word_embeddings: false },
-      rope_scaling: {
-        ...{ rope_type: "llama3", factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
-        original_max_position_embeddings: 256,
-      },
-    }),
+    config: causal(`Llama 270 rope_theta=500000 bos_token_id=1 eos_token_id=[2,3] tie_word_embeddings=false
+      rope_scaling={"rope_type":"llama3","factor":32,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":256}`),
     dtype: "BF16",
-    tensors: decoder({ vocabulary: 270, head: 16, norms: NORMS }),
+    tensors: decoder(270, 16, NORMS),
     files: {
       "tokenizer.model": sentencePiece(),
       "added_tokens.json": json({ "<extra>": 263 }),
@@ -499,12 +478,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   {
     name: "mistral-v0.3",
-    config: causal("Mistral", 263, {
-      ...{ head_dim: 32, rope_theta: 1000000, sliding_window: null },
-      _name_or_path: "some-owner/Tiny-Mistral-v0.3",
-    }),
+    config: causal(`Mistral 263 head_dim=32 rope_theta=1000000 sliding_window=null
+      _name_or_path="some-owner/Tiny-Mistral-v0.3"`),
     dtype: "F16",
-    tensors: decoder({ vocabulary: 263, head: 32, norms: NORMS }),
+    tensors: decoder(263, 32, NORMS),
     files: {
       ...byteFallback(),
       "README.md": card(`
@@ -526,69 +503,55 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   checkpoint(
     "tiny smollm",
-    causal("Llama", 264, {
-      ...{ tie_word_embeddings: true, rope_parameters: { rope_theta: 100000, rope_type: "default" } },
-      ...{ bos_token_id: 1, eos_token_id: 259 },
-    }),
-    decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    causal(`Llama 264 tie_word_embeddings=true rope_parameters={"rope_theta":100000,"rope_type":"default"}
+      bos_token_id=1 eos_token_id=259`),
+    decoder(264, 16, NORMS, "tied"),
     { ...SMOLLM, dtype: "F32", types: ["auto", "bf16"] },
   ),
   checkpoint(
     "Qwen2-tiny",
-    causal("Qwen2", 272, {
-      ...{ rope_theta: 1000000, eos_token_id: 259 },
-      rope_scaling: { type: "yarn", factor: 4, original_max_position_embeddings: 128 },
-    }),
-    decoder({ vocabulary: 272, head: 16, norms: NORMS, hasBias: true }),
+    causal(`Qwen2 272 rope_theta=1000000 eos_token_id=259
+      rope_scaling={"type":"yarn","factor":4,"original_max_position_embeddings":128}`),
+    decoder(272, 16, NORMS, "biased"),
     { dtype: "F32", shards: 3, types: ["auto", "q8_0"] },
   ),
   checkpoint(
     "qwen2-embedding",
-    causal("Qwen2", 272, {
-      ...{ architectures: ["Qwen2Model"], rope_theta: 1000000, is_causal: false },
-      rope_scaling: { type: "yarn", factor: 4, attn_factor: 0.75 },
-    }),
-    headless(decoder({ vocabulary: 272, head: 16, norms: NORMS, isTied: true })),
+    causal(`Qwen2 272 architectures=["Qwen2Model"] rope_theta=1000000 is_causal=false
+      rope_scaling={"type":"yarn","factor":4,"attn_factor":0.75}`),
+    headless(decoder(272, 16, NORMS, "tied")),
     { files: otherByteLevel(), wordRule: "qwen2" },
   ),
   {
     name: "code-llama",
-    config: causal("Llama", 32016, {
-      rope_scaling: {
-        ...{ rope_type: "longrope", factor: 4, original_max_position_embeddings: 128 },
-        ...{ short_factor: Array(8).fill(1), long_factor: Array(8).fill(2) },
-      },
-    }),
+    config: causal(`Llama 32016
+      rope_scaling={"rope_type":"longrope","factor":4,"original_max_position_embeddings":128,"short_factor":[1,1,1,1,1,1,1,1],"long_factor":[2,2,2,2,2,2,2,2]}`),
     dtype: "BF16",
-    tensors: decoder({ vocabulary: 8, head: 16, norms: NORMS }),
+    tensors: decoder(8, 16, NORMS),
     files: byteFallback(),
     types: ["auto"],
   },
   checkpoint(
     "qwen3",
-    causal("Qwen3", 261, { head_dim: 32, rope_theta: 1000000, tie_word_embeddings: true }),
-    decoder({ vocabulary: 261, head: 32, norms: QWEN3_NORMS, isTied: true }),
+    causal(`Qwen3 261 head_dim=32 rope_theta=1000000 tie_word_embeddings=true`),
+    decoder(261, 32, QWEN3_NORMS, "tied"),
     { types: ["auto", "f16"] },
   ),
   checkpoint(
     "gemma-3-tiny-it",
-    causal("Gemma3", 263, {
-      ...{ head_dim: 32, rope_theta: 1000000, rope_local_base_freq: 10000, sliding_window: 128 },
-      ...{ final_logit_softcapping: null, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
-    }),
+    causal(`Gemma3 263 head_dim=32 rope_theta=1000000 rope_local_base_freq=10000 sliding_window=128
+      final_logit_softcapping=null bos_token_id=1 eos_token_id=2 pad_token_id=0`),
     // More rows than tokens.
-    decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS, isTied: true }),
+    decoder(280, 32, GEMMA_NORMS, "tied"),
     { files: GEMMA_FILES, types: ["auto", "f16", "q8_0"] },
   ),
   {
     name: "gemma-3-full",
-    config: causal("Gemma3", 266, {
-      ...{ head_dim: 10, rope_theta: 1000000, sliding_window: 128, sliding_window_pattern: 1 },
-      final_logit_softcapping: 30.5,
-    }),
+    config: causal(`Gemma3 266 head_dim=10 rope_theta=1000000 sliding_window=128 sliding_window_pattern=1
+      final_logit_softcapping=30.5`),
     dtype: "F16",
     // Rows of 40, which are no whole blocks.
-    tensors: decoder({ vocabulary: 266, head: 10, norms: GEMMA_NORMS, isTied: true }),
+    tensors: decoder(266, 10, GEMMA_NORMS, "tied"),
     files: {
       "tokenizer.model": sentencePiece(),
       "tokenizer_config.json": json({
@@ -604,35 +567,27 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   },
   checkpoint(
     "qwen2-merges",
-    causal("Qwen2", 261, {
-      rope_theta: 1000000,
-      rope_scaling: { type: "yarn", factor: 4, attention_factor: 0.5, beta_fast: 16, beta_slow: 2 },
-    }),
+    causal(`Qwen2 261 rope_theta=1000000
+      rope_scaling={"type":"yarn","factor":4,"attention_factor":0.5,"beta_fast":16,"beta_slow":2}`),
     shapes("model.norm:64"),
     { files: mergesInFile(), wordRule: "qwen2" },
   ),
-  encoder("bert", "BertForMaskedLM", {}, { types: ["f16", "q8_0"] }),
-  encoder("bge-tiny-en-v1.5", "BertModel", { id2label: { 0: "LABEL_0" } }),
-  encoder(
-    "two-labels",
-    "BertModel",
-    { id2label: { 0: "LABEL_0", 1: "LABEL_1" } },
-    { files: objectWordPiece(), wordRule: "jina-v2-en" },
-  ),
-  encoder(
-    "bert-reranker",
-    "BertForSequenceClassification",
-    { id2label: { 0: "LABEL_0" } },
-    { tensors: { ...bert(), ...shapes("classifier+:1,64") } },
-  ),
-  encoder("multilingual-e5-tiny", "XLMRobertaModel", XLM_ROBERTA_CONFIG, {
+  encoder("bert", `BertForMaskedLM`, { types: ["f16", "q8_0"] }),
+  encoder("bge-tiny-en-v1.5", `BertModel id2label={"0":"LABEL_0"}`),
+  encoder("two-labels", `BertModel id2label={"0":"LABEL_0","1":"LABEL_1"}`, {
+    files: objectWordPiece(),
+    wordRule: "jina-v2-en",
+  }),
+  encoder("bert-reranker", `BertForSequenceClassification id2label={"0":"LABEL_0"}`, {
+    tensors: { ...bert(), ...shapes("classifier+:1,64") },
+  }),
+  encoder("multilingual-e5-tiny", `XLMRobertaModel ${XLM_ROBERTA_CONFIG}`, {
     ...{ dtype: "F16", tensors: bert("", 16), types: ["auto", "q8_0"] },
     files: { "sentencepiece.bpe.model": unigram(), ...unigramJson(), ...MEAN_POOLING },
   }),
   encoder(
     "bge-reranker-tiny",
-    "XLMRobertaForSequenceClassification",
-    { ...XLM_ROBERTA_CONFIG, id2label: { 0: "LABEL_0" } },
+    `XLMRobertaForSequenceClassification ${XLM_ROBERTA_CONFIG} id2label={"0":"LABEL_0"}`,
     {
       ...{ dtype: "F16", files: unigramJson(), types: ["auto"] },
       tensors: {
@@ -641,39 +596,31 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       },
     },
   ),
-  encoder(
-    "roberta",
-    "RobertaModel",
-    { model_type: "roberta", vocab_size: 266, type_vocab_size: 1, pad_token_id: 3 },
-    { tensors: bert("roberta.", 266), files: robertaFiles(), wordRule: "roberta-bpe", types: ["auto"] },
-  ),
+  encoder("roberta", `RobertaModel model_type="roberta" vocab_size=266 type_vocab_size=1 pad_token_id=3`, {
+    tensors: bert("roberta.", 266),
+    files: robertaFiles(),
+    wordRule: "roberta-bpe",
+    types: ["auto"],
+  }),
   encoder(
     "nomic-embed-text-tiny",
-    "NomicBertModel",
+    `NomicBertModel model_type="nomic_bert" max_position_embeddings=2048
+      activation_function="swiglu" n_positions=8192 max_trained_positions=2048 n_embd=64 n_head=4
+      n_layer=2 n_inner=96 layer_norm_epsilon=1e-12 qkv_proj_bias=false mlp_fc1_bias=false
+      mlp_fc2_bias=false rotary_emb_base=1000 rotary_emb_fraction=1 pad_token_id=0
+      rotary_emb_interleaved=false rotary_emb_scale_base=null causal=false prenorm=false`,
     {
-      ...{ model_type: "nomic_bert", max_position_embeddings: 2048, activation_function: "swiglu" },
-      ...{ n_positions: 8192, max_trained_positions: 2048, n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS },
-      ...{ n_inner: 96, layer_norm_epsilon: 1e-12, qkv_proj_bias: false, mlp_fc1_bias: false },
-      ...{ mlp_fc2_bias: false, rotary_emb_base: 1000, rotary_emb_fraction: 1.0, pad_token_id: 0 },
-      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null, causal: false, prenorm: false },
-    },
-    {
-      tensors: layered(
-        shapes("embeddings.word_embeddings:12,64 embeddings.token_type_embeddings:2,64 emb_ln+:64"),
-        "encoder.layers",
-        "attn.Wqkv:192,64 attn.out_proj:64,64 mlp.fc11:96,64 mlp.fc12:96,64 mlp.fc2:64,96 norm1+:64 norm2+:64",
+      tensors: shapes(
+        `embeddings.word_embeddings:12,64 embeddings.token_type_embeddings:2,64 emb_ln+:64 encoder.layers/ attn.Wqkv:192,64 attn.out_proj:64,64 mlp.fc11:96,64 mlp.fc12:96,64 mlp.fc2:64,96 norm1+:64 norm2+:64`,
       ),
       types: ["f16", "q8_0"],
     },
   ),
   encoder(
     "modern-bert",
-    "ModernBertModel",
-    {
-      ...{ ...IDS, model_type: "modernbert", vocab_size: 264, pad_token_id: 0, cls_token_id: 259 },
-      ...{ local_attention: 16, global_attn_every_n_layers: 3, global_rope_theta: 160000.0 },
-      ...{ local_rope_theta: 10000.0, norm_eps: 1e-5, sep_token_id: 259 },
-    },
+    `ModernBertModel bos_token_id=259 eos_token_id=259 model_type="modernbert" vocab_size=264
+      pad_token_id=0 cls_token_id=259 local_attention=16 global_attn_every_n_layers=3
+      global_rope_theta=160000 local_rope_theta=10000 norm_eps=1e-05 sep_token_id=259`,
     {
       ...{ dtype: "BF16", tensors: modernBert(""), types: ["auto"], wordRule: "modern-bert" },
       files: { ...byteLevel(GPT2_SPLIT), ...MEAN_POOLING },
@@ -681,11 +628,9 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   ),
   encoder(
     "modern-bert-reranker",
-    "ModernBertForSequenceClassification",
-    {
-      ...{ ...IDS, model_type: "modernbert", vocab_size: 264, pad_token_id: 0, cls_token_id: 259 },
-      ...{ sep_token_id: 259, id2label: { 0: "LABEL_0" }, classifier_pooling: "mean" },
-    },
+    `ModernBertForSequenceClassification bos_token_id=259 eos_token_id=259 model_type="modernbert"
+      vocab_size=264 pad_token_id=0 cls_token_id=259 sep_token_id=259 id2label={"0":"LABEL_0"}
+      classifier_pooling="mean"`,
     {
       tensors: { ...modernBert("model."), ...shapes("head.dense:64,64 head.norm:64 classifier+:1,64") },
       ...{ files: byteLevel(GPT2_SPLIT), wordRule: "modern-bert", types: ["auto"] },
@@ -693,11 +638,9 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   ),
   checkpoint(
     "embedding-gemma-tiny",
-    causal("Gemma3", 263, {
-      ...{ architectures: ["Gemma3TextModel"], head_dim: 32, use_bidirectional_attention: true },
-      ...{ sliding_window: 16, bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 },
-    }),
-    headless(decoder({ vocabulary: 263, head: 32, norms: GEMMA_NORMS, isTied: true })),
+    causal(`Gemma3 263 architectures=["Gemma3TextModel"] head_dim=32 use_bidirectional_attention=true
+      sliding_window=16 bos_token_id=1 eos_token_id=2 pad_token_id=0`),
+    headless(decoder(263, 32, GEMMA_NORMS, "tied")),
     {
       ...{ dtype: "F32", types: ["auto", "bf16"] },
       files: {
@@ -716,46 +659,40 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   ),
   checkpoint(
     "llama-headless",
-    causal("Llama", 263, { architectures: ["LlamaModel"], rope_theta: 10000 }),
-    headless(decoder({ vocabulary: 263, head: 16, norms: NORMS, isTied: true })),
+    causal(`Llama 263 architectures=["LlamaModel"] rope_theta=10000`),
+    headless(decoder(263, 16, NORMS, "tied")),
     { files: PIECES },
   ),
   checkpoint(
     "Mixtral-8x7B-tiny",
-    causal("Mixtral", 263, { rope_theta: 1000000, num_local_experts: 3, num_experts_per_tok: 2 }),
-    sparse(decoder({ vocabulary: 263, head: 16, norms: NORMS }), "block_sparse_moe", ["w3", "w2", "w1"]),
+    causal(`Mixtral 263 rope_theta=1000000 num_local_experts=3 num_experts_per_tok=2`),
+    sparse(decoder(263, 16, NORMS), "block_sparse_moe", ["w3", "w2", "w1"]),
     { files: PIECES, shards: 2, types: ["auto", "q8_0"] },
   ),
   checkpoint(
     "qwen2moe",
-    causal("Qwen2Moe", 264, {
-      ...{ num_experts: 3, num_experts_per_tok: 2, moe_intermediate_size: 96, rope_theta: 1000000 },
-      shared_expert_intermediate_size: 32,
-    }),
+    causal(`Qwen2Moe 264 num_experts=3 num_experts_per_tok=2 moe_intermediate_size=96 rope_theta=1000000
+      shared_expert_intermediate_size=32`),
     sparse(
-      ...([decoder({ vocabulary: 264, head: 16, norms: NORMS, hasBias: true }), "mlp", PROJECTIONS] as const),
+      ...([decoder(264, 16, NORMS, "biased"), "mlp", PROJECTIONS] as const),
       `mlp.shared_expert.gate_proj:32,64 mlp.shared_expert.up_proj:32,64
       mlp.shared_expert.down_proj:64,32 mlp.shared_expert_gate:1,64`,
     ),
   ),
   checkpoint(
     "qwen3moe",
-    causal("Qwen3Moe", 264, {
-      ...{ num_experts: 3, num_experts_per_tok: 2, moe_intermediate_size: 96, rope_theta: 1000000 },
-      head_dim: 32,
-    }),
-    sparse(decoder({ vocabulary: 264, head: 32, norms: QWEN3_NORMS }), "mlp", PROJECTIONS),
+    causal(`Qwen3Moe 264 num_experts=3 num_experts_per_tok=2 moe_intermediate_size=96 rope_theta=1000000
+      head_dim=32`),
+    sparse(decoder(264, 32, QWEN3_NORMS), "mlp", PROJECTIONS),
     { dtype: "F32", types: ["f16"] },
   ),
   checkpoint(
     "phi-3",
-    causal("Phi3", 270, {
-      ...{ original_max_position_embeddings: 128, sliding_window: 64, bos_token_id: 1, eos_token_id: 2 },
-      pad_token_id: 2,
-      rope_scaling: { type: "longrope", short_factor: Array(8).fill(1.5), long_factor: Array(8).fill(2.25) },
-    }),
+    causal(`Phi3 270 original_max_position_embeddings=128 sliding_window=64 bos_token_id=1 eos_token_id=2
+      pad_token_id=2
+      rope_scaling={"type":"longrope","short_factor":[1.5,1.5,1.5,1.5,1.5,1.5,1.5,1.5],"long_factor":[2.25,2.25,2.25,2.25,2.25,2.25,2.25,2.25]}`),
     replaced(
-      decoder({ vocabulary: 270, head: 16, norms: NORMS }),
+      decoder(270, 16, NORMS),
       /\.(q|k|v|gate|up)_proj\./,
       "self_attn.qkv_proj:128,64 mlp.gate_up_proj:192,64",
     ),
@@ -771,7 +708,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   ),
   checkpoint(
     "phi-4",
-    causal("Phi3", 264, { ...IDS, partial_rotary_factor: 0.75, pad_token_id: 259 }),
+    causal(`Phi3 264 bos_token_id=259 eos_token_id=259 partial_rotary_factor=0.75 pad_token_id=259`),
     shapes("model.norm:64"),
     {
       files: changedFiles(byteLevel(QWEN2_SPLIT), (_, config) => {
@@ -782,30 +719,32 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   ),
   checkpoint(
     "gemma-2",
-    causal("Gemma2", 263, { head_dim: 32, sliding_window: 128, pad_token_id: 0 }),
-    decoder({ vocabulary: 280, head: 32, norms: GEMMA_NORMS.filter((each) => !each.startsWith("self")) }),
+    causal(`Gemma2 263 head_dim=32 sliding_window=128 pad_token_id=0`),
+    decoder(
+      280,
+      32,
+      GEMMA_NORMS.filter((each) => !each.startsWith("self")),
+    ),
     { files: PIECES },
   ),
   checkpoint(
     "olmo2",
-    causal("Olmo2", 264, { ...IDS, rope_theta: 500000, pad_token_id: 259 }),
-    decoder({ vocabulary: 264, head: 16, norms: ["post_attention_layernorm", "post_feedforward_layernorm"] }),
+    causal(`Olmo2 264 bos_token_id=259 eos_token_id=259 rope_theta=500000 pad_token_id=259`),
+    decoder(264, 16, ["post_attention_layernorm", "post_feedforward_layernorm"]),
     { dtype: "F32" },
   ),
   checkpoint(
     "granite",
-    causal("Granite", 264, {
-      ...{ ...IDS, attention_multiplier: 0.0625, embedding_multiplier: 12, residual_multiplier: 0.22 },
-      logits_scaling: 8,
-    }),
-    decoder({ vocabulary: 264, head: 16, norms: NORMS, isTied: true }),
+    causal(`Granite 264 bos_token_id=259 eos_token_id=259 attention_multiplier=0.0625 embedding_multiplier=12
+      residual_multiplier=0.22 logits_scaling=8`),
+    decoder(264, 16, NORMS, "tied"),
     SMOLLM,
   ),
   checkpoint(
     "starcoder2",
-    causal("Starcoder2", 264, { ...IDS, norm_epsilon: 1e-5, rms_norm_eps: undefined }),
+    causal(`Starcoder2 264 bos_token_id=259 eos_token_id=259 norm_epsilon=1e-05 rms_norm_eps=null`),
     replaced(
-      decoder({ vocabulary: 264, head: 16, norms: NORMS }),
+      decoder(264, 16, NORMS),
       /\.mlp\./,
       "mlp.c_fc+:96,64 mlp.c_proj+:64,96 self_attn.q_proj.bias=64 input_layernorm.bias=64",
     ),
@@ -817,12 +756,8 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       ...{ ...IDS, architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_ctx: 40, n_positions: 40 },
       ...{ n_embd: HIDDEN, n_head: HEADS, n_layer: LAYERS, vocab_size: 264, layer_norm_epsilon: 1e-5 },
     },
-    layered(
-      shapes("transformer.wte:264,64 transformer.wpe:40,64 transformer.ln_f+:64"),
-      "transformer.h",
-      `ln_1+:64 ln_2+:64 attn.c_attn:64,192 attn.c_attn.bias=192 attn.c_proj+:64,64
-      mlp.c_fc:64,256 mlp.c_fc.bias=256 mlp.c_proj:256,64 mlp.c_proj.bias=64`,
-    ),
+    shapes(`transformer.wte:264,64 transformer.wpe:40,64 transformer.ln_f+:64 transformer.h/ ln_1+:64 ln_2+:64 attn.c_attn:64,192 attn.c_attn.bias=192 attn.c_proj+:64,64
+      mlp.c_fc:64,256 mlp.c_fc.bias=256 mlp.c_proj:256,64 mlp.c_proj.bias=64`),
     { dtype: "F32", files: byteLevel(GPT2_SPLIT), wordRule: "gpt-2", types: ["auto", "q8_0"] },
   ),
 ];
