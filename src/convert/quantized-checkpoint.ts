@@ -32,9 +32,6 @@ export interface Convertible {
   dequantize(range: Range): Promise<Float32Array>;
 }
 
-/** Tensors of the checkpoint by their names. */
-type Tensors = ReadonlyMap<string, SafetensorsTensor>;
-
 type Signal = AbortSignal | undefined;
 
 /** A matrix whose rows can be read. */
@@ -52,7 +49,7 @@ interface Scaled {
   /** Columns with the same scale. */
   readonly group: number;
   /** Integers of so many bits, and whether the one in the middle is 0 everywhere; undefined for other numbers. */
-  readonly bits?: number;
+  readonly bits?: number | undefined;
   readonly isSymmetric?: boolean;
   /** The scales, whose type decides. */
   readonly scale: SafetensorsTensor;
@@ -74,6 +71,14 @@ const unsupported = ({ path, name }: SafetensorsTensor, detail: string): GgufErr
 /** What is beside a quantized matrix and says nothing about its weights. */
 const UNUSED = /(^|[._])(input|output|activation|[kqv]|prob)_(scale|zero_point)$/;
 
+interface Context {
+  readonly quantization: Config;
+  /** What belongs to a matrix, if it is there. */
+  readonly take: (part: string) => SafetensorsTensor | undefined;
+  readonly need: (part: string) => SafetensorsTensor;
+  readonly whole: (tensor: SafetensorsTensor) => Promise<Int32Array>;
+}
+
 /** The tensors in their order, those that belong together in one. */
 export function unpacked(
   tensors: readonly (readonly [string, SafetensorsTensor])[],
@@ -82,127 +87,96 @@ export function unpacked(
   const all = new Map(tensors);
   const parts = new Set<string>();
   const recent = recently<SafetensorsTensor, Promise<Int32Array>>(8);
-  // Whoever asks next may have another signal.
-  const whole = (tensor: SafetensorsTensor): Promise<Int32Array> =>
-    recent(tensor, () => integers(tensor, 0, tensor.elementCount, undefined));
-  const context = { all, parts, whole, quantization: Object(config.quantization_config) };
-  const matrices = tensors.map(([name, tensor]): [string, Convertible, boolean] => {
-    const found = matrixOf(name, tensor, context);
-    if (found === undefined) return [name, tensor, false];
-    const stem = name.replace(/\.(qweight|weight_packed|weight)$/, ".weight");
-    return [stem, convertible(tensor, stem, found), true];
+  const whole = (tensor: SafetensorsTensor): Promise<Int32Array> => recent(tensor, () => integersOf(tensor));
+  const quantization: Config = Object(config.quantization_config);
+  const found = tensors.map(([name, tensor]): [string, Convertible, isPacked: boolean] => {
+    const [, stem = "", end] = /^(.*)\.(qweight|weight_packed|weight)$/s.exec(name) ?? [];
+    const take = (part: string): SafetensorsTensor | undefined => {
+      const found = all.get(`${stem}.${part}`);
+      if (found !== undefined) parts.add(`${stem}.${part}`);
+      return found;
+    };
+    const need = (part: string): SafetensorsTensor => {
+      const found = take(part);
+      if (found === undefined) throw invalid(tensor, `there is no ${part} beside it`);
+      return found;
+    };
+    const rows = end === undefined ? undefined : matrixOf(end, tensor, { quantization, take, need, whole });
+    return rows === undefined
+      ? [name, tensor, false]
+      : [`${stem}.weight`, convertible(tensor, `${stem}.weight`, rows), true];
   });
-  const isQuantized = matrices.some(([, , isPacked]) => isPacked);
-  return matrices
+  const isQuantized = found.some(([, , isPacked]) => isPacked);
+  return found
     .filter(([name]) => !parts.has(name) && !(isQuantized && UNUSED.test(name)))
     .map(([name, tensor]) => [name, tensor]);
 }
 
-interface Context {
-  readonly all: Tensors;
-  /** Gets the names of what belongs to matrices. */
-  readonly parts: Set<string>;
-  readonly whole: (tensor: SafetensorsTensor) => Promise<Int32Array>;
-  readonly quantization: Config;
-}
-
 /** Undefined for a tensor that is alone. */
-function matrixOf(name: string, tensor: SafetensorsTensor, context: Context): Rows | undefined {
-  const { all, parts, quantization } = context;
-  const [, stem = "", end] = /^(.*)\.(qweight|weight_packed|weight)$/s.exec(name) ?? [];
-  const take = (part: string): SafetensorsTensor | undefined => {
-    const found = all.get(`${stem}.${part}`);
-    if (found !== undefined) parts.add(`${stem}.${part}`);
-    return found;
-  };
-  const need = (...names: string[]): SafetensorsTensor => {
-    const found = names.map(take).find((each) => each !== undefined);
-    if (found === undefined) throw invalid(tensor, `there is no ${names.join(" or ")} beside it`);
-    return found;
-  };
-  if (end === undefined) return undefined;
-  if (end === "qweight") return transposedIntegers(tensor, take, need, context);
+function matrixOf(end: string, tensor: SafetensorsTensor, context: Context): Rows | undefined {
+  const { quantization, take, need } = context;
+  const { dtype, shape } = tensor;
+  if (end === "qweight") return packedIntegers(tensor, false, context);
   if (end === "weight_packed") {
-    if (all.has(`${stem}.weight_global_scale`)) {
-      throw unsupported(tensor, "it is NVFP4 with a scale for the whole matrix, which is not converted");
-    }
-    if (tensor.dtype === "U8") return microscaled(tensor, need("weight_scale"), 2);
-    return packedIntegers(tensor, take, need, context);
+    if (take("weight_global_scale"))
+      throw unsupported(tensor, "it is NVFP4 with two scales, which is not converted");
+    return dtype === "U8"
+      ? microscaled(tensor, need("weight_scale"), 2)
+      : packedIntegers(tensor, true, context);
   }
-  const isQuantized = /^F8_E[45]|^F4$|^I8$/.test(tensor.dtype) && tensor.shape.length > 0;
-  if (!isQuantized) return undefined;
+  if (!/^F8_E[45]|^F4$|^I8$/.test(dtype) || shape.length === 0) return undefined;
   const scale = take("weight_scale_inv") ?? take("weight_scale");
-  if (scale === undefined) {
-    if (quantization.quant_method === undefined) return undefined;
-    throw invalid(
-      tensor,
-      `its type is ${tensor.dtype}, and there is no weight_scale or weight_scale_inv beside it`,
-    );
-  }
-  if (tensor.dtype === "F4") return microscaled(tensor, scale, 1);
-  return plainScaled(tensor, scale, take("weight_zero_point"), quantization);
+  if (scale !== undefined)
+    return dtype === "F4" ? microscaled(tensor, scale, 1) : plainScaled(tensor, scale, context);
+  if (quantization.quant_method === undefined) return undefined;
+  throw invalid(tensor, `its type is ${dtype}, and there is no weight_scale or weight_scale_inv beside it`);
 }
 
-function matrixShape(
-  { shape }: SafetensorsTensor,
-  tensor: SafetensorsTensor,
-): [columns: number, rows: number] {
-  const [columns, rows] = shape;
-  if (shape.length !== 2 || !columns || !rows) {
-    throw invalid(tensor, `a matrix with scales must have rows and columns, found ${shape.join(" x ")}`);
-  }
-  if (columns > MAX_COLUMNS)
-    throw invalid(tensor, `its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
-  return [columns, rows];
-}
-
-const wrongShape = (tensor: SafetensorsTensor, part: SafetensorsTensor, wanted: string): GgufError =>
-  invalid(
-    part,
-    `its shape is ${part.shape.join(" x ") || "that of a number"}; for the matrix '${quotable(tensor.name)}' it must be ${wanted}`,
+function matrixShape(tensor: SafetensorsTensor): [columns: number, rows: number] {
+  const [columns, rows, more] = tensor.shape;
+  if (columns && rows && more === undefined && columns <= MAX_COLUMNS) return [columns, rows];
+  const found = tensor.shape.join(" x ");
+  throw invalid(
+    tensor,
+    `a matrix with scales must have rows, of 1 to ${MAX_COLUMNS} columns; found ${found}`,
   );
+}
+
+function wrongShape(tensor: SafetensorsTensor, part: SafetensorsTensor, wanted: string): GgufError {
+  const found = part.shape.join(" x ") || "that of a number";
+  const detail = `its shape is ${found}; for the matrix '${quotable(tensor.name)}' it must be ${wanted}`;
+  return invalid(part, detail);
+}
 
 /** Bytes or floats of their own, times scales: of the matrix, of rows, of groups in a row, or of blocks of rows and columns. */
 function plainScaled(
   tensor: SafetensorsTensor,
   scale: SafetensorsTensor,
-  zero: SafetensorsTensor | undefined,
-  quantization: Config,
+  { quantization, take }: Context,
 ): Rows {
-  const [columns, rows] = matrixShape(tensor, tensor);
+  const [columns, rows] = matrixShape(tensor);
+  const zero = take("weight_zero_point");
   if (zero !== undefined) throw unsupported(zero, "zero points beside weights of 8 bits are not converted");
-  const { shape, elementCount: count } = scale;
-  const block: unknown = quantization.weight_block_size ??
-    weightsOf(quantization).block_structure ?? [128, 128];
-  if (
-    !Array.isArray(block) ||
-    block.length !== 2 ||
-    block.some((size) => !(Number.isInteger(size) && size > 0))
-  ) {
+  const block: unknown = quantization.weight_block_size ?? weightsOf(quantization).block_structure;
+  const [blockRows, blockColumns, more] = Array.isArray(block) ? block : [128, 128];
+  const isSize = (size: unknown): boolean => Number.isInteger(size) && (size as number) > 0;
+  if (!isSize(blockRows) || !isSize(blockColumns) || more !== undefined) {
     throw invalid(
       tensor,
-      "weight_block_size of quantization_config must be two whole numbers: rows and columns",
+      "weight_block_size of quantization_config must be two whole numbers: rows, columns",
     );
   }
-  const [blockRows, blockColumns] = block as [number, number];
-  const width = shape.length === 2 ? (shape[0] as number) : 1;
-  const isBlocks =
-    shape.length === 2 &&
-    shape[1] === Math.ceil(rows / blockRows) &&
-    width === Math.ceil(columns / blockColumns);
-  const isRows = count === rows * width && columns % width === 0 && (shape.length === 1 || shape[1] === rows);
-  const [tall, group] =
-    count === 1
-      ? [rows, columns]
-      : isBlocks
-        ? [blockRows, blockColumns]
-        : isRows
-          ? [1, columns / width]
-          : [0, 0];
-  if (!(tall > 0 && group > 0)) {
-    const blocks = `${Math.ceil(columns / blockColumns)} x ${Math.ceil(rows / blockRows)} (blocks)`;
-    throw wrongShape(tensor, scale, `1, ${rows}, GROUPS x ${rows} or ${blocks}`);
+  const [width = 1, height = 1] = scale.shape.length === 1 ? [1, scale.shape[0]] : scale.shape;
+  const [across, down] = [Math.ceil(columns / blockColumns), Math.ceil(rows / blockRows)];
+  /** Rows and columns with the same scale. */
+  let size: [number, number] | undefined;
+  if (scale.elementCount === 1) size = [rows, columns];
+  else if (width === across && height === down) size = [blockRows, blockColumns];
+  else if (height === rows && columns % width === 0) size = [1, columns / width];
+  if (size === undefined || scale.shape.length > 2) {
+    throw wrongShape(tensor, scale, `1, ${rows}, GROUPS x ${rows} or ${across} x ${down} (blocks)`);
   }
+  const [tall, group] = size;
   const groups = Math.ceil(columns / group);
   return scaled({
     ...{ columns, rows, group, scale },
@@ -212,13 +186,10 @@ function plainScaled(
     scales: async (first, last, signal) => {
       const [top, bottom] = [Math.floor(first / tall), Math.ceil(last / tall)];
       const stored = await scale.dequantize({ start: top * groups, end: bottom * groups, signal });
-      return Float32Array.from(
-        { length: (last - first) * groups },
-        (_, i) =>
-          stored[
-            (Math.floor((first + Math.floor(i / groups)) / tall) - top) * groups + (i % groups)
-          ] as number,
-      );
+      return Float32Array.from({ length: (last - first) * groups }, (_, i) => {
+        const row = Math.floor((first + Math.floor(i / groups)) / tall) - top;
+        return stored[row * groups + (i % groups)] as number;
+      });
     },
   });
 }
@@ -228,164 +199,106 @@ function weightsOf({ config_groups: groups }: Config): Config {
   return Object(Object(Object.values(Object(groups))[0]).weights);
 }
 
-/** Integers in words of 32 bits along the row, as compressed-tensors packs them. */
-function packedIntegers(
-  tensor: SafetensorsTensor,
-  take: (part: string) => SafetensorsTensor | undefined,
-  need: (...names: string[]) => SafetensorsTensor,
-  { quantization, whole }: Context,
-): Rows {
-  const bits = Number(weightsOf(quantization).num_bits ?? 4);
-  const perWord = checkBits(tensor, bits, [4, 8]);
-  const [words, rows] = matrixShape(tensor, tensor);
-  const [scale, shape, zero, groups] = [
-    need("weight_scale"),
-    take("weight_shape"),
-    take("weight_zero_point"),
-    take("weight_g_idx"),
-  ];
-  const columns = words * perWord;
-  const [count = 0] = scale.shape;
-  if (scale.shape.length !== 2 || scale.shape[1] !== rows || !count || columns % count !== 0) {
-    throw wrongShape(tensor, scale, `GROUPS x ${rows}, whose groups are equal parts of ${columns} columns`);
-  }
-  const zeroRows = Math.ceil(rows / perWord);
-  if (zero !== undefined && String(zero.shape) !== String([count, zeroRows])) {
-    throw wrongShape(tensor, zero, `${count} x ${zeroRows}`);
-  }
-  const group = columns / count;
-  return scaled({
-    ...{ columns, rows, group, scale, bits, isSymmetric: zero === undefined },
-    codes: async (first, last, signal) => {
-      const stored = await integers(tensor, first * words, last * words, signal);
-      const declared = shape && (await shape.dequantize({ start: 0, end: shape.elementCount, signal }));
-      if (shape && String(declared) !== String([rows, columns])) {
-        throw invalid(
-          shape,
-          `it says ${declared?.join(" x ")}, and there are ${rows} x ${columns}: padding is not read`,
-        );
-      }
-      const zeros = zero && (await whole(zero));
-      const middle = 2 ** (bits - 1);
-      return Float32Array.from({ length: (last - first) * columns }, (_, i) => {
-        const [row, column] = [first + Math.floor(i / columns), i % columns];
-        const at = Math.floor(row / perWord) * count + Math.floor(column / group);
-        const offset = zeros ? field(zeros[at], row % perWord, bits) : middle;
-        return field(stored[Math.floor(i / perWord)], i % perWord, bits) - offset;
-      });
-    },
-    scales: (first, last, signal) => scale.dequantize({ start: first * count, end: last * count, signal }),
-    order: async () => (groups ? groupsOf(groups, columns, count, await whole(groups)) : undefined),
-  });
-}
-
 /** Where each of eight columns of AWQ is in a word. */
 const AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7];
 
-/** Integers of a transposed matrix, as GPTQ and AWQ have them: there, words are along the row and along the column. */
-function transposedIntegers(
-  tensor: SafetensorsTensor,
-  take: (part: string) => SafetensorsTensor | undefined,
-  need: (...names: string[]) => SafetensorsTensor,
-  { quantization, whole }: Context,
-): Rows {
+/**
+ * Integers in words of 32 bits. compressed-tensors has them along the rows. GPTQ and AWQ have the matrix, its zero points and its
+ * scales transposed, and words along what is a row of the matrix (GPTQ), or a column (AWQ); those of zero points are always along
+ * columns.
+ */
+function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: Context): Rows {
+  const { quantization, take, need, whole } = context;
   const { quant_method: method, checkpoint_format: format = "gptq", version = "gemm" } = quantization;
-  const isAwq = method === "awq";
-  if (method !== "gptq" && (!isAwq || String(version).toLowerCase() !== "gemm")) {
-    const found = `${quotable(String(method))}${isAwq ? ` in the version ${quotable(String(version))}` : ""}`;
-    throw unsupported(
-      tensor,
-      `quant_method of quantization_config must be gptq, or awq in the version gemm, found ${found}`,
-    );
+  const isAwq = !isUpright && method === "awq" && /^gemm$/i.test(String(version));
+  if (!isUpright && !isAwq && method !== "gptq") {
+    const found = quotable(method === "awq" ? `awq, ${version}` : String(method));
+    throw unsupported(tensor, `quant_method must be gptq, or awq in the version gemm, found ${found}`);
   }
-  const bits = Number(quantization.bits ?? quantization.w_bit ?? 4);
-  const perWord = checkBits(tensor, bits, isAwq ? [4] : [2, 4, 8]);
-  const [scale, zero, groups] = [need("scales"), need("qzeros"), take("g_idx")];
-  const [width, height] = matrixShape(tensor, tensor);
-  const [columns, rows] = isAwq ? [height, width * perWord] : [height * perWord, width];
-  if (columns > MAX_COLUMNS)
-    throw invalid(tensor, `its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
-  const count = scale.shape[1] ?? 0;
-  if (scale.shape.length !== 2 || scale.shape[0] !== rows || !count || columns % count !== 0) {
-    throw wrongShape(tensor, scale, `${rows} x GROUPS, whose groups are equal parts of ${columns} columns`);
+  const given = isUpright ? weightsOf(quantization).num_bits : (quantization.bits ?? quantization.w_bit);
+  const [bits, known] = [Number(given ?? 4), isAwq ? [4] : [2, 4, 8]];
+  if (!known.includes(bits)) {
+    throw unsupported(tensor, `integers of ${bits} bits are not converted, only of ${known.join(", ")}`);
   }
-  if (String(zero.shape) !== String([Math.ceil(rows / perWord), count])) {
-    throw wrongShape(tensor, zero, `${Math.ceil(rows / perWord)} x ${count}`);
-  }
-  const [group, zeroWidth] = [columns / count, zero.shape[0] as number];
-  const more = isAwq || format === "gptq_v2" ? 0 : 1;
-  const isMoved = quantization.desc_act === true;
+  const perWord = 32 / bits;
+  const [width, height] = matrixShape(tensor);
+  const [columns, rows] = isUpright
+    ? [width * perWord, height]
+    : isAwq
+      ? [height, width * perWord]
+      : [height * perWord, width];
+  const scale = need(isUpright ? "weight_scale" : "scales");
+  const zero = isUpright ? take("weight_zero_point") : need("qzeros");
+  const groups = take(isUpright ? "weight_g_idx" : "g_idx");
+  const shape = take("weight_shape");
+  const count = scale.shape[isUpright ? 0 : 1] ?? 0;
+  const group = columns / count;
+  const zeroRows = Math.ceil(rows / perWord);
+  const check = (part: SafetensorsTensor, high: number): void => {
+    const wanted = isUpright ? [count, high] : [high, count];
+    if (String(part.shape) === String(wanted) && Number.isInteger(group)) return;
+    const detail = `with groups that are equal parts of ${columns} columns (at most ${MAX_COLUMNS})`;
+    throw wrongShape(tensor, part, `${wanted.join(" x ")}, ${detail}`);
+  };
+  if (columns > MAX_COLUMNS) throw wrongShape(tensor, tensor, `one of at most ${MAX_COLUMNS} columns`);
+  check(scale, rows);
+  if (zero !== undefined) check(zero, zeroRows);
+  const more = isUpright || isAwq || format === "gptq_v2" ? 0 : 1;
+  const field = (words: Int32Array, word: number, place: number): number =>
+    ((words[word] as number) >>> (place * bits)) & (2 ** bits - 1);
   const placeOf = (row: number): number => (isAwq ? (AWQ_ORDER[row % 8] as number) : row % perWord);
-  const orderOf = async (): Promise<Int32Array | undefined> =>
-    groups && groupsOf(groups, columns, count, await whole(groups));
+  const order = async (): Promise<Int32Array | undefined> =>
+    groups && orderOf(groups, columns, count, await whole(groups));
   return scaled({
-    ...{
-      columns,
-      rows,
-      group,
-      scale,
-      ...(isMoved ? {} : { bits }),
-      isSymmetric: quantization.sym === true && !isAwq,
-    },
-    codes: async (first, last) => {
-      const [stored, zeros, order] = [await whole(tensor), await whole(zero), await orderOf()];
+    ...{ columns, rows, group, scale, order },
+    bits: quantization.desc_act === true || (isUpright && groups) ? undefined : bits,
+    isSymmetric: zero === undefined || (quantization.sym === true && !isAwq && !isUpright),
+    codes: async (first, last, signal) => {
+      const declared = shape && (await shape.dequantize({ start: 0, end: shape.elementCount, signal }));
+      if (shape && String(declared) !== String([rows, columns])) {
+        const found = declared?.join(" x ");
+        throw invalid(shape, `it says ${found}, and there are ${rows} x ${columns}: padding is not read`);
+      }
+      const [words, zeros, groupOf] = [await whole(tensor), zero && (await whole(zero)), await order()];
       return Float32Array.from({ length: (last - first) * columns }, (_, i) => {
         const [row, column] = [first + Math.floor(i / columns), i % columns];
-        const at = order?.[column] ?? Math.floor(column / group);
-        const offset = field(zeros[at * zeroWidth + Math.floor(row / perWord)], placeOf(row), bits) + more;
-        const value = isAwq
-          ? field(stored[column * width + Math.floor(row / perWord)], placeOf(row), bits)
-          : field(stored[Math.floor(column / perWord) * width + row], column % perWord, bits);
-        return value - offset;
+        const at = groupOf?.[column] ?? Math.floor(column / group);
+        const line = Math.floor(row / perWord);
+        const inWord = Math.floor(column / perWord);
+        const code = isAwq
+          ? field(words, column * width + line, placeOf(row))
+          : field(words, isUpright ? row * width + inWord : inWord * width + row, column % perWord);
+        if (zeros === undefined) return code - 2 ** (bits - 1);
+        return code - field(zeros, isUpright ? line * count + at : at * zeroRows + line, placeOf(row)) - more;
       });
     },
     scales: async (first, last, signal) => {
+      if (isUpright) return scale.dequantize({ start: first * count, end: last * count, signal });
       const high = last - first;
       const found = new Float32Array(high * count);
       for (let at = 0; at < count; at++) {
         const run = await scale.dequantize({ start: at * rows + first, end: at * rows + last, signal });
-        for (let row = 0; row < high; row++) found[row * count + at] = run[row] as number;
+        for (const [row, x] of run.entries()) found[row * count + at] = x;
       }
       return found;
     },
-    order: orderOf,
   });
 }
 
-function checkBits(tensor: SafetensorsTensor, bits: number, known: readonly number[]): number {
-  if (!known.includes(bits))
-    throw unsupported(tensor, `integers of ${bits} bits are not converted, only of ${known.join(", ")}`);
-  if (tensor.dtype !== "I32")
-    throw invalid(tensor, `words with integers must be of the type I32, not ${tensor.dtype}`);
-  return 32 / bits;
-}
-
-const field = (word: number | undefined, place: number, bits: number): number =>
-  ((word as number) >>> (place * bits)) & (2 ** bits - 1);
-
 /** The groups of columns; undefined where they are in order. */
-function groupsOf(
-  tensor: SafetensorsTensor,
-  columns: number,
-  count: number,
-  order: Int32Array,
-): Int32Array | undefined {
-  if (order.length !== columns)
-    throw invalid(tensor, `it has ${order.length} numbers, not one for each of ${columns} columns`);
+function orderOf(tensor: SafetensorsTensor, columns: number, count: number, order: Int32Array) {
   const wrong = order.find((group) => group < 0 || group >= count);
-  if (wrong !== undefined)
-    throw invalid(tensor, `a column is in group ${wrong}, and there are ${count} groups`);
+  if (order.length !== columns || wrong !== undefined) {
+    const found = wrong === undefined ? `${order.length} of them` : `group ${wrong}`;
+    throw invalid(tensor, `each of ${columns} columns must be in one of ${count} groups, found ${found}`);
+  }
   return order.every((group, column) => group === Math.floor((column * count) / columns)) ? undefined : order;
 }
 
-async function integers(
-  tensor: SafetensorsTensor,
-  start: number,
-  end: number,
-  signal: Signal,
-): Promise<Int32Array> {
-  if (tensor.type !== "I32") throw invalid(tensor, `its type must be I32, not ${tensor.dtype}`);
-  return new Int32Array((await tensor.read({ start, end, signal })).slice().buffer);
+/** Without a signal: whoever asks next may have another one. */
+async function integersOf(tensor: SafetensorsTensor): Promise<Int32Array> {
+  if (tensor.dtype !== "I32") throw invalid(tensor, `its type must be I32, not ${tensor.dtype}`);
+  return new Int32Array((await tensor.read()).slice().buffer);
 }
 
 /** Products, in blocks where those hold them exactly. */
@@ -447,7 +360,7 @@ function blocksOf(
 
 /** MXFP4: numbers of 4 bits, two in a byte, and an exponent for 32 of them. */
 function microscaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, perNumber: number): Rows {
-  const [width, rows] = matrixShape(tensor, tensor);
+  const [width, rows] = matrixShape(tensor);
   const columns = width * perNumber;
   if (columns % 32 !== 0 || String(scale.shape) !== String([columns / 32, rows])) {
     throw wrongShape(tensor, scale, `COLUMNS / 32 x ${rows}, for ${columns} columns`);

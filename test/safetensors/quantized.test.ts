@@ -36,13 +36,6 @@ interface Packed {
   value: (row: number, column: number) => number;
 }
 
-interface Scheme {
-  quantization: object;
-  /** Of `type: "auto"`. */
-  type: string;
-  pack(rows: number, columns: number): Packed;
-}
-
 const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
 // Zero has no sign in ggml.
 const e2m1 = (code: number): number => (code & 8 ? -1 : 1) * (E2M1[code & 7] as number) || 0;
@@ -205,75 +198,44 @@ const GPTQ = { quant_method: "gptq", bits: 4, sym: true, desc_act: false };
 const AWQ = { quant_method: "awq", bits: 4, version: "gemm" };
 const FP8 = { quant_method: "fp8", weight_block_size: [48, 40] };
 
+/** What `quantization_config` says, the type of `type: "auto"`, and what makes the tensors of a matrix. */
+type Scheme = readonly [quantization: object, type: string, pack: (rows: number, columns: number) => Packed];
+
+const blockShape = (rows: number, columns: number): number[] => [
+  Math.ceil(rows / 48),
+  Math.ceil(columns / 40),
+];
+const [int4, int8s] = [compressed(4), compressed(8)];
+const uneven = { ...GPTQ, sym: false };
+const v2 = { ...GPTQ, checkpoint_format: "gptq_v2" };
+const moved = { ...GPTQ, desc_act: true };
+
 const SCHEMES: Record<string, Scheme> = {
-  "FP8 with scales of blocks": {
-    ...{ quantization: FP8, type: "F16" },
-    pack: fp8("weight_scale_inv", 48, 40, (rows, columns) => [Math.ceil(rows / 48), Math.ceil(columns / 40)]),
-  },
-  "FP8 with a scale": { quantization: FP8, type: "F16", pack: fp8("weight_scale", 0, 0, () => []) },
-  "FP8 with scales of rows": {
-    quantization: FP8,
-    type: "F16",
-    pack: fp8("weight_scale", 1, 0, (rows) => [rows, 1]),
-  },
-  "MXFP4 as F4": { quantization: compressed(4), type: "MXFP4", pack: mxfp4(false) },
-  "MXFP4 in bytes": { quantization: compressed(4), type: "MXFP4", pack: mxfp4(true) },
-  int8: { quantization: compressed(8), type: "Q8_0", pack: int8("F16") },
-  "int8 with scales in bfloat16": { quantization: compressed(8), type: "F16", pack: int8("BF16") },
-  int4: {
-    quantization: compressed(4),
-    type: "Q4_0",
-    pack: integers(4, true, "F16", packed(4, "F16", false)),
-  },
-  "int4 with zero points": {
-    quantization: compressed(4),
-    type: "Q8_0",
-    pack: integers(4, false, "F16", packed(4, "F16", true)),
-  },
-  "int4 with scales in bfloat16": {
-    quantization: compressed(4),
-    type: "F16",
-    pack: integers(4, true, "BF16", packed(4, "BF16", false)),
-  },
-  "packed int8": {
-    quantization: compressed(8),
-    type: "Q8_0",
-    pack: integers(8, true, "F16", packed(8, "F16", false)),
-  },
-  GPTQ: { quantization: GPTQ, type: "Q4_0", pack: integers(4, true, "F16", gptq(4, 1)) },
-  "GPTQ with zero points": {
-    quantization: { ...GPTQ, sym: false },
-    type: "Q8_0",
-    pack: integers(4, false, "F16", gptq(4, 1)),
-  },
-  "GPTQ of 8 bits": {
-    quantization: { ...GPTQ, bits: 8 },
-    type: "Q8_0",
-    pack: integers(8, true, "F16", gptq(8, 1)),
-  },
-  "GPTQ of 2 bits": {
-    quantization: { ...GPTQ, bits: 2, sym: false },
-    type: "Q8_0",
-    pack: integers(2, false, "F16", gptq(2, 1)),
-  },
-  "GPTQ v2": {
-    quantization: { ...GPTQ, checkpoint_format: "gptq_v2" },
-    type: "Q4_0",
-    pack: integers(4, true, "F16", gptq(4, 0)),
-  },
-  "GPTQ with columns in another order": {
-    ...{ quantization: { ...GPTQ, desc_act: true }, type: "F16" },
-    pack: integers(4, true, "F16", gptq(4, 1), true),
-  },
-  AWQ: { quantization: AWQ, type: "Q8_0", pack: integers(4, false, "F16", awq) },
+  "FP8 with scales of blocks": [FP8, "F16", fp8("weight_scale_inv", 48, 40, blockShape)],
+  "FP8 with a scale": [FP8, "F16", fp8("weight_scale", 0, 0, () => [])],
+  "FP8 with scales of rows": [FP8, "F16", fp8("weight_scale", 1, 0, (rows) => [rows, 1])],
+  "MXFP4 as F4": [int4, "MXFP4", mxfp4(false)],
+  "MXFP4 in bytes": [int4, "MXFP4", mxfp4(true)],
+  int8: [int8s, "Q8_0", int8("F16")],
+  "int8 with scales in bfloat16": [int8s, "F16", int8("BF16")],
+  int4: [int4, "Q4_0", integers(4, true, "F16", packed(4, "F16", false))],
+  "int4 with zero points": [int4, "Q8_0", integers(4, false, "F16", packed(4, "F16", true))],
+  "int4 with scales in bfloat16": [int4, "F16", integers(4, true, "BF16", packed(4, "BF16", false))],
+  "packed int8": [int8s, "Q8_0", integers(8, true, "F16", packed(8, "F16", false))],
+  GPTQ: [GPTQ, "Q4_0", integers(4, true, "F16", gptq(4, 1))],
+  "GPTQ with zero points": [uneven, "Q8_0", integers(4, false, "F16", gptq(4, 1))],
+  "GPTQ of 8 bits": [{ ...GPTQ, bits: 8 }, "Q8_0", integers(8, true, "F16", gptq(8, 1))],
+  "GPTQ of 2 bits": [{ ...uneven, bits: 2 }, "Q8_0", integers(2, false, "F16", gptq(2, 1))],
+  "GPTQ v2": [v2, "Q4_0", integers(4, true, "F16", gptq(4, 0))],
+  "GPTQ with columns in another order": [moved, "F16", integers(4, true, "F16", gptq(4, 1), true)],
+  AWQ: [AWQ, "Q8_0", integers(4, false, "F16", awq)],
 };
 
 const base = writeCheckpoint(folder, CHECKPOINTS.find(({ name }) => name === "mistral-v0.3") as never);
-const weights = join("model.safetensors");
 
 /** Two copies of the checkpoint: with quantized matrices, and with their numbers. */
 async function write(
-  { quantization, pack }: Scheme,
+  [quantization, , pack]: Scheme,
   change?: (parts: Parts) => void,
 ): Promise<[string, string]> {
   const [quantized, plain]: [Parts, Parts] = [{}, {}];
@@ -299,7 +261,7 @@ async function write(
     const path = join(folder, name);
     rmSync(path, { recursive: true, force: true });
     cpSync(base, path, { recursive: true });
-    writeFileSync(join(path, weights), safetensorsOf(tensors));
+    writeFileSync(join(path, "model.safetensors"), safetensorsOf(tensors));
     const config = JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
     writeFileSync(join(path, "config.json"), JSON.stringify({ ...config, ...more }));
     return path;
@@ -320,120 +282,87 @@ for (const [name, scheme] of Object.entries(SCHEMES)) {
     const [auto, exact] = [openSync(out("auto")), openSync(out("plain"))];
     for (const [tensor, { type }] of auto.tensors) {
       if (!/attn_(q|k|v|output)\.weight|ffn_(up|gate|down)/.test(tensor)) continue;
-      assert.equal(type, scheme.type);
+      assert.equal(type, scheme[1]);
       if (type === "F16") continue;
       assert.deepEqual(auto.tensor(tensor).dequantizeSync(), exact.tensor(tensor).dequantizeSync(), tensor);
     }
   });
 }
 
-const FIRST = "model.layers.0.self_attn.q_proj.";
+const SIZES: Record<string, number> = { I64: 8, I32: 4, F32: 4, F16: 2, I16: 2 };
+
+/** Another tensor of the first matrix, all of whose bytes are the same; without a type, there is none. */
+const other =
+  (end: string, dtype?: string, shape: number[] = [], byte = 0) =>
+  (parts: Parts): void => {
+    const count = shape.reduce((product, length) => product * length, SIZES[dtype ?? ""] ?? 1);
+    const name = `model.layers.0.self_attn.q_proj.${end}`;
+    delete parts[name];
+    if (dtype !== undefined) parts[name] = part(dtype, shape, new Uint8Array(count).fill(byte));
+  };
 
 /** What is wrong: in which scheme, what changes in the tensors or the configuration, and what the error says. */
 const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: RegExp][] = [
   [
     "FP8 with scales of blocks",
-    (p) => delete p[`${FIRST}weight_scale_inv`],
-    /q_proj\.weight': its type is F8_E4M3, and there is no weight_scale/,
+    other("weight_scale_inv"),
+    /q_proj\.weight': its type is F8_E4M3, and there is no/,
   ],
   [
     "FP8 with scales of blocks",
-    (p) => (p[`${FIRST}weight_scale_inv`] = part("F32", [3, 3], new Float32Array(9))),
-    /scale_inv': its shape is 3 x 3; for the matrix '.*q_proj\.weight' it must be 1, 128, GROUPS x 128 or 2 x 3/,
+    other("weight_scale_inv", "F32", [3, 3]),
+    /3 x 3; .* 1, 128, GROUPS x 128 or 2 x 3/,
   ],
   [
     "FP8 with scales of blocks",
     { ...FP8, weight_block_size: [0, "x"] },
-    /weight_block_size of quantization_config must be two/,
+    /weight_block_size .* two whole numbers/,
   ],
   [
     "FP8 with a scale",
-    (p) => (p[`${FIRST}weight`] = part("F8_E4M3", [128, 0], new Uint8Array(0))),
-    /must have rows and columns/,
+    other("weight", "F8_E4M3", [128, 0]),
+    /must have rows, of 1 to 1048576 columns; found 0 x 128/,
   ],
-  [
-    "MXFP4 as F4",
-    (p) => (p[`${FIRST}weight_scale`] = part("F8_E8M0", [128, 1], new Uint8Array(128))),
-    /weight_scale': its shape is 1 x 128/,
-  ],
-  ["MXFP4 as F4", (p) => (p[`${FIRST}weight_scale`] as Part).bytes.fill(255), /scale 0 is NaN, which MXFP4/],
-  [
-    "MXFP4 in bytes",
-    (p) => (p[`${FIRST}weight_global_scale`] = part("F32", [1], new Float32Array(1))),
-    /it is NVFP4/,
-  ],
-  [
-    "int8",
-    (p) => (p[`${FIRST}weight_zero_point`] = part("I8", [128, 1], new Int8Array(128))),
-    /zero points beside weights of 8 bits/,
-  ],
-  ["int4", (p) => delete p[`${FIRST}weight_scale`], /weight_packed': there is no weight_scale beside it/],
-  [
-    "int4",
-    (p) => (p[`${FIRST}weight_shape`] = part("I64", [2], BigInt64Array.of(128n, 63n))),
-    /it says 128 x 63, and there are 128 x 64/,
-  ],
-  [
-    "int4",
-    (p) => (p[`${FIRST}weight_scale`] = part("F16", [128, 3], new Uint8Array(768))),
-    /equal parts of 64 columns/,
-  ],
-  ["int4", compressed(3), /integers of 3 bits are not converted, only of 4, 8/],
+  ["MXFP4 as F4", other("weight_scale", "F8_E8M0", [128, 1]), /weight_scale': its shape is 1 x 128/],
+  ["MXFP4 as F4", other("weight_scale", "F8_E8M0", [128, 2], 255), /scale 0 is NaN, which MXFP4/],
+  ["MXFP4 as F4", other("weight_scale", "F16", [128, 2]), /must be F8_E8M0 or U8/],
+  ["MXFP4 in bytes", other("weight_global_scale", "F32", [1]), /it is NVFP4/],
+  ["int8", other("weight_zero_point", "I8", [128, 1]), /zero points beside weights of 8 bits/],
+  ["int4", other("weight_scale"), /weight_packed': there is no weight_scale beside it/],
+  ["int4", other("weight_shape", "I64", [2]), /it says 0 x 0, and there are 128 x 64/],
+  ["int4", other("weight_scale", "F16", [128, 3]), /equal parts of 64 columns/],
+  ["int4", compressed(3), /integers of 3 bits are not converted, only of 2, 4, 8/],
   [
     "int4 with zero points",
-    (p) => (p[`${FIRST}weight_zero_point`] = part("I32", [128, 2], new Int32Array(256))),
-    /zero_point': its shape is 2 x 128.*must be 2 x 16/,
+    other("weight_zero_point", "I32", [128, 2]),
+    /its shape is 2 x 128.*must be 2 x 16/,
   ],
-  ["GPTQ", (p) => delete p[`${FIRST}qzeros`], /qweight': there is no qzeros beside it/],
+  ["GPTQ", other("qzeros"), /qweight': there is no qzeros beside it/],
+  ["GPTQ", other("qweight", "I16", [8, 128]), /must be I32, not I16/],
+  ["GPTQ", other("qzeros", "I32", [2, 128]), /qzeros': its shape is 128 x 2/],
   [
     "GPTQ",
-    (p) => (p[`${FIRST}qweight`] = part("I16", [8, 128], new Int16Array(1024))),
-    /must be of the type I32, not I16/,
-  ],
-  [
-    "GPTQ",
-    (p) => (p[`${FIRST}qzeros`] = part("I32", [2, 128], new Int32Array(256))),
-    /qzeros': its shape is 128 x 2/,
+    other("qzeros", "I32", [2, 16], 255),
+    /zero point is out of range: a weight would be -1\d times.* Q4_0/,
   ],
   [
     "GPTQ",
-    (p) => (p[`${FIRST}qzeros`] as Part).bytes.fill(255),
-    /zero point is out of range: a weight would be -1\d times its scale, which Q4_0/,
+    other("g_idx", "I32", [64], 1),
+    /each of 64 columns must be in one of 2 groups, found group 16843009/,
   ],
-  [
-    "GPTQ",
-    (p) => (p[`${FIRST}g_idx`] = part("I32", [64], new Int32Array(64).fill(2))),
-    /a column is in group 2, and there are 2 groups/,
-  ],
-  [
-    "GPTQ",
-    (p) => (p[`${FIRST}g_idx`] = part("I32", [64], new Int32Array(64))),
-    /g_idx moves columns, and desc_act/,
-  ],
-  [
-    "GPTQ",
-    (p) => (p[`${FIRST}g_idx`] = part("I32", [63], new Int32Array(63))),
-    /63 numbers, not one for each of 64/,
-  ],
-  [
-    "GPTQ",
-    {},
-    /quant_method of quantization_config must be gptq, or awq in the version gemm, found undefined/,
-  ],
+  ["GPTQ", other("g_idx", "I32", [64]), /g_idx moves columns, and desc_act/],
+  ["GPTQ", other("g_idx", "I32", [63]), /each of 64 columns must be in one of 2 groups, found 63 of them/],
+  ["GPTQ", {}, /quant_method must be gptq, or awq in the version gemm, found undefined/],
   ["GPTQ", { ...GPTQ, bits: "x" }, /integers of NaN bits/],
-  ["AWQ", { ...AWQ, version: "gemv" }, /found awq in the version gemv/],
+  ["AWQ", { ...AWQ, version: "gemv" }, /found awq, gemv/],
 ];
 
 for (const [i, [name, change, message]] of bad.entries()) {
   test(`${name}: ${message} (${i})`, async () => {
-    const scheme = SCHEMES[name] as Scheme;
-    const isChange = typeof change === "function";
-    const [path] = isChange
-      ? await write(scheme, (parts) => void change(parts))
-      : await write({ ...scheme, quantization: change });
-    await assert.rejects(convertModel(path, out("bad")), (error: Error) => {
-      assert.match(error.message, message);
-      return true;
-    });
+    const [quantization, ...scheme] = SCHEMES[name] as Scheme;
+    const [path] = await (typeof change === "function"
+      ? write([quantization, ...scheme], (parts) => change(parts))
+      : write([change, ...scheme]));
+    await assert.rejects(convertModel(path, out("bad")), message);
   });
 }
