@@ -10,15 +10,26 @@ import type { Results } from "./results";
 const LIMITS = ["store", "stream", "copy", "read"] as const;
 export type Limit = (typeof LIMITS)[number];
 
+/** Sets whose instruction for products of bytes `limits_products` knows, in the order of its numbers; bytes that it multiplies. */
+const PEAKS: readonly [isa: RegExp, bytes: number][] = [
+  [/^avx512/, 64],
+  [/^avx2_vnni$/, 32],
+  [/^avx2$/, 32],
+  [/^neon_/, 16],
+];
+const PRODUCTS_AT_ONCE = 12;
+
 /** The least that one call of the helper writes or reads, so that the cost of the call does not matter. */
 const BYTES_PER_CALL = 4 << 20;
 
 export class MachineLimits {
   readonly #functions: Record<Limit, NativeFunction>;
   readonly #fill: NativeFunction;
+  readonly #products: NativeFunction;
 
   private constructor(library: KoffiLibrary) {
     this.#fill = library.func("limits_fill", "double", ["int64_t", "int"]);
+    this.#products = library.func("limits_products", "void", ["int64_t", "int"]);
     const parameters = ["void *", "int64_t", "int64_t", "int"];
     this.#functions = Object.fromEntries(
       LIMITS.map((limit) => {
@@ -44,6 +55,14 @@ export class MachineLimits {
     const pointers = limit === "copy" ? [memory, source] : [memory];
     const repeats = Math.max(1, Math.floor(BYTES_PER_CALL / bytes));
     return { name: limit, repeats, run: () => void run(...pointers, bytes, repeats, threads) };
+  }
+
+  /** A contender that multiplies so many bytes by the fastest instruction for that in a set; undefined where it is not known. */
+  peak(isa: string, count: number): Contender | undefined {
+    const set = PEAKS.findIndex(([name]) => name.test(isa));
+    if (set < 0) return undefined;
+    const times = Math.ceil(count / PRODUCTS_AT_ONCE / (PEAKS[set] as [RegExp, number])[1]);
+    return { name: "peak", run: () => void this.#products(times, set) };
   }
 
   /** Seconds that `threads` threads take to map `bytes` of memory and fill it with plain stores. */

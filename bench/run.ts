@@ -7,6 +7,7 @@ import { parseOptions, type Suite, USAGE } from "./options";
 import { runCalls } from "./suites/calls";
 import { runEmbeddings } from "./suites/embeddings";
 import { runInAndOut, runKernels, runScaling } from "./suites/kernels";
+import { runLatency } from "./suites/latency";
 import { runLlama } from "./suites/llama";
 import { runLoad } from "./suites/load";
 import { runNetwork } from "./suites/network";
@@ -25,6 +26,7 @@ const RUNS: [suites: Suite[], run: (context: Context) => Promise<unknown>][] = [
   [["open"], runOpen],
   [["scaling"], runScaling],
   [["products"], runProducts],
+  [["latency"], runLatency],
   [["network"], runNetwork],
   [["load"], runLoad],
   [["llama"], runLlama],

@@ -1,6 +1,6 @@
 // The limits of this machine's memory: plain stores, streaming stores, copies and plain reads, with the
-// widest vectors of the processor. The benchmarks compile this with the system's compiler and call it in
-// their own process.
+// widest vectors of the processor; and of its products of bytes. The benchmarks compile this with the
+// system's compiler and call it in their own process.
 //
 // Every function works on `threads` threads, each on its own part of the memory, and does the work `times`
 // times. Lengths are multiples of 4096 bytes; any address is allowed. If `threads` is 1, the calling thread
@@ -187,4 +187,39 @@ double limits_fill(int64_t bytes, int threads) {
   const double seconds = seconds_now() - begin;
   munmap(pages, mapped);
   return seconds;
+}
+
+// Twelve independent sums, more than are needed to keep every unit busy: an instruction, or two for a sum.
+#define TWELVE(STEP)                                                                                   \
+  STEP("0")                                                                                            \
+  STEP("1") STEP("2") STEP("3") STEP("4") STEP("5") STEP("6") STEP("7") STEP("8") STEP("9") STEP("10") \
+      STEP("11")
+#define FOR_EACH_TIME(STEP)                                                                                \
+  for (; times > 0; times--)                                                                               \
+  __asm__ volatile(TWELVE(STEP)                                                                            \
+                   :                                                                                       \
+                   :                                                                                       \
+                   : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
+                     "xmm10", "xmm11", "xmm12")
+
+// Multiplies bytes `times` times with the instruction of the set with this number of peaks in
+// bench/limits.ts.
+void limits_products(int64_t times, int set) {
+#if defined(__x86_64__)
+#define VNNI_512(i) "vpdpbusd %%zmm15, %%zmm14, %%zmm" i "\n\t"
+#define VNNI_256(i) "%{vex%} vpdpbusd %%ymm15, %%ymm14, %%ymm" i "\n\t"
+#define MADD_256(i) "vpmaddubsw %%ymm15, %%ymm14, %%ymm12\n\tvpaddw %%ymm12, %%ymm" i ", %%ymm" i "\n\t"
+  if (set == 0) FOR_EACH_TIME(VNNI_512);
+  if (set == 1) FOR_EACH_TIME(VNNI_256);
+  if (set == 2) FOR_EACH_TIME(MADD_256);
+  __asm__ volatile("vzeroupper");
+#elif defined(__aarch64__)
+#define SDOT(i) ".arch_extension dotprod\n\tsdot v" i ".4s, v14.16b, v15.16b\n\t"
+  for (; set == 3 && times > 0; times--) {
+    __asm__ volatile(TWELVE(SDOT)
+                     :
+                     :
+                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11");
+  }
+#endif
 }

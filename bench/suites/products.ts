@@ -1,9 +1,9 @@
 /**
  * Products of quantized weights with vectors (`matmulSync`): by type, by the number of vectors and by threads, compared
- * with what one would use instead and with plain reads of the same blocks. All contenders run in turns, in one process.
+ * with what one would use instead, with plain reads of the same blocks, and with the processor's own products of bytes. All contenders run in turns, in one process.
  */
-import type { GgmlType } from "gguf-native";
-import { type Context, chosenTypes, MIB, makeOut, patience, threadCounts } from "../context";
+import { cpu, type GgmlType } from "gguf-native";
+import { type Context, chosenTypes, compete, MIB, makeOut, patience, threadCounts } from "../context";
 import {
   blockSizes,
   COLUMNS,
@@ -43,7 +43,12 @@ export async function runProducts(context: Context): Promise<void> {
   await measureVectors(context, types, VECTORS);
   for (const vectors of VECTORS) {
     const title = `Products of ${COLUMNS} × ${COLUMNS} weights and vectors: ${vectors}`;
-    results.compare(title, { task: BY_VECTORS, vectors }, "GFLOP/s", ["int8", "native", "libggml"]);
+    const limit = { task: "limit", subject: "bytes", vectors, threads: 1 };
+    const peak = context.limits?.peak(cpu().isa, COLUMNS * COLUMNS * vectors);
+    if (peak !== undefined) await compete(context, limit, [peak], patience(context, 0.5, 0.2));
+    results.compare(title, { task: BY_VECTORS, vectors }, "GFLOP/s", ["int8", "native", "libggml"], {
+      "of peak": { ...limit, side: "peak" },
+    });
   }
   await runThreads(context);
   if (libggmlCpu) console.log(`\n  libggml: mul_mat of ${libggmlCpu.name}`);
