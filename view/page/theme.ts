@@ -11,23 +11,27 @@ let theme: Theme = "system";
 
 const current = () => ({ theme, isDark: theme === "system" ? system.matches : theme === "dark" });
 
-export function setTheme(next: string | null): void {
-  theme = next !== null && Object.hasOwn(THEMES, next) ? (next as Theme) : "system";
+/** @param kept what is done with what the browser keeps, which a page may be forbidden */
+function apply(kept: () => unknown): void {
+  try {
+    kept();
+  } catch {
+    // Then it is chosen until the page is left.
+  }
   document.documentElement.dataset.theme = current().isDark ? "dark" : "light";
   for (const listener of listeners) listener();
-  try {
-    localStorage.setItem(KEY, theme);
-  } catch {
-    // A page may have nothing that is kept.
-  }
 }
 
-system.addEventListener("change", () => setTheme(theme));
-try {
-  setTheme(localStorage.getItem(KEY));
-} catch {
-  setTheme(null);
+export function setTheme(next: Theme): void {
+  theme = next;
+  apply(() => localStorage.setItem(KEY, theme));
 }
+
+system.addEventListener("change", () => apply(() => undefined));
+apply(() => {
+  const name = localStorage.getItem(KEY) ?? "";
+  if (Object.hasOwn(THEMES, name)) theme = name as Theme;
+});
 
 export function useTheme(): { theme: Theme; isDark: boolean } {
   const [state, setState] = useState(current);
