@@ -173,7 +173,7 @@ export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type"
       added = await add(source.model, to);
       const stays = (tensor: GgufModelTensor): PlannedTensor => ({
         ...{ tensor, to: undefined, wanted: undefined },
-        ...{ lacksImportance: false, weights: undefined },
+        ...{ lacksImportance: false, weights: importance?.weights(tensor) },
       });
       const planned = chosen
         ? planModel(source.model, chosen.mix, given.tensors, importance)
