@@ -85,24 +85,17 @@ const names = (text: string): Name[] =>
     layer === "" ? [theirs, ours] : [`${layer}.${theirs}`, `blk.N.${ours}`],
   );
 
-const ATTENTION = names(`model.embed_tokens=token_embd model.norm=output_norm lm_head=output
+const ATTENTION = `model.embed_tokens=token_embd model.norm=output_norm lm_head=output
   model.layers.N: self_attn.q_proj=attn_q self_attn.k_proj=attn_k self_attn.v_proj=attn_v
   self_attn.o_proj=attn_output self_attn.q_norm=attn_q_norm self_attn.k_norm=attn_k_norm
-  input_layernorm=attn_norm`);
-const PRE_NORMED = [...ATTENTION, ...names("model.layers.N: post_attention_layernorm=ffn_norm")];
-const FEED_FORWARD = names(`model.layers.N: mlp.gate_proj=ffn_gate
-  mlp.up_proj=ffn_up mlp.down_proj=ffn_down`);
-const DECODER = [...PRE_NORMED, ...FEED_FORWARD];
-const SPARSE = [
-  ...PRE_NORMED,
-  ...names(`model.layers.N: mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
-    mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`),
-];
-const POST_NORMED = [
-  ...[...ATTENTION, ...FEED_FORWARD],
-  ...names(`model.layers.N: post_attention_layernorm=post_attention_norm pre_feedforward_layernorm=ffn_norm
-    post_feedforward_layernorm=post_ffw_norm`),
-];
+  input_layernorm=attn_norm`;
+const PRE_NORMED = `${ATTENTION} post_attention_layernorm=ffn_norm`;
+const FEED_FORWARD = "mlp.gate_proj=ffn_gate mlp.up_proj=ffn_up mlp.down_proj=ffn_down";
+const DECODER = names(`${PRE_NORMED} ${FEED_FORWARD}`);
+const SPARSE = `${PRE_NORMED} mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
+  mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`;
+const POST_NORMED = names(`${ATTENTION} ${FEED_FORWARD} post_attention_layernorm=post_attention_norm
+  pre_feedforward_layernorm=ffn_norm post_feedforward_layernorm=post_ffw_norm`);
 
 /** The most numbers of a head, of which known models have some hundreds. */
 const MAX_HEAD = 2 ** 16;
@@ -146,13 +139,12 @@ const LLAMA = {
   },
   vocabularies: ["sentencepiece", "llama-hf", "gpt2"],
   entries: llamaEntries,
-  vocabularyEntries: ({ vocab_size }, { add_prefix_space: prefix }) => ({
+  vocabularyEntries: ({ vocab_size: size }, { add_prefix_space: prefix }) => ({
     before: typeof prefix === "boolean" ? [["tokenizer.ggml.add_space_prefix", prefix, "bool"]] : [],
+    // The small models of Granite begin without a token, whatever else is said; Code Llama ends what it fills in by one of its own.
     after: [
-      // The small models of Granite begin without one, whatever else is said.
-      ...(vocab_size === 49152 ? [["tokenizer.ggml.add_bos_token", false, "bool"] as const] : []),
-      // Code Llama ends what it fills in by a token of its own.
-      ...(vocab_size === 32016 ? [[tokenIdKey("eot"), 32010, "uint32"] as const] : []),
+      ...(size === 49152 ? [["tokenizer.ggml.add_bos_token", false, "bool"] as const] : []),
+      ...(size === 32016 ? [[tokenIdKey("eot"), 32010, "uint32"] as const] : []),
     ],
   }),
 } satisfies Omit<Architecture, "classes">;
@@ -191,11 +183,11 @@ const BERT = {
   name: "bert",
   defaults: { layer_norm_eps: 1e-12, max_position_embeddings: 512, type_vocab_size: 2 },
   names: names(`embeddings.word_embeddings=token_embd embeddings.position_embeddings=position_embd
-    embeddings.token_type_embeddings=token_types embeddings.LayerNorm=token_embd_norm
-    classifier=cls classifier.dense=cls classifier.out_proj=cls.output
-    encoder.layer.N: attention.self.query=attn_q attention.self.key=attn_k attention.self.value=attn_v
-    attention.output.dense=attn_output attention.output.LayerNorm=attn_output_norm
-    intermediate.dense=ffn_up output.dense=ffn_down output.LayerNorm=layer_output_norm`),
+      embeddings.token_type_embeddings=token_types embeddings.LayerNorm=token_embd_norm
+      classifier=cls classifier.dense=cls classifier.out_proj=cls.output encoder.layer.N:
+      attention.self.query=attn_q attention.self.key=attn_k attention.self.value=attn_v
+      attention.output.dense=attn_output attention.output.LayerNorm=attn_output_norm
+      intermediate.dense=ffn_up output.dense=ffn_down output.LayerNorm=layer_output_norm`),
   prefix: /^bert\./,
   unused: /^(embeddings\.position_ids|pooler\.|cls\.)/,
   // Those of multilingual E5 are of the kind that XLM-RoBERTa has.
@@ -232,16 +224,12 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ rope_theta: 1e6, rms_norm_eps: 1e-5, max_position_embeddings: 131072 },
       ...{ num_key_value_heads: 8, num_experts: 8, num_experts_per_tok: 2 },
     },
-    names: [
-      ...PRE_NORMED,
-      ...names(`model.layers.N: block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
-        block_sparse_moe.experts.E.w2=ffn_down_exps block_sparse_moe.experts.E.w3=ffn_up_exps`),
-    ],
+    names: names(`${PRE_NORMED} block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
+      block_sparse_moe.experts.E.w2=ffn_down_exps block_sparse_moe.experts.E.w3=ffn_up_exps`),
   },
   {
     ...LLAMA,
-    name: "granite",
-    classes: ["GraniteForCausalLM"],
+    ...{ name: "granite", classes: ["GraniteForCausalLM"] },
     defaults: {
       ...{ ...ROPE, max_position_embeddings: 2048, attention_multiplier: 1 },
       ...{ embedding_multiplier: 1, residual_multiplier: 1, logits_scaling: 1 },
@@ -253,46 +241,37 @@ export const ARCHITECTURES: readonly Architecture[] = [
   { ...QWEN2, classes: ["Qwen2ForCausalLM", "Qwen2Model"] },
   {
     ...QWEN2,
-    name: "qwen3",
-    classes: ["Qwen3ForCausalLM", "Qwen3Model"],
+    ...{ name: "qwen3", classes: ["Qwen3ForCausalLM", "Qwen3Model"] },
     defaults: { ...QWEN2.defaults, head_dim: 128 },
   },
   {
-    name: "qwen2moe",
-    classes: ["Qwen2MoeForCausalLM"],
+    ...{ name: "qwen2moe", classes: ["Qwen2MoeForCausalLM"] },
     defaults: {
       ...{ ...QWEN2.defaults, num_experts: 60, num_experts_per_tok: 4 },
       ...{ moe_intermediate_size: 1408, shared_expert_intermediate_size: 5632 },
     },
-    names: [
-      ...SPARSE,
-      ...names(`model.layers.N: mlp.shared_expert_gate=ffn_gate_inp_shexp mlp.shared_expert.gate_proj=ffn_gate_shexp
-        mlp.shared_expert.up_proj=ffn_up_shexp mlp.shared_expert.down_proj=ffn_down_shexp`),
-    ],
+    names: names(`${SPARSE} mlp.shared_expert_gate=ffn_gate_inp_shexp
+      mlp.shared_expert.gate_proj=ffn_gate_shexp mlp.shared_expert.up_proj=ffn_up_shexp
+      mlp.shared_expert.down_proj=ffn_down_shexp`),
     keys: EXPERT_KEYS,
   },
   {
-    name: "qwen3moe",
-    classes: ["Qwen3MoeForCausalLM"],
+    ...{ name: "qwen3moe", classes: ["Qwen3MoeForCausalLM"] },
     defaults: {
       ...{ ...QWEN2.defaults, num_experts: 128, num_experts_per_tok: 8 },
       ...{ num_key_value_heads: 4, moe_intermediate_size: 768 },
     },
-    names: SPARSE,
+    names: names(SPARSE),
     keys: EXPERT_KEYS,
   },
   {
-    name: "phi3",
-    classes: ["Phi3ForCausalLM"],
+    ...{ name: "phi3", classes: ["Phi3ForCausalLM"] },
     defaults: {
       ...{ ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 4096, sliding_window: 0 },
       original_max_position_embeddings: 4096,
     },
     derived: keyHeads,
-    names: [
-      ...PRE_NORMED,
-      ...names("model.layers.N: self_attn.qkv_proj=attn_qkv mlp.gate_up_proj=ffn_up mlp.down_proj=ffn_down"),
-    ],
+    names: names(`${PRE_NORMED} self_attn.qkv_proj=attn_qkv mlp.gate_up_proj=ffn_up mlp.down_proj=ffn_down`),
     extraTensors: phi3Factors,
     vocabularies: ["phi3", "gpt2"],
     order: `context_length rope.scaling.original_context_length embedding_length feed_forward_length
@@ -313,8 +292,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     keys: keys(`uint32: sliding_window=attention.sliding_window`),
   },
   {
-    name: "gemma2",
-    classes: ["Gemma2ForCausalLM"],
+    ...{ name: "gemma2", classes: ["Gemma2ForCausalLM"] },
     defaults: {
       ...{ ...ROPE, head_dim: 256, max_position_embeddings: 8192 },
       ...{ num_attention_heads: 8, num_key_value_heads: 4, sliding_window: 4096 },
@@ -334,26 +312,20 @@ export const ARCHITECTURES: readonly Architecture[] = [
     vocabularyEntries: GEMMA.vocabularyEntries,
   },
   {
-    name: "olmo2",
-    classes: ["Olmo2ForCausalLM"],
+    ...{ name: "olmo2", classes: ["Olmo2ForCausalLM"] },
     defaults: { ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 2048 },
     derived: keyHeads,
     names: POST_NORMED,
   },
   {
-    name: "starcoder2",
-    classes: ["Starcoder2ForCausalLM"],
+    ...{ name: "starcoder2", classes: ["Starcoder2ForCausalLM"] },
     defaults: {
-      rope_theta: 10000,
-      layer_norm_eps: 1e-5,
-      max_position_embeddings: 4096,
-      num_key_value_heads: 2,
+      ...{ rope_theta: 10000, layer_norm_eps: 1e-5, max_position_embeddings: 4096, num_key_value_heads: 2 },
     },
-    names: [...PRE_NORMED, ...names("model.layers.N: mlp.c_fc=ffn_up mlp.c_proj=ffn_down")],
+    names: names(`${PRE_NORMED} mlp.c_fc=ffn_up mlp.c_proj=ffn_down`),
   },
   {
-    name: "gpt2",
-    classes: ["GPT2LMHeadModel"],
+    ...{ name: "gpt2", classes: ["GPT2LMHeadModel"] },
     defaults: { layer_norm_eps: 1e-5, max_position_embeddings: 1024 },
     derived: ({ hidden_size }) => ({ intermediate_size: 4 * Number(hidden_size) }),
     names: names(`wte=token_embd wpe=position_embd ln_f=output_norm lm_head=output
@@ -368,9 +340,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
   { ...GEMMA, classes: ["Gemma3ForCausalLM"] },
   {
     ...GEMMA,
-    name: "gemma-embedding",
-    classes: ["Gemma3TextModel"],
-    hasDense: true,
+    ...{ name: "gemma-embedding", classes: ["Gemma3TextModel"], hasDense: true },
     entries: (config, pooling) => [...GEMMA.entries(config), ...pooling],
   },
   { ...BERT, classes: ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"] },
@@ -379,9 +349,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
     classes: ["RobertaModel", "RobertaForSequenceClassification"],
     vocabularies: ["gpt2"],
     gpt2Rule: "roberta-bpe",
-    vocabularyEntries: ({ type_vocab_size: types }) => ({
-      after: [["tokenizer.ggml.token_type_count", Number(types), "uint32"]],
-    }),
+    vocabularyEntries: (config) => ({ after: [typeCount(config)] }),
   },
   {
     ...ROBERTA,
@@ -391,8 +359,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
   },
   {
     ...BERT,
-    name: "nomic-bert",
-    classes: ["NomicBertModel"],
+    ...{ name: "nomic-bert", classes: ["NomicBertModel"] },
     defaults: { rope_theta: 1000, layer_norm_eps: 1e-12, max_trained_positions: 2048, type_vocab_size: 2 },
     expected: {
       ...{ moe_every_n_layers: 0, activation_function: "swiglu", causal: false, prenorm: false },
@@ -408,7 +375,8 @@ export const ARCHITECTURES: readonly Architecture[] = [
     }),
     names: names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
       emb_ln=token_embd_norm encoder.layers.N: attn.Wqkv=attn_qkv attn.out_proj=attn_output
-      norm1=attn_output_norm mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down norm2=layer_output_norm`),
+      norm1=attn_output_norm mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down
+      norm2=layer_output_norm`),
     vocabularies: ["bert"],
   },
   {
@@ -419,9 +387,9 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ max_position_embeddings: 8192, hidden_activation: "gelu", classifier_pooling: "cls" },
     },
     names: names(`embeddings.tok_embeddings=token_embd embeddings.norm=token_embd_norm final_norm=output_norm
-      head.dense=cls head.norm=cls.norm classifier=cls classifier.out_proj=cls.output
-      layers.N: attn_norm=attn_norm attn.Wqkv=attn_qkv attn.Wo=attn_output
-      mlp_norm=ffn_norm mlp.Wi=ffn_up mlp.Wo=ffn_down`),
+      head.dense=cls head.norm=cls.norm classifier=cls classifier.out_proj=cls.output layers.N:
+      attn_norm=attn_norm attn.Wqkv=attn_qkv attn.Wo=attn_output mlp_norm=ffn_norm mlp.Wi=ffn_up
+      mlp.Wo=ffn_down`),
     expected: { classifier_pooling: ["cls", "mean"] },
     prefix: /^model\./,
     gpt2Rule: "modern-bert",
@@ -446,6 +414,11 @@ export const ARCHITECTURES: readonly Architecture[] = [
     }),
   },
 ];
+
+/** How many kinds of tokens there are. */
+export function typeCount({ type_vocab_size: count }: Config): Entry {
+  return ["tokenizer.ggml.token_type_count", Number(count ?? 1), "uint32"];
+}
 
 function keyHeads({ num_attention_heads: heads, num_key_value_heads: keys }: Config): Config {
   return { num_key_value_heads: keys ?? heads };

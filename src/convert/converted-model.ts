@@ -116,12 +116,9 @@ export async function openCheckpoint(
   const card = await readFileOf(folder, CARD, FRONT_BYTES, signal, true);
   const described = card === undefined ? {} : frontMatter(textOf(card), folder.path + CARD);
   const model = opened ?? (await openSafetensorsPlace({ ...place, folder }, signal));
-  const modules: SafetensorsFile[] = [];
-  const close = (): void => {
-    for (const each of [model, ...modules]) each.close();
-  };
+  const all = [model];
   try {
-    const dense = architecture.hasDense ? await denseModules(folder, modules, signal) : [];
+    const dense = architecture.hasDense ? await denseModules(folder, all, signal) : [];
     const tensors = [
       ...extra.map(([name, numbers]) => tensorOf(name, numbers)),
       ...dense.map(({ tensor }) => tensor),
@@ -130,10 +127,10 @@ export async function openCheckpoint(
     const weights = tensors.map(({ shape }) => shape.reduce((product, dim) => product * dim, 1));
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
     // Of experts, one counts.
-    const experts = tensors.map(({ name, shape }) => (name.includes("_exps.") ? (shape[2] as number) : 1));
-    const sparse = experts.filter((_, i) => tensors[i]?.name.includes("_exps."));
-    const times = sparse.length === 0 ? "" : `${Math.floor(sum(sparse) / sparse.length)}x`;
-    const label = times + sizeLabel(sum(weights.map((count, i) => count / (experts[i] as number))));
+    const experts = tensors.map(({ name, shape }) => (name.includes("_exps.") ? (shape[2] as number) : 0));
+    const times = Math.floor(sum(experts) / experts.filter(Boolean).length);
+    const one = sizeLabel(sum(weights.map((count, i) => count / (experts[i] || 1))));
+    const label = times > 0 ? `${times}x${one}` : one;
     const ids = [config._name_or_path, folderName(folder.path)].filter(
       (id): id is string => typeof id === "string" && id !== "" && id.split("/").length <= 2,
     );
@@ -158,15 +155,16 @@ export async function openCheckpoint(
     const bytes = Array.from(unique.values(), (entry) => encoded(entry, folder.path));
     const source = new VirtualSource(folder.path, bytes, tensors, {
       check: async () => {
-        for (const each of [model, ...modules]) await checkUnchanged(each);
+        for (const each of all) await checkUnchanged(each);
       },
-      close: async () => close(),
+      close: async () => {
+        for (const each of all) each.close();
+      },
     });
     const file = Object.assign(new OpenFile(source.handle, folder.path), { source });
     return { model, converted: RemoteGgufFile.of([file]), paths };
   } catch (error) {
-    for (const each of modules) each.close();
-    if (opened === undefined) model.close();
+    for (const each of all) if (each !== opened) each.close();
     throw error;
   }
 }

@@ -60,6 +60,7 @@ class Fields {
 export interface SentencePieceModel {
   readonly pieces: Piece[];
   readonly kind: number;
+  /** What characters become before all else. */
   readonly map: Uint8Array;
   readonly addsPrefix: boolean;
   readonly removesSpaces: boolean;

@@ -67,10 +67,7 @@ export function checkTokenizer({ model, added_tokens: added }: TokenizerJson, pa
 export function vocabOf(tokenizer: TokenizerJson | undefined, path: string): TokenizerModel["vocab"] {
   const vocab = tokenizer?.model?.vocab;
   const ids = isObject(vocab) ? Object.values(vocab) : [];
-  if (ids.length > MOST_TOKENS) {
-    const detail = `model.vocab of tokenizer.json has ${ids.length} tokens; at most ${MOST_TOKENS} are read`;
-    throw new GgufError("ERR_GGUF_RANGE", detail, { path });
-  }
+  checkCount(ids.length, path);
   if (vocab === undefined || (isObject(vocab) && ids.every(isId))) return vocab;
   throw invalid("model.vocab of tokenizer.json must be tokens with numbers", path);
 }
@@ -88,8 +85,13 @@ export function unigramPiecesOf(
   if (!Array.isArray(vocab) || !vocab.every(isPiece)) {
     throw invalid("model.vocab of tokenizer.json must be pairs of a piece and its score", path);
   }
-  if (vocab.length <= MOST_TOKENS) return vocab;
-  const detail = `model.vocab of tokenizer.json has ${vocab.length} pieces; at most ${MOST_TOKENS} are read`;
+  checkCount(vocab.length, path);
+  return vocab;
+}
+
+function checkCount(count: number, path: string): void {
+  if (count <= MOST_TOKENS) return;
+  const detail = `model.vocab of tokenizer.json has ${count} tokens; at most ${MOST_TOKENS} are read`;
   throw new GgufError("ERR_GGUF_RANGE", detail, { path });
 }
 

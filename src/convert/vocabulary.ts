@@ -2,8 +2,8 @@
 import { GgufError } from "../base/errors";
 import { quotable } from "../safetensors/json-reader";
 import { SPECIAL_TOKENS, TOKEN_TYPES, tokenIdKey } from "../tokenizer/special-tokens";
-import type { Architecture, Config, Entry, VocabularyKind } from "./architectures";
-import { readSentencePiece, UNIGRAM } from "./sentence-piece-model";
+import { type Architecture, type Config, type Entry, typeCount, type VocabularyKind } from "./architectures";
+import { readSentencePiece, type SentencePieceModel, UNIGRAM } from "./sentence-piece-model";
 import {
   type AddedToken,
   type Component,
@@ -139,12 +139,6 @@ const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
   },
 };
 
-const typeCount = (config: Config): Entry => [
-  "tokenizer.ggml.token_type_count",
-  Number(config.type_vocab_size ?? 1),
-  "uint32",
-];
-
 /** Tokens that stand for ids that have none. */
 function padding(config: Config, count: number, path: string, least = 0): Token[] {
   const size = Math.max(Number(config.vocab_size ?? count), least);
@@ -238,13 +232,7 @@ function sentencePieceTokens(
   return tokens;
 }
 
-interface Unigram {
-  readonly tokens: Token[];
-  readonly addsPrefix: boolean;
-  readonly removesSpaces: boolean;
-  /** What characters become before all else. */
-  readonly map: Uint8Array;
-}
+type Unigram = Omit<SentencePieceModel, "pieces" | "kind"> & { readonly tokens: Token[] };
 
 /** `sentencepiece.bpe.model`: what XLM-RoBERTa makes of its numbers is other tokens at the beginning, and a gap at the end. */
 function unigramOfModel(config: Config, files: VocabularyFiles, bytes: Uint8Array): Unigram {

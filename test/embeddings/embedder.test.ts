@@ -72,23 +72,20 @@ describe("an embedder", () => {
     "embedding-gemma-tiny": ["e".repeat(40), 0.04664, -0.13158, 0.07661, -0.051],
     "bge-reranker-tiny": ["ab a b", -0.0177],
   } as const;
+  const placeOf = (name: string) =>
+    writeCheckpoint(temporaryFolder(), CHECKPOINTS.find((each) => each.name === name)!);
   for (const [name, [text, ...numbers]] of Object.entries(THEIRS)) {
     test(`has the vectors of transformers: ${name}`, async () => {
-      const place = writeCheckpoint(temporaryFolder(), CHECKPOINTS.find((each) => each.name === name)!);
       const pooling = name === "roberta" ? "mean" : undefined;
-      using embedder = await Embedder.open(place, { activations: "f32", pooling });
-      const { hasScores } = embedder;
-      const found = hasScores ? await embedder.score("a b", [text]) : (await embedder.embed([text]))[0];
-      for (const [i, number] of numbers.entries())
-        assert.ok(Math.abs(found![i]! - number) < 6e-5, `${found?.slice(0, 4)}`);
+      using embedder = await Embedder.open(placeOf(name), { activations: "f32", pooling });
+      const scores = embedder.hasScores ? await embedder.score("a b", [text]) : undefined;
+      const found = scores ?? (await embedder.embed([text]))[0]!;
+      const isNear = numbers.every((number, i) => Math.abs(found[i]! - number) < 6e-5);
+      assert.ok(isNear, `${found.slice(0, 4)}`);
     });
   }
   test("refuses scores for which a matrix is missing", async () => {
-    const place = writeCheckpoint(
-      temporaryFolder(),
-      CHECKPOINTS.find((each) => each.name === "bert-reranker")!,
-    );
-    await assert.rejects(Embedder.open(place), /scores go through pooler\.dense/);
+    await assert.rejects(Embedder.open(placeOf("bert-reranker")), /scores go through pooler\.dense/);
   });
 
   test("gives a text the same vector alone and among others, in the order of the texts", async () => {
