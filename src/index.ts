@@ -14,6 +14,7 @@ export { type ConvertModelOptions, convertModel } from "./convert/convert-model"
 export { type OpenOptions, openSync } from "./file/open";
 export { type OpenAnywhereOptions, open } from "./open";
 export * from "./portable";
+export type { SizeChoice, SizedTypes } from "./quantize-model/fit-size";
 export { type MergeLoraOptions, mergeLora } from "./quantize-model/merge-lora";
 export {
   type QuantizationError,

@@ -45,7 +45,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
 };
 
 /** Added to the number where a program has guessed it from the tensors. */
-const GUESSED = 1024;
+export const GUESSED = 1024;
 
 /** The name of a file type; undefined for a number that is not known. */
 export function fileTypeName(number: number): string | undefined {

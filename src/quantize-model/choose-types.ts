@@ -18,6 +18,8 @@ export interface TensorChoice {
   readonly type: GgmlType | undefined;
   /** The type that its mix would give it, if its rows were whole blocks of that. */
   readonly wanted?: GgmlType;
+  /** Whether the mix decides, rather than its name. */
+  readonly isFree?: boolean;
   /** Whether llama.cpp refuses to quantize it without importance: the result would be worthless. */
   readonly needsImportance?: boolean;
 }
@@ -110,7 +112,7 @@ const SMALLER_BLOCKS: Partial<Record<GgmlType, GgmlType>> = {
 };
 
 /** Types of so few bits that, without knowing what matters, nothing useful is left. */
-const NEED_IMPORTANCE: ReadonlySet<GgmlType> = new Set([
+export const NEED_IMPORTANCE: ReadonlySet<GgmlType> = new Set([
   "IQ3_XXS",
   "IQ2_XXS",
   "IQ2_XS",
@@ -143,7 +145,8 @@ export function chooseTypes(
       continue;
     }
     const role = roles[i] as Role;
-    let wanted = named(tensor.name) ?? (mix.isPure ? mix.type : undefined);
+    const given = named(tensor.name);
+    let wanted = given ?? (mix.isPure ? mix.type : undefined);
     if (wanted === undefined) {
       const turn = turns.get(role) ?? 0;
       turns.set(role, turn + 1);
@@ -157,7 +160,7 @@ export function chooseTypes(
     const isLast = role === "embedding" || role === "output";
     const needsImportance =
       !isLast && (NEED_IMPORTANCE.has(type) || (type === "Q2_K" && mix.needsImportance === true));
-    choices[i] = { type, wanted, needsImportance };
+    choices[i] = { type, wanted, needsImportance, isFree: given === undefined };
   }
   return choices;
 }

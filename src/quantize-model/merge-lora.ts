@@ -20,7 +20,7 @@ import {
 } from "./quantize-model";
 
 /** Options of {@link mergeLora}. */
-export interface MergeLoraOptions extends Omit<QuantizeModelOptions, "type"> {
+export interface MergeLoraOptions extends Omit<QuantizeModelOptions, "type" | "targetBytes" | "targetBits"> {
   /**
    * A mix of llama.cpp or a type, as `quantizeModel` has them. Default: every tensor keeps its type, and those that are changed
    * are rounded to it again. `tensors` goes with it.

@@ -7,7 +7,7 @@ import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { isQuantizable, needsImportance, quantizableTypes } from "../quantize/quantize";
 import type { QuantizableType } from "../quantize/request";
-import { chooseTypes, modelFacts } from "./choose-types";
+import { chooseTypes, modelFacts, type TensorChoice } from "./choose-types";
 import type { ColumnWeights, ImportanceMatrix } from "./importance-matrix";
 import type { Mix } from "./mixes";
 
@@ -23,6 +23,9 @@ export interface PlannedTensor {
   readonly weights: ColumnWeights | undefined;
   /** The tensor of the model that adapters are added to, of which `tensor` is the sum. */
   readonly merged?: GgufModelTensor;
+  /** Whether it is a matrix that mixes change, and whether its mix decides how, rather than its name. */
+  readonly isMatrix?: boolean;
+  readonly isFree?: boolean;
 }
 
 /** The longest row with weights of importance: all of it is in memory at a time. */
@@ -45,8 +48,9 @@ export function planModel(
   const choices = chooseTypes(tensors, mix, facts, (name) => named.of(name));
   named.checkUsed(model);
   return tensors.map((tensor, i) => {
-    const { type, wanted, needsImportance: needs = false } = choices[i] as (typeof choices)[number];
-    const isCopied = type === undefined || type === tensor.type || isInteger(tensor);
+    const { type, wanted, needsImportance: needs = false, isFree = false } = choices[i] as TensorChoice;
+    const isMatrix = type !== undefined && !isInteger(tensor);
+    const isCopied = !isMatrix || type === tensor.type;
     const lacks = !isCopied && needs && tensor.elementCount > 0;
     const weights = isCopied ? undefined : importance?.weights(tensor);
     return {
@@ -54,7 +58,7 @@ export function planModel(
       to: isCopied ? undefined : type,
       wanted: isCopied || wanted === type ? undefined : wanted,
       lacksImportance: lacks && weights === undefined,
-      weights,
+      ...{ weights, isMatrix, isFree: isMatrix && isFree },
     };
   });
 }

@@ -1,7 +1,7 @@
 /** A model with the weights of another in fewer bits: {@link quantizeModel}. */
 import { checkBoolean, checkOptions, checkThreads, type OptionNames } from "../base/arguments";
 import { beginningOf } from "../base/bytes";
-import { invalidArgValue } from "../base/errors";
+import { invalidArgType, invalidArgValue } from "../base/errors";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import type { TensorComparison } from "../file/comparison";
 import type { GgufModel } from "../file/model";
@@ -19,14 +19,22 @@ import {
 import { writeOutputs } from "../writer/write-outputs";
 import { GgufWriter } from "../writer/writer";
 import { type EncodedTensor, Encoder } from "./encode";
+import { planForSize, type SizeChoice, type SizedPlan, type WantedSize } from "./fit-size";
 import { ImportanceMatrix } from "./importance-matrix";
-import { type Mix, mixOf } from "./mixes";
+import { mixOf } from "./mixes";
 import { checkPlanned, type PlannedTensor, planModel } from "./plan";
 
 /** Options of {@link quantizeModel}. */
 export interface QuantizeModelOptions extends WriteOptions {
   /** A mix of llama.cpp, such as `"Q4_K_M"`, or a type for all matrices alike that no mix is made of: MXFP4, NVFP4. */
-  type: string;
+  type?: string | undefined;
+  /**
+   * In place of `type`: the most bytes that the new file may have. Each matrix gets a type so that it fits, with little error;
+   * the report has the `choice`.
+   */
+  targetBytes?: number | undefined;
+  /** In place of `type`: the most bits for each weight, those of norms and other vectors included. */
+  targetBits?: number | undefined;
   /** Types of tensors by their names or globs of names (`"blk.*.ffn_down.weight"`), in place of those of the mix. */
   tensors?: Readonly<Record<string, GgmlType>> | undefined;
   /** An importance matrix, as `llama-imatrix` writes them: a path, or an open GGUF file. */
@@ -55,7 +63,7 @@ export const TARGET_OPTIONS: OptionNames<TargetOptions> = {
 
 const OPTIONS: OptionNames<QuantizeModelOptions> = {
   ...TARGET_OPTIONS,
-  ...{ type: true, importance: true, allowRequantize: true },
+  ...{ type: true, targetBytes: true, targetBits: true, importance: true, allowRequantize: true },
 };
 
 /** How far the numbers of a quantized tensor are from those before, as {@link GgufModelTensor.compare} has it. */
@@ -89,7 +97,7 @@ export interface QuantizedTensor {
 
 /** The result of {@link quantizeModel}. */
 export interface QuantizeReport {
-  /** The name of the mix; "" where tensors keep their types. */
+  /** The name of the mix, or the size that was wanted (`"4.5 bits"`); "" where tensors keep their types. */
   type: string;
   /** In the order of the file. */
   tensors: QuantizedTensor[];
@@ -105,6 +113,8 @@ export interface QuantizeReport {
   bitsPerWeight: number;
   /** Bytes of the new file. */
   byteLength: number;
+  /** Where types were chosen for a size: what comes of them, and of the mixes of about that size. */
+  choice?: SizeChoice;
   /**
    * What was there under the name of the new file: the model that is read, or another file, which only `overwrite` replaces.
    * Absent where nothing was.
@@ -136,7 +146,7 @@ export async function quantizeModel(
   options: QuantizeModelOptions,
 ): Promise<QuantizeReport> {
   const given = checkOptions(options, OPTIONS);
-  return writeQuantized(input, output, given, OPTIONS, mixOf(given.type), async () => ({}));
+  return writeQuantized(input, output, given, OPTIONS, checkTypes(given), async () => ({}));
 }
 
 /** What else is read for a new model, and what it changes. @internal */
@@ -150,15 +160,17 @@ export interface Addition {
 
 /**
  * Writes a model with other types, and what else is to be changed.
- * @param chosen the mix; where it is absent, tensors keep their types
+ * @param chosen the mix or the size; where it is absent, tensors keep their types
  * @internal
  */
-export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type">>(
+export async function writeQuantized<
+  O extends Omit<QuantizeModelOptions, "type" | "targetBytes" | "targetBits">,
+>(
   input: string | URL | GgufModel,
   output: string | URL,
   given: O,
   names: OptionNames<O>,
-  chosen: { name: string; mix: Mix } | undefined,
+  chosen: Chosen | WantedSize | undefined,
   add: (model: GgufModel, to: Target) => Promise<Addition>,
 ): Promise<QuantizeReport> {
   const allowRequantize = checkBoolean("options.allowRequantize", given.allowRequantize, false);
@@ -171,17 +183,25 @@ export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type"
     let added: Addition = {};
     try {
       added = await add(source.model, to);
+      const writerFor = (fileType?: number): GgufWriter => newWriter(source.model, fileType, importance);
       const stays = (tensor: GgufModelTensor): PlannedTensor => ({
         ...{ tensor, to: undefined, wanted: undefined },
         ...{ lacksImportance: false, weights: importance?.weights(tensor) },
       });
-      const planned = chosen
-        ? planModel(source.model, chosen.mix, given.tensors, importance)
-        : Array.from(source.model.tensors.values(), stays);
-      const plan = added.plan?.(planned) ?? planned;
+      const types = given.tensors;
+      const planned =
+        chosen === undefined
+          ? { name: "", plan: Array.from(source.model.tensors.values(), stays) }
+          : "mix" in chosen
+            ? { ...chosen, ...chosen.mix, plan: planModel(source.model, chosen.mix, types, importance) }
+            : await planForSize({
+                ...{ ...chosen, model: source.model, types, importance, signal },
+                ...{ fullBytes: writerFor(0).byteLength, how: { search: to.search, threads: to.threads } },
+              });
+      const { name, fileType, choice }: Pick<SizedPlan, "name"> & Partial<SizedPlan> = planned;
+      const plan = added.plan?.(planned.plan) ?? planned.plan;
       if (!to.dryRun) for (const each of plan) checkPlanned(each, importance, allowRequantize);
-      const writer = GgufWriter.from(source.model);
-      if (chosen) setMetadata(writer, chosen.mix, importance);
+      const writer = writerFor(fileType);
       const { model, others } = source.origin;
       const more = importance?.path === undefined ? [] : [importance.path];
       const origin = { model, others: [...others, ...more, ...(added.paths ?? [])] };
@@ -190,7 +210,10 @@ export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type"
         await added.finish?.();
         await source.finish();
       };
-      return await writePlanned({ name: chosen?.name ?? "", plan, writer, origin, finish }, to);
+      return {
+        ...(await writePlanned({ name, plan, writer, origin, finish }, to)),
+        ...(choice && { choice }),
+      };
     } finally {
       await added.close?.();
       await source.close();
@@ -198,6 +221,30 @@ export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type"
   } finally {
     await importance?.close();
   }
+}
+
+/** A mix and its name. */
+type Chosen = ReturnType<typeof mixOf>;
+
+/** What decides about types: a mix, or the size that is wanted. */
+function checkTypes(given: Partial<QuantizeModelOptions>): Chosen | WantedSize {
+  const { targetBytes, targetBits } = given;
+  const all = { type: given.type, targetBytes, targetBits };
+  const names = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (names.length > 1) {
+    const [first, second] = names as (keyof typeof all)[];
+    throw invalidArgValue(
+      `options.${second}`,
+      `must be left out beside options.${first}`,
+      all[second as "type"],
+    );
+  }
+  const [name] = names as (keyof typeof all)[];
+  if (name === undefined || name === "type") return mixOf(given.type);
+  const wanted = all[name];
+  if (typeof wanted !== "number") throw invalidArgType(`options.${name}`, "of type number", wanted);
+  if (!(wanted > 0)) throw invalidArgValue(`options.${name}`, "must be more than 0", wanted);
+  return { unit: name === "targetBytes" ? "bytes" : "bits", wanted };
 }
 
 /** A model that is written with some of its tensors in other types. @internal */
@@ -269,9 +316,16 @@ function isEncoded(each: PlannedTensor): each is PlannedTensor & EncodedTensor {
 /** The most bytes that llama.cpp keeps of a text. */
 const MOST_TEXT = 127;
 
-function setMetadata(writer: GgufWriter, { fileType }: Mix, importance: ImportanceMatrix | undefined): void {
+/** All of a model, and what says how it is quantized, if it is. */
+function newWriter(
+  model: GgufModel,
+  fileType: number | undefined,
+  importance: ImportanceMatrix | undefined,
+): GgufWriter {
+  const writer = GgufWriter.from(model);
+  if (fileType === undefined) return writer;
   writer.set("general.quantization_version", 2, "uint32").set("general.file_type", fileType, "uint32");
-  if (importance === undefined) return;
+  if (importance === undefined) return writer;
   const { path, datasets, size, chunkCount } = importance;
   const text = (key: string, value: string | undefined): void => {
     if (value === undefined) return;
@@ -281,6 +335,7 @@ function setMetadata(writer: GgufWriter, { fileType }: Mix, importance: Importan
   text("dataset", datasets[0]);
   writer.set("quantize.imatrix.entries_count", size, "uint32");
   if (chunkCount > 0) writer.set("quantize.imatrix.chunks_count", chunkCount, "uint32");
+  return writer;
 }
 
 function report(

@@ -96,6 +96,28 @@ describe("quantize", () => {
     assert.equal(existsSync(at("dry.gguf")), false);
   });
 
+  test("types for a size, beside the mixes of about that size", async () => {
+    await made;
+    const text = await output("quantize base.gguf sized.gguf --target-size 3KB");
+    expectTidy(text);
+    assert.match(
+      text,
+      /\n {2}types +size +bits +SNR\n( {2}\w+ +[\d.]+ KiB +[\d.]+ +[\d.]+ dB\n){6}SNR here: /,
+    );
+    const { choice, byteLength } = await json("quantize base.gguf sized.gguf --target-size 3kb --force");
+    assert.ok(byteLength <= 3000 && choice.chosen.byteLength === byteLength && choice.mixes.length === 5);
+    assert.match(await output("inspect sized.gguf"), /\(guessed\)/);
+    const small = ["quantize", "base.gguf", "x.gguf", "--target-size"];
+    await expectFailure(
+      [...small, "1K"],
+      1,
+      /1024 bytes are too few: the smallest possible size is \d+ bytes/,
+    );
+    await expectFailure([...small, "1X"], 2, /--target-size must be a number of bytes/);
+    await expectFailure([...small, "1K", "--type", "Q8_0"], 2, /give one of --type, --target-size/);
+    await expectFailure("quantize base.gguf x.gguf --target-bits 0", 2, /--target-bits must be/);
+  });
+
   test("from a URL, with its headers", async () => {
     await made;
     const content = readFileSync(at("base.gguf"));

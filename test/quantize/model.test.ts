@@ -492,3 +492,104 @@ describe("an output is whole or not there", () => {
     assert.ok(peak > 0 && peak < 400e6, `${peak} bytes`);
   });
 });
+
+describe("types for a size", () => {
+  const rough = (name: string, shape: number[]) => {
+    const numbers = gaussian(shape.reduce((product, dim) => product * dim, 1)).map((x) => x ** 5);
+    return { ...f32(name, shape), bytes: bytesOf(numbers) };
+  };
+  const made = parse(
+    writeGguf({
+      ...spec,
+      tensors: [
+        ...[f32("token_embd.weight", [256, 64]), f32("output_norm.weight", [256])],
+        ...[f32("blk.0.attn_v.weight", [256, 32]), rough("blk.0.ffn_down_exps.weight", [512, 16, 3])],
+        ...[f32("blk.1.rows_of_40.weight", [40, 5]), f32("blk.1.rows_of_96.weight", [96, 11])],
+      ],
+    }),
+  );
+  const weights = [...made.tensors.values()].reduce((all, { elementCount }) => all + elementCount, 0);
+  const quantized = (how: QuantizeModelOptions): Promise<QuantizeReport> =>
+    quantizeModel(made, newPath(), how);
+  const typesOf = ({ tensors }: QuantizeReport) =>
+    Object.fromEntries(tensors.map(({ name, to }) => [name, to]));
+
+  test("bytes of the file, and bits of a weight, are never more, and more of them lose less", async () => {
+    let before = 0;
+    for (const bits of [3.5, 4.5, 5.25, 7, 10, 17, 40]) {
+      const byBits = await quantized({ targetBits: bits });
+      assert.ok(byBits.bitsPerWeight <= bits && byBits.type === `${bits} bits`);
+      const report = await quantized({ targetBytes: (bits * weights) / 8 + 600 });
+      assert.ok(report.byteLength <= (bits * weights) / 8 + 600);
+      assert.ok(bits > 32 || report.byteLength > 0.9 * ((bits * weights) / 8));
+      const { chosen, mixes } = report.choice as NonNullable<QuantizeReport["choice"]>;
+      assert.deepEqual([chosen.byteLength, mixes.length], [report.byteLength, 5]);
+      assert.ok(chosen.snr > before || chosen.error === 0, `${bits}: ${chosen.snr}, ${before}`);
+      before = chosen.snr;
+      for (const mix of mixes) {
+        assert.equal(
+          mix.byteLength,
+          (await quantized({ type: mix.type, dryRun: true })).byteLength,
+          mix.type,
+        );
+        assert.ok(mix.byteLength > chosen.byteLength || mix.error >= chosen.error, mix.type);
+      }
+    }
+  });
+
+  test("what it measures is the error that there is, with importance that of its columns", async () => {
+    const importance = newPath();
+    const sums = Float32Array.from({ length: 256 }, (_, i) => (i < 32 ? 1000 : 1));
+    await new GgufWriter()
+      .addTensor("token_embd.weight.in_sum2", "F32", [256, 1], sums)
+      .addTensor("token_embd.weight.counts", "F32", [1, 1], Float32Array.of(1))
+      .write(importance);
+    const all = [...made.tensors.values()].filter(({ name }) => !name.includes("norm"));
+    const shares = all.reduce((sum, { elementCount }) => sum + Math.sqrt(elementCount), 0);
+    const before = made.tensor("token_embd.weight").dequantizeSync();
+    for (const given of [{}, { importance }]) {
+      const output = newPath();
+      const how = { targetBits: 22.6, tensors: { "blk.*": "F32" }, ...given } as const;
+      const { choice } = await quantizeModel(made, output, how);
+      using file = openSync(output);
+      const after = file.tensor("token_embd.weight").dequantizeSync();
+      const squares = (of: (i: number) => number): number =>
+        before.reduce(
+          (sum, _, i) => sum + ("importance" in given ? (sums[i % 256] as number) : 1) * of(i) ** 2,
+          0,
+        );
+      const noise = squares((i) => (before[i] as number) - (after[i] as number));
+      const expected = ((Math.sqrt(before.length) / shares) * noise) / squares((i) => before[i] as number);
+      const error = choice?.chosen.error ?? 0;
+      assert.ok(Math.abs(error - expected) < 1e-9 * expected, `${error}, ${expected}`);
+    }
+  });
+
+  test("the same types again; those that are named stay; a matrix that is hard to round gets more", async () => {
+    const report = await quantized({ targetBits: 5 });
+    assert.deepEqual(typesOf(await quantized({ targetBits: 5, threads: 1 })), typesOf(report));
+    const named = typesOf(await quantized({ targetBits: 5, tensors: { "*attn_v*": "Q2_K" } }));
+    assert.deepEqual([named["blk.0.attn_v.weight"], named["output_norm.weight"]], ["Q2_K", "F32"]);
+    const bits = (name: string): number => {
+      const { bytes = 0, elementCount = 1 } = report.tensors.find((each) => each.name === name) ?? {};
+      return bytes / elementCount;
+    };
+    assert.ok(bits("blk.0.ffn_down_exps.weight") > bits("token_embd.weight"));
+  });
+
+  test("sizes that are too small, and options that do not go together", async () => {
+    const least = await quantized({ targetBits: 2.5 }).then(
+      () => assert.fail("it is too small"),
+      (error: Error) =>
+        Number(/the smallest possible are ([\d.]+); an importance matrix/.exec(error.message)?.[1]),
+    );
+    assert.ok((await quantized({ targetBits: least })).bitsPerWeight <= least);
+    const refused = { code: "ERR_GGUF_RANGE", message: /^100 bytes are too few: .* size is \d+ bytes/ };
+    await assert.rejects(quantized({ targetBytes: 100 }), refused);
+    const notBoth = { code: "ERR_INVALID_ARG_VALUE", message: /options\.targetBits/ };
+    await assert.rejects(quantized({ type: "Q8_0", targetBits: 5 }), notBoth);
+    await assert.rejects(quantized({ targetBits: -5 }), notBoth);
+    await assert.rejects(quantized({ targetBits: Number.NaN }), notBoth);
+    await assert.rejects(quantized({ targetBytes: "4G" as never }), { code: "ERR_INVALID_ARG_TYPE" });
+  });
+});

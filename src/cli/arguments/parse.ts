@@ -124,14 +124,15 @@ export function indexRange(
   return { start, end };
 }
 
-/** The value of an option that takes a number of bytes: 4096, 512K, 4G. */
+/** The value of an option that takes a number of bytes: 4096, 512K, 4GiB (all of 1024), 4GB (of 1000). */
 export function byteCount(option: string, value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/i.exec(value);
-  const [, number, unit = ""] = match ?? [];
-  const bytes = Math.floor(Number(number) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " "));
+  const match = /^(\d+(?:\.\d+)?) ?([KMGT]?)(i?B)?$/i.exec(value);
+  const [, number, unit = "", suffix = ""] = match ?? [];
+  const base = suffix.length === 1 ? 1000 : 1024;
+  const bytes = Math.floor(Number(number) * base ** " KMGT".indexOf(unit.toUpperCase() || " "));
   if (bytes >= 1 && Number.isSafeInteger(bytes)) return bytes;
-  throw new UsageError(`${option} must be a number of bytes such as 500M or 4G, not '${value}'`);
+  throw new UsageError(`${option} must be a number of bytes such as 500M, 4GB or 4GiB, not '${value}'`);
 }
 
 /** "a, b or c" */

@@ -12,14 +12,15 @@ import {
   openModel,
   shownPath,
 } from "../arguments/open-model";
-import { expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
+import { byteCount, expectPositionals, oneOf, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import { printQuantizeReport } from "../output/quantize-report";
 import type { Terminal } from "../output/terminal";
 import { FORCE_HELP, FORCE_OPTION, interruptible } from "../output/write-files";
 
-const HELP = `Usage: gguf-native quantize FILE|URL OUT --type TYPE [options]
-       gguf-native quantize FILE|URL OUT TYPE [options]
+const HELP = `Usage: gguf-native quantize FILE|URL OUT [--type] TYPE [options]
+       gguf-native quantize FILE|URL OUT --target-size SIZE [options]
+       gguf-native quantize FILE|URL OUT --target-bits BITS [options]
 
 Writes a model with the weights of another one, quantized to a mix of types as
 llama.cpp has them: each matrix gets the type that it would get there. What is
@@ -29,6 +30,10 @@ type. OUT is one file, and appears once it is complete.
 
   --type TYPE         the mix: Q8_0, Q6_K, Q5_K_M, Q4_K_M (4.9 bits for each
                       weight, mostly a good choice), Q3_K_M, IQ2_XS and so on
+  --target-size SIZE  in place of a mix: chooses the type of each matrix so that
+                      OUT has at most so many bytes (500M, 4GB, 4GiB), with as
+                      little error as it finds; shows what mixes would have
+  --target-bits BITS  the same for at most so many bits for each weight: 4.5
   --tensor NAME=TYPE  the type of a tensor, or of all that a glob matches, in
                       place of the mix's; more than once for more
   --imatrix FILE      an importance matrix of llama-imatrix: .gguf or .dat, or a
@@ -46,12 +51,15 @@ ${FORCE_HELP}  --dry-run           shows types and sizes, and writes nothing
 Examples:
   gguf-native quantize model-f16.gguf model.gguf --type Q4_K_M
   gguf-native quantize model-f16.gguf model.gguf --type Q4_K_M --dry-run
+  gguf-native quantize model-f16.gguf model.gguf --target-size 4GB
   gguf-native quantize m.gguf out.gguf --type Q5_K_S --tensor '*.attn_v.*=Q8_0'
   gguf-native quantize m.gguf out.gguf --type IQ2_XS --imatrix imatrix.gguf
 `;
 
 const OPTIONS = {
   type: { type: "string", choices: mixNames },
+  "target-size": { type: "string" },
+  "target-bits": { type: "string" },
   tensor: { type: "string", multiple: true },
   imatrix: { type: "string" },
   search: { type: "string", choices: SEARCHES },
@@ -67,10 +75,15 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const { values, positionals } = parse(args, OPTIONS);
   const [path, output, named] = expectPositionals(positionals, "FILE|URL", "OUT", "[TYPE]");
   const { imatrix, type = named } = values;
-  if (type === undefined) throw new UsageError(`missing --type: one of ${mixNames.join(", ")}`);
+  const targetBytes = byteCount("--target-size", values["target-size"]);
+  const targetBits = bitCount(values["target-bits"]);
+  const given = [type, targetBytes, targetBits].filter((each) => each !== undefined);
+  if (given.length === 0)
+    throw new UsageError(`missing --type: one of ${mixNames.join(", ")}; or --target-size, --target-bits`);
+  if (given.length > 1) throw new UsageError("give one of --type, --target-size and --target-bits");
   if (named !== undefined && named !== type)
     throw new UsageError("give the type once: as --type or after OUT");
-  checkMix(type);
+  if (type !== undefined) checkMix(type);
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const search = oneOf("--search", values.search, SEARCHES);
   const tensors = tensorTypes(values.tensor);
@@ -84,7 +97,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const report = await interruptible(terminal, shownPath(path), values.force, (writing) =>
       quantizeModel(remote.get(path)?.file ?? path, output, {
         ...writing,
-        ...{ type, tensors, importance, search, threads, dryRun },
+        ...{ type, targetBytes, targetBits, tensors, importance, search, threads, dryRun },
         allowRequantize: values["allow-requantize"],
       }),
     );
@@ -96,6 +109,13 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 }
 
 export const command: Command = { help: HELP, options: OPTIONS, run };
+
+function bitCount(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const bits = Number(value);
+  if (/^\d+(\.\d+)?$/.test(value) && bits > 0) return bits;
+  throw new UsageError(`--target-bits must be a number of bits such as 4.5, not '${value}'`);
+}
 
 /** What `--tensor` says. */
 function tensorTypes(values: readonly string[] | undefined): Record<string, GgmlType> | undefined {

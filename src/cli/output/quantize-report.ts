@@ -18,7 +18,12 @@ export function printQuantizeReport(
   if (json) terminal.printJson({ path: shownPath(path), output: dryRun ? null : output, ...report });
   else {
     const end = dryRun ? [...replacedLine(output, report.replaces, force), "nothing was written"] : [];
-    terminal.print([...table(report, dryRun, terminal), ...summary(report, output), ...end]);
+    terminal.print([
+      ...table(report, dryRun, terminal),
+      ...summary(report, output),
+      ...beside(report, terminal),
+      ...end,
+    ]);
   }
 }
 
@@ -59,6 +64,25 @@ function snrText(tensor: QuantizedTensor): string {
 function remark({ wanted, lacksImportance }: QuantizedTensor): string {
   if (lacksImportance) return "needs importance";
   return wanted === undefined ? "" : `rows do not fit ${wanted}`;
+}
+
+/** What was chosen for a size among the mixes of about that size. */
+function beside({ choice }: QuantizeReport, terminal: Terminal): string[] {
+  if (choice === undefined) return [];
+  const { chosen, mixes } = choice;
+  const columns = ["types", "size", "bits", "SNR"].map(
+    (title, i): Column => ({ title, align: i ? "right" : "left" }),
+  );
+  const rows = [...mixes, { ...chosen, type: "chosen" }]
+    .sort((a, b) => b.byteLength - a.byteLength)
+    .map(({ type, byteLength, bitsPerWeight, snr }) => [
+      type,
+      humanBytes(byteLength),
+      bits(bitsPerWeight),
+      snr === Infinity ? "exact" : `${snr.toFixed(1)} dB`,
+    ]);
+  const about = "SNR here: of all matrices together, by importance if given, in a sample of rows";
+  return ["", ...terminal.table(columns, rows, true), terminal.quiet(about)];
 }
 
 function bits(count: number): string {
