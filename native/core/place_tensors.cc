@@ -41,6 +41,17 @@ bool find_data(Scan& scan, bool partial, Header& header) {
   return header.tensors.empty() || scan.truncated(directory_end, where);
 }
 
+/** Where the data of the last tensor ends, of those whose end is a number of 64 bits. */
+uint64_t end_of_data(const Header& header) {
+  uint64_t last = header.data_offset;
+  for (const TensorInfo& tensor : header.tensors) {
+    uint64_t end;
+    if (!add(tensor.offset, takes_room(tensor) ? tensor.n_bytes : 0, end)) continue;
+    if (add(end, header.data_offset, end)) last = std::max(last, end);
+  }
+  return last;
+}
+
 bool check_extent(Scan& scan, bool partial, const Header& header, const TensorInfo& tensor) {
   const uint64_t stored = tensor.offset;
   uint64_t begin;
@@ -48,6 +59,10 @@ bool check_extent(Scan& scan, bool partial, const Header& header, const TensorIn
   uint64_t end;
   if (add(stored, header.data_offset, begin) && add(begin, n_bytes, end)) {
     if (partial || end <= header.file_size) return true;
+    return scan.truncated(offset_field(scan.in, tensor), "incomplete: has " + grouped(header.file_size) +
+                                                             " bytes, needs " + grouped(end_of_data(header)) +
+                                                             "; the data of tensor " +
+                                                             quote_name(tensor.name) + " is cut off");
   }
   // Not even a file that was cut off can hold what does not fit in 64 bits.
   scan.kind = "tensor";

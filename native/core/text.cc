@@ -5,6 +5,12 @@
 
 namespace gguf {
 
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
 CodePoint first_code_point(std::string_view bytes) {
   const auto byte_at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t lead = byte_at(0);

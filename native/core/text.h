@@ -15,6 +15,9 @@ namespace gguf {
  */
 std::string quote_name(std::string_view name);
 
+/** 6282208 as "6,282,208". */
+std::string grouped(uint64_t number);
+
 struct CodePoint {
   uint32_t value;
   size_t n_bytes;  // 0: the bytes are not UTF-8

@@ -8,6 +8,7 @@
  */
 import { GgufError, type GgufErrorCode } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
+import { grouped } from "../describe/text";
 import type { Source } from "../source/source";
 import { DTYPES, isDtype, OTHER_DTYPES, type SafetensorsDtype } from "./dtypes";
 import { JsonFault, JsonReader, quotable } from "./json-reader";
@@ -128,9 +129,9 @@ function parseHeader(json: Uint8Array, dataBegin: number, fileEnd: number, path:
       }
       end = each.end;
       if (end > fileEnd) {
-        const detail = `its data ends at byte ${end}, the file at byte ${fileEnd}`;
-        const offset = byteOf(each.at);
-        throw new GgufError("ERR_GGUF_TRUNCATED", detail, { path, tensor: quotable(each.name), offset });
+        const needed = tensors.at(-1)?.end as number;
+        const detail = `incomplete: has ${grouped(fileEnd)} bytes, needs ${grouped(needed)}; the data of tensor '${quotable(each.name)}' is cut off`;
+        throw new GgufError("ERR_GGUF_TRUNCATED", detail, { path, offset: byteOf(each.at) });
       }
     }
     if (end !== fileEnd) {

@@ -2,7 +2,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
-import { at, blocks, EVIL, expectTidy, floats, json, output, run, writeModel } from "../support/cli";
+import {
+  at,
+  blocks,
+  EVIL,
+  expectFailure,
+  expectTidy,
+  floats,
+  json,
+  output,
+  run,
+  writeModel,
+} from "../support/cli";
 import { arr, type GgufSpec, str, type TypedValue, u32, u64 } from "../support/gguf-writer";
 
 const metadata: (readonly [string, TypedValue])[] = [
@@ -24,7 +35,9 @@ async function differences(spec: GgufSpec) {
 describe("no difference", () => {
   test("from itself", async () => {
     assert.equal(await output("diff a.gguf a.gguf"), "no differences\n");
-    const expected = { a: "a.gguf", b: "a.gguf", same: true, metadata: [], tensors: [], notCompared: [] };
+    const whole = { bytes: [304, 304], tensors: 2, different: 0, snr: null };
+    const none = { metadata: [], tensors: [], notCompared: [] };
+    const expected = { a: "a.gguf", b: "a.gguf", same: true, whole, ...none };
     assert.deepEqual(await json("diff a.gguf a.gguf"), expected);
   });
   test("from the same in another version, order and alignment", async () => {
@@ -104,6 +117,31 @@ describe("tensors", () => {
     writeModel("b2.gguf", { tensors: [floats("x", [nan, Infinity, 1, -Infinity, 3, -0])] });
     const [x] = (await json("diff a2.gguf b2.gguf", 1)).tensors;
     assert.deepEqual([x.different, x.incomparable, x.maxError, x.meanError], [3, 2, 2, 2 / 4]);
+  });
+  test("the whole model, and orders of tensors", async () => {
+    const inA = [floats("x", [3, 4]), floats("w", [0, 2, 2]), floats("same", [1]), floats("gone", [1, 1])];
+    writeModel("whole-a.gguf", { tensors: inA });
+    writeModel("whole-b.gguf", {
+      tensors: [floats("x", [3, 5]), floats("w", [1, 2, 4]), floats("same", [1])],
+    });
+    const { whole, tensors } = await json("diff whole-a.gguf whole-b.gguf", 1);
+    const snr = 10 * Math.log10((25 + 8) / (1 + 5));
+    assert.deepEqual([whole.bytes, whole.tensors, whole.different], [[32, 24], 4, 3]);
+    assert.ok(Math.abs(whole.snr - snr) < 1e-9);
+    const order = async (...sort: string[]) =>
+      (await json(["diff", "whole-a.gguf", "whole-b.gguf", ...sort], 1)).tensors.map(
+        ({ name }: { name: string }) => name,
+      );
+    assert.deepEqual(tensors.length, 3);
+    assert.deepEqual(await order(), ["x", "w", "gone"]);
+    assert.deepEqual(await order("--sort", "error"), ["gone", "w", "x"]);
+    assert.deepEqual(await order("--sort", "size"), ["w", "x", "gone"]);
+    assert.deepEqual(await order("--sort", "name"), ["gone", "w", "x"]);
+    const { stdout } = await run("diff whole-a.gguf whole-b.gguf");
+    const text =
+      "\n\n3 of 4 tensors differ, 32 B -> 24 B; SNR 7.4 dB in all that have errors\n- in whole-a.gguf, + in whole-b.gguf\n";
+    assert.ok(stdout.endsWith(text), stdout);
+    await expectFailure("diff a.gguf a.gguf --sort bytes", 2, /--sort must be error, size or name/);
   });
   test("stored differently with the same values", async () => {
     writeModel("zero.gguf", { tensors: [floats("x", [0])] });

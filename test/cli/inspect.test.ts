@@ -38,6 +38,14 @@ writeModel("evil.gguf", {
 
 describe("inspect", () => {
   test("--tensors and --metadata show only that", async () => {
+    const offsets = (await run("inspect --offsets sample.gguf", { COLUMNS: "50" })).stdout;
+    using file = openSync(at("sample.gguf"));
+    for (const { name, offset } of file.tensors.values()) {
+      assert.ok(
+        offsets.split("\n").some((line) => line.includes(` ${name}`) && line.endsWith(` ${offset}`)),
+        name,
+      );
+    }
     assert.match((await run("inspect --tensors sample.gguf")).stdout, /^Tensors \(20\)\n/);
     assert.doesNotMatch((await run("inspect --tensors sample.gguf")).stdout, /Metadata|architecture/);
     assert.match((await run("inspect --metadata sample.gguf")).stdout, /^Metadata \(16\)\n/);
@@ -55,7 +63,7 @@ describe("inspect", () => {
     const { status, stdout, stderr } = await run("inspect cut.gguf");
     assert.equal(status, 1);
     assert.match(stdout, /blk\.0 to blk\.1: 9 tensors each/);
-    assert.match(stderr, /^gguf-native: cut\.gguf: tensor .* runs past the end.*\n$/);
+    assert.match(stderr, /^gguf-native: cut\.gguf: incomplete: .* needs [\d,]+;.*\n$/);
   });
 });
 

@@ -218,3 +218,14 @@ test("wrong usage", async () => {
   }
   await expectFailure("stats sample.gguf none", 1, /no tensor is named 'none'/);
 });
+
+test("several tensors in another order", async () => {
+  const order = async (sort: string) =>
+    (await json(["stats", "numbers.gguf", "[scz]*", "none", "--sort", sort])).tensors.map(
+      ({ name }: { name: string }) => name,
+    );
+  assert.deepEqual(await order("std"), ["simple", "special", "constant", "zeros", "none"]);
+  assert.deepEqual(await order("max"), ["simple", "constant", "special", "zeros", "none"]);
+  assert.deepEqual((await order("zeros")).slice(0, 2), ["zeros", "simple"]);
+  await expectFailure("stats numbers.gguf --sort mean", 2, /--sort must be std, max or zeros/);
+});

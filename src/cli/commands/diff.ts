@@ -3,7 +3,7 @@
 import { LAYOUT_KEYS } from "../../describe/layout-keys";
 import { metadataText } from "../../describe/metadata-text";
 import { sameValue } from "../../describe/same-value";
-import { counted, escapeText, grouped, shapeText } from "../../describe/text";
+import { counted, escapeText, grouped, humanBytes, shapeText } from "../../describe/text";
 import { differingTexts } from "../../describe/value-difference";
 import { valueAt } from "../../file/metadata";
 import type { ValuePlace } from "../../file/value-parts";
@@ -15,11 +15,11 @@ import {
   type OpenedModel,
   openModel,
 } from "../arguments/open-model";
-import { expectPositionals, parse } from "../arguments/parse";
+import { expectPositionals, oneOf, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { exactJson } from "../output/json";
-import { again, type Listed, listed } from "../output/listed";
+import { again, type Listed, listed, listedWhere } from "../output/listed";
 import { type Column, wrapWhole } from "../output/table";
 import type { Terminal } from "../output/terminal";
 import { textWidth } from "../output/text-width";
@@ -35,20 +35,28 @@ Compares two models, each a file or a URL: metadata key by key, tensors by name,
 type and shape, and their values after dequantizing, whatever the types: the
 largest and the mean absolute error, the relative error, the signal-to-noise
 ratio in decibels (the higher, the closer B is to A), and how many values
-differ. Layout does not matter: order, alignment, splits. Beside a GGUF file, a
+differ; and the same of the whole model in one line. Layout does not matter: order, alignment, splits. Beside a GGUF file, a
 folder of safetensors is compared as the file that 'convert' makes of it; where
 it does not know the architecture, as it is, which is said. Exits with 1 where
 there is a difference.
 
+  --sort KEY          the order of tensors: error (the least signal to noise
+                      first), size (the largest first) or name
   --json              as JSON
 ${MODEL_HELP}
 Examples:
   gguf-native diff model.gguf model-edited.gguf
   gguf-native diff model-F16.gguf model-Q4_K_M.gguf
+  gguf-native diff model-F16.gguf model-Q4_K_M.gguf --sort error
   gguf-native diff --json a.gguf b.gguf | jq '.tensors[] | {name, maxError}'
 `;
 
-const OPTIONS = { json: { type: "boolean" }, ...MODEL_OPTIONS } as const;
+const SORTS = ["error", "size", "name"] as const;
+const OPTIONS = {
+  sort: { type: "string", choices: SORTS },
+  json: { type: "boolean" },
+  ...MODEL_OPTIONS,
+} as const;
 
 type Model = GgufModel<GgufModelTensor>;
 
@@ -77,6 +85,18 @@ interface Differences {
   tensors: Listed<TensorDifference>;
   /** Tensors whose data could not be compared: their type cannot be turned into numbers. */
   notCompared: Listed<string>;
+  whole: WholeModel;
+}
+
+/** How far the models are apart as a whole. */
+interface WholeModel {
+  /** Bytes of the tensors of each. */
+  bytes: [number, number];
+  /** Tensors of both, each name once. */
+  tensors: number;
+  different: number;
+  /** The signal-to-noise ratio of all tensors together that have errors, in decibels; null where none has. */
+  snr: number | null;
 }
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -91,7 +111,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         await asConverted(a, paths[0], b.file, options, terminal),
         await asConverted(b, paths[1], a.file, options, terminal),
       ];
-      const found = await compareModels(a, b, terminal);
+      const found = await compareModels(a, b, oneOf("--sort", values.sort, SORTS), terminal);
       if (values.json) await terminal.printJsonPieces(json(found, a, b));
       else await report(found, a, b, terminal);
       return found.keys.count + found.tensors.count === 0 ? 0 : 1;
@@ -167,7 +187,40 @@ function mapped<T, U>(items: Listed<T>, map: (item: T) => U): Listed<U> {
   }, items.count);
 }
 
-async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal): Promise<Differences> {
+/** A pair that differs, by its number. */
+type Numbered = readonly [index: number, pair: Pair];
+
+/** Orders that `--sort` gives. */
+function orderOf(
+  sort: (typeof SORTS)[number],
+  errors: Comparisons,
+): (one: Numbered, other: Numbered) => number {
+  const either = ([, [a, b]]: Numbered): GgufModelTensor => (a ?? b) as GgufModelTensor;
+  const bytes = ([, pair]: Numbered): number => Math.max(...pair.map((each) => each?.byteLength || 0));
+  const ratio = ([index]: Numbered): number => errors.get(index)?.snr ?? Number.NEGATIVE_INFINITY;
+  if (sort === "name") return (a, b) => (either(a).name < either(b).name ? -1 : 1);
+  if (sort === "size") return (a, b) => bytes(b) - bytes(a);
+  return (a, b) => (ratio(a) === ratio(b) ? a[0] - b[0] : ratio(a) - ratio(b));
+}
+
+/** Sums up the comparisons of tensors with errors: their noise over their signal. */
+function wholeRatio(errors: Iterable<TensorComparison | undefined>): number | null {
+  let [noise, signal] = [0, 0];
+  for (const each of errors) {
+    if (each === undefined || !(each.rmsError > 0)) continue;
+    const squares = each.rmsError ** 2 * (each.count - each.incomparable);
+    noise += squares;
+    signal += squares / each.relativeError ** 2;
+  }
+  return noise === 0 ? null : 10 * Math.log10(signal / noise);
+}
+
+async function compareModels(
+  a: OpenedModel,
+  b: OpenedModel,
+  sort: (typeof SORTS)[number] | undefined,
+  terminal: Terminal,
+): Promise<Differences> {
   const pairs = (): Iterable<Pair> => tensorPairs(a.file, b.file);
   const errors = await compareValues(a, b, terminal);
   const notCompared: number[] = [];
@@ -184,9 +237,21 @@ async function compareModels(a: OpenedModel, b: OpenedModel, terminal: Terminal)
   const keys = (): Iterable<KeyDifference> => keyPairs(a.file, b.file);
   const isDifferent = (key: KeyDifference): boolean =>
     key.a === undefined || key.b === undefined || !sameValue(a.file.metadata, b.file.metadata, key.a, key.b);
+  const bytes = [a, b].map(({ file }) => {
+    let sum = 0;
+    for (const { byteLength } of file.tensors.values()) sum += byteLength || 0;
+    return sum;
+  }) as [number, number];
+  let numbered = picked(pairs, different);
+  if (sort !== undefined) {
+    const sorted = [...numbered].sort(orderOf(sort, errors));
+    numbered = listed(() => sorted, sorted.length);
+  }
+  const ratios = again(() => different.map((index) => errors.get(index)));
   return {
+    whole: { bytes, tensors: index + 1, different: different.length, snr: wholeRatio(ratios) },
     keys: mapped(picked(keys, numbersWhere(keys(), isDifferent)), ([, key]) => key),
-    tensors: mapped(picked(pairs, different), ([index, pair]) => tensorDifference(pair, errors.get(index))),
+    tensors: mapped(numbered, ([index, pair]) => tensorDifference(pair, errors.get(index))),
     notCompared: mapped(picked(pairs, notCompared), ([, pair]) => (pair[0] as GgufModelTensor).name),
   };
 }
@@ -244,12 +309,12 @@ async function compareValues(a: OpenedModel, b: OpenedModel, terminal: Terminal)
 
 /** Everything as JSON, in pieces; of metadata the values in both files. */
 function* json(
-  { keys, tensors, notCompared }: Differences,
+  { keys, tensors, notCompared, whole }: Differences,
   a: OpenedModel,
   b: OpenedModel,
 ): Generator<string, void, undefined> {
   const same = keys.count + tensors.count === 0;
-  yield `${exactJson({ a: a.path, b: b.path, same }, 2).slice(0, -2)},\n  "metadata": [`;
+  yield `${exactJson({ a: a.path, b: b.path, same, whole }, 2).slice(0, -2)},\n  "metadata": [`;
   let separator = "";
   for (const key of keys) {
     yield `${separator}\n    { "key": ${JSON.stringify(key.a ?? key.b)}`;
@@ -284,7 +349,7 @@ function errorNumbers({ count: values, sameBytes: _, ...errors }: TensorComparis
 }
 
 async function report(
-  { keys, tensors, notCompared }: Differences,
+  { keys, tensors, notCompared, whole }: Differences,
   a: OpenedModel,
   b: OpenedModel,
   terminal: Terminal,
@@ -324,11 +389,26 @@ async function report(
     return;
   }
   const [minus, plus] = [a, b].map(({ path }) => escapeText(path));
-  const found = `${counted(keys.count, "metadata key")} and ${counted(tensors.count, "tensor")} differ`;
-  const [onlyA, onlyB] = [`- only in ${minus}`, `+ only in ${plus}`];
-  const legend = `${onlyA}, ${onlyB}`;
-  const parts = textWidth(legend) <= terminal.width ? [legend] : [onlyA, onlyB];
-  terminal.print(["", ...[found, ...parts].flatMap((text) => wrapWhole(text, terminal.width))]);
+  const { bytes, snr } = whole;
+  const ratio = snr === null ? "" : `; SNR ${decibels(snr)} dB in all that have errors`;
+  const sizes = bytes.map(humanBytes).join(" -> ");
+  const found = [
+    ...(keys.count > 0
+      ? [`${counted(keys.count, "metadata key")} differ${keys.count === 1 ? "s" : ""}`]
+      : []),
+    `${grouped(tensors.count)} of ${counted(whole.tensors, "tensor")} differ, ${sizes}${ratio}`,
+  ];
+  const hasMarks =
+    keys.count > 0 ||
+    listedWhere(
+      () => tensors,
+      0,
+      ({ only }) => only !== undefined,
+    ).count > 0;
+  const [inA, inB] = [`- in ${minus}`, `+ in ${plus}`];
+  const legend = `${inA}, ${inB}`;
+  const parts = !hasMarks ? [] : textWidth(legend) <= terminal.width ? [legend] : [inA, inB];
+  terminal.print(["", ...[...found, ...parts].flatMap((text) => wrapWhole(text, terminal.width))]);
 }
 
 /** Columns that types and shapes of both sides take at most, as a rule. */

@@ -31,6 +31,7 @@ Several files, or a folder, are a table with a line for each model, and so are
 the GGUF files of a repository, hf://OWNER/NAME.
 
   --tensors           only the tensors, every one of them
+  --offsets           the same with the byte where each begins in its file
   --metadata          only the metadata
   --memory            only what the model takes to run: its weights by type, and
                       the cache of keys and values as f16 and as q8_0
@@ -64,6 +65,7 @@ Examples:
 
 const OPTIONS = {
   tensors: { type: "boolean" },
+  offsets: { type: "boolean" },
   metadata: { type: "boolean" },
   memory: { type: "boolean" },
   context: { type: "string" },
@@ -100,6 +102,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
       return 0;
     }
   }
+  if (values.offsets) values.tensors = true;
   const all = !values.tensors && !values.metadata && !values.memory;
   const sections = { summary: all, tensors: all || !!values.tensors, metadata: all || !!values.metadata };
   const matches = values.filter === undefined ? undefined : globMatcher(values.filter);
@@ -118,7 +121,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const memory = values.memory ? memoryUse(file, context) : undefined;
     // Whoever asks for certain tensors wants to see them. To be grouped, all are kept in memory.
     const isGrouped = !values.tensors && values.filter === undefined && tensors.count <= MOST_ARRANGED;
-    const view = { path: shown, file, sections, memory, tensors, keys, isGrouped };
+    const view = { path: shown, file, sections, memory, tensors, keys, isGrouped, offsets: !!values.offsets };
     if (values.json) await terminal.printJsonPieces(inspectJson(view));
     else if (values.markdown) await terminal.printLines(markdownLines(inspectReport(view, terminal)));
     else await terminal.printLines(reportLines(inspectReport(view, terminal), terminal));

@@ -5,7 +5,7 @@ import { counted, escapeText, float32Text, grouped, humanBytes, shapeText } from
 import type { GgufModelTensor, TensorStats } from "../../index";
 import { checkReplaced, type Origin } from "../../writer/replaced-files";
 import { MODEL_HELP, MODEL_OPTIONS, type OpenedModel, withPartialModel } from "../arguments/open-model";
-import { expectPositionals, parse, wholeNumber } from "../arguments/parse";
+import { expectPositionals, oneOf, parse, wholeNumber } from "../arguments/parse";
 import { canDequantize, selectTensors, tensorsWhere } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import { histogramLines } from "../output/bar-chart";
@@ -28,6 +28,8 @@ histograms. The tensor of a URL is fetched twice for its histogram.
   --svg OUT           a picture: of one tensor its histogram; of several a strip
                       for each on one scale, with minimum, mean, deviation and
                       maximum
+  --sort KEY          the order of several tensors: std, max (of magnitudes) or
+                      zeros (their share), the largest first
 ${FORCE_HELP}  --json              everything as JSON; the numbers that it lacks are strings:
                       "NaN", "Infinity"
 ${MODEL_HELP}
@@ -43,9 +45,17 @@ Examples:
 
 /** Bars where nothing else is said. */
 const DEFAULT_BINS = 20;
+/** What tensors are sorted by. */
+const ORDERS = {
+  std: ({ finite, std }: TensorStats) => (finite === 0 ? -1 : std),
+  max: ({ finite, min, max }: TensorStats) => (finite === 0 ? -1 : Math.max(-min, max)),
+  zeros: ({ count, zeros }: TensorStats) => (count === 0 ? -1 : zeros / count),
+};
+const SORTS = ["std", "max", "zeros"] as const;
 const OPTIONS = {
   bins: { type: "string" },
   svg: { type: "string" },
+  sort: { type: "string", choices: SORTS },
   json: { type: "boolean" },
   ...FORCE_OPTION,
   ...MODEL_OPTIONS,
@@ -61,6 +71,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const { values, positionals } = parse(args, OPTIONS);
   const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", "[TENSOR...]");
   const bins = wholeNumber("--bins", values.bins, 1, 1000);
+  const sort = oneOf("--sort", values.sort, SORTS);
   await withPartialModel(path, values, async (model) => {
     const origin: Origin = { model: model.file.paths, isGguf: false };
     // Before everything is read for it.
@@ -71,6 +82,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const shownBins = tensors.length === 1 ? (bins ?? DEFAULT_BINS) : values.json ? bins : undefined;
     const found = await tensorStats(terminal, model, tensors, shownBins);
     const all = tensors.map((tensor, i): ShownTensor => ({ tensor, stats: found[i] as TensorStats }));
+    if (sort !== undefined) all.sort((a, b) => ORDERS[sort](b.stats) - ORDERS[sort](a.stats));
     const [only] = all as [ShownTensor];
     if (values.svg !== undefined) {
       await writeSvg(values.svg, pictureOf(model.path, all), origin, values.force, terminal);

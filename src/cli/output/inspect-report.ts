@@ -184,14 +184,14 @@ function rowsOf<T>(items: Listed<T>, row: (item: T) => string[]): Iterable<strin
 }
 
 function tensorList(view: InspectView, terminal: Terminal): Section {
-  const { file, tensors, isGrouped } = view;
+  const { file, tensors, isGrouped, offsets } = view;
   const split = file.paths.length > 1;
   const columns = [
     { title: "name", min: 32, isVerbatim: true },
     { title: "type", min: 12, paint: terminal.type },
-    { title: "shape", min: 12 },
-    number("bytes"),
-    ...(isGrouped ? [] : [{ ...number("offset", 0), paint: terminal.quiet }]),
+    { title: "shape", min: 12, ...(offsets && { drop: 0 }) },
+    number("bytes", offsets ? 2 : undefined),
+    ...(isGrouped ? [] : [{ ...number("offset", offsets ? undefined : 0), paint: terminal.quiet }]),
     ...(split && !isGrouped ? [number("file", 1)] : []),
   ];
   const row = (tensor: GgufModelTensor): string[] => [

@@ -18,4 +18,6 @@ export interface InspectView {
   readonly keys: Listed<string>;
   /** Whether tensors of blocks that are alike share a line. */
   readonly isGrouped: boolean;
+  /** Whether offsets of tensors are what is asked for. */
+  readonly offsets: boolean;
 }
