@@ -88,18 +88,9 @@ interface Made {
 type Kind = (config: Config, files: VocabularyFiles) => Made | undefined;
 
 const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
-  sentencepiece: (config, files) =>
-    files.sentencePiece && {
-      ...{ model: "llama", pre: "default", hasScores: true },
-      tokens: sentencePieceTokens(config, files, files.sentencePiece),
-    },
+  sentencepiece: (config, files) => ofPieces(config, files, false),
   phi3: (config, files) =>
-    files.tokenizerConfig?.tokenizer_class === "GPT2Tokenizer" || files.sentencePiece === undefined
-      ? undefined
-      : {
-          ...{ model: "llama", pre: "default", hasScores: true },
-          tokens: sentencePieceTokens(config, files, files.sentencePiece, true),
-        },
+    files.tokenizerConfig?.tokenizer_class === "GPT2Tokenizer" ? undefined : ofPieces(config, files, true),
   "llama-hf": (_config, files) => {
     const { model, decoder } = files.tokenizer ?? {};
     if (model?.type !== "BPE" || model.byte_fallback !== true || decoder?.type !== "Sequence")
@@ -201,14 +192,10 @@ function mergesOf({ tokenizer, merges }: VocabularyFiles): string[] {
  * The pieces of a `tokenizer.model`, and what other files add.
  * @param isPlain whether that is taken as it is, also from tokenizer.json
  */
-function sentencePieceTokens(
-  config: Config,
-  files: VocabularyFiles,
-  bytes: Uint8Array,
-  isPlain = false,
-): Token[] {
+function ofPieces(config: Config, files: VocabularyFiles, isPlain: boolean): Made | undefined {
+  if (files.sentencePiece === undefined) return undefined;
   const path = `${files.path}tokenizer.model`;
-  const { pieces } = readSentencePiece(bytes, MOST_TOKENS, path);
+  const { pieces } = readSentencePiece(files.sentencePiece, MOST_TOKENS, path);
   const tokens = padding(config, pieces.length, files.path);
   if (pieces.length > tokens.length) {
     const detail = `it has ${pieces.length} pieces, but vocab_size is ${tokens.length}`;
@@ -229,7 +216,7 @@ function sentencePieceTokens(
     if (isAddedToken(token)) put(Number(id), isPlain ? plain(token) : added(token, -1000));
   }
   if (isPlain) for (const token of files.tokenizer?.added_tokens ?? []) put(token.id, plain(token));
-  return tokens;
+  return { model: "llama", pre: "default", hasScores: true, tokens };
 }
 
 type Unigram = Omit<SentencePieceModel, "pieces" | "kind"> & { readonly tokens: Token[] };

@@ -151,10 +151,7 @@ function otherByteLevel(): Files {
     tokenizer.added_tokens.shift();
     delete config.chat_template;
   });
-  const templates = [
-    { name: "default", template: "{{ messages }}" },
-    { name: "rag", template: "{{ documents }}" },
-  ];
+  const templates = ["default", "rag"].map((name) => ({ name, template: `{{ ${name} }}` }));
   return {
     ...files,
     "chat_template.json": json({ chat_template: templates }),
@@ -389,11 +386,17 @@ const card = (yaml: string): string => `---${yaml.replaceAll(/^ {8}/gm, "")}\n--
 
 const SMOLLM = { files: byteLevel(SMOLLM_SPLIT), wordRule: "smollm" };
 const GPT2_SPLIT = { ...BYTE_LEVEL, use_regex: true };
+const BOS_EOS = { tokenizer_class: "LlamaTokenizer", bos_token: "<s>", eos_token: "</s>" };
 const PIECES = { "tokenizer.model": sentencePiece() };
 const MEAN_POOLING = pooling({ pooling_mode_cls_token: false, pooling_mode_mean_tokens: true });
+/** A configuration with tokens that are not special, numbered from `first` on. */
+const addedTokens = (first: number, ...tokens: readonly string[]): string => {
+  const added = tokens.map((content, i) => [first + i, { content, special: false }]);
+  return json({ ...BOS_EOS, added_tokens_decoder: Object.fromEntries(added) });
+};
 const GEMMA_FILES = {
   ...PIECES,
-  "tokenizer_config.json": json({ bos_token: "<s>", eos_token: "</s>", add_bos_token: true }),
+  "tokenizer_config.json": json({ ...BOS_EOS, add_bos_token: true }),
 };
 const IDS = { bos_token_id: 259, eos_token_id: 259 };
 
@@ -465,11 +468,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
         - plain
         model-index:
         - name: Tiny
-          results:
-          - task: {type: text-generation}
-            metrics:
-            - type: accuracy
-              value: 31.5
+          results: [{task: {type: text-generation}, metrics: [{type: accuracy, value: 31.5}]}]
         description: >-
           Two lines
           that are one.`),
@@ -522,15 +521,14 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     headless(decoder(272, 16, NORMS, "tied")),
     { files: otherByteLevel(), wordRule: "qwen2" },
   ),
-  {
-    name: "code-llama",
-    config: causal(`Llama 32016
-      rope_scaling={"rope_type":"longrope","factor":4,"original_max_position_embeddings":128,"short_factor":[1,1,1,1,1,1,1,1],"long_factor":[2,2,2,2,2,2,2,2]}`),
-    dtype: "BF16",
-    tensors: decoder(8, 16, NORMS),
-    files: byteFallback(),
-    types: ["auto"],
-  },
+  checkpoint(
+    "code-llama",
+    causal(
+      `Llama 32016 rope_scaling={"rope_type":"longrope","factor":4,"original_max_position_embeddings":128,"short_factor":[1,1,1,1,1,1,1,1],"long_factor":[2,2,2,2,2,2,2,2]}`,
+    ),
+    decoder(8, 16, NORMS),
+    { files: byteFallback() },
+  ),
   checkpoint(
     "qwen3",
     causal(`Qwen3 261 head_dim=32 rope_theta=1000000 tie_word_embeddings=true`),
@@ -545,26 +543,17 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     decoder(280, 32, GEMMA_NORMS, "tied"),
     { files: GEMMA_FILES, types: ["auto", "f16", "q8_0"] },
   ),
-  {
-    name: "gemma-3-full",
-    config: causal(`Gemma3 266 head_dim=10 rope_theta=1000000 sliding_window=128 sliding_window_pattern=1
+  checkpoint(
+    "gemma-3-full",
+    causal(`Gemma3 266 head_dim=10 rope_theta=1000000 sliding_window=128 sliding_window_pattern=1
       final_logit_softcapping=30.5`),
-    dtype: "F16",
     // Rows of 40, which are no whole blocks.
-    tensors: decoder(266, 10, GEMMA_NORMS, "tied"),
-    files: {
-      "tokenizer.model": sentencePiece(),
-      "tokenizer_config.json": json({
-        ...{ bos_token: "<s>", eos_token: "</s>" },
-        added_tokens_decoder: {
-          "263": { content: "<unused7>", special: false },
-          "264": { content: "<pad>", special: false },
-          "265": { content: "<used>", special: false },
-        },
-      }),
+    decoder(266, 10, GEMMA_NORMS, "tied"),
+    {
+      ...{ dtype: "F16", types: ["auto", "q8_0"] },
+      files: { ...PIECES, "tokenizer_config.json": addedTokens(263, "<unused7>", "<pad>", "<used>") },
     },
-    types: ["auto", "q8_0"],
-  },
+  ),
   checkpoint(
     "qwen2-merges",
     causal(`Qwen2 261 rope_theta=1000000
@@ -699,10 +688,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     {
       files: {
         ...{ ...byteFallback(), ...PIECES },
-        "tokenizer_config.json": json({
-          ...{ tokenizer_class: "LlamaTokenizer", bos_token: "<s>", eos_token: "</s>" },
-          added_tokens_decoder: { 264: { content: "<|user|>", special: false }, 265: { content: "▁x" } },
-        }),
+        "tokenizer_config.json": addedTokens(264, "<|user|>", "▁x"),
       },
     },
   ),
