@@ -244,9 +244,6 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
   check(scale, rows);
   if (zero !== undefined) check(zero, zeroRows);
   const more = isUpright || isAwq || format === "gptq_v2" ? 0 : 1;
-  const field = (words: Int32Array, word: number, place: number): number =>
-    ((words[word] as number) >>> (place * bits)) & (2 ** bits - 1);
-  const placeOf = (row: number): number => (isAwq ? (AWQ_ORDER[row % 8] as number) : row % perWord);
   const order = async (): Promise<Int32Array | undefined> =>
     groups && orderOf(groups, columns, count, await whole(groups));
   return scaled({
@@ -260,17 +257,23 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
         throw invalid(shape, `it says ${found}, and there are ${rows} x ${columns}: padding is not read`);
       }
       const [words, zeros, groupOf] = [await whole(tensor), zero && (await whole(zero)), await order()];
-      return Float32Array.from({ length: (last - first) * columns }, (_, i) => {
-        const [row, column] = [first + Math.floor(i / columns), i % columns];
-        const at = groupOf?.[column] ?? Math.floor(column / group);
+      const mask = 2 ** bits - 1;
+      const numbers = new Float32Array((last - first) * columns);
+      for (let row = first, i = 0; row < last; row++) {
         const line = Math.floor(row / perWord);
-        const inWord = Math.floor(column / perWord);
-        const code = isAwq
-          ? field(words, column * width + line, placeOf(row))
-          : field(words, isUpright ? row * width + inWord : inWord * width + row, column % perWord);
-        if (zeros === undefined) return code - 2 ** (bits - 1);
-        return code - field(zeros, isUpright ? line * count + at : at * zeroRows + line, placeOf(row)) - more;
-      });
+        const shift = bits * (isAwq ? (AWQ_ORDER[row % 8] as number) : row % perWord);
+        for (let column = 0; column < columns; column++, i++) {
+          const along = Math.floor(column / perWord);
+          const at = groupOf === undefined ? Math.floor(column / group) : (groupOf[column] as number);
+          const word =
+            words[isAwq ? column * width + line : isUpright ? row * width + along : along * width + row];
+          const code = ((word as number) >>> (isAwq ? shift : bits * (column % perWord))) & mask;
+          const zeroWord = zeros?.[isUpright ? line * count + at : at * zeroRows + line];
+          const middle = zeroWord === undefined ? 2 ** (bits - 1) : ((zeroWord >>> shift) & mask) + more;
+          numbers[i] = code - middle;
+        }
+      }
+      return numbers;
     },
     scales: async (first, last, signal) => {
       if (isUpright) return scale.dequantize({ start: first * count, end: last * count, signal });
@@ -316,9 +319,11 @@ function scaled({ columns, rows, group, bits = 99, isSymmetric, scale, codes, sc
         await order?.(),
       ];
       if (type === "F32") {
-        for (const [i, code] of numbers.entries()) {
-          const at = groupOf?.[i % columns] ?? Math.floor((i % columns) / group);
-          numbers[i] = code * (factors[Math.floor(i / columns) * groups + at] as number);
+        for (let i = 0, row = 0; row < last - first; row++) {
+          for (let column = 0; column < columns; column++, i++) {
+            const at = groupOf === undefined ? Math.floor(column / group) : (groupOf[column] as number);
+            numbers[i] = (numbers[i] as number) * (factors[row * groups + at] as number);
+          }
         }
         return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
       }
@@ -339,23 +344,29 @@ function blocksOf(
 ): Uint8Array {
   const { typeSize } = ggmlTypes[type];
   const most = type === "Q4_0" ? 8 : 128;
-  const wrong = codes.find((code) => code < -most || code >= most);
-  if (wrong !== undefined)
-    throw invalid(
-      of,
-      `a zero point is out of range: a weight would be ${wrong} times its scale, which ${type} cannot hold`,
-    );
   const blocks = new Uint8Array((codes.length / 32) * typeSize);
   for (let block = 0; block < codes.length / 32; block++) {
     const [at, scaleAt] = [block * typeSize, 2 * Math.floor((block * 32) / group)];
-    blocks.set(factors.subarray(scaleAt, scaleAt + 2), at);
-    for (let i = 0; i < typeSize - 2; i++) {
+    blocks[at] = factors[scaleAt] as number;
+    blocks[at + 1] = factors[scaleAt + 1] as number;
+    for (let i = 0; i < 32; i++) {
       const code = codes[block * 32 + i] as number;
-      blocks[at + 2 + i] =
-        type === "Q8_0" ? code : code + 8 + 16 * ((codes[block * 32 + 16 + i] as number) + 8);
+      if (code < -most || code >= most) {
+        const detail = `a zero point is out of range: a weight would be ${code} times its scale, not in ${type}`;
+        throw invalid(of, detail);
+      }
+      const place = at + 2 + (i % (typeSize - 2));
+      blocks[place] = type === "Q8_0" ? code : (blocks[place] as number) | ((code + 8) << (i < 16 ? 0 : 4));
     }
   }
   return blocks;
+}
+
+/** Codes of F4 by the upper byte of their numbers in binary16. */
+const F4_CODES = new Uint8Array(256);
+for (const [code, upper] of F4_UPPER.entries()) {
+  F4_CODES[upper] = code;
+  F4_CODES[upper + 0x80] = code + 8;
 }
 
 /** MXFP4: numbers of 4 bits, two in a byte, and an exponent for 32 of them. */
@@ -376,11 +387,10 @@ function microscaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, perNum
       const numbers = words(await tensor.read({ start: first * width, end: last * width, signal }));
       const start = (first * columns) / 32;
       const exponents = words(await scale.read({ start, end: (last * columns) / 32, signal }));
-      const code = (i: number): number => {
-        if (perNumber === 2) return ((numbers[i >> 1] as number) >> (4 * (i & 1))) & 15;
-        const upper = (numbers[i] as number) >> 8;
-        return F4_UPPER.indexOf(upper & 0x7f) + ((upper >> 4) & 8);
-      };
+      const code = (i: number): number =>
+        perNumber === 2
+          ? ((numbers[i >> 1] as number) >> (4 * (i & 1))) & 15
+          : (F4_CODES[(numbers[i] as number) >> 8] as number);
       const blocks = new Uint8Array(17 * exponents.length);
       for (const [block, stored] of exponents.entries()) {
         const exponent = isByte ? stored : stored >> 7;

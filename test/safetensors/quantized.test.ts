@@ -343,7 +343,7 @@ const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: 
   [
     "GPTQ",
     other("qzeros", "I32", [2, 16], 255),
-    /zero point is out of range: a weight would be -1\d times.* Q4_0/,
+    /zero point is out of range: a weight would be -1\d times.* not in Q4_0/,
   ],
   [
     "GPTQ",
