@@ -10,9 +10,9 @@ import { projectRoot, temporaryFolder } from "../support/paths";
 
 const NAMES = [
   "GgufError GgufFile GgufMetadata GgufTensor GgufWriter RemoteGgufFile RemoteGgufTensor",
-  "SafetensorsFile SafetensorsTensor allocate convertLora convertModel cpu dequantize dequantizeSync ggmlTypes",
+  "SafetensorsFile SafetensorsTensor allocate allocateArray convertLora convertModel cpu dequantize dequantizeSync ggmlTypes",
   "isGgmlType loadAll matmul matmulAllSync matmulSync mergeLora mergeModel open openRemote openSafetensors openSync parse",
-  "parseFileName parseMetadataValue quantize quantizeModel quantizeSync recover setMetadata",
+  "parseFileName parseMetadataValue quantize quantizeModel quantizeSync recover releaseMemory setMetadata",
   "splitModel trim",
 ].flatMap((line) => line.split(" "));
 
