@@ -275,12 +275,12 @@ export class Llama {
 
   /** `length` numbers of this name, of any value. They are good until the next call with the name. */
   #floats(name: string, length: number): Float32Array {
-    const found = this.#scratch.get(name);
-    if (found?.length === length) return found;
-    const fits = found !== undefined && 4 * length <= found.buffer.byteLength;
-    const floats = fits ? new Float32Array(found.buffer, 0, length) : new Float32Array(length);
-    this.#scratch.set(name, floats);
-    return floats;
+    let found = this.#scratch.get(name);
+    if (found === undefined || found.length < length) {
+      found = new Float32Array(length);
+      this.#scratch.set(name, found);
+    }
+    return found.subarray(0, length);
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before } from "node:test";
+import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
   type Browser,
@@ -47,6 +47,14 @@ export const SCREENS = {
   phone: { width: 390, height: 844 },
   desktop: { width: 1280, height: 900 },
 } as const;
+
+/** A test at each width, light and dark. */
+export function testLooks(name: string, run: (options: BrowserContextOptions) => Promise<void>): void {
+  for (const [screen, viewport] of Object.entries(SCREENS)) {
+    for (const colorScheme of ["light", "dark"] as const)
+      test(`${name}: ${screen}, ${colorScheme}`, () => run({ viewport, colorScheme }));
+  }
+}
 
 /** A page in a window of its own, and everything about it that should not be. */
 export class ViewPage {

@@ -25,6 +25,7 @@ import {
   pages,
   SCREENS,
   servePage,
+  testLooks,
   type ViewPage,
 } from "../support/view-page";
 import { serveSite } from "../support/view-site";
@@ -604,6 +605,14 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
 
   describe("a file that changes while it is shown gives an error, and no numbers", () => {
     const change = (path: string) => patch(path, Buffer.alloc(2_000_000), 500_000);
+    async function expectNoNumbers(view: ViewPage): Promise<void> {
+      const region = await view.tensor("blk.1.attn_k.weight");
+      await region.getByRole("alert").first().waitFor();
+      await view.idle();
+      for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
+        assert.equal(await region.getByTestId(part).count(), 0, part);
+      }
+    }
     const cases: [name: string, change: (path: string) => void][] = [
       ["in place", change],
       ["cut off", (path) => truncateSync(path, 1000)],
@@ -619,12 +628,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         await first.getByTestId("values").waitFor();
         await view.idle();
         makeChange(path);
-        const region = await view.tensor("blk.1.attn_k.weight");
-        await region.getByRole("alert").first().waitFor();
-        await view.idle();
-        for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
-          assert.equal(await region.getByTestId(part).count(), 0, part);
-        }
+        await expectNoNumbers(view);
         // The browser itself reports answers that are errors.
         const matching = view.problems.filter((problem) => !/status of 4(10|16)/.test(problem));
         assert.deepEqual(matching, []);
@@ -645,12 +649,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       const path = write("chosen.gguf", sampleModel());
       await using view = await openChosen([path]);
       change(path);
-      const region = await view.tensor("blk.1.attn_k.weight");
-      await region.getByRole("alert").first().waitFor();
-      await view.idle();
-      for (const part of ["values", "stats", "histogram", "heatmap", "scales"]) {
-        assert.equal(await region.getByTestId(part).count(), 0, part);
-      }
+      await expectNoNumbers(view);
     });
   });
 
@@ -809,42 +808,36 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     });
   });
 
-  describe("axe finds nothing serious", () => {
-    for (const [screen, viewport] of Object.entries(SCREENS)) {
-      for (const colorScheme of ["light", "dark"] as const) {
-        test(`${screen}, ${colorScheme}`, async () => {
-          await using view = await open(pageFileUrl, { viewport, colorScheme });
-          const expectNothing = (where: string) => expectNothingSerious(view, where);
-          await expectNothing("start");
-          await view.choose(sample);
-          for (const tab of TABS) {
-            await view.tab(tab);
-            await view.idle();
-            await expectNothing(tab);
-          }
-          await view.tab("Metadata");
-          await view.page.getByRole("row").filter({ hasText: "tokenizer.ggml.tokens" }).click();
-          await view.page.getByTestId("value").waitFor();
-          await expectNothing("a value");
-          await view.tab("Tensors");
-          await view.tensor("blk.0.attn_q.weight");
-          await view.idle();
-          await expectNothing("a tensor");
-          await view.tab("Compare");
-          await view.page.getByTestId("compare-file").setInputFiles(write("axe-other.gguf", sampleModel()));
-          await view.page.getByTestId("noise").waitFor();
-          await view.idle();
-          await expectNothing("two models");
-          await view.page.getByRole("row").filter({ hasText: "blk.0.attn_q.weight" }).click();
-          await view.page.getByTestId("comparison").waitFor();
-          await view.idle();
-          await expectNothing("two tensors");
-          await view.page.reload();
-          await view.choose(write("axe.gguf", Buffer.from("no model")));
-          await expectNothing("an error");
-        });
-      }
+  testLooks("axe finds nothing serious", async (options) => {
+    await using view = await open(pageFileUrl, options);
+    const expectNothing = (where: string) => expectNothingSerious(view, where);
+    await expectNothing("start");
+    await view.choose(sample);
+    for (const tab of TABS) {
+      await view.tab(tab);
+      await view.idle();
+      await expectNothing(tab);
     }
+    await view.tab("Metadata");
+    await view.page.getByRole("row").filter({ hasText: "tokenizer.ggml.tokens" }).click();
+    await view.page.getByTestId("value").waitFor();
+    await expectNothing("a value");
+    await view.tab("Tensors");
+    await view.tensor("blk.0.attn_q.weight");
+    await view.idle();
+    await expectNothing("a tensor");
+    await view.tab("Compare");
+    await view.page.getByTestId("compare-file").setInputFiles(write("axe-other.gguf", sampleModel()));
+    await view.page.getByTestId("noise").waitFor();
+    await view.idle();
+    await expectNothing("two models");
+    await view.page.getByRole("row").filter({ hasText: "blk.0.attn_q.weight" }).click();
+    await view.page.getByTestId("comparison").waitFor();
+    await view.idle();
+    await expectNothing("two tensors");
+    await view.page.reload();
+    await view.choose(write("axe.gguf", Buffer.from("no model")));
+    await expectNothing("an error");
   });
 });
 

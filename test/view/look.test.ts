@@ -3,12 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
+import { ggmlTypes, parse } from "gguf-native";
 import type { Locator } from "playwright-core";
 import { colorScale } from "../../view/lib/averages";
 import { blockView, hasScales } from "../../view/lib/block-scales";
-import type { Calls, FromWorker } from "../../view/lib/protocol";
-import { serve } from "../../view/lib/session";
 import { moved, showing, wholeOf, zoomed } from "../../view/lib/zoom";
 import { gaussianBlocks } from "../support/blocks";
 import { writeGguf } from "../support/gguf-writer";
@@ -22,9 +20,10 @@ import {
   noPage,
   pageFileUrl,
   pages,
-  SCREENS,
   servePage,
+  testLooks,
 } from "../support/view-page";
+import { decode, viewSession } from "../support/view-session";
 
 describe("the part that is shown", () => {
   const size = { rows: 100, columns: 1000 };
@@ -60,8 +59,6 @@ describe("colours", () => {
   });
 });
 
-const decode = (type: GgmlType, blocks: Uint8Array) => dequantizeSync(type, blocks);
-
 describe("a weight is its code times a scale, and a minimum", () => {
   for (const type of ALL_TYPES.filter(hasScales)) {
     test(type, () => {
@@ -81,26 +78,7 @@ describe("the session", () => {
   const values = Float32Array.from({ length: columns * rows }, (_, i) => i);
   const bytes = new Uint8Array(values.buffer);
   const file = writeGguf({ tensors: [{ name: "t", type: 0, shape: [columns, rows], bytes }] });
-  const waiting = new Map<number, (message: FromWorker) => void>();
-  const send = serve(
-    {
-      open: async () => parse(file),
-      decode,
-      render: () => Promise.reject(new Error("none")),
-      breath: () => new Promise(setImmediate),
-    },
-    (message) => waiting.get(message.id)?.(message),
-  );
-  let lastId = 0;
-  const ask = <N extends keyof Calls>(call: N, argument: Parameters<Calls[N]>[0]) =>
-    new Promise<ReturnType<Calls[N]>>((resolve, reject) => {
-      const id = ++lastId;
-      waiting.set(id, (message) => {
-        if ("error" in message) reject(new Error(message.error));
-        else if ("result" in message) resolve(message.result as ReturnType<Calls[N]>);
-      });
-      send({ id, call, argument });
-    });
+  const { ask } = viewSession({ t: file });
 
   test("gives a part of a picture, weight by weight, wherever it is", async () => {
     const { id } = await ask("open", { url: "t" });
@@ -263,22 +241,14 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     }
   });
 
-  for (const [screen, colorScheme] of [
-    ["phone", "light"],
-    ["desktop", "dark"],
-    ["desktop", "light"],
-    ["phone", "dark"],
-  ] as const) {
-    test(`axe finds nothing serious: ${screen}, ${colorScheme}`, async () => {
-      const options = { viewport: SCREENS[screen], colorScheme };
-      await using view = await openServed([[path]], options);
-      const region = await view.tensor(name);
-      await region.getByTestId("heatmap").waitFor();
-      await region.getByTestId("closer").focus();
-      for (const key of ["+", "+", "Enter"]) await view.page.keyboard.press(key);
-      await region.getByTestId("weight").waitFor();
-      await view.idle();
-      await expectNothingSerious(view, "looking closer");
-    });
-  }
+  testLooks("axe finds nothing serious", async (options) => {
+    await using view = await openServed([[path]], options);
+    const region = await view.tensor(name);
+    await region.getByTestId("heatmap").waitFor();
+    await region.getByTestId("closer").focus();
+    for (const key of ["+", "+", "Enter"]) await view.page.keyboard.press(key);
+    await region.getByTestId("weight").waitFor();
+    await view.idle();
+    await expectNothingSerious(view, "looking closer");
+  });
 });

@@ -22,7 +22,7 @@ import {
   noPage,
   pageFileUrl,
   pages,
-  SCREENS,
+  testLooks,
   type ViewPage,
 } from "../support/view-page";
 
@@ -348,26 +348,18 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     await tabTo(view.page.getByTestId("rendered"));
     await tabTo(view.page.getByTestId("value"));
   });
-  for (const [screen, viewport] of Object.entries(SCREENS)) {
-    for (const colorScheme of ["light", "dark"] as const) {
-      test(`axe finds nothing serious: ${screen}, ${colorScheme}`, async () => {
-        await using view = await openWith(
-          [
-            ["tokenizer.chat_template", str(CHATML)],
-            ["tokenizer.chat_template.bad", str("{{ x")],
-            ...VOCABULARY,
-          ],
-          { viewport, colorScheme },
-        );
-        await view.tab("Vocabulary");
-        await view.page
-          .getByRole("textbox", { name: "Text to tokens" })
-          .fill("He is a 🦙, and likes to be\n one ".repeat(40));
-        await view.page.getByTestId("tokens").waitFor();
-        await expectNothingSerious(view, "tokens");
-        await showTemplate(view);
-        await expectNothingSerious(view, "a template");
-      });
-    }
-  }
+  testLooks("axe finds nothing serious", async (options) => {
+    await using view = await openWith(
+      [["tokenizer.chat_template", str(CHATML)], ["tokenizer.chat_template.bad", str("{{ x")], ...VOCABULARY],
+      options,
+    );
+    await view.tab("Vocabulary");
+    await view.page
+      .getByRole("textbox", { name: "Text to tokens" })
+      .fill("He is a 🦙, and likes to be\n one ".repeat(40));
+    await view.page.getByTestId("tokens").waitFor();
+    await expectNothingSerious(view, "tokens");
+    await showTemplate(view);
+    await expectNothingSerious(view, "a template");
+  });
 });

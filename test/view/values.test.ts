@@ -1,17 +1,17 @@
 /** What the page shows of values: averages, scales of blocks, and the answers of its worker. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { dequantizeSync, type GgmlType, ggmlTypes, parse } from "gguf-native";
+import { ggmlTypes, parse } from "gguf-native";
 import { Averages, colorScale } from "../../view/lib/averages";
 import { blockScales, hasScales } from "../../view/lib/block-scales";
-import type { Calls, FromWorker, ModelView, ToWorker } from "../../view/lib/protocol";
-import { type Library, serve } from "../../view/lib/session";
+import type { ModelView } from "../../view/lib/protocol";
 import { gaussianBlocks } from "../support/blocks";
 import { swapBlocks } from "../support/byte-order";
 import { arr, f32, str, u32, writeGguf } from "../support/gguf-writer";
 import { ALL_TYPES } from "../support/golden";
 import { Random } from "../support/random";
 import { sampleModel } from "../support/sample-model";
+import { decode, viewSession } from "../support/view-session";
 
 describe("averages", () => {
   /** The same without cleverness. */
@@ -78,8 +78,6 @@ describe("averages", () => {
   });
 });
 
-const decode = (type: GgmlType, blocks: Uint8Array) => dequantizeSync(type, blocks);
-
 describe("scales of blocks", () => {
   const random = new Random(9);
   const scaled = ALL_TYPES.filter(hasScales);
@@ -135,40 +133,6 @@ describe("scales of blocks", () => {
   });
 });
 
-/** A worker in this process: the models are those of `files`, by their URL. */
-function worker(files: Record<string, Uint8Array>) {
-  const library: Library = {
-    open: async (source, { partial }) => {
-      const url = "url" in source ? source.url : "";
-      const bytes = files[url];
-      if (bytes === undefined) throw new Error(`no file ${url}`);
-      return parse(bytes, { partial });
-    },
-    decode,
-    render: async (task) => JSON.stringify(task),
-    breath: () => new Promise(setImmediate),
-  };
-  const waiting = new Map<number, (message: FromWorker) => void>();
-  const send = serve(library, (message) => waiting.get(message.id)?.(message));
-  let lastId = 0;
-  const begin = <N extends keyof Calls>(call: N, argument: Parameters<Calls[N]>[0]) => {
-    const id = ++lastId;
-    const progress: [done: number, total: number][] = [];
-    const result = new Promise<ReturnType<Calls[N]>>((resolve, reject) => {
-      waiting.set(id, (message) => {
-        if ("done" in message) progress.push([message.done, message.total]);
-        else if ("error" in message) reject(new Error(message.error));
-        else resolve(message.result as ReturnType<Calls[N]>);
-      });
-      send({ id, call, argument } satisfies ToWorker);
-    });
-    return { result, progress, cancel: () => send({ id, cancel: true }) };
-  };
-  const ask = <N extends keyof Calls>(call: N, argument: Parameters<Calls[N]>[0]) =>
-    begin(call, argument).result;
-  return { ask, begin };
-}
-
 describe("the worker", () => {
   const hostile = "<img src=x onerror=alert(1)>\u202e\u200b\u{e0041}\u0000\n";
   const rows = 2000;
@@ -204,7 +168,7 @@ describe("the worker", () => {
     }),
     not: Uint8Array.of(1, 2, 3),
   };
-  const { ask, begin } = worker(files);
+  const { ask, begin } = viewSession(files);
   const url = Object.keys(files)[0]!;
   const opened = ask("open", { url });
   const tensorNumber = (model: ModelView, name: string) => model.tensors.names.indexOf(name);
@@ -309,7 +273,7 @@ describe("the worker", () => {
   test("says what is wrong with a file, and a closed one answers no more", async () => {
     await assert.rejects(ask("open", { url: "not" }), /not a GGUF file|truncated|ends/i);
     const cut = { ...files, cut: files[url as keyof typeof files].subarray(0, 400_000) };
-    const other = worker(cut);
+    const other = viewSession(cut);
     const model = await other.ask("open", { url: "cut" });
     assert.match(model.warning ?? "", /incomplete: has [\d,]+ bytes, needs [\d,]+;/);
     await other.ask("close", model.id);
