@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { dequantizeSync, type GgufFile, openSync, parse } from "gguf-native";
+import { type GgufFile, openSync, parse } from "gguf-native";
+import * as plain from "gguf-native/reference";
 import { ImportanceMatrix, perplexity, readPieces } from "../../examples/llama/measure";
 import { Llama } from "../../examples/llama/model";
 import { greedy, mostProbable, topKSampler } from "../../examples/llama/write";
@@ -107,12 +108,11 @@ const smallModel = (change?: SmallModel): GgufFile => parse(smallModelBytes(chan
 
 /** What a plain forward pass must know of an architecture. */
 interface PlainArchitecture {
-  /** The two elements of a head that are rotated together. */
-  pairOf: (pair: number) => [number, number];
+  pairs: "adjacent" | "halves";
   keyLength?: number;
   /** How many tokens each layer sees, and the base of its rotations. Default: one layer that sees all, 10000. */
-  layers?: { window: number; base: number }[];
-  activation?: (x: number) => number;
+  layers?: { window?: number; base: number }[];
+  activation?: "gelu";
   embeddingScale?: number;
   logitCap?: number;
   /** Of a mixture of experts: how many a token uses, and whether their weights have the sum 1. */
@@ -122,135 +122,78 @@ interface PlainArchitecture {
   adapter?: { file: GgufFile; factor: number };
 }
 
-const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
-const silu = (x: number): number => x / (1 + Math.exp(-x));
-const gelu = (x: number): number =>
-  0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
-
-/** The logits after `prompt`, computed in the plainest way, in float64: all positions, head by head, without a cache. */
-function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchitecture): number[] {
-  const { pairOf, keyLength = 4, activation = silu, embeddingScale = 1, logitCap, adapter } = architecture;
-  const { layers = [{ window: prompt.length, base: 10000 }] } = architecture;
+/** The logits after `prompt` in the plainest way, by the reference: all tokens at once, expert by expert. */
+function plainLogits(file: GgufFile, prompt: number[], architecture: PlainArchitecture): Float32Array {
+  const { pairs, keyLength = 4, activation = "silu", embeddingScale = 1, logitCap, adapter } = architecture;
+  const { layers = [{ base: 10000 }], used, isNormalized } = architecture;
   const { width, heads, epsilon } = SMALL;
-  const numbers = (name: string): number[] | undefined =>
-    file.tensors.has(name) ? [...file.tensor(name).dequantizeSync()] : undefined;
-  const dotOf = (a: number[], b: number[]): number => a.reduce((sum, x, i) => sum + x * b[i]!, 0);
-  const product = (weights: number[], x: number[]): number[] =>
-    Array.from({ length: weights.length / x.length }, (_, row) =>
-      dotOf(weights.slice(row * x.length, (row + 1) * x.length), x),
-    );
-  const linear = (name: string, x: number[], expert = 0): number[] => {
-    const own = (from: GgufFile, tensor: string): number[] => {
-      const all = [...from.tensor(tensor).dequantizeSync()];
-      const length = all.length / (from.tensor(tensor).shape[2] ?? 1);
-      return all.slice(expert * length, (expert + 1) * length);
-    };
-    const bias = numbers(`${name}.bias`);
-    const y = product(own(file, `${name}.weight`), x).map((sum, row) => sum + (bias?.[row] ?? 0));
-    const [a, b] = [`${name}.weight.lora_a`, `${name}.weight.lora_b`];
-    if (!adapter?.file.tensors.has(a) || name === "token_embd") return y;
-    const delta = product(own(adapter.file, b), product(own(adapter.file, a), x));
-    return y.map((sum, row) => sum + adapter.factor * delta[row]!);
+  const vectorsOf = (x: Float32Array, length = width): Float32Array[] =>
+    Array.from({ length: x.length / length }, (_, i) => x.subarray(i * length, (i + 1) * length));
+  const product = (from: GgufFile, name: string, x: Float32Array, expert = 0): Float32Array => {
+    const { shape, elementCount } = from.tensor(name);
+    const experts = vectorsOf(from.tensor(name).dequantizeSync(), elementCount / (shape[2] ?? 1));
+    return plain.matmulSync("F32", experts[expert]!, shape[0]!, x);
   };
-  const norm = (name: string, x: number[]): number[] => {
-    const weights = numbers(`${name}.weight`);
-    if (weights === undefined) return x;
-    const scale = 1 / Math.sqrt(dotOf(x, x) / x.length + epsilon);
-    return x.map((value, i) => value * scale * weights[i]!);
+  const addDelta = (to: Float32Array, name: string, inner: () => Float32Array, expert = 0): Float32Array => {
+    if (!adapter?.file.tensors.has(`${name}.weight.lora_b`)) return to;
+    const delta = product(adapter.file, `${name}.weight.lora_b`, inner(), expert);
+    return plain.add(to, plain.scale(delta, adapter.factor));
   };
-  const rotate = (x: number[], position: number, base: number): number[] => {
-    const result = [...x];
-    for (let pair = 0; pair < keyLength / 2; pair++) {
-      const [i, j] = pairOf(pair);
-      const angle = position * base ** ((-2 * pair) / keyLength);
-      result[i] = x[i]! * Math.cos(angle) - x[j]! * Math.sin(angle);
-      result[j] = x[i]! * Math.sin(angle) + x[j]! * Math.cos(angle);
-    }
-    return result;
+  const linear = (name: string, x: Float32Array, expert = 0): Float32Array => {
+    const y = product(file, `${name}.weight`, x, expert);
+    const bias = file.tensors.get(`${name}.bias`)?.dequantizeSync();
+    if (bias !== undefined) plain.add(y, bias);
+    if (name === "token_embd") return y; // what is added to embeddings is not added to logits
+    return addDelta(y, name, () => product(adapter!.file, `${name}.weight.lora_a`, x, expert), expert);
   };
-  // The cache stores binary16.
-  const rounded = (x: number[]): number[] => {
-    const bits = dequantizeSync("F32", new Uint8Array(Float32Array.from(x).buffer), { dtype: "f16" });
-    return [...dequantizeSync("F16", new Uint8Array(bits.buffer, bits.byteOffset, bits.byteLength))];
+  const norm = (name: string, x: Float32Array): Float32Array => {
+    const weights = file.tensors.get(`${name}.weight`)?.dequantizeSync();
+    return weights === undefined ? x : plain.rmsNorm(x, weights, { epsilon });
   };
-  const plus = (a: number[], b: number[]): number[] => a.map((x, i) => x + b[i]!);
-
-  const feedForward = (name: (part: string) => string, x: number[], expert = 0): number[] => {
-    const up = linear(name("up"), x, expert);
-    const hidden = linear(name("gate"), x, expert).map((gate, i) => activation(gate) * up[i]!);
-    return linear(name("down"), hidden, expert);
+  const feedForward = (block: string, suffix: string, x: Float32Array, expert = 0): Float32Array => {
+    const [gate, up] = ["gate", "up"].map((part) => linear(`${block}ffn_${part}${suffix}`, x, expert));
+    return linear(`${block}ffn_down${suffix}`, plain.gated(gate!, up!, activation), expert);
   };
-  const mixture = (block: string, x: number[]): number[] => {
-    const fits = linear(`${block}ffn_gate_inp`, x).map(Math.exp);
-    const best = [...fits.keys()].sort((i, j) => fits[j]! - fits[i]!).slice(0, architecture.used);
-    const total = (architecture.isNormalized ? best.map((i) => fits[i]!) : fits).reduce((i, j) => i + j);
-    const parts = best.map((expert) => {
-      const made = feedForward((part) => `${block}ffn_${part}_exps`, x, expert);
-      return made.map((value) => (value * fits[expert]!) / total);
-    });
+  const mixture = (block: string, x: Float32Array): Float32Array => {
+    const scores = linear(`${block}ffn_gate_inp`, x);
+    const fits = plain.softmax(scores, scores.length);
+    const best = [...fits.keys()].sort((i, j) => fits[j]! - fits[i]!).slice(0, used);
+    const total = isNormalized ? best.reduce((sum, i) => sum + fits[i]!, 0) : 1;
+    const parts = best.map((i) => plain.scale(feedForward(block, "_exps", x, i), fits[i]! / total));
     if (file.tensors.has(`${block}ffn_gate_inp_shexp.weight`)) {
-      const share = sigmoid(linear(`${block}ffn_gate_inp_shexp`, x)[0]!);
-      parts.push(feedForward((part) => `${block}ffn_${part}_shexp`, x).map((value) => share * value));
+      const [share] = plain.activate(linear(`${block}ffn_gate_inp_shexp`, x), "sigmoid");
+      parts.push(plain.scale(feedForward(block, "_shexp", x), share!));
     }
-    return parts.reduce(plus);
+    return parts.reduce((sum, part) => plain.add(sum, part));
   };
 
-  const embeddings = numbers("token_embd.weight")!;
-  let inputs = prompt.map((token) =>
-    embeddings.slice(token * width, (token + 1) * width).map((x) => x * embeddingScale),
-  );
-  if (adapter?.file.tensors.has("token_embd.weight.lora_a")) {
-    const [a, b] = ["a", "b"].map((part) => [
-      ...adapter.file.tensor(`token_embd.weight.lora_${part}`).dequantizeSync(),
-    ]) as [number[], number[]];
-    const rank = b.length / width;
-    inputs = inputs.map((x, at) => {
-      const row = a.slice(prompt[at]! * rank, (prompt[at]! + 1) * rank);
-      return plus(
-        x,
-        product(b, row).map((value) => adapter.factor * value),
-      );
-    });
-  }
+  const x = file.tensor("token_embd.weight").rowsSync(prompt);
+  addDelta(x, "token_embd", () => adapter!.file.tensor("token_embd.weight.lora_a").rowsSync(prompt));
+  plain.scale(x, embeddingScale);
   for (const [layer, { window, base }] of layers.entries()) {
     const block = `blk.${layer}.`;
-    const normed = inputs.map((x) => norm(`${block}attn_norm`, x));
-    const keys = normed.map((x, at) =>
-      rounded(rotate(norm(`${block}attn_k_norm`, linear(`${block}attn_k`, x)), at, base)),
-    );
-    const values = normed.map((x) => rounded(linear(`${block}attn_v`, x)));
-    inputs = inputs.map((input, at) => {
-      const first = Math.max(0, at + 1 - window);
-      const queries = linear(`${block}attn_q`, normed[at]!);
-      const heard: number[] = [];
-      for (let head = 0; head < heads; head++) {
-        const own = queries.slice(head * keyLength, (head + 1) * keyLength);
-        const query = rotate(norm(`${block}attn_q_norm`, own), at, base);
-        const powers = keys
-          .slice(first, at + 1)
-          .map((key) => Math.exp(dotOf(key, query) / Math.sqrt(keyLength)));
-        const total = powers.reduce((a, b) => a + b);
-        for (let i = 0; i < values[0]!.length; i++) {
-          heard.push(powers.reduce((sum, power, j) => sum + (values[first + j]![i]! * power) / total, 0));
-        }
-      }
-      const attended = plus(input, norm(`${block}post_attention_norm`, linear(`${block}attn_output`, heard)));
-      const ffnInput = norm(`${block}ffn_norm`, attended);
-      const made = architecture.used
-        ? mixture(block, ffnInput)
-        : feedForward((part) => `${block}ffn_${part}`, ffnInput);
-      return plus(attended, norm(`${block}post_ffw_norm`, made));
-    });
+    const normed = norm(`${block}attn_norm`, x);
+    const rotations = new plain.Rotations({ width: keyLength, base, pairs });
+    const turned = (kind: "q" | "k", headCount: number): Float32Array => {
+      const own = norm(`${block}attn_${kind}_norm`, linear(`${block}attn_${kind}`, normed));
+      return plain.rope(own, keyLength, rotations, 0, { headCount });
+    };
+    const cache = new plain.KvCache({ heads: 1, keyWidth: keyLength, valueWidth: 4 });
+    cache.append(turned("k", 1), linear(`${block}attn_v`, normed));
+    const heard = plain.attention(turned("q", heads), cache, { heads, ...(window && { window }) });
+    plain.add(x, norm(`${block}post_attention_norm`, linear(`${block}attn_output`, heard)));
+    for (const vector of vectorsOf(x)) {
+      const input = norm(`${block}ffn_norm`, vector);
+      const made = used ? mixture(block, input) : feedForward(block, "", input);
+      plain.add(vector, norm(`${block}post_ffw_norm`, made));
+    }
   }
-  const logits = linear("token_embd", norm("output_norm", inputs.at(-1)!));
-  return logitCap === undefined ? logits : logits.map((x) => logitCap * Math.tanh(x / logitCap));
+  const logits = linear("token_embd", norm("output_norm", x.subarray(-width)));
+  return logitCap === undefined ? logits : logits.map((logit) => logitCap * Math.tanh(logit / logitCap));
 }
 
 describe("architectures agree with a plain forward pass", () => {
-  const adjacent = (pair: number): [number, number] => [2 * pair, 2 * pair + 1];
-  const halves =
-    (length: number) =>
-    (pair: number): [number, number] => [pair, pair + length / 2];
+  const halves = { pairs: "halves" } as const;
   /** Gemma 3 with a window of 2 tokens in the first of two layers. */
   const gemma3 = (layers: number): SmallModel => ({
     architecture: "gemma3",
@@ -267,9 +210,9 @@ describe("architectures agree with a plain forward pass", () => {
     ],
   });
   const local = { window: 2, base: 10000 };
-  const plainGemma3 = { pairOf: halves(4), activation: gelu, embeddingScale: Math.sqrt(SMALL.width) };
+  const plainGemma3 = { ...halves, activation: "gelu", embeddingScale: Math.sqrt(SMALL.width) } as const;
   const cases: { name?: string; model: SmallModel; plain: PlainArchitecture }[] = [
-    { model: { architecture: "llama" }, plain: { pairOf: adjacent } },
+    { model: { architecture: "llama" }, plain: { pairs: "adjacent" } },
     {
       model: {
         architecture: "qwen2",
@@ -279,7 +222,7 @@ describe("architectures agree with a plain forward pass", () => {
           vector("blk.0.attn_v.bias", 4),
         ],
       },
-      plain: { pairOf: halves(4) },
+      plain: halves,
     },
     {
       model: {
@@ -288,7 +231,7 @@ describe("architectures agree with a plain forward pass", () => {
         tensors: [vector("blk.0.attn_q_norm.weight", 6), vector("blk.0.attn_k_norm.weight", 6)],
         metadata: [["qwen3.attention.value_length", u32(4)]],
       },
-      plain: { pairOf: halves(6), keyLength: 6 },
+      plain: { ...halves, keyLength: 6 },
     },
     {
       // The sixth layer sees all.
@@ -320,7 +263,7 @@ describe("architectures agree with a plain forward pass", () => {
   const mixtures = Object.entries(MIXTURES).map(([name, model]) => ({
     ...{ name, model },
     plain: {
-      ...{ pairOf: name.startsWith("llama") ? adjacent : halves(4), used: 3 },
+      ...{ pairs: name.startsWith("llama") ? "adjacent" : "halves", used: 3 },
       isNormalized: name !== "qwen2moe",
     },
   }));
@@ -343,12 +286,12 @@ describe("architectures agree with a plain forward pass", () => {
     ...{ name: `${model.architecture} with an adapter`, model },
     plain: { ...plain, adapter: { file: parse(bytes), factor } },
   }));
-  for (const { name, model, plain } of [...cases, ...mixtures, ...adapted] as typeof cases) {
+  for (const { name, model, plain: kind } of [...cases, ...mixtures, ...adapted] as typeof cases) {
     test(name ?? model.architecture!, () => {
       using file = smallModel(model);
       const prompt = [1, 4, 0, 3, 3];
-      const expected = plainLogits(file, prompt, plain);
-      const adapters = plain.adapter && [{ file: plain.adapter.file, scale: 0.5 }];
+      const expected = plainLogits(file, prompt, kind);
+      const adapters = kind.adapter && [{ file: kind.adapter.file, scale: 0.5 }];
       const llama = Llama.load(file, { adapters });
       const logits = logitsAfter(llama, prompt);
       for (const [i, logit] of logits.entries()) {
