@@ -2,8 +2,9 @@
 import { basename, dirname, join } from "node:path";
 import { type GgmlType, ggmlTypes } from "gguf-native";
 import { bestGgmlBuild } from "../test/support/ggml-builds";
+import type { Koffi, KoffiLibrary, NativeFunction } from "../test/support/koffi";
 import { libraryPath } from "./libggml";
-import { INSTALL_HINT, type Koffi, type KoffiLibrary, loadKoffi, type NativeFunction } from "./optional";
+import { INSTALL_HINT, loadKoffi } from "./optional";
 import type { Results } from "./results";
 
 export interface LibggmlProduct {

@@ -1,8 +1,8 @@
 /** ggml's own dequantization, from the library in the npm package `@node-llama-cpp/linux-x64`. */
 import { join } from "node:path";
 import { type GgmlType, ggmlTypes } from "gguf-native";
-import { firstExisting, INSTALL_HINT, type KoffiLibrary, loadKoffi } from "./optional";
-import { benchFolder } from "./paths";
+import { type KoffiLibrary, llamaBins } from "../test/support/koffi";
+import { firstExisting, INSTALL_HINT, loadKoffi } from "./optional";
 import type { Results } from "./results";
 
 /** Writes the weights of `blocks` to `out`. It checks neither. */
@@ -60,10 +60,7 @@ export class Libggml {
 
 /** `GGUF_NATIVE_BENCH_LIBGGML` names another build of the library, such as one built with -march=native. */
 export function libraryPath(): string | undefined {
-  return firstExisting([
-    process.env.GGUF_NATIVE_BENCH_LIBGGML,
-    join(benchFolder, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so"),
-  ]);
+  return firstExisting([process.env.GGUF_NATIVE_BENCH_LIBGGML, join(llamaBins, "libggml-base.so")]);
 }
 
 function symbol(type: GgmlType): string {

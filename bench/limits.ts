@@ -2,8 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { KoffiLibrary, NativeFunction } from "../test/support/koffi";
 import type { Contender } from "./measure";
-import { INSTALL_HINT, type KoffiLibrary, loadKoffi, type NativeFunction } from "./optional";
+import { INSTALL_HINT, loadKoffi } from "./optional";
 import { benchFolder, buildFolder } from "./paths";
 import type { Results } from "./results";
 

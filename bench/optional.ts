@@ -2,23 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Koffi } from "../test/support/koffi";
 import { benchFolder } from "./paths";
-
-/** The part of `koffi` that is used here. It calls functions of shared libraries in this process. */
-export interface Koffi {
-  load(path: string): KoffiLibrary;
-  /** Defines a structure, which parameters can have by its name. */
-  struct(name: string, fields: Readonly<Record<string, string>>): unknown;
-  /** The value of type `type` at `offset` bytes from a pointer. */
-  decode(pointer: unknown, offset: number, type: string): unknown;
-  /** The address of a typed array's memory. */
-  address(array: ArrayBufferView): bigint;
-}
-export interface KoffiLibrary {
-  func(name: string, result: string, parameters: readonly string[]): NativeFunction;
-}
-/** Parameters are numbers, typed arrays or addresses for pointers, and objects for structures. */
-export type NativeFunction = (...args: unknown[]) => unknown;
 
 /**
  * Imports a package that `folder`'s package.json lists (default: bench/package.json); undefined if it is not installed.

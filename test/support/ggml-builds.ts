@@ -1,13 +1,7 @@
 /** The builds of ggml's CPU backend in the npm package `@node-llama-cpp/linux-x64`: one for each kind of processor. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-
-/** The part of koffi that is used here. */
-interface Libraries {
-  load(path: string): {
-    func(name: string, result: string, parameters: string[]): (...args: unknown[]) => unknown;
-  };
-}
+import type { Koffi } from "./koffi";
 
 /** Our sets of x86-64, each of which has the ones before. */
 const SETS = ["scalar", "avx2", "avx2_vnni", "avx512", "avx512_amx"];
@@ -31,7 +25,7 @@ export function isWithin(isa: string, build: string): boolean {
  * The file of the best build in a folder that runs here, and uses no more than `isa`: a comparison is fair if both use the
  * same instructions. Each build rates itself: 0 if it cannot run on this processor.
  */
-export function bestGgmlBuild(koffi: Libraries, folder: string, isa: string): string | undefined {
+export function bestGgmlBuild(koffi: Pick<Koffi, "load">, folder: string, isa: string): string | undefined {
   const rated = readdirSync(folder)
     .filter((name) => /^libggml-cpu.*\.so$/.test(name) && isWithin(isa, name))
     .map((name) => ({ name, score: score(koffi, join(folder, name)) }))
@@ -40,7 +34,7 @@ export function bestGgmlBuild(koffi: Libraries, folder: string, isa: string): st
   return rated[0]?.name;
 }
 
-function score(koffi: Libraries, path: string): number {
+function score(koffi: Pick<Koffi, "load">, path: string): number {
   const library = koffi.load(path);
   try {
     return Number(library.func("ggml_backend_score", "int", [])());

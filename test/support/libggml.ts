@@ -2,15 +2,8 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { type GgmlType, ggmlTypes } from "gguf-native";
-import { projectRoot } from "./paths";
-
-interface Koffi {
-  load(path: string): {
-    func(name: string, result: string, parameters: readonly string[]): (...args: unknown[]) => unknown;
-  };
-}
+import { type KoffiLibrary, llamaBins, loadKoffi } from "./koffi";
 
 /** ggml's blocks of rows of `columns` numbers (default: of one row), with a weight for each column or without. */
 export type Quantizer = (
@@ -22,17 +15,13 @@ export type Quantizer = (
 
 /** ggml's reference rounding; or why it cannot be had here. */
 export async function libggmlQuantizer(): Promise<Quantizer | string> {
-  const bench = join(projectRoot, "bench");
-  const library = join(bench, "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/libggml-base.so");
+  const library = join(llamaBins, "libggml-base.so");
   if (!existsSync(library) || process.platform !== "linux" || process.arch !== "x64") {
     return "libggml is not installed (npm --prefix bench install, on Linux on x86-64)";
   }
-  const { load } = (await import(pathToFileURL(join(bench, "load.mjs")).href)) as {
-    load(name: string): Promise<{ default: Koffi }>;
-  };
-  const { default: koffi } = await load("koffi");
+  const koffi = await loadKoffi();
   const parameters = ["int", "void *", "void *", "int64_t", "int64_t", "int64_t", "void *"];
-  let ggml: ReturnType<Koffi["load"]>;
+  let ggml: KoffiLibrary;
   try {
     ggml = koffi.load(library);
   } catch (error) {

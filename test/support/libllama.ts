@@ -2,28 +2,9 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { cpu } from "gguf-native";
 import { bestGgmlBuild } from "./ggml-builds";
-import { projectRoot } from "./paths";
-
-type Func = (...args: unknown[]) => unknown;
-
-interface Koffi {
-  load(
-    path: string,
-    options?: { global: boolean },
-  ): { func(name: string, result: string, args: unknown[]): Func };
-  struct(name: string, fields: Record<string, unknown>): unknown;
-  array(type: string, length: number): unknown;
-  proto(definition: string): unknown;
-  pointer(type: unknown): unknown;
-  register(callback: (...args: never[]) => unknown, type: unknown): unknown;
-  address(pointer: unknown): bigint;
-  view(pointer: unknown, bytes: number): ArrayBuffer;
-}
-
-const bins = join(projectRoot, "bench", "node_modules", "@node-llama-cpp", "linux-x64", "bins", "linux-x64");
+import { llamaBins as bins, type Koffi, loadKoffi, type NativeFunction } from "./koffi";
 
 /** Why llama.cpp cannot be had here, or false: the value of `skip` of a test. */
 export const noLlamaCpp: string | false =
@@ -308,10 +289,7 @@ interface Library {
 let library: Promise<Library> | undefined;
 
 async function loadLibrary(): Promise<Library> {
-  const { load } = (await import(pathToFileURL(join(projectRoot, "bench", "load.mjs")).href)) as {
-    load(name: string): Promise<{ default: Koffi }>;
-  };
-  const { default: koffi } = await load("koffi");
+  const koffi = await loadKoffi();
   const open = (name: string) => koffi.load(join(bins, name), { global: true });
   defineTypes(koffi);
   const logger = koffi.pointer("llama_log");
@@ -326,7 +304,7 @@ async function loadLibrary(): Promise<Library> {
   if (build === undefined) throw new Error("no build of ggml fits this processor");
   ggml.func("ggml_backend_load", "void *", ["str"])(join(bins, build));
   const llama = open("libllama.v0.5.0.so");
-  const functions = new Map<string, Func>();
+  const functions = new Map<string, NativeFunction>();
   const call: Library["call"] = (name, result, types, ...args) => {
     const known = functions.get(name) ?? llama.func(name, result, types);
     functions.set(name, known);
