@@ -208,8 +208,10 @@ const ROBERTA = {
   unusedPositions,
 } satisfies Omit<Architecture, "classes">;
 
+const LOCAL_KEYS = keys(`uint32: local_attention=attention.sliding_window
+  global_attn_every_n_layers=attention.sliding_window_pattern`);
 const EXPERT_KEYS = keys(`uint32: moe_intermediate_size=expert_feed_forward_length
-      shared_expert_intermediate_size=expert_shared_feed_forward_length`);
+  shared_expert_intermediate_size=expert_shared_feed_forward_length`);
 
 export const ARCHITECTURES: readonly Architecture[] = [
   {
@@ -398,13 +400,9 @@ export const ARCHITECTURES: readonly Architecture[] = [
         ...pooling,
         ["classifier.pooling_type", config.classifier_pooling === "mean" ? 1 : 2, "uint32"],
       ]),
-      ...numberEntries(
-        config,
-        keys(`uint32: local_attention=attention.sliding_window
-      global_attn_every_n_layers=attention.sliding_window_pattern`),
-      ),
+      ...numberEntries(config, LOCAL_KEYS),
       ["rope.scaling.type", "none", "string"],
-      ...numberEntries(config, keys(`uint32: vocab_size=vocab_size`)),
+      ["vocab_size", Number(config.vocab_size), "uint32"],
       ...(typeof config.hidden_activation === "string"
         ? [["hidden_activation", config.hidden_activation, "string"] as const]
         : []),
@@ -439,14 +437,13 @@ function keys(text: string): Key[] {
 }
 
 const KEYS = keys(`uint32: num_hidden_layers=block_count max_position_embeddings=context_length
-      hidden_size=embedding_length intermediate_size=feed_forward_length
-      num_attention_heads=attention.head_count num_key_value_heads=attention.head_count_kv`);
+  hidden_size=embedding_length intermediate_size=feed_forward_length
+  num_attention_heads=attention.head_count num_key_value_heads=attention.head_count_kv`);
 
 /** Those that come after the positions. */
 const LATER_KEYS = keys(`float32: rms_norm_eps=attention.layer_norm_rms_epsilon
-      layer_norm_eps=attention.layer_norm_epsilon uint32: num_experts=expert_count
-      num_experts_per_tok=expert_used_count head_dim=attention.key_length
-      head_dim=attention.value_length`);
+  layer_norm_eps=attention.layer_norm_epsilon uint32: num_experts=expert_count
+  num_experts_per_tok=expert_used_count head_dim=attention.key_length head_dim=attention.value_length`);
 
 function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
   return keys.flatMap(([name, key, type]): Entry[] => {
@@ -482,8 +479,8 @@ function ropeOf(config: Config): { all: Config; local: Config | undefined } {
 
 /** What scaling of positions of type `yarn` has, and its keys. The last one of a key counts. */
 const YARN = keys(`float32: extrapolation_factor=rope.scaling.yarn_ext_factor
-      attn_factor=rope.scaling.yarn_attn_factor attention_factor=rope.scaling.yarn_attn_factor
-      beta_fast=rope.scaling.yarn_beta_fast beta_slow=rope.scaling.yarn_beta_slow`);
+  attn_factor=rope.scaling.yarn_attn_factor attention_factor=rope.scaling.yarn_attn_factor
+  beta_fast=rope.scaling.yarn_beta_fast beta_slow=rope.scaling.yarn_beta_slow`);
 
 function ropeEntries(config: Config): Entry[] {
   if (config.rope_theta === undefined) return [];
