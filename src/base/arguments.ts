@@ -100,6 +100,12 @@ export function checkAsync(
 /** The names of {@link AsyncOptions}. */
 export const ASYNC_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true, threads: true };
 
+/** The same names for a synchronous function: it accepts those of asynchronous work, and does not list them as its own. */
+export function synchronous<N extends Readonly<Record<string, true>>>(names: N): N {
+  const hidden = Object.fromEntries(Object.keys(ASYNC_OPTIONS).map((name) => [name, { enumerable: false }]));
+  return Object.defineProperties({ ...names }, hidden);
+}
+
 /** How many threads may work; undefined where the addon chooses. */
 export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {
   if (threads === undefined) return undefined;

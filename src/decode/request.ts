@@ -2,7 +2,7 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import { ASYNC_OPTIONS, type OptionNames } from "../base/arguments";
+import { ASYNC_OPTIONS, type OptionNames, synchronous } from "../base/arguments";
 import {
   errorAbout,
   GgufError,
@@ -30,6 +30,8 @@ export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
   out: true,
   ...ASYNC_OPTIONS,
 };
+
+export const SYNC_DECODE_OPTIONS = synchronous(DECODE_OPTIONS);
 
 /** A checked output. */
 export interface OutputArray {

@@ -49,8 +49,9 @@ export function decodeRequest(
   tensor: TensorFacts,
   file: OpenFile,
   options: DequantizeOptions | undefined,
+  names = DECODE_OPTIONS,
 ): DecodeRequest {
-  const given = checkOptions(options, DECODE_OPTIONS);
+  const given = checkOptions(options, names);
   handleOf(file);
   return checkRequest(given, tensor.elementCount, knownType(tensor).blockSize, subjectOf(tensor));
 }

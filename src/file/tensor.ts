@@ -22,7 +22,7 @@ import { markMappedView } from "../decode/copy";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import { endProduct } from "../decode/product-request";
-import { explainFailure } from "../decode/request";
+import { explainFailure, SYNC_DECODE_OPTIONS } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -142,7 +142,7 @@ export class GgufTensor extends GgufModelTensor {
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A>,
   ): Returned<A> {
-    const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options);
+    const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options, SYNC_DECODE_OPTIONS);
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),

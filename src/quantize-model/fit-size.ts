@@ -257,7 +257,7 @@ function fill(options: readonly (readonly Option[])[], room: number): string[] {
 
 /** The error of a tensor in each of some types, times {@link countOf}; Infinity where a type cannot hold them. */
 async function measure(
-  { tensor, isFree }: PlannedTensor,
+  { tensor }: PlannedTensor,
   types: ReadonlySet<string>,
   { importance, how, signal }: SizeRequest,
 ): Promise<Map<string, number>> {
@@ -265,7 +265,7 @@ async function measure(
   const errors = new Map([...types].map((type) => [type, 0]));
   const lossy = [...types].filter((type) => type !== tensor.type) as QuantizableType[];
   if (lossy.length === 0 || tensor.elementCount === 0) return errors;
-  const weights = isFree ? importance?.weights(tensor) : undefined;
+  const weights = importance?.weights(tensor);
   const sample = await Promise.all(
     placesOf(tensor).map(async ({ start, end, width, matrix }) => {
       const [numbers, columns] = await Promise.all([

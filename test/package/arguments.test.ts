@@ -284,6 +284,12 @@ describe("an option of another name is a TypeError that lists the known ones", (
       ],
       ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
     ];
+  test("a synchronous function lists its own, and accepts those of the asynchronous one", () => {
+    const own = { message: /The options are: dtype, start, end, out$/ };
+    assert.throws(() => tensor.dequantizeSync({ dtyp: 1 } as never), own);
+    assert.throws(() => dequantizeSync("F32", new Uint8Array(4), { dtyp: 1 } as never), own);
+    tensor.dequantizeSync({ threads: 1 } as never);
+  });
   for (const [name, wrong, meant, run] of cases) {
     test(`${name}: ${wrong}`, async () => {
       const hint = meant === undefined ? "\\." : `\\. Did you mean '${meant}'\\?`;

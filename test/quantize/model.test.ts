@@ -547,9 +547,11 @@ describe("types for a size", () => {
     const all = [...made.tensors.values()].filter(({ name }) => !name.includes("norm"));
     const shares = all.reduce((sum, { elementCount }) => sum + Math.sqrt(elementCount), 0);
     const before = made.tensor("token_embd.weight").dequantizeSync();
-    for (const given of [{}, { importance }]) {
+    for (const given of [{}, { importance }, { importance, named: "IQ2_XXS" as const }]) {
       const output = newPath();
-      const how = { targetBits: 22.6, tensors: { "blk.*": "F32" }, ...given } as const;
+      const { named, ...rest } = { named: undefined, ...given };
+      const tensors = { "blk.*": "F32", ...(named && { "token_embd.weight": named }) } as const;
+      const how = { targetBits: 22.6, tensors, ...rest };
       const { choice } = await quantizeModel(made, output, how);
       using file = openSync(output);
       const after = file.tensor("token_embd.weight").dequantizeSync();

@@ -35,10 +35,10 @@ Compares two models, each a file or a URL: metadata key by key, tensors by name,
 type and shape, and their values after dequantizing, whatever the types: the
 largest and the mean absolute error, the relative error, the signal-to-noise
 ratio in decibels (the higher, the closer B is to A), and how many values
-differ; and the same of the whole model in one line. Layout does not matter:
-order, alignment, splits. Beside a GGUF file, a folder of safetensors is
-compared as the file that 'convert' makes of it; where it does not know the
-architecture, as it is, which is said. Exits with 1 where there is a difference.
+differ; then one line for the whole model. Layout does not matter: order,
+alignment, splits. A folder of safetensors beside a GGUF file is compared as the
+file that 'convert' makes of it, or as it is if 'convert' does not know the
+architecture, which is said. Exits with 1 where there is a difference.
 
   --sort KEY          the order of tensors: error (the least signal to noise
                       first), size (the largest first) or name

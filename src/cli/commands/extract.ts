@@ -21,15 +21,16 @@ const HELP = `Usage: gguf-native extract FILE|URL TENSOR... -o OUT [options]
        gguf-native extract FILE|URL --layers A:B -o OUT [options]
 
 Writes some tensors of a model to a file of their own, under their names and in
-their order, byte for byte. TENSOR is a name or a glob (* ? [a-z]). Of a URL
-only the header and these tensors are fetched. OUT appears once it is complete.
+their order, byte for byte. TENSOR is a name or a glob (* ? [a-z]). The
+command fetches only the header and these tensors of a URL. OUT appears once it
+is complete.
 
   --layers A:B        the tensors of layers A to B, without B: blk.A.* and so
                       on; 8: is from 8 on, 8 one layer
   --exclude GLOB      leaves tensors out; more than once for more
   --metadata KEY      keeps only these keys: a name or a glob; more than once
-                      for more. By default all are kept as they are, also the
-                      number of layers
+                      for more. By default it keeps all; the number of layers
+                      stays as it was
   -o, --output OUT    the new file
 ${REWRITE_HELP}
 Examples:

@@ -16,9 +16,9 @@ import { valueLines } from "../output/value-lines";
 const HELP = `Usage: gguf-native get FILE|URL KEY [options]
 
 Prints a value of the metadata as it is, for other programs: a text, a number,
-true or false; of an array a line for each element. KEY[5] is one element, the
+true or false. An array has a line for each element. KEY[5] is one element, the
 first one is KEY[0]. FILE - is standard input. Exits with 1 where there is no
-such key. Of a URL only the header is fetched.
+such key. Fetches only the header of a URL.
 
   --raw               nothing but the value: without the line feed that ends
                       it, and on a terminal without escapes

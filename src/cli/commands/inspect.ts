@@ -25,8 +25,8 @@ const HELP = `Usage: gguf-native inspect FILE|URL... [options]
 
 Shows what a GGUF file holds: a summary, then every metadata key, then every
 tensor, where blocks that hold the same tensors share a line. Shapes are as
-stored: the contiguous dimension first. Of a file on a server only the header is
-fetched. FILE - is standard input, of which only the header is read.
+stored: the contiguous dimension first. The command fetches only the header of
+a URL. FILE - is standard input: the command reads only its header.
 Several files, or a folder, are a table with a line for each model, and so are
 the GGUF files of a repository, hf://OWNER/NAME.
 

@@ -10,10 +10,10 @@ import type { Terminal } from "../output/terminal";
 const HELP = `Usage: gguf-native recover FILE|FOLDER
 
 Finishes or takes back what 'set --in-place', 'split' or 'merge' left half done
-when it was killed. FILE is any file of the model, whether it is there or not;
-of a FOLDER all models are looked at. Then removes the temporary files that such
-commands left in the folder. 'set', 'split' and 'merge' do the same before they
-change a model. Commands that only read never do; 'verify' says where it is due.
+when it was killed. FILE is any file of the model, whether it is there or not.
+With a FOLDER, it looks at all models there. Then it removes temporary files
+that such commands left in the folder. 'set', 'split' and 'merge' do the same
+before they change a model. Commands that only read do not; 'verify' says where it is due.
 
 What to do is in a file beside the model, gguf-native.<hash>.journal, which is
 there only while a command changes the model.

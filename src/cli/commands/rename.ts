@@ -20,7 +20,7 @@ const HELP = `Usage: gguf-native rename FILE|URL TENSOR NAME [TENSOR NAME...] [o
 Gives tensors other names, all at once. TENSOR is a name or a glob (* ? [a-z]).
 After a glob each * of NAME becomes what the wildcard of the same number has
 matched, a * as little as it can; a backslash takes the meaning from the next
-character. Of several globs the first that matches counts. The new file
+character. If several globs match, the first counts. The new file
 appears once it is complete. With --in-place, other hard links to FILE keep the
 old one.
 

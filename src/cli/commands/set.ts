@@ -54,7 +54,7 @@ ${FORCE_HELP}  --in-place          changes the header in place wherever the new 
                       FILE', or the next 'set', takes the change back.
 
 Arrays are JSON: '["a", "b"]'. A VALUE that looks like an option goes last,
-after --. A file named - is standard input. Of a split model only FILE is
+after --. A file named - is standard input. If a model is split, only FILE is
 changed.
 
 Examples:

@@ -11,7 +11,7 @@ const HELP = `Usage: gguf-native show FILE|URL TENSOR [--rows A:B] [--columns C:
 
 Shows values of a tensor as they lie in its rows. A row is as long as the first
 dimension of the shape; all rows of the tensor are numbered in their order.
-Only these values are read, of a URL only they are fetched.
+The command reads or fetches only these values.
 
   --rows A:B          from row A up to, but not with, row B; A alone is one row,
                       either end may be left out (default 0:8)

@@ -31,12 +31,12 @@ const HELP = `Usage: gguf-native verify FILE|URL... [options]
        gguf-native verify FILE|URL --from BASE [options]
 
 Checks every rule of the format, that all tensor data is there, and that every
-weight is a finite number. Says 'ok' or 'bad' of every file first, and then on
+weight is a finite number. Says first which files are 'ok' or 'bad', and then on
 standard error what is bad. Exits with 1 where a file is broken or holds NaN or
 infinite weights, or where a command was killed while it changed the model,
 until 'recover' has been run. Changes nothing. Tensors of types that cannot be
-turned into numbers are counted but not scanned. The whole file of a URL is
-fetched. Warns, no more, where quantized tensors lack their version, keys are
+turned into numbers are counted but not scanned. Fetches the whole file of a
+URL. Only warns where quantized tensors lack their version, keys are
 not like a.b_c in ASCII, names of tensors have over 63 bytes, and types or
 rotated weights are those of another program.
 
