@@ -9,7 +9,6 @@ import { emulated } from "../support/emulated";
 import { writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
 import { sampleModel } from "../support/sample-model";
-import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 import { smallAdapter } from "../support/small-llama";
 
 const folder = temporaryFolder();
@@ -181,13 +180,6 @@ describe("llama", () => {
     const { status, stderr } = run("llama", model, "--perplexity", text, "--context", "4096");
     assert.equal(status, 1);
     assert.match(stderr, /^4096 tokens at once are more than the model's context of 2048/);
-  });
-
-  test("continues a text with a model that llama.cpp runs", needsShared(tinyLlama), () => {
-    const args = [sharedPath(tinyLlama), "--prompt", "Hello world, this is"];
-    const [best] = runWell("llama", ...args, "--next", "5").split("\n");
-    assert.match(best!, /^ 19773 {2}5\.\d{3}e-4 {2}"paper"$/);
-    assert.match(runWell("llama", ...args, "--tokens", "4"), /^Hello world, this ispaper.+\n$/);
   });
 });
 

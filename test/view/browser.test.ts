@@ -635,16 +635,6 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         await view.discard();
       });
     }
-    test("in place: what it is now is there after reloading", async () => {
-      const path = write("reloaded.gguf", sampleModel());
-      await using view = await openServed([[path]]);
-      change(path);
-      await view.page.reload();
-      await view.opened();
-      const region = await view.tensor("blk.0.attn_k.weight");
-      const tensor = openSync(path).tensor("blk.0.attn_k.weight");
-      await expectValues(region, tensor.dequantizeSync(), tensor.shape[0]!);
-    });
     test("a chosen file", async () => {
       const path = write("chosen.gguf", sampleModel());
       await using view = await openChosen([path]);
@@ -733,10 +723,9 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     assert.equal(await theme(), "dark");
   });
 
-  test("tabs stay where they are, the button to close stays in sight, and errors name no secret", async () => {
+  test("tabs stay where they are, and the button to close stays in sight", async () => {
     for (const viewport of Object.values(SCREENS)) {
-      const path = write("named.gguf", sampleModel());
-      const view = await openServed([[path]], { viewport });
+      const view = await openServed([[sample]], { viewport });
       const boxes = () =>
         view.page
           .getByRole("tab")
@@ -752,12 +741,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       const close = region.getByRole("button", { name: "Close" });
       const [button, whole] = [(await close.boundingBox())!, (await region.boundingBox())!];
       assert.ok(button.y >= whole.y && button.y < whole.y + 20, JSON.stringify([button, whole]));
-      truncateSync(path, 1000);
-      const other = await view.tensor("blk.1.attn_q.weight");
-      const text = (await other.getByRole("alert").first().textContent())!;
-      assert.match(text, /named\.gguf/);
-      assert.doesNotMatch(text, /http|127\.0\.0\.1|[\w-]{43}/);
-      await view.discard();
+      await view.close();
     }
   });
 

@@ -1,10 +1,10 @@
 /** What the page makes of texts: chat templates, which are run, and tokens of what is typed. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { parse, setMetadata } from "gguf-native";
+import { parse } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import {
   type Conversation,
@@ -16,15 +16,7 @@ import { textTokens } from "../../view/lib/text-tokens";
 import { bundleFile } from "../support/browser";
 import { arr, str, type TypedValue, u32, writeGguf } from "../support/gguf-writer";
 import { projectRoot, temporaryFolder } from "../support/paths";
-import { needsShared, sharedPath } from "../support/shared-data";
-import {
-  expectNothingSerious,
-  noPage,
-  pageFileUrl,
-  pages,
-  testLooks,
-  type ViewPage,
-} from "../support/view-page";
+import { expectNothingSerious, noPage, pages, testLooks, type ViewPage } from "../support/view-page";
 
 const folder = temporaryFolder();
 
@@ -187,7 +179,7 @@ describe("tokens of a text", () => {
 });
 
 describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
-  const { open, openServed, openChosen } = pages();
+  const { openServed, openChosen } = pages();
 
   async function openWith(
     metadata: [string, TypedValue][],
@@ -306,22 +298,6 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
       assert.match((await view.alert.textContent())!, error);
     }
   });
-  test(
-    "a real vocabulary gives the tokens that it gives in Node",
-    needsShared("ggml-vocab-gpt-2.gguf"),
-    async () => {
-      const path = join(folder, "gpt-2.gguf");
-      await setMetadata(sharedPath("ggml-vocab-gpt-2.gguf"), { "general.name": "GPT-2" }, { output: path });
-      const text = "The quick brown fox — naïve 🦙 漢字\n\n x";
-      const ids = new Tokenizer(parse(readFileSync(path)).metadata).encode(text);
-      await using view = await open(pageFileUrl);
-      await view.choose(path);
-      const panel = await view.tab("Vocabulary");
-      await view.page.getByRole("textbox", { name: "Text to tokens" }).fill(text);
-      await panel.getByTestId("tokens").waitFor();
-      assert.deepEqual(await panel.locator(".token-id").allTextContents(), Array.from(ids, String));
-    },
-  );
   test("all of it is reached with the keyboard", async () => {
     await using view = await openWith([["tokenizer.chat_template", str(CHATML)], ...VOCABULARY]);
     const { keyboard } = view.page;
