@@ -102,8 +102,9 @@ class RunOrder {
 
 }  // namespace
 
-const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t n) {
-  if (n < kernels.n_wanted) return *kernels.base;
+const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t columns,
+                                        uint64_t n) {
+  if (n < kernels.n_wanted || columns < kernels.columns_wanted) return *kernels.base;
   const CodeFacts facts = kernels.formats[format.index].code_facts();
   const CodeTileMultipliers& tiles = kernels.level_tiles.of[facts.run == 16 ? 0 : 1][facts.kind];
   const bool is_special = tiles.of[1] != nullptr && (kernels.is_ready == nullptr || kernels.is_ready());
@@ -111,7 +112,8 @@ const KernelTable& kernels_for_products(const KernelTable& kernels, const Format
 }
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
-    : IntegerProducts(format, big_endian, columns, n, kernels_for_products(active_kernels(), format, n)) {}
+    : IntegerProducts(format, big_endian, columns, n,
+                      kernels_for_products(active_kernels(), format, columns, n)) {}
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
                                  const KernelTable& kernels) noexcept

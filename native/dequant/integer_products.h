@@ -38,8 +38,9 @@ struct KernelTable;
 struct RoundedVector;
 struct UnpackedCodes;
 
-/** Those for products of blocks of a format with n vectors: `kernels`, or the set that it is based on. */
-const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t n);
+/** Those for products of rows of a format with n vectors: `kernels`, or the set that it is based on. */
+const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t columns,
+                                        uint64_t n);
 
 /** One of the two of products.h, which says what the functions do. */
 class IntegerProducts {

@@ -27,7 +27,8 @@ inline KernelTable amx_table(const AmxTiles& tiles, bool (*is_ready)()) {
       base.transpose_scales};
   table.level_tiles.start = tiles.start;
   table.level_tiles.finish = tiles.finish;
-  table.n_wanted = 32;  // a tile takes as long for few vectors
+  table.n_wanted = 32;          // a tile takes as long for few vectors
+  table.columns_wanted = 1024;  // sums of shorter rows are added up most of the time
   table.is_ready = is_ready;
   return table;
 }

@@ -206,9 +206,9 @@ struct KernelTable {
   Rounder round_runs;
   LevelTiles level_tiles;
   // Of a set that is another one with faster products of levels:
-  const KernelTable* base;  // the other one; nullptr in sets of their own
-  uint64_t n_wanted;        // products with fewer vectors are those of `base`
-  bool (*is_ready)();       // asked before the others; if it says no, they are, too. nullptr: always ready
+  const KernelTable* base;            // the other one; nullptr in sets of their own
+  uint64_t n_wanted, columns_wanted;  // products with fewer vectors or columns are those of `base`
+  bool (*is_ready)();  // asked before the others; if it says no, they are, too. nullptr: always ready
 };
 
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.

@@ -54,7 +54,7 @@ Numbers guarded_products(const KernelTable& kernels, const Format& format, const
 }
 
 bool has_tiles(const KernelTable& table, const Format& format) {
-  return &kernels_for_products(table, format, table.n_wanted) == &table;
+  return &kernels_for_products(table, format, table.columns_wanted, table.n_wanted) == &table;
 }
 
 TEST_F(Avx512Amx, EqualsScalarForAnyBlocksAndAnyNumberOfVectors) {
@@ -130,14 +130,15 @@ TEST_F(Avx512Amx, IsUsedForEnoughVectorsAndIfItIsReady) {
   const Format &q8_0 = *find_format(8), &q6_k = *find_format(14);
   ready = false;
   n_asked = 0;
-  EXPECT_EQ(&kernels_for_products(table, q8_0, 31), kAvx512Kernels);
+  EXPECT_EQ(&kernels_for_products(table, q8_0, 1024, 31), kAvx512Kernels);
   EXPECT_EQ(n_asked, 0);
-  EXPECT_EQ(&kernels_for_products(table, q8_0, 32), kAvx512Kernels);
+  EXPECT_EQ(&kernels_for_products(table, q8_0, 1024, 32), kAvx512Kernels);
   EXPECT_EQ(n_asked, 1);
   ready = true;
-  EXPECT_EQ(&kernels_for_products(table, q8_0, 32), &table);
-  EXPECT_EQ(&kernels_for_products(table, q6_k, 32), kAvx512Kernels);  // its runs are short
-  EXPECT_EQ(&kernels_for_products(*kAvx512Kernels, q8_0, 32), kAvx512Kernels);
+  EXPECT_EQ(&kernels_for_products(table, q8_0, 1024, 32), &table);
+  EXPECT_EQ(&kernels_for_products(table, q8_0, 992, 32), kAvx512Kernels);
+  EXPECT_EQ(&kernels_for_products(table, q6_k, 1024, 32), kAvx512Kernels);  // its runs are short
+  EXPECT_EQ(&kernels_for_products(*kAvx512Kernels, q8_0, 1024, 32), kAvx512Kernels);
 }
 
 }  // namespace
