@@ -89,10 +89,7 @@ function typesChart(
   });
   const ticks = types.map((label, i) => ({ label, at: TOP + BAND * (i + 0.5) }));
   const y = { title: "", ticks, hasGrid: false };
-  return picture(heading(results, title), sidesOf([...measured, ...limits]), x, y, bottom, [
-    ...bars,
-    ...marks,
-  ]);
+  return picture(heading(results, title), sidesOf([...measured, ...limits]), x, y, bottom, [...bars, ...marks]);
 }
 
 function sizesChart(results: Results): string | undefined {

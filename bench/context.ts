@@ -26,13 +26,10 @@ export interface Context {
 
 export async function makeContext(options: Options): Promise<Context> {
   const results = options.from === undefined ? new Results() : Results.read(options.from);
-  const wants = (...suites: Suite[]) =>
-    options.from === undefined && suites.some((suite) => options.suites.has(suite));
+  const wants = (...suites: Suite[]) => options.from === undefined && suites.some((suite) => options.suites.has(suite));
   const libggml = wants("peers", "scaling", "quantize") ? await Libggml.load(results) : undefined;
   const libggmlCpu = wants("products") ? await LibggmlCpu.load(results) : undefined;
-  const limits = wants("machine", "scaling", "products", "network")
-    ? await MachineLimits.load(results)
-    : undefined;
+  const limits = wants("machine", "scaling", "products", "network") ? await MachineLimits.load(results) : undefined;
   return { options, results, libggml, libggmlCpu, limits };
 }
 

@@ -167,11 +167,7 @@ export async function checkFloors(context: Context): Promise<boolean> {
       }
     }
   }
-  results.table(
-    `Ratios and their floors (${isa}: floors of ${family})`,
-    ["", "ratio", "measured", "floor", ""],
-    rows,
-  );
+  results.table(`Ratios and their floors (${isa}: floors of ${family})`, ["", "ratio", "measured", "floor", ""], rows);
   console.log(`\n${rows.length - below} of ${rows.length} ratios hold`);
   return below === 0;
 }

@@ -50,14 +50,7 @@ function modelMetadata(shape: ModelShape): [string, TypedValue][] {
   ];
 }
 
-function modelTensors({
-  layers,
-  embedding,
-  feedForward,
-  heads,
-  kvHeads,
-  vocabulary,
-}: ModelShape): TensorInput[] {
+function modelTensors({ layers, embedding, feedForward, heads, kvHeads, vocabulary }: ModelShape): TensorInput[] {
   const keys = (embedding / heads) * kvHeads;
   const tensor = (name: string, type: GgmlType, shape: number[]) => ({ name: `${name}.weight`, type, shape });
   const ones = new Uint8Array(new Float32Array(embedding).fill(1).buffer);

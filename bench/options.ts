@@ -4,18 +4,7 @@ import type { GgmlType } from "gguf-native";
 import { WEIGHT_TYPES } from "./weights";
 
 export const SUITES = [
-  ...[
-    "native-vs-ts",
-    "peers",
-    "machine",
-    "calls",
-    "open",
-    "scaling",
-    "products",
-    "latency",
-    "network",
-    "load",
-  ],
+  ...["native-vs-ts", "peers", "machine", "calls", "open", "scaling", "products", "latency", "network", "load"],
   ...["llama", "embeddings", "stats", "quantize", "wasm"],
 ] as const;
 export type Suite = (typeof SUITES)[number];

@@ -188,9 +188,7 @@ function expectSameResults(product: Product, rows: number, multipliers: readonly
       }),
     );
     if (same) continue;
-    console.error(
-      `${type}, vectors: ${vectors}: ${multiplier.name} and the reference give different products`,
-    );
+    console.error(`${type}, vectors: ${vectors}: ${multiplier.name} and the reference give different products`);
     process.exitCode = 1;
   }
 }

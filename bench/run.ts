@@ -57,10 +57,7 @@ async function main(): Promise<void> {
     }
   }
   if (options.json !== undefined) {
-    writeFileSync(
-      options.json,
-      `${JSON.stringify({ format: 2, unit: "seconds", ...context.results }, null, 1)}\n`,
-    );
+    writeFileSync(options.json, `${JSON.stringify({ format: 2, unit: "seconds", ...context.results }, null, 1)}\n`);
     console.log(`wrote ${options.json}`);
   }
   if (options.svg !== undefined) writeCharts(context.results, options.quick, options.svg);

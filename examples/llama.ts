@@ -142,8 +142,7 @@ runExample(USAGE, async (args) => {
     `${tokens.length} tokens read at ${rate(tokens.length, read - begin)}, ` +
       `${added} written at ${rate(Math.max(0, added - 1), end - read)}`,
   );
-  if (options.receipt !== undefined)
-    writeFileSync(options.receipt, `${JSON.stringify(receipt, undefined, 1)}\n`);
+  if (options.receipt !== undefined) writeFileSync(options.receipt, `${JSON.stringify(receipt, undefined, 1)}\n`);
   if (check !== undefined) console.log(`${check}: the logits of all ${added} tokens have the same bits`);
 });
 

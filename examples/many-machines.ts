@@ -111,9 +111,7 @@ runExample(USAGE, async (args) => {
     0,
   );
   const onDone = ({ start, end }: Part) => bar.increment(end - start);
-  const measuring = options.alone
-    ? measureAlone(parts, onDone)
-    : measureTogether(parts, workers, shared, onDone);
+  const measuring = options.alone ? measureAlone(parts, onDone) : measureTogether(parts, workers, shared, onDone);
   const { statistics, losses } = await measuring.finally(() => bar.stop());
   if (losses > 0) console.error(`parts that were measured again, since a worker had died: ${losses}`);
 

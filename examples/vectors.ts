@@ -1,13 +1,7 @@
 /** Functions for float32 vectors that several examples use. */
 
 /** The sum of `a[aStart + i] * b[bStart + i]` over `length` elements. */
-export function dot(
-  a: Float32Array,
-  aStart: number,
-  b: Float32Array,
-  bStart: number,
-  length: number,
-): number {
+export function dot(a: Float32Array, aStart: number, b: Float32Array, bStart: number, length: number): number {
   // Four independent sums, because each addition to a single sum would wait for the previous one.
   let s0 = 0;
   let s1 = 0;

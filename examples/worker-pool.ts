@@ -73,9 +73,7 @@ runExample(USAGE, async (args) => {
       const one = await fastest(repeat, () => multiplyRows(matrix, x, expected, 0, rows));
       const all = await fastest(repeat, () => pool.multiply(matrix, x, y));
       if (!y.every((value, row) => Object.is(value, expected[row]))) {
-        throw new Error(
-          `${tensor.name}: the result of several threads differs from the result of one thread`,
-        );
+        throw new Error(`${tensor.name}: the result of several threads differs from the result of one thread`);
       }
       console.log(
         `${tensor.name}  ${tensor.type}  ${columns} x ${rows}: one thread ${one.toFixed(2)} ms, ` +

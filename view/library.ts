@@ -11,15 +11,13 @@ const MOST_TIME = 2000;
 const templateUrl = programUrl(templateProgram);
 
 export const library: Library = {
-  open: (source, options) =>
-    "url" in source ? openUrl(source.url, options) : openBlob(source.files, options),
+  open: (source, options) => ("url" in source ? openUrl(source.url, options) : openBlob(source.files, options)),
   decode: (type, blocks) => dequantizeSync(type, blocks),
   // A template is a program in a file. In a worker of its own it can be ended, whatever it does.
   render(task, signal) {
     const worker = new Worker(templateUrl);
     return new Promise<string>((resolve, reject) => {
-      const tooLong = (): void =>
-        reject(new Error(`the template takes longer than ${MOST_TIME / 1000} seconds`));
+      const tooLong = (): void => reject(new Error(`the template takes longer than ${MOST_TIME / 1000} seconds`));
       setTimeout(tooLong, MOST_TIME);
       signal.addEventListener("abort", () => reject(signal.reason));
       worker.addEventListener("error", ({ message }) => reject(new Error(message)));
@@ -46,8 +44,7 @@ async function openUrl(url: string, options: Parameters<Library["open"]>[1]): Pr
     return await openRemote(url, options);
   } catch (error) {
     // Browsers do not say which it is.
-    if (/Failed to fetch|NetworkError|Load failed/.test((error as Error).message))
-      throw new Error(NOT_FETCHED);
+    if (/Failed to fetch|NetworkError|Load failed/.test((error as Error).message)) throw new Error(NOT_FETCHED);
     if (((error as Error).cause as { status?: unknown } | undefined)?.status !== 200) throw error;
     const response = await fetch(url, { signal: options.signal });
     const length = Number(response.headers.get("content-length") ?? Number.NaN);

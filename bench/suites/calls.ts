@@ -16,8 +16,7 @@ const CALLS = ["dequantizeSync", "tensor.dequantizeSync", "tensor.rowsSync", "de
 
 export async function runCalls(context: Context): Promise<void> {
   const { results } = context;
-  for (const type of chosenTypes(context, ["F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"]))
-    await runCallsOf(context, type);
+  for (const type of chosenTypes(context, ["F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"])) await runCallsOf(context, type);
   for (const count of [0, 1]) {
     const what = count === 0 ? "no elements" : `a row of ${ROW} elements`;
     results.compare(`One call for ${what}, with out`, { task: "call", count }, "µs", CALLS);
@@ -66,12 +65,7 @@ async function runCallsOf(context: Context, type: GgmlType): Promise<void> {
   };
   for (const [count, calls] of Object.entries(contenders)) {
     const runners = Object.entries(calls).map(([name, run]) => ({ name, run }));
-    await compete(
-      context,
-      { task: "call", subject: type, count: Number(count) },
-      runners,
-      patience(context, 1.5, 0.4),
-    );
+    await compete(context, { task: "call", subject: type, count: Number(count) }, runners, patience(context, 1.5, 0.4));
   }
 }
 

@@ -57,10 +57,7 @@ export async function runEmbeddings(context: Context): Promise<void> {
 async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed: Map<string, Embed> }> {
   const folder = join(projectRoot, "build", "bench", "models");
   mkdirSync(folder, { recursive: true });
-  const [f16, q8] = ["minilm-f16.gguf", "minilm-q8_0.gguf"].map((name) => join(folder, name)) as [
-    string,
-    string,
-  ];
+  const [f16, q8] = ["minilm-f16.gguf", "minilm-q8_0.gguf"].map((name) => join(folder, name)) as [string, string];
   await convertModel(modelPath(MINILM), f16, { type: "f16" });
   await quantizeModel(f16, q8, { type: "Q8_0" });
   const embed = new Map<string, Embed>();
@@ -72,8 +69,7 @@ async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed:
     embed.set(side, (texts) => embedAll(network, texts));
   }
   const onnx = await optionalPackage<OnnxRuntime>("onnxruntime-node", join(benchFolder, "onnxruntime"));
-  if (onnx === undefined)
-    results.miss("onnxruntime-node: not installed (npm --prefix bench/onnxruntime install)");
+  if (onnx === undefined) results.miss("onnxruntime-node: not installed (npm --prefix bench/onnxruntime install)");
   for (const [side, name] of [
     ["onnxruntime, f32", "all-minilm-l6-v2.onnx"],
     ["onnxruntime, q8", "all-minilm-l6-v2-q8.onnx"],

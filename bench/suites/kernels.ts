@@ -6,17 +6,7 @@ import { freemem } from "node:os";
 import { dequantizeSync, type GgmlType, openSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { inChild } from "../child";
-import {
-  type Context,
-  chosenTypes,
-  compete,
-  GIB,
-  KIB,
-  MIB,
-  makeOut,
-  patience,
-  threadCounts,
-} from "../context";
+import { type Context, chosenTypes, compete, GIB, KIB, MIB, makeOut, patience, threadCounts } from "../context";
 import type { Limit } from "../limits";
 import type { Contender } from "../measure";
 import type { Key, Measurement } from "../results";
@@ -98,9 +88,7 @@ async function compareDecoders(
     const run = () => decode(windows[next++ % windows.length]!, out);
     return { name, run, ...(name === "typescript" && bytes > MIB && { maxRounds: 2 }) };
   });
-  contenders.push(
-    ...limits.map((limit) => context.limits?.contender(limit, out, 1, source)).filter((one) => !!one),
-  );
+  contenders.push(...limits.map((limit) => context.limits?.contender(limit, out, 1, source)).filter((one) => !!one));
   const spent = bytes > MIB ? patience(context, 2, 0.6) : patience(context, 0.6, 0.2);
   const isLimit = (side: string): side is Limit => (limits as string[]).includes(side);
   const key = (side: string) => ({ task: isLimit(side) ? "limit" : task, subject: type, side, bytes });
@@ -121,12 +109,7 @@ async function subtractCalls(
     run: () => decode(blocks, out),
   }));
   const [{ subject } = { subject: "" }] = measured;
-  const calls = await compete(
-    context,
-    { task: "empty call", subject },
-    contenders,
-    patience(context, 0.1, 0.02),
-  );
+  const calls = await compete(context, { task: "empty call", subject }, contenders, patience(context, 0.1, 0.02));
   for (const measurement of measured) {
     const call = calls.get(measurement.side)?.best ?? 0;
     measurement.best = Math.max(measurement.best - call, measurement.best / 100);
@@ -156,9 +139,7 @@ function expectSameResult(
 function windowsOf(type: GgmlType, elements: number): Uint8Array[] {
   const source = gaussianBlocks(type, Math.max(elements, SOURCE_ELEMENTS));
   const length = bytesOf(type, elements);
-  return Array.from({ length: source.length / length }, (_, i) =>
-    source.subarray(i * length, (i + 1) * length),
-  );
+  return Array.from({ length: source.length / length }, (_, i) => source.subarray(i * length, (i + 1) * length));
 }
 
 /** Large outputs with different sources of blocks and different kinds of output. */
@@ -185,12 +166,7 @@ export async function runInAndOut(context: Context): Promise<void> {
     await compete(context, key, contenders, patience(context, 4, 0.5));
   }
   const sides = ["blocks in memory", "mapped file", "reads", "no out", "to f16", "to bf16", "stream"];
-  results.compare(
-    `Around the kernel, ${size(bytes)} of binary32`,
-    { task: "in and out" },
-    "Gweights/s",
-    sides,
-  );
+  results.compare(`Around the kernel, ${size(bytes)} of binary32`, { task: "in and out" }, "Gweights/s", sides);
 }
 
 /** By the size of the output, and by threads. */
@@ -217,16 +193,11 @@ export async function runScaling(context: Context): Promise<void> {
       ["limit", "store"],
       ["limit", "stream"],
     ] as const;
-    const sizes = [
-      ...new Set(results.all({ task: "scaling by size", subject: type }).map(({ bytes = 0 }) => bytes)),
-    ];
+    const sizes = [...new Set(results.all({ task: "scaling by size", subject: type }).map(({ bytes = 0 }) => bytes))];
     results.table(
       `${type} by the size of the output, GB/s`,
       ["output", "native", "libggml", "plain stores", "streaming stores"],
-      sizes.map((bytes) => [
-        size(bytes),
-        ...sides.map(([task, side]) => results.speed("GB/s", of(task, side, bytes))),
-      ]),
+      sizes.map((bytes) => [size(bytes), ...sides.map(([task, side]) => results.speed("GB/s", of(task, side, bytes)))]),
     );
     const bytes = Math.min(options.quick ? 64 * MIB : 256 * MIB, 2 ** Math.floor(Math.log2(most)));
     await runThreads(context, type, bytes);
@@ -244,10 +215,7 @@ async function runThreads({ options, results }: Context, type: GgmlType, bytes: 
     // The library uses one thread less than the pool has.
     const env = { ...process.env, UV_THREADPOOL_SIZE: String(threads + 1) };
     for (const { side, ...timing } of await inChild<Measurement[]>("threads-child", request, env)) {
-      results.add(
-        { task: BY_THREADS, subject: `${type}, threads: ${threads}`, side, bytes, threads },
-        timing,
-      );
+      results.add({ task: BY_THREADS, subject: `${type}, threads: ${threads}`, side, bytes, threads }, timing);
     }
   }
 }

@@ -40,9 +40,7 @@ async function load(tensors: readonly GgufTensor[], { outputs, order }: NonNulla
   const results = [];
   for (const tensor of tensors) {
     const out = next(tensor.elementCount);
-    results.push(
-      order === "dequantizeSync" ? tensor.dequantizeSync({ out }) : await tensor.dequantize({ out }),
-    );
+    results.push(order === "dequantizeSync" ? tensor.dequantizeSync({ out }) : await tensor.dequantize({ out }));
   }
   return results;
 }

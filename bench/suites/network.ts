@@ -36,11 +36,7 @@ export async function runNetwork(context: Context): Promise<void> {
 const random = new Random(5);
 const numbers = (length: number): Float32Array => Float32Array.from({ length }, () => random.gaussian());
 
-async function measureAttention(
-  context: Context,
-  type: "F16" | "Q8_0" | "F32",
-  threads: number,
-): Promise<void> {
+async function measureAttention(context: Context, type: "F16" | "Q8_0" | "F32", threads: number): Promise<void> {
   const cache = new network.KvCache({ heads: HEADS, keyWidth: WIDTH, type });
   const token = numbers(TOKEN);
   for (let i = 0; i < POSITIONS; i++) cache.append(token, token);

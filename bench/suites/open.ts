@@ -47,11 +47,7 @@ export async function runOpen(context: Context): Promise<void> {
     }
     await compete(context, { task, subject: `${count}` }, contenders, patience(context, 2, 0.5));
   }
-  results.compare("Opening a header with many tensors", { task }, "ms", [
-    "native",
-    "native, listed",
-    READERS[0]!,
-  ]);
+  results.compare("Opening a header with many tensors", { task }, "ms", ["native", "native, listed", READERS[0]!]);
 }
 
 /** The headers with large vocabularies. */
@@ -66,10 +62,7 @@ export async function measureOpen(context: Context): Promise<void> {
   const real = realVocabulary();
   if (real === undefined) results.miss(`${REAL}: its vocabulary was not found (set GGUF_NATIVE_SHARED_DATA)`);
   const slow = { maxRounds: options.quick ? 4 : 12 };
-  for (const [subject, path] of [[GENERATED, generated], ...(real ? [[REAL, real]] : [])] as [
-    string,
-    string,
-  ][]) {
+  for (const [subject, path] of [[GENERATED, generated], ...(real ? [[REAL, real]] : [])] as [string, string][]) {
     const contenders: Contender[] = [
       ...Object.entries(WORKS).map(([name, use]) => ({ name, run: () => withFile(path, use) })),
       { name: READERS[0]!, run: () => gguf(path, { allowLocalFile: true }), ...slow },

@@ -4,15 +4,7 @@
  */
 import { cpu, type GgmlType } from "gguf-native";
 import { type Context, chosenTypes, compete, MIB, makeOut, patience, threadCounts } from "../context";
-import {
-  blockSizes,
-  COLUMNS,
-  compareProducts,
-  makeMemory,
-  makeVectors,
-  rowBytes,
-  type Side,
-} from "../products";
+import { blockSizes, COLUMNS, compareProducts, makeMemory, makeVectors, rowBytes, type Side } from "../products";
 import type { Key } from "../results";
 import { progress, size } from "../table";
 import { fillBlocks } from "../weights";
@@ -29,9 +21,7 @@ export async function runProducts(context: Context): Promise<void> {
   await measureProducts(context, types);
   for (const first of ["int8", "native"]) {
     const sides = (bytes: number) =>
-      first === "int8"
-        ? ["native", "libggml"]
-        : [bytes === cached ? "typescript" : "cached", "two steps", "libggml"];
+      first === "int8" ? ["native", "libggml"] : [bytes === cached ? "typescript" : "cached", "two steps", "libggml"];
     for (const bytes of [cached, memory]) {
       const title = `Products (${first}) of ${size(bytes)} of blocks and a vector`;
       const key = { task: "product", bytes };
@@ -64,14 +54,7 @@ export async function measureProducts(
   for (const bytes of sizes) {
     const isCached = bytes <= MIB;
     // The reference takes 10 to 20 ns per weight, too long for a matrix that fits only in memory.
-    const sides: Side[] = [
-      "native",
-      "int8",
-      isCached ? "typescript" : "cached",
-      "two steps",
-      "libggml",
-      "read",
-    ];
+    const sides: Side[] = ["native", "int8", isCached ? "typescript" : "cached", "two steps", "libggml", "read"];
     for (const type of types) {
       progress(`product of ${type}, ${size(bytes)}`);
       const key = { task: "product", subject: type, bytes, threads: 1 };

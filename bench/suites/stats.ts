@@ -13,12 +13,7 @@ import { gaussianBlocks, writeTensors } from "../weights";
 export async function runStats(context: Context): Promise<void> {
   await measureStats(context, chosenTypes(context));
   const sides = ["dequantize", "stats", "histogram", "finite", "compare"];
-  context.results.compare(
-    "Looking at every value of a file in the page cache",
-    { task: "stats" },
-    "Gweights/s",
-    sides,
-  );
+  context.results.compare("Looking at every value of a file in the page cache", { task: "stats" }, "Gweights/s", sides);
 }
 
 /** Measures and prints nothing. */

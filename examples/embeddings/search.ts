@@ -37,12 +37,7 @@ export function passagesOf(text: string): Passage[] {
 
 /** All that is left if it is short; else up to the last end of a sentence, the last space, or the limit. */
 const PIECE = new RegExp(
-  [
-    `[^]{1,${LONGEST}}$`,
-    `[^]{1,${LONGEST}}[.!?:;](?=\\s)`,
-    `[^]{1,${LONGEST}}(?=\\s)`,
-    `[^]{1,${LONGEST}}`,
-  ].join("|"),
+  [`[^]{1,${LONGEST}}$`, `[^]{1,${LONGEST}}[.!?:;](?=\\s)`, `[^]{1,${LONGEST}}(?=\\s)`, `[^]{1,${LONGEST}}`].join("|"),
   "gu", // no character is cut in two
 );
 
@@ -83,9 +78,7 @@ export class Index {
   async search(query: string, count: number): Promise<Found[]> {
     const [vector] = (await this.#embedder.embed([query])) as [Float32Array];
     const { length } = vector;
-    const similarities = Float32Array.from(this.#passages, (_, i) =>
-      dot(vector, 0, this.#vectors, i * length, length),
-    );
+    const similarities = Float32Array.from(this.#passages, (_, i) => dot(vector, 0, this.#vectors, i * length, length));
     const { indexes, values } = topK(similarities, Math.min(count, similarities.length));
     return Array.from(indexes, (at, i) => ({ ...this.#passages[at]!, similarity: values[i]! }));
   }

@@ -45,12 +45,7 @@ export function readConfig({ metadata, tensors }: GgufFile) {
   }
   const { isGemma = false, normalizedExperts = false, pairs } = architecture;
   /** The number of a key, of which `isRight` tells whether it is as `expected` says. */
-  const read = (
-    key: string,
-    isRight: (value: number) => boolean,
-    expected: string,
-    absent?: number,
-  ): number => {
+  const read = (key: string, isRight: (value: number) => boolean, expected: string, absent?: number): number => {
     const value = metadata.arch(key) ?? absent;
     if (value === undefined) throw new Error(`the model's metadata has no key ${name}.${key}`);
     if (!isRight(value)) throw new Error(`${name}.${key} must be ${expected}, found ${value}`);

@@ -172,11 +172,7 @@ export class Llama {
     const { threads } = this.options;
     const { window } = layer.attention;
     const matrices = [layer.queries, layer.keys, layer.values];
-    const [queries, keys, values] = this.#multiply("qkv", matrices, x) as [
-      Float32Array,
-      Float32Array,
-      Float32Array,
-    ];
+    const [queries, keys, values] = this.#multiply("qkv", matrices, x) as [Float32Array, Float32Array, Float32Array];
     this.#norm(queries, layer.queryNorm);
     this.#norm(keys, layer.keyNorm);
     const rotations = this.network.rotations.get(layer.attention)!;
@@ -284,5 +280,4 @@ export class Llama {
   }
 }
 
-const vectorOf = (x: Float32Array, width: number, i: number): Float32Array =>
-  x.subarray(i * width, (i + 1) * width);
+const vectorOf = (x: Float32Array, width: number, i: number): Float32Array => x.subarray(i * width, (i + 1) * width);

@@ -20,9 +20,7 @@ export interface Receipt {
 }
 
 /** One without tokens, and without the model. */
-export function newReceipt(
-  settings: Pick<Receipt, "activations" | "prompt" | "count" | "topK" | "seed">,
-): Receipt {
+export function newReceipt(settings: Pick<Receipt, "activations" | "prompt" | "count" | "topK" | "seed">): Receipt {
   const { version } = require("gguf-native/package.json") as { version: string };
   const { activations, prompt, count, topK, seed } = settings;
   return { version, model: [], adapters: [], activations, prompt, count, topK, seed, tokens: [] };

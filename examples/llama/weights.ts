@@ -35,9 +35,7 @@ export class Weights {
     const files = adapters.map((adapter) => adapter.file);
     this.#unused = new Set([file, ...files].flatMap(({ tensors }) => [...tensors.values()]));
     for (const { metadata } of files) {
-      const kind = metadata.has("adapter.alora.invocation_tokens")
-        ? "alora"
-        : metadata.string("adapter.type");
+      const kind = metadata.has("adapter.alora.invocation_tokens") ? "alora" : metadata.string("adapter.type");
       if (kind !== "lora") throw new Error(`an adapter must have the type lora, not ${kind ?? "(none)"}`);
       const [theirs, ours] = [metadata.architecture, file.metadata.architecture];
       if (theirs !== ours) throw new Error(`the adapter is for a ${theirs}, and the model is a ${ours}`);

@@ -64,9 +64,7 @@ export async function work(options: QueueOptions): Promise<void> {
     maxStalledCount: MOST_LOSSES,
   });
   worker.on("error", (error) => console.error(`worker ${process.pid}: ${error.message}`));
-  worker.on("failed", (job, error) =>
-    console.error(`worker ${process.pid}: ${job?.data.tensor}: ${error.message}`),
-  );
+  worker.on("failed", (job, error) => console.error(`worker ${process.pid}: ${job?.data.tensor}: ${error.message}`));
   // What is made after the process that filled the queue was killed goes away, too.
   worker.on("drained", () => void forgetLater(options, worker).catch(() => undefined));
   // An interrupt at the terminal goes to the workers, too; "disconnect": the process that started this one has ended.

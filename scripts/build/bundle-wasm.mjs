@@ -71,10 +71,7 @@ export function bundleWasm(log) {
   const shared = { splitting: true, chunkNames: "shared-[hash]", outdir, outExtension: { ".js": ".mjs" } };
   const entryPoints = modules.map((name) => `src/wasm/${name}.mts`);
   write({ ...options, ...shared, format: "esm", entryPoints }, log);
-  write(
-    { ...options, format: "cjs", entryPoints: ["src/wasm/index.cts"], outfile: "dist/wasm/index.cjs" },
-    log,
-  );
+  write({ ...options, format: "cjs", entryPoints: ["src/wasm/index.cts"], outfile: "dist/wasm/index.cjs" }, log);
   for (const part of parts) {
     writeFileSync(join(outdir, `${part}.cjs`), `module.exports = require("./index.cjs").${part};\n`);
   }

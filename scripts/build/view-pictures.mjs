@@ -26,8 +26,7 @@ const { launch, noPage, pageFileUrl, SCREENS, ViewPage } = support("view-page.js
 if (noPage) fail(noPage);
 
 const [option, folder = join("docs", "pictures")] = process.argv.slice(2);
-if (option !== undefined && option !== "--all")
-  fail("usage: node scripts/build/view-pictures.mjs --all FOLDER");
+if (option !== undefined && option !== "--all") fail("usage: node scripts/build/view-pictures.mjs --all FOLDER");
 mkdirSync(join(root, folder), { recursive: true });
 
 /** How each view is reached, with a model open; two of them to compare. */

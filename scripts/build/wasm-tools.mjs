@@ -68,8 +68,7 @@ export function linkModule(file, objects) {
 }
 
 /** For what linkBeside links. Clang compiles code for any place for Emscripten only, of which nothing else is needed. */
-export const BESIDE =
-  "--target=wasm32-unknown-emscripten -D__wasi__ -fPIC -mbulk-memory -mrelaxed-simd".split(" ");
+export const BESIDE = "--target=wasm32-unknown-emscripten -D__wasi__ -fPIC -mbulk-memory -mrelaxed-simd".split(" ");
 
 /** Links a module that uses memory and table of another, as the conventions for dynamic linking say. */
 export function linkBeside(file, objects) {

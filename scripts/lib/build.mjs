@@ -64,8 +64,7 @@ function addonState() {
   const hash = createHash("sha256");
   const files = readdirSync(join(root, "native"), { recursive: true }).map((name) => join("native", name));
   // What is for WebAssembly is not in the addon.
-  const isSource = (file) =>
-    /(\.(cc|h|def|map)|[/\\]sources\.txt)$/.test(file) && !/[/\\]wasm[./\\]/.test(file);
+  const isSource = (file) => /(\.(cc|h|def|map)|[/\\]sources\.txt)$/.test(file) && !/[/\\]wasm[./\\]/.test(file);
   for (const file of ["binding.gyp", ...files.filter(isSource)].sort()) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   }
@@ -130,16 +129,12 @@ function needAddon() {
 }
 
 /** CMake's setting for cross-compiling, with a file of native/cmake. */
-export const toolchainSetting = (name) =>
-  `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
+export const toolchainSetting = (name) => `-DCMAKE_TOOLCHAIN_FILE=${join(root, "native", "cmake", `${name}.cmake`)}`;
 
 /** Compiles the addon in the folder of a variant, with what is compiled there already; `settings` are CMake's. */
 export function buildVariant(variant, settings, env = process.env) {
   const folder = variantFolder(variant);
-  const headers = [
-    require("node-api-headers").include_dir,
-    resolve(root, require("node-addon-api").include_dir),
-  ];
+  const headers = [require("node-api-headers").include_dir, resolve(root, require("node-addon-api").include_dir)];
   const common = [
     ...["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_JS_VERSION=8", `-DCMAKE_JS_INC=${headers.join(";")}`],
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${addonFolder(variant)}`,

@@ -60,9 +60,7 @@ export function output(command, args, options = {}) {
 /** The command that runs npm: the npm that runs this script, or the one that came with Node. */
 export function npmCommand() {
   const folder = dirname(process.execPath);
-  const installed = ["node_modules", "../lib/node_modules"].map((path) =>
-    join(folder, path, "npm/bin/npm-cli.js"),
-  );
+  const installed = ["node_modules", "../lib/node_modules"].map((path) => join(folder, path, "npm/bin/npm-cli.js"));
   const script = [process.env.npm_execpath, ...installed].find((path) => path && existsSync(path));
   if (script === undefined) fail("npm was not found: run this through npm");
   return [process.execPath, script];

@@ -11,9 +11,7 @@ export function nextCommands(model, tensor) {
     [["stats", model, tensor], "a histogram of weights"],
     [["quantize", model, smaller, "--type", "Q4_K_M", "--allow-requantize", "--force"], "a smaller model"],
     [["diff", model, smaller], "in what the two differ"],
-    ...(existsSync(join(root, "dist", "view", "index.html"))
-      ? [[["view", model], "a page that shows it"]]
-      : []),
+    ...(existsSync(join(root, "dist", "view", "index.html")) ? [[["view", model], "a page that shows it"]] : []),
     [["--help"], "all commands"],
   ];
 }

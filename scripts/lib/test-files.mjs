@@ -21,9 +21,7 @@ const apart = ["models", "scale"];
 function allFiles(folder) {
   return readdirSync(join(root, "test"), { recursive: true })
     .map((file) => file.replaceAll("\\", "/"))
-    .filter(
-      (file) => file.endsWith(".test.ts") && apart.find((each) => file.startsWith(`${each}/`)) === folder,
-    )
+    .filter((file) => file.endsWith(".test.ts") && apart.find((each) => file.startsWith(`${each}/`)) === folder)
     .sort();
 }
 

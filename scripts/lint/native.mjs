@@ -2,15 +2,7 @@
 // everything in it does; that mutexes are those of core/mutex.h; and with Clang, on Linux on x86-64, that what they guard
 // is used only where they are locked, that no length of 64 bits is cut short where memory has addresses of 32, and that
 // big-endian systems are refused.
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { isThere, tryRun } from "../lib/commands.mjs";
@@ -58,8 +50,7 @@ function checkFormat(files, fix) {
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 
-const includesOf = (file) =>
-  [...read(file).matchAll(/^#include "([^"]+)"/gm)].map(([, header]) => `native/${header}`);
+const includesOf = (file) => [...read(file).matchAll(/^#include "([^"]+)"/gm)].map(([, header]) => `native/${header}`);
 
 /** Every line outside the binding that includes Node's headers or uses its types. */
 function linesThatKnowNode(files) {
@@ -161,9 +152,7 @@ function bigEndianAccepted(clang) {
 function foundByClang() {
   const clang = ["clang++-16", "clang++"].find(isThere);
   if (clang === undefined || process.platform !== "linux" || process.arch !== "x64") {
-    console.warn(
-      "not checked for missing locks, 32-bit and big-endian systems: that takes Clang, on Linux on x86-64",
-    );
+    console.warn("not checked for missing locks, 32-bit and big-endian systems: that takes Clang, on Linux on x86-64");
     return [];
   }
   return [...missingLocks(clang), ...lengthsCutShort(clang), ...bigEndianAccepted(clang)];

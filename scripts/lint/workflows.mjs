@@ -16,10 +16,7 @@ const finds = readdirSync(folder)
   })
   .filter(({ message }) => !runners.some((name) => message.startsWith(`label "${name}" is unknown`)));
 const RULES = [
-  [
-    /^ +(- )?uses: (?!\.\/|[\w/-]+@[0-9a-f]{40} # v\d)/,
-    "pin the action by commit, with the version behind it",
-  ],
+  [/^ +(- )?uses: (?!\.\/|[\w/-]+@[0-9a-f]{40} # v\d)/, "pin the action by commit, with the version behind it"],
   [/^ +runs-on: /, "the job needs timeout-minutes in the next line", /^ +timeout-minutes: \d/],
   [/^ +container: (?!\S+@sha256:)/, "pin the image of what is released by digest", undefined, "package.yml"],
 ];

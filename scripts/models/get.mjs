@@ -2,15 +2,7 @@
 // folder outside of the repository, and checks the hashes of the models. Does nothing for what is there. Exits with 1 if it
 // could not get everything, and says what is missing.
 import { createHash } from "node:crypto";
-import {
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { createReadStream, createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { fail, tryRun } from "../lib/commands.mjs";
@@ -70,8 +62,7 @@ async function getModel({ name, packages, files }) {
 
 /** Of another Python, NumPy is useless. */
 const hasGgufPy = () =>
-  tryRun(python, ["-c", "import gguf.quants"], { env: { ...process.env, PYTHONPATH: pythonFolder } })
-    .status === 0;
+  tryRun(python, ["-c", "import gguf.quants"], { env: { ...process.env, PYTHONPATH: pythonFolder } }).status === 0;
 
 async function getGgufPy() {
   if (hasGgufPy()) return console.log(`${ggufPackage}: is there`);
@@ -84,10 +75,7 @@ async function getGgufPy() {
 mkdirSync(modelsFolder, { recursive: true });
 console.log(`Models in ${modelsFolder}`);
 const missing = [];
-for (const [name, get] of [
-  ...models.map((model) => [model.name, () => getModel(model)]),
-  [ggufPackage, getGgufPy],
-]) {
+for (const [name, get] of [...models.map((model) => [model.name, () => getModel(model)]), [ggufPackage, getGgufPy]]) {
   try {
     await get();
   } catch (error) {

@@ -179,9 +179,7 @@ function bundleForBrowsers() {
 /** The page in Chromium, from Vite's development server, which bundles no application. */
 async function serveWithVite() {
   if (!isThere("chromium")) {
-    console.log(
-      "page.mjs in Vite's development server: skipped, there is no chromium: apt-get install chromium",
-    );
+    console.log("page.mjs in Vite's development server: skipped, there is no chromium: apt-get install chromium");
     return;
   }
   for (const vite of ["vite", "vite-6", "vite-7"]) {
@@ -198,8 +196,7 @@ async function serveWithVite() {
       timeout: 120_000,
     });
     await server.close();
-    if (!stdout.includes(`<title>${USED_ALL}</title>`))
-      fail(`page.mjs does not work in ${vite}'s server:\n${stdout}`);
+    if (!stdout.includes(`<title>${USED_ALL}</title>`)) fail(`page.mjs does not work in ${vite}'s server:\n${stdout}`);
     console.log(`page.mjs, in the development server of ${vite}: works`);
   }
 }
@@ -277,9 +274,7 @@ function trace(name) {
     import { nodeFileTrace } from "${tools}/node_modules/@vercel/nft/out/index.js";
     const { fileList } = await nodeFileTrace(["${name}"], { base: process.cwd() });
     console.log(JSON.stringify([...fileList]));`;
-  const files = JSON.parse(
-    output(process.execPath, ["--input-type=module", "-e", script], { cwd: application }),
-  );
+  const files = JSON.parse(output(process.execPath, ["--input-type=module", "-e", script], { cwd: application }));
   const surplus = files.filter(
     (file) => !/^app\.|package\.json$|\/dist\/|\/prebuilds\/|\/node-gyp-build\/[\w-]+\.js$/.test(file),
   );

@@ -26,15 +26,7 @@ const targets = {
 /** As binding.gyp has them. */
 const flags = [
   ...["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fvisibility-inlines-hidden"],
-  ...[
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-fno-sanitize=undefined",
-    "-Inative",
-    "-isystem",
-    "vendor/node-addon-api",
-  ],
+  ...["-Wall", "-Wextra", "-Werror", "-fno-sanitize=undefined", "-Inative", "-isystem", "vendor/node-addon-api"],
   ...["-DNAPI_VERSION=8", "-DNODE_ADDON_API_CPP_EXCEPTIONS", "-DNODE_ADDON_API_DISABLE_DEPRECATED"],
   "-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS",
 ];
@@ -63,17 +55,7 @@ async function compile(system) {
   });
   const library = join(place, "node.lib");
   if (machine !== undefined) {
-    run(zig, [
-      "dlltool",
-      "-m",
-      machine,
-      "-d",
-      headers.def_paths.node_api_def,
-      "-D",
-      "node.exe",
-      "-l",
-      library,
-    ]);
+    run(zig, ["dlltool", "-m", machine, "-d", headers.def_paths.node_api_def, "-D", "node.exe", "-l", library]);
   }
   const addon = join(place, "gguf-native.node");
   run(zig, [...compiler, "-shared", "-s", ...objects, ...link, ...(machine ? [library] : []), "-o", addon]);

@@ -54,15 +54,7 @@ const { values: options, positionals } = parseArgs({
 });
 
 /** Buffers and their lifetimes, workers, promises, new kinds of array, permissions. */
-const whatVersionsDifferIn = [
-  "lifetime",
-  "float16",
-  "async",
-  "open",
-  "tensors",
-  "transfer",
-  "permission-model",
-];
+const whatVersionsDifferIn = ["lifetime", "float16", "async", "open", "tensors", "transfer", "permission-model"];
 
 /** Those that were asked for, with those that they need. */
 function chosenSteps() {

@@ -1,14 +1,6 @@
 // Installs the package as each package manager does, where no compiler is found, and runs the smoke program in each of
 // these projects: it must print the same everywhere. Nothing may be said about the package on the way.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail, npm, run, tryRun } from "../lib/commands.mjs";
 import { root } from "../lib/paths.mjs";

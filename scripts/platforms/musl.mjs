@@ -12,10 +12,7 @@ export function loadWithMusl(addon) {
   const [program, standIns] = ["load_addon", "stand_ins.c"].map((name) => join(folder, name));
   const { include_dir, symbols } = createRequire(import.meta.url)("node-api-headers");
   const names = new Set(
-    Object.values(symbols).flatMap((version) => [
-      ...version.js_native_api_symbols,
-      ...version.node_api_symbols,
-    ]),
+    Object.values(symbols).flatMap((version) => [...version.js_native_api_symbols, ...version.node_api_symbols]),
   );
   mkdirSync(folder, { recursive: true });
   const definitions = [...names].map((name) => `__attribute__((weak)) int ${name}(void) { return 9; }\n`);

@@ -33,8 +33,7 @@ export function offline() {
   const node = bareNode();
   const alone = ["unshare", "--net"];
   const isPossible = tryRun(alone[0], [...alone.slice(1), "true"]).status === 0;
-  if (!isPossible)
-    console.log("the network is not taken away: that takes the rights of root (unshare --net)");
+  if (!isPossible) console.log("the network is not taken away: that takes the rights of root (unshare --net)");
   return { command: isPossible ? [...alone, node] : [node], env: offlineEnv() };
 }
 

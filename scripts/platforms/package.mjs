@@ -80,16 +80,10 @@ export function installAndCompile(tarball, offline) {
   const run = (args, env) => tryRun(process.execPath, args, { cwd: project, env });
   const works = existsSync(join(installed, "dist", "wasm", "kernels.wasm")) ? 0 : 1;
   expect("the package", works, run(load, bare), /'npx gguf-native build' compiles it/);
-  expect(
-    "build",
-    1,
-    run([program, "build"], bare),
-    /^gguf-native: compiling the addon needs .*Python 3.*\n$/,
-  );
+  expect("build", 1, run([program, "build"], bare), /^gguf-native: compiling the addon needs .*Python 3.*\n$/);
   const [command, ...first] = offline.command;
   output(command, [...first, program, "build"], { cwd: project, env: offline.env });
-  if (output(process.execPath, load, { cwd: project, env: bare }) === "wasm\n")
-    fail("the compiled addon is not used");
+  if (output(process.execPath, load, { cwd: project, env: bare }) === "wasm\n") fail("the compiled addon is not used");
   console.log("without a prebuilt addon, npx gguf-native build says what it needs, and compiles one");
 }
 
@@ -100,8 +94,7 @@ export function installFromGit() {
   const { status, stderr } = tryRun(process.execPath, ["-p", "require('gguf-native').cpu().isa"], {
     cwd: project,
   });
-  if (status === 0 || !/'npx gguf-native build' compiles it/.test(stderr))
-    fail(`the package says:\n${stderr}`);
+  if (status === 0 || !/'npx gguf-native build' compiles it/.test(stderr)) fail(`the package says:\n${stderr}`);
   const reference = "require('gguf-native/reference').dequantizeSync('F32', new Uint8Array(4)).length";
   if (output(process.execPath, ["-p", reference], { cwd: project }) !== "1\n") fail("nothing was compiled");
   console.log("installed from git, npx gguf-native build is what is missing, and the package says so");

@@ -47,10 +47,7 @@ export function testRealms(tarball) {
   console.log("Jest with jsdom, the files for Node.js");
   runJest("--config", "jsdom.config.json");
   writeFileSync(join(project, "browser.test.cjs"), loads + place + browserProgram);
-  writeFileSync(
-    join(project, "browser.config.json"),
-    JSON.stringify({ ...jsdom, testMatch: ["**/browser.test.cjs"] }),
-  );
+  writeFileSync(join(project, "browser.config.json"), JSON.stringify({ ...jsdom, testMatch: ["**/browser.test.cjs"] }));
   console.log("Jest with jsdom, the files for browsers");
   runJest("--config", "browser.config.json");
   const vitestProgram = join(installed, "vitest", "vitest.mjs");

@@ -22,8 +22,7 @@ function serve(packages) {
     const described = packages.find(({ manifest }) => request.url === `/${manifest.name}`);
     if (!described) return response.writeHead(404).end();
     const { tarball, manifest } = described;
-    const digest = (algorithm, encoding) =>
-      createHash(algorithm).update(readFileSync(tarball)).digest(encoding);
+    const digest = (algorithm, encoding) => createHash(algorithm).update(readFileSync(tarball)).digest(encoding);
     const dist = {
       tarball: `http://${request.headers.host}/${basename(tarball)}`,
       integrity: `sha512-${digest("sha512", "base64")}`,

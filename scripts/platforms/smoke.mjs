@@ -53,11 +53,8 @@ export function smokeIn(name, unpacked) {
     const first = name === "deno" ? ["run", "--no-prompt", ...deno] : runtimes[name].options;
     const expected = output(process.execPath, args, { cwd: project });
     const actual = output(runtime, [...first, ...args], { cwd: project });
-    if (actual !== expected)
-      fail(`${name} ${args.join(" ")} prints something else\n${difference(expected, actual)}`);
-    console.log(
-      `${name} ${[...first, ...args].join(" ")}: ${expected.trim().split("\n").length} lines, as in Node`,
-    );
+    if (actual !== expected) fail(`${name} ${args.join(" ")} prints something else\n${difference(expected, actual)}`);
+    console.log(`${name} ${[...first, ...args].join(" ")}: ${expected.trim().split("\n").length} lines, as in Node`);
   }
 }
 

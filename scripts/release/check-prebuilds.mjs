@@ -8,9 +8,7 @@ import { prebuilds } from "./prebuild-list.mjs";
 
 const folder = join(root, "prebuilds");
 const systems = existsSync(folder) ? readdirSync(folder) : [];
-const present = systems.flatMap((system) =>
-  readdirSync(join(folder, system)).map((name) => `${system}/${name}`),
-);
+const present = systems.flatMap((system) => readdirSync(join(folder, system)).map((name) => `${system}/${name}`));
 const missing = prebuilds.filter((name) => !present.includes(name));
 const surplus = present.filter((name) => !prebuilds.includes(name));
 if (missing.length > 0) fail(`missing in prebuilds/: ${missing.join(", ")}`);

@@ -55,6 +55,4 @@ if (missing.length > 0) {
   console.error(`\nThe package is good, but:\n${missing.map((line) => `- ${line}`).join("\n")}`);
   process.exit(1);
 }
-console.log(
-  "\nThe package can be released: set the version, tag it and push the tag, as docs/maintaining.md says",
-);
+console.log("\nThe package can be released: set the version, tag it and push the tag, as docs/maintaining.md says");

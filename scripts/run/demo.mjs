@@ -76,9 +76,7 @@ async function measureCalls() {
   const isMatrix = ({ shape, elementCount }) => shape.length === 2 && elementCount > shape[0];
   const matrices = tensors.filter(isMatrix);
   const rowsOf = matrices.find(({ name }) => name === "token_embd.weight") ?? matrices[0];
-  const [largest] = matrices
-    .filter((tensor) => tensor !== rowsOf)
-    .sort((a, b) => b.elementCount - a.elementCount);
+  const [largest] = matrices.filter((tensor) => tensor !== rowsOf).sort((a, b) => b.elementCount - a.elementCount);
   if (rowsOf !== undefined) {
     const ids = [1, 0, 1];
     report(
@@ -92,11 +90,7 @@ async function measureCalls() {
     const vector = new Float32Array(columns).fill(1);
     const of = `${largest.shape.join(" x ")} of ${largest.type}, ${largest.name}`;
     report("await tensor.matmul(vector)", await best(() => largest.matmul(vector)), of);
-    report(
-      '... with activations: "int8"',
-      await best(() => largest.matmul(vector, { activations: "int8" })),
-      "",
-    );
+    report('... with activations: "int8"', await best(() => largest.matmul(vector, { activations: "int8" })), "");
   }
   const tokenizer = tokenizerOf(opened);
   if (tokenizer !== undefined) {
@@ -122,11 +116,7 @@ function tokenizerOf({ metadata }) {
 
 function canWrite({ metadata, tensors }) {
   const weights = Array.from(tensors.values()).reduce((sum, { elementCount }) => sum + elementCount, 0);
-  return (
-    WRITES.includes(metadata.architecture) &&
-    tokenizerOf({ metadata }) !== undefined &&
-    weights < MOST_TO_WRITE
-  );
+  return WRITES.includes(metadata.architecture) && tokenizerOf({ metadata }) !== undefined && weights < MOST_TO_WRITE;
 }
 
 function report(call, ms, what) {

@@ -70,12 +70,8 @@ if (cpuFlags.every((flag) => own.includes(flag))) {
   process.exit(0);
 }
 
-const missing = [
-  ...commands.filter((name) => !isThere(name)),
-  ...packages.filter((name) => !isInstalled(name)),
-];
-if (missing.length > 0)
-  fail(`Not found. On Debian 12: apt-get install --no-install-recommends ${missing.join(" ")}`);
+const missing = [...commands.filter((name) => !isThere(name)), ...packages.filter((name) => !isInstalled(name))];
+if (missing.length > 0) fail(`Not found. On Debian 12: apt-get install --no-install-recommends ${missing.join(" ")}`);
 
 buildTests();
 console.log("Running the tests on an emulated processor, which takes a minute or two ...");

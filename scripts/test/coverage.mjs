@@ -18,8 +18,7 @@ const counts = join(report, "profile.profdata");
 const rawCounts = join(report, "raw");
 
 const compiler = process.env.CXX ?? findClang();
-if (compiler === undefined)
-  fail("Clang was not found. On Debian and Ubuntu: apt-get install clang-16 llvm-16");
+if (compiler === undefined) fail("Clang was not found. On Debian and Ubuntu: apt-get install clang-16 llvm-16");
 const llvm = (name) => `llvm-${name}${/-\d+$/.exec(compiler)?.[0] ?? ""}`;
 need([llvm("cov"), "llvm-16"]); // llvm-profdata comes with it
 
@@ -99,9 +98,7 @@ function printTable(title, files) {
   };
   const kinds = ["lines", "functions", "branches"];
   console.log([title.padEnd(20), ...kinds.map((kind) => kind.padStart(10))].join(""));
-  for (const [folder, list] of [...folders].sort(
-    ([a], [b]) => (a === "all") - (b === "all") || (a < b ? -1 : 1),
-  )) {
+  for (const [folder, list] of [...folders].sort(([a], [b]) => (a === "all") - (b === "all") || (a < b ? -1 : 1))) {
     console.log([folder.padEnd(20), ...kinds.map((kind) => share(list, kind).padStart(10))].join(""));
   }
 }

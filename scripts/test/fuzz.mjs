@@ -58,10 +58,7 @@ function canFuzz(compiler) {
   const folder = mkdtempSync(join(tmpdir(), "gguf-native-fuzz-"));
   try {
     const probe = join(folder, "probe.cc");
-    writeFileSync(
-      probe,
-      'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
-    );
+    writeFileSync(probe, 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n');
     const args = ["-fsanitize=fuzzer,address,undefined", probe, "-o", join(folder, "probe")];
     return tryRun(compiler, args).status === 0;
   } finally {
@@ -77,15 +74,9 @@ const build = join(root, "build", "fuzz");
 function buildTargets() {
   const compiler = process.env.CXX ?? findClang();
   if (compiler === undefined || !canFuzz(compiler)) {
-    fail(
-      "Clang with libFuzzer was not found. On Debian and Ubuntu: apt-get install clang-16 libclang-rt-16-dev",
-    );
+    fail("Clang with libFuzzer was not found. On Debian and Ubuntu: apt-get install clang-16 libclang-rt-16-dev");
   }
-  const settings = [
-    "-DCMAKE_BUILD_TYPE=Release",
-    "-DGGUF_NATIVE_FUZZ=ON",
-    "-DGGUF_NATIVE_SANITIZE=address,undefined",
-  ];
+  const settings = ["-DCMAKE_BUILD_TYPE=Release", "-DGGUF_NATIVE_FUZZ=ON", "-DGGUF_NATIVE_SANITIZE=address,undefined"];
   run("cmake", ["-S", join(root, "native"), "-B", programs, ...settings], {
     env: { ...process.env, CXX: compiler },
   });
@@ -102,11 +93,9 @@ function fuzz(target) {
   const findings = join(build, "findings", `${target}-`);
   mkdirSync(join(build, "findings"), { recursive: true });
   // A run of a fixed number of inputs starts from the committed corpus alone, so that it is the same everywhere.
-  const grown =
-    runs === undefined ? join(build, "corpus", target) : mkdtempSync(join(tmpdir(), "gguf-fuzz-"));
+  const grown = runs === undefined ? join(build, "corpus", target) : mkdtempSync(join(tmpdir(), "gguf-fuzz-"));
   mkdirSync(grown, { recursive: true });
-  const limits =
-    runs === undefined ? [`-max_total_time=${Math.ceil(minutes * 60)}`] : [`-runs=${runs}`, "-seed=1"];
+  const limits = runs === undefined ? [`-max_total_time=${Math.ceil(minutes * 60)}`] : [`-runs=${runs}`, "-seed=1"];
   const { status, error, stderr } = tryRun(
     join(programs, `fuzz_${target}`),
     [
@@ -171,8 +160,6 @@ for (const target of options.target) {
   const total = addToTotals(target, result);
   good &&= result.good;
   const outcome = result.good ? "nothing found" : `FOUND SOMETHING: see ${join(build, "findings")}`;
-  console.log(
-    `${target}: ${result.executions} executions, ${outcome} (${total.executions} in all in this folder)`,
-  );
+  console.log(`${target}: ${result.executions} executions, ${outcome} (${total.executions} in all in this folder)`);
 }
 process.exit(good ? 0 : 1);

@@ -31,12 +31,7 @@ const env = {
 const watched = (...options) => ({
   ...env,
   ASAN_OPTIONS: [
-    ...[
-      "handle_sigbus=0",
-      "detect_stack_use_after_return=0",
-      "quarantine_size_mb=64",
-      "allocator_may_return_null=1",
-    ],
+    ...["handle_sigbus=0", "detect_stack_use_after_return=0", "quarantine_size_mb=64", "allocator_may_return_null=1"],
     ...options,
   ].join(":"),
 });
@@ -47,12 +42,7 @@ function findLeaks() {
   try {
     const scenes = join("build", "test", "support", "leak-scenes.js");
     const { status, stderr, stdout } = tryRun(process.execPath, ["--expose-gc", scenes], {
-      env: watched(
-        "detect_leaks=1",
-        "exitcode=0",
-        "malloc_context_size=40",
-        `log_path=${join(folder, "log")}`,
-      ),
+      env: watched("detect_leaks=1", "exitcode=0", "malloc_context_size=40", `log_path=${join(folder, "log")}`),
     });
     if (status !== 0 || stdout !== "played\n") fail(`the scenes failed (${status}): ${stdout}${stderr}`);
     const reports = readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8"));

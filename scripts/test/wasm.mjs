@@ -8,8 +8,7 @@ import { fail } from "../lib/commands.mjs";
 import { root, variantFolder } from "../lib/paths.mjs";
 
 const googletest = "/usr/src/googletest/googletest";
-if (!existsSync(googletest))
-  fail("GoogleTest's sources were not found. On Debian: apt-get install googletest");
+if (!existsSync(googletest)) fail("GoogleTest's sources were not found. On Debian: apt-get install googletest");
 
 /**
  * Of test/native/dequant, products_test.cc is left out. Its oracle is fmaf: that of wasi-libc needs rounding modes, which

@@ -128,14 +128,7 @@ type Result = [out: Float32Array, threads: number | undefined];
  */
 export interface NativeNetwork {
   rmsNorm(x: Float32Array, weight: Optional, width: number, epsilon: number, ...result: Result): void;
-  layerNorm(
-    x: Float32Array,
-    weight: Optional,
-    bias: Optional,
-    width: number,
-    epsilon: number,
-    ...result: Result
-  ): void;
+  layerNorm(x: Float32Array, weight: Optional, bias: Optional, width: number, epsilon: number, ...result: Result): void;
   normalizeVectors(x: Float32Array, width: number, out: Float32Array): void;
   /** `kind`: 0 silu, 1 gelu, 2 gelu_erf, 3 relu, 4 relu2, 5 sigmoid, 6 tanh. With `up`, the result is multiplied with it. */
   activate(x: Float32Array, up: Optional, kind: number, ...result: Result): void;
@@ -251,9 +244,7 @@ export interface NativeAddon extends NativeNetwork {
   rowsAsync(...of: [...OfTensor, ...Rows, ...JobArguments]): Started<NativeOut>;
   /** As dequantize, for blocks in memory. */
   dequantizeBlocks(...of: [...Blocks, ...Decoding]): NativeOut;
-  dequantizeBlocksAsync(
-    ...of: [...Blocks, ...Decoding, ...JobArguments, bigEndian: boolean]
-  ): Started<NativeOut>;
+  dequantizeBlocksAsync(...of: [...Blocks, ...Decoding, ...JobArguments, bigEndian: boolean]): Started<NativeOut>;
 
   /**
    * The products of rows `start` to `end` of tensor `index` with the vectors of `columns` numbers in `x`, by default shape[0]: for each vector
@@ -268,9 +259,7 @@ export interface NativeAddon extends NativeNetwork {
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */
   matmulBlocks(...of: [...Blocks, ...BlockProduct, threads: number | undefined]): Float32Array;
   /** As matmulBlocks, off the main thread; `x` is copied. */
-  matmulBlocksAsync(
-    ...of: [...Blocks, ...BlockProduct, ...JobArguments, bigEndian: boolean]
-  ): Started<Float32Array>;
+  matmulBlocksAsync(...of: [...Blocks, ...BlockProduct, ...JobArguments, bigEndian: boolean]): Started<Float32Array>;
 
   /**
    * The statistics of elements `start` to `end` of tensor `index`, joined to `totals`, which are those of what comes

@@ -51,9 +51,7 @@ function warnOfWasm(reason: string): void {
 function loadWasm(reason: string): NativeAddon {
   const path = findModule();
   if (path === undefined) {
-    throw new Error(
-      `gguf-native cannot load its WebAssembly module: dist/wasm/kernels.wasm is not there (${reason})`,
-    );
+    throw new Error(`gguf-native cannot load its WebAssembly module: dist/wasm/kernels.wasm is not there (${reason})`);
   }
   wasm = { path, reason };
   const { loadModule } = require("./wasm/in-node") as typeof import("./wasm/in-node");

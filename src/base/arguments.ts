@@ -44,8 +44,7 @@ export function checkOptions<T extends object>(
  * @throws TypeError as {@link checkOptions}
  */
 export function checkOptionNames(options: unknown, known: Readonly<Record<string, true>>): void {
-  if (typeof options !== "object" || options === null)
-    throw invalidArgType("options", "of type object", options);
+  if (typeof options !== "object" || options === null) throw invalidArgType("options", "of type object", options);
   for (const name in options) {
     if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known);
   }
@@ -82,16 +81,12 @@ export function checkSignal(signal: unknown): AbortSignal | undefined {
 
 export function checkProgress(onProgress: unknown): AsyncOptions["onProgress"] {
   if (onProgress === undefined) return undefined;
-  if (typeof onProgress !== "function")
-    throw invalidArgType("options.onProgress", "of type function", onProgress);
+  if (typeof onProgress !== "function") throw invalidArgType("options.onProgress", "of type function", onProgress);
   return onProgress as AsyncOptions["onProgress"];
 }
 
 /** The options of asynchronous work, of which each may be undefined. */
-export function checkAsync(
-  options: AsyncOptions | undefined,
-  subject?: GgufErrorSubject,
-): Required<AsyncOptions> {
+export function checkAsync(options: AsyncOptions | undefined, subject?: GgufErrorSubject): Required<AsyncOptions> {
   const signal = checkSignal(options?.signal);
   const onProgress = checkProgress(options?.onProgress);
   return { signal, onProgress, threads: checkThreads(options?.threads, subject) };

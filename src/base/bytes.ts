@@ -24,9 +24,10 @@ export function haveSameBytes(a: Uint8Array, b: Uint8Array): boolean {
   // Four at a time where both are aligned: megabytes are compared.
   if (a.byteOffset % 4 === 0 && b.byteOffset % 4 === 0) {
     const count = Math.floor(a.length / 4);
-    const [wordsA, wordsB] = [a, b].map(
-      ({ buffer, byteOffset }) => new Int32Array(buffer, byteOffset, count),
-    ) as [Int32Array, Int32Array];
+    const [wordsA, wordsB] = [a, b].map(({ buffer, byteOffset }) => new Int32Array(buffer, byteOffset, count)) as [
+      Int32Array,
+      Int32Array,
+    ];
     for (let i = 0; i < count; i++) if (wordsA[i] !== wordsB[i]) return false;
     at = 4 * count;
   }

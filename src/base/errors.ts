@@ -83,8 +83,7 @@ export class GgufError extends Error {
   /** @ignore */
   constructor(code: GgufErrorCode, detail: string, context: GgufErrorContext = {}) {
     const { path, tensor, offset, cause } = context;
-    const subject =
-      (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);
+    const subject = (path === undefined ? "" : `${path}: `) + (tensor === undefined ? "" : `tensor '${tensor}': `);
     const where = offset === undefined ? "" : ` (at byte ${offset})`;
     super(`${subject}${detail}${where}`, cause === undefined ? undefined : { cause });
     this.#detail = detail;
@@ -102,8 +101,7 @@ Object.defineProperties(GgufError.prototype, {
 Object.defineProperty(GgufError, Symbol.hasInstance, {
   value(this: unknown, value: unknown): boolean {
     // A subclass has only its own instances.
-    if (this !== GgufError)
-      return Function.prototype[Symbol.hasInstance].call(this as typeof GgufError, value);
+    if (this !== GgufError) return Function.prototype[Symbol.hasInstance].call(this as typeof GgufError, value);
     return typeof value === "object" && value !== null && brand in value;
   },
 });

@@ -36,15 +36,7 @@ export type OwnNumericArray =
  * A metadata value. u8 to u32, i8 to i32, f32 and f64 are numbers, u64 and i64 always bigints; arrays of numbers
  * are typed arrays, arrays of arrays are nested.
  */
-export type GgufValue =
-  | number
-  | bigint
-  | boolean
-  | string
-  | OwnNumericArray
-  | boolean[]
-  | string[]
-  | GgufValue[];
+export type GgufValue = number | bigint | boolean | string | OwnNumericArray | boolean[] | string[] | GgufValue[];
 
 /** The types of metadata values, in the order of their numbers in the file. */
 export const TYPE_NAMES = [

@@ -95,9 +95,7 @@ export interface ProductResultOptions {
 }
 
 /** What part of a matrix to multiply, and into what. */
-export interface ProductOptions<A extends Float32Array = Float32Array>
-  extends ActivationOptions,
-    ProductResultOptions {
+export interface ProductOptions<A extends Float32Array = Float32Array> extends ActivationOptions, ProductResultOptions {
   /**
    * Numbers of a row, the product of one or more leading dimensions; the other dimensions count rows. Default `shape[0]`. For
    * a convolution's weights of shape [14, 14, 3, 128] it is 588.

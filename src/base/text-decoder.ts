@@ -8,8 +8,7 @@ interface Runtime {
 
 /** In Jest's environment "jsdom" there are none; Node's are those that it replaces. */
 const runtime = globalThis as Runtime;
-const own =
-  runtime.TextDecoder && runtime.TextEncoder ? runtime : runtime.process?.getBuiltinModule?.("util");
+const own = runtime.TextDecoder && runtime.TextEncoder ? runtime : runtime.process?.getBuiltinModule?.("util");
 const { TextDecoder: Decoder, TextEncoder: Encoder } = own as Required<Runtime>;
 
 export { Decoder };

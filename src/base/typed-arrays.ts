@@ -93,8 +93,7 @@ export function isFloat32Array(value: unknown): value is Float32Array {
 /** Whether a value is an ArrayBuffer or a SharedArrayBuffer. */
 export function isAnyArrayBuffer(value: unknown): value is ArrayBufferLike {
   return (
-    isBuffer(value, ArrayBuffer) ||
-    (typeof SharedArrayBuffer !== "undefined" && isBuffer(value, SharedArrayBuffer))
+    isBuffer(value, ArrayBuffer) || (typeof SharedArrayBuffer !== "undefined" && isBuffer(value, SharedArrayBuffer))
   );
 }
 

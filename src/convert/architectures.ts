@@ -81,9 +81,7 @@ function pairs(text: string): [group: string, left: string, right: string][] {
 
 /** Names of tensors, THEIRS=OURS; in a layer, the group is what all begin with there. */
 const names = (text: string): Name[] =>
-  pairs(text).map(([layer, theirs, ours]) =>
-    layer === "" ? [theirs, ours] : [`${layer}.${theirs}`, `blk.N.${ours}`],
-  );
+  pairs(text).map(([layer, theirs, ours]) => (layer === "" ? [theirs, ours] : [`${layer}.${theirs}`, `blk.N.${ours}`]));
 
 const ATTENTION = `model.embed_tokens=token_embd model.norm=output_norm lm_head=output
   model.layers.N: self_attn.q_proj=attn_q self_attn.k_proj=attn_k self_attn.v_proj=attn_v
@@ -170,9 +168,7 @@ const GEMMA = {
   vocabularies: ["sentencepiece", "gpt2"],
   entries: ({ sliding_window, sliding_window_pattern, final_logit_softcapping: cap }) => [
     ...(cap ? [["final_logit_softcapping", Number(cap), "float32"] as const] : []),
-    ...(sliding_window_pattern === 1
-      ? []
-      : [["attention.sliding_window", Number(sliding_window), "uint32"] as const]),
+    ...(sliding_window_pattern === 1 ? [] : [["attention.sliding_window", Number(sliding_window), "uint32"] as const]),
   ],
   vocabularyEntries: (_config, _tokenizerConfig, model) => ({
     after: model === "llama" ? [["tokenizer.ggml.add_space_prefix", false, "bool"]] : [],
@@ -283,8 +279,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
       const { original, type } = phi3Rope(config);
       if (phi3Factors(config, path).length === 0) return [];
       const scale = Math.max(1, Number(config.max_position_embeddings) / original);
-      const factor =
-        type === "yarn" ? 0.1 * Math.log(scale) + 1 : Math.sqrt(1 + Math.log(scale) / Math.log(original));
+      const factor = type === "yarn" ? 0.1 * Math.log(scale) + 1 : Math.sqrt(1 + Math.log(scale) / Math.log(original));
       return [["rope.scaling.attn_factor", factor, "float32"]];
     },
     entries: (config) => [
@@ -369,10 +364,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
     },
     derived: (config) => ({
-      max_position_embeddings: Math.min(
-        Number(config.max_position_embeddings),
-        Number(config.max_trained_positions),
-      ),
+      max_position_embeddings: Math.min(Number(config.max_position_embeddings), Number(config.max_trained_positions)),
       head_dim: headLength(config),
     }),
     names: names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
@@ -454,9 +446,7 @@ function numberEntries(config: Config, keys: readonly Key[]): Entry[] {
 
 /** What must be a number where it is there. */
 export const NUMBERS: readonly string[] = [
-  ...[...KEYS, ...LATER_KEYS, ...ALIASES, ...ARCHITECTURES.flatMap(({ keys = [] }) => keys)].map(
-    ([name]) => name,
-  ),
+  ...[...KEYS, ...LATER_KEYS, ...ALIASES, ...ARCHITECTURES.flatMap(({ keys = [] }) => keys)].map(([name]) => name),
   ...["vocab_size", "type_vocab_size", "sliding_window", "final_logit_softcapping", "pad_token_id"],
   ...["attn_logit_softcapping", "original_max_position_embeddings", "partial_rotary_factor"],
   ...["rope_theta", "rope_local_base_freq", "max_trained_positions", "local_attention"],
@@ -529,11 +519,7 @@ function ropeFactors(config: Config, path: string): Float32Array | undefined {
   const { all } = ropeOf(config);
   if (all.rope_type !== "llama3") return undefined;
   const number = (name: string, missing: number): number => Number(all[name] ?? missing);
-  const [factor, low, high] = [
-    number("factor", 8),
-    number("low_freq_factor", 1),
-    number("high_freq_factor", 4),
-  ];
+  const [factor, low, high] = [number("factor", 8), number("low_freq_factor", 1), number("high_freq_factor", 4)];
   const context = number("original_max_position_embeddings", 8192);
   const length = headLength(config);
   if (!(length > 0 && length <= MAX_HEAD)) {

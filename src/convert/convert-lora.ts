@@ -88,8 +88,7 @@ export async function convertLora(
   const headers = new Headers(given.headers);
   const [{ folder }, base] = [await placeOf(input, headers), await placeOf(given.base, headers)];
   const { signal } = to.options;
-  const missing = (path: string): GgufError =>
-    new GgufError("ERR_GGUF_OPEN", "there is no such file", { path });
+  const missing = (path: string): GgufError => new GgufError("ERR_GGUF_OPEN", "there is no such file", { path });
   const model = await readJson<Config>(base.folder, "config.json", signal);
   if (model === undefined) throw missing(`${base.folder.path}config.json`);
   const config = await readJson<Config>(folder, CONFIG, signal);
@@ -123,9 +122,7 @@ export async function convertLora(
       check: () => checkUnchanged(stored),
       close: async () => stored.close(),
     });
-    const converted = RemoteGgufFile.of([
-      Object.assign(new OpenFile(source.handle, folder.path), { source }),
-    ]);
+    const converted = RemoteGgufFile.of([Object.assign(new OpenFile(source.handle, folder.path), { source })]);
     const plan = Array.from(converted.tensors.values(), (tensor) => {
       const wanted = tensor.shape.length < 2 ? "F32" : TYPES[type];
       const fits = (tensor.shape[0] as number) % ggmlTypes[wanted].blockSize === 0;
@@ -159,9 +156,7 @@ function alphaOf(config: Config, all: ReadonlySet<number>, path: string): number
     isDora === true && "it is of the kind DoRA (use_dora): merge it into its model with PEFT",
     Object.values(Object(pattern)).some((each) => each !== alpha) &&
       "alpha_pattern has scales for single matrices, and an adapter in GGUF has one for all",
-    isRootScaled &&
-      ranks.length > 0 &&
-      "use_rslora with several ranks needs several scales, and GGUF has one",
+    isRootScaled && ranks.length > 0 && "use_rslora with several ranks needs several scales, and GGUF has one",
   ].filter((each) => each !== false);
   if (refused !== undefined) throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", refused, { path });
   return isRootScaled ? alpha * Math.sqrt(rank) : alpha;

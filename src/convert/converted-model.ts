@@ -326,12 +326,7 @@ async function denseModules(
     const tensor = model.tensor("linear.weight");
     const { shape } = tensor;
     const { in_features = shape[0], out_features = shape[1] } = sizes;
-    if (
-      shape.length !== 2 ||
-      shape[0] !== in_features ||
-      shape[1] !== out_features ||
-      model.tensors.size > 1
-    ) {
+    if (shape.length !== 2 || shape[0] !== in_features || shape[1] !== out_features || model.tensors.size > 1) {
       const detail = `it must be the only tensor, with the shape in_features x out_features, not ${shape.join(" x ")}`;
       throw new GgufError("ERR_GGUF_INVALID", detail, { path: tensor.path, tensor: tensor.name });
     }
@@ -377,9 +372,7 @@ function convertedTensors(
 ): VirtualTensor[] {
   const tensors: VirtualTensor[] = [];
   const count = Number(config.num_experts);
-  const kinds = architecture.names.flatMap(([theirs, ours]) =>
-    theirs.includes(".E.") ? `${ours}.weight` : [],
-  );
+  const kinds = architecture.names.flatMap(([theirs, ours]) => (theirs.includes(".E.") ? `${ours}.weight` : []));
   /** Tensors of experts, by layer, until all of it are there. */
   const layers = new Map<string, Map<string, VirtualTensor>>();
   // A classifier of one matrix stands where others have their last one.
@@ -390,8 +383,7 @@ function convertedTensors(
       .replace(/\.gamma$/, ".weight")
       .replace(/\.beta$/, ".bias")
       .replace(/^classifier\.(?=weight$|bias$)/, classifier);
-    if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs))
-      continue;
+    if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs)) continue;
     const converted = convertedTensor(tensor, theirs, architecture, config, vocabulary);
     const { layer, expert } = converted;
     if (expert === undefined) {
@@ -458,15 +450,11 @@ function convertedName(
 ): { name: string | undefined; layer: string; expert: string | undefined } {
   const [, stem = "", end = ""] = /^(.*)(\.weight|\.bias)$/s.exec(theirs) ?? [];
   const numbers: string[] = [];
-  const pattern = stem.replaceAll(
-    /(?<=\.|^)\d+(?=\.)/g,
-    (number) => "NE"[numbers.push(number) - 1] ?? number,
-  );
+  const pattern = stem.replaceAll(/(?<=\.|^)\d+(?=\.)/g, (number) => "NE"[numbers.push(number) - 1] ?? number);
   const found = names.find(([theirs]) => theirs === pattern || theirs === `model.${pattern}`);
   const [layer = "", expert] = numbers;
   // Of experts, only matrices are known.
-  const name =
-    found && (expert === undefined || end === ".weight") ? found[1].replace("N", layer) + end : undefined;
+  const name = found && (expert === undefined || end === ".weight") ? found[1].replace("N", layer) + end : undefined;
   return { name, layer, expert };
 }
 
@@ -535,8 +523,7 @@ export function convertedTensor(
   if (!(length > 0 && Number.isInteger(length / 2))) {
     throw invalid(`its ${rows} rows are not ${heads} heads of an even length`);
   }
-  if (columns > MAX_COLUMNS)
-    throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
+  if (columns > MAX_COLUMNS) throw invalid(`its rows have ${columns} numbers; at most ${MAX_COLUMNS} are read`);
   const read = columnsFirst(plain, (columns / blockSize) * typeSize, length / 2, 2);
   return { name, type, shape, read, ...place };
 }
@@ -579,12 +566,7 @@ export function transposed({ name, type, shape, read }: VirtualTensor): VirtualT
  * Reads matrices that lie one after the other, the columns of each as rows: `columns` and `rows` of elements of so many bytes.
  * What is read at once is little more than what is asked for, or some rows: on a server, each read is a request.
  */
-function columnsFirst(
-  read: VirtualTensor["read"],
-  size: number,
-  columns: number,
-  rows: number,
-): VirtualTensor["read"] {
+function columnsFirst(read: VirtualTensor["read"], size: number, columns: number, rows: number): VirtualTensor["read"] {
   const all = rows * columns;
   return async (begin, target, signal) => {
     const [first, last] = [Math.floor(begin / size), Math.ceil((begin + target.length) / size)];

@@ -36,9 +36,7 @@ export function frontMatter(markdown: string, path: string): Card {
   const [opening] = /^---\r?\n/.exec(markdown) ?? [];
   if (opening === undefined) return {};
   const end = markdown.slice(opening.length).search(/^---\r?$/m);
-  const text = markdown
-    .slice(opening.length, end === -1 ? undefined : opening.length + end)
-    .replace(/\r?\n$/, "");
+  const text = markdown.slice(opening.length, end === -1 ? undefined : opening.length + end).replace(/\r?\n$/, "");
   const tooMuch = (line: number, detail: string): GgufError =>
     new GgufError("ERR_GGUF_RANGE", `its front matter, line ${line}: ${detail}`, { path });
   const lineOf = (at: number): number => text.slice(0, at).split(/\r?\n/).length + 1;
@@ -60,8 +58,7 @@ export function frontMatter(markdown: string, path: string): Card {
     const isYaml = cause instanceof YAMLException;
     const line = isYaml ? (cause.mark?.line ?? 0) + 2 : 1;
     const reason = isYaml ? cause.reason : (cause as Error).message;
-    if (reason.startsWith("aliases exceeded"))
-      throw tooMuch(line, "aliases (*NAME) are not read: write out the value");
+    if (reason.startsWith("aliases exceeded")) throw tooMuch(line, "aliases (*NAME) are not read: write out the value");
     if (reason.startsWith("nesting exceeded")) throw tooMuch(line, "too many levels of nesting");
     const detail = `its front matter is no YAML, line ${line}: ${reason}`;
     throw new GgufError("ERR_GGUF_INVALID", detail, { path, cause });

@@ -85,9 +85,7 @@ export function describe(
   const entries: Entry[] = [];
   for (const [key, theirs] of TEXTS) {
     const [own, ...others] = parts.map((each) => each[key]);
-    const value = [own, ...theirs.map((each) => textOf(card[each])), ...others].find(
-      (each) => each !== undefined,
-    );
+    const value = [own, ...theirs.map((each) => textOf(card[each])), ...others].find((each) => each !== undefined);
     if (value !== undefined) entries.push([`general.${key}`, value, "string"]);
   }
   for (const [key, theirs] of ORIGINS) {

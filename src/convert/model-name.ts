@@ -19,10 +19,7 @@ function titleOf(text: string): string {
   return words
     .map((word) => {
       if (!isLower(word) || /^(v\d+(\.\d+)*|\d.*)$/.test(word)) return word;
-      return word.replace(
-        /(\p{L})(\p{L}*)/gu,
-        (_, first: string, others: string) => first.toUpperCase() + others,
-      );
+      return word.replace(/(\p{L})(\p{L}*)/gu, (_, first: string, others: string) => first.toUpperCase() + others);
     })
     .join(" ");
 }

@@ -118,16 +118,12 @@ function matrixOf(end: string, tensor: SafetensorsTensor, context: Context): Row
   const { dtype, shape } = tensor;
   if (end === "qweight") return packedIntegers(tensor, false, context);
   if (end === "weight_packed") {
-    if (take("weight_global_scale"))
-      throw unsupported(tensor, "it is NVFP4 with two scales, which is not converted");
-    return dtype === "U8"
-      ? microscaled(tensor, need("weight_scale"), 2)
-      : packedIntegers(tensor, true, context);
+    if (take("weight_global_scale")) throw unsupported(tensor, "it is NVFP4 with two scales, which is not converted");
+    return dtype === "U8" ? microscaled(tensor, need("weight_scale"), 2) : packedIntegers(tensor, true, context);
   }
   if (!/^F8_E[45]|^F4$|^I8$/.test(dtype) || shape.length === 0) return undefined;
   const scale = take("weight_scale_inv") ?? take("weight_scale");
-  if (scale !== undefined)
-    return dtype === "F4" ? microscaled(tensor, scale, 1) : plainScaled(tensor, scale, context);
+  if (scale !== undefined) return dtype === "F4" ? microscaled(tensor, scale, 1) : plainScaled(tensor, scale, context);
   if (quantization.quant_method === undefined) return undefined;
   throw invalid(tensor, `its type is ${dtype}, and there is no weight_scale or weight_scale_inv beside it`);
 }
@@ -136,10 +132,7 @@ function matrixShape(tensor: SafetensorsTensor): [columns: number, rows: number]
   const [columns, rows, more] = tensor.shape;
   if (columns && rows && more === undefined && columns <= MAX_COLUMNS) return [columns, rows];
   const found = tensor.shape.join(" x ");
-  throw invalid(
-    tensor,
-    `a matrix with scales must have rows, of 1 to ${MAX_COLUMNS} columns; found ${found}`,
-  );
+  throw invalid(tensor, `a matrix with scales must have rows, of 1 to ${MAX_COLUMNS} columns; found ${found}`);
 }
 
 function wrongShape(tensor: SafetensorsTensor, part: SafetensorsTensor, wanted: string): GgufError {
@@ -149,11 +142,7 @@ function wrongShape(tensor: SafetensorsTensor, part: SafetensorsTensor, wanted: 
 }
 
 /** Bytes or floats of their own, times scales: of the matrix, of rows, of groups in a row, or of blocks of rows and columns. */
-function plainScaled(
-  tensor: SafetensorsTensor,
-  scale: SafetensorsTensor,
-  { quantization, take }: Context,
-): Rows {
+function plainScaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, { quantization, take }: Context): Rows {
   const [columns, rows] = matrixShape(tensor);
   const zero = take("weight_zero_point");
   if (zero !== undefined) throw unsupported(zero, "zero points beside weights of 8 bits are not converted");
@@ -161,10 +150,7 @@ function plainScaled(
   const [blockRows, blockColumns, more] = Array.isArray(block) ? block : [128, 128];
   const isSize = (size: unknown): boolean => Number.isInteger(size) && (size as number) > 0;
   if (!isSize(blockRows) || !isSize(blockColumns) || more !== undefined) {
-    throw invalid(
-      tensor,
-      "weight_block_size of quantization_config must be two whole numbers: rows, columns",
-    );
+    throw invalid(tensor, "weight_block_size of quantization_config must be two whole numbers: rows, columns");
   }
   const [width = 1, height = 1] = scale.shape.length === 1 ? [1, scale.shape[0]] : scale.shape;
   const [across, down] = [Math.ceil(columns / blockColumns), Math.ceil(rows / blockRows)];
@@ -181,8 +167,7 @@ function plainScaled(
   return scaled({
     ...{ columns, rows, group, scale },
     ...(tensor.dtype === "I8" ? { bits: 8, isSymmetric: true } : {}),
-    codes: (first, last, signal) =>
-      tensor.dequantize({ start: first * columns, end: last * columns, signal }),
+    codes: (first, last, signal) => tensor.dequantize({ start: first * columns, end: last * columns, signal }),
     scales: async (first, last, signal) => {
       const [top, bottom] = [Math.floor(first / tall), Math.ceil(last / tall)];
       const stored = await scale.dequantize({ start: top * groups, end: bottom * groups, signal });
@@ -265,8 +250,7 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
         for (let column = 0; column < columns; column++, i++) {
           const along = Math.floor(column / perWord);
           const at = groupOf === undefined ? Math.floor(column / group) : (groupOf[column] as number);
-          const word =
-            words[isAwq ? column * width + line : isUpright ? row * width + along : along * width + row];
+          const word = words[isAwq ? column * width + line : isUpright ? row * width + along : along * width + row];
           const code = ((word as number) >>> (isAwq ? shift : bits * (column % perWord))) & mask;
           const zeroWord = zeros?.[isUpright ? line * count + at : at * zeroRows + line];
           const middle = zeroWord === undefined ? 2 ** (bits - 1) : ((zeroWord >>> shift) & mask) + more;
@@ -306,8 +290,7 @@ async function integersOf(tensor: SafetensorsTensor): Promise<Int32Array> {
 
 /** Products, in blocks where those hold them exactly. */
 function scaled({ columns, rows, group, bits = 99, isSymmetric, scale, codes, scales, order }: Scaled): Rows {
-  const isExact =
-    scale.dtype === "F16" && group % 32 === 0 && (bits <= 4 || (bits === 8 && isSymmetric === true));
+  const isExact = scale.dtype === "F16" && group % 32 === 0 && (bits <= 4 || (bits === 8 && isSymmetric === true));
   const type: GgmlType = !isExact ? "F32" : bits === 4 && isSymmetric ? "Q4_0" : "Q8_0";
   const groups = Math.ceil(columns / group);
   return {
@@ -394,8 +377,7 @@ function microscaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, perNum
       const blocks = new Uint8Array(17 * exponents.length);
       for (const [block, stored] of exponents.entries()) {
         const exponent = isByte ? stored : stored >> 7;
-        if (exponent === 255)
-          throw invalid(scale, `scale ${start + block} is NaN, which MXFP4 of GGUF does not have`);
+        if (exponent === 255) throw invalid(scale, `scale ${start + block} is NaN, which MXFP4 of GGUF does not have`);
         blocks[17 * block] = exponent;
         for (let i = 0; i < 16; i++)
           blocks[17 * block + 1 + i] = code(32 * block + i) | (code(32 * block + 16 + i) << 4);
@@ -406,11 +388,7 @@ function microscaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, perNum
 }
 
 /** A matrix under its usual name. */
-function convertible(
-  { path }: SafetensorsTensor,
-  name: string,
-  { type, columns, rows, bytes }: Rows,
-): Convertible {
+function convertible({ path }: SafetensorsTensor, name: string, { type, columns, rows, bytes }: Rows): Convertible {
   const { blockSize, typeSize } = ggmlTypes[type];
   const read = async ({ start, end, signal }: Range): Promise<Uint8Array> => {
     const first = Math.floor(start / columns);

@@ -98,8 +98,7 @@ function checkCount(count: number, path: string): void {
 const isPiece = (pair: unknown): boolean =>
   Array.isArray(pair) && pair.length === 2 && isText(pair[0]) && typeof pair[1] === "number";
 
-const invalid = (detail: string, path: string): GgufError =>
-  new GgufError("ERR_GGUF_INVALID", detail, { path });
+const invalid = (detail: string, path: string): GgufError => new GgufError("ERR_GGUF_INVALID", detail, { path });
 
 /** The components of a sequence, however deep, or the only one. */
 export function componentsOf(component: unknown, list: string): Component[] {

@@ -93,8 +93,7 @@ const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
     files.tokenizerConfig?.tokenizer_class === "GPT2Tokenizer" ? undefined : ofPieces(config, files, true),
   "llama-hf": (_config, files) => {
     const { model, decoder } = files.tokenizer ?? {};
-    if (model?.type !== "BPE" || model.byte_fallback !== true || decoder?.type !== "Sequence")
-      return undefined;
+    if (model?.type !== "BPE" || model.byte_fallback !== true || decoder?.type !== "Sequence") return undefined;
     return { model: "llama", pre: "default", hasScores: true, tokens: piecesOfJson(files) };
   },
   gpt2: (config, files) => {
@@ -115,9 +114,7 @@ const KINDS: Readonly<Record<VocabularyKind, Kind>> = {
   },
   unigram: (config, files) => {
     const unigram =
-      files.unigram === undefined
-        ? unigramOfJson(config, files)
-        : unigramOfModel(config, files, files.unigram);
+      files.unigram === undefined ? unigramOfJson(config, files) : unigramOfModel(config, files, files.unigram);
     if (unigram === undefined) return undefined;
     const { tokens, addsPrefix, removesSpaces, map } = unigram;
     const entries: Entry[] = [
@@ -140,9 +137,7 @@ function padding(config: Config, count: number, path: string, least = 0): Token[
 }
 
 function looksSpecial(text: string): boolean {
-  return (
-    /^(<pad>|<mask>|<2mass>|\[@BOS@\])$/.test(text) || /^(<\|.*\|>|<\uff5c.*\uff5c>|<unused.*>)$/s.test(text)
-  );
+  return /^(<pad>|<mask>|<2mass>|\[@BOS@\])$/.test(text) || /^(<\|.*\|>|<\uff5c.*\uff5c>|<unused.*>)$/s.test(text);
 }
 
 /** A token that is found in texts before they are split. */
@@ -289,16 +284,14 @@ function piecesOfJson({ tokenizer, tokenizerConfig, path }: VocabularyFiles): To
   const base = tokens.length;
   const others = [...(tokenizer?.added_tokens ?? [])].sort((a, b) => a.id - b.id);
   for (const { id, content } of others) {
-    if (id >= base)
-      tokens.push({ text: content, score: -1000, type: special.has(content) ? CONTROL : USER_DEFINED });
+    if (id >= base) tokens.push({ text: content, score: -1000, type: special.has(content) ? CONTROL : USER_DEFINED });
   }
   return tokens;
 }
 
 /** A token is named by its text, or by an object with that. */
 function contentOf(token: unknown): string | undefined {
-  const content =
-    typeof token === "object" && token !== null ? (token as Partial<AddedToken>).content : token;
+  const content = typeof token === "object" && token !== null ? (token as Partial<AddedToken>).content : token;
   return typeof content === "string" ? content : undefined;
 }
 
@@ -334,8 +327,7 @@ function specialEntries(config: Config, files: VocabularyFiles, size: number | u
   ids.delete("cls"); // which has no key
   for (const [name, id] of ids) entries.push([tokenIdKey(name), id, "uint32"]);
   for (const [name, value] of adds) {
-    if (["bos", "eos", "sep"].includes(name))
-      entries.push([`tokenizer.ggml.add_${name}_token`, value, "bool"]);
+    if (["bos", "eos", "sep"].includes(name)) entries.push([`tokenizer.ggml.add_${name}_token`, value, "bool"]);
   }
   if (tokenizerConfig !== undefined)
     entries.push(...templateEntries(tokenizerConfig.chat_template ?? files.chatTemplate));
@@ -413,8 +405,7 @@ function readTemplate(processor: Component, { names, token, adds, hasConfig }: S
   if (inner[0]?.Sequence?.id !== "A" || inner.at(-1)?.Sequence?.id !== "B" || between.length === 0) return;
   const separates = (name: string | undefined): boolean =>
     name !== undefined && (name === token.sep || name === token.eos);
-  const addsSep =
-    (separates(between[0]) && last === undefined) || (between.length === 2 && separates(between[1]));
+  const addsSep = (separates(between[0]) && last === undefined) || (between.length === 2 && separates(between[1]));
   adds.set("sep", addsSep);
   if (addsSep) token.sep ??= token.eos;
 }
@@ -428,11 +419,7 @@ function templateEntries(template: unknown): Entry[] {
   const others = named
     .filter(({ name }) => name !== "default")
     .map(({ name, template }) => ({ name: name.replaceAll(/[^a-zA-Z0-9_]/g, "_"), template }));
-  const entries: Entry[] = others.map(({ name, template }) => [
-    `tokenizer.chat_template.${name}`,
-    template,
-    "string",
-  ]);
+  const entries: Entry[] = others.map(({ name, template }) => [`tokenizer.chat_template.${name}`, template, "string"]);
   const main = named.find(({ name }) => name === "default");
   if (others.length > 0) {
     const names = others.map(({ name }) => name);

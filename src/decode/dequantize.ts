@@ -71,8 +71,7 @@ export async function dequantize<D extends DType = "f32", A extends OutArray<D> 
   checkSupported(type);
   const result = await runJob(
     checked,
-    (...how) =>
-      native.dequantizeBlocksAsync(info.id, bytes, dtypeNumber(dtype), start, end, out, ...how, false),
+    (...how) => native.dequantizeBlocksAsync(info.id, bytes, dtypeNumber(dtype), start, end, out, ...how, false),
     (error) => explainFailure(error, end - start),
   );
   return (given ?? result) as Returned<A>;

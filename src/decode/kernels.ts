@@ -12,10 +12,7 @@ const DTYPE_NUMBERS: Record<DType, NativeDType> = { f32: 0, f16: 1, bf16: 2 };
 let supported: ReadonlySet<number> | undefined;
 
 /** The row of a tensor's type; throws ERR_GGUF_UNSUPPORTED_TYPE if it is unknown or has no kernel. */
-export function checkSupported(
-  type: GgmlType | `unknown(${number})`,
-  subject?: GgufErrorSubject,
-): GgmlTypeInfo {
+export function checkSupported(type: GgmlType | `unknown(${number})`, subject?: GgufErrorSubject): GgmlTypeInfo {
   if (!isGgmlType(type)) {
     const detail = `the size of its type, ${type}, is unknown, so its data cannot be read${meantType(type)}`;
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, subject);

@@ -154,11 +154,7 @@ function checkEnding(
     throw invalidArgType("options.accumulate", "of type boolean", accumulate);
   }
   if (accumulate && out === undefined) {
-    throw new GgufError(
-      "ERR_GGUF_RANGE",
-      "options.accumulate adds to options.out, which is not given",
-      subject,
-    );
+    throw new GgufError("ERR_GGUF_RANGE", "options.accumulate adds to options.out, which is not given", subject);
   }
   if (bias !== undefined) {
     if (!isFloat32Array(bias)) throw invalidArgType("options.bias", "an instance of Float32Array", bias);

@@ -3,23 +3,10 @@
  * cannot be made.
  */
 import { ASYNC_OPTIONS, type OptionNames, synchronous } from "../base/arguments";
-import {
-  errorAbout,
-  GgufError,
-  type GgufErrorSubject,
-  invalidArgType,
-  invalidArgValue,
-} from "../base/errors";
+import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "../base/options";
 import type { ElementRange } from "../base/ranges";
-import {
-  isTypedArray,
-  isUint8Array,
-  lengthOf,
-  longestArray,
-  memoryAs,
-  typedArrayName,
-} from "../base/typed-arrays";
+import { isTypedArray, isUint8Array, lengthOf, longestArray, memoryAs, typedArrayName } from "../base/typed-arrays";
 import { type GgmlType, type GgmlTypeInfo, ggmlTypes, isGgmlType, meantType } from "../base/types";
 
 /** Of everything that turns weights into numbers. */
@@ -70,12 +57,7 @@ export function newOut(dtype: DType, length: number, subject?: GgufErrorSubject)
 }
 
 /** Checks that `out` is an array for `dtype` with exactly `length` elements. */
-export function checkOut(
-  out: unknown,
-  dtype: DType,
-  length: number,
-  subject?: GgufErrorSubject,
-): OutputArray {
+export function checkOut(out: unknown, dtype: DType, length: number, subject?: GgufErrorSubject): OutputArray {
   if (out === undefined) {
     if (length > longestArray) throw tooLarge(length, subject);
     return { given: undefined, out: undefined };

@@ -115,10 +115,7 @@ function checkBins(bins: unknown, subject: GgufErrorSubject | undefined): number
   return bins;
 }
 
-function checkRange(
-  range: unknown,
-  subject: GgufErrorSubject | undefined,
-): readonly [number, number] | undefined {
+function checkRange(range: unknown, subject: GgufErrorSubject | undefined): readonly [number, number] | undefined {
   if (range === undefined) return undefined;
   const [low, high] = Array.isArray(range) && range.length === 2 ? (range as unknown[]) : [];
   if (typeof low !== "number" || typeof high !== "number") {
@@ -164,10 +161,7 @@ export function notFinite([count, nan, positive, negative]: Float64Array): NotFi
  * The passes over the values that a request takes: yields the totals to add to, expects the sums, and returns the
  * result.
  */
-export function* statsPasses({
-  bins,
-  range,
-}: StatsRequest): Generator<Float64Array, TensorStats, Float64Array> {
+export function* statsPasses({ bins, range }: StatsRequest): Generator<Float64Array, TensorStats, Float64Array> {
   if (bins !== undefined && range !== undefined) {
     const totals = yield newTotals(bins, range);
     return { ...summary(totals), histogram: histogram(totals) };
@@ -188,21 +182,27 @@ export async function runStatsPasses(
   for (let pass = 0, next = passes.next(); ; pass++) {
     if (next.done) return next.value;
     const report =
-      onProgress &&
-      ((done: number, total: number) => onProgress(Math.floor((pass * total + done) / count), total));
+      onProgress && ((done: number, total: number) => onProgress(Math.floor((pass * total + done) / count), total));
     next = passes.next(await measure(next.value, report));
   }
 }
 
 function summary(totals: Float64Array): TensorStats {
-  const [count, nan, positiveInfinity, negativeInfinity, zeros, min, max, mean, squares] =
-    totals as unknown as [number, number, number, number, number, number, number, number, number];
+  const [count, nan, positiveInfinity, negativeInfinity, zeros, min, max, mean, squares] = totals as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   const infinite = positiveInfinity + negativeInfinity;
   const finite = count - nan - infinite;
   const numbers =
-    finite === 0
-      ? { min: NaN, max: NaN, mean: NaN, std: NaN }
-      : { min, max, mean, std: Math.sqrt(squares / finite) };
+    finite === 0 ? { min: NaN, max: NaN, mean: NaN, std: NaN } : { min, max, mean, std: Math.sqrt(squares / finite) };
   return { count, finite, nan, infinite, positiveInfinity, negativeInfinity, zeros, ...numbers };
 }
 

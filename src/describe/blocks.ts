@@ -106,9 +106,7 @@ function sameMembers(a: Block, b: Block): boolean {
 /** "blk.0 to blk.31: 9 tensors each", or "blk.0: 9 tensors". */
 export function groupTitle({ prefix, first, last, members }: BlockGroup): string {
   const count = `${members.size} tensor${members.size === 1 ? "" : "s"}`;
-  return first === last
-    ? `${prefix}.${first}: ${count}`
-    : `${prefix}.${first} to ${prefix}.${last}: ${count} each`;
+  return first === last ? `${prefix}.${first}: ${count}` : `${prefix}.${first} to ${prefix}.${last}: ${count} each`;
 }
 
 /** The types of some tensors, the most common first: "Q4_K, Q6_K". */

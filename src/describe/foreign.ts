@@ -15,8 +15,7 @@ export function foreignRemarks({ metadata, tensors }: GgufModel<GgufModelTensor>
   }
   const remarks = Array.from(
     counts,
-    ([type, count]) =>
-      `${counted(count, "tensor")} of type ${type}: ${foreignType(type)}, whose data is not read here`,
+    ([type, count]) => `${counted(count, "tensor")} of type ${type}: ${foreignType(type)}, whose data is not read here`,
   );
   for (const key of metadata.keys()) {
     if (!key.startsWith(ROTATION)) continue;

@@ -31,9 +31,7 @@ export function formatWarnings(file: GgufModel<GgufModelTensor>): string[] {
   // In a split model, the first file has the keys of all.
   const hasVersion = metadata.has(QUANTIZATION_VERSION_KEY) || Number(metadata.get("split.no") ?? 0) > 0;
   return [
-    ...(isQuantized && !hasVersion
-      ? [`tensors are quantized, and ${QUANTIZATION_VERSION_KEY} is missing`]
-      : []),
+    ...(isQuantized && !hasVersion ? [`tensors are quantized, and ${QUANTIZATION_VERSION_KEY} is missing`] : []),
     ...keys.text("key is", "keys are", "not lower-case ASCII words with dots between them, such as a.b_c"),
     ...foreignRemarks(file),
     ...names.text("tensor name has", "tensor names have", `more than ${MAX_TENSOR_NAME_BYTES} bytes`),

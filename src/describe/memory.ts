@@ -157,14 +157,11 @@ function layersOf(metadata: GgufMetadata, architecture: string): Layers | string
     unsure("at most: some layers share what they keep");
   }
   const window = windowOf(metadata, architecture, count);
-  if (window === "unknown")
-    unsure("at most: which layers see only a window of the text is not in the header");
+  if (window === "unknown") unsure("at most: which layers see only a window of the text is not in the header");
   const hasWindow = typeof window === "object" ? window.layers : [];
   const windowed = hasWindow.filter((has, i) => has && (kvHeads[i] as number) > 0).length;
   if (typeof window === "object" && windowed > 0) {
-    remarks.push(
-      `${windowed} of ${keeping} layers keep only the last ${window.size} tokens, and a batch of ${BATCH}`,
-    );
+    remarks.push(`${windowed} of ${keeping} layers keep only the last ${window.size} tokens, and a batch of ${BATCH}`);
   }
   const list = kvHeads.map((n, i) => ({
     keys: n === 0 ? 0 : (keyLength as number) * n,

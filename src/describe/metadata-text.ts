@@ -72,10 +72,7 @@ export function* elementTexts(
 }
 
 /** Each number or bool of a part, in full. */
-export function* numberTexts({
-  type,
-  bytes,
-}: ValuePart & { kind: "numbers" }): Generator<string, void, undefined> {
+export function* numberTexts({ type, bytes }: ValuePart & { kind: "numbers" }): Generator<string, void, undefined> {
   for (const value of numbersOf(type, bytes)) yield numberText(type, value);
 }
 

@@ -176,8 +176,7 @@ export function modelPicture(
     ].join(", ");
     const largest = tensors.reduce((a, b) => (bytesOf([b]) > bytesOf([a]) ? b : a));
     const ofType = { fill: shadeColor(typeOf[largest] as number, isDark) };
-    const color =
-      coloring === undefined ? ofType : colorOf(value === undefined ? value : scale.shareOf(value));
+    const color = coloring === undefined ? ofType : colorOf(value === undefined ? value : scale.shareOf(value));
     const parts = [element("title", {}, what), box(x, y, w, color)];
     const link = linkOf && { "aria-label": what, "data-column": column, ...linkOf(tensors, number++) };
     content.push(link === undefined ? element("g", {}, ...parts) : element("a", link, ...parts));
@@ -223,8 +222,7 @@ export function modelPicture(
     write(x, top - 8, "middle", label);
     end = x + half;
   }
-  for (const [row, kind] of inside.kinds.entries())
-    write(left - 8, top + row * ROW + FONT, "end", cut(kind, labels));
+  for (const [row, kind] of inside.kinds.entries()) write(left - 8, top + row * ROW + FONT, "end", cut(kind, labels));
   for (const one of inside.cells) {
     const [where, gap] = [`${inside.kinds[one.row]} of ${titles[one.column]}`, Math.min(2, 0.2 * step)];
     cell(one, where, left + one.column * step, top + one.row * ROW, step - gap);

@@ -67,13 +67,8 @@ export interface LayerColumns {
 }
 
 /** Columns of a table, `most` at most: where there are many blocks, several that follow each other share one. */
-export function layerColumns(
-  { blocks, blockOf }: Pick<TensorTable, "blocks" | "blockOf">,
-  most: number,
-): LayerColumns {
-  const sorted = blocks
-    .map((_, i) => i)
-    .sort((a, b) => compareNames(blocks[a] as string, blocks[b] as string));
+export function layerColumns({ blocks, blockOf }: Pick<TensorTable, "blocks" | "blockOf">, most: number): LayerColumns {
+  const sorted = blocks.map((_, i) => i).sort((a, b) => compareNames(blocks[a] as string, blocks[b] as string));
   const place = new Uint32Array(blocks.length);
   for (const [i, block] of sorted.entries()) place[block] = i;
   const perColumn = Math.max(1, Math.ceil(blocks.length / (most - 1)));

@@ -81,8 +81,7 @@ export function linesOf(
   let byteLength = 0;
   for (const part of valueParts(valueAt(metadata, key) as ValuePlace)) {
     if (part.kind !== "strings" && part.kind !== "text") continue;
-    const [start, end] =
-      part.kind === "text" ? [0, part.bytes.length] : [part.starts[0] ?? 0, part.ends[0] ?? 0];
+    const [start, end] = part.kind === "text" ? [0, part.bytes.length] : [part.starts[0] ?? 0, part.ends[0] ?? 0];
     byteLength = part.kind === "text" ? part.length : end - start;
     const taken = Math.min(left, end - start);
     text += decoder.decode(part.bytes.subarray(start, start + taken), { stream: true });

@@ -41,8 +41,7 @@ export function* vocabularyTokens(metadata: GgufMetadata): Generator<VocabularyT
 /** The strings of an array; each is good until the next one is asked for. */
 function* stringsAt(place: ValuePlace): Generator<Uint8Array, void, undefined> {
   for (const part of valueParts(place)) {
-    if (part.kind === "text")
-      throw new Error(`${TOKENS_KEY} has a text of ${part.length} bytes, which is no token`);
+    if (part.kind === "text") throw new Error(`${TOKENS_KEY} has a text of ${part.length} bytes, which is no token`);
     if (part.kind !== "strings") continue;
     for (let i = 0; i < part.count; i++) yield part.bytes.subarray(part.starts[i], part.ends[i]);
   }

@@ -36,8 +36,7 @@ export async function loadCheckpoint(
     }
     const hasDense = (await modulesOf(folder, "Dense", signal)).length > 0;
     if (hasDense && !tensors.has("dense_2.weight")) {
-      const detail =
-        "its vectors go through a module of the kind Dense, which is not converted: open it as GGUF";
+      const detail = "its vectors go through a module of the kind Dense, which is not converted: open it as GGUF";
       throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: `${folder.path}modules.json` });
     }
     const writer = GgufWriter.from(converted);

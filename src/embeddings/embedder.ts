@@ -33,8 +33,7 @@ const EMBED_OPTIONS: OptionNames<EmbedOptions> = {
 };
 
 // Node before 20.5 lacks the symbol. Polyfills look it up under this name.
-const dispose: typeof Symbol.dispose =
-  Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
+const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
 
 /** A call under way. */
 interface Request {
@@ -171,8 +170,7 @@ export class Embedder implements Disposable {
   async score(query: string, texts: readonly string[], options?: ScoreOptions): Promise<Vector> {
     if (typeof query !== "string") throw invalidArgType("query", "of type string", query);
     const given = checkOptions(options, SCORE_OPTIONS);
-    if (!this.#facts.hasScores)
-      throw this.#unsupported("it makes no scores: it has no tensor 'cls.output.weight'");
+    if (!this.#facts.hasScores) throw this.#unsupported("it makes no scores: it has no tensor 'cls.output.weight'");
     const how = { query, isScored: true, dimensions: 1, isNormalized: false };
     const scores = await this.#request(checkTexts(texts), given, (text) => ({ text, ...how }));
     return Float32Array.from(scores, ([score]) => score as number);
@@ -191,11 +189,7 @@ export class Embedder implements Disposable {
     this.close();
   }
 
-  async #request(
-    texts: readonly string[],
-    options: ScoreOptions,
-    itemOf: (text: string) => Item,
-  ): Promise<Vector[]> {
+  async #request(texts: readonly string[], options: ScoreOptions, itemOf: (text: string) => Item): Promise<Vector[]> {
     const { signal, onProgress } = checkAsync(
       { signal: options.signal, onProgress: checkProgress(options.onProgress) },
       { path: this.#facts.path },
@@ -325,12 +319,7 @@ function report(request: Request): void {
 
 function checkPlace(place: unknown): asserts place is Place {
   const isObject = typeof place === "object" && place !== null;
-  if (
-    typeof place === "string" ||
-    isUrl(place) ||
-    (isObject && ("arrayBuffer" in place || "tensors" in place))
-  )
-    return;
+  if (typeof place === "string" || isUrl(place) || (isObject && ("arrayBuffer" in place || "tensors" in place))) return;
   throw invalidArgType("place", "of type string or an instance of URL, Blob or GgufModel", place);
 }
 

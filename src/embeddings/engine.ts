@@ -73,8 +73,7 @@ export class Engine {
     if (query === undefined) {
       const ids = this.#encode(text, maxTokens, { eos });
       if (ids.length > 0) return { ids, second: ids.length };
-      const detail =
-        "a text has no tokens, and so no vector: the vocabulary has no token for the ends of texts";
+      const detail = "a text has no tokens, and so no vector: the vocabulary has no token for the ends of texts";
       throw new GgufError("ERR_GGUF_RANGE", detail, { path: this.facts.path });
     }
     const first = [

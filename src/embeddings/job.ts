@@ -35,8 +35,4 @@ export interface Runner {
 }
 
 /** Starts what runs the model at a place. */
-export type StartRunner<P> = (
-  place: P,
-  options: NetworkOptions,
-  signal: AbortSignal | undefined,
-) => Promise<Runner>;
+export type StartRunner<P> = (place: P, options: NetworkOptions, signal: AbortSignal | undefined) => Promise<Runner>;

@@ -41,9 +41,7 @@ async function fileOf(place: GgufModel | PostedPlace, signal: AbortSignal | unde
     return file;
   }
   const model: GgufModel =
-    typeof place === "string" || isBlob(place)
-      ? await open(place as string, { signal })
-      : (place as GgufModel);
+    typeof place === "string" || isBlob(place) ? await open(place as string, { signal }) : (place as GgufModel);
   if (model instanceof GgufFile) return model;
   const { inMemory } = await import("./in-memory.js");
   return inMemory(model, signal);

@@ -158,9 +158,7 @@ export class Network {
     this.#width = width;
     this.#heads = heads;
     this.#headWidth = headWidth;
-    this.#epsilon = weights.positive(
-      isRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-    );
+    this.#epsilon = weights.positive(isRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon");
     this.maxTokens = weights.count("context_length");
     this.pooling = options.pooling ?? readPooling(weights, kind);
 
@@ -195,8 +193,7 @@ export class Network {
       return new Rotations({ width: rotated, base, pairs: "halves" });
     };
     const everywhere = rotate(weights.positive("rope.freq_base", 10000));
-    const nearby =
-      kind.pattern === undefined ? undefined : rotate(weights.positive("rope.freq_base_swa", 10000));
+    const nearby = kind.pattern === undefined ? undefined : rotate(weights.positive("rope.freq_base_swa", 10000));
     const window = kind.pattern === undefined ? 0 : weights.count("attention.sliding_window", MOST_WINDOW);
     const feedForward = weights.count("feed_forward_length");
     this.#layers = Array.from({ length: layers }, (_, i) => {
@@ -286,10 +283,7 @@ export class Network {
 
   /** For each text, its tokens look at each other. */
   *#attend(layer: Layer, x: Float32Array, texts: readonly Tokens[]): Generator<void, Float32Array> {
-    const [queries, keys] = this.#multiplyAll({ queries: layer.q, keys: layer.k }, x) as [
-      Float32Array,
-      Float32Array,
-    ];
+    const [queries, keys] = this.#multiplyAll({ queries: layer.q, keys: layer.k }, x) as [Float32Array, Float32Array];
     yield;
     this.#rotate(layer, queries, layer.qNorm, texts);
     this.#rotate(layer, keys, layer.kNorm, texts);
@@ -447,11 +441,7 @@ function readLayer(
     }
     const end = queryWidth + keyWidth;
     const all = linear("attn_qkv", width, end + keyWidth);
-    const [q, k, v] = [
-      rowsOf(all, 0, queryWidth),
-      rowsOf(all, queryWidth, end),
-      rowsOf(all, end, end + keyWidth),
-    ];
+    const [q, k, v] = [rowsOf(all, 0, queryWidth), rowsOf(all, queryWidth, end), rowsOf(all, end, end + keyWidth)];
     return { q, k, v };
   };
   const { isNormedFirst } = kind;
@@ -472,10 +462,7 @@ function readLayer(
 
 /** GGUF counts from 1, and after those three has what makes scores; 0 is none: then a head for scores says it. */
 function readPooling(weights: Weights, kind: Architecture): Pooling | "rank" {
-  const type = weights.value(
-    "pooling_type",
-    kind.pooling === undefined ? 0 : POOLINGS.indexOf(kind.pooling) + 1,
-  );
+  const type = weights.value("pooling_type", kind.pooling === undefined ? 0 : POOLINGS.indexOf(kind.pooling) + 1);
   const isScored = type === 0 && weights.has("cls.output.weight");
   const pooling = isScored ? "rank" : [...POOLINGS, "rank" as const][type - 1];
   if (pooling !== undefined) return pooling;

@@ -36,12 +36,7 @@ export class Weights {
   /** A whole number from 1 on; `absent` where the model has no such key, and without it the key is required. */
   count(key: string, absent?: number): number {
     const value = this.value(key, absent);
-    this.expect(
-      Number.isInteger(value) && value >= 1 && value <= MOST,
-      key,
-      `a whole number from 1 to ${MOST}`,
-      value,
-    );
+    this.expect(Number.isInteger(value) && value >= 1 && value <= MOST, key, `a whole number from 1 to ${MOST}`, value);
     return value;
   }
 
@@ -57,12 +52,7 @@ export class Weights {
     const count = this.count("block_count");
     const layers = new Set(Array.from(this.#file.tensors.keys(), (name) => /^blk\.(\d+)\./.exec(name)?.[1]));
     layers.delete(undefined);
-    this.expect(
-      count === layers.size,
-      "block_count",
-      `${layers.size}, as many as there are tensors for`,
-      count,
-    );
+    this.expect(count === layers.size, "block_count", `${layers.size}, as many as there are tensors for`, count);
     return count;
   }
 

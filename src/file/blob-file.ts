@@ -47,8 +47,7 @@ export async function openBlob(blob: Blob | Iterable<Blob>, options?: BlobOption
   const open = async (name: string, stop: AbortSignal): Promise<RemoteOpenFile> => {
     const found = name === place ? first : named.get(name);
     if (found === undefined) {
-      const detail =
-        "it was not given: give all files of the model, or open one alone with { splits: false }";
+      const detail = "it was not given: give all files of the model, or open one alone with { splits: false }";
       throw new GgufError("ERR_GGUF_OPEN", detail, { path: name });
     }
     return openSource(new BlobSource(found), isPartial, stop);

@@ -90,8 +90,7 @@ export function compareTensorsNow(
 }
 
 function explainEither(error: unknown, a: ComparedTensor, b: ComparedTensor, count: number): unknown {
-  const isAboutB =
-    error instanceof GgufError && error.path === b.subject.path && error.path !== a.subject.path;
+  const isAboutB = error instanceof GgufError && error.path === b.subject.path && error.path !== a.subject.path;
   return explainFailure(error, count, isAboutB ? b.subject : a.subject);
 }
 
@@ -125,8 +124,7 @@ async function compareInFiles(
   const run = (compare: typeof native.compareAsync, totals: Float64Array): Promise<Float64Array> =>
     runJob(
       { signal, onProgress: report, threads },
-      (...how) =>
-        compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, ...how),
+      (...how) => compare(handleOf(a.file), a.position, handleOf(b.file), b.position, 0, count, totals, ...how),
       explain,
     );
   // Copied: views would keep a file mapped after it is closed.

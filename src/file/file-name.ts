@@ -62,9 +62,7 @@ export function parseFileName(name: string): GgufFileName | null {
     parts.length > 1 && accepts(parts.at(-1) as string) ? parts.pop() : undefined;
   const type = takeLast((part) => part === "LoRA" || part === "vocab") as GgufFileName["type"];
   // After a version, anything is an encoding.
-  const encoding = takeLast(
-    (part) => isEncoding(part) || (VERSION.test(parts.at(-2) ?? "") && !VERSION.test(part)),
-  );
+  const encoding = takeLast((part) => isEncoding(part) || (VERSION.test(parts.at(-2) ?? "") && !VERSION.test(part)));
   const version = takeLast((part) => VERSION.test(part));
 
   const sizeAt = parts.findIndex((part, i) => i > 0 && SIZE.test(part));

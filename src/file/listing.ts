@@ -1,11 +1,5 @@
 /** The keys or the tensors of a model, read from the addon's index when they are asked for. */
-import {
-  type NativeFile,
-  type NativeFileInfo,
-  type NativeKeys,
-  type NativeTensors,
-  native,
-} from "../backend/native";
+import { type NativeFile, type NativeFileInfo, type NativeKeys, type NativeTensors, native } from "../backend/native";
 import { handleOf, type OpenFile } from "./handle";
 
 /** Entries of a page: few, so that those in any order cost little; enough that a call for a page costs little for each. */
@@ -135,9 +129,7 @@ export class NameList<Columns extends { names: string[] }, Item = unknown, F ext
     const columns = this.#kind.list(handle, firstInFile, count);
     const { byPosition } = this.#names();
     const names =
-      byPosition.size === 0
-        ? columns.names
-        : columns.names.map((name, i) => byPosition.get(first + i) ?? name);
+      byPosition.size === 0 ? columns.names : columns.names.map((name, i) => byPosition.get(first + i) ?? name);
     const page = {
       file,
       first,

@@ -70,9 +70,7 @@ export async function loadAll<D extends DType = "f32">(
   signal?.throwIfAborted();
 
   const memory = shared ? plan.buffers.map(sharedMemory) : [];
-  const weights = new Map<string, Loaded<D> | undefined>(
-    plan.places.map(({ tensor }) => [tensor.name, undefined]),
-  );
+  const weights = new Map<string, Loaded<D> | undefined>(plan.places.map(({ tensor }) => [tensor.name, undefined]));
   let done = 0;
   const atATime = Math.min(AT_A_TIME, threads ?? AT_A_TIME);
   await forEachConcurrently(plan.places, atATime, signal, async ({ tensor, buffer, offset }, stop) => {
@@ -117,10 +115,7 @@ interface Plan {
  * Where results of these sizes lie in buffers, each at the beginning of a line: as many in a buffer as take `most` bytes, or
  * one that takes more.
  */
-export function placesOf(
-  sizes: readonly number[],
-  most = MOST_SHARED_BYTES,
-): { places: Place[]; buffers: number[] } {
+export function placesOf(sizes: readonly number[], most = MOST_SHARED_BYTES): { places: Place[]; buffers: number[] } {
   const places: Place[] = [];
   const buffers = [0];
   for (const size of sizes) {
@@ -141,8 +136,7 @@ function planOf(tensors: unknown, dtype: DType, shared: boolean): Plan {
   const all: GgufModelTensor[] = [];
   const names = new Set<string>();
   for (const tensor of tensors as Iterable<unknown>) {
-    if (!(tensor instanceof GgufModelTensor))
-      throw invalidArgType("tensors", "an iterable of tensors", tensor);
+    if (!(tensor instanceof GgufModelTensor)) throw invalidArgType("tensors", "an iterable of tensors", tensor);
     const { name } = tensor;
     if (names.has(name)) throw invalidArgValue("tensors", "must not have two tensors of one name", name);
     names.add(name);
@@ -178,8 +172,7 @@ function placeIn(memory: SharedArrayBuffer, dtype: DType, offset: number, length
 
 function sharedMemory(byteLength: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer === "undefined") {
-    const detail =
-      "there is no shared memory in a page that is not isolated (crossOriginIsolated): leave it out";
+    const detail = "there is no shared memory in a page that is not isolated (crossOriginIsolated): leave it out";
     throw new GgufError("ERR_GGUF_OUT_OF_MEMORY", `options.shared: ${detail}`);
   }
   try {

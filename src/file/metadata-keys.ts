@@ -141,31 +141,9 @@ const SOURCE_KEYS = ["name", "author", "version", "organization", "url", "doi", 
 export type Architecture =
   | ("llama" | "llama4" | "deci" | "falcon" | "grok" | "gpt2" | "gptj" | "gptneox" | "gpt-oss" | "mpt")
   | ("baichuan" | "starcoder" | "starcoder2" | "refact" | "bert" | "nomic-bert" | "jina-bert-v2" | "bloom")
-  | (
-      | "stablelm"
-      | "qwen"
-      | "qwen2"
-      | "qwen2moe"
-      | "qwen2vl"
-      | "qwen3"
-      | "qwen3moe"
-      | "phi2"
-      | "phi3"
-      | "phimoe"
-    )
+  | ("stablelm" | "qwen" | "qwen2" | "qwen2moe" | "qwen2vl" | "qwen3" | "qwen3moe" | "phi2" | "phi3" | "phimoe")
   | ("plamo" | "codeshell" | "orion" | "internlm2" | "minicpm" | "minicpm3" | "gemma" | "gemma2" | "gemma3")
-  | (
-      | "gemma3n"
-      | "mamba"
-      | "mamba2"
-      | "xverse"
-      | "command-r"
-      | "cohere2"
-      | "dbrx"
-      | "olmo"
-      | "olmo2"
-      | "olmoe"
-    )
+  | ("gemma3n" | "mamba" | "mamba2" | "xverse" | "command-r" | "cohere2" | "dbrx" | "olmo" | "olmo2" | "olmoe")
   | ("openelm" | "arctic" | "deepseek" | "deepseek2" | "chatglm" | "glm4" | "glm4moe" | "bitnet" | "t5")
   | ("t5encoder" | "jais" | "nemotron" | "exaone" | "rwkv" | "rwkv6" | "rwkv7" | "granite" | "granitemoe")
   | ("chameleon" | "smollm3" | "lfm2");

@@ -154,16 +154,10 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
    *   integer beyond 2^53 (use {@link get}, which gives a bigint)
    */
   number(key: KeyOf<number>): number | undefined {
-    const value = this.#typed(key, "a number", (type) => isNumberType(type.type)) as
-      | number
-      | bigint
-      | undefined;
+    const value = this.#typed(key, "a number", (type) => isNumberType(type.type)) as number | bigint | undefined;
     if (typeof value !== "bigint") return value;
     if (value > 2n ** 53n || value < -(2n ** 53n)) {
-      throw this.#error(
-        "ERR_GGUF_METADATA_RANGE",
-        `metadata key '${key}' is ${value}, beyond 2^53: use get()`,
-      );
+      throw this.#error("ERR_GGUF_METADATA_RANGE", `metadata key '${key}' is ${value}, beyond 2^53: use get()`);
     }
     return Number(value);
   }
@@ -346,8 +340,7 @@ function plainArray(parts: Iterable<ValuePart>): unknown {
       const numbers = Array.from<number | bigint>(numbersOf(part.type, part.bytes));
       array.push(...numbers.map((value) => (part.type === "bool" ? value !== 0 : toPlain(value))));
     } else if (part.kind === "strings") {
-      for (let i = 0; i < part.count; i++)
-        array.push(textOf(part.bytes.subarray(part.starts[i], part.ends[i])));
+      for (let i = 0; i < part.count; i++) array.push(textOf(part.bytes.subarray(part.starts[i], part.ends[i])));
     } else {
       pieces.push(part.bytes.slice());
       if (part.at + part.bytes.length < part.length) continue;

@@ -50,8 +50,7 @@ export abstract class GgufModelTensor {
     this.#place = place;
     // Now: a tensor is made while its file is open, and its properties can be read afterwards, too.
     const [, base] = this.type === "NVFP4" ? (/^(.+)\.weight$/s.exec(place.name) ?? []) : [];
-    if (base !== undefined)
-      this.#scale = place.all.get(`${base}.scale`) ?? place.all.get(`${place.name}.scale`);
+    if (base !== undefined) this.#scale = place.all.get(`${base}.scale`) ?? place.all.get(`${place.name}.scale`);
   }
 
   /** The name in the file, made unique if two are equal after decoding. */
@@ -81,8 +80,7 @@ export abstract class GgufModelTensor {
       const { columns, index } = this.#place;
       const first = index * 4;
       const shape: number[] = [];
-      for (let i = 0; i < (columns.dimCounts[index] as number); i++)
-        shape.push(columns.shapes[first + i] as number);
+      for (let i = 0; i < (columns.dimCounts[index] as number); i++) shape.push(columns.shapes[first + i] as number);
       this.#shape = Object.freeze(shape);
     }
     return this.#shape;
@@ -220,9 +218,7 @@ export abstract class GgufModelTensor {
 }
 
 /** Two tensors to be compared, if they have the same shape. @internal */
-export function comparedPair(
-  ...tensors: [GgufModelTensor, GgufModelTensor]
-): [ComparedTensor, ComparedTensor] {
+export function comparedPair(...tensors: [GgufModelTensor, GgufModelTensor]): [ComparedTensor, ComparedTensor] {
   const pair = tensors.map((tensor) => {
     const { file, position } = placeOf(tensor);
     handleOf(file);

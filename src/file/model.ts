@@ -10,8 +10,7 @@ import type { GgufModelTensor } from "./model-tensor";
 import { TensorMap, type TensorPlace } from "./tensor-map";
 
 // Node before 20.5 lacks the symbol. Polyfills look it up under this name.
-const dispose: typeof Symbol.dispose =
-  Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
+const dispose: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for("nodejs.dispose") as typeof Symbol.dispose);
 
 /** The files of a model, which only the package may know. */
 export let filesOf: (model: GgufModel) => readonly OpenFile[];

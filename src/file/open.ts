@@ -70,8 +70,7 @@ export async function openPath(
   return GgufFile.of(await openEach(shardsOf(name, splits, siblingPath), open, signal));
 }
 
-const ELSEWHERE =
-  "must be a path or a file: URL: open() opens http:, https: and hf: URLs, and names of Ollama's";
+const ELSEWHERE = "must be a path or a file: URL: open() opens http:, https: and hf: URLs, and names of Ollama's";
 
 /** The path that was passed, or that a `file:` URL has. */
 export function checkPath(path: unknown): string {

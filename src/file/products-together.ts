@@ -60,8 +60,7 @@ export function matmulAllSync(
     throw new GgufError("ERR_GGUF_RANGE", `options.outs[${a}] and options.outs[${b}] overlap in memory`);
   }
   const results = parts.map(
-    ({ tensor, request: { out, length } }) =>
-      out ?? (newOut("f32", length, subjectOf(tensor)) as Float32Array),
+    ({ tensor, request: { out, length } }) => out ?? (newOut("f32", length, subjectOf(tensor)) as Float32Array),
   );
   const products = parts.map(({ tensor, file, position, request }, i) => {
     const { columns, start, end, int8 } = request;

@@ -65,9 +65,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
 
   static {
     countNotFiniteRemote = async (tensor, options) =>
-      notFinite(
-        await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options),
-      );
+      notFinite(await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options));
   }
 
   /** @internal */
@@ -126,12 +124,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>> {
-    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
-      this,
-      this.#file,
-      indexes,
-      options,
-    );
+    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(this, this.#file, indexes, options);
     const asked = rows.slice(0, count);
     giveBackRows(rows);
     const { signal, onProgress, threads } = checkAsync(asyncOptions, subjectOf(this));
@@ -209,11 +202,8 @@ export class RemoteGgufTensor extends GgufModelTensor {
     let joined = totals;
     await this.#forEachPart({ start, end }, signal, async (bytes, part, signal) => {
       const report = onProgress && ((done: number) => onProgress(part.start - start + done, length));
-      joined = await this.#run(
-        { signal, onProgress: report, threads },
-        length,
-        (onProgress, threads, bigEndian) =>
-          native.statsBlocksAsync(id, bytes, bigEndian, joined, onProgress, threads),
+      joined = await this.#run({ signal, onProgress: report, threads }, length, (onProgress, threads, bigEndian) =>
+        native.statsBlocksAsync(id, bytes, bigEndian, joined, onProgress, threads),
       );
     });
     return joined;
@@ -274,12 +264,7 @@ export class RemoteGgufTensor extends GgufModelTensor {
   }
 
   /** Fills `bytes` with the bytes of the tensor from `first` on. */
-  async #fetch(
-    first: number,
-    bytes: Uint8Array,
-    signal: AbortSignal | undefined,
-    arrived?: Arrived,
-  ): Promise<void> {
+  async #fetch(first: number, bytes: Uint8Array, signal: AbortSignal | undefined, arrived?: Arrived): Promise<void> {
     this.#checkBytes(first, bytes.length);
     await this.#file.source.read(this.#begin + first, bytes, signal, arrived);
   }

@@ -84,8 +84,7 @@ function checkIndexes(
     const row = (indexes as ArrayLike<unknown>)[i];
     if (typeof row !== "number") throw invalidArgType(`indexes[${i}]`, "of type number", row);
     if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
-      const rule =
-        rowCount === 0 ? "the tensor has no rows" : `rows are whole numbers from 0 to ${rowCount - 1}`;
+      const rule = rowCount === 0 ? "the tensor has no rows" : `rows are whole numbers from 0 to ${rowCount - 1}`;
       throw new GgufError("ERR_GGUF_RANGE", `indexes[${i}] is ${row}, ${rule}`, subject);
     }
     rows[i] = row;

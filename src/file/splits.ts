@@ -175,8 +175,7 @@ function readNumber(file: OpenFile, key: string): number {
     throw error;
   }
   if (value === undefined) throw invalid(file, `it has ${SPLIT_COUNT} but no ${key}`);
-  if (!Number.isInteger(value) || value < 0)
-    throw invalid(file, `${key} must be a whole number, found ${value}`);
+  if (!Number.isInteger(value) || value < 0) throw invalid(file, `${key} must be a whole number, found ${value}`);
   return value;
 }
 
@@ -200,9 +199,7 @@ function checkShard(file: OpenFile, no: number, split: Split, given: OpenFile): 
     );
   }
   if (found.tensors !== split.tensors) {
-    throw foreign(
-      `it is part of a model with ${found.tensors} tensors (${SPLIT_TENSORS}), not ${split.tensors}`,
-    );
+    throw foreign(`it is part of a model with ${found.tensors} tensors (${SPLIT_TENSORS}), not ${split.tensors}`);
   }
   if (file.info.bigEndian !== given.info.bigEndian) throw foreign("its byte order differs");
   const [ours, theirs] = [given, file].map(architectureOf);

@@ -6,13 +6,7 @@ import type { DequantizeOptions, ProductOptions, ReadOptions, RowsOptions } from
 import type { GgmlType, GgmlTypeInfo } from "../base/types";
 import { checkSupported } from "../decode/kernels";
 import { checkProduct, type ProductRequest } from "../decode/product-request";
-import {
-  checkElements,
-  checkRequest,
-  DECODE_OPTIONS,
-  type DecodeRequest,
-  explainFailure,
-} from "../decode/request";
+import { checkElements, checkRequest, DECODE_OPTIONS, type DecodeRequest, explainFailure } from "../decode/request";
 import { checkStats, STATS_OPTIONS, type StatsOptions, type StatsRequest } from "../decode/statistics";
 import { handleOf, type OpenFile } from "./handle";
 import { checkRows, type RowRequest } from "./rows";
@@ -74,11 +68,7 @@ export function namedColumns(tensor: TensorFacts, columns: number): number | und
 }
 
 /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. */
-export function statsRequest(
-  tensor: TensorFacts,
-  file: OpenFile,
-  options: StatsOptions | undefined,
-): StatsRequest {
+export function statsRequest(tensor: TensorFacts, file: OpenFile, options: StatsOptions | undefined): StatsRequest {
   const given = checkOptions(options, STATS_OPTIONS);
   handleOf(file);
   return checkStats(given, tensor.elementCount, knownType(tensor).blockSize, subjectOf(tensor));

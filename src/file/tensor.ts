@@ -76,9 +76,7 @@ export class GgufTensor extends GgufModelTensor {
     countNotFiniteSync = (tensor) =>
       notFinite(tensor.#measureNow(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), 1));
     countNotFiniteLocal = async (tensor, options) =>
-      notFinite(
-        await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options),
-      );
+      notFinite(await tensor.#measure(statsRequest(tensor, tensor.#file, undefined), newFiniteTotals(), options));
   }
 
   private constructor(place: TensorPlace) {
@@ -202,12 +200,7 @@ export class GgufTensor extends GgufModelTensor {
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A> & AsyncOptions,
   ): Promise<Returned<A>> {
-    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(
-      this,
-      this.#file,
-      indexes,
-      options,
-    );
+    const { rows, count, dtype, length, given, out, asyncOptions } = rowRequest(this, this.#file, indexes, options);
     const position = this.#position;
     const handle = handleOf(this.#file);
     const result = await runJob(
@@ -248,8 +241,7 @@ export class GgufTensor extends GgufModelTensor {
     const { columns, start, end, length, out, int8, threads } = request;
     const handle = handleOf(this.#file);
     const result = attempt(
-      () =>
-        native.matmul(handle, this.#position, namedColumns(this, columns), x, start, end, out, int8, threads),
+      () => native.matmul(handle, this.#position, namedColumns(this, columns), x, start, end, out, int8, threads),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
     return endProduct(native, request, result, subjectOf(this)) as Returned<A>;
@@ -270,17 +262,7 @@ export class GgufTensor extends GgufModelTensor {
     const result = await runJob(
       asyncOptions,
       (...how) =>
-        native.matmulAsync(
-          handle,
-          this.#position,
-          namedColumns(this, columns),
-          x,
-          start,
-          end,
-          out,
-          int8,
-          ...how,
-        ),
+        native.matmulAsync(handle, this.#position, namedColumns(this, columns), x, start, end, out, int8, ...how),
       (error) => explainFailure(error, length, subjectOf(this)),
     );
     return endProduct(native, request, result, subjectOf(this)) as Returned<A>;

@@ -356,20 +356,11 @@ class Window {
     const left = byteLength - this.#passed;
     if (count > left) this.changed("a metadata value is longer than it was");
     const kept = this.bytes.subarray(this.#at);
-    const wanted = Math.min(
-      left,
-      Math.max(count, FIRST_BYTES, Math.min(WINDOW_BYTES, 4 * this.bytes.length)),
-    );
+    const wanted = Math.min(left, Math.max(count, FIRST_BYTES, Math.min(WINDOW_BYTES, 4 * this.bytes.length)));
     // Of the same size again as soon as it has grown.
-    const target =
-      wanted <= this.#view.byteLength ? new Uint8Array(this.#view.buffer) : new Uint8Array(wanted);
+    const target = wanted <= this.#view.byteLength ? new Uint8Array(this.#view.buffer) : new Uint8Array(wanted);
     target.set(kept);
-    native.readValue(
-      handleOf(file),
-      position,
-      this.#passed + kept.length,
-      target.subarray(kept.length, wanted),
-    );
+    native.readValue(handleOf(file), position, this.#passed + kept.length, target.subarray(kept.length, wanted));
     this.bytes = target.subarray(0, wanted);
     this.#view = new DataView(target.buffer);
     this.#at = 0;

@@ -59,8 +59,7 @@ function tensorsOf(given: unknown, find: (name: string) => GgufModelTensor): Ggu
   }
   return Array.from(given as Iterable<unknown>, (each) => {
     const name = typeof each === "string" ? each : (each as Partial<GgufModelTensor> | null)?.name;
-    if (typeof name !== "string")
-      throw invalidArgType("options.tensors", "of tensors or of their names", each);
+    if (typeof name !== "string") throw invalidArgType("options.tensors", "of tensors or of their names", each);
     return find(name);
   });
 }

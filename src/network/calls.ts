@@ -168,12 +168,7 @@ const factorOr = (name: string, value: unknown, whenAbsent: number): number =>
 
 const capOr0 = (value: unknown): number => (value === undefined ? 0 : check.positive("options.cap", value));
 
-export function softmax<A>(
-  backend: NativeNetwork,
-  x: Float32Array,
-  givenWidth: number,
-  options: unknown,
-): Returned<A> {
+export function softmax<A>(backend: NativeNetwork, x: Float32Array, givenWidth: number, options: unknown): Returned<A> {
   const { scale, cap: givenCap, out: givenOut, threads } = read(options, SOFTMAX);
   const width = check.whole("width", givenWidth);
   const factor = factorOr("options.scale", scale, 1);
@@ -226,8 +221,7 @@ export function attention<A>(
   const sinks = given.sinks as Float32Array | undefined;
   const causal = checkBoolean("options.causal", given.causal, true);
   const cap = capOr0(given.cap);
-  const window =
-    givenWindow === undefined ? 0 : check.whole("options.window", givenWindow, 1, Number.MAX_SAFE_INTEGER);
+  const window = givenWindow === undefined ? 0 : check.whole("options.window", givenWindow, 1, Number.MAX_SAFE_INTEGER);
   const handle = handleOf(cache, backend);
   const { keyWidth, valueWidth, length } = cache;
   const factor = factorOr("options.scale", scale, 1 / Math.sqrt(keyWidth));

@@ -88,12 +88,7 @@ export abstract class KeyValueCache {
   append(keys: Float32Array, values: Float32Array): void {
     const count = check.vectorCount("keys", check.floats("keys", keys), this.heads * this.keyWidth);
     const width = this.heads * this.valueWidth;
-    check.sameLength(
-      "values",
-      check.floats("values", values),
-      count * width,
-      `for ${count} tokens it must have`,
-    );
+    check.sameLength("values", check.floats("values", values), count * width, `for ${count} tokens it must have`);
     if (count > this.capacity - this.#length) {
       const room = `${this.#length} of at most ${this.capacity} tokens`;
       throw check.outOfRange(`the cache holds ${room}: there is no room for ${count}`);

@@ -14,9 +14,7 @@ export interface OutOptions<A extends Float32Array = Float32Array> {
 }
 
 /** Options of {@link activate} and {@link gated}. */
-export interface ActivateOptions<A extends Float32Array = Float32Array>
-  extends OutOptions<A>,
-    ThreadOptions {}
+export interface ActivateOptions<A extends Float32Array = Float32Array> extends OutOptions<A>, ThreadOptions {}
 
 /** Options of {@link rmsNorm} and {@link layerNorm}. */
 export interface NormOptions<A extends Float32Array = Float32Array> extends ActivateOptions<A> {

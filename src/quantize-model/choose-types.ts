@@ -26,8 +26,7 @@ export interface TensorChoice {
 
 /** The facts of a model that mixes depend on. What the metadata lacks, or has as something else, counts as 0. */
 export function modelFacts(metadata: GgufMetadata, hasImportance: boolean): ModelFacts {
-  const architecture =
-    metadata.typeOf("general.architecture")?.type === "string" ? metadata.architecture : "";
+  const architecture = metadata.typeOf("general.architecture")?.type === "string" ? metadata.architecture : "";
   const key = (name: string): string => `${architecture}.${name}`;
   const heads = countsPerLayer(metadata, key("attention.head_count"), 1)?.[0] ?? 0;
   const keyHeads = countsPerLayer(metadata, key("attention.head_count_kv"), 1)?.[0] ?? heads;
@@ -158,8 +157,7 @@ export function chooseTypes(
     }
     const type = fitting(wanted, tensor.shape[0] as number);
     const isLast = role === "embedding" || role === "output";
-    const needsImportance =
-      !isLast && (NEED_IMPORTANCE.has(type) || (type === "Q2_K" && mix.needsImportance === true));
+    const needsImportance = !isLast && (NEED_IMPORTANCE.has(type) || (type === "Q2_K" && mix.needsImportance === true));
     choices[i] = { type, wanted, needsImportance, isFree: given === undefined };
   }
   return choices;

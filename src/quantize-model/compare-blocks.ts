@@ -102,8 +102,7 @@ async function originOf(
   const origin = { name, type, from: made.tensor.type, same: true };
   let [start, differentBlocks] = [0, 0];
   const { to } = made;
-  const pieces =
-    to === undefined ? storedPieces(made.tensor, isBaseBigEndian) : encoder.blocks({ ...made, to });
+  const pieces = to === undefined ? storedPieces(made.tensor, isBaseBigEndian) : encoder.blocks({ ...made, to });
   for await (const expected of pieces) {
     const end = start + (expected.length / typeSize) * blockSize;
     const found = await stored(tensor, start, end, isBigEndian);
@@ -115,12 +114,7 @@ async function originOf(
 }
 
 /** Blocks of a tensor, little-endian. */
-async function stored(
-  tensor: GgufModelTensor,
-  start: number,
-  end: number,
-  isBigEndian: boolean,
-): Promise<Uint8Array> {
+async function stored(tensor: GgufModelTensor, start: number, end: number, isBigEndian: boolean): Promise<Uint8Array> {
   const bytes = await tensor.read({ start, end });
   return isBigEndian ? native.swapBytes(ggmlTypes[tensor.type as GgmlType].id, bytes) : bytes;
 }

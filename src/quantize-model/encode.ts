@@ -148,17 +148,11 @@ export class Encoder {
     return known.weights;
   }
 
-  #compare(
-    of: EncodedTensor,
-    numbers: Float32Array,
-    blocks: Uint8Array,
-    totals: Float64Array,
-  ): Promise<Float64Array> {
+  #compare(of: EncodedTensor, numbers: Float32Array, blocks: Uint8Array, totals: Float64Array): Promise<Float64Array> {
     const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
     return runJob(
       { signal: this.#signal, threads: this.#how.threads },
-      (...how) =>
-        native.compareBlocksAsync(ggmlTypes.F32.id, bytes, ggmlTypes[of.to].id, blocks, 0, totals, ...how),
+      (...how) => native.compareBlocksAsync(ggmlTypes.F32.id, bytes, ggmlTypes[of.to].id, blocks, 0, totals, ...how),
       (error) => explainFailure(error, numbers.length, subjectOf(of)),
     );
   }

@@ -104,8 +104,7 @@ export async function planForSize(request: SizeRequest): Promise<SizedPlan> {
   const base = planOf({ ...MIXES.Q8_0, isPure: true });
   const sizes = new Sizes(request);
   const room = unit === "bits" ? (wanted * sizes.weights) / 8 : wanted - sizes.headerBytes;
-  const cost = (each: PlannedTensor, type: string): number =>
-    sizes[unit === "bits" ? "stored" : "inFile"](each, type);
+  const cost = (each: PlannedTensor, type: string): number => sizes[unit === "bits" ? "stored" : "inFile"](each, type);
   const costOf = (plan: readonly PlannedTensor[]): number => sum(plan, (each) => cost(each, typeOf(each)));
 
   const candidates = base.map((each) => candidatesFor(each, importance));
@@ -229,10 +228,7 @@ function worthwhile(options: readonly Option[]): Option[] {
   const possible = options.filter(({ error }) => Number.isFinite(error));
   for (const next of possible.sort((a, b) => a.cost - b.cost || a.error - b.error)) {
     if (kept.length > 0 && next.error >= (kept.at(-1) as Option).error) continue;
-    while (
-      kept.length > 1 &&
-      gain(kept.at(-1) as Option, next) >= gain(...(kept.slice(-2) as [Option, Option]))
-    )
+    while (kept.length > 1 && gain(kept.at(-1) as Option, next) >= gain(...(kept.slice(-2) as [Option, Option])))
       kept.pop();
     kept.push(next);
   }
@@ -302,11 +298,7 @@ function countOf({ elementCount }: GgufModelTensor): number {
 }
 
 /** The sum of squares of `a`, or of `a - b`, each times the importance of its column. */
-function weightedSquares(
-  a: Float32Array,
-  b: Float32Array | undefined,
-  importance: Float32Array | undefined,
-): number {
+function weightedSquares(a: Float32Array, b: Float32Array | undefined, importance: Float32Array | undefined): number {
   const width = importance?.length ?? a.length;
   let total = 0;
   for (let i = 0; i < a.length; i++) {
@@ -321,11 +313,7 @@ function placesOf({ columns, rowCount, shape }: GgufModelTensor): Place[] {
   const width = Math.min(columns, SAMPLE_NUMBERS);
   const height = shape[1] ?? 1;
   const rows = Math.min(height, Math.max(1, Math.floor(SAMPLE_NUMBERS / SAMPLE_PLACES / width)));
-  const count = Math.min(
-    SAMPLE_PLACES,
-    Math.ceil(rowCount / rows),
-    Math.max(1, Math.floor(SAMPLE_NUMBERS / width)),
-  );
+  const count = Math.min(SAMPLE_PLACES, Math.ceil(rowCount / rows), Math.max(1, Math.floor(SAMPLE_NUMBERS / width)));
   return Array.from({ length: count }, (_, i) => {
     const first = Math.floor((i * (rowCount - rows)) / Math.max(1, count - 1));
     const matrix = Math.floor(first / height);

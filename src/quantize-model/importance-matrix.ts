@@ -141,10 +141,7 @@ export class ImportanceMatrix {
       // Of a matrix that no text has used nothing is known: all its columns count the same.
       const weight = count > 0 ? Math.fround(sum / count) : 1;
       if (!(weight >= 0 && weight < Number.POSITIVE_INFINITY)) {
-        throw this.#invalid(
-          name,
-          `its weights must be finite and not negative, found ${weight} for column ${i}`,
-        );
+        throw this.#invalid(name, `its weights must be finite and not negative, found ${weight} for column ${i}`);
       }
       sums[i] = weight;
     }
@@ -182,16 +179,12 @@ async function contentsOfModel(model: GgufModel, files: OpenedFiles): Promise<Co
     const count = sums.elementCount;
     const matrices = counts.elementCount;
     if (matrices < 1 || count < 1 || count % matrices !== 0) {
-      throw invalid(
-        `its ${count} sums cannot be those of ${matrices} matrices with as many columns each`,
-        name,
-      );
+      throw invalid(`its ${count} sums cannot be those of ${matrices} matrices with as many columns each`, name);
     }
     if (entries.size === MOST_ENTRIES) throw invalid(`it has more than ${MOST_ENTRIES} entries`);
     entries.set(base, {
       ...{ count, matrices },
-      sums: (start, end, signal) =>
-        sums.dequantize({ start, end, ...(signal === undefined ? {} : { signal }) }),
+      sums: (start, end, signal) => sums.dequantize({ start, end, ...(signal === undefined ? {} : { signal }) }),
       counts: once(() => wholeCounts(counts)),
     });
   }
@@ -264,8 +257,7 @@ async function contentsOfOldFormat(file: FileSource): Promise<Contents> {
   await take(4);
   if (at === byteLength) return { path, datasets: [], chunkCount: 0, entries, files: file };
   const chunkCount = await takeCount("the number of pieces", 0, 2 ** 31 - 1);
-  const length =
-    at === byteLength ? 0 : await takeCount("the length of the name of a text", 0, MOST_NAME_BYTES);
+  const length = at === byteLength ? 0 : await takeCount("the length of the name of a text", 0, MOST_NAME_BYTES);
   const datasets = length === 0 ? [] : [(await take(length)).toString()];
   return { path, datasets, chunkCount, entries, files: file };
 }

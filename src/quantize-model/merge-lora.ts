@@ -12,12 +12,7 @@ import { RemoteGgufFile } from "../file/remote-file";
 import { VirtualSource, type VirtualTensor } from "../file/virtual-source";
 import { type ModelSource, openModelSource } from "../writer/model-source";
 import { mixOf } from "./mixes";
-import {
-  type QuantizeModelOptions,
-  type QuantizeReport,
-  TARGET_OPTIONS,
-  writeQuantized,
-} from "./quantize-model";
+import { type QuantizeModelOptions, type QuantizeReport, TARGET_OPTIONS, writeQuantized } from "./quantize-model";
 
 /** Options of {@link mergeLora}. */
 export interface MergeLoraOptions extends Omit<QuantizeModelOptions, "type" | "targetBytes" | "targetBits"> {
@@ -83,9 +78,7 @@ export async function mergeLora(
           plan.map((planned) => {
             const { tensor, to = tensor.type } = planned;
             const sum = sums.tensors.get(tensor.name);
-            return sum === undefined
-              ? planned
-              : { ...planned, tensor: sum, to: to as GgmlType, merged: tensor };
+            return sum === undefined ? planned : { ...planned, tensor: sum, to: to as GgmlType, merged: tensor };
           }),
         paths: sources.flatMap(({ origin }) => [...origin.model, ...origin.others]),
         finish: () => each((source) => source.finish()),
@@ -104,8 +97,7 @@ function checkScales(given: unknown = 1, count: number): number[] {
     throw invalidArgValue("options.scale", `must be one number, or ${count}: one for each adapter`, given);
   }
   return scales.map((scale) => {
-    if (typeof scale !== "number")
-      throw invalidArgType("options.scale", "a number, or an array of numbers", given);
+    if (typeof scale !== "number") throw invalidArgType("options.scale", "a number, or an array of numbers", given);
     if (!Number.isFinite(Math.fround(scale))) throw invalidArgValue("options.scale", "must be finite", scale);
     return scale;
   });
@@ -136,8 +128,7 @@ function* productsOf(adapter: GgufModel, model: GgufModel, scale: number): Gener
     throw invalid("it works only after certain tokens (aLoRA), and cannot be merged");
   }
   const [theirs, ours] = [metadata.architecture, model.metadata.architecture];
-  if (theirs !== ours)
-    throw invalid(`it is for a model of the architecture ${theirs}, and this one is of ${ours}`);
+  if (theirs !== ours) throw invalid(`it is for a model of the architecture ${theirs}, and this one is of ${ours}`);
   const alpha = metadata.number("adapter.lora.alpha") ?? 0;
   if (!Number.isFinite(alpha)) throw invalid(`adapter.lora.alpha is ${alpha}, not a finite number`);
   if (tensors.size === 0) throw invalid("it has no tensors");

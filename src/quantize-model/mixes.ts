@@ -86,8 +86,7 @@ function wantsMoreBits(layer: number, count: number): boolean {
 }
 
 const isEarly = ({ layer, count }: Place, parts = 8): boolean => layer < share(count, parts);
-const isBetween = ({ layer, count }: Place): boolean =>
-  layer >= share(count, 8) && layer < share(7 * count, 8);
+const isBetween = ({ layer, count }: Place): boolean => layer >= share(count, 8) && layer < share(7 * count, 8);
 const sharesHeads = ({ model }: Place): boolean => model.sharedHeads >= 4;
 const isFalcon = ({ model }: Place): boolean => model.architecture === "falcon";
 const hasEightExperts = ({ model }: Place): boolean => model.experts === 8;

@@ -74,10 +74,8 @@ export function checkPlanned(
 ): void {
   if (to === undefined) return;
   const { type, name, path } = tensor;
-  const refused = (
-    code: "ERR_GGUF_UNSUPPORTED_TYPE" | "ERR_GGUF_INVALID" | "ERR_GGUF_RANGE",
-    detail: string,
-  ) => new GgufError(code, detail, { path, tensor: name });
+  const refused = (code: "ERR_GGUF_UNSUPPORTED_TYPE" | "ERR_GGUF_INVALID" | "ERR_GGUF_RANGE", detail: string) =>
+    new GgufError(code, detail, { path, tensor: name });
   if (!isQuantizable(to)) {
     const detail = `it would get the type ${to}, but blocks can be made only of ${quantizableTypes().join(", ")}`;
     throw refused("ERR_GGUF_UNSUPPORTED_TYPE", detail);
@@ -121,8 +119,7 @@ class NamedTypes {
 
   constructor(types: unknown) {
     if (types === undefined) return;
-    if (typeof types !== "object" || types === null)
-      throw invalidArgType("options.tensors", "of type object", types);
+    if (typeof types !== "object" || types === null) throw invalidArgType("options.tensors", "of type object", types);
     for (const [pattern, type] of Object.entries(types)) {
       this.#exact.set(pattern, checkNamedType(pattern, type));
       if (isGlob(pattern)) this.#globs.push({ pattern, matches: globMatcher(pattern), type });

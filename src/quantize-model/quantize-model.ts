@@ -10,12 +10,7 @@ import { checkPath } from "../file/open";
 import { checkSearch } from "../quantize/request";
 import { openModelSource } from "../writer/model-source";
 import type { Origin } from "../writer/replaced-files";
-import {
-  type CheckedWriteOptions,
-  checkWriteOptions,
-  WRITE_OPTIONS,
-  type WriteOptions,
-} from "../writer/write-options";
+import { type CheckedWriteOptions, checkWriteOptions, WRITE_OPTIONS, type WriteOptions } from "../writer/write-options";
 import { writeOutputs } from "../writer/write-outputs";
 import { GgufWriter } from "../writer/writer";
 import { type EncodedTensor, Encoder } from "./encode";
@@ -53,8 +48,7 @@ export interface QuantizeModelOptions extends WriteOptions {
 }
 
 /** Options that `convertModel` has as well. */
-export type TargetOptions = WriteOptions &
-  Pick<QuantizeModelOptions, "tensors" | "search" | "threads" | "dryRun">;
+export type TargetOptions = WriteOptions & Pick<QuantizeModelOptions, "tensors" | "search" | "threads" | "dryRun">;
 
 export const TARGET_OPTIONS: OptionNames<TargetOptions> = {
   ...WRITE_OPTIONS,
@@ -163,9 +157,7 @@ export interface Addition {
  * @param chosen the mix or the size; where it is absent, tensors keep their types
  * @internal
  */
-export async function writeQuantized<
-  O extends Omit<QuantizeModelOptions, "type" | "targetBytes" | "targetBits">,
->(
+export async function writeQuantized<O extends Omit<QuantizeModelOptions, "type" | "targetBytes" | "targetBits">>(
   input: string | URL | GgufModel,
   output: string | URL,
   given: O,
@@ -176,8 +168,7 @@ export async function writeQuantized<
   const allowRequantize = checkBoolean("options.allowRequantize", given.allowRequantize, false);
   const to = checkTarget(output, given, names);
   const { signal } = to.options;
-  const importance =
-    given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
+  const importance = given.importance === undefined ? undefined : await ImportanceMatrix.open(given.importance);
   try {
     const source = await openModelSource(input, signal, !to.dryRun);
     let added: Addition = {};
@@ -233,11 +224,7 @@ function checkTypes(given: Partial<QuantizeModelOptions>): Chosen | WantedSize {
   const names = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length > 1) {
     const [first, second] = names as (keyof typeof all)[];
-    throw invalidArgValue(
-      `options.${second}`,
-      `must be left out beside options.${first}`,
-      all[second as "type"],
-    );
+    throw invalidArgValue(`options.${second}`, `must be left out beside options.${first}`, all[second as "type"]);
   }
   const [name] = names as (keyof typeof all)[];
   if (name === undefined || name === "type") return mixOf(given.type);
@@ -269,11 +256,7 @@ export interface Target {
 }
 
 /** Checks what `quantizeModel` and `convertModel` both have. Throws also where they are aborted. @internal */
-export function checkTarget<O extends TargetOptions>(
-  output: string | URL,
-  given: O,
-  names: OptionNames<O>,
-): Target {
+export function checkTarget<O extends TargetOptions>(output: string | URL, given: O, names: OptionNames<O>): Target {
   const path = checkPath(output);
   if (path === "") throw invalidArgValue("output", "must not be empty", output);
   const options = checkWriteOptions(given, names);

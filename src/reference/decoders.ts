@@ -15,8 +15,7 @@ const ofCodes = { ...simple, ...levels, ...kQuants, ...ternary, ...codebooks };
 type CodeType = keyof typeof ofCodes;
 
 /** Those of quantized types; undefined for types whose blocks are numbers. */
-export const codeDecoders: Readonly<Record<CodeType, CodeDecoder> & Partial<Record<GgmlType, CodeDecoder>>> =
-  ofCodes;
+export const codeDecoders: Readonly<Record<CodeType, CodeDecoder> & Partial<Record<GgmlType, CodeDecoder>>> = ofCodes;
 
 function toNumbers(types: CodeType[]): Record<CodeType, Decoder> {
   const all = types.map((type) => [type, numbersOf(codeDecoders[type], ggmlTypes[type])]);

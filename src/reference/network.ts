@@ -36,9 +36,7 @@ function powerOfTwo(n: number): number {
 /** With this added, a small number has no fraction: it is rounded to the nearest integer, halves to even. */
 const ROUNDING = 1.5 * 2 ** 23;
 
-const EXP = [
-  0.4999999403953552, 0.1666651964187622, 0.041668400168418884, 0.00836885068565607, 0.0013814320554956794,
-];
+const EXP = [0.4999999403953552, 0.1666651964187622, 0.041668400168418884, 0.00836885068565607, 0.0013814320554956794];
 
 /** e^x. */
 export function exp(given: number): number {
@@ -331,14 +329,12 @@ export const plainNetwork: NativeNetwork = {
 type Network = typeof import("../network/public");
 
 /** As `rmsNorm` of `gguf-native/network`. */
-export const rmsNorm: Network["rmsNorm"] = (x, weight, options) =>
-  calls.rmsNorm(plainNetwork, x, weight, options);
+export const rmsNorm: Network["rmsNorm"] = (x, weight, options) => calls.rmsNorm(plainNetwork, x, weight, options);
 /** As `layerNorm` of `gguf-native/network`. */
 export const layerNorm: Network["layerNorm"] = (x, weight, bias, options) =>
   calls.layerNorm(plainNetwork, x, weight, bias, options);
 /** As `normalize` of `gguf-native/network`. */
-export const normalize: Network["normalize"] = (x, width, options) =>
-  calls.normalize(plainNetwork, x, width, options);
+export const normalize: Network["normalize"] = (x, width, options) => calls.normalize(plainNetwork, x, width, options);
 /** As `meanOfRows` of `gguf-native/network`. */
 export const meanOfRows: Network["meanOfRows"] = (x, width, options) =>
   calls.meanOfRows(plainNetwork, x, width, options);
@@ -353,8 +349,7 @@ export const activate: Network["activate"] = (x, activation, options) =>
 export const gated: Network["gated"] = (gate, up, activation, options) =>
   calls.gated(plainNetwork, gate, up, activation, options);
 /** As `softmax` of `gguf-native/network`. */
-export const softmax: Network["softmax"] = (x, width, options) =>
-  calls.softmax(plainNetwork, x, width, options);
+export const softmax: Network["softmax"] = (x, width, options) => calls.softmax(plainNetwork, x, width, options);
 /** As `logSumExp` of `gguf-native/network`. */
 export const logSumExp: Network["logSumExp"] = (x) => calls.logSumExp(plainNetwork, x);
 /** As `rope` of `gguf-native/network`. */

@@ -47,14 +47,7 @@ export const ternary = {
 } satisfies CodeTable;
 
 /** Writes digit 0 of `count` bytes, then their digit 1, and so on up to `places` digits. */
-function digits(
-  bytes: Uint8Array,
-  from: number,
-  count: number,
-  places: number,
-  levels: Int8Array,
-  to: number,
-): void {
+function digits(bytes: Uint8Array, from: number, count: number, places: number, levels: Int8Array, to: number): void {
   for (let n = 0, power = 1, y = to; n < places; n++, power *= 3, y += count) {
     for (let m = 0; m < count; m++) {
       levels[y + m] = ((((bytes[from + m]! * power) & 255) * 3) >> 8) - 1;

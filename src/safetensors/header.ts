@@ -53,10 +53,7 @@ const MAX_DIMS = 32;
  * Reads and checks the header of a file.
  * @throws GgufError ERR_GGUF_TRUNCATED, ERR_GGUF_INVALID with the byte in `offset`; ERR_GGUF_UNSUPPORTED_TYPE
  */
-export async function readSafetensorsHeader(
-  source: Source,
-  signal?: AbortSignal,
-): Promise<SafetensorsHeader> {
+export async function readSafetensorsHeader(source: Source, signal?: AbortSignal): Promise<SafetensorsHeader> {
   const { path } = source;
   const fail = (code: GgufErrorCode, detail: string, offset: number): GgufError =>
     new GgufError(code, detail, { path, offset });
@@ -71,11 +68,7 @@ export async function readSafetensorsHeader(
     throw fail("ERR_GGUF_INVALID", "it is no safetensors file: the header must begin with '{'", LENGTH_BYTES);
   }
   if (length > MAX_HEADER_BYTES) {
-    throw fail(
-      "ERR_GGUF_INVALID",
-      `the header has ${length} bytes; at most ${MAX_HEADER_BYTES} are allowed`,
-      0,
-    );
+    throw fail("ERR_GGUF_INVALID", `the header has ${length} bytes; at most ${MAX_HEADER_BYTES} are allowed`, 0);
   }
   const dataBegin = LENGTH_BYTES + Number(length);
   if (dataBegin > source.byteLength) {
@@ -113,8 +106,7 @@ function parseHeader(json: Uint8Array, dataBegin: number, fileEnd: number, path:
       }
       if (name === "__metadata__") return readMetadata(reader, metadata);
       tensor = name;
-      if (tensors.length === MAX_TENSORS)
-        throw new JsonFault(`there are more than ${MAX_TENSORS} tensors`, at);
+      if (tensors.length === MAX_TENSORS) throw new JsonFault(`there are more than ${MAX_TENSORS} tensors`, at);
       tensors.push({ ...readTensor(reader, name, dataBegin), at });
       tensor = undefined;
     });

@@ -22,8 +22,7 @@ export function parseIndex(bytes: Uint8Array, path: string): Map<string, string>
       if (name !== "weight_map") return reader.skip();
       reader.members((tensor, at) => {
         const file = reader.string();
-        if (!FILE_NAME.test(file))
-          throw new JsonFault(`'${quotable(file)}' is no name of a file beside it`, at);
+        if (!FILE_NAME.test(file)) throw new JsonFault(`'${quotable(file)}' is no name of a file beside it`, at);
         files.set(tensor, file);
       });
     });

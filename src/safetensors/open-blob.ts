@@ -7,10 +7,7 @@ import type { SafetensorsFile } from "./model";
 import { openSafetensors } from "./open-place";
 
 /** @throws as `openBlob` and `openSafetensors` */
-export function openBlobOfEither(
-  blob: Blob,
-  options: BlobOptions,
-): Promise<RemoteGgufFile | SafetensorsFile> {
+export function openBlobOfEither(blob: Blob, options: BlobOptions): Promise<RemoteGgufFile | SafetensorsFile> {
   const { signal } = options;
   return isSafetensorsName(blobName(blob)) ? openSafetensors(blob, { signal }) : openBlob(blob, options);
 }

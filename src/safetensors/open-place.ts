@@ -32,9 +32,7 @@ export async function openSafetensorsPlace(
   signal: AbortSignal | undefined,
 ): Promise<SafetensorsFile> {
   const indexName = name === undefined ? INDEX_NAME : name;
-  const index = indexName.endsWith(".json")
-    ? await readFileOf(folder, indexName, MAX_INDEX_BYTES, signal)
-    : undefined;
+  const index = indexName.endsWith(".json") ? await readFileOf(folder, indexName, MAX_INDEX_BYTES, signal) : undefined;
   if (index === undefined) {
     const source = await folder.open(name ?? FILE_NAME);
     return SafetensorsFile.of([await openSafetensorsSource(source, signal)]);

@@ -18,9 +18,7 @@ import {
 /** A file or folder of this machine. @internal */
 export async function localPlace(path: string): Promise<Place> {
   const isFolder = (await stat(path).catch(() => undefined))?.isDirectory();
-  return isFolder
-    ? { folder: localFolder(path) }
-    : { folder: localFolder(dirname(path)), name: basename(path) };
+  return isFolder ? { folder: localFolder(path) } : { folder: localFolder(dirname(path)), name: basename(path) };
 }
 
 function localFolder(path: string): Folder {

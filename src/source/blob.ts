@@ -53,10 +53,7 @@ export class BlobSource implements Source {
       throw new GgufError("ERR_GGUF_OPEN", detail, { path: this.path, cause });
     }
     if (bytes.length < byteLength) {
-      throw changedError(
-        this.path,
-        `it ends at byte ${begin + bytes.length}, and had ${this.byteLength} bytes`,
-      );
+      throw changedError(this.path, `it ends at byte ${begin + bytes.length}, and had ${this.byteLength} bytes`);
     }
     this.#wasRead = true;
     return bytes;

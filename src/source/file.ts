@@ -110,11 +110,9 @@ export class FileSource implements Source {
     const length = Math.max(0, Math.min(target.length, this.byteLength - begin));
     for (let done = 0; done < length; ) {
       signal?.throwIfAborted();
-      const { bytesRead } = await this.#handle
-        .read(target, done, length - done, begin + done)
-        .catch((cause) => {
-          throw systemFailure("ERR_GGUF_OPEN", "cannot read the file", this.path, cause);
-        });
+      const { bytesRead } = await this.#handle.read(target, done, length - done, begin + done).catch((cause) => {
+        throw systemFailure("ERR_GGUF_OPEN", "cannot read the file", this.path, cause);
+      });
       if (bytesRead === 0) {
         throw changedError(this.path, `it ends at byte ${begin + done}, and had ${this.byteLength} bytes`);
       }

@@ -137,8 +137,7 @@ export class HttpSource implements Source {
       if (result.done) throw new Transient(`the answer ended ${left} bytes early`, undefined);
       if (!isUint8Array(result.value)) throw this.#failed("the answer is not made of bytes");
       const bytes = plain(result.value);
-      if (bytes.length > left)
-        throw this.#failed(`the answer is longer than the ${length} bytes it announced`);
+      if (bytes.length > left) throw this.#failed(`the answer is longer than the ${length} bytes it announced`);
       left -= bytes.length;
       yield bytes;
     }
@@ -150,9 +149,7 @@ export class HttpSource implements Source {
     const range = response.headers.get("content-range");
     // An empty file has no ranges. Servers say so in two ways.
     const isEmpty =
-      status === 416
-        ? range === "bytes */0"
-        : status === 200 && response.headers.get("content-length") === "0";
+      status === 416 ? range === "bytes */0" : status === 200 && response.headers.get("content-length") === "0";
     if (isEmpty) {
       this.#checkState(response, 0);
       return 0;
@@ -172,9 +169,7 @@ export class HttpSource implements Source {
     const length = to - from + 1;
     const end = Math.min(last, size - 1);
     if (from !== begin || length < 1 || to > end || (to < end && length < MIN_PART_BYTES)) {
-      throw this.#failed(
-        `the server sent bytes ${from} to ${to} of ${size} when asked for ${begin} to ${last}`,
-      );
+      throw this.#failed(`the server sent bytes ${from} to ${to} of ${size} when asked for ${begin} to ${last}`);
     }
     return length;
   }
@@ -204,10 +199,7 @@ export class HttpSource implements Source {
       return changedError(this.path, `its ETag was ${before.etag} and is ${etag}`);
     }
     const cause = statusError(response);
-    return this.#failed(
-      "the server sends whole files only, not ranges of bytes: download it, and open that",
-      cause,
-    );
+    return this.#failed("the server sends whole files only, not ranges of bytes: download it, and open that", cause);
   }
 
   #refused(response: Response): GgufError | Transient {

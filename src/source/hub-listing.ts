@@ -22,11 +22,7 @@ const MAX_PAGES = 200;
  * @throws TypeError for another URL
  * @throws GgufError ERR_GGUF_OPEN where the hub does not answer as it should; `cause.status` is the status, if that is why
  */
-export async function listRepository(
-  url: string,
-  headers: Headers,
-  signal?: AbortSignal,
-): Promise<RepositoryFile[]> {
+export async function listRepository(url: string, headers: Headers, signal?: AbortSignal): Promise<RepositoryFile[]> {
   const files: RepositoryFile[] = [];
   let next: URL | undefined = new URL(repositoryTreeUrl(url));
   for (let page = 0; next !== undefined; page++) {

@@ -21,9 +21,7 @@ function environment(): Readonly<Record<string, string | undefined>> {
 function hubUrl(): URL | undefined {
   const endpoint = environment().HF_ENDPOINT || HUB;
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  return url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
-    ? url
-    : undefined;
+  return url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "" ? url : undefined;
 }
 
 /** Whether `url` is of the form hf://... */

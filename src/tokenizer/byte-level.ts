@@ -16,9 +16,7 @@ import { type WordRule, words } from "./word-rules";
 /** The character for each byte in these vocabularies: the byte if it is visible, else the next one from 256 on. */
 const BYTE_CHARACTERS: readonly string[] = byteCharacters();
 
-const BYTE_OF: ReadonlyMap<string, number> = new Map(
-  BYTE_CHARACTERS.map((character, byte) => [character, byte]),
-);
+const BYTE_OF: ReadonlyMap<string, number> = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
 
 function byteCharacters(): string[] {
   let next = 256;
@@ -183,9 +181,7 @@ function byteText({ tokens }: Vocabulary, numberOf: (text: string) => number | u
     },
     bytesOf: (token) =>
       Uint8Array.from(
-        Array.from(tokens[token] ?? "").flatMap(
-          (character) => BYTE_OF.get(character) ?? [...utf8(character)],
-        ),
+        Array.from(tokens[token] ?? "").flatMap((character) => BYTE_OF.get(character) ?? [...utf8(character)]),
       ),
   };
 }

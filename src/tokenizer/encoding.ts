@@ -119,8 +119,7 @@ export class Word {
     if (count < 2) return;
     const next = this.#next;
     const previous = this.#previous;
-    const rankOf = (left: number, right: number): number =>
-      rank(symbols[left] as number, symbols[right] as number);
+    const rankOf = (left: number, right: number): number => rank(symbols[left] as number, symbols[right] as number);
     this.#clearRanks();
     for (let i = 0; i < count; i++) {
       next[i] = i + 1;

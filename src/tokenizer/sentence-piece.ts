@@ -20,8 +20,7 @@ export function sentencePieceEncoding(vocabulary: Vocabulary, prefix: string): E
   const unknown = metadata.number(tokenIdKey("unk")) ?? 0;
   const { idOfByte, bytesOf } = bytePieces(vocabulary);
 
-  const textOf = (symbol: number): string =>
-    symbol < 0 ? characterOf(symbol) : (vocabulary.tokens[symbol] as string);
+  const textOf = (symbol: number): string => (symbol < 0 ? characterOf(symbol) : (vocabulary.tokens[symbol] as string));
   const joined = (left: number, right: number): number | undefined => ids.get(textOf(left) + textOf(right));
   const merges: Merges = {
     rank(left, right) {

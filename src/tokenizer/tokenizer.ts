@@ -253,9 +253,7 @@ export class Tokenizer {
   /** Whether a token is no text: a control token, or the unknown one. */
   #isControl(id: number): boolean {
     const type = this.#typeOf(id);
-    return (
-      type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || ENDS.has(this.#pieces[id] as string)
-    );
+    return type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || ENDS.has(this.#pieces[id] as string);
   }
 
   /** A text, cut at the tokens that are found in it before anything else is done. */

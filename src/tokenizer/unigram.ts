@@ -97,10 +97,7 @@ function replacementsOf(metadata: GgufMetadata): Replacements {
   const size = map.length < 4 ? 0 : view.getUint32(0, true);
   const begin = 4 + size;
   if (size === 0 || size % 4 !== 0 || begin >= map.length)
-    throw new GgufError(
-      "ERR_GGUF_INVALID",
-      `'${CHARACTERS_MAP}' has ${map.length} bytes, and promises others`,
-    );
+    throw new GgufError("ERR_GGUF_INVALID", `'${CHARACTERS_MAP}' has ${map.length} bytes, and promises others`);
   // Beyond the array there is nothing: 0 is no node of any byte.
   const node = (at: number): number => (at * 4 < size ? view.getUint32(4 + at * 4, true) : 0);
   const base = (packed: number): number => (packed >>> 10) << ((packed & 0x200) >>> 6);
@@ -133,12 +130,10 @@ function replacementsOf(metadata: GgufMetadata): Replacements {
       const written: number[] = [];
       for (let at = 0; at < bytes.length; ) {
         const longest = [...matches(bytes, at)].at(-1);
-        for (const byte of longest === undefined ? [bytes[at] as number] : replacement(longest[1]))
-          written.push(byte);
+        for (const byte of longest === undefined ? [bytes[at] as number] : replacement(longest[1])) written.push(byte);
         at += longest?.[0] ?? 1;
         // Replaced are whole characters only.
-        while (longest === undefined && ((bytes[at] ?? 0) & 0xc0) === 0x80)
-          written.push(bytes[at++] as number);
+        while (longest === undefined && ((bytes[at] ?? 0) & 0xc0) === 0x80) written.push(bytes[at++] as number);
       }
       return decoder.decode(Uint8Array.from(written));
     },
@@ -162,10 +157,7 @@ function* graphemesOf(text: string): Generator<string, void> {
     const end = at + WINDOW;
     // No character is cut in two.
     const isCut = (text.codePointAt(end - 1) ?? 0) > 0xffff;
-    const segments = Array.from(
-      segmenter.segment(text.slice(at, isCut ? end - 1 : end)),
-      ({ segment }) => segment,
-    );
+    const segments = Array.from(segmenter.segment(text.slice(at, isCut ? end - 1 : end)), ({ segment }) => segment);
     // The last one may go on.
     if (end < text.length && segments.length > 1) segments.pop();
     for (const segment of segments) {

@@ -43,8 +43,7 @@ const LONGEST_WORD = 100;
 export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Vocabulary): Encoding {
   const isModel = normalization === "model";
   const unknown = metadata.number(tokenIdKey("unk")) ?? 100;
-  const lowercase =
-    metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? !(isModel && hasCapitals(tokens));
+  const lowercase = metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? !(isModel && hasCapitals(tokens));
   const stripAccents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents") ?? lowercase;
   const pieces = new Pieces(ids.keys());
   const { prepare, isAlone } = RULES[normalization];
@@ -140,9 +139,7 @@ function* wordsOf(text: string, isAlone: Class): Generator<string, void, undefin
 
 /** A character without its accents: what its canonical decomposition begins with. */
 function baseOf(character: string): string {
-  return character < "\u0080"
-    ? character
-    : String.fromCodePoint(character.normalize("NFD").codePointAt(0) as number);
+  return character < "\u0080" ? character : String.fromCodePoint(character.normalize("NFD").codePointAt(0) as number);
 }
 
 function hasMoreCharacters(text: string, most: number): boolean {

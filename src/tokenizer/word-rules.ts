@@ -164,12 +164,7 @@ const CASED: Part = (text, at) => {
 
 /** Words that begin with capital letters or have only these, with `end` after them. */
 const cased = (digits: Part, end: Part): Split =>
-  matches(
-    both(maybeAfter(BEFORE, CASED), end),
-    digits,
-    both(SYMBOLS, maybe(run(/[\r\n/]/u))),
-    ...[LINES, SPACES],
-  );
+  matches(both(maybeAfter(BEFORE, CASED), end), digits, both(SYMBOLS, maybe(run(/[\r\n/]/u))), ...[LINES, SPACES]);
 
 const digitsFirst = matches(DIGIT);
 const threeDigitsFirst = matches(THREE_DIGITS);
@@ -269,10 +264,7 @@ const RULES: readonly [names: string, rule: WordRule][] = [
   ["tekken", { splits: [cased(DIGIT, (_, at) => at)], wholeWords: true, addsBegin: true }],
   ["gpt-4o llama4 kanana2 minimax-m2", { splits: [cased(THREE_DIGITS, maybe(CONTRACTION))] }],
   ["jais-2", { splits: [LLAMA3, FEWER_SPACES] }],
-  [
-    "seed-coder",
-    { splits: [matches(CONTRACTION, maybeAfter(BEFORE, LETTERS), DIGIT, SYMBOLS, LINES, SPACES)] },
-  ],
+  ["seed-coder", { splits: [matches(CONTRACTION, maybeAfter(BEFORE, LETTERS), DIGIT, SYMBOLS, LINES, SPACES)] }],
   ["gemma4", { splits: [matches(run(/[^\n]/u), run(/\n/u))], plainText: true, addsBegin: true }],
 ];
 

@@ -150,10 +150,7 @@ function placeOf(folder: "model" | "remote", model: number, name: string): strin
 }
 
 /** Answers come from mapped memory, which tells of no change: that of the files is looked at before and after. */
-function localPlace(
-  [path, ...others]: readonly [string, ...string[]],
-  files: readonly ServedFile[],
-): ModelPlace {
+function localPlace([path, ...others]: readonly [string, ...string[]], files: readonly ServedFile[]): ModelPlace {
   const etags = async (): Promise<string> => {
     const states = await Promise.all(files.map((file) => file.state()));
     if (states.includes(undefined)) throw new Error(REPLACED);
@@ -245,12 +242,7 @@ class Site {
   readonly #headers: OutgoingHttpHeaders;
   #questions = 0;
 
-  constructor(
-    page: string,
-    files: ReadonlyMap<string, ServedFile>,
-    token: string,
-    session: ViewSession | undefined,
-  ) {
+  constructor(page: string, files: ReadonlyMap<string, ServedFile>, token: string, session: ViewSession | undefined) {
     const text = page.replaceAll("\r\n", "\n"); // as a browser reads it before it compares hashes
     this.#page = Buffer.from(session === undefined ? text : text.replace(ALONE, SERVED));
     this.#files = files;
@@ -267,8 +259,7 @@ class Site {
     setHeaders(response, this.#headers);
     try {
       const place = this.#placeOf(request);
-      if (this.#session !== undefined && place === ASK)
-        return await this.#ask(this.#session, request, response);
+      if (this.#session !== undefined && place === ASK) return await this.#ask(this.#session, request, response);
       if (request.method === "POST") throw new Refusal(405, "files can be read only", READ_ONLY);
       if (place === undefined) {
         setHeaders(response, ENTRY_HEADERS);
@@ -288,8 +279,7 @@ class Site {
 
   /** Answers a question. One that nobody waits for any more is cancelled. */
   async #ask(session: ViewSession, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method !== "POST")
-      throw new Refusal(405, "questions are posted", { ...CLOSE, allow: "POST" });
+    if (request.method !== "POST") throw new Refusal(405, "questions are posted", { ...CLOSE, allow: "POST" });
     if (this.#questions >= MAX_QUESTIONS) throw new Refusal(503, "too many questions at once", CLOSE);
     this.#questions++;
     try {
@@ -326,10 +316,7 @@ class Site {
     if (!/^(GET|HEAD|POST)$/.test(method ?? "")) throw new Refusal(405, "files can be read only", READ_ONLY);
     const origin = headers.origin ?? `http://${host}`;
     const site = headers["sec-fetch-site"] ?? "none";
-    if (
-      origin.toLowerCase() !== `http://${host}`.toLowerCase() ||
-      !/^(none|same-origin)$/.test(String(site))
-    ) {
+    if (origin.toLowerCase() !== `http://${host}`.toLowerCase() || !/^(none|same-origin)$/.test(String(site))) {
       throw new Refusal(403, "another site sent you here: paste the address into the browser", CLOSE);
     }
     if (/^\/(\?|$)/.test(url)) return undefined;
@@ -474,10 +461,7 @@ function names(list: string, etag: string): boolean {
  * The bytes that a Range header asks for. Undefined stands for the whole file: where there is no such header, where it
  * breaks the rules, and where it asks for several ranges, which a server need not send.
  */
-function parseRange(
-  header: string | undefined,
-  size: number,
-): [begin: number, end: number] | "beyond" | undefined {
+function parseRange(header: string | undefined, size: number): [begin: number, end: number] | "beyond" | undefined {
   const [, first, last] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? "") ?? [];
   if (first === undefined || last === undefined || (first === "" && last === "")) return undefined;
   if (first !== "" && last !== "" && BigInt(last) < BigInt(first)) return undefined;

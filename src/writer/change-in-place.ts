@@ -41,11 +41,7 @@ export function isAtomic({ offset, after }: HeaderChange): boolean {
  * Makes a change while no other process changes the model. One that is not {@link isAtomic} is written down first, so
  * that `recover` can take it back.
  */
-export async function changeInPlace(
-  input: InputFile,
-  change: HeaderChange,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function changeInPlace(input: InputFile, change: HeaderChange, signal?: AbortSignal): Promise<void> {
   const { source } = input;
   await unfinished(() => orWriteError(source.path, changeUnderJournal(input, change, signal), signal));
 }

@@ -71,11 +71,7 @@ export function checkData(data: TensorData, target: DataTarget): CheckedData {
   return checkBytes(data, target, (bytes) => `${bytes}, or a function that returns them`);
 }
 
-function checkBytes(
-  data: TensorBytes,
-  target: DataTarget,
-  expected: (bytes: string) => string,
-): CheckedBytes {
+function checkBytes(data: TensorBytes, target: DataTarget, expected: (bytes: string) => string): CheckedBytes {
   const { type } = target;
   const piece = pieceOf(data, target);
   if (piece !== undefined) {
@@ -84,10 +80,7 @@ function checkBytes(
   }
   if (typeof data === "object" && data !== null && isChunks(data)) {
     if (Array.isArray(data)) {
-      const length = data.reduce(
-        (sum: number, piece) => sum + byteLengthOf(checkPiece(piece, target), target),
-        0,
-      );
+      const length = data.reduce((sum: number, piece) => sum + byteLengthOf(checkPiece(piece, target), target), 0);
       checkLength(length, target);
     }
     // A stream may fail before it is read. Reading it throws the error; until then, a listener keeps the process alive.
@@ -147,10 +140,7 @@ function isChunks(data: object): data is Chunks {
  * The data in pieces; throws ERR_GGUF_RANGE as soon as they are more bytes than the tensor takes, or once they are less.
  * Never holds more than one piece of what is given piece by piece.
  */
-export async function* dataPieces(
-  data: CheckedData,
-  target: DataTarget,
-): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* dataPieces(data: CheckedData, target: DataTarget): AsyncGenerator<Uint8Array, void, undefined> {
   const bytes = typeof data === "function" ? await data() : data;
   const pieces = isTypedArray(bytes) ? [bytes] : bytes;
   // What is counted is what is handed on: memory can be taken away or made smaller since it was given.

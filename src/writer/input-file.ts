@@ -26,11 +26,7 @@ export interface Extent {
 }
 
 /** Opens one file. */
-export async function openInput(
-  path: string,
-  access: FileAccess = "r",
-  signal?: AbortSignal,
-): Promise<InputFile> {
+export async function openInput(path: string, access: FileAccess = "r", signal?: AbortSignal): Promise<InputFile> {
   return inputOf(await FileSource.open(path, access), signal);
 }
 
@@ -50,10 +46,7 @@ async function inputOf(source: FileSource, signal: AbortSignal | undefined): Pro
 }
 
 /** Opens all files of a model; `path` is any of them, which may be open. */
-export function openInputs(
-  path: string | FileSource,
-  signal?: AbortSignal,
-): Promise<[InputFile, ...InputFile[]]> {
+export function openInputs(path: string | FileSource, signal?: AbortSignal): Promise<[InputFile, ...InputFile[]]> {
   const first = typeof path === "string" ? undefined : path;
   const name = typeof path === "string" ? path : path.path;
   const open = (each: string, stop: AbortSignal): Promise<InputFile> =>

@@ -45,8 +45,7 @@ export async function openModelSource(
 
 function sourceOfOpen(model: GgufModel): ModelSource {
   // No new file takes the place of one of safetensors.
-  const origin =
-    model instanceof GgufFile ? { model: model.paths, others: [] } : { model: [], others: model.paths };
+  const origin = model instanceof GgufFile ? { model: model.paths, others: [] } : { model: [], others: model.paths };
   return { model, origin, finish: () => checkUnchanged(model), close: async () => undefined };
 }
 

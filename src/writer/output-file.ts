@@ -159,12 +159,10 @@ export class OutputFile {
    * @throws GgufError ERR_GGUF_CHANGED, ERR_GGUF_WRITE
    */
   async check(): Promise<void> {
-    if (this.isNew && (await orWriteError(this.path, lookAt(this.target))) !== undefined)
-      throw existsError(this.path);
+    if (this.isNew && (await orWriteError(this.path, lookAt(this.target))) !== undefined) throw existsError(this.path);
     const now = await orWriteError(this.path, lookAt(this.temporary));
     const before = this.#finished;
-    if (before !== undefined && now?.ino === before.ino && now.dev === before.dev && now.size === before.size)
-      return;
+    if (before !== undefined && now?.ino === before.ino && now.dev === before.dev && now.size === before.size) return;
     const detail = `another program has put something else in the place of ${this.temporary}`;
     throw new GgufError("ERR_GGUF_CHANGED", detail, { path: this.path });
   }

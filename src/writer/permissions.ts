@@ -15,9 +15,7 @@ export async function takeOver(handle: FileHandle, existing: Stats | undefined):
   if (process.platform !== "win32") {
     const { uid, gid } = existing;
     // Before the mode: the system takes setuid and setgid away from a file that changes hands.
-    await handle
-      .chown(uid, gid)
-      .catch(() => handle.chown(process.geteuid?.() ?? uid, gid).catch(() => undefined));
+    await handle.chown(uid, gid).catch(() => handle.chown(process.geteuid?.() ?? uid, gid).catch(() => undefined));
   }
   const { uid, gid } = await handle.stat();
   await handle.chmod(modeFor(existing, uid, gid));

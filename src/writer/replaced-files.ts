@@ -63,8 +63,7 @@ export async function checkReplaced(
   throw refused(path, model.get(identity) as string, PART);
 }
 
-const PART =
-  "a file of the model that is read, whose other files are worth nothing alone: choose another name";
+const PART = "a file of the model that is read, whose other files are worth nothing alone: choose another name";
 
 /** The files of the split model that a file is of by its name, or by that of the file to which it leads. */
 async function siblingsOf(path: string | undefined): Promise<string[]> {

@@ -23,12 +23,7 @@ import {
   isArrayValue,
   knownType,
 } from "./values";
-import {
-  type CheckedWriteOptions,
-  checkWriteOptions,
-  WRITE_OPTIONS,
-  type WriteOptions,
-} from "./write-options";
+import { type CheckedWriteOptions, checkWriteOptions, WRITE_OPTIONS, type WriteOptions } from "./write-options";
 import { writeOutputs } from "./write-outputs";
 
 /** A new value of a key, and the type it gets if not that of the old one. */
@@ -110,8 +105,7 @@ export async function setMetadata(
   }
   const given = checkOptions(options, SET_METADATA_OPTIONS);
   const output = given.output === undefined ? undefined : checkPath(given.output);
-  const inPlace =
-    given.inPlace === undefined ? undefined : checkBoolean("options.inPlace", given.inPlace, false);
+  const inPlace = given.inPlace === undefined ? undefined : checkBoolean("options.inPlace", given.inPlace, false);
   if (inPlace && output !== undefined) {
     throw invalidArgValue("options.inPlace", "cannot be true with an output", inPlace);
   }

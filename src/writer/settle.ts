@@ -81,8 +81,7 @@ export async function settle(path: string): Promise<Settled | string | undefined
   const inode = await createJournal(claim);
   if (inode === undefined) {
     const other = await readJournal(claim);
-    if (other !== undefined && holderOf(claim, other) === undefined)
-      await removeJournal(claim, other.stats.ino);
+    if (other !== undefined && holderOf(claim, other) === undefined) await removeJournal(claim, other.stats.ino);
     return `another process, which recovers it (${claim})`;
   }
   try {
@@ -141,10 +140,7 @@ async function carryOut(path: string, { content, stats }: FoundJournal): Promise
  * All temporary files are complete, so all get their names. Where one is missing, or something has appeared under a name
  * that nothing had, everything goes back to its place.
  */
-async function finishRenames(
-  journal: string,
-  outputs: readonly PlannedRename[],
-): Promise<Settled["outcome"]> {
+async function finishRenames(journal: string, outputs: readonly PlannedRename[]): Promise<Settled["outcome"]> {
   const folder = dirname(journal);
   const at = (name: string): string => join(folder, checkName(journal, name));
   const isThere = async (name: string, inode: string): Promise<boolean> =>
@@ -226,7 +222,6 @@ function checkName(journal: string, name: string): string {
 }
 
 function foreignError(path: string, cause?: Error): GgufError {
-  const detail =
-    "is a journal of another user: that user must run 'gguf-native recover' on the model, or remove it";
+  const detail = "is a journal of another user: that user must run 'gguf-native recover' on the model, or remove it";
   return new GgufError("ERR_GGUF_WRITE", detail, { path, cause });
 }

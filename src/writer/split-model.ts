@@ -8,23 +8,11 @@ import { shardSuffix } from "../file/shard-names";
 import { MAX_SHARDS, SPLIT_KEYS } from "../file/splits";
 import { alignUp } from "../layout/header-bytes";
 import { type Contents, checkCount, fileChunks, layOut, type TensorEntry } from "../layout/layout";
-import {
-  checkInputs,
-  closeInputs,
-  type Extent,
-  extentPieces,
-  type InputFile,
-  openInputs,
-} from "./input-file";
+import { checkInputs, closeInputs, type Extent, extentPieces, type InputFile, openInputs } from "./input-file";
 import { settleModel } from "./journal";
 import type { Replaced } from "./replaced-files";
 import { encodeEntry } from "./values";
-import {
-  type CheckedWriteOptions,
-  checkWriteOptions,
-  WRITE_OPTIONS,
-  type WriteOptions,
-} from "./write-options";
+import { type CheckedWriteOptions, checkWriteOptions, WRITE_OPTIONS, type WriteOptions } from "./write-options";
 import { type Output, writeOutputs } from "./write-outputs";
 
 /** How large the files of {@link splitModel} may be; at least one of the limits is needed. */
@@ -49,11 +37,7 @@ const SPLIT_OPTIONS: OptionNames<SplitOptions> = { ...WRITE_OPTIONS, maxTensors:
  *   ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
  *   ERR_GGUF_CHANGED if a source changes in the meantime; ERR_GGUF_WRITE
  */
-export async function splitModel(
-  source: string | URL,
-  output: string | URL,
-  options: SplitOptions,
-): Promise<string[]> {
+export async function splitModel(source: string | URL, output: string | URL, options: SplitOptions): Promise<string[]> {
   return (await splitFiles(source, output, options, false)).map(({ path }) => path);
 }
 
@@ -113,11 +97,7 @@ export async function splitFiles(
  * @throws GgufError as `open`; ERR_GGUF_UNSUPPORTED_TYPE for a model with a tensor of an unknown type;
  *   ERR_GGUF_CHANGED if a source changes in the meantime; ERR_GGUF_WRITE
  */
-export async function mergeModel(
-  source: string | URL,
-  output: string | URL,
-  options?: WriteOptions,
-): Promise<void> {
+export async function mergeModel(source: string | URL, output: string | URL, options?: WriteOptions): Promise<void> {
   const path = checkPath(output);
   await copy(source, checkWriteOptions(options), false, ({ entries, ...rest }) => [
     { path, contents: { ...rest, entries: withoutSplit(entries) } },
@@ -203,12 +183,7 @@ interface Limits {
 type Base = Omit<CopiedContents, "tensors">;
 
 /** Which tensors go into which file: as many as each takes, in their order. */
-function group(
-  first: Base,
-  further: Base,
-  tensors: readonly CopiedTensor[],
-  limits: Limits,
-): CopiedTensor[][] {
+function group(first: Base, further: Base, tensors: readonly CopiedTensor[], limits: Limits): CopiedTensor[][] {
   const { format, alignment } = first;
   // The numbers do not matter, all take the same room.
   const split = splitEntries(format, 0, 1, tensors.length);
@@ -223,8 +198,7 @@ function group(
     const entry = headerBytes(further, [tensor]) - emptyBytes[1];
     const bytes = alignUp(tensor.byteLength, alignment);
     const current = groups.at(-1) as CopiedTensor[];
-    const isFull =
-      current.length >= limits.tensors || alignUp(header + entry, alignment) + data + bytes > limits.bytes;
+    const isFull = current.length >= limits.tensors || alignUp(header + entry, alignment) + data + bytes > limits.bytes;
     // The first file may be full of metadata alone.
     if (isFull && (current.length > 0 || groups.length === 1)) {
       groups.push([tensor]);

@@ -41,11 +41,7 @@ export function createPrivate(path: string): Promise<FileHandle> {
 }
 
 /** Writes all of `bytes`. Fails where they turn out to be fewer meanwhile: their memory can be taken away. */
-export async function writeAll(
-  handle: FileHandle,
-  bytes: Uint8Array,
-  position: number | null = null,
-): Promise<void> {
+export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number | null = null): Promise<void> {
   const { length } = bytes;
   for (let done = 0; done < length; ) {
     const at = position === null ? null : position + done;
@@ -56,10 +52,7 @@ export async function writeAll(
 }
 
 export function shrunkError(before: number, after: number): GgufError {
-  return new GgufError(
-    "ERR_GGUF_CHANGED",
-    `data of ${before} bytes became ${after} bytes while it was written`,
-  );
+  return new GgufError("ERR_GGUF_CHANGED", `data of ${before} bytes became ${after} bytes while it was written`);
 }
 
 /** Whether a file belongs to the user of this process. */

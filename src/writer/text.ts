@@ -89,14 +89,10 @@ function parseScalar(text: string, type: Exclude<GgufTypeName, "array">): GgufIn
 /** Numbers that JSON does not have come as strings. */
 function parseArray(text: string, type: GgufTypeName): GgufInput {
   // What begins with a bracket is meant as JSON: the error says where it is none.
-  const array = text.trimStart().startsWith("[")
-    ? parseExactJson(text, isFloat(type) ? decimal : number)
-    : undefined;
+  const array = text.trimStart().startsWith("[") ? parseExactJson(text, isFloat(type) ? decimal : number) : undefined;
   if (!Array.isArray(array)) throw unreadable(text, "an array in JSON");
   if (type === "array") return array as GgufInput;
-  return array.map((element) =>
-    typeof element === "string" ? parseScalar(element, type) : element,
-  ) as GgufInput;
+  return array.map((element) => (typeof element === "string" ? parseScalar(element, type) : element)) as GgufInput;
 }
 
 function unreadable(text: string, what: string): GgufError {

@@ -1,12 +1,6 @@
 /** Metadata values on their way into a file: which type each is declared as, whether it fits, and its bytes. */
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
-import {
-  type GgufTypeName,
-  type GgufValueType,
-  type NumericArray,
-  SIZES,
-  TYPE_NAMES,
-} from "../base/metadata-values";
+import { type GgufTypeName, type GgufValueType, type NumericArray, SIZES, TYPE_NAMES } from "../base/metadata-values";
 import { isTypedArray, isUint8Array, lengthOf, plain } from "../base/typed-arrays";
 import { elementTypeOfArray } from "../file/metadata";
 import { knownKeyType } from "../file/metadata-keys";
@@ -44,9 +38,7 @@ export interface ArrayInputType {
 export type GgufInputType = GgufTypeName | `${GgufTypeName}[]` | GgufValueType | ArrayInputType;
 
 /** A declared type; an element type for arrays only. */
-export type DeclaredType =
-  | { type: Exclude<GgufTypeName, "array"> }
-  | { type: "array"; elementType: GgufTypeName };
+export type DeclaredType = { type: Exclude<GgufTypeName, "array"> } | { type: "array"; elementType: GgufTypeName };
 
 const MAX_KEY_BYTES = 65_535;
 
@@ -90,11 +82,7 @@ export function checkText(name: string, text: string): void {
 /** A declared type, checked; undefined where none was given. */
 export function checkType(type: GgufInputType | undefined): DeclaredType | undefined {
   if (type === undefined) return undefined;
-  const unknown = invalidArgValue(
-    "type",
-    `must be one of: ${TYPE_NAMES.join(", ")}; of an array, that and []`,
-    type,
-  );
+  const unknown = invalidArgValue("type", `must be one of: ${TYPE_NAMES.join(", ")}; of an array, that and []`, type);
   if (typeof type === "string") {
     const element = /^(.*)\[\]$/.exec(type)?.[1];
     if (element !== undefined) return checkType({ type: "array", elementType: element as GgufTypeName });
@@ -244,21 +232,12 @@ export function isArrayValue(value: unknown): boolean {
   return typeof value === "object" && value !== null && isArray(value);
 }
 
-function encodeArray(
-  out: HeaderBytes,
-  key: string,
-  value: unknown,
-  element: GgufTypeName,
-  depth: number,
-): void {
+function encodeArray(out: HeaderBytes, key: string, value: unknown, element: GgufTypeName, depth: number): void {
   if (typeof value !== "object" || value === null || !isArray(value)) {
     throw wrongType(key, `it is declared as an array of ${element}, but the value is ${describe(value)}`);
   }
   if (depth > MAX_DEPTH) {
-    throw new GgufError(
-      "ERR_GGUF_INVALID",
-      `metadata key '${key}': arrays are nested ${MAX_DEPTH} deep at most`,
-    );
+    throw new GgufError("ERR_GGUF_INVALID", `metadata key '${key}': arrays are nested ${MAX_DEPTH} deep at most`);
   }
   const count = countOf(value);
   out.int(4, TYPE_NAMES.indexOf(element)).count(count);
@@ -276,14 +255,8 @@ function encodeArray(
   }
 }
 
-function encodeScalar(
-  out: HeaderBytes,
-  key: string,
-  value: unknown,
-  type: Exclude<GgufTypeName, "array">,
-): void {
-  const mismatch = (): GgufError =>
-    wrongType(key, `it is declared as ${type}, but the value is ${describe(value)}`);
+function encodeScalar(out: HeaderBytes, key: string, value: unknown, type: Exclude<GgufTypeName, "array">): void {
+  const mismatch = (): GgufError => wrongType(key, `it is declared as ${type}, but the value is ${describe(value)}`);
   if (type === "string") {
     if (typeof value === "string") checkText("value", value);
     else if (!isUint8Array(value)) throw mismatch();
@@ -313,10 +286,7 @@ function wrongType(key: string, detail: string): GgufError {
 }
 
 function outOfRange(key: string, value: number | bigint, type: string): GgufError {
-  return new GgufError(
-    "ERR_GGUF_METADATA_RANGE",
-    `metadata key '${key}': ${value} does not fit in a ${type}`,
-  );
+  return new GgufError("ERR_GGUF_METADATA_RANGE", `metadata key '${key}': ${value} does not fit in a ${type}`);
 }
 
 function describe(value: unknown): string {

@@ -258,8 +258,7 @@ export class GgufWriter {
    *   empty or longer than the 63 bytes that ggml reads, or that two tensors would have
    */
   renameTensors(names: Readonly<Record<string, string>> | Iterable<readonly [string, string]>): this {
-    if (typeof names !== "object" || names === null)
-      throw invalidArgType("names", "an object or entries", names);
+    if (typeof names !== "object" || names === null) throw invalidArgType("names", "an object or entries", names);
     const wanted = new Map(Symbol.iterator in names ? names : Object.entries(names));
     for (const [name, to] of wanted) {
       this.#expectTensor(name);
@@ -406,10 +405,7 @@ function checkShape(shape: unknown, type: GgmlType, subject: GgufErrorSubject): 
   }
   const { blockSize, typeSize } = ggmlTypes[type];
   if (shape[0] % blockSize !== 0) {
-    throw invalid(
-      `shape[0] is ${shape[0]}, not a multiple of the ${blockSize} elements of a ${type} block`,
-      subject,
-    );
+    throw invalid(`shape[0] is ${shape[0]}, not a multiple of the ${blockSize} elements of a ${type} block`, subject);
   }
   // A dimension of 0 counts as 1 here: readers refuse what overflows without it.
   const elements = shape.reduce((product: number, dim: number) => product * Math.max(dim, 1), 1);

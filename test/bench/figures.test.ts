@@ -14,8 +14,7 @@ test("every type has a floor for each family of processors", () => {
   for (const [family, floors] of Object.entries(families)) {
     for (const type of WEIGHT_TYPES) {
       const its = { ...floors.default, ...floors[type] };
-      for (const name of ["native-vs-ts", "products", "stats"])
-        assert.ok(name in its, `${family}: ${type}, ${name}`);
+      for (const name of ["native-vs-ts", "products", "stats"]) assert.ok(name in its, `${family}: ${type}, ${name}`);
     }
   }
 });

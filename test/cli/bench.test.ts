@@ -6,12 +6,7 @@ import { blocks, expectTidy, floats, json, output, writeModel } from "../support
 import { emulated } from "../support/emulated";
 
 const unknown = { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) };
-const tensors = [
-  blocks("a", "Q4_K", [256, 8], 1),
-  blocks("b", "Q4_K", [512], 2),
-  floats("c", [1, 2]),
-  unknown,
-];
+const tensors = [blocks("a", "Q4_K", [256, 8], 1), blocks("b", "Q4_K", [512], 2), floats("c", [1, 2]), unknown];
 writeModel("model.gguf", { tensors });
 
 interface Rate {
@@ -48,14 +43,8 @@ describe("bench", () => {
   test("of a file, for people", async () => {
     const stdout = await output("bench model.gguf");
     expectTidy(stdout);
-    assert.match(
-      stdout,
-      /^open +[\d.]+ ms, [\d.]+ ms the first time\nkernels +\w+, \d+ threads?\n\nmodel\.gguf\n/,
-    );
-    assert.match(
-      stdout,
-      /\n {2}type +tensors +weights +GB\/s, 1 thread +GB\/s, \d+ threads?\n {2}Q4_K +2 +2\.56 K /,
-    );
+    assert.match(stdout, /^open +[\d.]+ ms, [\d.]+ ms the first time\nkernels +\w+, \d+ threads?\n\nmodel\.gguf\n/);
+    assert.match(stdout, /\n {2}type +tensors +weights +GB\/s, 1 thread +GB\/s, \d+ threads?\n {2}Q4_K +2 +2\.56 K /);
   });
   test("without a file, of every type", {
     skip: emulated && "it takes minutes on an emulated processor",

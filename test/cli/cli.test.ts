@@ -82,9 +82,7 @@ describe("usage", () => {
         ),
       );
     }
-    for (const command of COMMANDS.filter(
-      (name) => !/^(diff|embed|bench|completion|doctor|build)$/.test(name),
-    )) {
+    for (const command of COMMANDS.filter((name) => !/^(diff|embed|bench|completion|doctor|build)$/.test(name))) {
       await expectFailure([command], 2, /missing FILE/);
     }
     await expectFailure("merge a b c", 2, /unexpected argument 'c'/);
@@ -103,11 +101,7 @@ describe("usage", () => {
       /unknown command 'inspct'\. Did you mean 'inspect'\? \(see gguf-native --help\)$/m,
     );
     await expectFailure("inspect a.gguf --filter", 2, /gguf-native: --filter needs a value \(see/);
-    await expectFailure(
-      "quantize a b --type -x",
-      2,
-      /--type needs a value; .* is written --type=VALUE \(see/,
-    );
+    await expectFailure("quantize a b --type -x", 2, /--type needs a value; .* is written --type=VALUE \(see/);
     await expectFailure("hash --check none.txt", 1, /: none\.txt: cannot open: no such file or directory$/m);
     await expectFailure("inspect a --json=1", 2, /: --json takes no value \(see/);
     await expectFailure("--versoin", 2, /unknown option '--versoin'\. Did you mean '--version'\?/);
@@ -199,11 +193,7 @@ describe("a line of progress", () => {
     ) => { advance(amount: number): void; end(): void };
   };
   /** The lines of a run that takes half a second, as they are at the end of the terminal's width. */
-  const linesOf = async (
-    columns: number | undefined,
-    unit: "bytes" | "steps",
-    total = 1e9,
-  ): Promise<string[]> => {
+  const linesOf = async (columns: number | undefined, unit: "bytes" | "steps", total = 1e9): Promise<string[]> => {
     const shown: string[] = [];
     const progress = new Progress(`漢字\x1b[31m-${"name".repeat(9)}`, total, unit, {
       write: (text) => shown.push(text),
@@ -221,8 +211,7 @@ describe("a line of progress", () => {
     for (const columns of [undefined, 10, 30, 40, 60, 80, 200]) {
       for (const line of await linesOf(columns, "bytes")) {
         expectTidy(line.replaceAll(/[漢字]/g, "xx"), (columns ?? 80) - 1);
-        if (columns === undefined || columns >= 40)
-          assert.match(line, /█+░* +\d+ % +[\d,]+ MB\/s( +\d+ s left)?/);
+        if (columns === undefined || columns >= 40) assert.match(line, /█+░* +\d+ % +[\d,]+ MB\/s( +\d+ s left)?/);
       }
     }
     const [line] = await linesOf(120, "bytes");
@@ -255,10 +244,7 @@ describe("standard output and error", { skip: process.platform === "win32" && "n
   test("so is a disk with room for a part of the text", async () => {
     // The first write takes 1024 bytes at most, of a shell that counts in larger blocks a few more.
     const script = `trap '' XFSZ; ulimit -f 1; ${command} inspect --metadata parts.gguf >part`;
-    const metadata = Array.from(
-      { length: 500 },
-      (_, i) => [`key.${i}`, u32(i)] as [string, ReturnType<typeof u32>],
-    );
+    const metadata = Array.from({ length: 500 }, (_, i) => [`key.${i}`, u32(i)] as [string, ReturnType<typeof u32>]);
     writeModel("parts.gguf", { metadata });
     const { status, stderr } = shell(script);
     assert.equal(status, 1);
@@ -336,17 +322,11 @@ function hiddenRanges(): number[][] {
 }
 
 describe("what is invisible is escaped: names that differ look different", () => {
-  const hidden = [
-    0xad, 0x34f, 0x115f, 0x180e, 0x200b, 0x2060, 0x2064, 0x3164, 0xfe0f, 0x1d173, 0xe0041, 0xe007f,
-  ];
+  const hidden = [0xad, 0x34f, 0x115f, 0x180e, 0x200b, 0x2060, 0x2064, 0x3164, 0xfe0f, 0x1d173, 0xe0041, 0xe007f];
   const names = hidden.map((code) => `a${String.fromCodePoint(code)}`);
   const shown = hidden.map((code) => {
     const digits = code.toString(16);
-    return code < 0x100
-      ? `a\\x${digits}`
-      : code < 0x10000
-        ? `a\\u${digits.padStart(4, "0")}`
-        : `a\\u{${digits}}`;
+    return code < 0x100 ? `a\\x${digits}` : code < 0x10000 ? `a\\u${digits.padStart(4, "0")}` : `a\\u{${digits}}`;
   });
   writeModel("hidden.gguf", {
     metadata: names.map((name) => [`key.${name}`, str(`value ${name}`)]),

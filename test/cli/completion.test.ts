@@ -14,9 +14,7 @@ writeModel("model.gguf", {
     ["general.file_type", u32(1)],
     ...HOSTILE.map((key) => [key, u32(1)] as [string, ReturnType<typeof u32>]),
   ],
-  tensors: ["blk.0.attn_q.weight", "blk.0.attn_k.weight", "output.weight", ...HOSTILE].map((name) =>
-    floats(name, [1]),
-  ),
+  tensors: ["blk.0.attn_q.weight", "blk.0.attn_k.weight", "output.weight", ...HOSTILE].map((name) => floats(name, [1])),
 });
 
 /** The program under its name, for shells. */
@@ -142,11 +140,7 @@ test("names that a shell would not take as they are are left out", async () => {
 });
 test("wrong usage", async () => {
   await expectFailure("completion", 2, /missing SHELL/);
-  await expectFailure(
-    "completion bsh",
-    2,
-    /SHELL must be bash, zsh or fish, not 'bsh'\. Did you mean 'bash'\?/,
-  );
+  await expectFailure("completion bsh", 2, /SHELL must be bash, zsh or fish, not 'bsh'\. Did you mean 'bash'\?/);
   await expectFailure("completion tensors", 2, /missing FILE/);
   await expectFailure("completion bash x", 2, /unexpected argument 'x'/);
   await expectFailure("completion keys none.gguf", 1, /none\.gguf/);

@@ -46,16 +46,12 @@ describe("time grows with the length of text, not with its square", () => {
   }
   test("parseMetadataValue: a string of ten million characters", () => {
     const long = "\\\\".repeat(5_000_000);
-    quick(() =>
-      assert.deepEqual(parseMetadataValue(`["${long}", 1]`, "array[]"), [JSON.parse(`"${long}"`), 1]),
-    );
+    quick(() => assert.deepEqual(parseMetadataValue(`["${long}", 1]`, "array[]"), [JSON.parse(`"${long}"`), 1]));
   });
   test("parseMetadataValue: more digits than any number has", () => {
     const code = "ERR_GGUF_METADATA_RANGE";
     for (const text of ["9".repeat(5_000_000), `[${"9".repeat(5_000_000)}]`]) {
-      quick(() =>
-        assert.throws(() => parseMetadataValue(text), { code, message: /'9{37}\.\.\.' has 5000000 digits/ }),
-      );
+      quick(() => assert.throws(() => parseMetadataValue(text), { code, message: /'9{37}\.\.\.' has 5000000 digits/ }));
     }
     assert.equal(parseMetadataValue("9".repeat(1000)), BigInt("9".repeat(1000)));
   });
@@ -119,16 +115,11 @@ describe("values of many parts", () => {
   });
   test("are in JSON what they are decoded to, with the bytes of broken text", async () => {
     const decoded = (value: unknown): unknown =>
-      typeof value === "bigint"
-        ? String(value)
-        : typeof value === "object"
-          ? Array.from(value as [], decoded)
-          : value;
+      typeof value === "bigint" ? String(value) : typeof value === "object" ? Array.from(value as [], decoded) : value;
     for (const name of names) {
       const { metadata: shown } = await json(["inspect", "--json", "--metadata", name]);
       const { metadata } = openSync(at(name));
-      for (const [key, value] of metadata)
-        assert.deepEqual(shown[key].value, decoded(value), `${name} ${key}`);
+      for (const [key, value] of metadata) assert.deepEqual(shown[key].value, decoded(value), `${name} ${key}`);
       const hex = broken.map((bytes) => bytes.toString("hex"));
       assert.equal(shown.broken.bytes, hex[1]);
       assert.deepEqual(shown.nested.bytes, {
@@ -142,8 +133,7 @@ describe("values of many parts", () => {
   });
   test("are shown by their start", async () => {
     const lines = (await run("inspect --metadata 3-big", { COLUMNS: "1000" })).stdout.split("\n");
-    const shown = (key: string) =>
-      lines.find((line) => line.startsWith(`  ${key} `))!.replace(/^ +\S+ +/, "");
+    const shown = (key: string) => lines.find((line) => line.startsWith(`  ${key} `))!.replace(/^ +\S+ +/, "");
     assert.match(shown("texts"), /^string\[6\] +\["", "a", "(漢字){200}", \.\.\.\]$/);
     assert.match(shown("long"), /^string +漢{400}$/);
     assert.match(shown("numbers"), /^int32\[300001\] +\[-5, 2, 9, .*, \.\.\.\]$/);
@@ -192,10 +182,7 @@ describe("names that are not UTF-8", () => {
     for (const [no, tensor] of tensors!.entries()) {
       const split = { "split.no": u16(no), "split.count": u16(2), "split.tensors.count": i32(2) };
       const entries = [...(no === 0 ? metadata! : []), ...Object.entries(split)];
-      writeFileSync(
-        at(`split-0000${no + 1}-of-00002.gguf`),
-        writeGguf({ tensors: [tensor], metadata: entries }),
-      );
+      writeFileSync(at(`split-0000${no + 1}-of-00002.gguf`), writeGguf({ tensors: [tensor], metadata: entries }));
     }
     assert.equal(await output("diff split-00001-of-00002.gguf ff-fe"), "no differences\n");
     const { files } = await json("hash split-00002-of-00002.gguf fe-ff");
@@ -212,10 +199,7 @@ describe("names that are not UTF-8", () => {
         ["\ufffd (2)", "ff"],
       ],
     );
-    writeFileSync(
-      at("utf-8"),
-      writeGguf({ metadata: [["\ufffd", u32(1)]], tensors: [floats("\ufffd", [1])] }),
-    );
+    writeFileSync(at("utf-8"), writeGguf({ metadata: [["\ufffd", u32(1)]], tensors: [floats("\ufffd", [1])] }));
     const good = await json("inspect --json utf-8");
     assert.deepEqual(good.metadata["\ufffd"], { type: "uint32", value: 1 });
     assert.equal(good.tensors[0].nameBytes, undefined);

@@ -90,11 +90,7 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
     assert.equal(python(program, folder), expected);
   });
   test("one dimension, no dimension, three dimensions, no elements", async () => {
-    const tensors = [
-      floats("s", [7], []),
-      floats("c", [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 4]),
-      floats("e", [], [0, 3]),
-    ];
+    const tensors = [floats("s", [7], []), floats("c", [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 4]), floats("e", [], [0, 3])];
     writeModel("dims.gguf", { tensors });
     const shapes = { s: [], c: [4, 2, 1], e: [3, 0] };
     for (const [name, shape] of Object.entries(shapes)) {
@@ -178,10 +174,7 @@ print(len(a), a["${tensor.name}"].shape, float(a["${tensor.name}"][3, 5]))`;
     mkdirSync(at("there"));
     const args = ["--exclude", "*ffn*", "--exclude", "*attn_[qvo]*", "--format", "bin", "--dtype", "bf16"];
     await output("dequantize sample.gguf blk.0.* -o there", ...args);
-    assert.deepEqual(readdirSync(at("there")).sort(), [
-      "blk.0.attn_k.weight.bin",
-      "blk.0.attn_norm.weight.bin",
-    ]);
+    assert.deepEqual(readdirSync(at("there")).sort(), ["blk.0.attn_k.weight.bin", "blk.0.attn_norm.weight.bin"]);
     assert.deepEqual(readFileSync(at("there/blk.0.attn_k.weight.bin")), expectedBytes(tensor.name, "bf16"));
   });
   test("names that would lead elsewhere stay in the folder", async () => {
@@ -230,24 +223,12 @@ describe("usage", () => {
     await expectFailure("dequantize sample.gguf", 2, /missing TENSOR/);
     await expectFailure([...sample, "-o"], 2, /output/);
     await expectFailure([...sample, "-o", "x.txt"], 2, /\.npy, \.safetensors, \.bin or \//);
-    await expectFailure(
-      [...sample, "-o", "x.npy", "--dtype", "f8"],
-      2,
-      /--dtype must be f32, f16 or bf16, not 'f8'/,
-    );
-    await expectFailure(
-      [...sample, "-o", "x.npy", "--format", "gif"],
-      2,
-      /--format must be npy, safetensors or bin/,
-    );
+    await expectFailure([...sample, "-o", "x.npy", "--dtype", "f8"], 2, /--dtype must be f32, f16 or bf16, not 'f8'/);
+    await expectFailure([...sample, "-o", "x.npy", "--format", "gif"], 2, /--format must be npy, safetensors or bin/);
     await expectFailure([...sample, "-o", "x.npy", "--dtype", "bf16"], 2, /NumPy has no bfloat16/);
     await expectFailure([...sample, "--dtype", "f16"], 2, /needs -o/);
     await expectFailure([...sample, "--all"], 2, /either --all or/);
-    await expectFailure(
-      "dequantize sample.gguf blk.*",
-      2,
-      /18 tensors are more than a summary shows: add -o/,
-    );
+    await expectFailure("dequantize sample.gguf blk.*", 2, /18 tensors are more than a summary shows: add -o/);
     await expectFailure(
       "dequantize sample.gguf --all -o x.npy",
       2,
@@ -256,11 +237,7 @@ describe("usage", () => {
   });
   test("missing tensors exit with 1", async () => {
     await expectFailure("dequantize sample.gguf none", 1, /no tensor is named 'none'/);
-    await expectFailure(
-      "dequantize sample.gguf none*",
-      1,
-      /no tensor's name matches 'none\*'; 'gguf-native inspect/,
-    );
+    await expectFailure("dequantize sample.gguf none*", 1, /no tensor's name matches 'none\*'; 'gguf-native inspect/);
     await expectFailure("dequantize sample.gguf --all --exclude *", 1, /no tensors are left/);
   });
 });
@@ -389,8 +366,7 @@ describe("large tensors", () => {
     assert.ok(mebibytes < 200, `${mebibytes} MiB`);
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    const reason =
-      skip || (process.platform === "win32" && "no signals") || (emulated && "no signals for the child");
+    const reason = skip || (process.platform === "win32" && "no signals") || (emulated && "no signals for the child");
     test(`${signal} leaves nothing`, { skip: reason }, async () => {
       const args = [bin, "dequantize", "huge.gguf", "t", "-o", "huge.bin"];
       const child = start(process.execPath, args, { cwd: folder });

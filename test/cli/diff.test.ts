@@ -2,18 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openSync } from "gguf-native";
-import {
-  at,
-  blocks,
-  EVIL,
-  expectFailure,
-  expectTidy,
-  floats,
-  json,
-  output,
-  run,
-  writeModel,
-} from "../support/cli";
+import { at, blocks, EVIL, expectFailure, expectTidy, floats, json, output, run, writeModel } from "../support/cli";
 import { arr, type GgufSpec, str, type TypedValue, u32, u64 } from "../support/gguf-writer";
 
 const metadata: (readonly [string, TypedValue])[] = [

@@ -5,18 +5,7 @@ import { before, describe, test } from "node:test";
 import { openSafetensors } from "gguf-native";
 import { Embedder } from "gguf-native/embeddings";
 import { outcomeOf, runNode, start, succeeds } from "../support/child";
-import {
-  at,
-  bin,
-  EVIL,
-  expectFailure,
-  expectTidy,
-  folder,
-  json,
-  leftovers,
-  output,
-  run,
-} from "../support/cli";
+import { at, bin, EVIL, expectFailure, expectTidy, folder, json, leftovers, output, run } from "../support/cli";
 import { u32 } from "../support/gguf-writer";
 import { sampleBert } from "../support/sample-bert";
 import { smallEmbedder } from "../support/small-embedder";
@@ -73,9 +62,7 @@ describe("vectors", () => {
     const lines = linesOf(await output("embed model.gguf texts.jsonl --field body"));
     assert.deepEqual(Float32Array.from(JSON.parse(lines[1]!).embedding), vectors[1]);
     for (const [i, line] of lines.entries())
-      assert.ok(
-        line.startsWith(`{"id": 1234567890123456789${i}, "body": ${JSON.stringify(TEXTS[i])},"embedding":[`),
-      );
+      assert.ok(line.startsWith(`{"id": 1234567890123456789${i}, "body": ${JSON.stringify(TEXTS[i])},"embedding":[`));
   });
   test("in files are the same, and --skip leaves out the first", async () => {
     for (const skip of [0, 2, 5]) {
@@ -190,10 +177,7 @@ test("what is wrong is named with its line", async () => {
     ["list.jsonl", /line 1: it is no JSON object/],
     ["twice.jsonl", /line 2: it has a member 'embedding' already/],
     ["short.jsonl --query x --dimensions 2", /line 2: 'embedding' is no array of 2 numbers/],
-    [
-      "wide.jsonl --query x",
-      /wide\.jsonl: its vectors have 200 numbers, and that of the query would have 128/,
-    ],
+    ["wide.jsonl --query x", /wide\.jsonl: its vectors have 200 numbers, and that of the query would have 128/],
     ["all.npy --query x --dimensions 7", /have 128 numbers, and that of the query would have 7/],
     ["odd.npy --query x", /odd\.npy: no \.npy file of a matrix/],
     ["none.txt", /none\.txt/],

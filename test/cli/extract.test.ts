@@ -53,9 +53,7 @@ describe("extract", () => {
         alignment: 64,
       }),
     );
-    const report = await json([
-      ...["extract", "aligned.gguf", "a", "-o", "c.gguf", "--metadata", "general.arch*"],
-    ]);
+    const report = await json([...["extract", "aligned.gguf", "a", "-o", "c.gguf", "--metadata", "general.arch*"]]);
     assert.deepEqual(report.removedKeys, ["test.block_count"]);
     using file = openSync(at("c.gguf"));
     assert.deepEqual([...file.metadata.keys()], ["general.architecture", "general.alignment"]);
@@ -88,11 +86,7 @@ test("wrong usage", async () => {
     [["model.gguf", "*norm*", "--exclude", "*", "-o", "x.gguf"], 1, /no tensors are left/],
     [["model.gguf", "*"], 2, /missing --output/],
     [["model.gguf", "-o", "x.gguf"], 2, /missing TENSOR/],
-    [
-      ["model.gguf", "--layers", "2:", "-o", "x.gguf"],
-      2,
-      /no tensors are in these layers; the last layer is 1/,
-    ],
+    [["model.gguf", "--layers", "2:", "-o", "x.gguf"], 2, /no tensors are in these layers; the last layer is 1/],
     [["model.gguf", "--layers", "b", "-o", "x.gguf"], 2, /--layers must be a range/],
     [["aligned.gguf", "--layers", "0", "-o", "x.gguf"], 2, /the model has no layers/],
   ] as const)

@@ -19,10 +19,7 @@ const content = writeGguf({
     ["tenth", f32(0.1)],
     ["tokenizer.ggml.tokens", arr("string", ["<s>", "▁a", notUtf8, "", ...Array(10_000).fill("x")])],
     ["scores", arr("float32", [0, -1.5, Number.NaN, 1e-20])],
-    [
-      "nested",
-      arr("array", [arr("int8", [1, -1]), arr("array", [arr("string", ["a", notUtf8])]), arr("bool", [])]),
-    ],
+    ["nested", arr("array", [arr("int8", [1, -1]), arr("array", [arr("string", ["a", notUtf8])]), arr("bool", [])])],
     ["with[5]", u8(7)],
     ["long", arr("string", ["a", "b".repeat(3 << 20), "c"])],
   ],

@@ -39,10 +39,7 @@ describe("several models", () => {
     await output("split models/sample.gguf parts/part --max-tensors 9");
     const { files } = await json("inspect parts");
     assert.deepEqual(
-      files.map(({ paths, tensorCount }: { paths: string[]; tensorCount: number }) => [
-        paths.length,
-        tensorCount,
-      ]),
+      files.map(({ paths, tensorCount }: { paths: string[]; tensorCount: number }) => [paths.length, tensorCount]),
       [[3, 20]],
     );
     assert.equal((await json("inspect parts --no-splits")).files.length, 3);

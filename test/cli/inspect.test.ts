@@ -105,9 +105,7 @@ describe("inspect --json", () => {
     const shown = [json.version, json.byteOrder, json.byteLength, json.alignment, json.tensorCount];
     assert.deepEqual(shown, [3, "little", file.byteLength, 32, 20]);
     assert.equal(json.types.Q8_0.bytes, file.tensor("blk.0.ffn_down.weight").byteLength);
-    assert.deepEqual(Object.keys(JSON.parse((await run("inspect --json --tensors sample.gguf")).stdout)), [
-      "tensors",
-    ]);
+    assert.deepEqual(Object.keys(JSON.parse((await run("inspect --json --tensors sample.gguf")).stdout)), ["tensors"]);
   });
 });
 

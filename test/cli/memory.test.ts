@@ -12,8 +12,7 @@ const MiB = 1024 * KiB;
 
 describe("the tiny llama, as llama.cpp itself reports it", needsShared(tinyLlama), () => {
   /** "model buffer size" and "KV buffer size", in MiB to two digits. */
-  const near = (bytes: number, mebibytes: number) =>
-    assert.ok(Math.abs(bytes / MiB - mebibytes) <= 0.01 * mebibytes);
+  const near = (bytes: number, mebibytes: number) => assert.ok(Math.abs(bytes / MiB - mebibytes) <= 0.01 * mebibytes);
 
   test("weights and caches", async () => {
     const path = sharedPath(tinyLlama);
@@ -84,8 +83,7 @@ describe("the cache", () => {
       ["other", u32(4), 3],
       ["other", arr("bool", [false, true, false, false]), 1],
     ] as const) {
-      const keys =
-        pattern === undefined ? window : { ...window, "attention.sliding_window_pattern": pattern };
+      const keys = pattern === undefined ? window : { ...window, "attention.sliding_window_pattern": pattern };
       const { bytes, isAtMost, remarks } = await cacheOf(keys, architecture);
       assert.equal(bytes.f16, row * (windowed * 1536 + (4 - windowed) * 8192), architecture);
       assert.equal(isAtMost, false);
@@ -164,10 +162,7 @@ describe("the cache", () => {
 
 test("weights by type, those of unknown types not counted", async () => {
   writeModel("types.gguf", {
-    tensors: [
-      blocks("a", "Q4_K", [256, 2], 1),
-      { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) },
-    ],
+    tensors: [blocks("a", "Q4_K", [256, 2], 1), { name: "u", type: 99, shape: [4], bytes: new Uint8Array(16) }],
   });
   const { weights } = (await json("inspect --memory types.gguf")).memory;
   assert.deepEqual(weights.types.Q4_K, { tensors: 1, elements: 512, bytes: 288 });

@@ -72,17 +72,7 @@ describe("ollama://", () => {
     assert.ok(readFileSync(at(`ollama/blobs/sha256-${hex}`)).equals(content));
   });
   test("names that are none, or not there", async () => {
-    for (const name of [
-      "",
-      "..",
-      "../../etc:passwd",
-      "a/b/c/d",
-      "a:..",
-      "a/../b",
-      "a:b:c",
-      ".hidden",
-      "a\\..\\b",
-    ])
+    for (const name of ["", "..", "../../etc:passwd", "a/b/c/d", "a:..", "a/../b", "a:b:c", ".hidden", "a\\..\\b"])
       await expectFailure(["inspect", `ollama://${name}`], 2, /must be of the form ollama:/);
     await expectFailure("inspect ollama://nothing:7b", 1, /Ollama does not have ollama:\/\/nothing:7b/);
   });

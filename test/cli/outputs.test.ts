@@ -266,8 +266,7 @@ describe("overwrite: false", () => {
     "GgufWriter.write": (output, options) => new GgufWriter().set("a.b", 1).write(output, options),
     setMetadata: (output, options) => setMetadata("m.gguf", { "a.b": 1 }, { output, ...options }),
     mergeModel: (output, options) => mergeModel("s-00001-of-00002.gguf", output, options),
-    splitModel: (output, options) =>
-      splitModel("m.gguf", output.replace(/-0.*/, ""), { maxTensors: 10, ...options }),
+    splitModel: (output, options) => splitModel("m.gguf", output.replace(/-0.*/, ""), { maxTensors: 10, ...options }),
     quantizeModel: (output, options) =>
       quantizeModel("m.gguf", output, { type: "Q8_0", allowRequantize: true, ...options }),
     convertModel: (output, options) => convertModel(checkpoint, output, options),

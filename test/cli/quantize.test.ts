@@ -11,17 +11,11 @@ import { rangesOf, serve } from "../support/range-server";
 import { writeSparseGguf } from "../support/sparse-file";
 
 const random = new Random(5);
-const gaussian = (count: number): Float32Array =>
-  Float32Array.from({ length: count }, () => random.gaussian());
+const gaussian = (count: number): Float32Array => Float32Array.from({ length: count }, () => random.gaussian());
 
 async function writeBase(name: string): Promise<void> {
   const writer = new GgufWriter().set("general.architecture", "llama").set("llama.block_count", 1);
-  for (const tensor of [
-    "blk.0.attn_q.weight",
-    "blk.0.attn_v.weight",
-    "blk.0.ffn_down.weight",
-    "output.weight",
-  ]) {
+  for (const tensor of ["blk.0.attn_q.weight", "blk.0.attn_v.weight", "blk.0.ffn_down.weight", "output.weight"]) {
     const scale = tensor.includes("attn_v") ? 1e-3 : 1;
     writer.addTensor(
       tensor,
@@ -44,10 +38,7 @@ describe("quantize", () => {
     await made;
     const text = await output("quantize base.gguf q4.gguf", ...Q4);
     expectTidy(text);
-    assert.match(
-      text,
-      /^ {2}tensor +from +to +size +SNR *\n {2}blk\.0\.attn_v\.weight +F32 +Q4_0 +144 B +\d+\.\d dB/,
-    );
+    assert.match(text, /^ {2}tensor +from +to +size +SNR *\n {2}blk\.0\.attn_v\.weight +F32 +Q4_0 +144 B +\d+\.\d dB/);
     assert.match(text, /\n {2}output\.weight +F32 +Q8_0 +272 B +\d+\.\d dB/);
     assert.match(
       text,
@@ -68,15 +59,7 @@ describe("quantize", () => {
     assert.deepEqual(shown, ["base.gguf", "json.gguf", "Q4_0", 6]);
     const [first] = found.tensors;
     assert.deepEqual(
-      [
-        first.name,
-        first.from,
-        first.to,
-        first.elementCount,
-        first.bytesBefore,
-        first.bytes,
-        first.hasImportance,
-      ],
+      [first.name, first.from, first.to, first.elementCount, first.bytesBefore, first.bytes, first.hasImportance],
       ["blk.0.attn_q.weight", "F32", "Q4_0", 256, 1024, 144, false],
     );
     const { snr, rmsError, relativeError, maxError } = first.error;
@@ -100,19 +83,12 @@ describe("quantize", () => {
     await made;
     const text = await output("quantize base.gguf sized.gguf --target-size 3KB");
     expectTidy(text);
-    assert.match(
-      text,
-      /\n {2}types +size +bits +SNR\n( {2}\w+ +[\d.]+ KiB +[\d.]+ +[\d.]+ dB\n){6}SNR here: /,
-    );
+    assert.match(text, /\n {2}types +size +bits +SNR\n( {2}\w+ +[\d.]+ KiB +[\d.]+ +[\d.]+ dB\n){6}SNR here: /);
     const { choice, byteLength } = await json("quantize base.gguf sized.gguf --target-size 3kb --force");
     assert.ok(byteLength <= 3000 && choice.chosen.byteLength === byteLength && choice.mixes.length === 5);
     assert.match(await output("inspect sized.gguf"), /\(guessed\)/);
     const small = ["quantize", "base.gguf", "x.gguf", "--target-size"];
-    await expectFailure(
-      [...small, "1K"],
-      1,
-      /1024 bytes are too few: the smallest possible size is \d+ bytes/,
-    );
+    await expectFailure([...small, "1K"], 1, /1024 bytes are too few: the smallest possible size is \d+ bytes/);
     await expectFailure([...small, "1X"], 2, /--target-size must be a number of bytes/);
     await expectFailure([...small, "1K", "--type", "Q8_0"], 2, /give one of --type, --target-size/);
     await expectFailure("quantize base.gguf x.gguf --target-bits 0", 2, /--target-bits must be/);
@@ -148,11 +124,7 @@ describe("quantize", () => {
     await expectFailure("quantize base.gguf x.gguf Q9_0", 2, /--type: .*Q9_0/);
     await expectFailure("quantize base.gguf --type Q8_0", 2, /missing OUT/);
     await expectFailure("quantize base.gguf x.gguf --type Q4_K_N", 2, /--type: .*did you mean Q4_K_M\?/);
-    await expectFailure(
-      ["quantize", "base.gguf", "x.gguf", ...Q4, "--tensor", "a"],
-      2,
-      /--tensor must be NAME=TYPE/,
-    );
+    await expectFailure(["quantize", "base.gguf", "x.gguf", ...Q4, "--tensor", "a"], 2, /--tensor must be NAME=TYPE/);
     await expectFailure(
       ["quantize", "base.gguf", "x.gguf", ...Q4, "--tensor", "a=Q4_L"],
       2,
@@ -167,11 +139,7 @@ describe("quantize", () => {
       /--search must be ggml or best, not 'bset'/,
     );
     await expectFailure("quantize none.gguf x.gguf --type Q8_0", 1, /none\.gguf/);
-    await expectFailure(
-      "quantize base.gguf x.gguf --type Q8_0 --imatrix base.gguf",
-      1,
-      /it is no importance matrix/,
-    );
+    await expectFailure("quantize base.gguf x.gguf --type Q8_0 --imatrix base.gguf", 1, /it is no importance matrix/);
     assert.deepEqual([existsSync(at("x.gguf")), leftovers()], [false, []]);
   });
 

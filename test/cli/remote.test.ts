@@ -277,12 +277,7 @@ describe("verify, stats, hash and diff", () => {
   });
   test("a file that is cut off", async () => {
     const { url } = await serve(rangesOf(content.subarray(0, model.tensor("blk.1.attn_q.weight").offset)));
-    await expectFailure(
-      ["verify", url],
-      1,
-      /incomplete: has [\d,]+ bytes, needs [\d,]+;/,
-      `bad  ${url}  cut off\n`,
-    );
+    await expectFailure(["verify", url], 1, /incomplete: has [\d,]+ bytes, needs [\d,]+;/, `bad  ${url}  cut off\n`);
     await output("stats", url, name);
     await expectFailure(["stats", url, "blk.1.attn_q.weight"], 1, /blk\.1\.attn_q\.weight/);
   });

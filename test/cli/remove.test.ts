@@ -52,11 +52,7 @@ describe("remove", () => {
   });
   test("one of several files is not replaced", async () => {
     await output("split model.gguf part --max-tensors 9");
-    await expectFailure(
-      "remove part-00001-of-00003.gguf *norm* --in-place",
-      1,
-      /whose other files are worth nothing/,
-    );
+    await expectFailure("remove part-00001-of-00003.gguf *norm* --in-place", 1, /whose other files are worth nothing/);
     await output("remove part-00001-of-00003.gguf *norm* -o joined.gguf");
     assert.equal(namesIn("joined.gguf").length, 15);
   });

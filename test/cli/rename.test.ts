@@ -27,14 +27,11 @@ describe("rename", () => {
     assert.deepEqual(
       namesIn("a.gguf"),
       before.map((name) =>
-        name
-          .replace("output_norm.weight", "norm")
-          .replace(/blk\.(.*)\.attn_(.)\.weight/, "layers.$1.$2_proj"),
+        name.replace("output_norm.weight", "norm").replace(/blk\.(.*)\.attn_(.)\.weight/, "layers.$1.$2_proj"),
       ),
     );
     const sha = async (name: string, tensor: string) =>
-      (await json(["hash", name])).files[0].tensors.find((each: { name: string }) => each.name === tensor)
-        .sha256;
+      (await json(["hash", name])).files[0].tensors.find((each: { name: string }) => each.name === tensor).sha256;
     assert.equal(await sha("a.gguf", "layers.1.k_proj"), await sha("model.gguf", "blk.1.attn_k.weight"));
   });
   test("two swap their names; the first glob that matches counts", async () => {

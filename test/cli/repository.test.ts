@@ -82,9 +82,7 @@ describe("a repository", () => {
     await hub(answering(FILES, { link: `<${other.url}>; rel="next"` }));
     await expectFailure("inspect hf://some/repo", 1, /the list goes on at another server/);
     assert.equal(other.requests.length, 0);
-    await hub((request, response) =>
-      answering([], { link: `<${request.url}>; rel="next"` })(request, response),
-    );
+    await hub((request, response) => answering([], { link: `<${request.url}>; rel="next"` })(request, response));
     await expectFailure("inspect hf://some/repo", 1, /more than 200 pages/);
   });
   test("is asked again where a request, its answer or its connection fails", async () => {

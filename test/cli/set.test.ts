@@ -24,8 +24,7 @@ async function changing(work: () => Promise<void>, name = "model.gguf"): Promise
   assert.deepEqual(leftovers(), []);
 }
 
-const changes = (title: string, work: () => Promise<void>, name?: string) =>
-  test(title, () => changing(work, name));
+const changes = (title: string, work: () => Promise<void>, name?: string) => test(title, () => changing(work, name));
 
 /** The type and value of a key of a file. */
 function found(key: string, name = "model.gguf") {
@@ -260,16 +259,8 @@ describe("--from", () => {
         1,
         /from\.json: metadata key 'x': must be a value, or an object with a type and a value/,
       ],
-      [
-        { x: { type: "array", elementType: "uint8", value: 1 } },
-        1,
-        /an array must have an array as its value/,
-      ],
-      [
-        { x: { type: "array", elementType: "string", value: ["a"], bytes: { 7: "ff" } } },
-        1,
-        /has bytes for '7'/,
-      ],
+      [{ x: { type: "array", elementType: "uint8", value: 1 } }, 1, /an array must have an array as its value/],
+      [{ x: { type: "array", elementType: "string", value: ["a"], bytes: { 7: "ff" } } }, 1, /has bytes for '7'/],
       [{ x: { type: "uint8", value: 256 } }, 2, /x/],
       [{ x: { type: "uint9", value: 1 } }, 1, /type/],
     ];

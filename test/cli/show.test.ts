@@ -57,12 +57,7 @@ describe("show", () => {
     assert.match(printed, /\n {4}0 +NaN +Infinity +-Infinity +-0\.000 +1\.500 +0\.001\n/);
     assert.match(await output("show model.gguf large"), /\n {4}0 +1\.000e\+20 +-3\.000e\+0 +0\n/);
     assert.match(await output("show model.gguf small"), /\n {4}0 +1\.500e-7 +0 +-0\n/);
-    assert.deepEqual((await json("show model.gguf odd")).values[0].slice(0, 4), [
-      "NaN",
-      "Infinity",
-      "-Infinity",
-      "-0",
-    ]);
+    assert.deepEqual((await json("show model.gguf odd")).values[0].slice(0, 4), ["NaN", "Infinity", "-Infinity", "-0"]);
     assert.match(await output("show model.gguf empty"), /rows none of 0, columns none of 0\n$/);
   });
   test("of a URL fetches only what it shows", async () => {
@@ -74,11 +69,7 @@ describe("show", () => {
   test("wrong usage, and tensors that cannot be shown", async () => {
     await expectFailure("show model.gguf", 2, /missing TENSOR/);
     for (const range of ["x", "", "1:2:3", "-1:2", "1.5", "99999999999999999999"]) {
-      await expectFailure(
-        ["show", "model.gguf", "q", `--rows=${range}`],
-        2,
-        /--rows must be a range such as 0:8/,
-      );
+      await expectFailure(["show", "model.gguf", "q", `--rows=${range}`], 2, /--rows must be a range such as 0:8/);
     }
     await expectFailure("show model.gguf q --rows 3:3", 2, /--rows 3:3 is empty/);
     await expectFailure("show model.gguf q --rows 40", 2, /--rows begins at 40, but there are 40 rows/);

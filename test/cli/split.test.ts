@@ -1,15 +1,6 @@
 /** `gguf-native split` and `merge`, and split models in every other command. */
 import assert from "node:assert/strict";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { before, describe, test } from "node:test";
 import { at, expectFailure, expectTidy, json, leftovers, output } from "../support/cli";
 import { sampleModel } from "../support/sample-model";
@@ -87,10 +78,7 @@ describe("split", () => {
     await output("split anew/w-00001-of-00002.gguf --max-tensors 9");
     assert.deepEqual(
       parts("anew"),
-      [
-        ...[1, 2].map((i) => `w-0000${i}-of-00002.gguf`),
-        ...[1, 2, 3].map((i) => `w-0000${i}-of-00003.gguf`),
-      ].sort(),
+      [...[1, 2].map((i) => `w-0000${i}-of-00002.gguf`), ...[1, 2, 3].map((i) => `w-0000${i}-of-00003.gguf`)].sort(),
     );
     assert.equal(await hashOf("anew/w-00002-of-00003.gguf"), whole);
   });
@@ -98,11 +86,7 @@ describe("split", () => {
     await expectFailure("split model.gguf", 2, /missing --max-size or --max-tensors/);
     await expectFailure("split model.gguf --max-tensors 0", 2, /--max-tensors must be a whole number from 1/);
     for (const size of ["0", "x", "1X", "-1", "", "9999999999999T"]) {
-      await expectFailure(
-        ["split", "model.gguf", `--max-size=${size}`],
-        2,
-        /--max-size must be a number of bytes/,
-      );
+      await expectFailure(["split", "model.gguf", `--max-size=${size}`], 2, /--max-size must be a number of bytes/);
     }
     await expectFailure("split none.gguf --max-tensors 9", 1, /none\.gguf/);
     assert.deepEqual(leftovers(), []);
@@ -112,12 +96,7 @@ describe("split", () => {
 describe("merge", () => {
   test("from any file, to what was split", async () => {
     for (const number of [1, 3]) {
-      const stdout = await output(
-        "merge",
-        `count/part-0000${number}-of-00003.gguf`,
-        "merged.gguf",
-        "--force",
-      );
+      const stdout = await output("merge", `count/part-0000${number}-of-00003.gguf`, "merged.gguf", "--force");
       assert.match(stdout, /^merged\.gguf: \d\.\d\d MiB\n$/);
       assert.equal(await hashOf("merged.gguf"), whole);
       assert.equal(await output("diff model.gguf merged.gguf"), "no differences\n");

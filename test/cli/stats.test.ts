@@ -47,11 +47,7 @@ describe("numbers", () => {
     assert.equal(std, Math.sqrt(66 / 8));
   });
   test("infinities and NaNs are counted and left out", async () => {
-    const { mean, std, nan, positiveInfinity, negativeInfinity, histogram } = await only(
-      "special",
-      "--bins",
-      "2",
-    );
+    const { mean, std, nan, positiveInfinity, negativeInfinity, histogram } = await only("special", "--bins", "2");
     assert.deepEqual([mean, std, nan, positiveInfinity, negativeInfinity], [2, 1, 1, 2, 1]);
     assert.deepEqual(histogram.counts, [1, 1]);
   });

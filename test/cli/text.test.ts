@@ -10,9 +10,7 @@ const { humanBytes, humanCount } = require(join(projectRoot, "dist", "describe",
   humanCount(count: number): string;
 };
 
-const { clusters, textWidth, truncate } = require(
-  join(projectRoot, "dist", "cli", "output", "text-width.js"),
-) as {
+const { clusters, textWidth, truncate } = require(join(projectRoot, "dist", "cli", "output", "text-width.js")) as {
   clusters(text: string): Iterable<string>;
   textWidth(text: string): number;
   truncate(text: string, width: number): string;

@@ -67,9 +67,7 @@ describe("warnings, which change no verdict", () => {
     assert.deepEqual(await warningsOf({ metadata: [architecture, ...metadata] }), []);
     for (const bad of ["General.name", "a.b c", "a..b", ".a", "a.", "other-arch.b", "a.\u00fc", "name"]) {
       const what = "not lower-case ASCII words with dots between them, such as a.b_c";
-      assert.deepEqual(await warningsOf({ metadata: [architecture, [bad, one]] }), [
-        `1 key is ${what}: '${bad}'`,
-      ]);
+      assert.deepEqual(await warningsOf({ metadata: [architecture, [bad, one]] }), [`1 key is ${what}: '${bad}'`]);
     }
     const many = Array.from({ length: 5 }, (_, i): [string, TypedValue] => [`A${i}`, one]);
     const [line] = await warningsOf({ metadata: many });
@@ -87,10 +85,7 @@ describe("warnings, which change no verdict", () => {
         { name: "b", ...foreign },
       ],
     });
-    assert.match(
-      warnings.join("\n"),
-      /^2 tensors of type unknown\(142\): PQ2_0 of PrismML.*\n2 weights are rotated/,
-    );
+    assert.match(warnings.join("\n"), /^2 tensors of type unknown\(142\): PQ2_0 of PrismML.*\n2 weights are rotated/);
     const report = (await output("inspect odd.gguf")).replace(/\s+/g, " ");
     for (const each of warnings) assert.ok(report.includes(each), each);
   });

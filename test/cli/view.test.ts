@@ -195,17 +195,9 @@ test("what is wrong is said before there is a server", async () => {
   await expectFailure(["view", "odd\x1b[31m\nname"], 1, /odd\\x1b\[31m\\nname/);
   await expectFailure("view a b c", 2, /unexpected argument 'c'/);
   await expectFailure("view hf://owner", 2, /hf:/);
-  await expectFailure(
-    "view http://127.0.0.1:1/model.gguf",
-    1,
-    /127\.0\.0\.1:1\/model\.gguf: the request failed/,
-  );
+  await expectFailure("view http://127.0.0.1:1/model.gguf", 1, /127\.0\.0\.1:1\/model\.gguf: the request failed/);
   for (const port of ["0", "65536", "-1", "80.5", "x", ""]) {
-    await expectFailure(
-      ["view", `--port=${port}`, "small.gguf"],
-      2,
-      /--port must be a whole number from 1 to 65535/,
-    );
+    await expectFailure(["view", `--port=${port}`, "small.gguf"], 2, /--port must be a whole number from 1 to 65535/);
   }
   await expectFailure("view --port", 2, /--port/);
   await expectFailure("view --open small.gguf", 2, /Did you mean '--no-open'\?|Unknown option/);

@@ -36,11 +36,7 @@ describe("ranges", () => {
           const options = { start: first * blockSize, end: last * blockSize };
           const expected = whole.subarray(options.start, options.end);
           for (const run of [native, tensor]) {
-            assert.equal(
-              firstDifference(run(options) as Float32Array, expected),
-              -1,
-              JSON.stringify(options),
-            );
+            assert.equal(firstDifference(run(options) as Float32Array, expected), -1, JSON.stringify(options));
           }
         }
       }
@@ -96,10 +92,7 @@ for (const [name, run] of Object.entries(ways("Q4_K", blocks))) {
       refused({ start: 512, end: 256 }, /options\.start \(512\) is past options\.end \(256\)/);
       for (const length of [0, 1023, 1025]) refused({ out: new Float32Array(length) }, /options\.out/);
       refused({ dtype: "f16", out: new Uint16Array(5) }, /options\.out/);
-      refused(
-        { end: 256, out: new Float32Array(1024) },
-        /options\.out has 1024 elements, but the result has 256/,
-      );
+      refused({ end: 256, out: new Float32Array(1024) }, /options\.out has 1024 elements, but the result has 256/);
     });
     test("out of another type", () => {
       const wrong = { name: "TypeError", code: "ERR_INVALID_ARG_TYPE", message: /options\.out/ };

@@ -100,8 +100,7 @@ test("without it the error does not offer it", { skip: isReal ? "this runtime ha
   const own = runtime.Float16Array;
   delete runtime.Float16Array;
   try {
-    const refused = (error: Error) =>
-      error.message.includes("Uint16Array") && !error.message.includes("Float16Array");
+    const refused = (error: Error) => error.message.includes("Uint16Array") && !error.message.includes("Float16Array");
     assert.throws(() => dequantizeSync(type, blocks, { dtype: "f16", out: [] as never }), refused);
   } finally {
     if (own !== undefined) runtime.Float16Array = own;

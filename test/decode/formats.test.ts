@@ -14,8 +14,7 @@ const allText = (...folder: string[]) =>
     .map((name) => text(...folder, name))
     .join("\n");
 /** What is under the heading `heading` of a page. */
-const section = (page: string, heading: string) =>
-  page.split(/^## /m).find((part) => part.startsWith(heading))!;
+const section = (page: string, heading: string) => page.split(/^## /m).find((part) => part.startsWith(heading))!;
 
 /** The places, with what there has to be for a format: in the order of the recipe. */
 const PLACES: Record<string, { text: string; entry: (name: string) => string }> = {
@@ -70,9 +69,7 @@ test("the addon and TypeScript have the same table", () => {
   const { native } = require(join(projectRoot, "dist", "backend", "native.js")) as {
     native: { formats(): { name: string; id: number; blockSize: number; typeSize: number }[] };
   };
-  const fromAddon = native
-    .formats()
-    .map(({ name, id, blockSize, typeSize }) => [name, { id, blockSize, typeSize }]);
+  const fromAddon = native.formats().map(({ name, id, blockSize, typeSize }) => [name, { id, blockSize, typeSize }]);
   assert.deepEqual(Object.fromEntries(fromAddon), { ...ggmlTypes });
   assert.deepEqual(
     listed.map((match) => [match[1], Number(match[2])]),

@@ -131,15 +131,14 @@ describe(`${SOME} rows of ${ROWS}`, () => {
     const rows = 2 ** 16;
     const blocks = randomBlocks(embedding, (rows * ROW) / 256, random);
     const { id } = ggmlTypes[embedding];
-    const tensor = parse(
-      writeGguf({ tensors: [{ name: "t", type: id, shape: [ROW, rows], bytes: blocks }] }),
-    ).tensor("t");
+    const tensor = parse(writeGguf({ tensors: [{ name: "t", type: id, shape: [ROW, rows], bytes: blocks }] })).tensor(
+      "t",
+    );
     const before = process.memoryUsage.rss();
     const running = tensor.rows([rows - 1, 0, 7, 7]);
     const grown = process.memoryUsage.rss() - before;
     const result = await running;
-    const row = (index: number) =>
-      blocks.subarray(index * rowBytes(embedding), (index + 1) * rowBytes(embedding));
+    const row = (index: number) => blocks.subarray(index * rowBytes(embedding), (index + 1) * rowBytes(embedding));
     const wanted = Buffer.concat([row(rows - 1), row(0), row(7), row(7)]);
     assert.equal(firstDifference(result, reference.dequantizeSync(embedding, wanted)), -1);
     assert.ok(grown < blocks.length / 4, `${grown} bytes more for ${wanted.length}`);

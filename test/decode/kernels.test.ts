@@ -12,15 +12,11 @@ import { projectRoot } from "../support/paths";
 const dequant = join(projectRoot, "native", "dequant");
 const read = (...path: string[]) => readFileSync(join(dequant, ...path), "utf8");
 const headers = (folder: string) => readdirSync(join(dequant, folder)).filter((name) => name.endsWith(".h"));
-const matches = (source: string, pattern: RegExp) =>
-  new Set([...source.matchAll(pattern)].map((match) => match[1]!));
+const matches = (source: string, pattern: RegExp) => new Set([...source.matchAll(pattern)].map((match) => match[1]!));
 
 /** The names in the first column of the tables: `load<Bits>(p)`, `kName`. */
 const documented = matches(
-  read("simd", "README.md").replaceAll(
-    /^\| ([^|]*)\|.*$/gm,
-    (_, cell: string) => `${cell.replaceAll(", `", "\n`")}`,
-  ),
+  read("simd", "README.md").replaceAll(/^\| ([^|]*)\|.*$/gm, (_, cell: string) => `${cell.replaceAll(", `", "\n`")}`),
   /^`(\w+)/gm,
 );
 const macros = [...documented].filter((name) => name.startsWith("GGUF_"));
@@ -29,10 +25,7 @@ const primitives = [...documented].filter((name) => !name.startsWith("GGUF_"));
 /** The functions, types and constants of the namespace `simd`. */
 function defined(source: string): Set<string> {
   const inside = source.slice(source.indexOf("namespace simd {"), source.lastIndexOf("}  // namespace simd"));
-  return matches(
-    inside,
-    /^(?:GGUF_INLINE [^\n(]*?|struct |using |constexpr [^\n=]*?)(\w+)(?=\(| \{|;| =\s)/gm,
-  );
+  return matches(inside, /^(?:GGUF_INLINE [^\n(]*?|struct |using |constexpr [^\n=]*?)(\w+)(?=\(| \{|;| =\s)/gm);
 }
 
 /** The instruction sets, with the headers that make each. */
@@ -85,8 +78,7 @@ describe("the primitives of the README", () => {
   });
   test("with the macros of a set", () => {
     assert.deepEqual(macros.sort(), ["GGUF_ISA_FEATURES", "GGUF_SIMD_SET"]);
-    for (const set of ["avx2", "avx512"])
-      assert.match(read("simd", `${set}.h`), /#define GGUF_ISA_FEATURES "/);
+    for (const set of ["avx2", "avx512"]) assert.match(read("simd", `${set}.h`), /#define GGUF_ISA_FEATURES "/);
   });
 });
 

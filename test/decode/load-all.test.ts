@@ -33,11 +33,7 @@ describe("loadAll", () => {
         const weights = await loadAll(file.tensors.values(), { dtype, shared });
         assert.deepEqual([...weights.keys()], [...file.tensors.keys()]);
         for (const [name, numbers] of weights) {
-          assert.deepEqual(
-            Array.from(numbers),
-            Array.from(file.tensor(name).dequantizeSync({ dtype })),
-            name,
-          );
+          assert.deepEqual(Array.from(numbers), Array.from(file.tensor(name).dequantizeSync({ dtype })), name);
           assert.equal(numbers.buffer instanceof SharedArrayBuffer, shared);
           assert.equal(numbers.byteOffset % 64, 0);
         }
@@ -47,12 +43,7 @@ describe("loadAll", () => {
   }
 
   test("shared buffers, none larger than the limit unless for one result", () => {
-    const cases: [
-      sizes: number[],
-      most: number,
-      places: [buffer: number, offset: number][],
-      buffers: number[],
-    ][] = [
+    const cases: [sizes: number[], most: number, places: [buffer: number, offset: number][], buffers: number[]][] = [
       [[], 256, [], [0]],
       [
         [64, 1, 128, 1],
@@ -120,8 +111,7 @@ describe("loadAll", () => {
   test("what is refused", async () => {
     const type = { name: "TypeError", code: "ERR_INVALID_ARG_TYPE" };
     const call = loadAll as (...args: unknown[]) => Promise<unknown>;
-    for (const wrong of [undefined, null, 5, {}, [1], ["a"], file.tensors])
-      await assert.rejects(call(wrong), type);
+    for (const wrong of [undefined, null, 5, {}, [1], ["a"], file.tensors]) await assert.rejects(call(wrong), type);
     const refused: [unknown, object][] = [
       [5, type],
       [{ shared: 1 }, type],

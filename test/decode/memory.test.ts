@@ -49,8 +49,7 @@ describe("allocate", () => {
 
 // Under an emulator these take more memory than machines have, for reasons of the emulator's.
 const skip =
-  (emulated && "an emulated processor takes gigabytes for this") ||
-  (sanitized && "sanitizers take gigabytes for this");
+  (emulated && "an emulated processor takes gigabytes for this") || (sanitized && "sanitizers take gigabytes for this");
 
 describe("large results", { skip }, () => {
   const blocks = gaussianBlocks("Q8_0", megabyte / 8, new Random(5)); // 16 MiB of numbers

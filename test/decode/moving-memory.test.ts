@@ -47,8 +47,7 @@ const takes: Record<string, ((buffer: ArrayBuffer) => ArrayBuffer | undefined) |
     return undefined;
   },
   "ArrayBuffer.prototype.transfer": transfer && ((buffer) => transfer.call(buffer)),
-  "ArrayBuffer.prototype.transfer, larger":
-    transfer && ((buffer) => transfer.call(buffer, buffer.byteLength + 99)),
+  "ArrayBuffer.prototype.transfer, larger": transfer && ((buffer) => transfer.call(buffer, buffer.byteLength + 99)),
   "ArrayBuffer.prototype.transfer, to nothing": transfer && ((buffer) => transfer.call(buffer, 0)),
 };
 
@@ -150,12 +149,7 @@ for (const [how, take] of Object.entries(takes)) {
 
 describe("resizable memory", () => {
   const resizable = (n: number, most = n) =>
-    new (
-      ArrayBuffer as unknown as new (
-        n: number,
-        options: object,
-      ) => ArrayBuffer & { resize(n: number): void }
-    )(n, {
+    new (ArrayBuffer as unknown as new (n: number, options: object) => ArrayBuffer & { resize(n: number): void })(n, {
       maxByteLength: most,
     });
 

@@ -27,8 +27,7 @@ function interestingIntegers(): bigint[] {
       const scaled = bits >= 25n ? top << (bits - 25n) : top >> (25n - bits);
       for (let delta = -2n; delta <= 2n; delta++) found.add(scaled + delta);
       // Just above and below a halfway point, by so little that binary64 cannot tell.
-      const halfway =
-        bits >= 26n ? (scaled >> (bits - 24n)) * (1n << (bits - 24n)) + (1n << (bits - 25n)) : 0n;
+      const halfway = bits >= 26n ? (scaled >> (bits - 24n)) * (1n << (bits - 24n)) + (1n << (bits - 25n)) : 0n;
       for (let delta = -2n; delta <= 2n; delta++) found.add(halfway + delta);
     }
   }

@@ -24,10 +24,9 @@ describe("an allocation that fails", { skip }, () => {
   ];
   for (const part of parts) {
     test(part, async () => {
-      const outcome = await outcomeOfLine(
-        ["--expose-gc", childProgram("out-of-memory"), part, temporaryFolder()],
-        { env: { ...process.env, GGUF_NATIVE_ADDON: addon, GGUF_NATIVE_WASM: "" } },
-      );
+      const outcome = await outcomeOfLine(["--expose-gc", childProgram("out-of-memory"), part, temporaryFolder()], {
+        env: { ...process.env, GGUF_NATIVE_ADDON: addon, GGUF_NATIVE_WASM: "" },
+      });
       assert.deepEqual(outcome, { status: 0, signal: null, stderr: "", stdout: "done\n" });
     });
   }

@@ -52,9 +52,7 @@ function hide<A extends ArrayBufferView>(array: A): A {
 /** What is in an array, whatever it says. */
 function contentOf(array: ArrayBufferView): number[] {
   const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object;
-  const values = Object.getOwnPropertyDescriptor(prototype, "values")?.value as (
-    this: unknown,
-  ) => Iterable<number>;
+  const values = Object.getOwnPropertyDescriptor(prototype, "values")?.value as (this: unknown) => Iterable<number>;
   return [...values.call(array)];
 }
 
@@ -99,10 +97,7 @@ function checkFree({ quantizeSync, dequantizeSync, matmulSync }: Free): void {
   const wrong = { code: "ERR_GGUF_RANGE" };
   assert.throws(() => matmulSync("Q8_0", blocks, 64, numbers, { out: short }), wrong);
   assert.throws(() => dequantizeSync("F32", new Uint8Array(8), { out: short }), wrong);
-  assert.throws(
-    () => quantizeSync("Q8_0", Object.defineProperty(new Float32Array(1), "length", { value: 32 })),
-    wrong,
-  );
+  assert.throws(() => quantizeSync("Q8_0", Object.defineProperty(new Float32Array(1), "length", { value: 32 })), wrong);
 }
 
 type Open = Pick<typeof Wasm, "parse">;
@@ -218,11 +213,7 @@ const tensorTakers: Taker[] = [
 ];
 
 /** Each array is taken away in the getter of each option in turn: it is the same error everywhere. */
-async function checkTaken(
-  takers: readonly Taker[],
-  find: (arrays: Taken) => Named,
-  known = (_: string) => true,
-) {
+async function checkTaken(takers: readonly Taker[], find: (arrays: Taken) => Named, known = (_: string) => true) {
   for (const { names, arrays, options, call } of takers) {
     const optionNames = Object.keys(options()).filter(known);
     const outputs = optionNames.filter((name) => ArrayBuffer.isView(options()[name]));
@@ -250,11 +241,7 @@ async function checkTaken(
             const found = (await said(() => call(run, name, all, given))) as { name?: string; code?: string };
             const code = taken === "file" ? "ERR_GGUF_CLOSED" : "ERR_GGUF_RANGE";
             const where = `${name}: ${taken} ${how} by options.${option}`;
-            assert.deepEqual(
-              [found.name, found.code],
-              ["GgufError", code],
-              `${where}: ${JSON.stringify(found)}`,
-            );
+            assert.deepEqual([found.name, found.code], ["GgufError", code], `${where}: ${JSON.stringify(found)}`);
           }
         }
       }

@@ -1,15 +1,7 @@
 /** Several matrices with the same vectors: the bits of one after the other. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import {
-  type GgmlType,
-  GgufTensor,
-  ggmlTypes,
-  type MatrixRows,
-  matmulAllSync,
-  openRemote,
-  parse,
-} from "gguf-native";
+import { type GgmlType, GgufTensor, ggmlTypes, type MatrixRows, matmulAllSync, openRemote, parse } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
 import { firstDifference } from "../support/compare";
 import { writeGguf } from "../support/gguf-writer";

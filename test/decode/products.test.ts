@@ -58,15 +58,7 @@ test("the reference agrees", () => {
 test("blocks in a typed array of any kind", async () => {
   const numbers = vectors(7);
   const wanted = reference.matmulSync("F32", new Uint8Array(numbers.buffer, 4 * COLUMNS), COLUMNS, x);
-  const kinds = [
-    Int8Array,
-    Uint16Array,
-    Int32Array,
-    Float32Array,
-    Float64Array,
-    BigInt64Array,
-    Uint8ClampedArray,
-  ];
+  const kinds = [Int8Array, Uint16Array, Int32Array, Float32Array, Float64Array, BigInt64Array, Uint8ClampedArray];
   for (const Kind of kinds) {
     const part = new Kind(numbers.buffer, 4 * COLUMNS);
     assertSame(matmulSync("F32", part as Float32Array, COLUMNS, x), wanted);
@@ -216,9 +208,7 @@ describe("a matrix that several threads multiply", sameElsewhere, () => {
     }
     assert.throws(() => tensor.matmulSync(x, { columns: 512, end: ROWS + 1 }), range);
     assert.throws(() => tensor.matmulSync(x, { columns: "512" } as never), { code: "ERR_INVALID_ARG_TYPE" });
-    const empty = parse(
-      writeGguf({ tensors: [{ ...conv("m", [32, 0, 3]), bytes: new Uint8Array(0) }] }),
-    ).tensor("m");
+    const empty = parse(writeGguf({ tensors: [{ ...conv("m", [32, 0, 3]), bytes: new Uint8Array(0) }] })).tensor("m");
     assert.equal(empty.matmulSync(new Float32Array(0), { columns: 0 }).length, 0);
     assert.throws(() => empty.matmulSync(x, { columns: 0 }), range);
     await remote.close();
@@ -459,35 +449,29 @@ test("a truncated file", async () => {
   }
 });
 
-test(
-  "worker threads that multiply at the same time, terminated in the middle of it",
-  sameElsewhere,
-  async () => {
-    const source = `
+test("worker threads that multiply at the same time, terminated in the middle of it", sameElsewhere, async () => {
+  const source = `
     const { workerData: { path, x, index }, parentPort } = require("node:worker_threads");
     const tensor = require("gguf-native").openSync(path).tensor("m");
     parentPort.postMessage(tensor.matmulSync(x, { threads: 2 }));
     if (index % 2 === 0) for (;;) tensor.matmulSync(x, { threads: 2 });
     (function again() { Promise.all([tensor.matmul(x), tensor.matmul(x)]).then(again); })();`;
-    using file = openSync(path);
-    for (let round = 0; round < 2; round++) {
-      const workers = [0, 1, 2, 3].map(
-        (index) => new Worker(source, { eval: true, workerData: { path, x, index } }),
-      );
-      await Promise.all(
-        workers.map(async (worker, i) => {
-          const y = await new Promise<Float32Array>((resolve, reject) =>
-            worker.once("message", resolve).once("error", reject),
-          );
-          assertSame(y);
-          await new Promise((resolve) => setTimeout(resolve, (i * 7) % 11));
-          await worker.terminate();
-        }),
-      );
-      assertSame(file.tensor("m").matmulSync(x, { threads: 2 }));
-    }
-  },
-);
+  using file = openSync(path);
+  for (let round = 0; round < 2; round++) {
+    const workers = [0, 1, 2, 3].map((index) => new Worker(source, { eval: true, workerData: { path, x, index } }));
+    await Promise.all(
+      workers.map(async (worker, i) => {
+        const y = await new Promise<Float32Array>((resolve, reject) =>
+          worker.once("message", resolve).once("error", reject),
+        );
+        assertSame(y);
+        await new Promise((resolve) => setTimeout(resolve, (i * 7) % 11));
+        await worker.terminate();
+      }),
+    );
+    assertSame(file.tensor("m").matmulSync(x, { threads: 2 }));
+  }
+});
 
 test("helper threads end with the process, however it ends", sameElsewhere, () => {
   const program = `

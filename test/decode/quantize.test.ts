@@ -46,13 +46,7 @@ for (const block of hardNumbers(BLOCKS, 17)) hard.set(block, 32 * filled++);
 
 for (const type of TYPES) {
   test(`${type}: the reference makes the same blocks`, () => {
-    assertSameBlocks(
-      type,
-      quantizeSync(type, hard),
-      reference.quantizeSync(type, hard),
-      hard,
-      "hard numbers",
-    );
+    assertSameBlocks(type, quantizeSync(type, hard), reference.quantizeSync(type, hard), hard, "hard numbers");
   });
 }
 
@@ -74,14 +68,7 @@ describe("numbers without blocks", () => {
   }
 
   test("NaN and infinities stay what they are in F16 and BF16, and numbers that do not fit become infinite", () => {
-    const odd = Float32Array.of(
-      Number.NaN,
-      Number.POSITIVE_INFINITY,
-      Number.NEGATIVE_INFINITY,
-      65519,
-      65520,
-      3e38,
-    );
+    const odd = Float32Array.of(Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 65519, 65520, 3e38);
     const [, ...halves] = dequantizeSync("F16", quantizeSync("F16", odd));
     const infinity = Number.POSITIVE_INFINITY;
     assert.deepEqual(halves, [infinity, -infinity, 65504, infinity, infinity]);

@@ -49,15 +49,12 @@ function run(program: string, env: Record<string, string> = {}, beforeLoading = 
   assert.deepEqual([status, signal, stdout, stderr], [0, null, "done\n", ""]);
 }
 
-describe(
-  "async_hooks: a job that starts when a task of another is queued, or its promise settled",
-  needsAddon,
-  () => {
-    // 16 MiB of blocks are copied in parts while one thread works on the first; they go away before that is over, and the
-    // loop that looks for work settles the job.
-    test("while the scheduler looks for the next job", () => {
-      run(
-        `
+describe("async_hooks: a job that starts when a task of another is queued, or its promise settled", needsAddon, () => {
+  // 16 MiB of blocks are copied in parts while one thread works on the first; they go away before that is over, and the
+  // loop that looks for work settles the job.
+  test("while the scheduler looks for the next job", () => {
+    run(
+      `
       const blocks = new Uint8Array(18 * 2 ** 20);
       const some = new Uint8Array(18 * 4096);
       const out = new Float32Array(new SharedArrayBuffer(4 * 32 * 2 ** 20)).fill(NaN);
@@ -79,12 +76,12 @@ describe(
         for (const result of await Promise.all(started)) assert.equal(result.length, 32 * 4096);
         console.log("done");
       });`,
-        { UV_THREADPOOL_SIZE: "1" },
-      );
-    });
+      { UV_THREADPOOL_SIZE: "1" },
+    );
+  });
 
-    test("with every task of many jobs, some of them cancelled", () => {
-      run(`
+  test("with every task of many jobs, some of them cancelled", () => {
+    run(`
       const blocks = new Uint8Array(18 * 2 ** 15);
       const started = [];
       require("node:async_hooks").createHook({
@@ -106,9 +103,8 @@ describe(
         assert.ok(outcomes.includes("AbortError"));
         console.log("done");
       });`);
-    });
-  },
-);
+  });
+});
 
 // The addon makes the buffers of large results by JavaScript's constructor, as it was when the addon was loaded.
 describe("a constructor of buffers", needsAddon, () => {

@@ -16,10 +16,7 @@ const random = new Random(3);
 const ROW = 512;
 const ROWS = 20;
 
-function matrix(
-  type: (typeof ALL_TYPES)[number],
-  shape: number[],
-): { tensor: GgufTensor; all: Float32Array } {
+function matrix(type: (typeof ALL_TYPES)[number], shape: number[]): { tensor: GgufTensor; all: Float32Array } {
   const count = shape.reduce((a, b) => a * b, 1) / ggmlTypes[type].blockSize;
   const bytes = randomBlocks(type, count, random);
   const tensors = [{ name: "m", type: ggmlTypes[type].id, shape, bytes }];
@@ -38,13 +35,7 @@ describe("rowsSync", () => {
   for (const type of ALL_TYPES) {
     test(`${type}: any order, with repeats`, () => {
       const { tensor, all } = matrix(type, [ROW, ROWS]);
-      for (const rows of [
-        [],
-        [0],
-        [19],
-        [5, 3, 3, 19, 0, 5],
-        Array.from({ length: 100 }, () => random.below(ROWS)),
-      ]) {
+      for (const rows of [[], [0], [19], [5, 3, 3, 19, 0, 5], Array.from({ length: 100 }, () => random.below(ROWS))]) {
         expectRows(tensor.rowsSync(rows), all, rows);
       }
     });
@@ -100,18 +91,7 @@ describe("rowsSync", () => {
     assert.throws(() => tensor.rowsSync({ length: -1 } as never), { code: "ERR_GGUF_RANGE" });
   });
   test("invalid indexes", () => {
-    for (const bad of [
-      undefined,
-      null,
-      5,
-      "12",
-      {},
-      { length: "1" },
-      ["0"],
-      [0n],
-      [undefined],
-      BigInt64Array.of(0n),
-    ]) {
+    for (const bad of [undefined, null, 5, "12", {}, { length: "1" }, ["0"], [0n], [undefined], BigInt64Array.of(0n)]) {
       assert.throws(() => tensor.rowsSync(bad as never), { name: "TypeError", code: "ERR_INVALID_ARG_TYPE" });
     }
   });

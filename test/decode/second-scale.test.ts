@@ -32,12 +32,7 @@ test("is the tensor of that name, beside NVFP4 weights only", async () => {
     assert.deepEqual(await weight.scale?.dequantize(), Float32Array.of(0.25));
     const found = await file.tensor("blk.0.ffn_up_exps.weight").scale?.dequantize();
     assert.deepEqual(found, Float32Array.of(1, 2, 3));
-    for (const name of [
-      "blk.0.attn_q.weight",
-      "blk.0.attn_k.weight",
-      "blk.0.attn_v",
-      "blk.0.ffn_down.scale",
-    ]) {
+    for (const name of ["blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v", "blk.0.ffn_down.scale"]) {
       assert.equal(file.tensor(name).scale, undefined, name);
     }
     // Numbers stay those of the blocks.
@@ -96,10 +91,7 @@ test("inspect names it", async () => {
   const named = Object.fromEntries(tensors.map(({ name, scale }: Record<string, string>) => [name, scale]));
   assert.equal(named["blk.0.ffn_down.weight"], "blk.0.ffn_down.scale");
   assert.equal(named["blk.0.attn_q.weight"], undefined);
-  assert.doesNotMatch(
-    await output("inspect", at("split-00003-of-00003.gguf"), "--no-splits"),
-    /second scale/,
-  );
+  assert.doesNotMatch(await output("inspect", at("split-00003-of-00003.gguf"), "--no-splits"), /second scale/);
 });
 
 test("the llama example multiplies products with it", async () => {

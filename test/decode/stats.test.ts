@@ -286,8 +286,7 @@ describe("later", sameElsewhere, () => {
     const { native, resultOf } = require(join(projectRoot, "dist", "backend", "native.js"));
     const elements = 2 ** 22;
     // More than is copied at once: with a second side that has as many bytes, and with one that has fewer.
-    const floats = (): Uint8Array =>
-      new Uint8Array(Float32Array.from({ length: elements }, (_, i) => i % 1000).buffer);
+    const floats = (): Uint8Array => new Uint8Array(Float32Array.from({ length: elements }, (_, i) => i % 1000).buffer);
     const copies: [Uint8Array, Uint8Array] = [floats(), new Uint8Array((elements / 32) * 34)];
     const shared = copies.map((bytes) => {
       const memory = new Uint8Array(new SharedArrayBuffer(bytes.length));

@@ -5,15 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { MessageChannel, Worker } from "node:worker_threads";
-import {
-  allocate,
-  dequantize,
-  dequantizeSync,
-  type GgufTensor,
-  matmulSync,
-  openRemote,
-  openSync,
-} from "gguf-native";
+import { allocate, dequantize, dequantizeSync, type GgufTensor, matmulSync, openRemote, openSync } from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { gaussianBlocks } from "../support/blocks";
 import { emulated } from "../support/emulated";
@@ -55,8 +47,7 @@ const makers: Record<string, (size: string) => Result | Promise<Result>> = {
   dequantizeSync: (size) => using(size, (tensor) => tensor.dequantizeSync()),
   dequantize: (size) => using(size, (tensor) => tensor.dequantize()),
   "dequantize to 16 bits": (size) => using(size, (tensor) => tensor.dequantize({ dtype: "bf16" })),
-  "dequantizeSync of blocks": (size) =>
-    using(size, (tensor) => dequantizeSync("Q8_0", tensor.bytes().slice())),
+  "dequantizeSync of blocks": (size) => using(size, (tensor) => dequantizeSync("Q8_0", tensor.bytes().slice())),
   "dequantize of blocks": (size) => using(size, async (tensor) => dequantize("Q8_0", tensor.bytes().slice())),
   rowsSync: (size) => using(size, (tensor) => tensor.rowsSync(allRows(size))),
   rows: (size) => using(size, (tensor) => tensor.rows(allRows(size))),
@@ -65,12 +56,9 @@ const makers: Record<string, (size: string) => Result | Promise<Result>> = {
     using(size, (tensor) => tensor.matmulSync(new Float32Array(32 * 32).fill(1))),
   matmul: (size) => using(size, (tensor) => tensor.matmul(new Float32Array(32 * 32).fill(1))),
   "matmulSync of blocks": (size) =>
-    using(size, (tensor) =>
-      matmulSync("Q8_0", tensor.bytes().slice(), 32, new Float32Array(32 * 32).fill(1)),
-    ),
+    using(size, (tensor) => matmulSync("Q8_0", tensor.bytes().slice(), 32, new Float32Array(32 * 32).fill(1))),
   read: (size) => using(`${size} of bytes`, (tensor) => tensor.read()),
-  "the reference": (size) =>
-    using(size, (tensor) => reference.dequantizeSync("Q8_0", tensor.bytes().slice())),
+  "the reference": (size) => using(size, (tensor) => reference.dequantizeSync("Q8_0", tensor.bytes().slice())),
 };
 
 async function using<T>(name: string, run: (tensor: GgufTensor) => T | Promise<T>): Promise<T> {

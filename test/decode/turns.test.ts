@@ -53,11 +53,8 @@ test("short jobs do not wait for long ones", needsAddon, () => {
   assert.equal(before, "20");
 });
 
-test(
-  "a thread does one chunk of a long job for each of the short ones that follow each other",
-  needsAddon,
-  () => {
-    const chunks = onOneThread(`
+test("a thread does one chunk of a long job for each of the short ones that follow each other", needsAddon, () => {
+  const chunks = onOneThread(`
     let chunks = 0;
     tensor.stats({ onProgress: (done) => { chunks = done / CHUNK; } });
     while (chunks === 0) await turn();
@@ -66,9 +63,8 @@ test(
     for (let i = 0; i < 20; i++) await short();
     console.log(chunks - before);
     process.exit();`);
-    assert.ok(Number(chunks) >= 20 && Number(chunks) <= 25, chunks);
-  },
-);
+  assert.ok(Number(chunks) >= 20 && Number(chunks) <= 25, chunks);
+});
 
 test("a long job gives way after the chunk at which a short one finds it", needsAddon, () => {
   const counts = onOneThread(`

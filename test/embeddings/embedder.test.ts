@@ -72,8 +72,7 @@ describe("an embedder", () => {
     "embedding-gemma-tiny": ["e".repeat(40), 0.04664, -0.13158, 0.07661, -0.051],
     "bge-reranker-tiny": ["ab a b", -0.0177],
   } as const;
-  const placeOf = (name: string) =>
-    writeCheckpoint(temporaryFolder(), CHECKPOINTS.find((each) => each.name === name)!);
+  const placeOf = (name: string) => writeCheckpoint(temporaryFolder(), CHECKPOINTS.find((each) => each.name === name)!);
   for (const [name, [text, ...numbers]] of Object.entries(THEIRS)) {
     test(`has the vectors of transformers: ${name}`, async () => {
       const pooling = name === "roberta" ? "mean" : undefined;
@@ -246,11 +245,7 @@ describe("an embedder", () => {
 describe("an embedder refuses", () => {
   const GGUF = { name: "GgufError" };
   for (const [what, change, expected] of [
-    [
-      "another architecture",
-      [["general.architecture", str("llama")]],
-      /the architectures bert, .*, not llama$/,
-    ],
+    ["another architecture", [["general.architecture", str("llama")]], /the architectures bert, .*, not llama$/],
     ["vectors that are not pooled", [["bert.pooling_type", u32(0)]], /pooling_type 0 .* options\.pooling$/],
     ["heads that do not fit", [["bert.attention.head_count", u32(3)]], /a divisor of the 128 .* found 3$/],
     ["layers that are not there", [["bert.block_count", u32(1)]], /must be 2, .*, found 1$/],

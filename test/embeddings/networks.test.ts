@@ -49,12 +49,7 @@ function plainVectors(file: GgufFile, ids: readonly number[], second = ids.lengt
   for (let layer = 0; layer < file.metadata.arch("block_count")!; layer++) {
     const block = `blk.${layer}.`;
     const isNear = isGemma && layer % 6 < 5;
-    const heard = attended(
-      file,
-      block,
-      isBert ? x : x.map((each) => norm(file, `${block}attn_norm`, each)),
-      isNear,
-    );
+    const heard = attended(file, block, isBert ? x : x.map((each) => norm(file, `${block}attn_norm`, each)), isNear);
     const [afterAttention, afterAll] = isBert
       ? ["attn_output_norm", "layer_output_norm"]
       : ["post_attention_norm", "post_ffw_norm"];

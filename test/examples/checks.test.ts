@@ -75,10 +75,7 @@ for (const [file, load, changes] of [
       const chunks: Uint8Array[] = [];
       for await (const chunk of writer.chunks()) chunks.push(chunk);
       const changed = parse(Buffer.concat(chunks));
-      await assert.rejects(
-        load(changed),
-        ({ message: found }: Error) => found.endsWith(message) || assert.fail(found),
-      );
+      await assert.rejects(load(changed), ({ message: found }: Error) => found.endsWith(message) || assert.fail(found));
     });
   }
 }

@@ -22,9 +22,7 @@ describe("passages", () => {
 
   test("are cut after sentences, else after words, else anywhere", () => {
     const sentences = passagesOf(`${"A sentence of some words. ".repeat(60)}`);
-    assert.ok(
-      sentences.length > 2 && sentences.every(({ text }) => text.endsWith(".") && text.length <= 600),
-    );
+    assert.ok(sentences.length > 2 && sentences.every(({ text }) => text.endsWith(".") && text.length <= 600));
     const words = passagesOf("word\n".repeat(300));
     assert.deepEqual(
       words.map(({ text, line }) => [text.length, line]),

@@ -98,10 +98,7 @@ describe("llama", () => {
     }
     for (const [args, message] of [
       [[empty, ...prompt], /^the vocabulary needs 'tokenizer.ggml.tokens'/],
-      [
-        [model, ...prompt, "--tokens", "2048"],
-        /more it does not fit in the model's context of 2048 tokens\n$/,
-      ],
+      [[model, ...prompt, "--tokens", "2048"], /more it does not fit in the model's context of 2048 tokens\n$/],
     ] as const) {
       const { status, stderr } = run("llama", ...args);
       assert.equal(status, 1);
@@ -162,10 +159,7 @@ describe("llama", () => {
     assert.equal(next(`${adapter},0`), plain);
     assert.equal(next(`${adapter},1`), next(adapter));
     assert.equal(next(`${adapter},0.25`, `${adapter},.5`).length, plain.length);
-    assert.match(
-      run("llama", model, ...prompt, "--lora", model).stderr,
-      /must have the type lora, not \(none\)\n$/,
-    );
+    assert.match(run("llama", model, ...prompt, "--lora", model).stderr, /must have the type lora, not \(none\)\n$/);
   });
 
   test("measures how well a text is predicted", quick, () => {

@@ -96,10 +96,7 @@ describe("forward", () => {
     using file = parse(sampleModel());
     const llama = Llama.load(file);
     const cache = llama.createCache(2);
-    assert.throws(
-      () => llama.forward([1, 2, 3], cache),
-      /holds 0 of at most 2 tokens: there is no room for 3/,
-    );
+    assert.throws(() => llama.forward([1, 2, 3], cache), /holds 0 of at most 2 tokens: there is no room for 3/);
     assert.throws(() => llama.forward([], cache), /no tokens/);
   });
 });
@@ -216,11 +213,7 @@ describe("architectures agree with a plain forward pass", () => {
     {
       model: {
         architecture: "qwen2",
-        tensors: [
-          vector("blk.0.attn_q.bias", 8),
-          vector("blk.0.attn_k.bias", 4),
-          vector("blk.0.attn_v.bias", 4),
-        ],
+        tensors: [vector("blk.0.attn_q.bias", 8), vector("blk.0.attn_k.bias", 4), vector("blk.0.attn_v.bias", 4)],
       },
       plain: halves,
     },
@@ -409,10 +402,7 @@ describe("optional parts of a model", () => {
         smallModel({ tensors: [{ name: "blk.0.attn_sinks", type: 0, shape: [1], bytes: floats(1) }] }),
         /does not know the purpose of the tensor blk.0.attn_sinks/,
       ],
-      [
-        parse(writeGguf({ metadata: [["general.architecture", str("llama")]] })),
-        /no key llama.embedding_length/,
-      ],
+      [parse(writeGguf({ metadata: [["general.architecture", str("llama")]] })), /no key llama.embedding_length/],
     ];
     for (const [file, message] of cases) {
       assert.throws(() => Llama.load(file), message);
@@ -462,10 +452,7 @@ describe("perplexity", () => {
     const llama = Llama.load(file);
     assert.throws(() => perplexity(llama, [1]), /two tokens at least/);
     assert.throws(() => perplexity(llama, []), /two tokens at least/);
-    assert.throws(
-      () => perplexity(llama, tokens, { context: 5 }),
-      /9 tokens, which is less than two pieces of 5/,
-    );
+    assert.throws(() => perplexity(llama, tokens, { context: 5 }), /9 tokens, which is less than two pieces of 5/);
   });
 });
 

@@ -19,8 +19,7 @@ const example = join(projectRoot, "build", "examples", "many-machines.js");
 const run = (...args: string[]) => outcomeOf(start(process.execPath, [example, ...args]));
 
 /** What the progress bar shows, one after the other. */
-const percentages = (stderr: string) =>
-  Array.from(stderr.matchAll(/(\d+)% of/g), ([, percent]) => Number(percent));
+const percentages = (stderr: string) => Array.from(stderr.matchAll(/(\d+)% of/g), ([, percent]) => Number(percent));
 
 describe("many-machines without a queue", () => {
   test("measures in one process", async () => {
@@ -84,10 +83,7 @@ describe("many-machines with a queue", { skip }, () => {
     const { status, stdout, stderr } = await run(url, ...queue, "--part", "100000", "--json");
     assert.equal(status, 0, stderr);
     assert.equal(stdout, alone.stdout);
-    assert.ok(
-      stderr.includes(`worker ${killed} was killed (SIGKILL); another one takes its place\n`),
-      stderr,
-    );
+    assert.ok(stderr.includes(`worker ${killed} was killed (SIGKILL); another one takes its place\n`), stderr);
     assert.match(stderr, /^parts that were measured again, since a worker had died: [1-9]\d*$/m);
     const shown = percentages(stderr);
     const expected = shown.toSorted((a, b) => a - b);

@@ -25,9 +25,7 @@ async function expectedPassages(): Promise<string[]> {
   const index = new Index(embedder, passagesOf(TEXT));
   await index.build();
   const found = await index.search(QUERY, 10);
-  return found.map(
-    ({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`,
-  );
+  return found.map(({ similarity, line, text: passage }) => `${similarity.toFixed(4)}, line ${line}${passage}`);
 }
 
 describe("the page that searches a text", { skip: noExamplePage, timeout: 300_000 }, () => {
@@ -37,8 +35,7 @@ describe("the page that searches a text", { skip: noExamplePage, timeout: 300_00
     url = await serveExamplePage("embeddings/page", "search.js");
   });
 
-  const choose = (view: ViewPage, label: string, path: string) =>
-    view.page.getByLabel(label).setInputFiles(path);
+  const choose = (view: ViewPage, label: string, path: string) => view.page.getByLabel(label).setInputFiles(path);
   const said = (view: ViewPage, status: string | RegExp) =>
     view.page.getByRole("status").filter({ hasText: status }).waitFor();
 

@@ -241,8 +241,7 @@ for (const access of accesses) {
            try { for (;;) big.dequantizeSync(); } catch (error) { parentPort.postMessage(error.code); }`,
           { eval: true, workerData: { path, access } },
         );
-        const message = () =>
-          new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+        const message = () => new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
         assert.equal(await message(), "begun");
         other.go();
         assert.equal(await message(), "ERR_GGUF_TRUNCATED");

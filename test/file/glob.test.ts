@@ -16,11 +16,7 @@ const CASES: readonly (readonly [glob: string, names: string[], others: string[]
   ["blk.0.*", ["blk.0.attn_q.weight", "blk.0."], ["blk.10.attn_q.weight", "xblk.0.a", "blk00.a"]],
   ["*", ["", ".", "a.b/c", ".hidden"], []],
   ["?", ["a", "漢", "😀"], ["", "ab"]],
-  [
-    "*.attn_[qkv].weight",
-    ["blk.3.attn_q.weight", "x.attn_v.weight"],
-    ["x.attn_o.weight", "x.attn_qk.weight"],
-  ],
+  ["*.attn_[qkv].weight", ["blk.3.attn_q.weight", "x.attn_v.weight"], ["x.attn_o.weight", "x.attn_qk.weight"]],
   ["[!a-c]x", ["dx", "-x"], ["ax", "cx", "x"]],
   ["[^a-c]x", ["dx"], ["bx"]],
   ["[]]", ["]"], ["["]],
@@ -102,8 +98,7 @@ test("many stars do not make it slow", () => {
 });
 test("nor do many brackets", () => {
   const begin = performance.now();
-  for (const glob of ["[".repeat(200_000), `${"[".repeat(200_000)}]`, `]${"[".repeat(200_000)}`])
-    globMatcher(glob);
+  for (const glob of ["[".repeat(200_000), `${"[".repeat(200_000)}]`, `]${"[".repeat(200_000)}`]) globMatcher(glob);
   assert.ok(performance.now() - begin < 5_000);
 });
 test("what could be a glob", () => {

@@ -96,10 +96,7 @@ for (const [name, openFile] of Object.entries(sources)) {
 
     test("work that has started completes", async () => {
       const file = openFile();
-      const running = [
-        file.tensor("t").dequantize(),
-        file.tensor("t").dequantize({ dtype: "bf16" }),
-      ] as const;
+      const running = [file.tensor("t").dequantize(), file.tensor("t").dequantize({ dtype: "bf16" })] as const;
       file.close();
       assert.equal(firstDifference(await running[0], expected), -1);
       assert.equal((await running[1]).length, ELEMENTS);
@@ -116,44 +113,34 @@ for (const [name, openFile] of Object.entries(sources)) {
   });
 }
 
-test(
-  "what is being written when the file is closed is written whole, and nothing else",
-  needsAddon,
-  async () => {
-    const file = openSync(path);
-    const view = file.tensor("t").bytes();
-    const wanted = Buffer.from(view);
-    const server = createServer({ pauseOnConnect: true }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const sent = connect((server.address() as AddressInfo).port, "127.0.0.1");
-    const [[received]] = await Promise.all([
-      once(server, "connection") as Promise<[Socket]>,
-      once(sent, "connect"),
-    ]);
-    sent.end(view); // more than fits on the way
-    file.close();
-    assert.equal(view.length, 0);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    // Memory of others, where the file might have been.
-    const others = Array.from({ length: 20 }, () => Buffer.alloc(wanted.length, "other"));
-    const chunks: Buffer[] = [];
-    received.on("data", (chunk: Buffer) => chunks.push(chunk)).resume();
-    await once(received, "end");
-    received.destroy();
-    server.close();
-    assert.equal(Buffer.compare(Buffer.concat(chunks), wanted), 0);
-    others.length = 0; // not collected before
-  },
-);
+test("what is being written when the file is closed is written whole, and nothing else", needsAddon, async () => {
+  const file = openSync(path);
+  const view = file.tensor("t").bytes();
+  const wanted = Buffer.from(view);
+  const server = createServer({ pauseOnConnect: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const sent = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [[received]] = await Promise.all([once(server, "connection") as Promise<[Socket]>, once(sent, "connect")]);
+  sent.end(view); // more than fits on the way
+  file.close();
+  assert.equal(view.length, 0);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  // Memory of others, where the file might have been.
+  const others = Array.from({ length: 20 }, () => Buffer.alloc(wanted.length, "other"));
+  const chunks: Buffer[] = [];
+  received.on("data", (chunk: Buffer) => chunks.push(chunk)).resume();
+  await once(received, "end");
+  received.destroy();
+  server.close();
+  assert.equal(Buffer.compare(Buffer.concat(chunks), wanted), 0);
+  others.length = 0; // not collected before
+});
 
 test("10,000 files opened and closed leave descriptors, mappings and memory as they were", {
   skip: !existsSync("/proc/self/maps") && "there is no /proc here to count them in",
 }, async () => {
   const small = join(temporaryFolder(), "small.gguf");
-  writeFileSync(
-    small,
-    writeGguf({ tensors: [{ name: "t", type: 8, shape: [1024], bytes: new Uint8Array(1088) }] }),
-  );
+  writeFileSync(small, writeGguf({ tensors: [{ name: "t", type: 8, shape: [1024], bytes: new Uint8Array(1088) }] }));
   // In a process of its own, where nobody else opens anything.
   const program = `const fs = require("node:fs");
     const { open, openSync, parse } = require("gguf-native");

@@ -160,16 +160,14 @@ const noProc = (process.platform === "win32" || !existsSync("/proc/self/maps")) 
 describe("/proc", { skip: noProc }, () => {
   test("a file that reports no size is read, and is not a GGUF file", async () => {
     for (const path of ["/proc/self/maps", "/proc/self/status", "/proc/self/cmdline"]) {
-      for (const access of accesses)
-        assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_MAGIC" });
+      for (const access of accesses) assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_MAGIC" });
       await assert.rejects(open(path), { code: "ERR_GGUF_MAGIC" });
     }
   });
   test("an empty one", () => {
     const path = join(folder, "empty.gguf");
     writeFileSync(path, "");
-    for (const access of accesses)
-      assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_TRUNCATED" });
+    for (const access of accesses) assert.throws(() => openSync(path, { access }), { code: "ERR_GGUF_TRUNCATED" });
   });
   test("the memory of the process, which cannot be read from its start", () => {
     assert.throws(

@@ -22,8 +22,7 @@ import { needsShared, sharedPath, tinyLlama } from "../support/shared-data";
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** Compiles where the type of `value` is exactly `Expected`. */
 function typed<Expected>() {
-  return <Actual>(value: Actual, ..._same: Same<Actual, Expected> extends true ? [] : [never]): Actual =>
-    value;
+  return <Actual>(value: Actual, ..._same: Same<Actual, Expected> extends true ? [] : [never]): Actual => value;
 }
 
 const { metadata } = parse(

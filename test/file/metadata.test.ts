@@ -72,8 +72,7 @@ const values: [string, TypedValue, unknown][] = [
 ];
 
 function read(byteOrder: "little" | "big" = "little", version: 1 | 2 | 3 = 3): GgufMetadata {
-  return parse(writeGguf({ byteOrder, version, metadata: values.map(([key, value]) => [key, value]) }))
-    .metadata;
+  return parse(writeGguf({ byteOrder, version, metadata: values.map(([key, value]) => [key, value]) })).metadata;
 }
 
 describe("values", () => {
@@ -189,28 +188,14 @@ describe("typed access", () => {
     assert.deepEqual(metadata.strings("strings"), ["a", "", "ü"]);
     assert.deepEqual(metadata.strings("no strings"), []);
     assert.equal(metadata.strings("none"), undefined);
-    for (const key of ["text", "u8s", "bools", "nested"])
-      assert.throws(() => metadata.strings(key), wrongType, key);
+    for (const key of ["text", "u8s", "bools", "nested"]) assert.throws(() => metadata.strings(key), wrongType, key);
   });
   test("numbers", () => {
-    for (const key of [
-      "u8s",
-      "i8s",
-      "u16s",
-      "i16s",
-      "u32s",
-      "i32s",
-      "f32s",
-      "f64s",
-      "u64s",
-      "i64s",
-      "no u32s",
-    ]) {
+    for (const key of ["u8s", "i8s", "u16s", "i16s", "u32s", "i32s", "f32s", "f64s", "u64s", "i64s", "no u32s"]) {
       assert.deepEqual(metadata.numbers(key), metadata.get(key), key);
     }
     assert.equal(metadata.numbers("none"), undefined);
-    for (const key of ["u8", "strings", "bools", "nested"])
-      assert.throws(() => metadata.numbers(key), wrongType, key);
+    for (const key of ["u8", "strings", "bools", "nested"]) assert.throws(() => metadata.numbers(key), wrongType, key);
   });
   test("architecture and arch", () => {
     const llama = parse(
@@ -267,9 +252,7 @@ test("a hundred thousand names that look alike", () => {
   assert.equal(keys.length, metadata.length);
   assert.deepEqual(
     [keys[0], keys[1], keys.at(-1)],
-    ["\ufffd", 2, 100_000].map((copy, i) =>
-      i === 0 ? "\ufffd\ufffd\ufffd" : `\ufffd\ufffd\ufffd (${copy})`,
-    ),
+    ["\ufffd", 2, 100_000].map((copy, i) => (i === 0 ? "\ufffd\ufffd\ufffd" : `\ufffd\ufffd\ufffd (${copy})`)),
   );
 });
 

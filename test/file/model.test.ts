@@ -68,8 +68,7 @@ function expected(tensor: GgufTensor): Awaited<ReturnType<typeof viaUnion>> {
   };
 }
 
-const bits = (array: ArrayBufferView): Buffer =>
-  Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+const bits = (array: ArrayBufferView): Buffer => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 
 for (const byteOrder of ["little", "big"] as const) {
   describe(`one function reads models wherever they are (${byteOrder}-endian)`, async () => {
@@ -126,8 +125,7 @@ describe("read", () => {
   test("errors", async () => {
     const model = openSync(path);
     const tensor = model.tensor("t");
-    const rejects = (options: unknown, code: string) =>
-      assert.rejects(tensor.read(options as never), { code });
+    const rejects = (options: unknown, code: string) => assert.rejects(tensor.read(options as never), { code });
     await rejects(5, "ERR_INVALID_ARG_TYPE");
     await rejects({ start: "1" }, "ERR_INVALID_ARG_TYPE");
     await rejects({ signal: {} }, "ERR_INVALID_ARG_TYPE");

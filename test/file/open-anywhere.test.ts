@@ -38,9 +38,7 @@ before(() => {
   mkdirSync(manifests, { recursive: true });
   mkdirSync(join(folder, "blobs"));
   writeFileSync(join(folder, "blobs", `sha256-${digest}`), golden);
-  const layers = [
-    { mediaType: "application/vnd.ollama.image.model", digest: `sha256:${digest}`, size: golden.length },
-  ];
+  const layers = [{ mediaType: "application/vnd.ollama.image.model", digest: `sha256:${digest}`, size: golden.length }];
   writeFileSync(join(manifests, "latest"), JSON.stringify({ layers }));
   process.env.OLLAMA_MODELS = folder;
 });

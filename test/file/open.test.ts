@@ -99,13 +99,7 @@ describe("places of other kinds", () => {
     ["the output of quantizeModel", (place) => quantizeModel(path, place, { type: "Q8_0" })],
     ["importance", (importance) => quantizeModel(path, "x", { type: "Q8_0", importance })],
   ];
-  for (const place of [
-    "hf://owner/name/x.gguf",
-    "https://host/x?key=secret",
-    "HTTP://host/x",
-    "hf:x",
-    "ollama:x",
-  ]) {
+  for (const place of ["hf://owner/name/x.gguf", "https://host/x?key=secret", "HTTP://host/x", "hf:x", "ollama:x"]) {
     for (const [name, call] of functions) {
       test(`${name} of ${place} says what to call`, async () => {
         for (const each of [place, new URL(place)]) {

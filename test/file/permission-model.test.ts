@@ -21,9 +21,7 @@ mkdirSync(outputs);
 const [major] = process.versions.node.split(".").map(Number);
 const flag = (major as number) >= 24 ? "--permission" : "--experimental-permission";
 /** The package, with what it is made of here. */
-const package_ = ["dist", "build", "node_modules", "prebuilds", "package.json"].map((name) =>
-  join(projectRoot, name),
-);
+const package_ = ["dist", "build", "node_modules", "prebuilds", "package.json"].map((name) => join(projectRoot, name));
 const addon = [process.env.GGUF_NATIVE_PREBUILD, process.env.GGUF_NATIVE_ADDON];
 const readable = [...package_, ...addon.filter((path) => path !== undefined), script, model];
 
@@ -138,11 +136,7 @@ describe("the command line", () => {
   });
   for (const [name, args, message] of [
     ["another file", ["inspect", secret], `--allow-fs-read=${secret}`],
-    [
-      "an output",
-      ["dequantize", model, "Q4_K.gaussian", "-o", join(outputs, "x.npy")],
-      "without --permission",
-    ],
+    ["an output", ["dequantize", model, "Q4_K.gaussian", "-o", join(outputs, "x.npy")], "without --permission"],
     ["a folder", ["split", model, join(outputs, "x"), "--max-tensors", "9"], "without --permission"],
     ["a change", ["set", model, "a", "1"], "without --permission"],
   ] as const) {

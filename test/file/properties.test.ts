@@ -25,8 +25,7 @@ function expectSpec(file: GgufFile, spec: GgufSpec): void {
   );
   for (const [key, value] of spec.metadata!) {
     const { type } = value;
-    const declared =
-      type === "array" ? { type, elementType: value.elementType, length: value.value.length } : { type };
+    const declared = type === "array" ? { type, elementType: value.elementType, length: value.value.length } : { type };
     assert.deepEqual(file.metadata.typeOf(key as string), declared);
   }
   JSON.stringify(file.metadata);

@@ -1,14 +1,6 @@
 /** Split models: opened as one from any shard, and refused where a shard is missing, foreign or there twice. */
 import assert from "node:assert/strict";
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -227,29 +219,14 @@ describe("refused", () => {
   for (const [what, no, spec, message, at = no, from = [0]] of [
     ["with 4 shards", 1, { metadata: split(1, 4, 5) }, /one of 4 shards .* does not belong/, 1, [0, 2]],
     ["with 6 tensors", 1, { metadata: split(1, 3, 6) }, /with 6 tensors .* does not belong/],
-    [
-      "of another architecture",
-      1,
-      { metadata: [...split(1, 3, 5), other] },
-      /architecture is other, not test/,
-    ],
+    ["of another architecture", 1, { metadata: [...split(1, 3, 5), other] }, /architecture is other, not test/],
     ["in another byte order", 1, { byteOrder: "big" }, /byte order/],
     ["of a whole model", 2, { metadata: [] }, /not a shard of a split model; it does not belong/, 2, [0, 1]],
-    [
-      "that has another's tensor",
-      2,
-      { tensors: [tensor("a", 0, 0)] },
-      /'a' that is also in .*00001-of-00003/,
-    ],
+    ["that has another's tensor", 2, { tensors: [tensor("a", 0, 0)] }, /'a' that is also in .*00001-of-00003/],
     ["without tensors", 2, { tensors: [] }, /4 tensors together, but split\.tensors\.count is 5/, 0],
     ["of an impossible number", 0, { metadata: split(3, 3, 5) }, /split\.no is 3, but split\.count is 3/],
     ["without its number", 0, { metadata: [["split.count", u16(3)]] }, /no split\.no/],
-    [
-      "whose count is text",
-      0,
-      { metadata: [["split.count", str("3")]] },
-      /split\.count must be a whole number/,
-    ],
+    ["whose count is text", 0, { metadata: [["split.count", str("3")]] }, /split\.count must be a whole number/],
   ] as [what: string, no: number, spec: GgufSpec, message: RegExp, at?: number, from?: number[]][]) {
     refuses(`a shard ${what}`, [no, shard(no, spec)], ["INVALID", at, message], from);
   }
@@ -262,8 +239,7 @@ describe("refused", () => {
       assert.throws(() => openSync(path), {
         code: "ERR_GGUF_INVALID",
         path,
-        message:
-          /name that ends in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
+        message: /name that ends in '-00001-of-00003\.gguf'.*rename it, or open it alone with \{ splits: false \}$/,
       });
       openSync(path, { splits: false }).close();
     }
@@ -305,11 +281,7 @@ test("names that are not UTF-8 are unique across shards", async () => {
     ...tensor("", value, value),
     name: Uint8Array.from(bytes),
   });
-  const tensors = [
-    [named([0xff], 1), named([0x41], 2)],
-    [named([0xfe], 3), named([0xfd], 4)],
-    [named([0xfc], 5)],
-  ];
+  const tensors = [[named([0xff], 1), named([0x41], 2)], [named([0xfe], 3), named([0xfd], 4)], [named([0xfc], 5)]];
   const { paths } = model(Object.fromEntries(tensors.map((of, no) => [no, shard(no, { tensors: of })])));
   for (const file of [openSync(paths[1]!), await open(paths[2]!)]) {
     assert.deepEqual([...file.tensors.keys()], ["\ufffd", "A", "\ufffd (2)", "\ufffd (3)", "\ufffd (4)"]);

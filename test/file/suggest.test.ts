@@ -18,11 +18,7 @@ const TENSORS = [
   "output.weight",
 ];
 
-const CASES: readonly (readonly [
-  name: string,
-  candidates: readonly string[],
-  expected: string | undefined,
-])[] = [
+const CASES: readonly (readonly [name: string, candidates: readonly string[], expected: string | undefined])[] = [
   ["blk.0.attn_q.wieght", TENSORS, "blk.0.attn_q.weight"],
   ["blk.0.atn_k.weight", TENSORS, "blk.0.attn_k.weight"],
   ["blk.0.attn.q.weights", TENSORS, "blk.0.attn_q.weight"],

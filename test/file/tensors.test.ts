@@ -223,11 +223,7 @@ describe("tensors out of order and with gaps", () => {
 });
 
 describe("partial", () => {
-  const specs = [
-    tensor("here", F32.id, [8], 32),
-    tensor("cut", Q4_0.id, [64], 36),
-    tensor("gone", F32.id, [8], 32),
-  ];
+  const specs = [tensor("here", F32.id, [8], 32), tensor("cut", Q4_0.id, [64], 36), tensor("gone", F32.id, [8], 32)];
   const whole = writeGguf({ tensors: specs });
   const cut = whole.slice(0, parse(whole).tensor("cut").offset + 20);
   const path = join(folder, "partial.gguf");
@@ -248,10 +244,7 @@ describe("partial", () => {
         const about = where === undefined ? "" : `${where}: `;
         const refused = (error: GgufError) => {
           assert.deepEqual([error.name, error.code], ["GgufError", "ERR_GGUF_TRUNCATED"], error.message);
-          assert.ok(
-            error.message.startsWith(`${about}tensor '${absent}': bytes ${offset} to `),
-            error.message,
-          );
+          assert.ok(error.message.startsWith(`${about}tensor '${absent}': bytes ${offset} to `), error.message);
           assert.deepEqual([error.path, error.offset], [where, offset]);
           return true;
         };

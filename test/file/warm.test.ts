@@ -69,8 +69,7 @@ describe("the pages of what is warmed are there, and no copies", unlessWasm, () 
 test("what is not mapped is read, or is there already", async () => {
   using file = openSync(path, { access: "read" });
   await file.warm();
-  if (!process.env.GGUF_NATIVE_WASM)
-    await assert.rejects(file.warm({ lock: true }), { code: "ERR_GGUF_RANGE" });
+  if (!process.env.GGUF_NATIVE_WASM) await assert.rejects(file.warm({ lock: true }), { code: "ERR_GGUF_RANGE" });
   await parse(writeGguf({ tensors: tensors.slice(0, 1) })).warm({ lock: true });
 });
 

@@ -94,11 +94,7 @@ for (const [name, model] of Object.entries(MODELS)) {
         const tensor = file.tensor(name);
         assert.equal(sha256(tensor.bytes()), bytes, name);
         const { buffer, byteOffset, byteLength } = tensor.dequantizeSync();
-        assert.equal(
-          sha256(new Uint8Array(buffer, byteOffset, byteLength)),
-          values,
-          `${name} (${tensor.type})`,
-        );
+        assert.equal(sha256(new Uint8Array(buffer, byteOffset, byteLength)), values, `${name} (${tensor.type})`);
       }
     });
 
@@ -106,10 +102,7 @@ for (const [name, model] of Object.entries(MODELS)) {
       const { tensorCount, parameterCount, byteLength } = await json(["inspect", path]);
       const found = [tensorCount, parameterCount, byteLength];
       assert.deepEqual(found, [model.tensors, model.parameters, statSync(path).size]);
-      assert.match(
-        await output("inspect", path),
-        new RegExp(`in ${model.tensors} tensors, [.0-9]+ bits each\n`),
-      );
+      assert.match(await output("inspect", path), new RegExp(`in ${model.tensors} tensors, [.0-9]+ bits each\n`));
       const { memory } = await json(["inspect", path, "--memory"]);
       using file = openSync(path);
       const bytes = [...file.tensors.values()].reduce((sum, tensor) => sum + tensor.byteLength, 0);
@@ -131,10 +124,7 @@ for (const [name, model] of Object.entries(MODELS)) {
     test("stats of every tensor", async () => {
       const { tensors } = await json(["stats", path, "*"]);
       assert.equal(tensors.length, model.tensors);
-      const elements = tensors.reduce(
-        (sum: number, tensor: { elements: number }) => sum + tensor.elements,
-        0,
-      );
+      const elements = tensors.reduce((sum: number, tensor: { elements: number }) => sum + tensor.elements, 0);
       assert.equal(elements, model.parameters);
       using file = openSync(path);
       for (const { name, nan, min, max, mean } of tensors) {

@@ -7,12 +7,8 @@ import { temporaryFolder } from "../support/paths";
 import { assertRecorded } from "../support/recorded";
 import { MINILM, modelPath, needsModel } from "./support";
 
-test(
-  "all-MiniLM-L6-v2 as f16: every key and every byte of llama.cpp's converter",
-  needsModel(MINILM),
-  async () => {
-    const out = join(temporaryFolder(), "out.gguf");
-    await convertModel(modelPath(MINILM), out, { type: "f16" });
-    assertRecorded("converted", "all-MiniLM-L6-v2 f16", fileFacts(out));
-  },
-);
+test("all-MiniLM-L6-v2 as f16: every key and every byte of llama.cpp's converter", needsModel(MINILM), async () => {
+  const out = join(temporaryFolder(), "out.gguf");
+  await convertModel(modelPath(MINILM), out, { type: "f16" });
+  assertRecorded("converted", "all-MiniLM-L6-v2 f16", fileFacts(out));
+});

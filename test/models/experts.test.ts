@@ -8,14 +8,7 @@ import { Llama } from "../../examples/llama/model";
 import { LlamaCpp, noLlamaCpp } from "../support/libllama";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
-import {
-  MIXTURES,
-  SMALL,
-  type SmallModel,
-  smallAdapter,
-  smallModel,
-  tensorsOf,
-} from "../support/small-llama";
+import { MIXTURES, SMALL, type SmallModel, smallAdapter, smallModel, tensorsOf } from "../support/small-llama";
 
 const PROMPT = [1, 4, 0, 3, 3, 2, 1, 0, 2, 4, 4, 1];
 /** Logits may differ by so much of their root mean square: llama.cpp rounds more in its attention to binary16. */

@@ -60,12 +60,7 @@ function logSumExp(logits: Float32Array): number {
 const folder = temporaryFolder();
 
 /** Continues a prompt, token by token, from `begin` on, until the model ends the text or `length` tokens are there. */
-function continueText(
-  llama: Llama,
-  isEnd: (token: number) => boolean,
-  begin: number[],
-  length: number,
-): number[] {
+function continueText(llama: Llama, isEnd: (token: number) => boolean, begin: number[], length: number): number[] {
   const tokens = [...begin];
   const cache = llama.createCache(length);
   let logits = llama.forward(tokens, cache);

@@ -6,20 +6,7 @@ const words = (text: string): string[] => text.split(" ");
 /** What lines are made of. */
 const PARTS = [
   ..."abcxyzABZ0129 .,;:!?'\"-_()[]{}<>/\\|@#$%^&*+=~`\t\n\r",
-  ...[
-    "\r\n",
-    "\n\n",
-    "\n\n\n",
-    " \n",
-    "  ",
-    "   ",
-    "        ",
-    "\u00a0",
-    "\u2003",
-    "\u3000",
-    "\u0085",
-    "\u200b",
-  ],
+  ...["\r\n", "\n\n", "\n\n\n", " \n", "  ", "   ", "        ", "\u00a0", "\u2003", "\u3000", "\u0085", "\u200b"],
   ...[" The", " quick", " function", "e\u0301", "\u00ad", "\u0301", "\u007f", "\u0001", "\ufffd"],
   ...words("'s 'LL 'Ve don't I'm we'RE \u2019s ... !!! -- == :// 0x 1,234.5"),
   ...words("the brown Fox HTTPServer camelCase snake_case return; 1 12 123 1234 12345678 ½ ² ٣٤ 四 Ⅷ"),

@@ -184,12 +184,7 @@ describe("rotations", () => {
       (token, pair, frequency) => (90 + token) * frequency * ((1 - kept[pair]!) / 4 + kept[pair]!),
       1.5 * (1 + 0.1 * Math.log(4)),
     );
-    check(
-      { yarn: { ...yarn, extrapolation: 0 } },
-      90,
-      (token, _, frequency) => ((90 + token) * frequency) / 4,
-      1.5,
-    );
+    check({ yarn: { ...yarn, extrapolation: 0 } }, 90, (token, _, frequency) => ((90 + token) * frequency) / 4, 1.5);
   });
 });
 

@@ -47,10 +47,7 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     [/'options\.scale'/, (f) => f.softmax(x, 8, { scale: 1n })],
     [/"x" argument/, (f) => f.logSumExp(undefined)],
     [/"rotations" argument must be an instance of Rotations/, (f) => f.rope(x, 4, {}, 0)],
-    [
-      /"position" argument must be of type number or an instance of Int32Array/,
-      (f) => f.rope(x, 4, turns(f), [0, 1]),
-    ],
+    [/"position" argument must be of type number or an instance of Int32Array/, (f) => f.rope(x, 4, turns(f), [0, 1])],
     [/"options" argument/, (f) => turns(f, { yarn: 4 })],
     [/"options" argument/, (f) => new f.KvCache()],
     [/"cache" argument must be an instance of KvCache/, (f) => f.attention(four, {}, { heads: 1 })],
@@ -98,10 +95,7 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     [/headWidth is 2, but the rotations have a width of 4/, (f) => f.rope(x, 2, turns(f), 0)],
     [/vectors of 12/, (f) => f.rope(x, 4, turns(f), 0, { headCount: 3 })],
     [/position must be .* to 2147483646, found 2147483647/, (f) => f.rope(x, 4, turns(f), 2 ** 31 - 1)],
-    [
-      /position has 1 elements, but for 2 tokens it must have 2/,
-      (f) => f.rope(x, 4, turns(f), Int32Array.of(1)),
-    ],
+    [/position has 1 elements, but for 2 tokens it must have 2/, (f) => f.rope(x, 4, turns(f), Int32Array.of(1))],
     [
       /for 2 tokens of 3 positions each it must have 6/,
       (f) => f.rope(x, 4, turns(f, { sections: [1, 1, 0] }), Int32Array.of(1, 2)),
@@ -109,15 +103,9 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     [/options\.width must be even, found 3/, (f) => turns(f, { width: 3 })],
     [/options\.base must be above 1/, (f) => turns(f, { base: 1 })],
     [/options\.scale must be a binary32 number above 0/, (f) => turns(f, { scale: 0 })],
-    [
-      /options\.factors has 3 elements, but half of options\.width is 2/,
-      (f) => turns(f, { factors: floats(3) }),
-    ],
+    [/options\.factors has 3 elements, but half of options\.width is 2/, (f) => turns(f, { factors: floats(3) })],
     [/options\.factors\[1\] .* found 0/, (f) => turns(f, { factors: Float32Array.of(1, 0) })],
-    [
-      /options\.yarn\.extrapolation must be from 0 to 1/,
-      (f) => turns(f, { yarn: { ...yarn, extrapolation: 2 } }),
-    ],
+    [/options\.yarn\.extrapolation must be from 0 to 1/, (f) => turns(f, { yarn: { ...yarn, extrapolation: 2 } })],
     [/options\.sections has no pairs/, (f) => turns(f, { sections: [0, 0] })],
     [/options\.sections\[1\] .* found -1/, (f) => turns(f, { sections: [1, -1] })],
     [/options\.heads must be a whole number from 1/, (f) => new f.KvCache({ heads: 0, keyWidth: 4 })],
@@ -128,10 +116,7 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     ],
     [/keys has 3 elements, not a whole number of vectors of 4/, (f) => cacheOf(f).append(floats(3), four)],
     [/values has 8 elements, but for 1 tokens it must have 4/, (f) => cacheOf(f).append(four, floats(8))],
-    [
-      /holds 2 of at most 2 tokens: there is no room for 1/,
-      (f) => cacheOf(f, { capacity: 2 }).append(four, four),
-    ],
+    [/holds 2 of at most 2 tokens: there is no room for 1/, (f) => cacheOf(f, { capacity: 2 }).append(four, four)],
     [/length must be a whole number from 0 to 2, found 3/, (f) => cacheOf(f).truncate(3)],
     [
       /options\.heads, 3, is not a multiple of the 2/,
@@ -145,10 +130,7 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     [/options\.window must be a whole number from 1/, (f) => attend(f, { window: 0 })],
     [/options\.sinks has 2 elements, but options\.heads is 1/, (f) => attend(f, { sinks: floats(2) })],
     [/options\.out has 3 elements, but the result has 4/, (f) => attend(f, { out: floats(3) })],
-    [
-      /options\.heads must be a whole number from 1/,
-      (f) => f.KvCache.deserialize(withField(0, 0).subarray(0, 32)),
-    ],
+    [/options\.heads must be a whole number from 1/, (f) => f.KvCache.deserialize(withField(0, 0).subarray(0, 32))],
   ],
   ERR_GGUF_INVALID: [
     [/5 bytes are too few/, (f) => f.KvCache.deserialize(new Uint8Array(5))],

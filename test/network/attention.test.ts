@@ -39,13 +39,7 @@ function naive(
   position: number,
   head: number,
   held: { keys: Float32Array; values: Float32Array },
-  {
-    causal = true,
-    window = LENGTH,
-    cap = 0,
-    scale = 1 / Math.sqrt(WIDTH),
-    sinks,
-  }: Partial<network.AttentionOptions>,
+  { causal = true, window = LENGTH, cap = 0, scale = 1 / Math.sqrt(WIDTH), sinks }: Partial<network.AttentionOptions>,
 ): number[] {
   const group = Math.floor(head / (HEADS / GROUPS));
   const seen = Array.from({ length: LENGTH }, (_, t) => t).filter(
@@ -54,8 +48,7 @@ function naive(
   const at = (x: Float32Array, t: number, w: number): number => x[(t * GROUPS + group) * WIDTH + w]!;
   const scores = seen.map((t) => {
     let score = 0;
-    for (let w = 0; w < WIDTH; w++)
-      score += queries[(position * HEADS + head) * WIDTH + w]! * at(held.keys, t, w);
+    for (let w = 0; w < WIDTH; w++) score += queries[(position * HEADS + head) * WIDTH + w]! * at(held.keys, t, w);
     return cap === 0 ? score * scale : cap * Math.tanh((score * scale) / cap);
   });
   const powers = scores.map(Math.exp);
@@ -93,10 +86,7 @@ for (const [name, functions] of Object.entries(modules)) {
           for (let row = 0; row < 3 * HEADS; row++) {
             const exact = naive(first + Math.floor(row / HEADS), row % HEADS, held, way);
             for (const [w, each] of exact.entries()) {
-              assert.ok(
-                Math.abs(actual[row * WIDTH + w]! - each) < 1e-5,
-                `${JSON.stringify(way)} ${row} ${w}`,
-              );
+              assert.ok(Math.abs(actual[row * WIDTH + w]! - each) < 1e-5, `${JSON.stringify(way)} ${row} ${w}`);
             }
           }
         }

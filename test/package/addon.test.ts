@@ -36,11 +36,7 @@ test("no argument of a native function is dropped without a word", needsAddon, (
 });
 
 /** The package must load. */
-function expectLoads(
-  application: string,
-  env: NodeJS.ProcessEnv = {},
-  options: readonly string[] = [],
-): void {
+function expectLoads(application: string, env: NodeJS.ProcessEnv = {}, options: readonly string[] = []): void {
   const { stdout, stderr } = node(application, [...options, ...LOAD], env);
   assert.equal(stdout, "true\n", stderr);
 }
@@ -95,8 +91,7 @@ describe("which addon is loaded", () => {
     expectError(empty.application, /no prebuilt addon for this system/, {}, ["--require", preload]);
   });
   test("where there is none, the error names the command that compiles it", () => {
-    const message =
-      /Error: gguf-native has no prebuilt addon for this system \(\w+-\w+\): 'npx gguf-native build'/;
+    const message = /Error: gguf-native has no prebuilt addon for this system \(\w+-\w+\): 'npx gguf-native build'/;
     expectError(empty.application, message);
   });
   test("GGUF_NATIVE_ADDON comes first, whatever the name of the file, and relative to the working directory", () => {
@@ -159,11 +154,10 @@ describe("where the system forbids addons, the error says how to allow them", ()
     mkdirSync(place);
     const addon = join(place, "addon.node");
     const script = `mount -t tmpfs -o noexec tmpfs '${place}' && cp '${testedAddon}' '${addon}' && exec "$@"`;
-    const { status, stderr } = runSync(
-      "unshare",
-      ["--mount", "sh", "-c", script, "sh", process.execPath, ...LOAD],
-      { cwd: empty.application, env: { ...plainEnv, GGUF_NATIVE_ADDON: addon } },
-    );
+    const { status, stderr } = runSync("unshare", ["--mount", "sh", "-c", script, "sh", process.execPath, ...LOAD], {
+      cwd: empty.application,
+      env: { ...plainEnv, GGUF_NATIVE_ADDON: addon },
+    });
     assert.equal(status, 1, stderr);
     const expected = /gguf-native cannot load its addon: '.*' is on a file system that is mounted noexec/;
     assert.match(stderr, expected);
@@ -244,12 +238,7 @@ describe("where no addon can be loaded, the WebAssembly module takes its place",
     assert.equal(asked.stderr, "");
   });
   test("the command line works", () => {
-    const { status, stdout, stderr } = node(alone.application, [
-      alone.bin,
-      "stats",
-      goldenPath,
-      "Q4_0.gaussian",
-    ]);
+    const { status, stdout, stderr } = node(alone.application, [alone.bin, "stats", goldenPath, "Q4_0.gaussian"]);
     assert.equal(status, 0, stderr);
     assert.match(stdout, /Q4_0\.gaussian/);
   });
@@ -282,8 +271,7 @@ describe("a bundle that the package is in", () => {
   const program = `import { openSync } from "gguf-native";
     console.log(openSync(process.argv[2]).tensor("Q4_0.gaussian").dequantizeSync().length);`;
   writeFileSync(source, program);
-  const require =
-    "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+  const require = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
   for (const [name, format, banner] of [
     ["app.cjs", "cjs", ""],
     ["app.mjs", "esm", ""],
@@ -325,9 +313,7 @@ describe("the command line without an addon", () => {
     const printed = stdout.replaceAll(/\n +/g, " ");
     assert.match(printed, /^error {2,}gguf-native has no prebuilt addon .* compiler$/m);
     assert.match(stdout, /^runtime {2,}Node\.js \d+/m);
-    const { kernels, addon, system } = JSON.parse(
-      node(empty.application, [empty.bin, "doctor", "--json"]).stdout,
-    );
+    const { kernels, addon, system } = JSON.parse(node(empty.application, [empty.bin, "doctor", "--json"]).stdout);
     assert.equal(kernels, null);
     assert.match(addon.error, /^gguf-native has no prebuilt addon/);
     assert.equal(system.name, `${process.platform}-${process.arch}`);
@@ -343,8 +329,7 @@ describe("the command line without an addon", () => {
 });
 
 describe("gguf-native build", () => {
-  const GYP_ERROR =
-    "gyp ERR! stack Error: no network\ngyp ERR! stack to be had\ngyp ERR! stack at go (x.js:1:2)";
+  const GYP_ERROR = "gyp ERR! stack Error: no network\ngyp ERR! stack to be had\ngyp ERR! stack at go (x.js:1:2)";
   // A program in node-gyp's place, which takes a moment rather than minutes; the real one is in test:platforms.
   const nodeGyp = join(temporaryFolder(), "node-gyp.js");
   writeFileSync(
@@ -390,19 +375,9 @@ describe("gguf-native build", () => {
       [],
       { FAKE_ERROR: "native/one.cc:1:2: error: it is wrong" },
     ],
-    [
-      "an error of node-gyp",
-      /does not compile: Error: no network to be had \(/,
-      [],
-      { FAKE_ERROR: GYP_ERROR },
-    ],
+    ["an error of node-gyp", /does not compile: Error: no network to be had \(/, [], { FAKE_ERROR: GYP_ERROR }],
     ["an addon that does not load", /compiled, but does not load: .*/, [], { FAKE_ADDON: nodeGyp }],
-    [
-      "a folder that cannot be made",
-      /nothing can be written to '.*' \(E\w+\)/,
-      ["-o", "app.txt/addon.node"],
-      {},
-    ],
+    ["a folder that cannot be made", /nothing can be written to '.*' \(E\w+\)/, ["-o", "app.txt/addon.node"], {}],
     [
       "missing tools",
       /needs a C\+\+17 compiler, make and Python 3, which were not found: .*\S/,

@@ -71,8 +71,7 @@ const content = writeGguf({
 const file = parse(content);
 const tensor = file.tensor("t");
 const { metadata } = file;
-const optional = (accepts: (value: unknown) => boolean) => (value: unknown) =>
-  isAbsent(value) || accepts(value);
+const optional = (accepts: (value: unknown) => boolean) => (value: unknown) => isAbsent(value) || accepts(value);
 
 describe("wrong types of", () => {
   refuses("openSync: path", (x) => openSync(x), isString);
@@ -244,46 +243,40 @@ describe("an option of another name is a TypeError that lists the known ones", (
   const four = new Uint8Array(16);
   const x = new Float32Array(4);
   const path = goldenPath;
-  const cases: [name: string, wrong: string, meant: string | undefined, run: (options: never) => unknown][] =
+  const cases: [name: string, wrong: string, meant: string | undefined, run: (options: never) => unknown][] = [
+    ["openSync", "splitt", "splits", (options) => openSync(path, options)],
+    ["open", "sginal", "signal", (options) => open(path, options)],
+    ["parse", "partail", "partial", (options) => parse(four, options)],
+    ["openRemote", "header", "headers", (options) => openRemote("http://127.0.0.1:9/x.gguf", options)],
+    ["dequantizeSync", "outt", "out", (options) => dequantizeSync("F32", four, options)],
+    ["dequantize", "onprogres", "onProgress", (options) => dequantize("F32", four, options)],
+    ["reference.dequantizeSync", "dtpye", "dtype", (options) => reference.dequantizeSync("F32", four, options)],
+    ["matmulSync", "thread", "threads", (options) => matmulSync("F32", four, 4, x, options)],
+    ["matmul", "thread", "threads", (options) => matmul("F32", four, 4, x, options)],
+    ["tensor.stats", "thraeds", "threads", (options) => tensor.stats(options)],
+    ["matmulSync", "activation", "activations", (options) => matmulSync("F32", four, 4, x, options)],
+    ["reference.matmulSync", "ouput", "out", (options) => reference.matmulSync("F32", four, 4, x, options)],
+    ["quantizeSync", "ot", "out", (options) => quantizeSync("F32", x, options)],
+    ["tensor.dequantizeSync", "strat", "start", (options) => tensor.dequantizeSync(options)],
+    ["tensor.dequantize", "ends", "end", (options) => tensor.dequantize(options)],
+    ["tensor.rowsSync", "start", undefined, (options) => tensor.rowsSync([0], options)],
+    ["tensor.rows", "signl", "signal", (options) => tensor.rows([0], options)],
+    ["tensor.read", "dtype", undefined, (options) => tensor.read(options)],
+    ["tensor.matmulSync", "Threads", "threads", (options) => tensor.matmulSync(x, options)],
+    ["tensor.matmul", "otu", "out", (options) => tensor.matmul(x, options)],
+    ["new GgufWriter", "alignmnet", "alignment", (options) => new GgufWriter(options)],
+    ["GgufWriter.from", "byteorder", "byteOrder", (options) => GgufWriter.from(file, options)],
+    ["writer.write", "onWarnings", "onWarning", (options) => new GgufWriter().write(path, options)],
+    ["setMetadata", "outptu", "output", (options) => setMetadata(path, {}, options)],
+    ["splitModel", "maxTensor", "maxTensors", (options) => splitModel(path, "x", options)],
     [
-      ["openSync", "splitt", "splits", (options) => openSync(path, options)],
-      ["open", "sginal", "signal", (options) => open(path, options)],
-      ["parse", "partail", "partial", (options) => parse(four, options)],
-      ["openRemote", "header", "headers", (options) => openRemote("http://127.0.0.1:9/x.gguf", options)],
-      ["dequantizeSync", "outt", "out", (options) => dequantizeSync("F32", four, options)],
-      ["dequantize", "onprogres", "onProgress", (options) => dequantize("F32", four, options)],
-      [
-        "reference.dequantizeSync",
-        "dtpye",
-        "dtype",
-        (options) => reference.dequantizeSync("F32", four, options),
-      ],
-      ["matmulSync", "thread", "threads", (options) => matmulSync("F32", four, 4, x, options)],
-      ["matmul", "thread", "threads", (options) => matmul("F32", four, 4, x, options)],
-      ["tensor.stats", "thraeds", "threads", (options) => tensor.stats(options)],
-      ["matmulSync", "activation", "activations", (options) => matmulSync("F32", four, 4, x, options)],
-      ["reference.matmulSync", "ouput", "out", (options) => reference.matmulSync("F32", four, 4, x, options)],
-      ["quantizeSync", "ot", "out", (options) => quantizeSync("F32", x, options)],
-      ["tensor.dequantizeSync", "strat", "start", (options) => tensor.dequantizeSync(options)],
-      ["tensor.dequantize", "ends", "end", (options) => tensor.dequantize(options)],
-      ["tensor.rowsSync", "start", undefined, (options) => tensor.rowsSync([0], options)],
-      ["tensor.rows", "signl", "signal", (options) => tensor.rows([0], options)],
-      ["tensor.read", "dtype", undefined, (options) => tensor.read(options)],
-      ["tensor.matmulSync", "Threads", "threads", (options) => tensor.matmulSync(x, options)],
-      ["tensor.matmul", "otu", "out", (options) => tensor.matmul(x, options)],
-      ["new GgufWriter", "alignmnet", "alignment", (options) => new GgufWriter(options)],
-      ["GgufWriter.from", "byteorder", "byteOrder", (options) => GgufWriter.from(file, options)],
-      ["writer.write", "onWarnings", "onWarning", (options) => new GgufWriter().write(path, options)],
-      ["setMetadata", "outptu", "output", (options) => setMetadata(path, {}, options)],
-      ["splitModel", "maxTensor", "maxTensors", (options) => splitModel(path, "x", options)],
-      [
-        "quantizeModel",
-        "tensor",
-        "tensors",
-        (options) => quantizeModel(path, "x", { type: "Q8_0", ...(options as object) }),
-      ],
-      ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
-    ];
+      "quantizeModel",
+      "tensor",
+      "tensors",
+      (options) => quantizeModel(path, "x", { type: "Q8_0", ...(options as object) }),
+    ],
+    ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
+  ];
   test("a synchronous function lists its own, and accepts those of the asynchronous one", () => {
     const own = { message: /The options are: dtype, start, end, out$/ };
     assert.throws(() => tensor.dequantizeSync({ dtyp: 1 } as never), own);
@@ -334,9 +327,7 @@ describe("an option of another name is a TypeError that lists the known ones", (
 
 test("classes have the methods and properties that are declared, and no others", () => {
   const dist = join(projectRoot, "dist");
-  const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".d.ts"),
-  );
+  const files = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".d.ts"));
   const declarations = files.map((name) => readFileSync(join(dist, name), "utf8")).join("\n");
   const seen = new Set<object>([Object.prototype, Error.prototype]);
   for (const value of [...Object.values(gguf), Tokenizer, Embedder, file.tensors.constructor]) {

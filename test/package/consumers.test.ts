@@ -63,17 +63,13 @@ function compile(resolution: "node16" | "bundler", more: ts.CompilerOptions, ...
     compilerHost(options),
   );
   expectNoErrors([...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics()]);
-  expectNoErrors(
-    program.getRootFileNames().flatMap((name) => errorsOf(program, program.getSourceFile(name)!)),
-  );
+  expectNoErrors(program.getRootFileNames().flatMap((name) => errorsOf(program, program.getSourceFile(name)!)));
   return program;
 }
 
 /** Finds no error in the package's own declarations, without skipLibCheck; takes a second. */
 function checkDeclarations(program: ts.Program): void {
-  const declarations = program
-    .getSourceFiles()
-    .filter(({ fileName }) => /\/dist\/.*\.d\.m?ts$/.test(fileName));
+  const declarations = program.getSourceFiles().filter(({ fileName }) => /\/dist\/.*\.d\.m?ts$/.test(fileName));
   assert.ok(declarations.length > 10);
   expectNoErrors(declarations.flatMap((file) => errorsOf(program, file)));
 }

@@ -75,10 +75,7 @@ describe("a copy in a realm of its own", needsAddon, () => {
     }
   });
   test("throws errors of that realm", async () => {
-    const [OwnError, OwnTypeError] = [
-      inRealm<ErrorConstructor>("Error"),
-      inRealm<ErrorConstructor>("TypeError"),
-    ];
+    const [OwnError, OwnTypeError] = [inRealm<ErrorConstructor>("Error"), inRealm<ErrorConstructor>("TypeError")];
     const error = thrownBy(() => open(other)) as gguf.GgufError;
     assert.ok(error instanceof OwnError);
     assert.ok(error.cause instanceof OwnError);
@@ -101,7 +98,6 @@ describe("a copy in a realm of its own", needsAddon, () => {
       assert.ok(!(error instanceof Mine));
       assert.ok(new Mine("ERR_GGUF_OPEN", "x") instanceof Mine);
     }
-    for (const value of [new Error("x"), {}, null, undefined, "x"])
-      assert.ok(!(value instanceof gguf.GgufError));
+    for (const value of [new Error("x"), {}, null, undefined, "x"]) assert.ok(!(value instanceof gguf.GgufError));
   });
 });

@@ -112,9 +112,7 @@ describe("the tarball", () => {
         (name) => !name.startsWith("docs/api/") && !name.endsWith("/.npmrc"), // npm packs none of these
       ),
       ...prebuilds.map((name) => `prebuilds/${name}`).filter((name) => existsSync(join(projectRoot, name))),
-      ...["dist/view/index.html", "dist/view/session.js"].filter((name) =>
-        existsSync(join(projectRoot, name)),
-      ),
+      ...["dist/view/index.html", "dist/view/session.js"].filter((name) => existsSync(join(projectRoot, name))),
     ];
     assert.deepEqual(facts.files.map(({ path }) => path).sort(), expected.sort());
   });
@@ -138,8 +136,7 @@ describe("the tarball", () => {
 
   test("holds every source of the addon", () => {
     const paths = new Set(facts.files.map(({ path }) => path));
-    const sources =
-      readFileSync(join(projectRoot, "native", "sources.txt"), "utf8").match(/^[a-z]\S+/gm) ?? [];
+    const sources = readFileSync(join(projectRoot, "native", "sources.txt"), "utf8").match(/^[a-z]\S+/gm) ?? [];
     assert.ok(sources.length > 30);
     for (const source of sources) assert.ok(paths.has(`native/${source}`), source);
   });
@@ -165,9 +162,7 @@ describe("the tarball", () => {
     const names = facts.files.map(({ path }) => path).filter((path) => /^dist\/.*\.[cm]?js$/.test(path));
     for (const name of names) {
       const text = readFileSync(join(projectRoot, name), "utf8");
-      for (const [, from] of text.matchAll(
-        /(?:^|[^.\w])(?:require|import)\("([^"]+)"\)|^import .*from "([^"]+)"/gm,
-      )) {
+      for (const [, from] of text.matchAll(/(?:^|[^.\w])(?:require|import)\("([^"]+)"\)|^import .*from "([^"]+)"/gm)) {
         if (from !== undefined) assert.match(from, /^(\.|node:|#|gguf-native|node-gyp-build$)/, name);
       }
     }
@@ -212,12 +207,7 @@ describe("the tarball", () => {
   test("types resolve for every kind of consumer", () => {
     // The kernels are no JavaScript: runtimes and bundlers say what their import is.
     const left = ["--exclude-entrypoints", "./kernels.wasm"];
-    const { stdout } = node([
-      tool("@arethetypeswrong/cli", "attw"),
-      tarball,
-      "--no-definitely-typed",
-      ...left,
-    ]);
+    const { stdout } = node([tool("@arethetypeswrong/cli", "attw"), tarball, "--no-definitely-typed", ...left]);
     assert.match(stdout, /No problems found/);
   });
 
@@ -314,8 +304,7 @@ test("the notices name every package whose code is in the bundles or in the addo
   for (const name of all) {
     const folder = join(projectRoot, "node_modules", name);
     const license = readdirSync(folder).find((file) => /^licen[cs]e/i.test(file)) ?? "";
-    const [copyright = ""] =
-      /Copyright \([cC]\) [^[<\n]+/.exec(readFileSync(join(folder, license), "utf8")) ?? [];
+    const [copyright = ""] = /Copyright \([cC]\) [^[<\n]+/.exec(readFileSync(join(folder, license), "utf8")) ?? [];
     // Links are left out there.
     assert.ok(copyright !== "" && notices.includes(copyright.trim()), `${name}: ${copyright}`);
   }

@@ -61,10 +61,7 @@ function* errors(
     const row = numbers.subarray(at - column, at - column + columns);
     const weights = importance?.subarray(column, column + blockSize);
     const objective = objectiveOf(type, inBlock(numbers), weights, row);
-    yield [
-      errorOf(objective, inBlock(numbers), inBlock(ggml)),
-      errorOf(objective, inBlock(numbers), inBlock(best)),
-    ];
+    yield [errorOf(objective, inBlock(numbers), inBlock(ggml)), errorOf(objective, inBlock(numbers), inBlock(best))];
   }
 }
 

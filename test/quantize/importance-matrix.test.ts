@@ -19,11 +19,7 @@ interface Sums {
   type?: GgmlType;
 }
 
-async function writeGguf(
-  name: string,
-  entries: readonly Sums[],
-  datasets = ["some.txt", "more.txt"],
-): Promise<string> {
+async function writeGguf(name: string, entries: readonly Sums[], datasets = ["some.txt", "more.txt"]): Promise<string> {
   const writer = new GgufWriter()
     .set("general.type", "imatrix")
     .set("imatrix.datasets", datasets)
@@ -92,9 +88,7 @@ describe("importance matrices", () => {
     assert.deepEqual([matrix.chunkCount, matrix.size, matrix.path], [7, 3, path]);
     await matrix.close();
     const third = (value: number): number => Math.fround(value / 3);
-    assert.deepEqual(await weights(path, "blk.0.attn_q.weight", [4, 10]), [
-      [third(1), third(2), 1, third(4)],
-    ]);
+    assert.deepEqual(await weights(path, "blk.0.attn_q.weight", [4, 10]), [[third(1), third(2), 1, third(4)]]);
     const experts = [
       [1, 2],
       [1, 1],
@@ -196,16 +190,8 @@ describe("importance matrices", () => {
   }
 
   const invalidGguf: [string, Sums[], RegExp][] = [
-    [
-      "sums that are no whole matrices",
-      [{ name: "a", sums: [1, 2, 3], counts: [1, 1] }],
-      /its 3 sums cannot be/,
-    ],
-    [
-      "sums of another type",
-      [{ name: "a", sums: [1, 2], counts: [1], type: "F16" }],
-      /must be of type F32, not F16/,
-    ],
+    ["sums that are no whole matrices", [{ name: "a", sums: [1, 2, 3], counts: [1, 1] }], /its 3 sums cannot be/],
+    ["sums of another type", [{ name: "a", sums: [1, 2], counts: [1], type: "F16" }], /must be of type F32, not F16/],
     ["no sums", [], /it is no importance matrix: no tensor's name ends in '.in_sum2'/],
   ];
   for (const [what, entries, message] of invalidGguf) {
@@ -227,17 +213,10 @@ describe("importance matrices", () => {
       if (whole.includes(length)) continue;
       // After the number of pieces, the name of the text may be missing.
       if (length === good.length - 5) continue;
-      await assert.rejects(
-        ImportanceMatrix.open(write("cut.dat", good.subarray(0, length))),
-        (error: Error) => {
-          assert.match(
-            (error as Error & { code: string }).code,
-            /^ERR_GGUF_(TRUNCATED|INVALID)$/,
-            `${length} bytes`,
-          );
-          return true;
-        },
-      );
+      await assert.rejects(ImportanceMatrix.open(write("cut.dat", good.subarray(0, length))), (error: Error) => {
+        assert.match((error as Error & { code: string }).code, /^ERR_GGUF_(TRUNCATED|INVALID)$/, `${length} bytes`);
+        return true;
+      });
     }
   });
 

@@ -13,8 +13,7 @@ import { safetensorsOf } from "../support/safetensors-files";
 import { MIXTURES, smallAdapter, smallModel, tensorsOf } from "../support/small-llama";
 
 const random = new Random(31);
-const gaussian = (count: number): Float32Array =>
-  Float32Array.from({ length: count }, () => random.gaussian());
+const gaussian = (count: number): Float32Array => Float32Array.from({ length: count }, () => random.gaussian());
 
 type Tensors = Record<string, { dtype: string; shape: readonly number[]; bytes: Uint8Array }>;
 
@@ -28,11 +27,7 @@ const pair = (name: string, rank: number, rows: number, columns: number): Tensor
 });
 
 /** An adapter as PEFT saves it. */
-function writeAdapter(
-  tensors: Tensors,
-  config: object | string = { lora_alpha: 12 },
-  name = "adapter",
-): string {
+function writeAdapter(tensors: Tensors, config: object | string = { lora_alpha: 12 }, name = "adapter"): string {
   const path = join(folder, name);
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, "adapter_model.safetensors"), safetensorsOf(tensors));
@@ -114,15 +109,12 @@ const write = (name: string, bytes: Uint8Array): string => {
 const model = write("model.gguf", smallModel(MIXTURES["llama with experts"]));
 const QUERY = ["blk.0.attn_q", 8, 8] as const;
 const matrices = [QUERY, ["token_embd", 8, 5], ["blk.0.ffn_down_exps", 12, 8, 6]] as const;
-const [first, second] = [smallAdapter("llama", 8, matrices), smallAdapter("llama", 3, [QUERY])].map(
-  (bytes, i) => write(`${i}.gguf`, bytes),
+const [first, second] = [smallAdapter("llama", 8, matrices), smallAdapter("llama", 3, [QUERY])].map((bytes, i) =>
+  write(`${i}.gguf`, bytes),
 ) as [string, string];
 
 /** The sums of a matrix in binary64, of adapters with what they are multiplied with. */
-function expected(
-  name: string,
-  adapters: readonly (readonly [path: string, factor: number])[],
-): Float64Array {
+function expected(name: string, adapters: readonly (readonly [path: string, factor: number])[]): Float64Array {
   const target = openSync(model).tensor(name);
   const [columns = 0, rows = 0] = target.shape;
   const numbersOf = (path: string, end: string): Float32Array | undefined =>
@@ -207,11 +199,7 @@ describe("mergeLora", () => {
     ["half a pair", { metadata, tensors: [a] }, /other part of its pair is missing/],
     ["a norm", { metadata, tensors: [{ ...a, name: "x" }] }, /'x': it is no part of a pair/],
     ["an unknown tensor", { metadata, tensors: others }, /tensor .*'y'/],
-    [
-      "another shape",
-      { metadata, tensors: [a, { ...b, shape: [2, 4] }] },
-      /lora_b 2 x 4, which do not fit .* 8 x 8/,
-    ],
+    ["another shape", { metadata, tensors: [a, { ...b, shape: [2, 4] }] }, /lora_b 2 x 4, which do not fit .* 8 x 8/],
   ];
   for (const [what, spec, message] of bad) {
     test(`${what} is refused`, async () => {

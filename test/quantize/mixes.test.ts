@@ -67,12 +67,9 @@ async function theirs(
   });
   if (!isDone && log.includes(NO_FALLBACK)) return undefined;
   assert.ok(isDone, log);
-  const line =
-    /^\[ *\d+\/ *\d+\] +(\S+) +- \[[^\]]*\], type = +(\w+), size = .*?MiB(?: -> +\S+ MiB \((\w+)\))?$/gm;
+  const line = /^\[ *\d+\/ *\d+\] +(\S+) +- \[[^\]]*\], type = +(\w+), size = .*?MiB(?: -> +\S+ MiB \((\w+)\))?$/gm;
   // ggml has the names of some types in lower case.
-  return new Map(
-    Array.from(log.matchAll(line), ([, name = "", from = "", to = from]) => [name, to.toUpperCase()]),
-  );
+  return new Map(Array.from(log.matchAll(line), ([, name = "", from = "", to = from]) => [name, to.toUpperCase()]));
 }
 
 function inOrderOf(tensors: readonly { name: string }[]) {
@@ -155,19 +152,7 @@ test("every file type has its name", () => {
     ...["F32", "F16", "Q4_0", "Q4_1", "Q4_1, some F16", "", "", "Q8_0", "Q5_0", "Q5_1", "Q2_K", "Q3_K_S"],
     ...["Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "IQ2_XXS", "IQ2_XS", "Q2_K_S"],
     ...["IQ3_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ3_M", "IQ2_S", "IQ2_M", "IQ4_XS", "IQ1_M"],
-    ...[
-      "BF16",
-      "Q4_0_4_4",
-      "Q4_0_4_8",
-      "Q4_0_8_8",
-      "TQ1_0",
-      "TQ2_0",
-      "MXFP4_MOE",
-      "NVFP4",
-      "Q1_0",
-      "Q2_0",
-      "",
-    ],
+    ...["BF16", "Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0", "TQ2_0", "MXFP4_MOE", "NVFP4", "Q1_0", "Q2_0", ""],
   ];
   for (const [number, name] of fileTypes.entries()) {
     assert.equal(fileTypeName(number) ?? "", name);

@@ -1,14 +1,6 @@
 /** quantizeModel: what it writes, from models of every kind, and what it refuses. */
 import assert from "node:assert/strict";
-import {
-  appendFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import promises from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -39,8 +31,7 @@ let counter = 0;
 const newPath = (name = "gguf"): string => join(folder, `${counter++}.${name}`);
 
 const random = new Random(11);
-const gaussian = (count: number): Float32Array =>
-  Float32Array.from({ length: count }, () => random.gaussian());
+const gaussian = (count: number): Float32Array => Float32Array.from({ length: count }, () => random.gaussian());
 const bytesOf = (numbers: Float32Array): Uint8Array => new Uint8Array(numbers.buffer);
 const notUtf8 = Uint8Array.of(0x66, 0x80, ...Buffer.from(".weight"));
 const f32 = (name: string | Uint8Array, shape: number[]) => {
@@ -146,8 +137,7 @@ describe("quantizeModel", () => {
       const { snr, rmsError, relativeError, maxError } = await originalFile.tensor(name).compare(after);
       assert.ok(error !== undefined);
       assert.equal(error.maxError, maxError);
-      const near = (a: number, b: number) =>
-        assert.ok(a === b || Math.abs(a - b) <= 1e-9 * Math.abs(b), `${a}, ${b}`);
+      const near = (a: number, b: number) => assert.ok(a === b || Math.abs(a - b) <= 1e-9 * Math.abs(b), `${a}, ${b}`);
       near(error.snr, snr);
       near(error.rmsError, rmsError);
       near(error.relativeError, relativeError);
@@ -509,10 +499,8 @@ describe("types for a size", () => {
     }),
   );
   const weights = [...made.tensors.values()].reduce((all, { elementCount }) => all + elementCount, 0);
-  const quantized = (how: QuantizeModelOptions): Promise<QuantizeReport> =>
-    quantizeModel(made, newPath(), how);
-  const typesOf = ({ tensors }: QuantizeReport) =>
-    Object.fromEntries(tensors.map(({ name, to }) => [name, to]));
+  const quantized = (how: QuantizeModelOptions): Promise<QuantizeReport> => quantizeModel(made, newPath(), how);
+  const typesOf = ({ tensors }: QuantizeReport) => Object.fromEntries(tensors.map(({ name, to }) => [name, to]));
 
   test("bytes of the file, and bits of a weight, are never more, and more of them lose less", async () => {
     let before = 0;
@@ -527,11 +515,7 @@ describe("types for a size", () => {
       assert.ok(chosen.snr > before || chosen.error === 0, `${bits}: ${chosen.snr}, ${before}`);
       before = chosen.snr;
       for (const mix of mixes) {
-        assert.equal(
-          mix.byteLength,
-          (await quantized({ type: mix.type, dryRun: true })).byteLength,
-          mix.type,
-        );
+        assert.equal(mix.byteLength, (await quantized({ type: mix.type, dryRun: true })).byteLength, mix.type);
         assert.ok(mix.byteLength > chosen.byteLength || mix.error >= chosen.error, mix.type);
       }
     }
@@ -556,10 +540,7 @@ describe("types for a size", () => {
       using file = openSync(output);
       const after = file.tensor("token_embd.weight").dequantizeSync();
       const squares = (of: (i: number) => number): number =>
-        before.reduce(
-          (sum, _, i) => sum + ("importance" in given ? (sums[i % 256] as number) : 1) * of(i) ** 2,
-          0,
-        );
+        before.reduce((sum, _, i) => sum + ("importance" in given ? (sums[i % 256] as number) : 1) * of(i) ** 2, 0);
       const noise = squares((i) => (before[i] as number) - (after[i] as number));
       const expected = ((Math.sqrt(before.length) / shares) * noise) / squares((i) => before[i] as number);
       const error = choice?.chosen.error ?? 0;
@@ -582,8 +563,7 @@ describe("types for a size", () => {
   test("sizes that are too small, and options that do not go together", async () => {
     const least = await quantized({ targetBits: 2.5 }).then(
       () => assert.fail("it is too small"),
-      (error: Error) =>
-        Number(/the smallest possible are ([\d.]+); an importance matrix/.exec(error.message)?.[1]),
+      (error: Error) => Number(/the smallest possible are ([\d.]+); an importance matrix/.exec(error.message)?.[1]),
     );
     assert.ok((await quantized({ targetBits: least })).bitsPerWeight <= least);
     const refused = { code: "ERR_GGUF_RANGE", message: /^100 bytes are too few: .* size is \d+ bytes/ };

@@ -33,10 +33,7 @@ describe("libggml makes the same blocks", () => {
 });
 
 // Made by scripts/test/quantize-hashes.mjs from libggml.
-const golden = JSON.parse(readFileSync(join(fixtures, "quantized-hashes.json"), "utf8")) as Record<
-  string,
-  string
->;
+const golden = JSON.parse(readFileSync(join(fixtures, "quantized-hashes.json"), "utf8")) as Record<string, string>;
 
 describe("the blocks that libggml made", () => {
   for (const isa of cpu().available) {

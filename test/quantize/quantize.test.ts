@@ -78,11 +78,7 @@ describe("memory of any kind", () => {
     const own = allocate(large.length);
     own.set(large);
     for (const numbers of [large, shared, own]) {
-      for (const make of [
-        () => undefined,
-        () => new Uint8Array(expected.length),
-        () => sharedBytes(expected.length),
-      ]) {
+      for (const make of [() => undefined, () => new Uint8Array(expected.length), () => sharedBytes(expected.length)]) {
         const [nowOut, laterOut] = [make(), make()];
         const now = quantizeSync("Q4_K", numbers, { columns, out: nowOut as Uint8Array });
         const later = await quantize("Q4_K", numbers, { columns, out: laterOut as Uint8Array });
@@ -113,9 +109,7 @@ describe("memory of any kind", () => {
 
 test("many jobs at once all end", async () => {
   const expected = quantizeSync("Q5_K", small, { columns });
-  const all = Array.from({ length: 40 }, (_, i) =>
-    quantize("Q5_K", small, { columns, threads: 1 + (i % 3) }),
-  );
+  const all = Array.from({ length: 40 }, (_, i) => quantize("Q5_K", small, { columns, threads: 1 + (i % 3) }));
   const long = quantize("Q2_K", large, { columns, importance, threads: 2 });
   await setImmediate();
   for (const blocks of await Promise.all(all)) assert.deepEqual(blocks, expected);
@@ -128,11 +122,7 @@ describe("what is refused", () => {
   const range = (message: RegExp | string) => ({ code: "ERR_GGUF_RANGE", message });
   const cases: [what: string, options: unknown, error: object][] = [
     ["columns that are none", { columns: "256" }, { code: "ERR_INVALID_ARG_TYPE" }],
-    [
-      "columns of no whole blocks",
-      { columns: 100 },
-      range(/positive multiple of the block size 256, found 100$/),
-    ],
+    ["columns of no whole blocks", { columns: 100 }, range(/positive multiple of the block size 256, found 100$/)],
     ["no columns", { columns: 0 }, range(/found 0$/)],
     ["no whole rows", { columns: 2048 }, range("3072 numbers are not whole rows of 2048 columns")],
     ["importance that is none", { importance: [1] }, { code: "ERR_INVALID_ARG_TYPE" }],

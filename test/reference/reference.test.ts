@@ -21,11 +21,7 @@ describe("reference: golden", () => {
 
   test("every type has a golden result, except those that can have none", () => {
     for (const type of ALL_TYPES) {
-      assert.equal(
-        golden.filter((c) => c.type === type && c.hash).length,
-        WITHOUT_GOLDEN.includes(type) ? 0 : 2,
-        type,
-      );
+      assert.equal(golden.filter((c) => c.type === type && c.hash).length, WITHOUT_GOLDEN.includes(type) ? 0 : 2, type);
     }
   });
 

@@ -29,9 +29,7 @@ describe("temporary errors", () => {
         "content-length": end - first,
       });
       // What has not been read when the connection breaks is lost: it is given some time.
-      response.write(file.subarray(first, first + 1.5 * 2 ** 20), () =>
-        setTimeout(() => response.destroy(), 50),
-      );
+      response.write(file.subarray(first, first + 1.5 * 2 ** 20), () => setTimeout(() => response.destroy(), 50));
     });
     const remote = await openRemote(url);
     assert.equal(hash(await remote.tensor("t").read()), hash(bytes));
@@ -116,9 +114,7 @@ describe("temporary errors", () => {
         const range = `bytes ${first}-${Number(first) + part.length - 1}/${content.length}`;
         return new Response(part, { status: 206, headers: { "content-range": range } });
       };
-      expectSame(
-        await openRemote("http://127.0.0.1/model.gguf", { fetch: fetch as typeof globalThis.fetch }),
-      );
+      expectSame(await openRemote("http://127.0.0.1/model.gguf", { fetch: fetch as typeof globalThis.fetch }));
       if (expected !== "usual") assert.equal(waited, expected);
       else assert.ok(waited !== undefined && waited >= 150 && waited <= 250, `${waited} ms`);
     });
@@ -153,10 +149,7 @@ describe("permanent errors", () => {
 
   test("connections that always break", async () => {
     const { url, requests } = await serve((_, response) => response.destroy());
-    await assert.rejects(
-      openRemote(url),
-      isRemoteError("ERR_GGUF_OPEN", /the request failed: .*, 5 times in a row/),
-    );
+    await assert.rejects(openRemote(url), isRemoteError("ERR_GGUF_OPEN", /the request failed: .*, 5 times in a row/));
     assert.equal(requests.length, 5);
   });
 
@@ -195,10 +188,7 @@ describe("permanent errors", () => {
       });
       pump();
     });
-    await assert.rejects(
-      openRemote(url),
-      isRemoteError("ERR_GGUF_OPEN", /whole files only, not ranges/, 200),
-    );
+    await assert.rejects(openRemote(url), isRemoteError("ERR_GGUF_OPEN", /whole files only, not ranges/, 200));
     for (let i = 0; !closed && i < 100; i++) await new Promise((resolve) => setTimeout(resolve, 20));
     assert.ok(closed, "the connection was not closed");
     assert.ok(sent < 64 << 20, `${sent} bytes were sent`);

@@ -2,14 +2,7 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { describe, test } from "node:test";
-import {
-  type AsyncOptions,
-  allocate,
-  ggmlTypes,
-  openRemote,
-  parse,
-  type RemoteGgufTensor,
-} from "gguf-native";
+import { type AsyncOptions, allocate, ggmlTypes, openRemote, parse, type RemoteGgufTensor } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
 import { swapBlocks } from "../support/byte-order";
 import { firstDifference } from "../support/compare";
@@ -181,8 +174,7 @@ for (const [name, work] of Object.entries(works)) {
         await assert.rejects(work(tensor, { signal: controller.signal, onProgress }), reason);
         assert.equal(calls, 1);
         // The server notices a little later that its clients are gone.
-        for (let i = 0; i < 100 && open.size > 0; i++)
-          await new Promise((resolve) => setTimeout(resolve, 50));
+        for (let i = 0; i < 100 && open.size > 0; i++) await new Promise((resolve) => setTimeout(resolve, 50));
         assert.equal(open.size, 0);
       }
     });
@@ -216,8 +208,7 @@ test("an out that is detached between two parts", async () => {
     const onProgress = (): void => {
       if (out.length > 0) structuredClone(out.buffer, { transfer: [out.buffer as ArrayBuffer] });
     };
-    const work =
-      length === 3 * ROWS ? tensor.matmul(x, { out, onProgress }) : tensor.dequantize({ out, onProgress });
+    const work = length === 3 * ROWS ? tensor.matmul(x, { out, onProgress }) : tensor.dequantize({ out, onProgress });
     await assert.rejects(work, { code: "ERR_GGUF_RANGE", message: /detached/ });
   }
 });
@@ -246,10 +237,10 @@ function zeros(elements: number): typeof fetch {
   const size = header.length + 4 * elements;
   const chunk = new Uint8Array(2 ** 16);
   return async (_url, init) => {
-    const [first, last] = /(\d+)-(\d+)/
-      .exec(new Headers(init?.headers).get("range")!)!
-      .slice(1)
-      .map(Number) as [number, number];
+    const [first, last] = /(\d+)-(\d+)/.exec(new Headers(init?.headers).get("range")!)!.slice(1).map(Number) as [
+      number,
+      number,
+    ];
     const end = Math.min(last + 1, size);
     let next = first;
     const body = new ReadableStream<Uint8Array>({

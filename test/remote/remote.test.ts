@@ -118,9 +118,7 @@ describe("a server that supports ranges", () => {
 
   test("redirects are followed, without the authorization if they lead to another origin", async () => {
     const target = await serve(rangesOf(content));
-    const { url, requests } = await serve((_, response) =>
-      response.writeHead(302, { location: target.url }).end(),
-    );
+    const { url, requests } = await serve((_, response) => response.writeHead(302, { location: target.url }).end());
     const remote = await openRemote(url, { headers: { authorization: "Bearer x" } });
     expectSame(remote);
     assert.equal(requests[0]!.headers.authorization, "Bearer x");
@@ -191,10 +189,8 @@ describe("aborting", () => {
     await assert.rejects(openRemote(url, { signal: AbortSignal.abort(reason) }), reason);
     assert.equal(requests.length, 0);
   });
-  test("while a server does not answer", () =>
-    assert.rejects(openAt(silent, { signal: abortSoon() }), reason));
-  test("while a server does not continue", () =>
-    assert.rejects(openAt(halting, { signal: abortSoon() }), reason));
+  test("while a server does not answer", () => assert.rejects(openAt(silent, { signal: abortSoon() }), reason));
+  test("while a server does not continue", () => assert.rejects(openAt(halting, { signal: abortSoon() }), reason));
   test("while waiting for a retry", async () => {
     const started = Date.now();
     const handler: Handler = (_, response) => response.writeHead(503, { "retry-after": "9" }).end();
@@ -208,9 +204,7 @@ describe("aborting", () => {
   });
   test("while a tensor is fetched; the next one works", async () => {
     let stuck = false;
-    const remote = await openAt((request, response) =>
-      (stuck ? halting : rangesOf(content))(request, response),
-    );
+    const remote = await openAt((request, response) => (stuck ? halting : rangesOf(content))(request, response));
     const tensor = remote.tensor("blk.0.ffn_up.weight");
     stuck = true;
     await assert.rejects(tensor.read({ signal: abortSoon() }), reason);
@@ -226,9 +220,7 @@ describe("aborting", () => {
   });
 });
 
-const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find(
-  (path) => process.platform !== "win32" && existsSync(path),
-);
+const nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].find((path) => process.platform !== "win32" && existsSync(path));
 describe("nginx", {
   skip: nginx === undefined && "nginx is not installed (apt-get install nginx-light)",
 }, () => {
@@ -253,12 +245,7 @@ describe("nginx", {
     writeFileSync(join(folder, "nginx.conf"), config);
     const path = join(folder, "model.gguf");
     writeFileSync(path, content);
-    const server = start(nginx as string, [
-      "-e",
-      join(folder, "error.log"),
-      "-c",
-      join(folder, "nginx.conf"),
-    ]);
+    const server = start(nginx as string, ["-e", join(folder, "error.log"), "-c", join(folder, "nginx.conf")]);
     try {
       const base = `http://127.0.0.1:${port}`;
       for (let i = 0; i < 100; i++) {
@@ -285,17 +272,11 @@ describe("nginx", {
       });
       await assert.rejects(openRemote(`${base}/model-none.gguf`), isRemoteError("ERR_GGUF_OPEN", /404/, 404));
       writeFileSync(join(folder, "model-empty.gguf"), "");
-      await assert.rejects(
-        openRemote(`${base}/model-empty.gguf`),
-        isRemoteError("ERR_GGUF_TRUNCATED", /empty/),
-      );
+      await assert.rejects(openRemote(`${base}/model-empty.gguf`), isRemoteError("ERR_GGUF_TRUNCATED", /empty/));
 
       writeFileSync(path, content);
       utimesSync(path, 1, 1);
-      await assert.rejects(
-        remote.tensor("token_embd.weight").read(),
-        isRemoteError("ERR_GGUF_CHANGED", /ETag/),
-      );
+      await assert.rejects(remote.tensor("token_embd.weight").read(), isRemoteError("ERR_GGUF_CHANGED", /ETag/));
     } finally {
       const ended = once(server, "exit");
       server.kill();
@@ -308,8 +289,7 @@ test("wrong arguments", async () => {
   const { url } = await serve(rangesOf(content));
   const remote = await openRemote(url);
   const tensor = remote.tensor("output_norm.weight");
-  const refuses = (promise: Promise<unknown>, code = "ERR_INVALID_ARG_TYPE") =>
-    assert.rejects(promise, { code });
+  const refuses = (promise: Promise<unknown>, code = "ERR_INVALID_ARG_TYPE") => assert.rejects(promise, { code });
   for (const wrong of [5, null, undefined, {}, []]) await refuses(openRemote(wrong as never));
   await refuses(openRemote("model.gguf"), "ERR_INVALID_ARG_VALUE");
   await refuses(openRemote("file:///model.gguf"), "ERR_INVALID_ARG_VALUE");

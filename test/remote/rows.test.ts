@@ -5,14 +5,7 @@ import { ggmlTypes, openRemote, parse, type RemoteGgufTensor } from "gguf-native
 import { randomBlocks } from "../support/blocks";
 import { writeGguf } from "../support/gguf-writer";
 import { Random } from "../support/random";
-import {
-  answerRange,
-  type Handler,
-  type RangeServer,
-  rangeOf,
-  rangesOf,
-  serve,
-} from "../support/range-server";
+import { answerRange, type Handler, type RangeServer, rangeOf, rangesOf, serve } from "../support/range-server";
 
 /** F32 rows of 4 KiB: 16 of them make the largest gap, 1,024 the largest extent. */
 const COLUMNS = 1024;
@@ -49,16 +42,12 @@ async function at(
   return { tensor, extents };
 }
 
-const bits = (array: ArrayBufferView): Buffer =>
-  Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+const bits = (array: ArrayBufferView): Buffer => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 
 async function expectRows(tensor: RemoteGgufTensor, rows: number[]): Promise<void> {
   for (const dtype of ["f32", "bf16"] as const) {
     const found = await tensor.rows(rows, { dtype });
-    assert.ok(
-      bits(found).equals(bits(local.tensor(tensor.name).rowsSync(rows, { dtype }))),
-      `${dtype} ${rows}`,
-    );
+    assert.ok(bits(found).equals(bits(local.tensor(tensor.name).rowsSync(rows, { dtype }))), `${dtype} ${rows}`);
   }
 }
 

@@ -76,10 +76,7 @@ describe("models of many shards", () => {
       else if (no < 2) setTimeout(() => answerRange(request, response, shard(no, 500)), 200);
       // There is no answer to the others.
     });
-    await assert.rejects(
-      openRemote(modelUrl(url, 1, 500)),
-      isRemoteError("ERR_GGUF_OPEN", /shard 3 of 500/, 404),
-    );
+    await assert.rejects(openRemote(modelUrl(url, 1, 500)), isRemoteError("ERR_GGUF_OPEN", /shard 3 of 500/, 404));
     assert.ok(requests.length <= 1 + 9, `${requests.length} requests`);
   });
 

@@ -58,10 +58,7 @@ test("a name with control characters is escaped in messages", async () => {
 test("files with changed bytes open, or are refused with an error of the package", async () => {
   const change = fc.record({
     at: fc.nat(GOOD.length - 1),
-    byte: fc.oneof(
-      fc.nat(255),
-      fc.constantFrom(...'{}[]",:0123456789\\ '.split("").map((c) => c.charCodeAt(0))),
-    ),
+    byte: fc.oneof(fc.nat(255), fc.constantFrom(...'{}[]",:0123456789\\ '.split("").map((c) => c.charCodeAt(0)))),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (changes) => {
@@ -94,28 +91,24 @@ test("what the header may be is what this test says", async () => {
   });
   const sizes: Record<string, number> = { F32: 4, F16: 2, U8: 1, F64: 8, X: 1 };
   await fc.assert(
-    fc.asyncProperty(
-      fc.array(entry, { maxLength: 4 }),
-      fc.constantFrom(0, 0, 0, 1, -1),
-      async (entries, extra) => {
-        const header: Record<string, unknown> = {};
-        let end = 0;
-        let isGood = extra === 0;
-        for (const [i, { dtype, shape, slack }] of entries.entries()) {
-          const bytes = shape.reduce((product, dim) => product * dim, sizes[dtype]!);
-          const begin = end + slack;
-          if (begin < 0) return;
-          header[`t${i}`] = { dtype, shape, data_offsets: [begin, begin + bytes] };
-          end = begin + bytes;
-          isGood &&= slack === 0 && dtype !== "X";
-        }
-        const bytes = safetensors(header, Math.max(0, end + extra));
-        if (end + extra < 0) return;
-        const opened = openSafetensors(new Blob([bytes]));
-        if (isGood) (await opened).close();
-        else await assert.rejects(opened, GgufError);
-      },
-    ),
+    fc.asyncProperty(fc.array(entry, { maxLength: 4 }), fc.constantFrom(0, 0, 0, 1, -1), async (entries, extra) => {
+      const header: Record<string, unknown> = {};
+      let end = 0;
+      let isGood = extra === 0;
+      for (const [i, { dtype, shape, slack }] of entries.entries()) {
+        const bytes = shape.reduce((product, dim) => product * dim, sizes[dtype]!);
+        const begin = end + slack;
+        if (begin < 0) return;
+        header[`t${i}`] = { dtype, shape, data_offsets: [begin, begin + bytes] };
+        end = begin + bytes;
+        isGood &&= slack === 0 && dtype !== "X";
+      }
+      const bytes = safetensors(header, Math.max(0, end + extra));
+      if (end + extra < 0) return;
+      const opened = openSafetensors(new Blob([bytes]));
+      if (isGood) (await opened).close();
+      else await assert.rejects(opened, GgufError);
+    }),
     { numRuns: 1000 },
   );
 });
@@ -159,8 +152,7 @@ test("an index that breaks a rule", async () => {
       return true;
     });
   };
-  const withMap = (weights: object): string =>
-    JSON.stringify({ metadata: { total_size: 1 }, weight_map: weights });
+  const withMap = (weights: object): string => JSON.stringify({ metadata: { total_size: 1 }, weight_map: weights });
   await refused("", /must be '\{'/);
   await refused("\xff", /must be '\{'/);
   await refused(withMap({}), /no weight_map/);
@@ -171,10 +163,7 @@ test("an index that breaks a rule", async () => {
     await refused(withMap({ ...map, b: file }), /no name of a file beside it/);
   }
   await refused(withMap({ ...map, b: "two.safetensors" }), /two\.safetensors/, "ERR_GGUF_OPEN");
-  await refused(
-    withMap({ b: "one.safetensors" }),
-    /'a\.weight': it has this tensor, which the index does not name/,
-  );
+  await refused(withMap({ b: "one.safetensors" }), /'a\.weight': it has this tensor, which the index does not name/);
   await refused(withMap({ ...map, d: "one.safetensors" }), /'d': it is not in one\.safetensors/);
   await refused(withMap({ ...map, "\n": "one.safetensors" }), /'\\u000a': it is not in/);
   await refused(withMap({ ...map, b: "\u009b" }), /'\\u009b' is no name/);

@@ -1,14 +1,6 @@
 /** Checkpoints as GGUF files: what llama.cpp's converter makes of them, and what is refused. */
 import assert from "node:assert/strict";
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -155,9 +147,7 @@ test("the rules for words are found in tokenizer.json", async () => {
 test("the page about converting has the name of every rule for words", () => {
   const page = readFileSync(join(projectRoot, "docs", "convert.md"), "utf8");
   const list = /\n### Rules for words\n(.*?)\n## /s.exec(page)?.[1] ?? "";
-  const names = [...list.matchAll(/`([^`]+)`/g)]
-    .map(([, name]) => name)
-    .filter((name) => name !== "--word-rule");
+  const names = [...list.matchAll(/`([^`]+)`/g)].map(([, name]) => name).filter((name) => name !== "--word-rule");
   assert.deepEqual(names.sort(), [...wordRuleNames].sort());
 });
 
@@ -255,8 +245,7 @@ test("a file that is missing is named", async () => {
   await assert.rejects(convertModel(join(folder, "missing"), out), /missing: cannot open the file: no such/);
 });
 
-const caseOf = (name: string): CheckpointCase =>
-  CHECKPOINTS.find((each) => each.name === name) as CheckpointCase;
+const caseOf = (name: string): CheckpointCase => CHECKPOINTS.find((each) => each.name === name) as CheckpointCase;
 
 /** A checkpoint with changes, which must be refused. */
 async function refused(
@@ -402,12 +391,7 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
     ["phi-3", factors({ short_factor: Array(8).fill("1") }), /short_factor must be a list of 8 numbers/],
     ["phi-3", factors({ type: "linear" }), /scaled by su, longrope or yarn/, unsupported],
     ["phi-3", set("original_max_position_embeddings", 1), /original_max_position_embeddings above 1/],
-    [
-      gemma,
-      dense((config) => (config.activation_function = "Tanh")),
-      /config\.json: .*is Identity/,
-      unsupported,
-    ],
+    [gemma, dense((config) => (config.activation_function = "Tanh")), /config\.json: .*is Identity/, unsupported],
     [gemma, dense((config) => (config.in_features = "64")), /in_features x out_features, not 64 x 128/],
     [gemma, modules("../2_Dense"), /from the folders 2_Dense and 3_Dense/, unsupported],
     [gemma, remove("3_Dense/model.safetensors"), /3_Dense.model\.safetensors: .*no such/, "ERR_GGUF_OPEN"],

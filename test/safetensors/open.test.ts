@@ -13,12 +13,7 @@ const bytesOf = (array: ArrayBufferView): Uint8Array =>
   new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
 /** What every byte is as E4M3 (no infinities) or E5M2, by the definition. */
-function float8(
-  byte: number,
-  exponentBits: number,
-  hasNoInfinity: boolean,
-  bias = 2 ** (exponentBits - 1) - 1,
-) {
+function float8(byte: number, exponentBits: number, hasNoInfinity: boolean, bias = 2 ** (exponentBits - 1) - 1) {
   const mantissaBits = 7 - exponentBits;
   const sign = byte & 0x80 ? -1 : 1;
   const exponent = (byte & 0x7f) >> mantissaBits;
@@ -32,8 +27,7 @@ function float8(
   return sign * (exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias));
 }
 
-const float4 = (code: number): number =>
-  ([0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] as number) * (code & 8 ? -1 : 1);
+const float4 = (code: number): number => ([0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] as number) * (code & 8 ? -1 : 1);
 
 const all = Uint8Array.from({ length: 256 }, (_, i) => i);
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => (i * 37) % 251);
@@ -66,10 +60,7 @@ const tensors = Object.fromEntries(
   CASES.map(([dtype, bytes, expected]) => [dtype, { dtype, shape: [expected.length], bytes }]),
 );
 // Data that is not aligned to anything.
-writeFileSync(
-  typed,
-  safetensorsOf({ odd: { dtype: "I8", shape: [1], bytes: Uint8Array.of(5) }, ...tensors }),
-);
+writeFileSync(typed, safetensorsOf({ odd: { dtype: "I8", shape: [1], bytes: Uint8Array.of(5) }, ...tensors }));
 
 for (const [dtype, bytes, expected] of CASES) {
   test(`${dtype}: every number is what it is`, async () => {
@@ -99,10 +90,7 @@ test("rows, products and comparisons are those of a GGUF file", async () => {
   const path = join(folder, "matrix.safetensors");
   writeFileSync(
     path,
-    safetensorsOf(
-      { w: { dtype: "F32", shape: [40, 64], bytes: bytesOf(weights) } },
-      { format: "pt", "": "x" },
-    ),
+    safetensorsOf({ w: { dtype: "F32", shape: [40, 64], bytes: bytesOf(weights) } }, { format: "pt", "": "x" }),
   );
   const gguf = join(folder, "matrix.gguf");
   await new GgufWriter().addTensor("w", "F32", [64, 40], weights).write(gguf);
@@ -205,10 +193,7 @@ test("a folder, its index, a file, a URL of each, and a repository of the hub", 
 
 test("what is closed, cut off or aborted fails with a code", async () => {
   const path = join(folder, "cut.safetensors");
-  writeFileSync(
-    path,
-    safetensorsOf({ a: { dtype: "F32", shape: [1 << 16], bytes: new Uint8Array(1 << 18) } }),
-  );
+  writeFileSync(path, safetensorsOf({ a: { dtype: "F32", shape: [1 << 16], bytes: new Uint8Array(1 << 18) } }));
   const model = await openSafetensors(path);
   const tensor = model.tensor("a");
   truncateSync(path, 1 << 17);

@@ -58,8 +58,7 @@ function fp8(suffix: string, tall: number, wide: number, shape: (rows: number, c
         weight: part("F8_E4M3", [rows, columns], Uint8Array.from(codes)),
         [suffix]: part("BF16", shape(rows, columns), bytes),
       },
-      value: (row, column) =>
-        e4m3(codes[row * columns + column] as number) * (values[at(row, column)] as number),
+      value: (row, column) => e4m3(codes[row * columns + column] as number) * (values[at(row, column)] as number),
     };
   };
 }
@@ -91,14 +90,7 @@ function integers(
   bits: number,
   isSymmetric: boolean,
   scaleType: "F16" | "BF16",
-  layout: (
-    q: number[],
-    z: number[],
-    scale: Uint8Array,
-    rows: number,
-    columns: number,
-    order: number[],
-  ) => Parts,
+  layout: (q: number[], z: number[], scale: Uint8Array, rows: number, columns: number, order: number[]) => Parts,
   isMoved = false,
 ) {
   return (rows: number, columns: number): Packed => {
@@ -201,10 +193,7 @@ const FP8 = { quant_method: "fp8", weight_block_size: [48, 40] };
 /** What `quantization_config` says, the type of `type: "auto"`, and what makes the tensors of a matrix. */
 type Scheme = readonly [quantization: object, type: string, pack: (rows: number, columns: number) => Packed];
 
-const blockShape = (rows: number, columns: number): number[] => [
-  Math.ceil(rows / 48),
-  Math.ceil(columns / 40),
-];
+const blockShape = (rows: number, columns: number): number[] => [Math.ceil(rows / 48), Math.ceil(columns / 40)];
 const [int4, int8s] = [compressed(4), compressed(8)];
 const uneven = { ...GPTQ, sym: false };
 const v2 = { ...GPTQ, checkpoint_format: "gptq_v2" };
@@ -234,10 +223,7 @@ const SCHEMES: Record<string, Scheme> = {
 const base = writeCheckpoint(folder, CHECKPOINTS.find(({ name }) => name === "mistral-v0.3") as never);
 
 /** Two copies of the checkpoint: with quantized matrices, and with their numbers. */
-async function write(
-  [quantization, , pack]: Scheme,
-  change?: (parts: Parts) => void,
-): Promise<[string, string]> {
+async function write([quantization, , pack]: Scheme, change?: (parts: Parts) => void): Promise<[string, string]> {
   const [quantized, plain]: [Parts, Parts] = [{}, {}];
   const model = await openSafetensors(base);
   for (const [name, tensor] of model.tensors) {
@@ -303,26 +289,10 @@ const other =
 
 /** What is wrong: in which scheme, what changes in the tensors or the configuration, and what the error says. */
 const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: RegExp][] = [
-  [
-    "FP8 with scales of blocks",
-    other("weight_scale_inv"),
-    /q_proj\.weight': its type is F8_E4M3, and there is no/,
-  ],
-  [
-    "FP8 with scales of blocks",
-    other("weight_scale_inv", "F32", [3, 3]),
-    /3 x 3; .* 1, 128, GROUPS x 128 or 2 x 3/,
-  ],
-  [
-    "FP8 with scales of blocks",
-    { ...FP8, weight_block_size: [0, "x"] },
-    /weight_block_size .* two whole numbers/,
-  ],
-  [
-    "FP8 with a scale",
-    other("weight", "F8_E4M3", [128, 0]),
-    /must have rows, of 1 to 1048576 columns; found 0 x 128/,
-  ],
+  ["FP8 with scales of blocks", other("weight_scale_inv"), /q_proj\.weight': its type is F8_E4M3, and there is no/],
+  ["FP8 with scales of blocks", other("weight_scale_inv", "F32", [3, 3]), /3 x 3; .* 1, 128, GROUPS x 128 or 2 x 3/],
+  ["FP8 with scales of blocks", { ...FP8, weight_block_size: [0, "x"] }, /weight_block_size .* two whole numbers/],
+  ["FP8 with a scale", other("weight", "F8_E4M3", [128, 0]), /must have rows, of 1 to 1048576 columns; found 0 x 128/],
   ["MXFP4 as F4", other("weight_scale", "F8_E8M0", [128, 1]), /weight_scale': its shape is 1 x 128/],
   ["MXFP4 as F4", other("weight_scale", "F8_E8M0", [128, 2], 255), /scale 0 is NaN, which MXFP4/],
   ["MXFP4 as F4", other("weight_scale", "F16", [128, 2]), /must be F8_E8M0 or U8/],
@@ -332,11 +302,7 @@ const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: 
   ["int4", other("weight_shape", "I64", [2]), /it says 0 x 0, and there are 128 x 64/],
   ["int4", other("weight_scale", "F16", [128, 3]), /equal parts of 64 columns/],
   ["int4", compressed(3), /integers of 3 bits are not converted, only of 2, 4, 8/],
-  [
-    "int4 with zero points",
-    other("weight_zero_point", "I32", [128, 2]),
-    /its shape is 2 x 128.*must be 2 x 16/,
-  ],
+  ["int4 with zero points", other("weight_zero_point", "I32", [128, 2]), /its shape is 2 x 128.*must be 2 x 16/],
   ["GPTQ", other("qzeros"), /qweight': there is no qzeros beside it/],
   ["GPTQ", other("qweight", "I16", [8, 128]), /must be I32, not I16/],
   ["GPTQ", other("qzeros", "I32", [2, 128]), /qzeros': its shape is 128 x 2/],
@@ -345,11 +311,7 @@ const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: 
     other("qzeros", "I32", [2, 16], 255),
     /zero point is out of range: a weight would be -1\d times.* not in Q4_0/,
   ],
-  [
-    "GPTQ",
-    other("g_idx", "I32", [64], 1),
-    /each of 64 columns must be in one of 2 groups, found group 16843009/,
-  ],
+  ["GPTQ", other("g_idx", "I32", [64], 1), /each of 64 columns must be in one of 2 groups, found group 16843009/],
   ["GPTQ", other("g_idx", "I32", [64]), /g_idx moves columns, and desc_act/],
   ["GPTQ", other("g_idx", "I32", [63]), /each of 64 columns must be in one of 2 groups, found 63 of them/],
   ["GPTQ", {}, /quant_method must be gptq, or awq in the version gemm, found undefined/],

@@ -3,14 +3,7 @@
  * megabytes in a few bytes on disk.
  */
 import assert from "node:assert/strict";
-import {
-  closeSync,
-  ftruncateSync,
-  openSync as openFd,
-  readFileSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, ftruncateSync, openSync as openFd, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GgufWriter } from "gguf-native";
@@ -78,12 +71,7 @@ async function cost(args: readonly string[], pause = 0): Promise<{ stdout: strin
   return { stdout, bytes: kibibytes * 1024 };
 }
 
-async function assertCheap(
-  args: readonly string[],
-  expected: RegExp,
-  pause = 0,
-  most = MOST_BYTES,
-): Promise<void> {
+async function assertCheap(args: readonly string[], expected: RegExp, pause = 0, most = MOST_BYTES): Promise<void> {
   const { stdout, bytes } = await cost(args, pause);
   assert.match(stdout, expected);
   assert.ok(bytes < most, `${args.join(" ")}: ${Math.round(bytes / MiB)} MiB`);
@@ -106,8 +94,7 @@ for (const [name, skip, value] of arrays) {
 describe("inspect --json", { skip: writeZeros("some", 0, 2 ** 25, 1) }, () => {
   const expected = /"length":33554432,"value":\[0,0,0,/;
   test("prints an array in pieces", () => assertCheap(["inspect", "--json", "some"], expected));
-  test("no faster than its reader takes them", () =>
-    assertCheap(["inspect", "--json", "some"], expected, 3_000));
+  test("no faster than its reader takes them", () => assertCheap(["inspect", "--json", "some"], expected, 3_000));
 });
 
 describe("400,000 tensors", { skip: (emulated || sanitized) && "takes too long there" }, () => {

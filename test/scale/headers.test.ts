@@ -38,8 +38,7 @@ describe("large headers", () => {
       }
       assert.equal(i, count);
       for (i = count - 1; i >= 0; i -= 331) assert.equal(tensors.get(`t${i}`)?.name, `t${i}`);
-      for (const absent of ["", "t", `t${count}`, "\ud800", "\ufffd"])
-        assert.equal(tensors.get(absent), undefined);
+      for (const absent of ["", "t", `t${count}`, "\ud800", "\ufffd"]) assert.equal(tensors.get(absent), undefined);
     });
     assert.match(inspect(tensors), /^TensorMap\(100000\) \{.* 99900 more items\n\}$/s);
     file.close();

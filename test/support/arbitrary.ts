@@ -33,9 +33,7 @@ const scalars: Record<ScalarType, fc.Arbitrary<Scalar>> = {
 const { value } = fc.letrec<{ value: TypedValue; array: TypedValue }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small" },
-    fc
-      .constantFrom(...SCALAR_TYPES)
-      .chain((type) => scalars[type].map((value): TypedValue => ({ type, value }))),
+    fc.constantFrom(...SCALAR_TYPES).chain((type) => scalars[type].map((value): TypedValue => ({ type, value }))),
     tie("array"),
   ),
   array: fc.oneof(
@@ -65,29 +63,25 @@ const tensor = fc
   .map(({ name, type, blocksPerRow, rest, fill }): TensorSpec => {
     const { id, blockSize, typeSize } = ggmlTypes[type];
     const rows = rest.reduce((product, dim) => product * dim, 1);
-    const bytes = Uint8Array.from(
-      { length: blocksPerRow * rows * typeSize },
-      (_, i) => fill[i % fill.length]! + i,
-    );
+    const bytes = Uint8Array.from({ length: blocksPerRow * rows * typeSize }, (_, i) => fill[i % fill.length]! + i);
     return { name, type: id, shape: [blocksPerRow * blockSize, ...rest], bytes };
   });
 
 /** Any file that a reader must accept. */
-export const ggufSpec: fc.Arbitrary<
-  Required<Omit<GgufSpec, "alignment">> & { alignment: number | undefined }
-> = fc.record({
-  version: fc.constantFrom(1 as const, 2 as const, 3 as const),
-  byteOrder: fc.constantFrom("little" as const, "big" as const),
-  alignment: fc.constantFrom(undefined, 1, 8, 32, 64, 4096),
-  metadata: fc.uniqueArray(
-    fc.tuple(
-      fc.string({ unit: "binary", minLength: 1, maxLength: 30 }).filter((key) => key !== "general.alignment"),
-      typedValue,
+export const ggufSpec: fc.Arbitrary<Required<Omit<GgufSpec, "alignment">> & { alignment: number | undefined }> =
+  fc.record({
+    version: fc.constantFrom(1 as const, 2 as const, 3 as const),
+    byteOrder: fc.constantFrom("little" as const, "big" as const),
+    alignment: fc.constantFrom(undefined, 1, 8, 32, 64, 4096),
+    metadata: fc.uniqueArray(
+      fc.tuple(
+        fc.string({ unit: "binary", minLength: 1, maxLength: 30 }).filter((key) => key !== "general.alignment"),
+        typedValue,
+      ),
+      { selector: ([key]) => key, maxLength: 10 },
     ),
-    { selector: ([key]) => key, maxLength: 10 },
-  ),
-  tensors: fc.uniqueArray(tensor, { selector: ({ name }) => name, maxLength: 6 }),
-});
+    tensors: fc.uniqueArray(tensor, { selector: ({ name }) => name, maxLength: 6 }),
+  });
 
 const ARRAYS = {
   uint8: Uint8Array,
@@ -104,8 +98,7 @@ const ARRAYS = {
 
 /** What a value is decoded to. */
 export function decoded(value: TypedValue): unknown {
-  if (value.type !== "array")
-    return value.type === "float32" ? Math.fround(value.value as number) : value.value;
+  if (value.type !== "array") return value.type === "float32" ? Math.fround(value.value as number) : value.value;
   const { elementType } = value;
   if (elementType === "array") return value.value.map((element) => decoded(element as TypedValue));
   if (elementType === "string" || elementType === "bool") return value.value;

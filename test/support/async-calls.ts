@@ -37,8 +37,7 @@ export async function asyncCalls(folder: string): Promise<Record<string, AsyncCa
     const tensor = model.tensor("a.weight");
     const calls: Record<string, AsyncCall> = {
       dequantize: (options) => tensor.dequantize(options),
-      "dequantize to out": (options) =>
-        tensor.dequantize({ ...options, out: new Float32Array(numbers.length) }),
+      "dequantize to out": (options) => tensor.dequantize({ ...options, out: new Float32Array(numbers.length) }),
       rows: (options) => tensor.rows(indexes, options),
       matmul: (options) => tensor.matmul(x, options),
       stats: (options) => tensor.stats({ bins: 4, ...options }),

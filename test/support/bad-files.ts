@@ -78,9 +78,7 @@ truncated("an empty file", /empty/, () => {});
 truncated("three bytes", /magic/, (w) => w.bytes(Buffer.from("GGU")));
 foreign("a byte-swapped magic", /FUGG/, (w) => w.bytes(Buffer.from("FUGG")).zeros(60));
 foreign("two bytes of something else", /'GX'/, (w) => w.bytes(Buffer.from("GX")));
-foreign("a pointer of Git LFS", /Git LFS/, (w) =>
-  w.bytes(Buffer.from("version https://git-lfs.github.com/spec/v1\n")),
-);
+foreign("a pointer of Git LFS", /Git LFS/, (w) => w.bytes(Buffer.from("version https://git-lfs.github.com/spec/v1\n")));
 for (const version of [0, 4, 9, 0xffff, 0x10000, 0x4000000, 0x7fffffff, 0xffff0000, 2 ** 32 - 1]) {
   unknown(`version ${version}`, /version is/, (w) => w.bytes(MAGIC).mark().u32(version).zeros(60));
 }
@@ -88,13 +86,9 @@ for (const count of [1000n, undefined]) {
   const [name, rest] = count === undefined ? ["all", 100] : [count, 0];
   const of = (w: ByteWriter): bigint => count ?? mostOf(w);
   truncated(`${name} keys`, /keys do not fit/, (w) => start(w).count(0).mark().count(of(w)).zeros(rest));
-  truncated(`${name} tensors`, /tensors do not fit/, (w) =>
-    start(w).mark().count(of(w)).count(0).zeros(rest),
-  );
+  truncated(`${name} tensors`, /tensors do not fit/, (w) => start(w).mark().count(of(w)).count(0).zeros(rest));
   truncated(`a key of ${name} bytes`, /name of key 0/, (w) => head(w, 0, 1).mark().count(of(w)).zeros(20));
-  truncated(`a tensor name of ${name} bytes`, /name of tensor 0/, (w) =>
-    head(w, 1, 0).mark().count(of(w)).zeros(60),
-  );
+  truncated(`a tensor name of ${name} bytes`, /name of tensor 0/, (w) => head(w, 1, 0).mark().count(of(w)).zeros(60));
 }
 truncated("a byte less than 3 tensors", /3 tensors do not fit/, (w) =>
   start(w)
@@ -123,16 +117,12 @@ for (const type of [13, 255, 2 ** 32 - 1]) {
   );
   const message = new RegExp(`element type is ${type}`);
   invalid(`element type ${type}`, message, (w) => key(w, 9).u32(type).count(1).zeros(16));
-  invalid(`inner element type ${type}`, message, (w) =>
-    array(w, 9).count(1).mark().u32(type).count(0).zeros(16),
-  );
+  invalid(`inner element type ${type}`, message, (w) => array(w, 9).count(1).mark().u32(type).count(0).zeros(16));
 }
 
 // Values
 invalid("a bool of 2", /key 'key': a bool is 2/, (w) => key(w, 7).u8(2));
-invalid("a bool of 255 in an array", /bool is 255/, (w) =>
-  array(w, 7).count(4).u8(0).u8(1).mark().u8(255).u8(1),
-);
+invalid("a bool of 255 in an array", /bool is 255/, (w) => array(w, 7).count(4).u8(0).u8(1).mark().u8(255).u8(1));
 invalid("a bool of 3 in an inner array", /bool is 3/, (w) =>
   array(w, 9).count(2).u32(7).count(1).u8(1).u32(7).count(2).u8(0).mark().u8(3),
 );
@@ -140,9 +130,7 @@ truncated("a number that is cut off", /uint64/, (w) => key(w, 10).zeros(7));
 for (const less of [undefined, 0n, 7n, 8n, 70n]) {
   const length = (w: ByteWriter): bigint => (less === undefined ? 9n : mostOf(w) - less);
   const name = less === undefined ? "9" : `all but ${less}`;
-  truncated(`a string of ${name} bytes`, /\d bytes.* past the end/, (w) =>
-    key(w, 8).count(length(w)).zeros(8),
-  );
+  truncated(`a string of ${name} bytes`, /\d bytes.* past the end/, (w) => key(w, 8).count(length(w)).zeros(8));
   truncated(`a third string of ${name} bytes`, /string 2 \(\d+ bytes\)/, (w) =>
     array(w, 8).count(3).string("one").string("two").mark().count(length(w)).zeros(4),
   );
@@ -184,9 +172,7 @@ for (const value of [0, 3, 33, 2 ** 31 + 1, 2 ** 32 - 1]) {
   );
 }
 invalid("alignment as uint64", /uint64/, (w) => named(w, "general.alignment").u32(10).u64(32).zeros(64));
-invalid("alignment as array", /array/, (w) =>
-  named(w, "general.alignment").u32(9).u32(4).count(1).u32(32).zeros(64),
-);
+invalid("alignment as array", /array/, (w) => named(w, "general.alignment").u32(9).u32(4).count(1).u32(32).zeros(64));
 
 // Tensors
 /**
@@ -224,21 +210,13 @@ invalid("dims that multiply to 2^64", more, tensors("t F32 4294967296,*429496729
 invalid("dims that multiply to 2^64 - 2^33 + 1", more, tensors("t F32 4294967295,*4294967295,1,1 @0"));
 invalid("dims that multiply to 0 but for a 0", more, tensors("t F32 0,4294967295,*4294967295 @0"));
 invalid("a byte size of 2^64", /2\^63 bytes/, tensors("t F32 *2147483648,2147483649 @0"));
-invalid(
-  "a row of half a block",
-  /rows have 255 elements, not .* the 256/,
-  tensors("t Q4_K *255,256 @0", 1e5),
-);
+invalid("a row of half a block", /rows have 255 elements, not .* the 256/, tensors("t Q4_K *255,256 @0", 1e5));
 invalid("a block without dimensions", /rows have 1 elements/, (w) =>
   head(w, 1, 0).string("t").u32(0).mark().u32(2).u64(0).zeros(64),
 );
 invalid("an offset that is not aligned", /16, not a multiple of .* 32/, tensors("t F32 1 *@16"));
 invalid("an offset not aligned to 64", /multiple of the alignment 64/, tensors("t none 1 *@32", 64, 64));
-invalid(
-  "a tensor name twice",
-  /tensor 't': there are two/,
-  tensors("t F32 1 @0; u F32 1 @32; *t F32 1 @64", 68),
-);
+invalid("a tensor name twice", /tensor 't': there are two/, tensors("t F32 1 @0; u F32 1 @32; *t F32 1 @64", 68));
 const shares = /tensor 'b': its data.* overlaps that of tensor 'a'/;
 invalid("tensors that share bytes", shares, tensors("a F32 9 @0; b F32 8 *@32"));
 invalid("tensors at the same place", shares, tensors("a F32 8 @0; b F32 8 *@0"));

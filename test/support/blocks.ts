@@ -20,8 +20,7 @@ export function gaussianBlocks(type: GgmlType, count: number, random: Random): U
   for (let at = 0; at < bytes.length; at += typeSize) {
     for (const scale of scales) view.setUint16(at + scale, smallHalf(random), true);
     if (type === "F32" || type === "Q8_K") view.setFloat32(at, random.gaussian() * 0.02, true);
-    if (type === "BF16")
-      view.setUint16(at, (random.bits() & 0x807f) | (0x3c00 - 128 * random.below(8)), true);
+    if (type === "BF16") view.setUint16(at, (random.bits() & 0x807f) | (0x3c00 - 128 * random.below(8)), true);
     if (type === "F64") view.setFloat64(at, random.gaussian() * 0.02, true);
     if (type === "MXFP4") bytes[at] = 0x7a + random.below(4);
     if (type === "IQ1_M") setSplitHalf(bytes, at + 48, smallHalf(random));

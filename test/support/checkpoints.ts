@@ -63,8 +63,7 @@ function template(single: string, pair: string, ids: Record<string, number>): ob
   };
 }
 
-const numbered = (tokens: readonly string[]): object =>
-  Object.fromEntries(tokens.map((token, id) => [token, id]));
+const numbered = (tokens: readonly string[]): object => Object.fromEntries(tokens.map((token, id) => [token, id]));
 
 const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false };
 const END_OF_TEXT = "<|endoftext|>";
@@ -137,9 +136,7 @@ function byteFallback(): Files {
 }
 
 const pooling = (config: object): Files => ({
-  "modules.json": json([
-    { idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" },
-  ]),
+  "modules.json": json([{ idx: 1, name: "1", path: "1_Pooling", type: "sentence_transformers.models.Pooling" }]),
   "1_Pooling/config.json": json(config),
 });
 
@@ -186,10 +183,7 @@ function wordPiece(): Files {
       ...{ max_input_chars_per_word: 100, vocab: numbered(tokens) },
     },
   };
-  const special = ["unk", "sep", "pad", "cls", "mask"].map((name) => [
-    `${name}_token`,
-    `[${name.toUpperCase()}]`,
-  ]);
+  const special = ["unk", "sep", "pad", "cls", "mask"].map((name) => [`${name}_token`, `[${name.toUpperCase()}]`]);
   return {
     ...tokenizerFiles(tokenizer, Object.fromEntries(special)),
     ...pooling({ pooling_mode_cls_token: true, pooling_mode_mean_tokens: false }),
@@ -314,9 +308,7 @@ const GEMMA_NORMS = [...QWEN3_NORMS, "pre_feedforward_layernorm", "post_feedforw
 
 /** `NAME=VALUE`, a value being JSON without spaces. */
 const settings = (text: string): Record<string, unknown> =>
-  Object.fromEntries(
-    Array.from(text.matchAll(/(\w+)=(\S+)/g), ([, name, value = ""]) => [name, JSON.parse(value)]),
-  );
+  Object.fromEntries(Array.from(text.matchAll(/(\w+)=(\S+)/g), ([, name, value = ""]) => [name, JSON.parse(value)]));
 
 /** The configuration of a decoder: its architecture, the size of its vocabulary, and settings. */
 function causal(text: string): Record<string, unknown> {
@@ -574,17 +566,13 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     ...{ dtype: "F16", tensors: bert("", 16), types: ["auto", "q8_0"] },
     files: { "sentencepiece.bpe.model": unigram(), ...unigramJson(), ...MEAN_POOLING },
   }),
-  encoder(
-    "bge-reranker-tiny",
-    `XLMRobertaForSequenceClassification ${XLM_ROBERTA_CONFIG} id2label={"0":"LABEL_0"}`,
-    {
-      ...{ dtype: "F16", files: unigramJson(), types: ["auto"] },
-      tensors: {
-        ...bert("roberta.", 16),
-        ...shapes("classifier.dense+:64,64 classifier.out_proj+:1,64"),
-      },
+  encoder("bge-reranker-tiny", `XLMRobertaForSequenceClassification ${XLM_ROBERTA_CONFIG} id2label={"0":"LABEL_0"}`, {
+    ...{ dtype: "F16", files: unigramJson(), types: ["auto"] },
+    tensors: {
+      ...bert("roberta.", 16),
+      ...shapes("classifier.dense+:64,64 classifier.out_proj+:1,64"),
     },
-  ),
+  }),
   encoder("roberta", `RobertaModel model_type="roberta" vocab_size=266 type_vocab_size=1 pad_token_id=3`, {
     tensors: bert("roberta.", 266),
     files: robertaFiles(),
@@ -680,11 +668,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     causal(`Phi3 270 original_max_position_embeddings=128 sliding_window=64 bos_token_id=1 eos_token_id=2
       pad_token_id=2
       rope_scaling={"type":"longrope","short_factor":[1.5,1.5,1.5,1.5,1.5,1.5,1.5,1.5],"long_factor":[2.25,2.25,2.25,2.25,2.25,2.25,2.25,2.25]}`),
-    replaced(
-      decoder(270, 16, NORMS),
-      /\.(q|k|v|gate|up)_proj\./,
-      "self_attn.qkv_proj:128,64 mlp.gate_up_proj:192,64",
-    ),
+    replaced(decoder(270, 16, NORMS), /\.(q|k|v|gate|up)_proj\./, "self_attn.qkv_proj:128,64 mlp.gate_up_proj:192,64"),
     {
       files: {
         ...{ ...byteFallback(), ...PIECES },
@@ -785,8 +769,7 @@ export function writeCheckpoint(
   for (let shard = 0; shard < shards; shard++) {
     const own = all.filter((_, i) => i % shards === shard);
     const number = (n: number): string => String(n).padStart(5, "0");
-    const file =
-      shards === 1 ? "model.safetensors" : `model-${number(shard + 1)}-of-${number(shards)}.safetensors`;
+    const file = shards === 1 ? "model.safetensors" : `model-${number(shard + 1)}-of-${number(shards)}.safetensors`;
     for (const [name] of own) map[name] = file;
     writeFileSync(join(place, file), safetensorsOf(Object.fromEntries(own), { format: "pt" }));
   }

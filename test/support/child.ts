@@ -67,10 +67,8 @@ export const succeeds = (command: string, args: readonly string[] = ["--version"
   runSync(command, args).status === 0;
 
 /** Runs Node. */
-export const runNode = (
-  args: readonly string[],
-  options?: Limited<SpawnSyncOptions> & { encoding?: never },
-) => runSync(process.execPath, args, options);
+export const runNode = (args: readonly string[], options?: Limited<SpawnSyncOptions> & { encoding?: never }) =>
+  runSync(process.execPath, args, options);
 
 /** The end of what a stream gives, which stays to be read by whoever reads it. */
 function overhear(stream: Readable | null): () => string {

@@ -97,12 +97,7 @@ export async function json(command: Command, status = 0) {
 }
 
 /** A command that prints nothing but one message on standard error, and `stdout`. */
-export async function expectFailure(
-  command: Command,
-  status: 1 | 2,
-  message: RegExp,
-  stdout = "",
-): Promise<void> {
+export async function expectFailure(command: Command, status: 1 | 2, message: RegExp, stdout = ""): Promise<void> {
   const result = await run(command);
   assert.equal(result.status, status, result.stderr);
   assert.match(result.stderr, /^gguf-native: [^\n]*\n$/);

@@ -36,8 +36,6 @@ export async function serveExamplePage(folder: string, script: string): Promise<
 /** Axe finds nothing at all. */
 export async function expectNoViolations({ page }: ViewPage): Promise<void> {
   await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
-  const violations = await page.evaluate(
-    "axe.run().then(({ violations }) => violations.map(({ id }) => id))",
-  );
+  const violations = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
   assert.deepEqual(violations, []);
 }

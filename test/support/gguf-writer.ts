@@ -88,11 +88,7 @@ export function writeGguf(spec: GgufSpec = {}): Uint8Array {
 }
 
 /** One entry of the tensor directory; `offset` counts from the start of the tensor data. */
-export function writeTensorInfo(
-  writer: ByteWriter,
-  tensor: Omit<TensorSpec, "bytes">,
-  offset: number | bigint,
-) {
+export function writeTensorInfo(writer: ByteWriter, tensor: Omit<TensorSpec, "bytes">, offset: number | bigint) {
   writer.string(tensor.name).u32(tensor.shape.length);
   for (const dim of tensor.shape) writer.count(dim);
   writer.u32(tensor.type).u64(offset);

@@ -58,12 +58,7 @@ function checkRandom(): void {
       const blocks = randomBlocks(type, count, random);
       for (const dtype of DTYPES) {
         const actual = dequantizeSync(type, blocks, { dtype });
-        expectSame(
-          `${count} random blocks of ${type} as ${dtype}`,
-          actual,
-          referenceOf(type, blocks, dtype),
-          dtype,
-        );
+        expectSame(`${count} random blocks of ${type} as ${dtype}`, actual, referenceOf(type, blocks, dtype), dtype);
       }
     }
   }

@@ -19,9 +19,7 @@ const content = writeGguf({
     ["tokens", arr("string", ["a", "b", "c"])],
     ["number", u32(7)],
   ],
-  tensors: [
-    { name: "t", type: 8, shape: [1024, ELEMENTS / 1024], bytes: new Uint8Array((ELEMENTS / 32) * 34) },
-  ],
+  tensors: [{ name: "t", type: 8, shape: [1024, ELEMENTS / 1024], bytes: new Uint8Array((ELEMENTS / 32) * 34) }],
 });
 writeFileSync(path, content);
 

@@ -45,10 +45,7 @@ export class LlamaVocabulary {
 }
 
 /** Does something with the vocabulary of a file, of which nothing else is loaded. */
-export async function withLlamaVocabulary(
-  path: string,
-  use: (vocabulary: LlamaVocabulary) => void,
-): Promise<void> {
+export async function withLlamaVocabulary(path: string, use: (vocabulary: LlamaVocabulary) => void): Promise<void> {
   library ??= loadLibrary();
   const { call } = await library;
   const params = modelParams(call);
@@ -62,11 +59,7 @@ export async function withLlamaVocabulary(
 type Observer = (name: string, columns: number, vectors: Float32Array) => void;
 
 /** Reads some tokens at once. `observe` is told of every product with a matrix of the model. */
-export async function observeProducts(
-  path: string,
-  tokens: readonly number[],
-  observe: Observer,
-): Promise<void> {
+export async function observeProducts(path: string, tokens: readonly number[], observe: Observer): Promise<void> {
   library ??= loadLibrary();
   const { koffi } = await library;
   const callback = (pointer: unknown, asks: boolean): boolean => {
@@ -152,12 +145,7 @@ export class LlamaCpp {
   /** The build of ggml that multiplies: "libggml-cpu-haswell.so". */
   readonly build: string;
 
-  private constructor(
-    { koffi, call, build }: Library,
-    path: string,
-    context: number,
-    options: LlamaCppOptions,
-  ) {
+  private constructor({ koffi, call, build }: Library, path: string, context: number, options: LlamaCppOptions) {
     const { observer = 0n, adapters = [] } = options;
     this.#koffi = koffi;
     this.#call = call;
@@ -168,13 +156,7 @@ export class LlamaCpp {
     );
     const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as object;
     const params = { ...defaults, n_ctx: context, n_batch: context, cb_eval: observer };
-    this.#context = this.#call(
-      "llama_init_from_model",
-      "void *",
-      ["void *", "llama_context_params"],
-      model,
-      params,
-    );
+    this.#context = this.#call("llama_init_from_model", "void *", ["void *", "llama_context_params"], model, params);
     this.#call(
       ...["llama_set_adapters_lora", "int", ["void *", "void *", "size_t", "void *"], this.#context],
       ...[BigUint64Array.from(loaded), loaded.length, Float32Array.from(adapters, ({ scale }) => scale)],
@@ -261,9 +243,7 @@ export async function llamaQuantize(
   const params = {
     ...{ ...defaults, ftype: fileType, nthread: 1, allow_requantize: allowRequantize, dry_run: dryRun },
     imatrix:
-      importance === undefined
-        ? null
-        : [...entries.map(([name, data]) => ({ name, data, size: data.length })), none],
+      importance === undefined ? null : [...entries.map(([name, data]) => ({ name, data, size: data.length })), none],
     tt_overrides: types === undefined ? null : [...patterns, { pattern: null, type: 0 }],
   };
   log.length = 0;

@@ -17,9 +17,7 @@ export function reasonNotToLink(): string | false {
 /** Links the addon with a source of test/native more, and options of the linker; where it is. */
 export function linkAddonWith(source: string, ...options: string[]): string {
   const addon = join(temporaryFolder(), "gguf_native.node");
-  const compiled = readdirSync(objects, { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".o"),
-  );
+  const compiled = readdirSync(objects, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".o"));
   const [compiler, ...first] = (process.env.CXX ?? "c++").split(" ") as [string, ...string[]]; // or "ccache g++"
   const { status, stderr } = runSync(compiler, [
     ...[...first, "-std=c++17", "-Wall", "-Wextra", "-shared", "-fPIC"],

@@ -161,9 +161,7 @@ export const mixModels: Readonly<Record<string, MixModel>> = {
     perLayer: (prefix, columns) => [
       ...named(prefix, columns, "attn_kv_a_mqa attn_kv_b attn_output"),
       [`${prefix}attn_k_b.weight`, [64, 256, 8]],
-      ...["gate", "up", "down"].map(
-        (name): MixTensor => [`${prefix}ffn_${name}_exps.weight`, [columns, 2, 16]],
-      ),
+      ...["gate", "up", "down"].map((name): MixTensor => [`${prefix}ffn_${name}_exps.weight`, [columns, 2, 16]]),
     ],
   }),
   "llama with names of everything": model("llama", {

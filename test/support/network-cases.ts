@@ -56,8 +56,7 @@ export function compareWithReference(network: Functions): { cases: number; failu
     for (const threads of [1, 2, undefined]) {
       const actual = run(network, threads);
       const at = firstDifference(actual, expected);
-      if (at >= 0)
-        failures.push(`${what}, threads ${threads}: number ${at} is ${actual[at]}, not ${expected[at]}`);
+      if (at >= 0) failures.push(`${what}, threads ${threads}: number ${at} is ${actual[at]}, not ${expected[at]}`);
     }
   };
   for (const width of WIDTHS) {
@@ -122,10 +121,7 @@ export function compareWithReference(network: Functions): { cases: number; failu
             keys.subarray(0, cut * cacheHeads * keyWidth),
             values.subarray(0, cut * cacheHeads * valueWidth),
           );
-          cache.append(
-            keys.subarray(cut * cacheHeads * keyWidth),
-            values.subarray(cut * cacheHeads * valueWidth),
-          );
+          cache.append(keys.subarray(cut * cacheHeads * keyWidth), values.subarray(cut * cacheHeads * valueWidth));
           return f.attention(queries, cache, { heads, ...options, sinks, threads });
         });
       }

@@ -130,8 +130,7 @@ function scenesOf(file: GgufFile, path: string, access: "mmap" | "read"): Scene[
           Array.from({ length: 8 }, () => dequantize("Q8_0", blocks, { out: new Float32Array(ELEMENTS) })),
         );
         for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-        for (const outcome of outcomes)
-          equal((outcome as PromiseFulfilledResult<Float32Array>).value, numbers);
+        for (const outcome of outcomes) equal((outcome as PromiseFulfilledResult<Float32Array>).value, numbers);
       },
     ],
     [
@@ -276,13 +275,10 @@ const parts: Record<string, () => Promise<void>> = {
     const path = join(process.argv[3] as string, "model.gguf");
     writeFileSync(path, content);
     const begin = async (program: string) => {
-      const worker = new Worker(
-        `const { parentPort, workerData } = require("node:worker_threads");${program}`,
-        {
-          eval: true,
-          workerData: path,
-        },
-      );
+      const worker = new Worker(`const { parentPort, workerData } = require("node:worker_threads");${program}`, {
+        eval: true,
+        workerData: path,
+      });
       const message = await new Promise((resolve, reject) => {
         worker.once("message", resolve).once("error", reject);
       });

@@ -67,9 +67,7 @@ async function main(): Promise<void> {
     "in memory": parse(readFileSync(little)),
     "big-endian": openSync(big),
   };
-  const matricesTwice = matrices.flatMap((matrix) =>
-    ACTIVATIONS.map((activations) => ({ ...matrix, activations })),
-  );
+  const matricesTwice = matrices.flatMap((matrix) => ACTIVATIONS.map((activations) => ({ ...matrix, activations })));
   for (const { name: tensorName, type, columns, blocks, x, activations } of matricesTwice) {
     const name = `${tensorName} ${activations}`;
     const options = { activations };
@@ -77,11 +75,7 @@ async function main(): Promise<void> {
     const all = reference.matmulSync(type, blocks, columns, x, options);
     for (const n of COUNTS) {
       const vectors = x.subarray(0, n * columns);
-      expectSame(
-        `${name} x ${n}`,
-        matmulSync(type, blocks, columns, vectors, options),
-        all.subarray(0, n * ROWS),
-      );
+      expectSame(`${name} x ${n}`, matmulSync(type, blocks, columns, vectors, options), all.subarray(0, n * ROWS));
     }
     for (let shift = 1; shift < 4; shift++) {
       const moved = new Uint8Array(blocks.length + shift).subarray(shift);

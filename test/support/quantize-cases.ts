@@ -43,8 +43,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   "positive only": (random) => random.unit() + 0.5,
   "half a block of zeros": (random, i) => (i % 32 < 16 ? 0 : bell(random)),
   "one number": (random, i) => (i === random.below(256) ? sign(random) * 0.5 : 0),
-  "like a model's": (random, i, block) =>
-    bell(random) * 0.015 * (1 + ((block * 7) % 5)) * (i % 64 === 11 ? 6 : 1),
+  "like a model's": (random, i, block) => bell(random) * 0.015 * (1 + ((block * 7) % 5)) * (i % 64 === 11 ? 6 : 1),
   "powers of two": (random) => sign(random) * 2 ** (random.below(20) - 14),
   "squares beyond binary32": (random) => bell(random) * 1e25,
 };
@@ -58,8 +57,7 @@ const IMPORTANCE: Readonly<Record<string, ((random: Random) => number) | undefin
 };
 
 /** ggml ends the process where its search of a codebook has no finite sum. */
-const skips = (type: GgmlType, kind: string): boolean =>
-  kind === "squares beyond binary32" && /^IQ[123]_/.test(type);
+const skips = (type: GgmlType, kind: string): boolean => kind === "squares beyond binary32" && /^IQ[123]_/.test(type);
 
 function fill(length: number, make: (i: number) => number): Float32Array {
   return Float32Array.from({ length }, (_, i) => make(i));

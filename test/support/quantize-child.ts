@@ -18,11 +18,7 @@ export const WIDER_TYPES = [
   "IQ4_XS",
 ] as const satisfies readonly QuantizableType[];
 
-export function hashOfType(
-  type: QuantizableType,
-  needsImportance: boolean,
-  search?: "ggml" | "best",
-): string {
+export function hashOfType(type: QuantizableType, needsImportance: boolean, search?: "ggml" | "best"): string {
   const hash = createHash("sha256");
   for (const { numbers, columns, importance } of quantizeCases(type, needsImportance)) {
     hash.update(quantizeSync(type, numbers, { columns, importance, search }));

@@ -29,10 +29,7 @@ export function writeRecorded(name: string, hashes: Readonly<Record<string, stri
 export function writeDetails(name: string, label: string, result: unknown, by: string): string {
   const folder = join(projectRoot, "build", "recorded", name);
   mkdirSync(folder, { recursive: true });
-  const path = join(
-    folder,
-    `${label.replace(/[^\w.-]+/g, "-")}.${by}.${typeof result === "string" ? "txt" : "json"}`,
-  );
+  const path = join(folder, `${label.replace(/[^\w.-]+/g, "-")}.${by}.${typeof result === "string" ? "txt" : "json"}`);
   writeFileSync(path, asText(result));
   return path;
 }
@@ -41,9 +38,5 @@ export function assertRecorded(name: string, label: string, result: unknown, by 
   const hash = readRecorded(name)[label];
   if (hash === hashOf(result)) return;
   const path = writeDetails(name, label, result, by);
-  assert.equal(
-    hashOf(result),
-    hash,
-    `${label}: not what test/fixtures/${name}.json records; now it is ${path}`,
-  );
+  assert.equal(hashOf(result), hash, `${label}: not what test/fixtures/${name}.json records; now it is ${path}`);
 }

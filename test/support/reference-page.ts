@@ -24,18 +24,13 @@ class PlainRandom extends Random {
 export function factsOf(): Record<string, number[]> {
   const random = new PlainRandom(77);
   const checksum = ({ buffer, byteOffset, byteLength }: ArrayBufferView): number =>
-    new Uint16Array(buffer, byteOffset, byteLength / 2).reduce(
-      (sum, word) => Math.imul(sum ^ word, 16777619),
-      1,
-    );
+    new Uint16Array(buffer, byteOffset, byteLength / 2).reduce((sum, word) => Math.imul(sum ^ word, 16777619), 1);
   const types = Object.entries(ggmlTypes) as [GgmlType, { blockSize: number }][];
   return Object.fromEntries(
     types.map(([type, { blockSize }]) => {
       const blocks = gaussianBlocks(type, 2048 / blockSize, random);
       const x = Float32Array.from({ length: 3 * COLUMNS }, () => random.gaussian());
-      const numbers = (["f32", "f16", "bf16"] as const).map((dtype) =>
-        dequantizeSync(type, blocks, { dtype }),
-      );
+      const numbers = (["f32", "f16", "bf16"] as const).map((dtype) => dequantizeSync(type, blocks, { dtype }));
       return [type, [...numbers, matmulSync(type, blocks, COLUMNS, x)].map(checksum)];
     }),
   );

@@ -48,14 +48,7 @@ export interface BadSafetensors {
 export const badSafetensors: BadSafetensors[] = [];
 
 /** A file whose header is this text. The error is at the character '§', which is left out, or at byte `offset`. */
-function bad(
-  name: string,
-  message: RegExp,
-  text: string,
-  data = 4,
-  code = "ERR_GGUF_INVALID",
-  offset?: number,
-): void {
+function bad(name: string, message: RegExp, text: string, data = 4, code = "ERR_GGUF_INVALID", offset?: number): void {
   const at = Buffer.from(text.split("§")[0]!).length;
   badSafetensors.push({
     name,
@@ -165,12 +158,5 @@ bad(
 );
 {
   const text = `{"a":{${good}}}`;
-  bad(
-    "data after the last tensor",
-    /data of all tensors ends/,
-    text,
-    5,
-    "ERR_GGUF_INVALID",
-    8 + text.length + 4,
-  );
+  bad("data after the last tensor", /data of all tensors ends/, text, 5, "ERR_GGUF_INVALID", 8 + text.length + 4);
 }

@@ -14,9 +14,7 @@ const CHARACTERS = [..."abcdefghijklmnopqrstuvwxyz0123456789.,:;!?'\"()[]{}<>|/\
 const WORDS = "the of and to in a is that it for model file memory page browser tensor number test cat dog";
 
 const token = (text: string): string => `\u2581${text}`;
-const VOCABULARY = [
-  ...new Set([...SPECIAL, ...CHARACTERS.map(token), ...CHARACTERS, ...WORDS.split(" ").map(token)]),
-];
+const VOCABULARY = [...new Set([...SPECIAL, ...CHARACTERS.map(token), ...CHARACTERS, ...WORDS.split(" ").map(token)])];
 
 /** The metadata of the vocabulary. */
 export const WORD_PIECES: [string, TypedValue][] = [

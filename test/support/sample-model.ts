@@ -55,9 +55,7 @@ export function sampleModel(vocabulary = numberedTokens()): Uint8Array {
 }
 
 function numberedTokens(): [string, TypedValue][] {
-  const tokens = Array.from({ length: VOCABULARY }, (_, i) =>
-    i < 3 ? ["<unk>", "<s>", "</s>"][i]! : `▁token${i}`,
-  );
+  const tokens = Array.from({ length: VOCABULARY }, (_, i) => (i < 3 ? ["<unk>", "<s>", "</s>"][i]! : `▁token${i}`));
   return [
     ["tokenizer.ggml.model", str("llama")],
     ["tokenizer.ggml.tokens", arr("string", tokens)],

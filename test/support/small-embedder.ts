@@ -46,9 +46,7 @@ export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbe
           ]),
       ...matrix(`${block}attn_output`, queryWidth, width),
       ...norm(block + before),
-      ...(isBert
-        ? []
-        : [...norm(`${block}attn_q_norm`, headWidth), ...norm(`${block}attn_k_norm`, headWidth)]),
+      ...(isBert ? [] : [...norm(`${block}attn_q_norm`, headWidth), ...norm(`${block}attn_k_norm`, headWidth)]),
       ...(architecture === "bert" ? [] : matrix(`${block}ffn_gate`, width, hidden)),
       ...matrix(`${block}ffn_up`, width, hidden),
       ...matrix(`${block}ffn_down`, hidden, width),

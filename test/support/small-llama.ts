@@ -50,9 +50,7 @@ export function smallModel(change: SmallModel = {}): Uint8Array {
       tensor(`${block}ffn_norm.weight`, width),
       ...(experts ? network(block, "_exps", experts.count) : network(block, "")),
       ...(experts ? [tensor(`${block}ffn_gate_inp.weight`, width, experts.count)] : []),
-      ...(experts?.isShared
-        ? [...network(block, "_shexp"), tensor(`${block}ffn_gate_inp_shexp.weight`, width)]
-        : []),
+      ...(experts?.isShared ? [...network(block, "_shexp"), tensor(`${block}ffn_gate_inp_shexp.weight`, width)] : []),
     ]),
     tensor("output_norm.weight", width),
     ...(change.tensors ?? []),

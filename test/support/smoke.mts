@@ -39,17 +39,7 @@ import * as reference from "gguf-native/reference";
 const COLUMNS = 512;
 const ROWS = 64;
 const TYPES = Object.keys(ggmlTypes) as GgmlType[];
-const MATRICES: readonly GgmlType[] = [
-  "F32",
-  "F16",
-  "BF16",
-  "Q4_0",
-  "Q8_0",
-  "Q2_K",
-  "Q4_K",
-  "Q6_K",
-  "IQ4_XS",
-];
+const MATRICES: readonly GgmlType[] = ["F32", "F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS"];
 const WORKERS = 6;
 const TERMINATED_WORKERS = 12;
 
@@ -58,9 +48,7 @@ type Part = string | ArrayBufferView;
 function hash(...parts: Part[]): string {
   const sha = createHash("sha256");
   for (const part of parts) {
-    sha.update(
-      typeof part === "string" ? part : new Uint8Array(part.buffer, part.byteOffset, part.byteLength),
-    );
+    sha.update(typeof part === "string" ? part : new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
   }
   return sha.digest("hex").slice(0, 32);
 }
@@ -208,20 +196,10 @@ async function remote(path: string): Promise<void> {
 }
 
 /** What a worker does: hashes a tensor and posts that, or works until it is terminated. */
-async function work({
-  path,
-  type,
-  endless,
-}: {
-  path: string;
-  type: GgmlType;
-  endless: boolean;
-}): Promise<void> {
+async function work({ path, type, endless }: { path: string; type: GgmlType; endless: boolean }): Promise<void> {
   const file = openSync(path);
   const tensor = file.tensor(type);
-  parentPort?.postMessage(
-    hash(tensor.dequantizeSync(), await tensor.dequantize(), await tensor.matmul(vectors)),
-  );
+  parentPort?.postMessage(hash(tensor.dequantizeSync(), await tensor.dequantize(), await tensor.matmul(vectors)));
   while (endless) await Promise.all([tensor.dequantize(), tensor.rows([1, 2, 3]), tensor.matmul(vectors)]);
   file.close();
 }

@@ -8,13 +8,7 @@ export interface TokenizerInput {
 }
 
 /** What is made of a text: its tokens, without and with names of control tokens, and the text again in three ways. */
-export type TextFacts = [
-  ids: number[],
-  special: number[],
-  decoded: string,
-  named: string,
-  streamed: string[],
-];
+export type TextFacts = [ids: number[], special: number[], decoded: string, named: string, streamed: string[]];
 
 function streamed(tokenizer: Tokenizer, ids: Int32Array): string[] {
   const next = tokenizer.decoder({ special: true });

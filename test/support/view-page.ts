@@ -89,8 +89,7 @@ export class ViewPage {
     const { page, problems } = this;
     const own = protocol === "file:" ? pageFileUrl : `${origin}/`;
     page.on("console", (message) => {
-      if (["error", "warning", "assert"].includes(message.type()))
-        problems.push(`console: ${message.text()}`);
+      if (["error", "warning", "assert"].includes(message.type())) problems.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => problems.push(`error: ${error.stack}`));
     page.on("crash", () => problems.push("crash"));

@@ -36,7 +36,6 @@ export function viewSession(files: Record<string, Uint8Array>) {
     });
     return { result, progress, cancel: () => send({ id, cancel: true }) };
   };
-  const ask = <N extends keyof Calls>(call: N, argument: Parameters<Calls[N]>[0]) =>
-    begin(call, argument).result;
+  const ask = <N extends keyof Calls>(call: N, argument: Parameters<Calls[N]>[0]) => begin(call, argument).result;
   return { ask, begin };
 }

@@ -3,28 +3,11 @@
  * once it is under way. Prints how many such calls there were if it lives.
  */
 import fs from "node:fs/promises";
-import {
-  convertModel,
-  GgufWriter,
-  mergeModel,
-  openSync,
-  quantizeModel,
-  setMetadata,
-  splitModel,
-} from "gguf-native";
+import { convertModel, GgufWriter, mergeModel, openSync, quantizeModel, setMetadata, splitModel } from "gguf-native";
 
 /** What the process is asked for: its one argument, as JSON. */
 export interface WriteTask {
-  work:
-    | "set"
-    | "set one number"
-    | "set in place"
-    | "split"
-    | "merge"
-    | "quantize"
-    | "rename"
-    | "convert"
-    | "split new";
+  work: "set" | "set one number" | "set in place" | "split" | "merge" | "quantize" | "rename" | "convert" | "split new";
   /** The model, or the checkpoint that is converted. */
   path: string;
   output: string;
@@ -48,8 +31,7 @@ function countCalls(owner: object, names: readonly string[]): void {
     (owner as Owner)[name] = function (this: unknown, ...args: unknown[]) {
       // Only a file that has its name already is written to at a position.
       const isChange =
-        (name === "write" && typeof args[3] === "number") ||
-        (name === "rename" && /gguf$/.test(String(args[1])));
+        (name === "write" && typeof args[3] === "number") || (name === "rename" && /gguf$/.test(String(args[1])));
       if (isChange) changes++;
       const killedChange = task.killAt === "first change" ? 1 : task.killAt === "second change" ? 2 : 0;
       const isLast = ++calls === task.killAt || (isChange && changes === killedChange);

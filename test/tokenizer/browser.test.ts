@@ -12,10 +12,7 @@ import { needsShared, sharedPath, vocabularies } from "../support/shared-data";
 import { type TextFacts, type TokenizerInput, tokenizerFacts } from "../support/tokenizer-facts";
 import { needsModule } from "../support/wasm";
 
-const bytePieces = Array.from(
-  { length: 256 },
-  (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
-);
+const bytePieces = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
 
 /** A vocabulary of each kind that has a few tokens. */
 function small(model: string, tokens: string[], ...more: [string, TypedValue][]): Uint8Array {
@@ -62,14 +59,7 @@ for (const name of vocabularies) {
   else files[name] = readFileSync(sharedPath(name));
 }
 
-const texts = [
-  "",
-  " ",
-  "the quick fox, the",
-  "a<|im_end|></s>[SEP]<|endoftext|>b",
-  "\ud800",
-  ...mixedLines(200),
-];
+const texts = ["", " ", "the quick fox, the", "a<|im_end|></s>[SEP]<|endoftext|>b", "\ud800", ...mixedLines(200)];
 const paths = Object.keys(files).map((_, i) => `/${i}.gguf`);
 const input: TokenizerInput = { urls: paths, texts };
 

@@ -37,9 +37,7 @@ const LLAMA_CPP: Record<string, Record<string, number[]>> = {
     "trailing ": [9535, 4386, 220],
     "tab\tnew\nline": [8658, 197, 3605, 198, 1370],
     "🦙 llama naïve 漢字": [8582, 99, 247, 32660, 1689, 41492, 10545, 120, 95, 27764, 245],
-    "The quick brown fox jumps over the lazy dog.": [
-      464, 2068, 7586, 21831, 18045, 625, 262, 16931, 3290, 13,
-    ],
+    "The quick brown fox jumps over the lazy dog.": [464, 2068, 7586, 21831, 18045, 625, 262, 16931, 3290, 13],
     "1234567 and 3.14": [10163, 2231, 3134, 290, 513, 13, 1415],
     "don't You'LL\n\n x": [9099, 470, 921, 6, 3069, 628, 2124],
   },
@@ -76,24 +74,18 @@ function metadataOf(keys: Keys, ...others: [string, TypedValue][]): GgufMetadata
     if (typeof value === "number") return u32(value);
     return arr(name === "scores" ? "float32" : name === "token_type" ? "int32" : "string", value);
   };
-  const own = Object.entries(keys).map(
-    ([name, value]) => [`tokenizer.ggml.${name}`, typed(name, value)] as const,
-  );
+  const own = Object.entries(keys).map(([name, value]) => [`tokenizer.ggml.${name}`, typed(name, value)] as const);
   return parse(writeGguf({ metadata: [...own, ...others] })).metadata;
 }
 
-test(
-  "with the model's normalization, tokens are those of its own tokenizer",
-  needsShared(bertVocabulary),
-  () => {
-    using file = openSync(sharedPath(bertVocabulary));
-    const tokenizer = new Tokenizer(file.metadata, { normalization: "model" });
-    for (const [text, expected] of Object.entries(OWN_TOKENIZER)) {
-      const ids = tokenizer.encode(text, { special: true, bos: false, eos: false });
-      assert.deepEqual([...ids], expected, text);
-    }
-  },
-);
+test("with the model's normalization, tokens are those of its own tokenizer", needsShared(bertVocabulary), () => {
+  using file = openSync(sharedPath(bertVocabulary));
+  const tokenizer = new Tokenizer(file.metadata, { normalization: "model" });
+  for (const [text, expected] of Object.entries(OWN_TOKENIZER)) {
+    const ids = tokenizer.encode(text, { special: true, bos: false, eos: false });
+    assert.deepEqual([...ids], expected, text);
+  }
+});
 
 function decode(tokenizer: Tokenizer, tokens: readonly number[]): string {
   const next = tokenizer.decoder();
@@ -386,13 +378,7 @@ describe("a vocabulary of the kind t5", () => {
   });
   test("needs scores, and a map of characters that is one", () => {
     assert.throws(() => tokenizerOf({ model: "t5", tokens: pieces }), /needs 'tokenizer\.ggml\.scores'/);
-    for (const bytes of [
-      [1],
-      [4, 0, 0, 0],
-      [3, 0, 0, 0, 1, 2, 3, 4],
-      [0, 0, 0, 0, 1],
-      [255, 255, 255, 255, 0],
-    ])
+    for (const bytes of [[1], [4, 0, 0, 0], [3, 0, 0, 0, 1, 2, 3, 4], [0, 0, 0, 0, 1], [255, 255, 255, 255, 0]])
       assert.throws(() => tokenizerOf(keys, [map[0], arr("uint8", bytes)]), {
         ...{ code: "ERR_GGUF_INVALID", message: /precompiled_charsmap' has \d bytes/ },
       });
@@ -439,12 +425,9 @@ describe("options and arguments", () => {
       ["none", /'llama.cpp', 'model'/],
       [1, /normalization/],
     ])
-      assert.throws(
-        () => new Tokenizer(metadataOf({ model: "bert", tokens: [] }), { normalization } as never),
-        {
-          ...{ code: "ERR_INVALID_ARG_VALUE", message },
-        },
-      );
+      assert.throws(() => new Tokenizer(metadataOf({ model: "bert", tokens: [] }), { normalization } as never), {
+        ...{ code: "ERR_INVALID_ARG_VALUE", message },
+      });
     assert.throws(() => tokenizer.encode(1 as never), { code, message: /text/ });
     assert.throws(() => tokenizer.encode("", { special: 1 as never }), { code, message: /options\.special/ });
     assert.throws(() => tokenizer.encode("", { specials: true } as never), { code: "ERR_INVALID_ARG_VALUE" });

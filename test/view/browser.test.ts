@@ -68,10 +68,7 @@ async function expectValues(region: Locator, values: Float32Array, columns: numb
     assert.ok(cells.length > 0);
     for (const [c, text] of cells.entries()) {
       const [number, expected] = [Math.fround(Number(text)), values[r * columns + c] as number];
-      assert.ok(
-        Object.is(number, expected) && text !== "",
-        `row ${r}, column ${c}: ${text}, not ${expected}`,
-      );
+      assert.ok(Object.is(number, expected) && text !== "", `row ${r}, column ${c}: ${text}, not ${expected}`);
     }
   }
 }
@@ -139,9 +136,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     assert.match(links.join(" "), /^\?url=hf%3A\S+ https:\S+gguf-native$/);
     await view.page.getByRole("textbox", { name: "URL of a model" }).fill("https://example.com/a.gguf");
     await view.page.getByRole("button", { name: "Open", exact: true }).click();
-    await view.alert
-      .getByText(/CORS\). Download the file and choose it here; or run npx gguf-native view/)
-      .waitFor();
+    await view.alert.getByText(/CORS\). Download the file and choose it here; or run npx gguf-native view/).waitFor();
     await view.discard();
   });
   test("a file that is dropped", async () => {
@@ -220,10 +215,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       // All of it is in sight, and so is the row, which is marked.
       for (const id of ["picture-a", "picture-b", "difference"]) {
         const box = (await region.getByTestId(id).boundingBox())!;
-        assert.ok(
-          box.y >= 0 && box.y + box.height <= SCREENS.desktop.height,
-          `${id}: ${JSON.stringify(box)}`,
-        );
+        assert.ok(box.y >= 0 && box.y + box.height <= SCREENS.desktop.height, `${id}: ${JSON.stringify(box)}`);
       }
       assert.equal(await row.getAttribute("aria-selected"), "true");
       // Both tensors have the same colours, and so has their difference, unless it is to have finer ones.
@@ -368,10 +360,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
     });
     test("of what is not there says so", async () => {
       await using view = await open(`${await servePage([sample])}#tensors/nope`);
-      await view.page
-        .getByTestId("tensor")
-        .getByText("There is no tensor named nope in this file.")
-        .waitFor();
+      await view.page.getByTestId("tensor").getByText("There is no tensor named nope in this file.").waitFor();
       await view.page.getByRole("tab", { name: "Metadata" }).click();
       await view.page.evaluate('location.hash = "#metadata/no%0Aope"');
       await view.alert.getByText("There is no key named no\\nope in this file.").waitFor();
@@ -566,9 +555,7 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
       );
       assert.equal(foreign, 0);
       // What would turn text around, or hide it, is shown by its number.
-      const text = (await view.page.evaluate(
-        "document.documentElement.innerText + document.title",
-      )) as string;
+      const text = (await view.page.evaluate("document.documentElement.innerText + document.title")) as string;
       assert.doesNotMatch(text, /\p{Default_Ignorable_Code_Point}/u);
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
       assert.doesNotMatch(text, /[\0-\x08\x0b-\x1f\x7f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);

@@ -176,8 +176,7 @@ describe("addresses", () => {
     assert.equal(searchOf(["", "hf://o/n/a.gguf"]), "?url=&url=hf://o/n/a.gguf");
   });
   test("of this machine are near", () => {
-    for (const url of ["", "model/0/a.gguf", "http://localhost:1234/a.gguf"])
-      assert.ok(isNear(url, base), url);
+    for (const url of ["", "model/0/a.gguf", "http://localhost:1234/a.gguf"]) assert.ok(isNear(url, base), url);
     for (const url of [
       "remote/0/a.gguf",
       "hf://o/n/a.gguf",
@@ -233,13 +232,7 @@ describe("in what pairs of tensors differ", () => {
     selectPairs(pairs, measured, search, order).map((i) => pairs[i]!.name);
 
   test("the worst first: what cannot be compared, the noisy ones, the exact ones, what is not known yet", () => {
-    const expected = [
-      "token_embd.weight",
-      "blk.10.attn_q.weight",
-      "extra",
-      "blk.2.attn_q.weight",
-      "output.weight",
-    ];
+    const expected = ["token_embd.weight", "blk.10.attn_q.weight", "extra", "blk.2.attn_q.weight", "output.weight"];
     assert.deepEqual(select("", "snr"), [...expected, "blk.10.ffn_up.weight"]);
     assert.deepEqual(select("", "error"), [...expected, "blk.10.ffn_up.weight"]);
     measured.set(at("blk.10.ffn_up.weight"), found(12, 0.1));

@@ -14,15 +14,7 @@ import { ALL_TYPES } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 import { Random } from "../support/random";
 import { sampleModel } from "../support/sample-model";
-import {
-  expectNothingSerious,
-  factsOf,
-  noPage,
-  pageFileUrl,
-  pages,
-  servePage,
-  testLooks,
-} from "../support/view-page";
+import { expectNothingSerious, factsOf, noPage, pageFileUrl, pages, servePage, testLooks } from "../support/view-page";
 import { decode, viewSession } from "../support/view-session";
 
 describe("the part that is shown", () => {
@@ -193,10 +185,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     const boxOf = async (part: Locator) => (await part.boundingBox())!;
     await region.getByTestId("stats").waitFor();
     const { x, y, width } = await boxOf(map);
-    assert.ok(
-      (await boxOf(region.getByTestId("histogram"))).y < y &&
-        (await boxOf(region.getByTestId("stats"))).y < y,
-    );
+    assert.ok((await boxOf(region.getByTestId("histogram"))).y < y && (await boxOf(region.getByTestId("stats"))).y < y);
     await view.page.mouse.move(x + width / 2, y + 20);
     const tip = region.getByTestId("tip");
     await tip.getByText(/^block \d+, code \d+$/).waitFor();
@@ -212,10 +201,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     await view.page.mouse.click(x + width / 2, y + 20);
     for (const part of ["weight", "codes"]) {
       const box = await boxOf(region.getByTestId(part));
-      assert.ok(
-        box.y >= 0 && box.y + box.height <= 900 && box.x + box.width <= 1440,
-        `${part} ${JSON.stringify(box)}`,
-      );
+      assert.ok(box.y >= 0 && box.y + box.height <= 900 && box.x + box.width <= 1440, `${part} ${JSON.stringify(box)}`);
     }
   });
 

@@ -3,24 +3,14 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type GgmlType, openSync } from "gguf-native";
-import {
-  type Coloring,
-  modelPicture,
-  type PictureOptions,
-  shadeColor,
-  svgText,
-} from "#dist/describe/model-picture";
+import { type Coloring, modelPicture, type PictureOptions, shadeColor, svgText } from "#dist/describe/model-picture";
 import { type TensorTable, tensorTable } from "#dist/describe/tensor-table";
 import { at, EVIL, expectFailure, expectPicture, run } from "../support/cli";
 import { sampleModel } from "../support/sample-model";
 import { noPage, pages, servePage } from "../support/view-page";
 
 /** Tensors of one weight each. */
-function tableOf(
-  names: readonly string[],
-  bytes = (_: string) => 4,
-  typeOf = (_: string): GgmlType => "F32",
-) {
+function tableOf(names: readonly string[], bytes = (_: string) => 4, typeOf = (_: string): GgmlType => "F32") {
   const one = { shape: [1], elementCount: 1, offset: 0 };
   const list = names.map((name) => ({ ...one, name, type: typeOf(name), byteLength: bytes(name) }));
   return tensorTable(list, [...new Set(names.map(typeOf))]);
@@ -76,14 +66,7 @@ describe("the picture of a model", () => {
     );
   });
   test("of hostile names has them as text", () => {
-    const names = [
-      EVIL,
-      "</title><script>alert(1)</script>",
-      '"><img src=x onerror=alert(1)>',
-      "",
-      "..",
-      "__proto__",
-    ];
+    const names = [EVIL, "</title><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "", "..", "__proto__"];
     names.push("x".repeat(9000), "漢".repeat(200), "constructor");
     const all = names.flatMap((name) => [name, `blk.0.${name}.weight`, `${name}.1.a`]);
     const svg = draw(tableOf(all), { title: names[1]! });
@@ -158,8 +141,7 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     }
     await links.first().focus(); // blk.0.attn_k.weight
     for (const key of ["ArrowDown", "ArrowRight", "Enter"]) await view.page.keyboard.press(key);
-    const heading = (name: string) =>
-      view.page.getByTestId("tensor").getByRole("heading", { name, exact: true });
+    const heading = (name: string) => view.page.getByTestId("tensor").getByRole("heading", { name, exact: true });
     await heading("blk.1.attn_norm.weight").waitFor();
     await view.page.goBack();
     await links.and(view.page.getByLabel(/^token_embd.weight, /)).click();

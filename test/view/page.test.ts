@@ -7,9 +7,7 @@ import { describe, test } from "node:test";
 import { projectRoot } from "../support/paths";
 
 const folder = join(projectRoot, "view");
-const sources = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
-  /\.tsx?$/.test(name),
-);
+const sources = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name));
 
 describe("the sources of the page", () => {
   test("are found", () => assert.ok(sources.length > 20));

@@ -19,14 +19,7 @@ import { answerRange, serve as serveRanges } from "../support/range-server";
 import { safetensorsOf } from "../support/safetensors-files";
 import { sampleModel } from "../support/sample-model";
 import { writeSparseGguf } from "../support/sparse-file";
-import {
-  type Answer,
-  ask as askPath,
-  askRaw,
-  type Site,
-  type SiteModel,
-  serveSite,
-} from "../support/view-site";
+import { type Answer, ask as askPath, askRaw, type Site, type SiteModel, serveSite } from "../support/view-site";
 
 const PAGE = '<!doctype html><meta name="gguf-native-view" content="alone"><title>page</title>';
 
@@ -53,11 +46,7 @@ function post(site: Site, body: string | Uint8Array, headers: Record<string, str
   return sent;
 }
 
-async function postText(
-  site: Site,
-  body: string | Uint8Array,
-  headers?: Record<string, string>,
-): Promise<Answer> {
+async function postText(site: Site, body: string | Uint8Array, headers?: Record<string, string>): Promise<Answer> {
   const [response] = (await once(post(site, body, headers), "response")) as [IncomingMessage];
   return { status: response.statusCode as number, headers: response.headers, body: await buffer(response) };
 }
@@ -192,14 +181,7 @@ describe("what may be asked", async () => {
   test("about the models of the command, by their numbers", async () => {
     assert.ok(id >= FIRST_SERVED);
     for (const url of [
-      ...[
-        "",
-        "model/1/model.gguf",
-        "model/0/../0/model.gguf",
-        modelPath,
-        `file://${modelPath}`,
-        "/etc/passwd",
-      ],
+      ...["", "model/1/model.gguf", "model/0/../0/model.gguf", modelPath, `file://${modelPath}`, "/etc/passwd"],
       ...["http://127.0.0.1:1/x.gguf", "hf://a/b/c.gguf", "__proto__", "%", "%2e%2e/model.gguf"],
       "x".repeat(4096),
     ]) {
@@ -231,9 +213,10 @@ describe("what may be asked", async () => {
         call: "vocabulary",
         argument,
       })),
-      ...[{}, { url: 1 }, { url: "x".repeat(4097) }, { url: place, files: [] }, { files: [] }].map(
-        (argument) => ({ call: "open", argument }),
-      ),
+      ...[{}, { url: 1 }, { url: "x".repeat(4097) }, { url: place, files: [] }, { files: [] }].map((argument) => ({
+        call: "open",
+        argument,
+      })),
       ...[0, -1, 513, 1e9, "8", null].map((width) => ({ call: "picture", argument: { ...picture, width } })),
       ...[-1, 0.5, 4097, 2 ** 40].map((bins) => ({ call: "stats", argument: { ...tensor, bins } })),
       { call: "values", argument: { ...tensor, row: 0, column: 0, rows: 1025, columns: 1 } },
@@ -264,9 +247,7 @@ describe("what may be asked", async () => {
   test("in a megabyte", async () => {
     const sent = connect(site.port, "127.0.0.1").on("error", () => undefined);
     const length = 64 << 20;
-    sent.write(
-      `POST ${site.base}ask HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\nContent-Length: ${length}\r\n\r\n`,
-    );
+    sent.write(`POST ${site.base}ask HTTP/1.1\r\nHost: 127.0.0.1:${site.port}\r\nContent-Length: ${length}\r\n\r\n`);
     const piece = Buffer.alloc(1 << 20, " ");
     for (let i = 0; i < 3; i++) sent.write(piece);
     const [answer] = (await once(sent, "data")) as [Buffer];
@@ -324,9 +305,7 @@ describe("answers", () => {
     assert.equal((await ask(site, "open", { url })).name, "é #%41&=+ 漢.gguf");
   });
   test("of a model on a server come from there alone, by requests for that one", async () => {
-    const { url, requests } = await serveRanges((request, response) =>
-      answerRange(request, response, content),
-    );
+    const { url, requests } = await serveRanges((request, response) => answerRange(request, response, content));
     const site = await serve({
       name: "far.gguf",
       open: async (partial: boolean) => ({

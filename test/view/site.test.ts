@@ -11,8 +11,7 @@ import { noPage, pagePath, pages } from "../support/view-page";
 
 const site = join(projectRoot, "build", "site");
 const names: Record<string, string> = { "/a/folder/": "index.html", "/a/folder/sample.gguf": "sample.gguf" };
-const noSite =
-  noPage || (!existsSync(join(site, "sample.gguf")) && "build/site is not made (npm run build -- view)");
+const noSite = noPage || (!existsSync(join(site, "sample.gguf")) && "build/site is not made (npm run build -- view)");
 
 /** A server that knows ranges, as most do, or sends whole files only. */
 const answer =
@@ -64,9 +63,7 @@ describe("the page on a static site", { skip: noSite, timeout: 300_000 }, () => 
       await view.idle();
       await view.close();
       assert.deepEqual(
-        requests
-          .filter(({ url = "" }) => names[url.replace(/\?.*$/, "")] === undefined)
-          .map(({ url }) => url),
+        requests.filter(({ url = "" }) => names[url.replace(/\?.*$/, "")] === undefined).map(({ url }) => url),
         [],
       );
     });

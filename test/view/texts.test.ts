@@ -6,12 +6,7 @@ import { before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { parse } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
-import {
-  type Conversation,
-  isChatTemplate,
-  type TemplateTask,
-  templateTask,
-} from "../../view/lib/chat-template";
+import { type Conversation, isChatTemplate, type TemplateTask, templateTask } from "../../view/lib/chat-template";
 import { textTokens } from "../../view/lib/text-tokens";
 import { bundleFile } from "../support/browser";
 import { arr, str, type TypedValue, u32, writeGguf } from "../support/gguf-writer";
@@ -71,12 +66,7 @@ function metadataOf(template: string, ...more: [string, TypedValue][]) {
 }
 
 const taskOf = (template: string, conversation = plain, ...more: [string, TypedValue][]): TemplateTask =>
-  templateTask(
-    metadataOf(template, ...more),
-    "tokenizer.chat_template",
-    conversation,
-    Date.UTC(2026, 0, 31, 13, 5),
-  );
+  templateTask(metadataOf(template, ...more), "tokenizer.chat_template", conversation, Date.UTC(2026, 0, 31, 13, 5));
 
 describe("chat templates", () => {
   let render: (task: TemplateTask) => string;
@@ -84,8 +74,7 @@ describe("chat templates", () => {
     const bundled = join(folder, "render.mjs");
     const { outputFiles } = bundleFile(join(projectRoot, "view", "template", "render.ts"), projectRoot);
     writeFileSync(bundled, outputFiles[0]!.contents);
-    render = ((await import(pathToFileURL(bundled).href)) as { renderTemplate: typeof render })
-      .renderTemplate;
+    render = ((await import(pathToFileURL(bundled).href)) as { renderTemplate: typeof render }).renderTemplate;
   });
 
   test("are the values of these keys", () => {
@@ -153,9 +142,7 @@ describe("chat templates", () => {
 describe("tokens of a text", () => {
   const tokenizer = new Tokenizer(parse(writeGguf({ metadata: VOCABULARY })).metadata);
   const shown = (text: string, special = true) =>
-    textTokens(tokenizer as never, text, special).tokens.map(
-      ({ id, text, bytes }) => `${id} ${text} ${bytes}`,
-    );
+    textTokens(tokenizer as never, text, special).tokens.map(({ id, text, bytes }) => `${id} ${text} ${bytes}`);
 
   test("have their texts and bytes", () => {
     assert.deepEqual(shown("Hey "), ["99 He 48 65", "88 y 79", "94   20"]);
@@ -304,8 +291,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
     const isFocused = (locator: ReturnType<typeof view.page.locator>) =>
       locator.evaluate(
         (element) =>
-          element ===
-          (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement,
+          element === (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement,
       );
     const tabTo = async (locator: ReturnType<typeof view.page.locator>) => {
       for (let i = 0; i < 20 && !(await isFocused(locator)); i++) await keyboard.press("Tab");

@@ -159,9 +159,7 @@ describe("the worker", () => {
           name: hostile,
           type: ggmlTypes.F32.id,
           shape: [256, rows],
-          bytes: new Uint8Array(
-            Float32Array.from({ length: 256 * rows }, (_, i) => Math.floor(i / 256)).buffer,
-          ),
+          bytes: new Uint8Array(Float32Array.from({ length: 256 * rows }, (_, i) => Math.floor(i / 256)).buffer),
         },
         { name: "odd", type: 4, shape: [32], bytes: new Uint8Array(20) },
       ],
@@ -234,8 +232,7 @@ describe("the worker", () => {
     const key = model.metadata.findIndex(({ key }) => key.startsWith("<img"));
     const value = await ask("value", { model: model.id, key, first: 0, count: 100 });
     assert.ok(
-      value.kind === "text" &&
-        value.text.startsWith("<img src=x onerror=alert(1)>\\u202e\\u200b\\u{e0041}\\x00\n"),
+      value.kind === "text" && value.text.startsWith("<img src=x onerror=alert(1)>\\u202e\\u200b\\u{e0041}\\x00\n"),
     );
     await assert.rejects(ask("stats", { model: model.id, tensor: 1, bins: 8 }), /unknown\(4\)/);
     const different = await ask("differentKeys", { a: model.id, b: (await opened).id });

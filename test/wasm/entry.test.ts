@@ -12,14 +12,7 @@ import { projectRoot } from "../support/paths";
 import { type Handler, rangesOf, serve } from "../support/range-server";
 import { safetensorsOf } from "../support/safetensors-files";
 import { compiledModule, Module, needsModule } from "../support/wasm";
-import {
-  bitsOf,
-  type TensorFacts,
-  textOf,
-  vectors,
-  type WasmInput,
-  type WasmResult,
-} from "../support/wasm-facts";
+import { bitsOf, type TensorFacts, textOf, vectors, type WasmInput, type WasmResult } from "../support/wasm-facts";
 
 const golden = readFileSync(goldenPath);
 const file = openSync(goldenPath);

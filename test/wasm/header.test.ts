@@ -40,8 +40,7 @@ function assertSame(bytes: Uint8Array, partial = false, what = ""): void {
   assert.deepEqual(header.replacedTensors(), rawAddon.replacedTensors(file), what);
   const asked = (names: string[]) =>
     [...names.slice(0, 100), "absent"].filter((name) => !/[\ufffd\ud800-\udfff]/u.test(name));
-  for (const name of asked(keys.names))
-    assert.equal(header.findKey(name), rawAddon.findKey(file, name), name);
+  for (const name of asked(keys.names)) assert.equal(header.findKey(name), rawAddon.findKey(file, name), name);
   for (const name of asked(header.tensors().names)) {
     assert.equal(header.findTensor(name), rawAddon.findTensor(file, name), name);
   }

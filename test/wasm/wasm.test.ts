@@ -30,9 +30,7 @@ function assertSame(actual: ArrayBufferView, expected: ArrayBufferView, what = "
 }
 
 const shared = <T extends Uint8Array | Float32Array>(array: T): T => {
-  const copy = new (array.constructor as new (buffer: SharedArrayBuffer) => T)(
-    new SharedArrayBuffer(array.byteLength),
-  );
+  const copy = new (array.constructor as new (buffer: SharedArrayBuffer) => T)(new SharedArrayBuffer(array.byteLength));
   copy.set(array);
   return copy;
 };
@@ -174,9 +172,7 @@ describe("the WebAssembly module", needsModule, () => {
       [ggmlTypes.Q8_0.id, bad],
       [ggmlTypes.Q4_1.id, bad.map((value) => -value).reverse()],
     ] as const) {
-      const addon = outcomeOf(
-        () => void rawAddon.quantize(type, numbers, 32, undefined, undefined, undefined),
-      );
+      const addon = outcomeOf(() => void rawAddon.quantize(type, numbers, 32, undefined, undefined, undefined));
       assert.deepEqual(
         outcomeOf(() => void encoding.quantize(type, numbers, 32, undefined, undefined, undefined)),
         addon,
@@ -184,9 +180,7 @@ describe("the WebAssembly module", needsModule, () => {
       assert.ok("error" in addon);
     }
     for (const totals of [3, 5, 10, 12].map((length) => new Float64Array(length))) {
-      const addon = outcomeOf(
-        () => void rawAddon.statsBlocksAsync(0, new Uint8Array(4), false, totals, undefined),
-      );
+      const addon = outcomeOf(() => void rawAddon.statsBlocksAsync(0, new Uint8Array(4), false, totals, undefined));
       const found = outcomeOf(() => stats(0, new Uint8Array(4), false, totals));
       assert.deepEqual(found, addon);
       assert.ok("error" in addon);

@@ -4,14 +4,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import {
-  type MetadataChange,
-  openSync,
-  parse,
-  parseMetadataValue,
-  setMetadata,
-  splitModel,
-} from "gguf-native";
+import { type MetadataChange, openSync, parse, parseMetadataValue, setMetadata, splitModel } from "gguf-native";
 import { contentsOf, folder, metadata, read, root, written } from "../support/edited-model";
 import { type GgufSpec, type TypedValue, u64, writeGguf } from "../support/gguf-writer";
 
@@ -168,10 +161,7 @@ describe("setMetadata", () => {
 
   test("one shard of a split model alone", async () => {
     const dir = folder();
-    const [first, second] = (await splitModel(written(), join(dir, "m"), { maxTensors: 2 })) as [
-      string,
-      string,
-    ];
+    const [first, second] = (await splitModel(written(), join(dir, "m"), { maxTensors: 2 })) as [string, string];
     await setMetadata(first, { "test.scale": 4 });
     const before = readFileSync(second);
     assert.equal(openSync(second).metadata.get("test.scale"), 4);
@@ -247,8 +237,7 @@ describe("parseMetadataValue", () => {
     ['[["a"], [1]]', "array[]", [["a"], [1]]],
   ];
   for (const [text, type, value] of cases) {
-    test(`'${text}' as ${JSON.stringify(type)}`, () =>
-      assert.deepEqual(parseMetadataValue(text, type), value));
+    test(`'${text}' as ${JSON.stringify(type)}`, () => assert.deepEqual(parseMetadataValue(text, type), value));
   }
   for (const [text, type] of [
     ["x", "uint8"],

@@ -174,10 +174,7 @@ describe("splitModel and mergeModel", () => {
     const onProgress = () => {
       if (++calls === 30) stop.abort(reason);
     };
-    await assert.rejects(
-      splitModel(model, prefix, { maxTensors: 1, signal: stop.signal, onProgress }),
-      reason,
-    );
+    await assert.rejects(splitModel(model, prefix, { maxTensors: 1, signal: stop.signal, onProgress }), reason);
     assert.deepEqual(readdirSync(dir), []);
   });
 

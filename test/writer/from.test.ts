@@ -39,10 +39,7 @@ const spec: GgufSpec = {
     ["general.name", str(notUtf8)],
     [notUtf8, str("a key that is not UTF-8")],
     ["tokenizer.ggml.tokens", arr("string", ["<s>", notUtf8, ""])],
-    [
-      "nested",
-      arr("array", [arr("string", [notUtf8]), arr("uint8", []), arr("array", [arr("int32", [1, -1])])]),
-    ],
+    ["nested", arr("array", [arr("string", [notUtf8]), arr("uint8", []), arr("array", [arr("int32", [1, -1])])])],
     ["llama.context_length", u32(4096)],
     ["small", u8(7)],
     ["large", u64(2n ** 63n)],
@@ -84,10 +81,7 @@ describe("GgufWriter.from", () => {
     const usual = parse(await bytesOf(copy.removeMetadata("general.alignment")));
     assert.equal(usual.alignment, 32);
     assert.deepEqual(contents(usual), contents(parse(original)));
-    assert.equal(
-      parse(await bytesOf(GgufWriter.from(parse(aligned)).set("general.alignment", 64))).alignment,
-      64,
-    );
+    assert.equal(parse(await bytesOf(GgufWriter.from(parse(aligned)).set("general.alignment", 64))).alignment, 64);
   });
 
   for (const version of [1, 2, 3] as const) {
@@ -150,10 +144,7 @@ describe("GgufWriter.from", () => {
     const file = parse(await bytesOf(writer));
     assert.deepEqual([file.byteOrder, file.metadata.get("a")], ["big", 1.5]);
     for (const name of ["odd", "shared"])
-      assert.deepEqual(
-        Buffer.from(file.tensor(name).bytes()),
-        Buffer.from(swapBlocks("Q4_K", new Uint8Array(data))),
-      );
+      assert.deepEqual(Buffer.from(file.tensor(name).bytes()), Buffer.from(swapBlocks("Q4_K", new Uint8Array(data))));
     assert.deepEqual([...file.tensor("numbers").dequantizeSync()], [1, -2]);
     assert.throws(() => new GgufWriter({ byteOrder: "middle" as "big" }), /must be "little" or "big"/);
   });
@@ -261,10 +252,9 @@ describe("GgufWriter.from", () => {
     });
     assert.throws(() => copy.removeTensor(5 as never), type);
     assert.throws(() => copy.removeMetadata(5 as never), type);
-    const unknown = parse(
-      writeGguf({ tensors: [{ name: "x", type: 1000, shape: [1], bytes: new Uint8Array(4) }] }),
-      { partial: true },
-    );
+    const unknown = parse(writeGguf({ tensors: [{ name: "x", type: 1000, shape: [1], bytes: new Uint8Array(4) }] }), {
+      partial: true,
+    });
     assert.throws(() => GgufWriter.from(unknown), { code: "ERR_GGUF_UNSUPPORTED_TYPE" });
     const closed = parse(original);
     const late = GgufWriter.from(closed);
@@ -314,11 +304,7 @@ describe("numbers as data", () => {
       for (const type of types) writer.addTensor(type, type, [64, 32], data());
       const file = parse(await bytesOf(writer));
       for (const type of types) {
-        assert.deepEqual(
-          Buffer.from(file.tensor(type).bytes()),
-          Buffer.from(quantizeSync(type, numbers)),
-          type,
-        );
+        assert.deepEqual(Buffer.from(file.tensor(type).bytes()), Buffer.from(quantizeSync(type, numbers)), type);
       }
     });
   }

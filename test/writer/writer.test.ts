@@ -32,9 +32,7 @@ const newPath = () => join(folder, `${counter++}.gguf`);
 describe("tensors", () => {
   test("of every type, as another reader sees them", async () => {
     const random = new Random(3);
-    const writer = new GgufWriter()
-      .set("general.architecture", "llama")
-      .set("general.quantization_version", 2);
+    const writer = new GgufWriter().set("general.architecture", "llama").set("general.quantization_version", 2);
     const expected: { name: string; type: GgmlType; blocks: Uint8Array }[] = [];
     for (const type of Object.keys(ggmlTypes) as GgmlType[]) {
       const blocks = gaussianBlocks(type, 6, random);
@@ -204,10 +202,11 @@ describe("tensors", () => {
 
   test("what is refused says for which tensor", async () => {
     const refuses = (data: unknown, message: string) =>
-      assert.rejects(
-        async () => bytesOf(new GgufWriter().addTensor("blk.0.x", "F32", [3], data as TensorData)),
-        { name: "TypeError", code: "ERR_INVALID_ARG_TYPE", message },
-      );
+      assert.rejects(async () => bytesOf(new GgufWriter().addTensor("blk.0.x", "F32", [3], data as TensorData)), {
+        name: "TypeError",
+        code: "ERR_INVALID_ARG_TYPE",
+        message,
+      });
     const piece =
       "The \"data\" argument must be made of instances of Uint8Array or Float32Array, for tensor 'blk.0.x'. Received type number (1)";
     await refuses([1, 2, 3], piece);
@@ -305,11 +304,7 @@ describe("writing to disk", () => {
   });
 
   const failures: [name: string, data: () => TensorData, error: object | RegExp][] = [
-    [
-      "a stream that is too short",
-      () => zeros(3),
-      { code: "ERR_GGUF_RANGE", message: /'a': its data are 3072 bytes/ },
-    ],
+    ["a stream that is too short", () => zeros(3), { code: "ERR_GGUF_RANGE", message: /'a': its data are 3072 bytes/ }],
     ["a stream that is too long", () => zeros(5), { code: "ERR_GGUF_RANGE", message: /at least 5120/ }],
     ["an endless stream", () => zeros(Number.POSITIVE_INFINITY), { code: "ERR_GGUF_RANGE" }],
     [

@@ -242,8 +242,7 @@ test("the command line says that a change was interrupted, and recovers it", { s
   const scene = await sceneOf("set in place");
   const interrupted = prepared(scene);
   assert.equal(await run(scene, interrupted, { at: "first change", during: true }), undefined);
-  const contents = () =>
-    readdirSync(interrupted).map((name) => [name, readFileSync(join(interrupted, name), "hex")]);
+  const contents = () => readdirSync(interrupted).map((name) => [name, readFileSync(join(interrupted, name), "hex")]);
   const found = contents();
   const { status, text } = command("verify", join(interrupted, scene.path));
   assert.equal(status, 1, text);

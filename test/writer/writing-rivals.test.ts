@@ -22,15 +22,7 @@ import {
 import fs from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import {
-  type GgufError,
-  GgufWriter,
-  mergeModel,
-  openSync,
-  recover,
-  setMetadata,
-  splitModel,
-} from "gguf-native";
+import { type GgufError, GgufWriter, mergeModel, openSync, recover, setMetadata, splitModel } from "gguf-native";
 import { folderJournalPath, journalPath, readJournal, replaceJournal } from "#dist/writer/journal-file";
 import { gatherBuffer, OutputFile } from "#dist/writer/output-file";
 import { modeFor } from "#dist/writer/permissions";
@@ -566,8 +558,7 @@ describe("journals", () => {
       const path = await written();
       const dir = join(path, "..");
       const before = readFileSync(path);
-      const journal =
-        work === "several" ? journalPath(join(dir, "n-00001-of-00003.gguf")) : journalPath(path);
+      const journal = work === "several" ? journalPath(join(dir, "n-00001-of-00003.gguf")) : journalPath(path);
       // When the temporary file is looked at, or the journal itself before it is written again.
       await swapping(
         t,

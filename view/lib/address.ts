@@ -4,8 +4,7 @@
 export function modelUrl(text: string, base: string): string {
   const trimmed = text.trim();
   if (/^hf:/i.test(trimmed)) return trimmed;
-  if (trimmed === "" || !URL.canParse(trimmed, base))
-    throw new Error(`this is no URL: ${trimmed || "empty"}`);
+  if (trimmed === "" || !URL.canParse(trimmed, base)) throw new Error(`this is no URL: ${trimmed || "empty"}`);
   const url = new URL(trimmed, base);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new Error("a URL must begin with https://, http:// or hf://; a file is chosen or dropped");
@@ -30,9 +29,7 @@ export function modelUrlsOf(search: string): ModelUrls {
  * The server has others, which it fetches itself, under `remote/`.
  */
 export function isNear(url: string, base: string): boolean {
-  return (
-    url === "" || /^http:\/\/(127\.0\.0\.1|localhost)[:/](?!.*\/remote\/\d+\/)/i.test(modelUrl(url, base))
-  );
+  return url === "" || /^http:\/\/(127\.0\.0\.1|localhost)[:/](?!.*\/remote\/\d+\/)/i.test(modelUrl(url, base));
 }
 
 /** What of the page's URL names the models. */

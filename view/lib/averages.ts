@@ -41,21 +41,14 @@ export class Averages {
     this.#sums = new Float64Array(cells);
     this.#sizes = new Float64Array(cells);
     this.#counts = new Float64Array(cells);
-    this.#edges = Float64Array.from({ length: this.width + 1 }, (_, x) =>
-      Math.ceil((x * columns) / this.width),
-    );
+    this.#edges = Float64Array.from({ length: this.width + 1 }, (_, x) => Math.ceil((x * columns) / this.width));
   }
 
   /** The next values. */
   add(values: Float32Array): void {
     for (let at = 0; at < values.length; ) {
       const end = Math.min((this.#edges[this.#cell + 1] as number) - this.#column, values.length - at);
-      this.#addTo(
-        Math.floor((this.#row * this.height) / this.#rows) * this.width + this.#cell,
-        values,
-        at,
-        at + end,
-      );
+      this.#addTo(Math.floor((this.#row * this.height) / this.#rows) * this.width + this.#cell, values, at, at + end);
       at += end;
       this.#column += end;
       if (this.#column === this.#edges[this.#cell + 1]) this.#cell++;

@@ -21,8 +21,7 @@ export function tensorPairs(a: TensorTable, b: TensorTable): Pair[] {
     const other = inB.get(name);
     inB.delete(name);
     if (other === undefined) return { name, a: i, b: -1, what: "only in A", isComparable: false };
-    const type = (table: TensorTable, at: number): string =>
-      table.types[table.typeOf[at] as number] as string;
+    const type = (table: TensorTable, at: number): string => table.types[table.typeOf[at] as number] as string;
     const [shapes, types] = [
       [a.shapes[i], b.shapes[other]],
       [type(a, i), type(b, other)],

@@ -18,12 +18,7 @@ export function listHeight(count: number, rowHeight: number): number {
 }
 
 /** What is in sight where a list is scrolled to, and a few rows before and after it. */
-export function rowsInSight(
-  count: number,
-  rowHeight: number,
-  scrollTop: number,
-  viewHeight: number,
-): RowsInSight {
+export function rowsInSight(count: number, rowHeight: number, scrollTop: number, viewHeight: number): RowsInSight {
   const margin = 6;
   const position = positionOf(count, rowHeight, scrollTop, viewHeight);
   const first = Math.max(0, Math.min(count, Math.floor(position / rowHeight)) - margin);

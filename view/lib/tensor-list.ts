@@ -19,12 +19,7 @@ export type Line =
   | { readonly block: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean };
 
 /** The numbers of the tensors whose names, types and shapes a search finds, in an order. */
-export function selectTensors(
-  table: TensorTable,
-  search: string,
-  order: Order,
-  isReversed = false,
-): number[] {
+export function selectTensors(table: TensorTable, search: string, order: Order, isReversed = false): number[] {
   const matches = searchMatcher(search);
   const found: number[] = [];
   for (const [i, name] of table.names.entries()) {
@@ -43,11 +38,7 @@ export function selectTensors(
 }
 
 /** Tensors in file order with a title before those of each block; those of a closed block are left out. */
-export function blockLines(
-  table: TensorTable,
-  tensors: readonly number[],
-  closed: ReadonlySet<number>,
-): Line[] {
+export function blockLines(table: TensorTable, tensors: readonly number[], closed: ReadonlySet<number>): Line[] {
   const members = new Map<number, number[]>();
   for (const tensor of tensors) {
     const block = table.blockOf[tensor] as number;

@@ -32,8 +32,7 @@ export function zoomed(region: Region, size: Size, factor: number, x = 0.5, y = 
 
 /** The part so many rows and columns further on, as far as there are some. */
 export function moved(region: Region, size: Size, rows: number, columns: number): Region {
-  const within = (at: number, count: number, all: number): number =>
-    Math.max(0, Math.min(all - count, Math.round(at)));
+  const within = (at: number, count: number, all: number): number => Math.max(0, Math.min(all - count, Math.round(at)));
   return {
     ...region,
     row: within(region.row + rows, region.rows, size.rows),

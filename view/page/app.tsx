@@ -235,12 +235,7 @@ export function App() {
               />
             </>
           )}
-          <button
-            type="button"
-            class="quiet"
-            aria-label="Keys and theme"
-            onClick={() => help.current?.showModal()}
-          >
+          <button type="button" class="quiet" aria-label="Keys and theme" onClick={() => help.current?.showModal()}>
             ?
           </button>
         </div>
@@ -252,9 +247,7 @@ export function App() {
         {model?.warning === undefined ? null : <Failure message={model.warning} />}
         {model === undefined ? (
           a.opening === undefined ? (
-            <Start
-              onChoose={(source) => ("files" in source ? chooseFiles(source.files) : choose({ a: source }))}
-            />
+            <Start onChoose={(source) => ("files" in source ? chooseFiles(source.files) : choose({ a: source }))} />
           ) : null
         ) : (
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${slug(tab)}`} key={model.id}>

@@ -42,9 +42,7 @@ export function ChatTemplate({
               <input
                 type="checkbox"
                 checked={conversation[name]}
-                onChange={(event) =>
-                  setConversation({ ...conversation, [name]: event.currentTarget.checked })
-                }
+                onChange={(event) => setConversation({ ...conversation, [name]: event.currentTarget.checked })}
               />
               {label}
             </label>

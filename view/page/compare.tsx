@@ -64,14 +64,7 @@ export function Compare({
   const names = useNames();
   if (b.model !== undefined) {
     return (
-      <Differences
-        key={`${a.id} ${b.model.id}`}
-        a={a}
-        b={b.model}
-        names={names}
-        startsItself={isNear}
-        other={other}
-      />
+      <Differences key={`${a.id} ${b.model.id}`} a={a} b={b.model} names={names} startsItself={isNear} other={other} />
     );
   }
   const chosen = names.names.map((one) => ({ model: a, tensor: indexIn(a, one) }));
@@ -120,18 +113,8 @@ const OFFERED = 50;
 function TensorFields({ a, b, names: [one, two], setNames }: Names & { a: ModelView; b: ModelView }) {
   return (
     <div class="fields">
-      <TensorField
-        label="Tensor A"
-        model={a}
-        value={one}
-        onChange={(name) => setNames([name, two], "replace")}
-      />
-      <TensorField
-        label="Tensor B"
-        model={b}
-        value={two}
-        onChange={(name) => setNames([one, name], "replace")}
-      />
+      <TensorField label="Tensor A" model={a} value={one} onChange={(name) => setNames([name, two], "replace")} />
+      <TensorField label="Tensor B" model={b} value={two} onChange={(name) => setNames([one, name], "replace")} />
     </div>
   );
 }
@@ -258,21 +241,11 @@ function Differences({
             onInput={setSearch}
             matches={matchesText(found.length, pairs.length, "tensor")}
           >
-            <Choice
-              label="Order"
-              options={ORDER_NAMES}
-              value={order}
-              onChange={(value) => setOrder(value, "push")}
-            />
+            <Choice label="Order" options={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
           </Search>
           <div class="overview">
             <WorkBar measuring={measuring} label="Comparing" startLabel="Compare all values" />
-            <NoiseChart
-              noise={noise}
-              nameOf={(pair) => (pairs[pair] as Pair).name}
-              selected={selected}
-              onOpen={open}
-            />
+            <NoiseChart noise={noise} nameOf={(pair) => (pairs[pair] as Pair).name} selected={selected} onOpen={open} />
           </div>
           <Grid
             label="Differences"
@@ -334,8 +307,7 @@ function Metadata({ a, b }: { a: ModelView; b: ModelView }) {
         ) : (
           <details>
             <summary>
-              {counted(different.length, "key")} of the metadata{" "}
-              {different.length === 1 ? "differs" : "differ"}
+              {counted(different.length, "key")} of the metadata {different.length === 1 ? "differs" : "differ"}
             </summary>
             <Table
               label="Metadata that differs"

@@ -130,9 +130,7 @@ export function CloserLook({
         </div>
       </div>
       {weight === undefined ? (
-        <p class="note">
-          Click a weight, or press Enter on the picture: its block, scales and codes are shown here.
-        </p>
+        <p class="note">Click a weight, or press Enter on the picture: its block, scales and codes are shown here.</p>
       ) : (
         <WeightFacts id={id} address={address} weight={weight} />
       )}
@@ -144,15 +142,7 @@ export function CloserLook({
 const REST_MS = 60;
 
 /** What is known of the weight that is pointed at. */
-function Tip({
-  id,
-  address,
-  weight: { row, column },
-}: {
-  id: string;
-  address: TensorAddress;
-  weight: Weight;
-}) {
+function Tip({ id, address, weight: { row, column } }: { id: string; address: TensorAddress; weight: Weight }) {
   const answer = useAnswer(`${id} ${row} ${column}`, async (options) => {
     await new Promise((resolve) => setTimeout(resolve, REST_MS));
     options.signal?.throwIfAborted();
@@ -259,12 +249,7 @@ function Overlay({
   const count = Math.max(0, Math.ceil((column + columns - first) / blockSize));
   const borders = blockSize > 1 && count <= MOST_LINES ? count : 0;
   return (
-    <svg
-      class="overlay"
-      aria-hidden="true"
-      viewBox={`${column} ${row} ${columns} ${rows}`}
-      preserveAspectRatio="none"
-    >
+    <svg class="overlay" aria-hidden="true" viewBox={`${column} ${row} ${columns} ${rows}`} preserveAspectRatio="none">
       {Array.from({ length: borders }, (_, i) => first + i * blockSize).map((x) => (
         <line key={x} class="border" x1={x} x2={x} y1={row} y2={row + rows} />
       ))}
@@ -273,18 +258,14 @@ function Overlay({
             <line key={i} class="border" x1={column} x2={column + columns} y1={row + i} y2={row + i} />
           ))
         : null}
-      {weight === undefined ? null : (
-        <rect class="weight" x={weight.column} y={weight.row} width={1} height={1} />
-      )}
+      {weight === undefined ? null : <rect class="weight" x={weight.column} y={weight.row} width={1} height={1} />}
     </svg>
   );
 }
 
 function WeightFacts({ id, address, weight }: { id: string; address: TensorAddress; weight: Weight }) {
   const { row, column } = weight;
-  const answer = useAnswer(`${id} ${row} ${column}`, (options) =>
-    ask("weight", { ...address, row, column }, options),
-  );
+  const answer = useAnswer(`${id} ${row} ${column}`, (options) => ask("weight", { ...address, row, column }, options));
   return (
     <Answered answer={answer} label="Reading the weight">
       {(view) => (
@@ -307,9 +288,7 @@ function Codes({ block: { codes, position } }: { block: BlockView }) {
   const label = `Codes of the block; that of the weight is ${codes[position]}`;
   return (
     <div class="codes" role="img" aria-label={label} data-testid="codes">
-      {Array.from(codes, (code, i) =>
-        i === position ? <mark key={i}>{code}</mark> : <span key={i}>{code}</span>,
-      )}
+      {Array.from(codes, (code, i) => (i === position ? <mark key={i}>{code}</mark> : <span key={i}>{code}</span>))}
     </div>
   );
 }

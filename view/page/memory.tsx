@@ -20,9 +20,7 @@ export function Memory({ model }: { model: ModelView }) {
   const [text, setText] = useView("context", String(usual));
   const context = isContext(Number(text)) ? Number(text) : usual;
   const setContext = (tokens: number): void => setText(String(tokens));
-  const answer = useAnswer(`${model.id} ${context}`, (options) =>
-    ask("memory", { model: model.id, context }, options),
-  );
+  const answer = useAnswer(`${model.id} ${context}`, (options) => ask("memory", { model: model.id, context }, options));
   const offered = [...new Set([...CONTEXTS, ...(model.contextLength ? [model.contextLength] : [])])];
   return (
     <div class="page">
@@ -44,12 +42,7 @@ export function Memory({ model }: { model: ModelView }) {
           {offered
             .sort((a, b) => a - b)
             .map((tokens) => (
-              <button
-                key={tokens}
-                type="button"
-                aria-pressed={tokens === context}
-                onClick={() => setContext(tokens)}
-              >
+              <button key={tokens} type="button" aria-pressed={tokens === context} onClick={() => setContext(tokens)}>
                 {grouped(tokens)}
               </button>
             ))}
@@ -94,12 +87,7 @@ function Use({ use: { weights, cache } }: { use: MemoryUse }) {
           ]}
           rows={(Object.keys(bytes) as (keyof CacheBytes)[]).map((type) => {
             const whole = bytes[type];
-            return [
-              type,
-              amount(perToken[type]),
-              amount(whole),
-              amount(whole === null ? null : whole + weights.bytes),
-            ];
+            return [type, amount(perToken[type]), amount(whole), amount(whole === null ? null : whole + weights.bytes)];
           })}
         />
         <ul class="note">

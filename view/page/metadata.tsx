@@ -117,13 +117,7 @@ function Text({ view }: { view: Extract<ValueView, { kind: "text" }> }) {
   );
 }
 
-function Elements({
-  view,
-  onPage,
-}: {
-  view: Extract<ValueView, { kind: "array" }>;
-  onPage: (first: number) => void;
-}) {
+function Elements({ view, onPage }: { view: Extract<ValueView, { kind: "array" }>; onPage: (first: number) => void }) {
   const { first, elements, length } = view;
   const end = first + elements.length;
   return (
@@ -136,9 +130,7 @@ function Elements({
           Next
         </button>
         <span class="note" role="status">
-          {length === 0
-            ? "no elements"
-            : `${grouped(first)} to ${grouped(end - 1)} of ${counted(length, "element")}`}
+          {length === 0 ? "no elements" : `${grouped(first)} to ${grouped(end - 1)} of ${counted(length, "element")}`}
         </span>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long list is scrolled by keys */}

@@ -38,20 +38,13 @@ export function NoiseChart({
   );
   /** Some of the columns have their names beneath, what is outside of layers in any case. */
   const step = Math.ceil(titles.length / MOST_NAMES);
-  const isNamed = (i: number): boolean =>
-    i === titles.length - 1 || (i % step === 0 && i <= titles.length - 1 - step);
+  const isNamed = (i: number): boolean => i === titles.length - 1 || (i % step === 0 && i <= titles.length - 1 - step);
   const label = `Signal to noise by layer; the lowest is ${nameOf(lowest.pair)} with ${decibels(lowest.snr)}`;
-  const marks: [level: number, text: string][] = [bottom, (bottom + top) / 2, top].map((level) => [
-    level,
-    `${level}`,
-  ]);
-  if (points.some(({ snr }) => snr === Number.POSITIVE_INFINITY))
-    marks.push([Number.POSITIVE_INFINITY, "exact"]);
+  const marks: [level: number, text: string][] = [bottom, (bottom + top) / 2, top].map((level) => [level, `${level}`]);
+  if (points.some(({ snr }) => snr === Number.POSITIVE_INFINITY)) marks.push([Number.POSITIVE_INFINITY, "exact"]);
   return (
     <figure class="noise">
-      <figcaption class="note">
-        Signal to noise in dB, by layer: each tensor, and the worst of each layer
-      </figcaption>
+      <figcaption class="note">Signal to noise in dB, by layer: each tensor, and the worst of each layer</figcaption>
       <div class="noise-plot">
         <div class="noise-scale" aria-hidden="true">
           {marks.map(([level, text]) => (
@@ -75,10 +68,7 @@ export function NoiseChart({
           {marks.map(([level, text]) => (
             <path key={text} class="noise-line" d={`M0 ${y(level)}H${WIDTH}`} />
           ))}
-          <polyline
-            class="noise-worst"
-            points={worst.map(({ column, snr }) => `${x(column)},${y(snr)}`).join(" ")}
-          />
+          <polyline class="noise-worst" points={worst.map(({ column, snr }) => `${x(column)},${y(snr)}`).join(" ")} />
           {/* A line of no length with round ends is a dot, however the picture is stretched. */}
           {dots.map(({ pair, column, snr }) => (
             <path

@@ -60,9 +60,7 @@ export function TwoTensors({ a, b, known }: { a: Chosen; b: Chosen; known?: Tens
         note={
           <span class="fields">
             <MeasureChoice measure={measure} onChange={setMeasure} />
-            {canSubtract ? (
-              <Choice label="Colours of A - B" value={finer} options={FINER} onChange={setFiner} />
-            ) : null}
+            {canSubtract ? <Choice label="Colours of A - B" value={finer} options={FINER} onChange={setFiner} /> : null}
           </span>
         }
       >
@@ -95,9 +93,7 @@ interface Pair {
 /** Nothing where the model has no such tensor. */
 function usePicture(key: string, chosen: Chosen): Answer<Picture | undefined> {
   return useAnswer(key, (options) =>
-    chosen.tensor < 0
-      ? Promise.resolve(undefined)
-      : ask("picture", { ...addressOf(chosen), ...SIZE }, options),
+    chosen.tensor < 0 ? Promise.resolve(undefined) : ask("picture", { ...addressOf(chosen), ...SIZE }, options),
   );
 }
 
@@ -123,9 +119,7 @@ function Side({ title, testId, chosen, answer, measure, scale }: SideProps) {
       </h3>
       <Answered answer={answer} label={`Averaging ${title}`}>
         {(picture) =>
-          picture && (
-            <Heatmap picture={picture} title={title} testId={testId} measure={measure} scale={scale} />
-          )
+          picture && <Heatmap picture={picture} title={title} testId={testId} measure={measure} scale={scale} />
         }
       </Answered>
     </div>
@@ -139,13 +133,7 @@ function Difference({ a, b, measure, scale }: Pair & { measure: Measure; scale: 
       <h3>A - B</h3>
       <Answered answer={answer} label="Subtracting">
         {(picture) => (
-          <Heatmap
-            picture={picture}
-            title="Difference A - B"
-            testId="difference"
-            measure={measure}
-            scale={scale}
-          />
+          <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} scale={scale} />
         )}
       </Answered>
     </div>

@@ -215,10 +215,7 @@ export function Heatmap({
 
   /** What is said beside the pointer, on the side where there is more room. */
   function pointedAt({ x, y }: { x: number; y: number }) {
-    const [row, column] = [
-      origin.row + Math.floor(y * rowCount),
-      origin.column + Math.floor(x * columnCount),
-    ];
+    const [row, column] = [origin.row + Math.floor(y * rowCount), origin.column + Math.floor(x * columnCount)];
     const beside = (share: number): string => (share > 0.5 ? "calc(-100% - 12px)" : "14px");
     const style = {
       left: `${100 * x}%`,

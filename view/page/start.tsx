@@ -77,8 +77,8 @@ export function Start({ onChoose }: { onChoose: (source: ModelSource) => void })
     <div class="start">
       <h1>Look into a model</h1>
       <p class="lead">
-        Drop a GGUF file here, or all files of a split model. Its header is read at once, its weights when you
-        look at them.
+        Drop a GGUF file here, or all files of a split model. Its header is read at once, its weights when you look at
+        them.
       </p>
       <Chooser fileLabel="Choose a file" urlLabel="URL of a model" testId="file" onChoose={onChoose} />
       <p>
@@ -87,8 +87,8 @@ export function Start({ onChoose }: { onChoose: (source: ModelSource) => void })
         <a href="https://www.npmjs.com/package/gguf-native">the documentation</a>.
       </p>
       <p class="note">
-        Nothing leaves this machine: files are read here, in the browser. A URL is fetched from its own
-        server, in parts.
+        Nothing leaves this machine: files are read here, in the browser. A URL is fetched from its own server, in
+        parts.
       </p>
     </div>
   );

@@ -34,11 +34,7 @@ export function TensorDetail({ model, index }: { model: ModelView; index: number
       <Facts facts={facts} />
       <Section title="Statistics">
         {/* One pass after the other, the picture first: it is what one looks at. */}
-        {picture.state === "busy" ? (
-          <Progress label="Measuring" />
-        ) : (
-          <Statistics id={key} address={address} />
-        )}
+        {picture.state === "busy" ? <Progress label="Measuring" /> : <Statistics id={key} address={address} />}
       </Section>
       <Section title="Values" note={<MeasureChoice measure={measure} onChange={setMeasure} />}>
         {picture.state === "done" ? (
@@ -181,9 +177,7 @@ function Steps({
 
 function Scales({ id, address }: PartProps) {
   const [first, setFirst] = useState(0);
-  const answer = useAnswer(`${id} ${first}`, (options) =>
-    ask("scales", { ...address, first, count: SCALES }, options),
-  );
+  const answer = useAnswer(`${id} ${first}`, (options) => ask("scales", { ...address, first, count: SCALES }, options));
   if (answer.state === "done" && answer.result === null) return null;
   return (
     <Section title="Scales of blocks" note="what the codes of a block are multiplied with">

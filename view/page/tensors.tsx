@@ -43,10 +43,7 @@ export function Tensors({
   const [order, isReversed] = orderIn(ORDERS, orderName, "file");
   const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
   const isByBlock = order === "file";
-  const found = useMemo(
-    () => selectTensors(tensors, search, order, isReversed),
-    [tensors, search, orderName],
-  );
+  const found = useMemo(() => selectTensors(tensors, search, order, isReversed), [tensors, search, orderName]);
   // What is outside of blocks would dwarf all others.
   const largest = useMemo(() => {
     const isCounted = (i: number): boolean => tensors.blocks.length === 0 || tensors.blockOf[i] !== -1;
@@ -115,12 +112,7 @@ export function Tensors({
             onInput={setSearch}
             matches={matchesText(found.length, tensors.names.length, "tensor")}
           >
-            <Choice
-              label="Order"
-              options={ORDER_NAMES}
-              value={order}
-              onChange={(value) => setOrder(value, "push")}
-            />
+            <Choice label="Order" options={ORDER_NAMES} value={order} onChange={(value) => setOrder(value, "push")} />
           </Search>
           <Grid
             label="Tensors"

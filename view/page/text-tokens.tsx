@@ -40,11 +40,7 @@ export function TextTokens({ model }: { model: ModelView }) {
         <>
           <div class="fields">
             <label class="check">
-              <input
-                type="checkbox"
-                checked={special}
-                onChange={(event) => setSpecial(event.currentTarget.checked)}
-              />
+              <input type="checkbox" checked={special} onChange={(event) => setSpecial(event.currentTarget.checked)} />
               Control tokens by name
             </label>
             <span class="note" role="status" data-testid="token-count">

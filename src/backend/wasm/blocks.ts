@@ -34,8 +34,7 @@ export function blocksOfTensor(file: NativeFile, index: number): Blocks {
     path,
     isMemory: bytes instanceof MemoryBytes,
     // An empty tensor may lie past the end of the file.
-    take: (first, count) =>
-      count === 0 ? new Uint8Array() : bytes.take(Number(begin(first)), Number(place(count))),
+    take: (first, count) => (count === 0 ? new Uint8Array() : bytes.take(Number(begin(first)), Number(place(count)))),
     check: (first, count) => bytes.check(count === 0 ? 0n : begin(first), place(count)),
     retain: () => bytes.retain(),
     release: () => bytes.release(),

@@ -35,10 +35,7 @@ function encodingOf(
   }
   const total = numbers.length;
   if (importance !== undefined && importance.length !== columns) {
-    throw failure(
-      "ERR_GGUF_RANGE",
-      `importance has ${importance.length} weights, a row has ${columns} columns`,
-    );
+    throw failure("ERR_GGUF_RANGE", `importance has ${importance.length} weights, a row has ${columns} columns`);
   }
   const rows = { type, columns, importance: importance?.slice(), best };
   const blocks = out ?? new Uint8Array((total / blockSize) * typeSize);

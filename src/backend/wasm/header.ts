@@ -203,8 +203,9 @@ function parse(bytes: Uint8Array, partial: boolean, fileSize: number): ParsedHea
 /** The columns of a reply, taken in the order in which `native/wasm/header.cc` adds them. */
 function tablesOf(columns: ArrayBuffer[]): Tables {
   const next = (): ArrayBuffer => columns.shift()!;
-  const [version, bigEndian, byteLength, alignment, dataOffset, isSplit, keyCount, tensorCount] =
-    new Float64Array(next()) as unknown as [number, number, number, number, number, number, number, number];
+  const [version, bigEndian, byteLength, alignment, dataOffset, isSplit, keyCount, tensorCount] = new Float64Array(
+    next(),
+  ) as unknown as [number, number, number, number, number, number, number, number];
   const [keyText, keySizes] = [next(), next()];
   const keys = {
     types: new Uint8Array(next()),

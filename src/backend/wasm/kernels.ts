@@ -121,12 +121,7 @@ export function multiply(
 }
 
 /** As `NativeAddon.stats`, of all `blocks`. */
-export function stats(
-  type: number,
-  blocks: Uint8Array,
-  bigEndian: boolean,
-  totals: Float64Array,
-): Float64Array {
+export function stats(type: number, blocks: Uint8Array, bigEndian: boolean, totals: Float64Array): Float64Array {
   const { blockSize, typeSize } = formatOf(type);
   return inModule((module) => {
     const fields = module.put(bytesOf(totals));

@@ -34,28 +34,14 @@ export interface ModuleExports {
   read_value(
     ...args: [
       ...[bytes: number, byteLength: number, name: number, nameBytes: number, type: number],
-      ...[
-        elementType: number,
-        length: number,
-        begin: number,
-        end: number,
-        version: number,
-        bigEndian: number,
-      ],
+      ...[elementType: number, length: number, begin: number, end: number, version: number, bigEndian: number],
     ]
   ): number;
 
   formats(): number;
   use_scalar(scalar: number): void;
   use_tiles(of16: number, of32: number): void;
-  dequantize(
-    type: number,
-    dtype: number,
-    bigEndian: number,
-    blocks: number,
-    count: number,
-    out: number,
-  ): void;
+  dequantize(type: number, dtype: number, bigEndian: number, blocks: number, count: number, out: number): void;
   new_products(type: number, bigEndian: number, columns: number, vectors: number, int8: number): number;
   products_pack(products: number, x: number): void;
   products_multiply(products: number, rows: number, rowCount: number, y: number, stride: number): void;

@@ -26,9 +26,7 @@ export const products = {
   matmul: (file, index, given, x, first, end, out, int8) =>
     multiplyNow(rowsOfTensor(file, index, given, first, end), x, out, int8),
   matmulAll: (all) => {
-    const rows = all.map(([file, index, given, , first, end]) =>
-      rowsOfTensor(file, index, given, first, end),
-    );
+    const rows = all.map(([file, index, given, , first, end]) => rowsOfTensor(file, index, given, first, end));
     const x = all[0]?.[3].slice(); // any of the results may overlap it
     for (const [i, [, , , , , , out, int8]] of all.entries()) multiplyNow(rows[i]!, x!, out, int8);
   },
@@ -40,13 +38,7 @@ export const products = {
     multiplyLater(rowsOfArray(type, array, columns, bigEndian), x, out, int8, onProgress),
 } satisfies Partial<NativeAddon>;
 
-function rowsOfTensor(
-  file: NativeFile,
-  index: number,
-  given: number | undefined,
-  first: number,
-  end: number,
-): Rows {
+function rowsOfTensor(file: NativeFile, index: number, given: number | undefined, first: number, end: number): Rows {
   const blocks = blocksOfTensor(file, index);
   const columns = given ?? columnsOf(file, index);
   about(blocks.path, () => blocks.check(first * columns, (end - first) * columns));
@@ -59,12 +51,7 @@ function rowsOfArray(type: number, array: Uint8Array, columns: number, bigEndian
 }
 
 /** Multiplies rows, as many at a time as make a step. */
-function* multiply(
-  { blocks, columns, first, end }: Rows,
-  x: Float32Array,
-  out: Float32Array,
-  int8: boolean,
-): Steps {
+function* multiply({ blocks, columns, first, end }: Rows, x: Float32Array, out: Float32Array, int8: boolean): Steps {
   if (x.length === 0) return;
   const { format, bigEndian } = blocks;
   const vectors = x.length / columns;
@@ -77,11 +64,7 @@ function* multiply(
 }
 
 /** The caller's array for the products, or a new one. */
-function resultOf(
-  { columns, first, end }: Rows,
-  x: Float32Array,
-  out: Float32Array | undefined,
-): Float32Array {
+function resultOf({ columns, first, end }: Rows, x: Float32Array, out: Float32Array | undefined): Float32Array {
   const length = x.length === 0 ? 0 : (x.length / columns) * (end - first);
   return outOrNew(out, 0, length) as Float32Array;
 }
@@ -92,12 +75,7 @@ function overlap(a: Float32Array, b: Float32Array): boolean {
   return a.buffer === b.buffer && (startsWithin(a, b) || startsWithin(b, a));
 }
 
-function multiplyNow(
-  rows: Rows,
-  x: Float32Array,
-  out: Float32Array | undefined,
-  int8: boolean,
-): Float32Array {
+function multiplyNow(rows: Rows, x: Float32Array, out: Float32Array | undefined, int8: boolean): Float32Array {
   const y = resultOf(rows, x, out);
   const vectors = x.length > 0 && overlap(x, y) ? x.slice() : x;
   run(rows.blocks, multiply(rows, vectors, y, int8));

@@ -27,10 +27,7 @@ export function relaxedTiles(bytes: () => Uint8Array): (instance: Instance) => b
     const place = (at: number) => new WebAssembly.Global({ value: "i32", mutable: false }, at);
     const places = { __memory_base: place(exports.allocate(DATA_BYTES)), __table_base: place(0) };
     const env = { memory, __indirect_function_table: table, ...places };
-    const made = new WebAssembly.Instance(tiles, { env }).exports as Record<
-      "tile_of_16" | "tile_of_32",
-      object
-    >;
+    const made = new WebAssembly.Instance(tiles, { env }).exports as Record<"tile_of_16" | "tile_of_32", object>;
     const first = table.grow(2);
     table.set(first, made.tile_of_16);
     table.set(first + 1, made.tile_of_32);

@@ -24,13 +24,7 @@ export const totals = {
   statsAsync: (file, index, first, end, totals, onProgress) => {
     const blocks = blocksOfTensor(file, index);
     about(blocks.path, () => blocks.check(first, end - first));
-    return startTotals(
-      [blocks],
-      end - first,
-      totals,
-      (joined) => measure(blocks, first, end, joined),
-      onProgress,
-    );
+    return startTotals([blocks], end - first, totals, (joined) => measure(blocks, first, end, joined), onProgress);
   },
   statsBlocksAsync: (type, array, bigEndian, totals, onProgress) => {
     const blocks = blocksOfArray(type, array, bigEndian);
@@ -94,12 +88,7 @@ function startTotals(
 ): Started<Float64Array> {
   const totals = { of: before.slice() };
   const steps = work(totals);
-  return startOn(
-    sources,
-    { steps, total: count, finish: () => totals.of },
-    onProgress,
-    count <= SMALL_NUMBERS,
-  );
+  return startOn(sources, { steps, total: count, finish: () => totals.of }, onProgress, count <= SMALL_NUMBERS);
 }
 
 function checkedBlocks(...[fileA, indexA, fileB, indexB, first, end]: Compared): [Blocks, Blocks] {

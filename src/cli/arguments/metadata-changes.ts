@@ -20,9 +20,7 @@ export const CHAT_TEMPLATE = "tokenizer.chat_template";
 /** Pairs of KEY and VALUE, all of one type if one is given. */
 export function pairChanges(words: readonly string[], type: GgufInputType | undefined): Change[] {
   if (words.length % 2 === 1) throw new UsageError(`missing VALUE after '${words.at(-1)}'`);
-  return words.flatMap((key, i) =>
-    i % 2 === 0 ? [[key, { text: words[i + 1] as string, type }] as const] : [],
-  );
+  return words.flatMap((key, i) => (i % 2 === 0 ? [[key, { text: words[i + 1] as string, type }] as const] : []));
 }
 
 /** The keys of a file that a name or a glob stands for. */
@@ -59,9 +57,7 @@ function about<T>(subject: string, work: () => T): T {
 
 /** A value with its type, as `inspect --json` writes it: numbers that JSON lacks are text, other bytes hexadecimal. */
 function typedChange(declared: Map<string, ExactJson>): MetadataChange {
-  const [type, elementType, value, bytes] = ["type", "elementType", "value", "bytes"].map((name) =>
-    declared.get(name),
-  );
+  const [type, elementType, value, bytes] = ["type", "elementType", "value", "bytes"].map((name) => declared.get(name));
   if (typeof type !== "string" || value === undefined) {
     throw new Error("must be a value, or an object with a type and a value");
   }

@@ -80,8 +80,7 @@ function checkHeader(header: string): [name: string, value: string] {
 function checkUrl(path: string): void {
   const scheme = schemeOf(path);
   if (scheme === undefined || scheme === "file" || scheme === "ollama" || isRepository(path)) return;
-  if (!isRemote(path))
-    throw new UsageError(`models are opened by paths, https:, http: and hf: URLs, not ${scheme}:`);
+  if (!isRemote(path)) throw new UsageError(`models are opened by paths, https:, http: and hf: URLs, not ${scheme}:`);
   try {
     new URL(resolveHubUrl(path));
   } catch (error) {
@@ -106,11 +105,7 @@ export function shownPath(path: string): string {
  * Opens a file or a URL.
  * @param partial accept a file whose tensor data is cut off
  */
-export async function openModel(
-  path: string,
-  options: OpenModelOptions,
-  partial = false,
-): Promise<OpenedModel> {
+export async function openModel(path: string, options: OpenModelOptions, partial = false): Promise<OpenedModel> {
   const { splits } = options;
   try {
     const opened = await open(path, options, partial);
@@ -152,9 +147,7 @@ export async function withPartialModel<T>(
 ): Promise<T> {
   const options = modelOptions(values, [path]);
   const open =
-    takesStdin && path === STDIN
-      ? await stdinOpener()
-      : (partial: boolean) => openModel(path, options, partial);
+    takesStdin && path === STDIN ? await stdinOpener() : (partial: boolean) => openModel(path, options, partial);
   const { model, cutOff } = await openPartially(open);
   try {
     return await use(model, cutOff);

@@ -15,9 +15,7 @@ export type Option = NonNullable<ParseArgsConfig["options"]>[string] & {
 /** The options of a command by name, without the dashes. */
 export type OptionTable = Readonly<Record<string, Option>>;
 
-type Parsed<O extends OptionTable> = ReturnType<
-  typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>
->;
+type Parsed<O extends OptionTable> = ReturnType<typeof parseArgs<{ options: O; allowPositionals: true; strict: true }>>;
 
 /** What every command has beside its own options. */
 export const HELP_OPTION = { help: { type: "boolean", short: "h" } } as const;
@@ -95,12 +93,7 @@ export function oneOf<const W extends string>(
 }
 
 /** The value of an option that takes a whole number. */
-export function wholeNumber(
-  option: string,
-  value: string | undefined,
-  min: number,
-  max: number,
-): number | undefined {
+export function wholeNumber(option: string, value: string | undefined, min: number, max: number): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
   if (/^\d+$/.test(value) && number >= min && number <= max) return number;
@@ -137,7 +130,5 @@ export function byteCount(option: string, value: string | undefined): number | u
 
 /** "a, b or c" */
 export function listed(words: readonly string[], conjunction = "or"): string {
-  return words.length === 1
-    ? `${words[0]}`
-    : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`;
+  return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`;
 }

@@ -18,9 +18,7 @@ export function specialTokens(values: readonly string[] = []): { key: string; te
     const [, name = "", text] = /^([^=]*)=(.+)$/s.exec(value) ?? [];
     if (text === undefined) throw new UsageError(`--token must be NAME=TEXT, not '${value}'`);
     if (!KNOWN.includes(name)) {
-      throw new UsageError(
-        `--token: no special token is '${name}': ${KNOWN.join(", ")}${didYouMean(name, KNOWN)}`,
-      );
+      throw new UsageError(`--token: no special token is '${name}': ${KNOWN.join(", ")}${didYouMean(name, KNOWN)}`);
     }
     return { key: tokenIdKey(name.replace("-", "_")), text };
   });

@@ -92,9 +92,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (values.json) terminal.printJson(report);
   else {
     if (opening !== undefined) {
-      terminal.print([
-        `open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`,
-      ]);
+      terminal.print([`open      ${opening.best.toFixed(2)} ms, ${opening.first.toFixed(2)} ms the first time`]);
     }
     terminal.print([`kernels   ${isa}, ${counted(threads, "thread")}`, ""]);
     if (path !== undefined) terminal.print([terminal.heading(escapeText(path))]);

@@ -4,15 +4,7 @@ import { endianness } from "node:os";
 import { extname, join } from "node:path";
 import { dtypeBytes } from "../../decode/request";
 import { statsRows } from "../../describe/stats-text";
-import {
-  counted,
-  escapeText,
-  fileNameOf,
-  float32Text,
-  grouped,
-  humanBytes,
-  shapeText,
-} from "../../describe/text";
+import { counted, escapeText, fileNameOf, float32Text, grouped, humanBytes, shapeText } from "../../describe/text";
 import { type DType, type GgmlType, type GgufModelTensor, ggmlTypes, type TensorStats } from "../../index";
 import type { Origin } from "../../writer/replaced-files";
 import type { Output } from "../../writer/write-outputs";
@@ -77,11 +69,7 @@ const FIRST = 8;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
-  const [path, ...patterns] = expectPositionals(
-    positionals,
-    "FILE|URL",
-    values.all ? "[TENSOR...]" : "TENSOR...",
-  );
+  const [path, ...patterns] = expectPositionals(positionals, "FILE|URL", values.all ? "[TENSOR...]" : "TENSOR...");
   const { output, exclude } = values;
   const dtype = oneOf("--dtype", values.dtype, DTYPES) ?? "f32";
   const target = output === undefined ? undefined : checkOutput(output, values.format, dtype);
@@ -117,9 +105,7 @@ function checkOutput(output: string, wanted: string | undefined, dtype: DType): 
   const known = FORMATS.find((format) => format === extension);
   const format = oneOf("--format", wanted, FORMATS) ?? (isFolder ? "npy" : known);
   if (format === undefined) {
-    throw new UsageError(
-      `'${output}' must end in .npy, .safetensors, .bin or /, or --format must say what it is`,
-    );
+    throw new UsageError(`'${output}' must end in .npy, .safetensors, .bin or /, or --format must say what it is`);
   }
   if (format === "npy" && dtype === "bf16") {
     throw new UsageError("NumPy has no bfloat16: write .safetensors or .bin, or use --dtype f16 or f32");
@@ -128,11 +114,7 @@ function checkOutput(output: string, wanted: string | undefined, dtype: DType): 
 }
 
 /** The files to write. */
-function planned(
-  { output, format, isFolder }: Target,
-  dtype: DType,
-  tensors: readonly GgufModelTensor[],
-): Output[] {
+function planned({ output, format, isFolder }: Target, dtype: DType, tensors: readonly GgufModelTensor[]): Output[] {
   const one = (path: string, tensors: readonly GgufModelTensor[]): Output => {
     const shape = tensors[0]?.shape ?? [];
     const headers = {
@@ -152,9 +134,7 @@ function planned(
   }
   if (tensors.length > 1 && format !== "safetensors") {
     const found = `${tensors.length} tensors do not fit in one .${format} file`;
-    throw new UsageError(
-      `${found}: write .safetensors, or into a folder (-o ${output.replace(/\.[^.]*$/, "")}/)`,
-    );
+    throw new UsageError(`${found}: write .safetensors, or into a folder (-o ${output.replace(/\.[^.]*$/, "")}/)`);
   }
   return [one(output, tensors)];
 }

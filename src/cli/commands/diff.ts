@@ -8,13 +8,7 @@ import { differingTexts } from "../../describe/value-difference";
 import { valueAt } from "../../file/metadata";
 import type { ValuePlace } from "../../file/value-parts";
 import type { GgufModel, GgufModelTensor, TensorComparison } from "../../index";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  openModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, modelOptions, type OpenedModel, openModel } from "../arguments/open-model";
 import { expectPositionals, oneOf, parse } from "../arguments/parse";
 import { canDequantize } from "../arguments/select-tensors";
 import type { Command } from "../command";
@@ -191,10 +185,7 @@ function mapped<T, U>(items: Listed<T>, map: (item: T) => U): Listed<U> {
 type Numbered = readonly [index: number, pair: Pair];
 
 /** Orders that `--sort` gives. */
-function orderOf(
-  sort: (typeof SORTS)[number],
-  errors: Comparisons,
-): (one: Numbered, other: Numbered) => number {
+function orderOf(sort: (typeof SORTS)[number], errors: Comparisons): (one: Numbered, other: Numbered) => number {
   const either = ([, [a, b]]: Numbered): GgufModelTensor => (a ?? b) as GgufModelTensor;
   const bytes = ([, pair]: Numbered): number => Math.max(...pair.map((each) => each?.byteLength || 0));
   const ratio = ([index]: Numbered): number => errors.get(index)?.snr ?? Number.NEGATIVE_INFINITY;
@@ -229,8 +220,7 @@ async function compareModels(
     index++;
     const [one, other] = pair;
     if (isComparable(pair)) return errors.has(index);
-    if (one === undefined || other === undefined || !sameShape(one, other) || one.type !== other.type)
-      return true;
+    if (one === undefined || other === undefined || !sameShape(one, other) || one.type !== other.type) return true;
     notCompared.push(index);
     return false;
   });
@@ -259,9 +249,7 @@ async function compareModels(
 function tensorDifference([one, other]: Pair, errors: TensorComparison | undefined): TensorDifference {
   const either = (one ?? other) as GgufModelTensor;
   const { name, type, shape } = either;
-  const label = name.includes("\ufffd")
-    ? { name, ...differentBytes("nameBytes", name, either.nameBytes()) }
-    : { name };
+  const label = name.includes("\ufffd") ? { name, ...differentBytes("nameBytes", name, either.nameBytes()) } : { name };
   if (one === undefined || other === undefined) {
     return { ...label, only: other === undefined ? "a" : "b", type, shape };
   }
@@ -380,9 +368,7 @@ async function report(
     await terminal.printLines(terminal.table(columns, mapped(tensors, tensorRow), true));
   }
   if (notCompared.count > 0) {
-    terminal.complain(
-      `the data of ${counted(notCompared.count, "tensor")} of unknown types was not compared`,
-    );
+    terminal.complain(`the data of ${counted(notCompared.count, "tensor")} of unknown types was not compared`);
   }
   if (keys.count + tensors.count === 0) {
     terminal.print([terminal.good("no differences")]);
@@ -393,9 +379,7 @@ async function report(
   const ratio = snr === null ? "" : `; SNR ${decibels(snr)} dB in all that have errors`;
   const sizes = bytes.map(humanBytes).join(" -> ");
   const found = [
-    ...(keys.count > 0
-      ? [`${counted(keys.count, "metadata key")} differ${keys.count === 1 ? "s" : ""}`]
-      : []),
+    ...(keys.count > 0 ? [`${counted(keys.count, "metadata key")} differ${keys.count === 1 ? "s" : ""}`] : []),
     `${grouped(tensors.count)} of ${counted(whole.tensors, "tensor")} differ, ${sizes}${ratio}`,
   ];
   const hasMarks =

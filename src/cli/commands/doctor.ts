@@ -172,10 +172,7 @@ function rows(report: Report): [string, string][] {
     ["system", [name, release, kernel, library].filter((text) => text !== null).join(", ")],
     ["runtime", `${report.runtime.name} ${report.runtime.version}${options}`],
     ["", report.runtime.path],
-    [
-      "processor",
-      `${processor.model ?? "unknown"}, ${counted(processor.cores, "core")}, ${processor.usable} usable`,
-    ],
+    ["processor", `${processor.model ?? "unknown"}, ${counted(processor.cores, "core")}, ${processor.usable} usable`],
     [
       "memory",
       `${humanBytes(memory.bytes)}, ${humanBytes(memory.freeBytes)} free${

@@ -98,8 +98,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const isSearch = query !== undefined;
   if (field !== undefined && !isJsonl) throw new UsageError("--field is for --jsonl");
   if (isSearch && output !== undefined) throw new UsageError("either --query or -o");
-  if (!isSearch && (values.top !== undefined || values.json))
-    throw new UsageError("--top and --json are for --query");
+  if (!isSearch && (values.top !== undefined || values.json)) throw new UsageError("--top and --json are for --query");
   if (!isSearch && isMatrixFile(file)) throw new UsageError(`'${file}' has vectors: --query searches them`);
   const format = output === undefined ? undefined : formatOf(output);
   const top = wholeNumber("--top", values.top, 1, 1e6) ?? DEFAULT_TOP;
@@ -114,8 +113,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     const work: Work = { embedder, options, prefix: values.prefix ?? "", file, skip, terminal };
     const member = isJsonl ? (field ?? "text") : undefined;
     if (isSearch) printFound(await search(work, member, query, top), query, values.json, terminal);
-    else if (output === undefined || format === undefined)
-      await printVectors(work, await textsOf(work, member));
+    else if (output === undefined || format === undefined) await printVectors(work, await textsOf(work, member));
     else await writeVectors(work, await textsOf(work, member), { path: output, format, place, force });
   } finally {
     embedder.close();
@@ -160,8 +158,7 @@ async function textsOf({ file, skip }: Work, field: string | undefined, isMade =
   const lines = new TextLines(isStdin ? "standard input" : file, bytes, field);
   let count = -skip;
   for (const { line, embedding } of lines) {
-    if (isMade && embedding !== undefined)
-      throw lines.error(line, `it has a member '${VECTOR_FIELD}' already`);
+    if (isMade && embedding !== undefined) throw lines.error(line, `it has a member '${VECTOR_FIELD}' already`);
     count++;
   }
   if (count < 0) throw new UsageError(`--skip ${skip} is more than the ${counted(count + skip, "text")}`);
@@ -228,8 +225,7 @@ async function writeVectors(
   const shape = [length, texts.count];
   const headers = {
     npy: () => npyHeader("f32", shape),
-    safetensors: () =>
-      safetensorsHeader("f32", [{ name: MATRIX, shape, elementCount: length * texts.count }]),
+    safetensors: () => safetensorsHeader("f32", [{ name: MATRIX, shape, elementCount: length * texts.count }]),
     jsonl: () => new Uint8Array(),
   };
   // That of lines of JSON is known at the end only.
@@ -238,9 +234,7 @@ async function writeVectors(
     size.byteLength += bytes.length;
     return bytes;
   };
-  async function* chunks(
-    batches: AsyncIterable<readonly Embedded[]>,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
+  async function* chunks(batches: AsyncIterable<readonly Embedded[]>): AsyncGenerator<Uint8Array, void, undefined> {
     yield counts(headers[format]());
     for await (const batch of batches)
       yield counts(
@@ -288,23 +282,13 @@ async function search(work: Work, field: string | undefined, query: string, top:
   if (embedder.hasScores) {
     const scores = async (some: readonly string[]): Promise<Float32Array[]> =>
       Array.from(await embedder.score(query, some), (score) => Float32Array.of(score));
-    return withEmbedded(
-      work,
-      texts,
-      (batches) => bestRows(batches, (numbers) => numbers[0] as number, top),
-      scores,
-    );
+    return withEmbedded(work, texts, (batches) => bestRows(batches, (numbers) => numbers[0] as number, top), scores);
   }
   const cosine = cosineWith(await queryOf());
   return withEmbedded(work, texts, (batches) => bestRows(batches, cosine, top));
 }
 
-function printFound(
-  found: readonly Found[],
-  query: string,
-  asJson: boolean | undefined,
-  terminal: Terminal,
-): void {
+function printFound(found: readonly Found[], query: string, asJson: boolean | undefined, terminal: Terminal): void {
   if (asJson) {
     terminal.printJson({ query, found });
     return;

@@ -8,14 +8,7 @@ import { expectPositionals, indexRange, parse, UsageError } from "../arguments/p
 import { selectTensors, tensorsWhere } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import {
-  OUTPUT_OPTION,
-  REWRITE_HELP,
-  REWRITE_OPTIONS,
-  rewrite,
-  TENSOR_TITLES,
-  tensorRow,
-} from "../work/rewrite";
+import { OUTPUT_OPTION, REWRITE_HELP, REWRITE_OPTIONS, rewrite, TENSOR_TITLES, tensorRow } from "../work/rewrite";
 
 const HELP = `Usage: gguf-native extract FILE|URL TENSOR... -o OUT [options]
        gguf-native extract FILE|URL --layers A:B -o OUT [options]

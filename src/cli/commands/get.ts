@@ -63,9 +63,7 @@ interface Value {
 
 /** The value of a key, or the element that brackets after it name. A key may have brackets itself. */
 function valueNamed(metadata: GgufMetadata, path: string, name: string): Value {
-  const [, before = name, brackets = ""] = metadata.has(name)
-    ? []
-    : (/^(.*?)((?:\[\d{1,15}\])+)$/s.exec(name) ?? []);
+  const [, before = name, brackets = ""] = metadata.has(name) ? [] : (/^(.*?)((?:\[\d{1,15}\])+)$/s.exec(name) ?? []);
   const place = valueAt(metadata, before) as ValuePlace | undefined;
   if (place === undefined) {
     throw new Error(`${path}: no metadata key is '${before}'${didYouMean(before, metadata.keys())}`);
@@ -73,8 +71,7 @@ function valueNamed(metadata: GgufMetadata, path: string, name: string): Value {
   let value: Value = { type: place.type, parts: () => valueParts(place) };
   for (const [bracket, index] of brackets.matchAll(/\[(\d+)\]/g)) {
     const { type, parts } = value;
-    if (type.type !== "array")
-      throw new UsageError(`'${name}': ${bracket} is for arrays, not for ${type.type}`);
+    if (type.type !== "array") throw new UsageError(`'${name}': ${bracket} is for arrays, not for ${type.type}`);
     if (Number(index) >= type.length) {
       throw new UsageError(`'${name}': no ${bracket} in an array of ${counted(type.length, "element")}`);
     }

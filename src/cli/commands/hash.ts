@@ -151,10 +151,7 @@ function readList(list: string): ExpectedDigests[] {
   }
 }
 
-async function verdictOn(
-  { path, whole, tensors }: ExpectedDigests,
-  hash: () => Promise<Digests>,
-): Promise<Verdict> {
+async function verdictOn({ path, whole, tensors }: ExpectedDigests, hash: () => Promise<Digests>): Promise<Verdict> {
   try {
     const digests = await hash();
     const ok = digests.sha256 === whole;

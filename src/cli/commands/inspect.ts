@@ -5,13 +5,7 @@ import { memoryUse } from "../../describe/memory";
 import type { GgufError } from "../../index";
 import { isRepository } from "../../source/hub";
 import { isFolderOfModels } from "../arguments/find-models";
-import {
-  MODEL_HELP,
-  MODEL_OPTIONS,
-  modelOptions,
-  type OpenedModel,
-  withPartialModel,
-} from "../arguments/open-model";
+import { MODEL_HELP, MODEL_OPTIONS, modelOptions, type OpenedModel, withPartialModel } from "../arguments/open-model";
 import { expectPositionals, parse, UsageError, wholeNumber } from "../arguments/parse";
 import type { Command } from "../command";
 import { inspectJson } from "../output/inspect-json";

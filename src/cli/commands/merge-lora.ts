@@ -52,8 +52,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (type !== undefined) checkMix(type);
   const scale = values.scale?.map((text) => {
     const number = Number(text);
-    if (text.trim() === "" || !Number.isFinite(number))
-      throw new UsageError(`--scale must be a number, not '${text}'`);
+    if (text.trim() === "" || !Number.isFinite(number)) throw new UsageError(`--scale must be a number, not '${text}'`);
     return number;
   });
   if (scale !== undefined && scale.length !== 1 && scale.length !== adapters.length) {

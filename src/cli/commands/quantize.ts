@@ -81,8 +81,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   if (given.length === 0)
     throw new UsageError(`missing --type: one of ${mixNames.join(", ")}; or --target-size, --target-bits`);
   if (given.length > 1) throw new UsageError("give one of --type, --target-size and --target-bits");
-  if (named !== undefined && named !== type)
-    throw new UsageError("give the type once: as --type or after OUT");
+  if (named !== undefined && named !== type) throw new UsageError("give the type once: as --type or after OUT");
   if (type !== undefined) checkMix(type);
   const threads = wholeNumber("--threads", values.threads, 1, 1024);
   const search = oneOf("--search", values.search, SEARCHES);
@@ -122,8 +121,7 @@ function tensorTypes(values: readonly string[] | undefined): Record<string, Ggml
   if (values === undefined) return undefined;
   const types = values.map((value) => {
     const [, name, type] = /^(.+)=([^=]+)$/s.exec(value) ?? [];
-    if (name === undefined || type === undefined)
-      throw new UsageError(`--tensor must be NAME=TYPE, not '${value}'`);
+    if (name === undefined || type === undefined) throw new UsageError(`--tensor must be NAME=TYPE, not '${value}'`);
     const upper = type.toUpperCase();
     if (!isGgmlType(upper)) throw new UsageError(`--tensor: no tensor type is ${type}${meantType(upper)}`);
     return [name, upper] as const;

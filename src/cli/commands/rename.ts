@@ -6,14 +6,7 @@ import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { selectTensors } from "../arguments/select-tensors";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
-import {
-  CHANGE_OPTIONS,
-  changedOutput,
-  OUTPUT_HELP,
-  REWRITE_HELP,
-  REWRITE_OPTIONS,
-  rewrite,
-} from "../work/rewrite";
+import { CHANGE_OPTIONS, changedOutput, OUTPUT_HELP, REWRITE_HELP, REWRITE_OPTIONS, rewrite } from "../work/rewrite";
 
 const HELP = `Usage: gguf-native rename FILE|URL TENSOR NAME [TENSOR NAME...] [options]
 
@@ -47,11 +40,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
 export const command: Command = { help: HELP, options: OPTIONS, run };
 
 /** The new names of all tensors, by the pairs of TENSOR and NAME. */
-function newNames(
-  model: GgufModel<GgufModelTensor>,
-  path: string,
-  words: readonly string[],
-): Map<string, string> {
+function newNames(model: GgufModel<GgufModelTensor>, path: string, words: readonly string[]): Map<string, string> {
   const wanted = new Map<string, string>();
   for (let i = 0; i < words.length; i += 2) {
     const [pattern, to] = words.slice(i, i + 2) as [string, string];

@@ -10,13 +10,7 @@ import { checkReplaced } from "../../writer/replaced-files";
 import { type MetadataPlan, planMetadata } from "../../writer/set-metadata";
 import { checkKey } from "../../writer/values";
 import { checkWriteOptions } from "../../writer/write-options";
-import {
-  CHAT_TEMPLATE,
-  type Change,
-  jsonChanges,
-  keysNamed,
-  pairChanges,
-} from "../arguments/metadata-changes";
+import { CHAT_TEMPLATE, type Change, jsonChanges, keysNamed, pairChanges } from "../arguments/metadata-changes";
 import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import { specialTokens, tokenChanges } from "../arguments/special-tokens";
 import { textOf } from "../arguments/text-files";
@@ -104,8 +98,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     ...pairs,
   ];
   const tokens = specialTokens(values.token);
-  if (removals.length === 0 && changes.length === 0 && tokens.length === 0)
-    throw new UsageError("missing KEY");
+  if (removals.length === 0 && changes.length === 0 && tokens.length === 0) throw new UsageError("missing KEY");
   if (type !== undefined && pairs.length === 0) throw new UsageError("--type is for VALUE");
 
   const texts = [values.from, template].flatMap((each) => (each === "-" ? "/dev/stdin" : (each ?? [])));

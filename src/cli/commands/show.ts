@@ -56,10 +56,7 @@ interface Range {
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
   const [path, name] = expectPositionals(positionals, "FILE|URL", "TENSOR");
-  const [wantedRows, wantedColumns] = [
-    indexRange("--rows", values.rows),
-    indexRange("--columns", values.columns),
-  ];
+  const [wantedRows, wantedColumns] = [indexRange("--rows", values.rows), indexRange("--columns", values.columns)];
   await withPartialModel(path, values, async (model) => {
     const tensor = model.file.tensor(name);
     const rowLength = tensor.shape[0] ?? 1;
@@ -71,8 +68,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
         `--rows and --columns select more than ${grouped(MOST_VALUES)} values: 'gguf-native dequantize' writes them to a file`,
       );
     }
-    if (rows.end - rows.start > MOST_ROWS)
-      throw new UsageError(`--rows selects more than ${grouped(MOST_ROWS)} rows`);
+    if (rows.end - rows.start > MOST_ROWS) throw new UsageError(`--rows selects more than ${grouped(MOST_ROWS)} rows`);
     const matrix: Float32Array[] = [];
     for (let row = rows.start; row < rows.end; row += AT_ONCE) {
       const length = Math.min(AT_ONCE, rows.end - row);
@@ -118,12 +114,7 @@ function rangeText({ start, end }: Range, count: number): string {
 }
 
 /** The values under the numbers of their columns, as many columns at a time as fit beside each other. */
-function matrixLines(
-  matrix: readonly Float32Array[],
-  firstRow: number,
-  columns: Range,
-  terminal: Terminal,
-): string[] {
+function matrixLines(matrix: readonly Float32Array[], firstRow: number, columns: Range, terminal: Terminal): string[] {
   const texts = alignedTexts(matrix);
   const count = columns.end - columns.start;
   const cellWidth = Math.max(
@@ -135,9 +126,7 @@ function matrixLines(
   const lines: string[] = [];
   for (let begin = 0; begin < count && matrix.length > 0; begin += perLine) {
     const end = Math.min(begin + perLine, count);
-    const titles = Array.from({ length: end - begin }, (_, i) =>
-      String(columns.start + begin + i).padStart(cellWidth),
-    );
+    const titles = Array.from({ length: end - begin }, (_, i) => String(columns.start + begin + i).padStart(cellWidth));
     lines.push("", `  ${terminal.quiet(["row".padStart(labelWidth), ...titles].join("  "))}`);
     texts.forEach((row, i) => {
       const cells = row.slice(begin, end).map((text) => text.padStart(cellWidth));
@@ -155,9 +144,7 @@ function alignedTexts(matrix: readonly Float32Array[]): string[][] {
   }
   const magnitude = largest === 0 ? 0 : Math.floor(Math.log10(largest));
   const isPower = magnitude >= 7 || magnitude < -4;
-  const isWhole = matrix.every((row) =>
-    row.every((value) => !Number.isFinite(value) || Number.isInteger(value)),
-  );
+  const isWhole = matrix.every((row) => row.every((value) => !Number.isFinite(value) || Number.isInteger(value)));
   const decimals = isWhole ? 0 : Math.min(8, Math.max(0, 3 - magnitude));
   const text = (value: number): string => {
     if (!Number.isFinite(value)) return float32Text(value);

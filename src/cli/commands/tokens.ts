@@ -80,8 +80,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const limit = wholeNumber("--limit", values.limit, 0, 2 ** 31);
   const numbers = decode ? words.flatMap((word) => idsOf(word as string)) : [];
   const text = decode || given === undefined ? "" : given === "-" ? textOf("TEXT", "-") : given;
-  if (Buffer.byteLength(text) > MOST_BYTES)
-    throw new UsageError(`TEXT must have at most ${MOST_BYTES} bytes`);
+  if (Buffer.byteLength(text) > MOST_BYTES) throw new UsageError(`TEXT must have at most ${MOST_BYTES} bytes`);
 
   await withPartialModel(path, values, async (model) => {
     const { metadata } = model.file;
@@ -221,8 +220,7 @@ function* listJson(
   matches: (text: string) => boolean,
   special: readonly { key: string; id: number }[],
 ): Generator<string, void, undefined> {
-  const member = (name: string, value: unknown): string =>
-    `  ${JSON.stringify(name)}: ${exactJson(value)},\n`;
+  const member = (name: string, value: unknown): string => `  ${JSON.stringify(name)}: ${exactJson(value)},\n`;
   yield `{\n${member("path", path)}`;
   yield member("model", stringText(metadata, "tokenizer.ggml.model") ?? null);
   yield member("pre", stringText(metadata, "tokenizer.ggml.pre") ?? null);

@@ -185,8 +185,7 @@ async function lookForChanges(path: string, { findings, warnings }: Verdict): Pr
   for (const { holder, hasBegun } of await interruptions(path)) {
     const remedy = `run 'gguf-native recover ${path}'`;
     if (holder !== undefined) warnings.push(`${path}: is being changed by ${holder}`);
-    else if (hasBegun)
-      findings.push({ message: `${path}: a change of this model was interrupted: ${remedy}` });
+    else if (hasBegun) findings.push({ message: `${path}: a change of this model was interrupted: ${remedy}` });
     else warnings.push(`${path}: an interrupted change had not begun: ${remedy} to remove what it left`);
   }
 }
@@ -229,9 +228,7 @@ function report(verdict: Verdict, terminal: Terminal): void {
   const room = terminal.width - indent.length;
   const line = `${escapeText(path)}  ${summary(verdict)}`;
   const lines =
-    textWidth(line) <= room
-      ? [line]
-      : [escapeText(path), summary(verdict)].flatMap((part) => wrapWhole(part, room));
+    textWidth(line) <= room ? [line] : [escapeText(path), summary(verdict)].flatMap((part) => wrapWhole(part, room));
   terminal.print(lines.map((text, i) => (i === 0 ? `${mark}  ${text}` : indent + text)));
   for (const { message } of findings) terminal.complain(message);
   for (const warning of warnings) terminal.complain(`warning: ${warning}`);

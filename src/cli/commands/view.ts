@@ -100,17 +100,15 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
 }
 
 /** Loaded when it is needed: `npm run build -- view` makes it with the page. */
-const startSession: StartSession = (find) =>
-  (require(SESSION) as { startSession: StartSession }).startSession(find);
+const startSession: StartSession = (find) => (require(SESSION) as { startSession: StartSession }).startSession(find);
 
 async function readPage(): Promise<string> {
   return access(SESSION)
     .then(() => readFile(PAGE, "utf8"))
     .catch((cause) => {
-      throw new Error(
-        `the page is not there: in the sources of gguf-native, 'npm run build -- view' makes ${PAGE}`,
-        { cause },
-      );
+      throw new Error(`the page is not there: in the sources of gguf-native, 'npm run build -- view' makes ${PAGE}`, {
+        cause,
+      });
     });
 }
 

@@ -17,8 +17,7 @@ export function safetensorsHeader(
   let end = 0;
   // Joined as text: in an object, a key such as "__proto__" would be special.
   const members = tensors.map(({ name, shape, elementCount }) => {
-    if (name === "__metadata__")
-      throw new Error("safetensors files cannot hold a tensor named '__metadata__'");
+    if (name === "__metadata__") throw new Error("safetensors files cannot hold a tensor named '__metadata__'");
     const begin = end;
     end += elementCount * elementBytes;
     const entry = { dtype: dtype.toUpperCase(), shape: [...shape].reverse(), data_offsets: [begin, end] };

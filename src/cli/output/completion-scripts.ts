@@ -40,8 +40,7 @@ function bash(commands: readonly CommandFacts[]): string {
     if (names !== undefined) lines.push(`      names=${names}`);
     for (const option of options) {
       if (option.value === undefined) continue;
-      const what =
-        option.choices !== undefined ? `"${option.choices.join(" ")}"` : isPath(option) ? "files" : '""';
+      const what = option.choices !== undefined ? `"${option.choices.join(" ")}"` : isPath(option) ? "files" : '""';
       const pattern = spellings([option]).join(" | ");
       lines.push(`      case $previous in ${pattern}) value=${what} ;; esac`);
     }
@@ -100,9 +99,7 @@ function zsh(commands: readonly CommandFacts[]): string {
       option.value === undefined
         ? ""
         : `:${described(option.value)}:${option.choices !== undefined ? `(${option.choices.join(" ")})` : isPath(option) ? "_files" : ""}`;
-    return spellings([option]).map((spelling) =>
-      quoted(`*${spelling}[${described(option.description)}]${value}`),
-    );
+    return spellings([option]).map((spelling) => quoted(`*${spelling}[${described(option.description)}]${value}`));
   };
   const cases = commands.map(({ name, options, words, names }) => {
     const rest =
@@ -113,9 +110,7 @@ function zsh(commands: readonly CommandFacts[]): string {
           : "'*:file:_files'";
     return `    ${name})\n      _arguments ${[...options.flatMap(specs), rest].join(" \\\n        ")}\n      ;;`;
   });
-  const list = commands.map(
-    ({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(":", "\\:")}`)}`,
-  );
+  const list = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(":", "\\:")}`)}`);
   return `#compdef ${PROGRAM}
 # Completion of ${PROGRAM} for zsh. In ~/.zshrc, after compinit: eval "$(${PROGRAM} completion zsh)"
 _gguf_native_names() {
@@ -174,9 +169,7 @@ function fish(commands: readonly CommandFacts[]): string {
         return `${start} ${isIt}${letter} -l ${option.name}${kind} -d ${text(description)}`;
       }),
       ...(words === undefined ? [] : [`${start} ${isIt} -f -a ${text(words.join(" "))}`]),
-      ...(names === undefined
-        ? []
-        : [`${start} -n '__gguf_native_is ${name}' -a '(__gguf_native_names ${names})'`]),
+      ...(names === undefined ? [] : [`${start} -n '__gguf_native_is ${name}' -a '(__gguf_native_names ${names})'`]),
     ];
   });
   return `# Completion of ${PROGRAM} for fish. In config.fish: ${PROGRAM} completion fish | source

@@ -33,17 +33,9 @@ export function summaryJson(path: string, file: GgufModel<GgufModelTensor>): Rec
 
 type Member = [name: string, json: Iterable<string>];
 
-function* members({
-  path,
-  file,
-  sections,
-  memory,
-  keys,
-  tensors,
-}: InspectView): Generator<Member, void, undefined> {
+function* members({ path, file, sections, memory, keys, tensors }: InspectView): Generator<Member, void, undefined> {
   if (sections.summary) {
-    for (const [name, value] of Object.entries(summaryJson(path, file)))
-      yield [name, [JSON.stringify(value)]];
+    for (const [name, value] of Object.entries(summaryJson(path, file))) yield [name, [JSON.stringify(value)]];
   }
   if (memory !== undefined) {
     const { weights, cache } = memory;

@@ -216,10 +216,7 @@ function fileNumber(file: GgufModel<GgufModelTensor>, { path }: GgufModelTensor)
   return String(file.paths.indexOf(path ?? "") + 1);
 }
 
-function groupedRows(
-  tensors: readonly GgufModelTensor[],
-  row: (tensor: GgufModelTensor) => string[],
-): Group[] {
+function groupedRows(tensors: readonly GgufModelTensor[], row: (tensor: GgufModelTensor) => string[]): Group[] {
   const groups: { title?: string; rows: string[][] }[] = [];
   for (const group of groupTensors(tensors)) {
     if (!isBlockGroup(group)) {

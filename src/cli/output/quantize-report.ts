@@ -70,9 +70,7 @@ function remark({ wanted, lacksImportance }: QuantizedTensor): string {
 function beside({ choice }: QuantizeReport, terminal: Terminal): string[] {
   if (choice === undefined) return [];
   const { chosen, mixes } = choice;
-  const columns = ["types", "size", "bits", "SNR"].map(
-    (title, i): Column => ({ title, align: i ? "right" : "left" }),
-  );
+  const columns = ["types", "size", "bits", "SNR"].map((title, i): Column => ({ title, align: i ? "right" : "left" }));
   const rows = [...mixes, { ...chosen, type: "chosen" }]
     .sort((a, b) => b.byteLength - a.byteLength)
     .map(({ type, byteLength, bitsPerWeight, snr }) => [

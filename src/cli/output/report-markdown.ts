@@ -58,9 +58,7 @@ function* tableLines(columns: readonly ReportColumn[], rows: Iterable<readonly s
 
 /** Text that stands for itself: no link, no emphasis, no HTML. */
 function escapeMarkdown(text: string): string {
-  return text.replace(/[\\`*_[\]<>|~&@]/g, (char) =>
-    char === "<" ? "&lt;" : char === "&" ? "&amp;" : `\\${char}`,
-  );
+  return text.replace(/[\\`*_[\]<>|~&@]/g, (char) => (char === "<" ? "&lt;" : char === "&" ? "&amp;" : `\\${char}`));
 }
 
 /** Text as code, between more backticks than it has in a row. A bar would end the cell. */

@@ -6,10 +6,7 @@ import { type Row, wrap } from "./table";
 import type { Terminal } from "./terminal";
 
 /** The lines of a report. */
-export function* reportLines(
-  report: readonly Section[],
-  terminal: Terminal,
-): Generator<string, void, undefined> {
+export function* reportLines(report: readonly Section[], terminal: Terminal): Generator<string, void, undefined> {
   for (const [i, { title, facts, table, remarks = [] }] of report.entries()) {
     if (i > 0) yield "";
     yield* wrap(title, terminal.width).map(terminal.heading);
@@ -21,10 +18,7 @@ export function* reportLines(
   }
 }
 
-function tableLines(
-  { columns, groups }: NonNullable<Section["table"]>,
-  terminal: Terminal,
-): Iterable<string> {
+function tableLines({ columns, groups }: NonNullable<Section["table"]>, terminal: Terminal): Iterable<string> {
   const makeRows = function* (): Generator<Row, void, undefined> {
     for (const { title, isForPages, rows } of groups) {
       if (title === undefined || isForPages) yield* rows;

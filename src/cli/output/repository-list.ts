@@ -19,8 +19,7 @@ export function modelsAmong(files: readonly RepositoryFile[]): ListedModel[] {
   for (const { path, size } of files) {
     if (!/\.gguf$/i.test(path)) continue;
     const count = shardNumber(path)?.count;
-    const first =
-      count === undefined ? path : path.slice(0, -shardSuffix(0, 1).length) + shardSuffix(0, count);
+    const first = count === undefined ? path : path.slice(0, -shardSuffix(0, 1).length) + shardSuffix(0, count);
     const model = models.get(first) ?? { path: first, type: typeOf(first), files: 0, size: 0 };
     model.files++;
     model.size += size;

@@ -42,8 +42,7 @@ export function stripsSvg(title: string, all: readonly Strip[]): string {
       y += ROW;
     }
   }
-  const legend =
-    "line: minimum to maximum; box: mean ± standard deviation; linear near 0, logarithmic beyond";
+  const legend = "line: minimum to maximum; box: mean ± standard deviation; linear near 0, logarithmic beyond";
   return document(title, WIDTH, y + GAP, [
     textAt(WIDTH / 2, 48, "middle", legend, WIDTH - 2 * GAP, "#666"),
     ...bands,
@@ -79,8 +78,7 @@ function scaleOf(all: readonly Strip[]): Scale {
   const deviations = finite.map(({ std }) => std).filter((std) => std > 0);
   const near = deviations.sort((a, b) => a - b)[deviations.length >> 1] ?? largest;
   const powers: number[] = [];
-  for (let power = Math.floor(Math.log10(largest)); 10 ** power >= near / 2; power--)
-    powers.push(10 ** power);
+  for (let power = Math.floor(Math.log10(largest)); 10 ** power >= near / 2; power--) powers.push(10 ** power);
   const sizes = powers.length > 0 ? powers : [largest];
   return {
     place: (value) => Math.asinh(value / near) / Math.asinh(largest / near),

@@ -51,19 +51,12 @@ export function* table(
   const all = columns.map((_, i) => i);
   const titles = columns.map(({ title }) => title);
   const layout = fit(columns, natural, all, width);
-  function* lay(
-    lineOf: (cells: readonly string[], paintAll?: Paint) => string[],
-  ): Generator<string, void, undefined> {
+  function* lay(lineOf: (cells: readonly string[], paintAll?: Paint) => string[]): Generator<string, void, undefined> {
     yield* lineOf(titles, paintTitle).filter((text) => text !== "");
     for (const row of rows) yield* typeof row === "string" ? across(row) : lineOf(row);
   }
   if (stacks && layout.excess > 0 && columns.length > 1) {
-    const first = fit(
-      columns,
-      natural.with(0, Math.min(natural[0] as number, width - GAP.length)),
-      [0],
-      width,
-    );
+    const first = fit(columns, natural.with(0, Math.min(natural[0] as number, width - GAP.length)), [0], width);
     const under = fit(columns, natural, all.slice(1), width - GAP.length);
     yield* lay((cells, paintAll) => [
       line(columns, cells, first, paintAll),
@@ -151,8 +144,7 @@ export function wrap(text: string, width: number): string[] {
   const words = text.split(" ");
   for (const [i, word] of words.entries()) {
     if (line !== "" && textWidth(line) + 1 + textWidth(word) > width) {
-      if (lines.length === MAX_WRAPPED - 1)
-        return [...lines, truncate([line, ...words.slice(i)].join(" "), width)];
+      if (lines.length === MAX_WRAPPED - 1) return [...lines, truncate([line, ...words.slice(i)].join(" "), width)];
       lines.push(line);
       line = "";
     }

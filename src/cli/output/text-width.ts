@@ -11,8 +11,7 @@ const PLAIN = /^[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2264\u2580-\u259f]*
  * What a terminal may show as one with its neighbours: accents, the two letters of a flag, colours of skin, parts of Hangul,
  * and what is invisible.
  */
-const JOINING =
-  /[\p{Mark}\p{Regional_Indicator}\p{Emoji_Modifier}\p{Script=Hangul}\p{Default_Ignorable_Code_Point}]/u;
+const JOINING = /[\p{Mark}\p{Regional_Indicator}\p{Emoji_Modifier}\p{Script=Hangul}\p{Default_Ignorable_Code_Point}]/u;
 
 /** Loaded when the first text comes that is not plain: that takes as long as some commands. */
 let loaded: { measure: typeof measure; segmenter: Intl.Segmenter } | undefined;

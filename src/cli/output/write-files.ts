@@ -17,16 +17,10 @@ export const FORCE_OPTION = { force: { type: "boolean" } } as const;
 export const FORCE_HELP = "  --force             replaces OUT where it exists already\n";
 
 /** What a dry run says of a file whose place would be taken. */
-export function replacedLine(
-  path: string,
-  replaces: Replaced | undefined,
-  force: boolean | undefined,
-): string[] {
+export function replacedLine(path: string, replaces: Replaced | undefined, force: boolean | undefined): string[] {
   if (replaces === undefined) return [];
   const isAllowed = force || replaces === "input";
-  return [
-    escapeText(isAllowed ? `would replace ${path}` : `${path} exists already: only --force replaces it`),
-  ];
+  return [escapeText(isAllowed ? `would replace ${path}` : `${path} exists already: only --force replaces it`)];
 }
 
 /** What ends a command. */
@@ -144,10 +138,7 @@ function removeFolders(last: string, first: string): void {
 }
 
 /** Writes to a descriptor at its present position; any other path is opened. */
-async function writeDirectly(
-  { path, descriptor, existing }: Destination,
-  chunks: Output["chunks"],
-): Promise<void> {
+async function writeDirectly({ path, descriptor, existing }: Destination, chunks: Output["chunks"]): Promise<void> {
   const stream = descriptor === 1 ? process.stdout : descriptor === 2 ? process.stderr : undefined;
   if (stream instanceof Socket) {
     // Node has made the descriptor non-blocking: only its stream waits while a pipe is full.

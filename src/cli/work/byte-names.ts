@@ -57,9 +57,6 @@ export function keyNames({
 }
 
 /** The tensors of a model. */
-export function tensorNames(file: {
-  tensors: Names;
-  tensor(name: string): { nameBytes(): Uint8Array };
-}): ByteNames {
+export function tensorNames(file: { tensors: Names; tensor(name: string): { nameBytes(): Uint8Array } }): ByteNames {
   return new ByteNames(file.tensors, (name) => file.tensor(name).nameBytes());
 }

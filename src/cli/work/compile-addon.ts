@@ -82,9 +82,7 @@ function checkTools(): void {
   ].filter((name) => name !== false);
   if (missing.length === 0) return;
   const were = missing.length === 1 ? "was" : "were";
-  throw new Error(
-    `compiling the addon needs ${listed(missing, "and")}, which ${were} not found: ${installAdvice()}`,
-  );
+  throw new Error(`compiling the addon needs ${listed(missing, "and")}, which ${were} not found: ${installAdvice()}`);
 }
 
 function installAdvice(): string {

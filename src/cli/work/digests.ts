@@ -20,10 +20,7 @@ const WORTH_THREADS = 2 ** 26;
 const LARGE_BYTES = 2 ** 20;
 
 /** What a worker thread says about the tensor whose name it was sent: bytes that were hashed; then the digest, or an error. */
-export type Answer =
-  | { bytes: number }
-  | { digest: string }
-  | { error: { message: string; code: string | undefined } };
+export type Answer = { bytes: number } | { digest: string } | { error: { message: string; code: string | undefined } };
 
 /** Told of so many more bytes. */
 type OnBytes = (bytes: number) => void;
@@ -97,11 +94,7 @@ export function digestOfMapped(tensor: GgufTensor, onBytes: OnBytes): Buffer {
   return hash.digest();
 }
 
-async function digestsOfFetched(
-  tensors: Iterable<Numbered>,
-  onBytes: OnBytes,
-  onDigest: OnDigest,
-): Promise<void> {
+async function digestsOfFetched(tensors: Iterable<Numbered>, onBytes: OnBytes, onDigest: OnDigest): Promise<void> {
   await forEachConcurrently(tensors, FETCHED_TENSORS, undefined, async ([index, tensor], signal) => {
     const hash = createHash("sha256");
     for (const part of partsOf(0, tensor.elementCount)) {

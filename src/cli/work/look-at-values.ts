@@ -33,10 +33,7 @@ function isSmall(tensor: GgufModelTensor): boolean {
 }
 
 /** What all items cost. */
-export function totalCost<Item>(
-  items: Iterable<Item>,
-  { cost }: Pick<ValueWork<Item, unknown>, "cost">,
-): number {
+export function totalCost<Item>(items: Iterable<Item>, { cost }: Pick<ValueWork<Item, unknown>, "cost">): number {
   let total = 0;
   for (const item of items) total += cost(item);
   return total;

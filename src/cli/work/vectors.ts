@@ -84,8 +84,7 @@ function npyMatrix(path: string): Matrix {
   const bytes = readFileSync(path);
   const begin = bytes.toString("latin1", 0, 1024);
   const [, width, rows, columns] = NPY.exec(begin) ?? [];
-  if (width === undefined)
-    throw new Error(`${path}: no .npy file of a matrix of 32 or 16-bit floats in C order`);
+  if (width === undefined) throw new Error(`${path}: no .npy file of a matrix of 32 or 16-bit floats in C order`);
   const headerBytes = bytes[6] === 1 ? 10 + bytes.readUInt16LE(8) : 12 + bytes.readUInt32LE(8);
   const expected = headerBytes + Number(rows) * Number(columns) * Number(width);
   if (bytes.length !== expected)
@@ -108,10 +107,7 @@ export function* rowsOfLines(lines: TextLines, length: number, skip: number): Ge
   for (const { line, text, embedding } of lines) {
     const isVector = Array.isArray(embedding) && embedding.every((each) => typeof each === "number");
     if (!isVector || embedding.length !== length)
-      throw lines.error(
-        line,
-        `'${VECTOR_FIELD}' is no array of ${length} numbers, as that of the first line`,
-      );
+      throw lines.error(line, `'${VECTOR_FIELD}' is no array of ${length} numbers, as that of the first line`);
     if (line > skip) yield { line, text, vector: embedding };
   }
 }

@@ -17,11 +17,7 @@ export interface VerifyFromValues {
 }
 
 /** Returns the exit code: 0 where each tensor is what quantizing the one of `values.from` to its type gives. */
-export async function verifyFrom(
-  path: string,
-  values: VerifyFromValues,
-  terminal: Terminal,
-): Promise<number> {
+export async function verifyFrom(path: string, values: VerifyFromValues, terminal: Terminal): Promise<number> {
   const { from, imatrix, search } = values;
   const options = modelOptions(values, imatrix === undefined ? [path, from] : [path, from, imatrix]);
   const opened: OpenedModel[] = [];
@@ -36,19 +32,12 @@ export async function verifyFrom(
     const base = await asConverted(await opening(from), from, model.file, options, terminal);
     opened.push(base);
     if (imatrix !== undefined) {
-      importance = await ImportanceMatrix.open(
-        isElsewhere(imatrix) ? (await opening(imatrix)).file : imatrix,
-      );
+      importance = await ImportanceMatrix.open(isElsewhere(imatrix) ? (await opening(imatrix)).file : imatrix);
     }
-    const total = Array.from(model.file.tensors.values()).reduce(
-      (sum, { byteLength }) => sum + (byteLength || 0),
-      0,
-    );
+    const total = Array.from(model.file.tensors.values()).reduce((sum, { byteLength }) => sum + (byteLength || 0), 0);
     const tensors: TensorOrigin[] = [];
     await terminal.withProgress(model.path, total, async (progress) => {
-      const compared = compareQuantized(model.file, base.file, importance, search, (count) =>
-        progress.advance(count),
-      );
+      const compared = compareQuantized(model.file, base.file, importance, search, (count) => progress.advance(count));
       for await (const origin of compared) tensors.push(origin);
     });
     const others = tensors.filter(({ same }) => !same);
