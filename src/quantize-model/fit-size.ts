@@ -46,6 +46,7 @@ export interface SizedTypes {
 
 /** What comes of the types that were chosen for a size, and of the mixes whose sizes are nearest to it. */
 export interface SizeChoice {
+  /** What the new file has. */
   chosen: SizedTypes;
   /** The largest first. */
   mixes: SizedTypes[];
