@@ -139,7 +139,7 @@ describe("mixes", () => {
   test("rows that are no whole blocks of anything get F16", () => {
     const facts = { architecture: "", layers: 0, experts: 0, sharedHeads: 0, hasImportance: false };
     const [choice] = chooseTypes([{ name: "a.weight", type: "F32", shape: [48, 2] }], MIXES.Q1_0, facts);
-    assert.deepEqual(choice, { type: "F16", wanted: "Q1_0", needsImportance: false });
+    assert.deepEqual(choice, { type: "F16", wanted: "Q1_0", needsImportance: false, isFree: true });
   });
 
   after(() => {

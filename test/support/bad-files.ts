@@ -235,7 +235,7 @@ for (const [text, rest] of [
   ...["F32 0", "F32 1", "none 0", "none 1"].map((type) => [`t ${type} *@64`, 63] as const),
   ...[339, 353, 359].map((rest) => ["t Q2_0 1280 *@0", rest] as const),
 ] as const) {
-  withoutData(`${text} and ${rest} bytes`, /past the end/, tensors(text, rest));
+  withoutData(`${text} and ${rest} bytes`, /is cut off/, tensors(text, rest));
 }
 withoutData("no padding and no data", /would start at byte/, (w) =>
   head(w, 1, 0).string("t").u32(1).count(0).u32(F32).u64(0).mark(),

@@ -13,7 +13,8 @@ Finishes or takes back what 'set --in-place', 'split' or 'merge' left half done
 when it was killed. FILE is any file of the model, whether it is there or not.
 With a FOLDER, it looks at all models there. Then it removes temporary files
 that such commands left in the folder. 'set', 'split' and 'merge' do the same
-before they change a model. Commands that only read do not; 'verify' says where it is due.
+before they change a model. Commands that only read do not; 'verify' says where
+it is due.
 
 What to do is in a file beside the model, gguf-native.<hash>.journal, which is
 there only while a command changes the model.
