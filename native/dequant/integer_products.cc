@@ -409,7 +409,8 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
         tile.y = y + v * y_stride;
         tile.n_vectors = n_vectors;
         if (kernels_.level_tiles.start != nullptr && n_started != n_vectors) {
-          kernels_.level_tiles.start(run_, n_started = n_vectors);
+          kernels_.level_tiles.start(run_, n_vectors, n_started == 0);
+          n_started = n_vectors;
         }
         tiles.of[n_vectors - 1](tile);
         if (columns_ > kSegment) tile.sums += memory.tile_sums;

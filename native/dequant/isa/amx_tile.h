@@ -142,18 +142,28 @@ constexpr CodeTileMultipliers amx_tiles() {
   return tiles;
 }
 
+/** The configuration that a thread had. Other code of the process may rely on it: ggml's products configure
+ * tiles once for each thread, and are an illegal instruction without. */
+inline thread_local AmxConfig amx_config_before(0, 0);
+
 /** As LevelTiles has it: both together take as long as eight tiles. */
-inline void configure_amx(uint64_t run, uint64_t n_vectors) {
+inline void configure_amx(uint64_t run, uint64_t n_vectors, bool is_first) {
+  if (is_first) _tile_storeconfig(&amx_config_before);
   AmxConfig config(static_cast<int>(run), static_cast<int>(n_vectors));
   GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
   _tile_loadconfig(&config);
 }
 
-inline void release_amx() {
-  _tile_release();
+inline void restore_amx() {
+  GGUF_KEEP_IN_MEMORY(amx_config_before);
+  if (amx_config_before.palette == 0) {
+    _tile_release();
+  } else {
+    _tile_loadconfig(&amx_config_before);
+  }
 }
 
-constexpr AmxTiles kAmxTiles = {amx_tiles(), configure_amx, release_amx};
+constexpr AmxTiles kAmxTiles = {amx_tiles(), configure_amx, restore_amx};
 
 }  // namespace
 }  // namespace gguf

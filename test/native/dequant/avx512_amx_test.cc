@@ -120,6 +120,16 @@ TEST_F(Avx512Amx, IsTestedBeforeItIsUsed) {
   EXPECT_FALSE(amx_tiles_are_right(wrong));
 }
 
+TEST_F(Avx512Amx, LeavesTheConfigurationOfOthersAsItWas) {
+  AmxConfig others(16, 3);
+  _tile_loadconfig(&others);
+  EXPECT_TRUE(amx_tiles_are_right(kAmxTiles));
+  AmxConfig found(0, 0);
+  _tile_storeconfig(&found);
+  EXPECT_EQ(std::memcmp(&found, &others, sizeof found), 0);
+  _tile_release();
+}
+
 TEST_F(Avx512Amx, IsUsedForEnoughVectorsAndIfItIsReady) {
   static bool ready;
   static int n_asked;

@@ -24,6 +24,18 @@ inline bool is_configured(int tile) {
   return is;
 }
 
+inline void store_config(void* to) {
+  uint8_t bytes[64] = {};
+  if (state.configured) {
+    bytes[0] = 1;
+    for (int tile = 0; tile < 8; ++tile) {
+      bytes[16 + 2 * tile] = static_cast<uint8_t>(state.row_bytes[tile]);
+      bytes[48 + tile] = static_cast<uint8_t>(state.rows[tile]);
+    }
+  }
+  std::memcpy(to, bytes, sizeof bytes);
+}
+
 inline void load_config(const void* from) {
   uint8_t bytes[64];
   std::memcpy(bytes, from, sizeof bytes);
@@ -95,12 +107,14 @@ inline void multiply_signed_unsigned(int sums, int a, int b) {
 
 // Macros in some compilers.
 #undef _tile_loadconfig
+#undef _tile_storeconfig
 #undef _tile_release
 #undef _tile_zero
 #undef _tile_loadd
 #undef _tile_stored
 #undef _tile_dpbsud
 #define _tile_loadconfig gguf::test::amx::load_config
+#define _tile_storeconfig gguf::test::amx::store_config
 #define _tile_release gguf::test::amx::release
 #define _tile_zero gguf::test::amx::zero
 #define _tile_loadd gguf::test::amx::load
