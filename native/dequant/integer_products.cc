@@ -104,11 +104,12 @@ class RunOrder {
 
 const KernelTable& kernels_for_products(const KernelTable& kernels, const Format& format, uint64_t columns,
                                         uint64_t n) {
+  if (kernels.base == nullptr) return kernels;
   if (n < kernels.n_wanted || columns < kernels.columns_wanted) return *kernels.base;
   const CodeFacts facts = kernels.formats[format.index].code_facts();
   const CodeTileMultipliers& tiles = kernels.level_tiles.of[facts.run == 16 ? 0 : 1][facts.kind];
   const bool is_special = tiles.of[1] != nullptr && (kernels.is_ready == nullptr || kernels.is_ready());
-  return is_special || kernels.base == nullptr ? kernels : *kernels.base;
+  return is_special ? kernels : *kernels.base;
 }
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
@@ -409,7 +410,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
         tile.y = y + v * y_stride;
         tile.n_vectors = n_vectors;
         if (kernels_.level_tiles.start != nullptr && n_started != n_vectors) {
-          kernels_.level_tiles.start(run_, n_vectors, n_started == 0);
+          kernels_.level_tiles.start(n_vectors, n_started == 0);
           n_started = n_vectors;
         }
         tiles.of[n_vectors - 1](tile);

@@ -13,7 +13,7 @@ constexpr uint64_t kAmxRun = 32;
 
 struct AmxTiles {
   CodeTileMultipliers of;  // for runs of kAmxRun
-  void (*start)(uint64_t run, uint64_t n_vectors, bool is_first);
+  void (*start)(uint64_t n_vectors, bool is_first);
   void (*finish)();
 };
 
@@ -71,7 +71,7 @@ inline bool amx_tile_is_right(const AmxTiles& tiles, uint64_t n_vectors) {
   tile.y = y;
   tile.y_stride = tile.n_rows = kRows;
   tile.n_vectors = n_vectors;
-  tiles.start(run, n_vectors, true);
+  tiles.start(n_vectors, true);
   tiles.of.of[n_vectors - 1](tile);
   tiles.finish();
   return std::memcmp(y, expected, static_cast<size_t>(n_vectors) * kRows * sizeof(float)) == 0;

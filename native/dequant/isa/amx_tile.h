@@ -4,7 +4,8 @@
 //
 // For each run there are three tiles: the bytes of the vectors, one vector in a row; the words of the rows of
 // levels, 16 rows at a time; and their sums, a row for each vector. Sums go through memory to the registers
-// that scale them. Tiles and memory are used in turn, so that the next run is multiplied while one is scaled.
+// that scale them. Tiles and memory are used in turn: while a run is scaled, the sums of the next one are
+// stored, and the one after that is multiplied.
 #pragma once
 
 #include "dequant/isa/amx_table.h"
@@ -21,11 +22,11 @@ struct AmxConfig {
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 
-  AmxConfig(int run, int n_vectors) {
+  explicit AmxConfig(int n_vectors) {
     for (int i = 0; i < 2; ++i) {
       set(i, n_vectors, 64);
-      set(2 + i, n_vectors, run);
-      set(4 + i, run / 4, 64);
+      set(2 + i, n_vectors, kAmxRun);
+      set(4 + i, kAmxRun / 4, 64);
     }
   }
 
@@ -76,8 +77,10 @@ void multiply_amx_rows(const CodeTile& t, int k) {
   const uint8_t* const places = places_of_sums(t);
   uint64_t n_left = t.n_runs;
   bool odd = false;
-  if (n_left > 0) multiply_amx_run(w, x, false);
-  if (n_left > 0) store_amx_run(false, products);
+  if (n_left > 0) {
+    multiply_amx_run(w, x, false);
+    store_amx_run(false, products);
+  }
   if (n_left > 1) multiply_amx_run(w + kRunBytes, x + x_bytes, true);
   for (uint64_t step = 0; step < 16; ++step) {
     float* const sums = t.sums + places[step] * static_cast<uint64_t>(n_vectors * kCodeRows) + first_row;
@@ -144,12 +147,12 @@ constexpr CodeTileMultipliers amx_tiles() {
 
 /** The configuration that a thread had. Other code of the process may rely on it: ggml's products configure
  * tiles once for each thread, and are an illegal instruction without. */
-inline thread_local AmxConfig amx_config_before(0, 0);
+thread_local AmxConfig amx_config_before(0);
 
-/** As LevelTiles has it: both together take as long as eight tiles. */
-inline void configure_amx(uint64_t run, uint64_t n_vectors, bool is_first) {
+/** As LevelTiles has it: together with giving it back, it takes as long as eleven products of tiles. */
+inline void configure_amx(uint64_t n_vectors, bool is_first) {
   if (is_first) _tile_storeconfig(&amx_config_before);
-  AmxConfig config(static_cast<int>(run), static_cast<int>(n_vectors));
+  AmxConfig config(static_cast<int>(n_vectors));
   GGUF_KEEP_IN_MEMORY(config);  // GCC thinks that only its first bytes are read
   _tile_loadconfig(&config);
 }

@@ -170,9 +170,9 @@ struct LevelTiles {
   // added.
   int narrow_kind = -1;
   RowTransposer narrow[2][2] = {};  // [affine][runs of 32] of a run of each row
-  // Where the processor has a state for tiles: sets it for runs of so many levels and so many vectors, before
-  // such tiles are multiplied, and gives it back as the first call found it after the last.
-  void (*start)(uint64_t run, uint64_t n_vectors, bool is_first) = nullptr;
+  // Where the processor has a state for tiles: sets it for so many vectors, before such tiles are multiplied,
+  // and gives it back after the last as the first call found it.
+  void (*start)(uint64_t n_vectors, bool is_first) = nullptr;
   void (*finish)() = nullptr;
 };
 
