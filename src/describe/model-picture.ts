@@ -50,7 +50,7 @@ const LEAST_BESIDE = 220;
 
 const LIGHT = { ground: "#ffffff", text: "#1d2024", quiet: "#5c636d", line: "#c9ccd1", ramp: "#12337a" };
 const DARK = { ground: "#1b1e22", text: "#e6e8eb", quiet: "#9ca4af", line: "#4a5058", ramp: "#9cc0ff" };
-/** The colours of types: those that view/style.css computes. */
+/** Colours far from each other, for types and parts of a whole; the second eight are the first in another lightness. */
 const SHADES = {
   light:
     "4269b3 a64e2f 00826a 86539d 866800 0077a5 a6485f 367e3a 8bb7ff fb9b7a 46d1b6 d59fef d4b54f 51c6f7 fb94aa 83cc84",

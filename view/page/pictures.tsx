@@ -3,6 +3,7 @@
 import type { TensorStats } from "gguf-native";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { shadeColor } from "#dist/describe/model-picture";
 import { edgeText } from "#dist/describe/stats-text";
 import { counted, float32Text, grouped, humanBytes } from "#dist/describe/text";
 import { type ColorScale, colorScale, type Picture } from "../lib/averages";
@@ -37,9 +38,9 @@ export function ShareBar({
   );
 }
 
-/** Colours far from each other, however many are beside each other; the second eight are lighter or darker. */
-export function shadeOf(index: number): Record<`--${string}`, string | number> {
-  return { "--n": index % 16, ...(index % 16 < 8 ? {} : { "--shade-lightness": "var(--shade-other)" }) };
+/** For elements of the class `shade`. */
+export function shadeOf(index: number): { "--shade": string } {
+  return { "--shade": `light-dark(${shadeColor(index, false)}, ${shadeColor(index, true)})` };
 }
 
 const HISTOGRAM_WIDTH = 640;
