@@ -130,6 +130,9 @@ export async function planForSize(request: SizeRequest): Promise<SizedPlan> {
   const options = candidates.map((all, i) =>
     worthwhile(all.map((type, k) => ({ type, cost: costs[i]?.[k] as number, error: error(i, type) }))),
   );
+  // Some of the smallest may be types that cannot hold what was measured.
+  const possible = sum(options, ([first]) => (first as Option).cost);
+  if (possible > room) throw tooSmall(request, sizes, possible);
   const chosen = fill(options, room);
   const plan = base.map((each, i): PlannedTensor => {
     if (!each.isFree) return each;
