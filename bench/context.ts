@@ -1,6 +1,6 @@
 /** The parts that all suites use. */
 import { availableParallelism } from "node:os";
-import { allocate, type GgmlType } from "gguf-native";
+import { allocateArray, type GgmlType } from "gguf-native";
 import { Libggml } from "./libggml";
 import { LibggmlCpu } from "./libggml-cpu";
 import { MachineLimits } from "./limits";
@@ -51,7 +51,7 @@ export function threadCounts(): number[] {
  * times as long as a kernel. It starts at a cache line, because stores across two lines are slower.
  */
 export function makeOut(bytes: number): Float32Array {
-  return allocate(bytes / 4).fill(1);
+  return allocateArray(bytes / 4).fill(1);
 }
 
 /** Less time for each measurement if the run is to be quick. */

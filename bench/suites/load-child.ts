@@ -1,5 +1,5 @@
 /** A child process of `load.ts`: loads a model once, or fills as much fresh memory, and answers the seconds. */
-import { allocate, type GgufTensor, openSync } from "gguf-native";
+import { allocateArray, type GgufTensor, openSync } from "gguf-native";
 import { answer } from "../child";
 import { MachineLimits } from "../limits";
 import { Results } from "../results";
@@ -9,8 +9,8 @@ const shared = (length: number) => new Float32Array(new SharedArrayBuffer(4 * le
 /** Where the results of a model lie: the names with "one" are of an array of which each tensor gets a part. */
 export const OUTPUTS = {
   "no out": () => undefined,
-  "allocate() for each": allocate,
-  "one allocate()": allocate,
+  "allocateArray() for each": allocateArray,
+  "one allocateArray()": allocateArray,
   "SharedArrayBuffer for each": shared,
   "one SharedArrayBuffer": shared,
   "new Float32Array for each": (length: number) => new Float32Array(length),

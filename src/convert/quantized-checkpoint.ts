@@ -289,7 +289,17 @@ async function integersOf(tensor: SafetensorsTensor): Promise<Int32Array> {
 }
 
 /** Products, in blocks where those hold them exactly. */
-function scaled({ columns, rows, group, bits = 99, isSymmetric, scale, codes, scales, order }: Scaled): Rows {
+function scaled({
+  columns,
+  rows,
+  group,
+  bits = Number.POSITIVE_INFINITY,
+  isSymmetric,
+  scale,
+  codes,
+  scales,
+  order,
+}: Scaled): Rows {
   const isExact = scale.dtype === "F16" && group % 32 === 0 && (bits <= 4 || (bits === 8 && isSymmetric === true));
   const type: GgmlType = !isExact ? "F32" : bits === 4 && isSymmetric ? "Q4_0" : "Q8_0";
   const groups = Math.ceil(columns / group);

@@ -5,7 +5,7 @@ import type { ThreadOptions } from "../base/options";
 import { type ElementRange, partsOf } from "../base/ranges";
 import { type GgmlType, ggmlTypes } from "../base/types";
 import { runJob } from "../decode/jobs";
-import { allocate } from "../decode/memory";
+import { allocateArray } from "../decode/memory";
 import { explainFailure } from "../decode/request";
 import { comparisonOf, noTotals, type TensorComparison } from "../file/comparison";
 import type { GgufModelTensor } from "../file/model-tensor";
@@ -106,7 +106,7 @@ export class Encoder {
 
   /** Memory for the numbers of a piece. */
   #slot(i: number): Float32Array {
-    this.#slots[i] ??= allocate(this.#longest);
+    this.#slots[i] ??= allocateArray(this.#longest);
     return this.#slots[i];
   }
 

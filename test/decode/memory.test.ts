@@ -1,7 +1,7 @@
-/** Where results lie: allocate(), large results in a loop, trim(). */
+/** Where results lie: allocateArray(), large results in a loop, releaseMemory(). */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { allocate, dequantize, dequantizeSync, trim } from "gguf-native";
+import { allocate, allocateArray, dequantize, dequantizeSync, releaseMemory, trim } from "gguf-native";
 import { gaussianBlocks } from "../support/blocks";
 import { lineOf } from "../support/child";
 import { emulated } from "../support/emulated";
@@ -11,16 +11,16 @@ import { sanitized } from "../support/sanitized";
 
 const megabyte = 2 ** 20;
 
-describe("allocate", () => {
+describe("allocateArray", () => {
   test("gives zeroed arrays of every type and size", () => {
     for (const length of [0, 1, 1000, megabyte, 3 * megabyte + 5]) {
-      const f32 = allocate(length);
+      const f32 = allocateArray(length);
       assert.ok(f32 instanceof Float32Array);
       assert.equal(f32.length, length);
       assert.ok(f32.every((x) => x === 0));
       f32.fill(1); // the next one of this size may be the same memory
       for (const dtype of ["f16", "bf16"] as const) {
-        const bits = allocate(length, dtype);
+        const bits = allocateArray(length, dtype);
         assert.ok(bits instanceof Uint16Array);
         assert.equal(bits.length, length);
         assert.ok(bits.every((x) => x === 0));
@@ -31,19 +31,19 @@ describe("allocate", () => {
   test("is written to directly by asynchronous work", async () => {
     const blocks = gaussianBlocks("Q4_0", 65536, new Random(3));
     const expected = dequantizeSync("Q4_0", blocks);
-    const out = allocate(expected.length);
+    const out = allocateArray(expected.length);
     assert.equal(await dequantize("Q4_0", blocks, { out }), out);
     assert.deepEqual(out, expected);
   });
 
   test("rejects invalid arguments", () => {
     for (const length of ["1", null, undefined, {}, 1n]) {
-      assert.throws(() => allocate(length as number), { code: "ERR_INVALID_ARG_TYPE" });
+      assert.throws(() => allocateArray(length as number), { code: "ERR_INVALID_ARG_TYPE" });
     }
     for (const length of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 52, 2 ** 60]) {
-      assert.throws(() => allocate(length), { code: "ERR_GGUF_RANGE" });
+      assert.throws(() => allocateArray(length), { code: "ERR_GGUF_RANGE" });
     }
-    assert.throws(() => allocate(1, "f64" as "f32"), { code: "ERR_INVALID_ARG_VALUE" });
+    assert.throws(() => allocateArray(1, "f64" as "f32"), { code: "ERR_INVALID_ARG_VALUE" });
   });
 });
 
@@ -106,14 +106,16 @@ describe("large results", { skip }, () => {
   });
 });
 
-test("trim gives memory of allocate() back that was kept", { skip: skip || needsAddon.skip }, async () => {
+test("releaseMemory gives memory of allocateArray() back that was kept", {
+  skip: skip || needsAddon.skip,
+}, async () => {
   const program = `
-    const { allocate, trim } = require("gguf-native");
-    for (let i = 0; i < 8; ++i) allocate(2 ** 24).fill(1);
+    const { allocateArray, releaseMemory } = require("gguf-native");
+    for (let i = 0; i < 8; ++i) allocateArray(2 ** 24).fill(1);
     gc();
     setTimeout(() => {
       const before = process.memoryUsage().rss;
-      trim();
+      releaseMemory();
       console.log(JSON.stringify({ before, after: process.memoryUsage().rss }));
     }, 50);`;
   const env = { ...process.env, GGUF_NATIVE_POOL_MB: "512" };
@@ -122,7 +124,11 @@ test("trim gives memory of allocate() back that was kept", { skip: skip || needs
   assert.ok(before - after > 400 * megabyte, `${before / megabyte} MiB, then ${after / megabyte} MiB`);
 });
 
-test("trim may be called at any time", () => {
-  trim();
-  trim();
+test("releaseMemory may be called at any time", () => {
+  releaseMemory();
+  releaseMemory();
+});
+
+test("the old names are there until 1.0", () => {
+  assert.deepEqual([allocate, trim], [allocateArray, releaseMemory]);
 });

@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import {
-  allocate,
+  allocateArray,
   dequantize,
   dequantizeSync,
   GgufError,
@@ -18,7 +18,7 @@ import {
   openSync,
   parse,
   quantizeSync,
-  trim,
+  releaseMemory,
 } from "gguf-native";
 import { arr, str, writeGguf } from "./gguf-writer";
 
@@ -106,7 +106,7 @@ function scenesOf(file: GgufFile, path: string, access: "mmap" | "read"): Scene[
     ["matmulSync", () => products(a.matmulSync(x, { threads: 2 }))],
     ["statsSync", () => assert.equal(a.statsSync({ bins: 5 }).max, 119)],
     ["quantizeSync", () => quantizeSync("Q8_0", numbers)],
-    ["allocate", () => assert.equal(allocate(2 ** 20)[5], 0)],
+    ["allocateArray", () => assert.equal(allocateArray(2 ** 20)[5], 0)],
     ["dequantize", async () => equal(await a.dequantize(), numbers)],
     ["dequantize with progress", async () => equal(await a.dequantize({ onProgress() {} }), numbers)],
     [
@@ -168,7 +168,7 @@ function scenesOf(file: GgufFile, path: string, access: "mmap" | "read"): Scene[
     ["compare", async () => assert.equal((await a.compare(b)).count, ELEMENTS)],
     ["compare with itself", async () => assert.equal((await a.compare(a)).sameBytes, true)],
     ["a range of memory", () => equal(dequantizeSync("Q8_0", blocks), numbers)],
-    ["trim", () => trim()],
+    ["releaseMemory", () => releaseMemory()],
   ]; // prettier-ignore
 }
 
@@ -218,7 +218,7 @@ async function everyStep(kinds: number, where: number): Promise<void> {
 
 /** What the addon holds once all that JavaScript has dropped is collected. */
 async function held(): Promise<number> {
-  trim();
+  releaseMemory();
   for (let i = 0; i < 4; i++) {
     globalThis.gc?.();
     await turn();
@@ -301,9 +301,9 @@ const parts: Record<string, () => Promise<void>> = {
     assert.ok(steps > 1, "loading the addon takes memory");
     for (let after = 0; after < 20; after++) {
       const { worker } = await begin(`
-        const { openSync, allocate } = require("gguf-native");
+        const { openSync, allocateArray } = require("gguf-native");
         const tensor = openSync(workerData).tensor("a");
-        globalThis.kept = [tensor.bytes(), allocate(2 ** 20), allocate(2 ** 20)];
+        globalThis.kept = [tensor.bytes(), allocateArray(2 ** 20), allocateArray(2 ** 20)];
         const again = () => tensor.dequantize({ out: new Float32Array(tensor.elementCount) }).then(again, again);
         for (let i = 0; i < 20; i++) again();
         setTimeout(() => parentPort.postMessage("working"), 5);`);

@@ -1,7 +1,7 @@
 /** Statistics and comparisons: what is found of each step is joined to totals. */
 import { haveSameBytes } from "../../base/bytes";
 import { partsOf } from "../../base/ranges";
-import type { NativeAddon, ProgressCallback, Started } from "../native-surface";
+import type { NativeAddon, NativeFile, ProgressCallback, Started } from "../native-surface";
 import { run, SMALL_NUMBERS, STEP_NUMBERS, type Steps, startOn } from "./block-jobs";
 import { type Blocks, blocksOfArray, blocksOfTensor, elementsOf } from "./blocks";
 import { about } from "./files";
@@ -76,8 +76,6 @@ function* compareBytes(a: Blocks, b: Blocks, first: number, end: number, totals:
   }
 }
 
-type Compared = Parameters<NativeAddon["compare"]> extends [...infer Six, unknown, unknown?] ? Six : never;
-
 /** Statistics and comparisons as jobs. */
 function startTotals(
   sources: readonly Blocks[],
@@ -91,7 +89,12 @@ function startTotals(
   return startOn(sources, { steps, total: count, finish: () => totals.of }, onProgress, count <= SMALL_NUMBERS);
 }
 
-function checkedBlocks(...[fileA, indexA, fileB, indexB, first, end]: Compared): [Blocks, Blocks] {
+function blocksOfBoth(
+  [fileA, indexA]: readonly [NativeFile, number],
+  [fileB, indexB]: readonly [NativeFile, number],
+  first: number,
+  end: number,
+): [Blocks, Blocks] {
   const both: [Blocks, Blocks] = [blocksOfTensor(fileA, indexA), blocksOfTensor(fileB, indexB)];
   for (const blocks of both) about(blocks.path, () => blocks.check(first, end - first));
   return both;
@@ -99,16 +102,16 @@ function checkedBlocks(...[fileA, indexA, fileB, indexB, first, end]: Compared):
 
 function comparisonNow(work: typeof compare): NativeAddon["compare"] {
   return (fileA, indexA, fileB, indexB, first, end, totals) => {
-    const [a, b] = checkedBlocks(fileA, indexA, fileB, indexB, first, end);
+    const [a, b] = blocksOfBoth([fileA, indexA], [fileB, indexB], first, end);
     const joined = { of: totals.slice() };
-    for (const _ of work(a, b, first, end, joined));
+    for (const _ of work(a, b, first, end, joined)); // whose errors say which of the two they are about
     return joined.of;
   };
 }
 
 function comparison(work: typeof compare): NativeAddon["compareAsync"] {
   return (fileA, indexA, fileB, indexB, first, end, totals, onProgress) => {
-    const [a, b] = checkedBlocks(fileA, indexA, fileB, indexB, first, end);
+    const [a, b] = blocksOfBoth([fileA, indexA], [fileB, indexB], first, end);
     return startTotals([a, b], end - first, totals, (joined) => work(a, b, first, end, joined), onProgress);
   };
 }

@@ -2,7 +2,7 @@
 import { randomFillSync } from "node:crypto";
 import { counted, escapeText, grouped, humanCount } from "../../describe/text";
 import {
-  allocate,
+  allocateArray,
   cpu,
   dequantize,
   dequantizeSync,
@@ -174,7 +174,7 @@ function blockBytes(type: GgmlType): number {
 async function measure({ type, tensors, calls }: Subject): Promise<Rate> {
   const elements = calls.reduce((sum, call) => sum + call.elements, 0);
   // The addon's own memory: work on other threads writes straight into it.
-  const out = allocate(elements);
+  const out = allocateArray(elements);
   let end = 0;
   const outputs = calls.map((call) => {
     end += call.elements;

@@ -4,7 +4,6 @@ import { modelPicture, svgText } from "../../describe/model-picture";
 import { tensorTable } from "../../describe/tensor-table";
 import { escapeText } from "../../describe/text";
 import { typeTotals } from "../../describe/type-totals";
-import { checkReplaced } from "../../writer/replaced-files";
 import type { OpenedModel } from "../arguments/open-model";
 import type { Terminal } from "./terminal";
 import { writeSvg } from "./write-files";
@@ -16,7 +15,6 @@ export async function writeModelPicture(
   terminal: Terminal,
 ): Promise<void> {
   const origin = { model: file.paths, isGguf: false };
-  await checkReplaced([out], origin, force ?? false);
   const tensors = [...file.tensors.values()];
   const table = tensorTable(tensors, [...typeTotals(tensors).keys()]);
   const picture = modelPicture(table, { title: escapeText(basename(path)) });
