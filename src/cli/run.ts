@@ -25,7 +25,7 @@ Make models, and vectors of texts:
   quantize FILE OUT         the weights in fewer bits
   convert FOLDER OUT        a checkpoint as a GGUF file; other byte orders
   convert-lora FOLDER OUT   a LoRA adapter as a GGUF file
-  merge-lora MODEL ADAPTER... OUT   adapters added to the weights
+  merge-lora FILE LORA OUT  adapters added to the weights
   extract FILE TENSOR...    some tensors, or layers, in a file of their own
   remove FILE TENSOR...     a model without some of its tensors
   rename FILE TENSOR NAME   other names for tensors

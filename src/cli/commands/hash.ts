@@ -24,6 +24,7 @@ import {
   type ExpectedDigests,
   type ModelDigests,
   parseDigests,
+  shownLines,
 } from "../formats/digest-list";
 import { exactJson } from "../output/json";
 import { again, type Listed, listed } from "../output/listed";
@@ -41,6 +42,7 @@ names, types, shapes and data of all tensors, and all metadata. The digest of
 the whole does not depend on layout: alignment and padding, the order of keys
 and tensors, the version of the format, or how a model is split into files. The
 data of a tensor of an unknown type cannot be hashed; the last line says so.
+On a narrow terminal each digest stands under its name.
 
   --whole             only the whole: one line for each file
   --check             reads lists that 'hash' has printed, and compares them
@@ -78,7 +80,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   await forEachModel(paths, options, terminal, async (hash) => {
     const digests = await hash();
     all.push(digests);
-    if (!values.json) await terminal.printLines(digestLines(digests, !!values.whole));
+    const width = terminal.isTerminal ? terminal.width : Number.POSITIVE_INFINITY;
+    if (!values.json) await terminal.printLines(shownLines(digests, !!values.whole, width));
     // All at once, when it is known that all can be read.
     if (values.json && all.length === paths.length) await terminal.printJsonPieces(json(all));
   });

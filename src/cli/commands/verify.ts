@@ -198,7 +198,8 @@ async function findNotFinite({ verdict, model, scanned }: Opened, progress: Prog
     await lookAtValues(scanned, work, progress, ({ count, nan, infinite }, index, { name: tensor }) => {
       verdict.values += count;
       if (nan + infinite === 0) return;
-      const message = `${model.path}: tensor '${tensor}': ${counted(nan, "NaN value")}, ${counted(infinite, "infinite value")}`;
+      const counts = [nan > 0 && counted(nan, "NaN value"), infinite > 0 && counted(infinite, "infinite value")];
+      const message = `${model.path}: tensor '${tensor}': ${counts.filter(Boolean).join(", ")}`;
       found.push({ index, finding: { message, tensor, nan, infinite } });
     });
     found.sort((a, b) => a.index - b.index);

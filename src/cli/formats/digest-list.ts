@@ -1,6 +1,7 @@
 /** Lists of digests, as `hash` prints them and `hash --check` reads them. */
 import { counted, escapeText } from "../../describe/text";
 import type { Listed } from "../output/listed";
+import { textWidth } from "../output/text-width";
 
 /** The digests of one model. */
 export interface ModelDigests {
@@ -29,6 +30,19 @@ export function* digestLines(
   if (notHashed.count > 0) remarks.push(`without the data of ${counted(notHashed.count, "tensor")}`);
   const remark = remarks.length > 0 ? ` (${remarks.join(", ")})` : "";
   yield `${sha256}  ${escapeText(path)}${remark}`;
+}
+
+/** The same for a terminal: where a line is too long for it, each digest stands under its name. */
+export function* shownLines(
+  digests: ModelDigests,
+  wholeOnly: boolean,
+  width: number,
+): Generator<string, void, undefined> {
+  let stacks = false;
+  for (const line of digestLines(digests, wholeOnly)) stacks ||= textWidth(line) > width;
+  for (const line of digestLines(digests, wholeOnly)) {
+    yield* stacks ? [line.slice(HEX_LENGTH + 2), `  ${line.slice(0, HEX_LENGTH)}`.trimEnd()] : [line];
+  }
 }
 
 /** What a list says of one model. */

@@ -153,8 +153,8 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Text in lines of `width` columns, broken at spaces, and within words that are longer; nothing is cut off. */
-export function wrapWhole(text: string, width: number): string[] {
+/** Text in lines of `width` columns, broken at spaces, and unless `keepsWords` within words that are longer; all of it. */
+export function wrapWhole(text: string, width: number, keepsWords = false): string[] {
   const lines: string[] = [];
   let line = "";
   let used = 0;
@@ -163,8 +163,8 @@ export function wrapWhole(text: string, width: number): string[] {
       lines.push(line.trimEnd());
       [line, used] = ["", 0];
     }
-    for (const cluster of clusters(word)) {
-      if (used + clusterWidth(cluster) > width && cluster !== " ") {
+    for (const cluster of keepsWords ? [word] : clusters(word)) {
+      if (used > 0 && used + clusterWidth(cluster.trimEnd()) > width) {
         lines.push(line);
         [line, used] = ["", 0];
       }

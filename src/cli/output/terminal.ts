@@ -3,7 +3,7 @@
 import { escapeJson, escapeText } from "../../describe/text";
 import { exactJson } from "./json";
 import { Progress, type ProgressUnit } from "./progress";
-import { type Column, facts, type Row, table } from "./table";
+import { type Column, facts, type Row, table, wrapWhole } from "./table";
 
 /** A stream that a command writes text to. */
 export interface TextStream {
@@ -64,6 +64,11 @@ export class Terminal {
   readonly good = (text: string): string => this.#emphasized(text, GREEN);
   readonly bad = (text: string): string => this.#emphasized(text, RED);
 
+  /** Whether what is printed is for eyes alone. */
+  get isTerminal(): boolean {
+    return this.#streams.stdout.isTTY === true;
+  }
+
   /** Lays out a table for this terminal; goes through the rows twice. */
   table(columns: readonly Column[], rows: Iterable<Row>, stacks = false): Iterable<string> {
     return table(columns, rows, this.width, { paintTitle: this.quiet, stacks });
@@ -123,9 +128,12 @@ export class Terminal {
     }
   }
 
-  /** Says on standard error what is wrong, in one line. */
+  /** Says on standard error what is wrong, in one line, or in as many as a terminal needs. */
   complain(message: string): void {
-    this.#streams.stderr.write(`gguf-native: ${escapeText(message)}\n`);
+    const { isTTY, columns } = this.#streams.stderr;
+    const text = `gguf-native: ${escapeText(message)}`;
+    const width = isTTY ? Math.max(LEAST_COLUMNS, columns || 80) : Number.POSITIVE_INFINITY;
+    this.#streams.stderr.write(`${wrapWhole(text, width, true).join("\n")}\n`);
   }
 
   /** Passes on to standard error what another program prints, as it is. */
