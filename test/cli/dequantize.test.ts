@@ -13,8 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { type DType, type GgmlType, ggmlTypes, openSync } from "gguf-native";
-import * as reference from "gguf-native/reference";
+import { type DType, ggmlTypes, openSync } from "gguf-native";
 import { noPython, python, readNpy, readSafetensors } from "../support/array-files";
 import { runSync, start, succeeds, untilWith } from "../support/child";
 import {
@@ -127,16 +126,6 @@ print(a.shape, a.dtype, float(a[3, 5]), b.shape, b.dtype, (a.astype("float16") =
     const whole = openSync(at("large.gguf")).tensor("t").dequantizeSync();
     assert.ok(Buffer.from(whole.buffer).equals(readFileSync(at("large.bin"))));
   });
-  const random = ["IQ1_M", "NVFP4", "TQ1_0", "I64"] as const;
-  writeModel("types.gguf", { tensors: random.map((type, i) => blocks(type, type, [256, 2], i)) });
-  for (const type of random) {
-    test(`of type ${type}`, async () => {
-      await output("dequantize types.gguf", type, "-o", `${type}.bin`);
-      const stored = openSync(at("types.gguf")).tensor(type).bytes();
-      const expected = reference.dequantizeSync(type as GgmlType, stored);
-      assert.deepEqual(readFileSync(at(`${type}.bin`)), Buffer.from(expected.buffer));
-    });
-  }
 });
 
 describe("several tensors", () => {

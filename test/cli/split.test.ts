@@ -128,13 +128,6 @@ test("inspect says which file a tensor is in", async () => {
   assert.deepEqual(paths, expected);
   assert.equal(tensors.at(-1).path, paths[2]);
 });
-test("dequantize and stats read all of them", async () => {
-  await output("dequantize count/part-00003-of-00003.gguf --all -o split.safetensors");
-  await output("dequantize model.gguf --all -o whole.safetensors");
-  assert.equal(statSync(at("split.safetensors")).size, statSync(at("whole.safetensors")).size);
-  const stats = async (name: string) => (await json(["stats", name, "*ffn_down*"])).tensors;
-  assert.deepEqual(await stats("count/part-00001-of-00003.gguf"), await stats("model.gguf"));
-});
 
 describe("one file alone, with --no-splits", () => {
   const names = ["alone/part-00002-of-00003.gguf", "alone/renamed.gguf"];
