@@ -5,13 +5,17 @@ import type { AsyncOptions } from "./options";
 import { didYouMean } from "./suggest";
 import { isTypedArray, lengthOf } from "./typed-arrays";
 
-/** The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. */
-export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
+/**
+ * The names of all options in `T`: what {@link checkOptions} needs to know. A name that is missing does not compile. One that
+ * is "async" a synchronous function accepts, too, but does not list as its own.
+ */
+export type OptionNames<T> = { readonly [Name in keyof T]-?: true | "async" };
+export type KnownNames = Readonly<Record<string, true | "async">>;
 
 /**
  * Returns a copy of `options`: each is read once, and code of the caller that runs then, such as a getter, changes
  * nothing that is checked later.
- * @param known the names that mean something; synchronous functions accept those of their asynchronous form, too
+ * @param known the names that mean something
  * @param arrays the other arguments that may be arrays, whose lengths were checked or will be
  * @throws TypeError ERR_INVALID_ARG_TYPE if it is neither an object nor undefined; ERR_INVALID_ARG_VALUE for a property of
  *   another name: it is misspelt, and would be ignored without a word
@@ -19,12 +23,13 @@ export type OptionNames<T> = { readonly [Name in keyof T]-?: true };
  */
 export function checkOptions<T extends object>(
   options: T | undefined,
-  known: Readonly<Record<string, true>>,
+  known: KnownNames,
   arrays: readonly unknown[] = [],
   subject?: GgufErrorSubject,
+  kind?: "sync",
 ): Partial<T> {
   if (options === undefined) return {};
-  checkOptionNames(options, known);
+  checkOptionNames(options, known, kind);
   const before = arrays.map(lengthIfArray);
   const given: Partial<T> = {};
   for (const name of Object.keys(known) as (keyof T)[]) {
@@ -43,10 +48,10 @@ export function checkOptions<T extends object>(
  * arrays after that.
  * @throws TypeError as {@link checkOptions}
  */
-export function checkOptionNames(options: unknown, known: Readonly<Record<string, true>>): void {
+export function checkOptionNames(options: unknown, known: KnownNames, kind?: "sync"): void {
   if (typeof options !== "object" || options === null) throw invalidArgType("options", "of type object", options);
   for (const name in options) {
-    if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known);
+    if (!Object.hasOwn(known, name) && Object.hasOwn(options, name)) throw unknownOption(name, known, kind);
   }
 }
 
@@ -54,8 +59,8 @@ function lengthIfArray(value: unknown): number | undefined {
   return isTypedArray(value) ? lengthOf(value) : undefined;
 }
 
-function unknownOption(name: string, known: Readonly<Record<string, true>>): TypeError {
-  const names = Object.keys(known);
+function unknownOption(name: string, known: KnownNames, kind: "sync" | undefined): TypeError {
+  const names = Object.keys(known).filter((own) => kind !== "sync" || known[own] === true);
   const message = `There is no option '${name}'${didYouMean(name, names) || "."} The options are: ${names.join(", ")}`;
   return Object.assign(new TypeError(message), { code: "ERR_INVALID_ARG_VALUE" });
 }
@@ -93,13 +98,7 @@ export function checkAsync(options: AsyncOptions | undefined, subject?: GgufErro
 }
 
 /** The names of {@link AsyncOptions}. */
-export const ASYNC_OPTIONS: OptionNames<AsyncOptions> = { signal: true, onProgress: true, threads: true };
-
-/** The same names for a synchronous function: it accepts those of asynchronous work, and does not list them as its own. */
-export function synchronous<N extends Readonly<Record<string, true>>>(names: N): N {
-  const hidden = Object.fromEntries(Object.keys(ASYNC_OPTIONS).map((name) => [name, { enumerable: false }]));
-  return Object.defineProperties({ ...names }, hidden);
-}
+export const ASYNC_OPTIONS: OptionNames<AsyncOptions> = { signal: "async", onProgress: "async", threads: "async" };
 
 /** How many threads may work; undefined where the addon chooses. */
 export function checkThreads(threads: unknown, subject?: GgufErrorSubject): number | undefined {

@@ -16,7 +16,7 @@ import type { GgmlType } from "../base/types";
 import { copyF32, isMappedView } from "./copy";
 import { attempt, runJob } from "./jobs";
 import { checkSupported, dtypeNumber } from "./kernels";
-import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure, SYNC_DECODE_OPTIONS } from "./request";
+import { checkBlocks, checkRequest, DECODE_OPTIONS, explainFailure } from "./request";
 
 /** Up to so many bytes, JavaScript has copied them before a call of the addon is over. */
 const COPIED_BYTES = 2 ** 20;
@@ -38,7 +38,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   options?: DequantizeOptions<D, A>,
 ): Returned<A> {
   const { info, bytes, elementCount } = checkBlocks(type, blocks);
-  const checked = checkOptions(options, SYNC_DECODE_OPTIONS, [blocks]);
+  const checked = checkOptions(options, DECODE_OPTIONS, [blocks], undefined, "sync");
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   checkSupported(type);
   if (type === "F32" && isFloat32Array(out) && 4 * (end - start) <= COPIED_BYTES && !isMappedView(bytes)) {

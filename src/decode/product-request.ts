@@ -13,6 +13,7 @@ const BLOCK_PRODUCT_OPTIONS: OptionNames<BlockProductOptions & AsyncOptions> = {
   out: true,
   ...{ activations: true, factor: true, bias: true, accumulate: true },
   ...ASYNC_OPTIONS,
+  threads: true,
 };
 const PRODUCT_OPTIONS: OptionNames<ProductOptions & AsyncOptions> = {
   columns: true,
@@ -46,8 +47,9 @@ export function checkProduct(
   shape: readonly number[],
   rowCount: number,
   subject: GgufErrorSubject,
+  kind?: "sync",
 ): ProductRequest {
-  const given = checkOptions(options, PRODUCT_OPTIONS, [x], subject);
+  const given = checkOptions(options, PRODUCT_OPTIONS, [x], subject, kind);
   const matrix =
     given.columns === undefined && shape.length < 4
       ? { columns: shape[0] ?? 1, rowCount }
@@ -212,6 +214,7 @@ export function checkBlockProduct(
   columns: unknown,
   x: unknown,
   options: AllOptions | undefined,
+  kind?: "sync",
 ): { info: GgmlTypeInfo; bytes: Uint8Array; request: ProductRequest } {
   const { info, bytes, elementCount } = checkBlocks(type, blocks);
   if (typeof columns !== "number") throw invalidArgType("columns", "of type number", columns);
@@ -223,6 +226,6 @@ export function checkBlockProduct(
     const detail = `blocks of ${elementCount} elements are not a whole number of rows of ${columns}`;
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
-  const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS, [blocks, x]);
+  const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS, [blocks, x], undefined, kind);
   return { info, bytes, request: checkAgainst(x, given, { columns, rowCount: elementCount / columns }) };
 }

@@ -37,7 +37,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const { info, bytes, request } = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, bytes, request } = checkBlockProduct(type, blocks, columns, x, options, "sync");
   const { length, out, int8, threads } = request;
   checkSupported(type);
   const result = attempt(

@@ -2,7 +2,7 @@
  * Decode requests: the checked options, for both the addon and the reference, and the errors for results that
  * cannot be made.
  */
-import { ASYNC_OPTIONS, type OptionNames, synchronous } from "../base/arguments";
+import { ASYNC_OPTIONS, type OptionNames } from "../base/arguments";
 import { errorAbout, GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, Dequantized, DequantizeOptions, DType, OutArray } from "../base/options";
 import type { ElementRange } from "../base/ranges";
@@ -17,8 +17,6 @@ export const DECODE_OPTIONS: OptionNames<DequantizeOptions & AsyncOptions> = {
   out: true,
   ...ASYNC_OPTIONS,
 };
-
-export const SYNC_DECODE_OPTIONS = synchronous(DECODE_OPTIONS);
 
 /** A checked output. */
 export interface OutputArray {

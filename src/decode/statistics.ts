@@ -28,6 +28,7 @@ export const STATS_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
   bins: true,
   range: true,
   ...ASYNC_OPTIONS,
+  threads: true,
 };
 
 /** What the values of a tensor are like. */

@@ -56,9 +56,10 @@ export function checkRows(
   rowCount: number,
   rowLength: number,
   subject: GgufErrorSubject,
+  kind?: "sync",
 ): RowRequest {
   const { rows, count } = checkIndexes(indexes, rowCount, subject);
-  const given = checkOptions(options, ROWS_OPTIONS);
+  const given = checkOptions(options, ROWS_OPTIONS, [], subject, kind);
   const dtype = checkDType(given.dtype);
   const length = count * rowLength;
   const { given: array, out } = checkOut(given.out, dtype, length, subject);

@@ -43,9 +43,9 @@ export function decodeRequest(
   tensor: TensorFacts,
   file: OpenFile,
   options: DequantizeOptions | undefined,
-  names = DECODE_OPTIONS,
+  kind?: "sync",
 ): DecodeRequest {
-  const given = checkOptions(options, names);
+  const given = checkOptions(options, DECODE_OPTIONS, [], undefined, kind);
   handleOf(file);
   return checkRequest(given, tensor.elementCount, knownType(tensor).blockSize, subjectOf(tensor));
 }
@@ -56,10 +56,11 @@ export function productRequest(
   file: OpenFile,
   x: unknown,
   options: ProductOptions | undefined,
+  kind?: "sync",
 ): ProductRequest {
   handleOf(file);
   knownType(tensor);
-  return checkProduct(x, options, tensor.shape, rowCount(tensor), subjectOf(tensor));
+  return checkProduct(x, options, tensor.shape, rowCount(tensor), subjectOf(tensor), kind);
 }
 
 /** Those of the shape need no name: they may be a number that only 64 bits hold. */
@@ -68,8 +69,13 @@ export function namedColumns(tensor: TensorFacts, columns: number): number | und
 }
 
 /** Checks the options of `stats`; also throws ERR_GGUF_CLOSED. */
-export function statsRequest(tensor: TensorFacts, file: OpenFile, options: StatsOptions | undefined): StatsRequest {
-  const given = checkOptions(options, STATS_OPTIONS);
+export function statsRequest(
+  tensor: TensorFacts,
+  file: OpenFile,
+  options: StatsOptions | undefined,
+  kind?: "sync",
+): StatsRequest {
+  const given = checkOptions(options, STATS_OPTIONS, [], undefined, kind);
   handleOf(file);
   return checkStats(given, tensor.elementCount, knownType(tensor).blockSize, subjectOf(tensor));
 }
@@ -93,8 +99,9 @@ export function rowRequest(
   file: OpenFile,
   indexes: unknown,
   options: RowsOptions | undefined,
+  kind?: "sync",
 ): RowRequest {
-  const request = checkRows(indexes, options, rowCount(tensor), tensor.shape[0] ?? 1, subjectOf(tensor));
+  const request = checkRows(indexes, options, rowCount(tensor), tensor.shape[0] ?? 1, subjectOf(tensor), kind);
   handleOf(file);
   knownType(tensor);
   return request;

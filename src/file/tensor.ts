@@ -22,7 +22,7 @@ import { markMappedView } from "../decode/copy";
 import { attempt, runJob } from "../decode/jobs";
 import { dtypeNumber } from "../decode/kernels";
 import { endProduct } from "../decode/product-request";
-import { explainFailure, SYNC_DECODE_OPTIONS } from "../decode/request";
+import { explainFailure } from "../decode/request";
 import {
   type NotFinite,
   newFiniteTotals,
@@ -140,7 +140,7 @@ export class GgufTensor extends GgufModelTensor {
   dequantizeSync<D extends DType = "f32", A extends OutArray<D> = Dequantized<D>>(
     options?: DequantizeOptions<D, A>,
   ): Returned<A> {
-    const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options, SYNC_DECODE_OPTIONS);
+    const { dtype, start, end, given, out } = decodeRequest(this, this.#file, options, "sync");
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.dequantize(handle, this.#position, dtypeNumber(dtype), start, end, out),
@@ -181,7 +181,7 @@ export class GgufTensor extends GgufModelTensor {
     indexes: ArrayLike<number>,
     options?: RowsOptions<D, A>,
   ): Returned<A> {
-    const { rows, count, dtype, length, given, out } = rowRequest(this, this.#file, indexes, options);
+    const { rows, count, dtype, length, given, out } = rowRequest(this, this.#file, indexes, options, "sync");
     const handle = handleOf(this.#file);
     const result = attempt(
       () => native.rows(handle, this.#position, rows, count, dtypeNumber(dtype), out),
@@ -237,7 +237,7 @@ export class GgufTensor extends GgufModelTensor {
     x: Float32Array,
     options?: ProductOptions<A> & ThreadOptions,
   ): Returned<A> {
-    const request = productRequest(this, this.#file, x, options);
+    const request = productRequest(this, this.#file, x, options, "sync");
     const { columns, start, end, length, out, int8, threads } = request;
     const handle = handleOf(this.#file);
     const result = attempt(
@@ -280,7 +280,7 @@ export class GgufTensor extends GgufModelTensor {
    *   `threads` are wrong; ERR_GGUF_UNSUPPORTED_TYPE; ERR_GGUF_TRUNCATED; ERR_GGUF_CLOSED
    */
   statsSync(options?: StatsOptions & ThreadOptions): TensorStats {
-    const request = statsRequest(this, this.#file, options);
+    const request = statsRequest(this, this.#file, options, "sync");
     const passes = statsPasses(request);
     for (let next = passes.next(); ; ) {
       if (next.done) return next.value;

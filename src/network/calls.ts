@@ -31,7 +31,7 @@ const ACTIVATIONS: readonly option.Activation[] = [
 
 function read<Name extends string>(
   options: unknown,
-  names: Readonly<Record<Name, true>>,
+  names: Readonly<Record<Name, true | "async">>,
 ): { readonly [N in Name]?: unknown } {
   if (options === undefined) return {};
   checkOptionNames(options, names);

@@ -59,7 +59,7 @@ export function quantizeSync<A extends Uint8Array = OwnBytes>(
   numbers: Float32Array,
   options?: QuantizeOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const request = checkQuantize(findEncoders(), type, numbers, options);
+  const request = checkQuantize(findEncoders(), type, numbers, options, "sync");
   const { info, columns, importance, out, threads, best } = request;
   const result = attempt(
     () => native.quantize(info.id, numbers, columns, importance, out, threads, best),

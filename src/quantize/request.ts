@@ -41,6 +41,7 @@ const OPTIONS: OptionNames<QuantizeOptions & AsyncOptions> = {
   search: true,
   ...OUT,
   ...ASYNC_OPTIONS,
+  threads: true,
 };
 
 /** A checked request of the addon. */
@@ -65,9 +66,10 @@ export function checkQuantize(
   type: unknown,
   numbers: unknown,
   options: (QuantizeOptions & AsyncOptions) | undefined,
+  kind?: "sync",
 ): QuantizeRequest {
   const { info, count, byteLength } = checkNumbers([...encoders.keys()], type, numbers);
-  const given = checkOptions(options, OPTIONS, [numbers]);
+  const given = checkOptions(options, OPTIONS, [numbers], undefined, kind);
   const best = checkSearch(given.search) === "best";
   const columns = checkColumns(given.columns, count, info.blockSize);
   const { needsImportance } = encoders.get(type as string) as { needsImportance: boolean };

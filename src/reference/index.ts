@@ -12,7 +12,7 @@ import { checkOptions } from "../base/arguments";
 import type { BlockArray, Dequantized, DequantizeOptions, DType, OutArray, Returned } from "../base/options";
 import { plain } from "../base/typed-arrays";
 import type { GgmlType, GgmlTypeInfo } from "../base/types";
-import { checkBlocks, checkRequest, newOut, SYNC_DECODE_OPTIONS } from "../decode/request";
+import { checkBlocks, checkRequest, DECODE_OPTIONS, newOut } from "../decode/request";
 import type { Decoder } from "./decoder";
 import { decoders } from "./decoders";
 import { roundToBF16, roundToF16 } from "./rounding";
@@ -89,7 +89,7 @@ export function dequantizeSync<D extends DType = "f32", A extends OutArray<D> = 
   options?: DequantizeOptions<D, A>,
 ): Returned<A> {
   const { info, bytes, elementCount } = checkBlocks(type, blocks);
-  const checked = checkOptions(options, SYNC_DECODE_OPTIONS, [blocks]);
+  const checked = checkOptions(options, DECODE_OPTIONS, [blocks], undefined, "sync");
   const { dtype, start, end, given, out } = checkRequest(checked, elementCount, info.blockSize);
   const decode = decoders[type];
   const from = (start / info.blockSize) * info.typeSize;

@@ -119,7 +119,7 @@ export function matmulSync<A extends Float32Array = Dequantized<"f32">>(
   x: Float32Array,
   options?: BlockProductOptions<A> & ThreadOptions,
 ): Returned<A> {
-  const { info, bytes: stored, request } = checkBlockProduct(type, blocks, columns, x, options);
+  const { info, bytes: stored, request } = checkBlockProduct(type, blocks, columns, x, options, "sync");
   const { end: rowCount, length, out, int8 } = request;
   const result = (out ?? newOut("f32", length)) as Float32Array;
   const [y, given, bytes] = [plain(result), plain(x), plain(stored)];

@@ -1,5 +1,12 @@
 /** What everything that writes files takes. */
-import { checkBoolean, checkOptions, checkProgress, checkSignal, type OptionNames } from "../base/arguments";
+import {
+  checkBoolean,
+  checkOptions,
+  checkProgress,
+  checkSignal,
+  type KnownNames,
+  type OptionNames,
+} from "../base/arguments";
 import { invalidArgType } from "../base/errors";
 
 /** What everything that writes files takes. */
@@ -46,7 +53,7 @@ export const WRITE_OPTIONS: OptionNames<WriteOptions> = {
  */
 export function checkWriteOptions(
   options: WriteOptions | undefined,
-  known: Readonly<Record<string, true>> = WRITE_OPTIONS,
+  known: KnownNames = WRITE_OPTIONS,
 ): CheckedWriteOptions {
   const { signal, onProgress, onWarning, overwrite } = checkOptions(options, known);
   if (onWarning !== undefined && typeof onWarning !== "function") {

@@ -163,10 +163,7 @@ describe("terminals", { skip: noTerminal }, () => {
   test("nothing breaks in mid-word", () => {
     const { shown } = runInTerminal(["hash", "small.gguf"]);
     assert.match(shown, /Kt\r\n {2}[0-9a-f]{64}\r\nsmall\.gguf \(whole\)\r\n {2}[0-9a-f]{64}\r\n$/);
-    assert.match(
-      runInTerminal(["inspect", "none ".repeat(20)]).shown,
-      /^gguf-native: (none ){12}none\r\n(none ){7}:/,
-    );
+    assert.match(runInTerminal(["inspect", "none ".repeat(20)]).shown, /^gguf-native: (none ){12}none\r\n(none ){7}:/);
   });
   test("progress is shown while a command runs, and removed at the end", { skip: wait }, async () => {
     const { status, shown } = runInTerminal(["verify", "long.gguf"]);

@@ -278,9 +278,15 @@ describe("an option of another name is a TypeError that lists the known ones", (
     ["mergeModel", "maxTensors", undefined, (options) => mergeModel(path, "x", options)],
   ];
   test("a synchronous function lists its own, and accepts those of the asynchronous one", () => {
-    const own = { message: /The options are: dtype, start, end, out$/ };
-    assert.throws(() => tensor.dequantizeSync({ dtyp: 1 } as never), own);
-    assert.throws(() => dequantizeSync("F32", new Uint8Array(4), { dtyp: 1 } as never), own);
+    const own = (names: string, run: (wrong: never) => unknown) =>
+      assert.throws(() => run({ dtyp: 1 } as never), { message: new RegExp(`The options are: ${names}$`) });
+    own("dtype, start, end, out", (wrong) => tensor.dequantizeSync(wrong));
+    own("dtype, start, end, out", (wrong) => dequantizeSync("F32", new Uint8Array(4), wrong));
+    own("dtype, out", (wrong) => tensor.rowsSync([], wrong));
+    own("start, end, bins, range, threads", (wrong) => tensor.statsSync(wrong));
+    own("threads", (wrong) => tensor.compareSync(tensor, wrong));
+    own("columns, start, end, out, .*, accumulate, threads", (wrong) => tensor.matmulSync(x, wrong));
+    own("columns, importance, search, out, threads", (wrong) => quantizeSync("F32", x, wrong));
     tensor.dequantizeSync({ threads: 1 } as never);
   });
   for (const [name, wrong, meant, run] of cases) {
