@@ -104,18 +104,6 @@ describe("quantize", () => {
     assert.ok(requests.every(({ headers }) => headers["x-token"] === "abc"));
   });
 
-  test("blocks with less error", async () => {
-    await made;
-    await output("quantize base.gguf ggml.gguf", ...Q4, "--search", "ggml");
-    await output("quantize base.gguf best.gguf", ...Q4, "--search", "best");
-    using ggml = openSync(at("ggml.gguf"));
-    using best = openSync(at("best.gguf"));
-    for (const [name, { type, shape }] of best.tensors) {
-      const [a, b] = [ggml.tensor(name).bytes(), best.tensor(name).bytes()];
-      assert.equal(Buffer.compare(a, b) === 0, type !== "Q4_0", `${name} ${shape}`);
-    }
-  });
-
   test("wrong usage, and models that cannot be quantized", async () => {
     await made;
     await output("quantize base.gguf again.gguf", ...Q4);
@@ -141,11 +129,6 @@ describe("quantize", () => {
     await expectFailure("quantize none.gguf x.gguf --type Q8_0", 1, /none\.gguf/);
     await expectFailure("quantize base.gguf x.gguf --type Q8_0 --imatrix base.gguf", 1, /it is no importance matrix/);
     assert.deepEqual([existsSync(at("x.gguf")), leftovers()], [false, []]);
-  });
-
-  test("it is a command, and no other is meant", async () => {
-    const { stderr } = await run("quantise");
-    assert.match(stderr, /Did you mean 'quantize'\?/);
   });
 });
 

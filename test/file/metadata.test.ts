@@ -255,20 +255,3 @@ test("a hundred thousand names that look alike", () => {
     ["\ufffd", 2, 100_000].map((copy, i) => (i === 0 ? "\ufffd\ufffd\ufffd" : `\ufffd\ufffd\ufffd (${copy})`)),
   );
 });
-
-test("names that differ only in bytes that are not UTF-8 are all there", () => {
-  const metadata = [
-    [Uint8Array.of(0xff), u32(1)],
-    [Uint8Array.of(0xfe), u32(2)],
-    [Uint8Array.of(0xfd), u32(3)],
-  ] as const;
-  const read = parse(writeGguf({ metadata })).metadata;
-  assert.deepEqual(
-    [...read],
-    [
-      ["\ufffd", 1],
-      ["\ufffd (2)", 2],
-      ["\ufffd (3)", 3],
-    ],
-  );
-});

@@ -20,7 +20,7 @@ import {
   setMetadata,
   splitModel,
 } from "gguf-native";
-import { f32, str, u32, writeGguf } from "../support/gguf-writer";
+import { str, writeGguf } from "../support/gguf-writer";
 import { goldenPath } from "../support/golden";
 import { temporaryFolder } from "../support/paths";
 
@@ -141,46 +141,6 @@ describe("places of other kinds", () => {
       writeFileSync(join(folder, name), writeGguf(simple));
       check(openSync(relative(process.cwd(), join(folder, name))));
     }
-  });
-});
-
-describe("versions and byte orders", () => {
-  const metadata = [
-    ["general.architecture", str("test")],
-    ["a.number", u32(70000)],
-    ["a.float", f32(0.1)],
-  ] as const;
-  for (const version of [1, 2, 3] as const) {
-    test(`version ${version}`, () => {
-      const file = parse(writeGguf({ ...simple, version, metadata }));
-      assert.equal(file.version, version);
-      assert.equal(file.metadata.get("a.number"), 70000);
-      assert.deepEqual(file.tensor("x").dequantizeSync(), Float32Array.of(1.5, -2));
-    });
-  }
-  test("big-endian", () => {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setFloat32(0, 1.5);
-    new DataView(bytes.buffer).setFloat32(4, -2);
-    const tensors = [{ name: "x", type: 0, shape: [2], bytes }];
-    const file = parse(writeGguf({ byteOrder: "big", metadata, tensors }));
-    assert.equal(file.byteOrder, "big");
-    assert.equal(file.version, 3);
-    assert.equal(file.metadata.string("general.architecture"), "test");
-    assert.equal(file.metadata.get("a.number"), 70000);
-    assert.equal(file.metadata.get("a.float"), Math.fround(0.1));
-    assert.deepEqual(file.tensor("x").shape, [2]);
-    assert.deepEqual(file.tensor("x").dequantizeSync(), Float32Array.of(1.5, -2));
-  });
-  test("alignment", () => {
-    const file = parse(writeGguf({ ...simple, alignment: 512 }));
-    assert.equal(file.alignment, 512);
-    assert.equal(file.tensor("x").offset, 512);
-  });
-  test("an empty model", () => {
-    const file = parse(writeGguf());
-    assert.equal(file.tensors.size, 0);
-    assert.equal(file.metadata.size, 0);
   });
 });
 
