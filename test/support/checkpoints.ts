@@ -597,7 +597,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     "modern-bert",
     `ModernBertModel bos_token_id=259 eos_token_id=259 model_type="modernbert" vocab_size=264
       pad_token_id=0 cls_token_id=259 local_attention=16 global_attn_every_n_layers=3
-      global_rope_theta=160000 local_rope_theta=10000 norm_eps=1e-05 sep_token_id=259`,
+      global_rope_theta=160000 local_rope_theta=10000 norm_eps=1e-05 layer_norm_eps=1e-05 sep_token_id=259`,
     {
       ...{ dtype: "BF16", tensors: modernBert(""), types: ["auto"], wordRule: "modern-bert" },
       files: { ...byteLevel(GPT2_SPLIT), ...MEAN_POOLING },
@@ -607,7 +607,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     "modern-bert-reranker",
     `ModernBertForSequenceClassification bos_token_id=259 eos_token_id=259 model_type="modernbert"
       vocab_size=264 pad_token_id=0 cls_token_id=259 sep_token_id=259 id2label={"0":"LABEL_0"}
-      classifier_pooling="mean"`,
+      classifier_pooling="mean" layer_norm_eps=1e-05`,
     {
       tensors: { ...modernBert("model."), ...shapes("head.dense:64,64 head.norm:64 classifier+:1,64") },
       ...{ files: byteLevel(GPT2_SPLIT), wordRule: "modern-bert", types: ["auto"] },
@@ -691,7 +691,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     "gemma-2",
     causal(`Gemma2 263 head_dim=32 sliding_window=128 pad_token_id=0`),
     decoder(
-      280,
+      263,
       32,
       GEMMA_NORMS.filter((each) => !each.startsWith("self")),
     ),
@@ -700,7 +700,11 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   checkpoint(
     "olmo2",
     causal(`Olmo2 264 bos_token_id=259 eos_token_id=259 rope_theta=500000 pad_token_id=259`),
-    decoder(264, 16, ["post_attention_layernorm", "post_feedforward_layernorm"]),
+    replaced(
+      decoder(264, 16, ["post_attention_layernorm", "post_feedforward_layernorm"]),
+      /^$/,
+      "self_attn.q_norm:64 self_attn.k_norm:32",
+    ),
     { dtype: "F32" },
   ),
   checkpoint(
@@ -714,9 +718,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     "starcoder2",
     causal(`Starcoder2 264 bos_token_id=259 eos_token_id=259 norm_epsilon=1e-05 rms_norm_eps=null`),
     replaced(
-      decoder(264, 16, NORMS),
+      { ...decoder(264, 16, NORMS, "biased"), "model.norm.bias": [64] },
       /\.mlp\./,
-      "mlp.c_fc+:96,64 mlp.c_proj+:64,96 self_attn.q_proj.bias=64 input_layernorm.bias=64",
+      `mlp.c_fc+:96,64 mlp.c_proj+:64,96 self_attn.o_proj.bias=64 input_layernorm.bias=64
+      post_attention_layernorm.bias=64`,
     ),
     { ...SMOLLM, dtype: "F32" },
   ),
