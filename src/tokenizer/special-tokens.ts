@@ -20,6 +20,7 @@ const DEFAULT_IDS: ReadonlyMap<string, Readonly<Record<string, number>>> = new M
   ["llama", { bos: 1, eos: 2 }],
   ["bert", { bos: 101, sep: 102 }],
   ["t5", { eos: 1 }],
+  ["plamo2", { bos: 1, eos: 2 }],
 ]);
 
 /** The number of a token by its short name in a vocabulary of this kind that does not say it; undefined for none. */

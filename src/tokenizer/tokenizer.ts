@@ -2,9 +2,9 @@
  * `gguf-native/tokenizer`: converts text to tokens and back, with the vocabulary that is in a model's metadata. The tokens
  * are those of llama.cpp, with which models are run, or those that the model was trained with.
  *
- * Five kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
+ * Seven kinds of vocabulary are known, which `tokenizer.ggml.model` names: `llama` (SentencePiece's pieces with scores),
  * `gpt2` (byte-level BPE; `tokenizer.ggml.pre` names how text is split into words before), `gemma4` (the same on text in place
- * of bytes), `bert` (WordPiece) and `t5` (SentencePiece's unigram models).
+ * of bytes), `bert` (WordPiece), `t5` (SentencePiece's unigram models), `rwkv` and `plamo2`.
  */
 import { checkBoolean, checkOptions, type OptionNames } from "../base/arguments";
 import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
@@ -12,6 +12,7 @@ import { Decoder, utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
 import { type Encoding, missing, type Normalization, type Vocabulary } from "./encoding";
+import { plamo2Encoding, rwkvEncoding } from "./plain-pieces";
 import { sentencePieceEncoding } from "./sentence-piece";
 import { defaultTokenId, TOKEN_TYPES, tokenIdKey } from "./special-tokens";
 import { unigramEncoding } from "./unigram";
@@ -68,7 +69,7 @@ const LEADING_SPACE = /^[ \t-\r]+/;
 /** What the kinds of vocabulary differ in. */
 interface Kind {
   encoding: Encoding;
-  /** The tokens at the beginning and at the end of a text, and whether they are there unless the metadata says otherwise. */
+  /** The tokens at the beginning and at the end of a text, and whether they are there. */
   begin: number | undefined;
   end: number | undefined;
   addsBegin: boolean;
@@ -91,8 +92,6 @@ export class Tokenizer {
   readonly #kind: Kind;
   readonly #pieces: readonly string[];
   readonly #types: ArrayLike<number | bigint>;
-  readonly #addsBegin: boolean;
-  readonly #addsEnd: boolean;
   readonly #ends: ReadonlySet<number>;
   /** Tokens that are found in texts, the longest first. */
   readonly #wholes: readonly Whole[];
@@ -119,9 +118,6 @@ export class Tokenizer {
       tokens,
       ids: numbered(tokens),
     });
-    const { addsBegin, addsEnd } = this.#kind;
-    this.#addsBegin = metadata.boolean("tokenizer.ggml.add_bos_token") ?? addsBegin;
-    this.#addsEnd = metadata.boolean("tokenizer.ggml.add_eos_token") ?? addsEnd;
 
     this.#ends = endsOf(metadata, tokens);
     const takesSpace = TAKES_SPACE.test(metadata.string("general.name") ?? "");
@@ -150,9 +146,9 @@ export class Tokenizer {
     if (typeof text !== "string") throw invalidArgType("text", "of type string", text);
     const given = checkOptions(options, ENCODE_OPTIONS);
     const special = checkBoolean("options.special", given.special, false);
-    const { encoding, begin, end } = this.#kind;
-    const bos = checkBoolean("options.bos", given.bos, this.#addsBegin && begin !== undefined);
-    const eos = checkBoolean("options.eos", given.eos, this.#addsEnd && end !== undefined);
+    const { encoding, begin, end, addsBegin, addsEnd } = this.#kind;
+    const bos = checkBoolean("options.bos", given.bos, addsBegin && begin !== undefined);
+    const eos = checkBoolean("options.eos", given.eos, addsEnd && end !== undefined);
     const tokens = bos ? [known("begins", begin)] : [];
     // Halves of characters have no bytes.
     for (const part of this.#parts(text.replace(/\p{Surrogate}/gu, "\ufffd"), special)) {
@@ -284,19 +280,23 @@ function kindOf(vocabulary: Vocabulary): Kind {
     const id = metadata.number(tokenIdKey(token)) ?? defaultTokenId(name, token);
     return id === undefined || tokens[id] === undefined ? undefined : id;
   };
+  const adds = (token: string, otherwise: boolean): boolean =>
+    metadata.boolean(`tokenizer.ggml.add_${token}_token`) ?? otherwise;
   switch (name) {
     case "llama": {
       const prefix = (metadata.boolean("tokenizer.ggml.add_space_prefix") ?? true) ? " " : "";
       const encoding = sentencePieceEncoding(vocabulary, prefix);
       const ids = { begin: idOf("bos"), end: idOf("eos") };
-      return { encoding, ...ids, addsBegin: true, addsEnd: false, prefix };
+      return { encoding, ...ids, addsBegin: adds("bos", true), addsEnd: adds("eos", false), prefix };
     }
     case "gpt2":
     case "gemma4": {
       const rule = wordRule(name === "gemma4" ? name : (metadata.string("tokenizer.ggml.pre") ?? "default"));
       const encoding = byteLevelEncoding(vocabulary, rule);
       const ids = { begin: idOf("bos"), end: idOf("eos") };
-      return { encoding, ...ids, addsBegin: rule.addsBegin ?? false, addsEnd: false, prefix: "" };
+      // For Gemma 4 and BERT, llama.cpp ignores what files say: a converter is wrong about some.
+      const addsBegin = name === "gemma4" || adds("bos", rule.addsBegin ?? false);
+      return { encoding, ...ids, addsBegin, addsEnd: adds("eos", false), prefix: "" };
     }
     case "bert": {
       const ids = { begin: idOf("bos"), end: idOf("sep") };
@@ -308,14 +308,19 @@ function kindOf(vocabulary: Vocabulary): Kind {
       return {
         encoding: unigramEncoding(vocabulary, prefix),
         ...ids,
-        addsBegin: false,
-        addsEnd: true,
+        ...{ addsBegin: adds("bos", false), addsEnd: adds("eos", true) },
         prefix: " ",
       };
     }
+    case "rwkv":
+    case "plamo2": {
+      // llama.cpp puts nothing around these texts, whatever files say.
+      const encoding = (name === "rwkv" ? rwkvEncoding : plamo2Encoding)(vocabulary);
+      return { encoding, begin: idOf("bos"), end: idOf("eos"), addsBegin: false, addsEnd: false, prefix: "" };
+    }
     default: {
       const found = name === undefined ? "names no kind (tokenizer.ggml.model)" : `is of the kind '${name}'`;
-      const detail = `the vocabulary ${found}, and known are llama, gpt2, bert, t5 and gemma4`;
+      const detail = `the vocabulary ${found}, and known are llama, gpt2, bert, t5, gemma4, rwkv and plamo2`;
       throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail);
     }
   }

@@ -344,6 +344,15 @@ const SMOLLM_SPLIT = {
   ],
 };
 
+/** Copies of the last of the layers, up to so many. */
+function deeper(tensors: Shapes, layers: number): Shapes {
+  const at = (name: string, layer: number): string => name.replace(`.${LAYERS - 1}.`, `.${layer}.`);
+  const copies = Array.from({ length: layers - LAYERS }, (_, i) =>
+    Object.entries(tensors).map(([name, shape]) => [at(name, LAYERS + i), shape] as const),
+  );
+  return { ...tensors, ...Object.fromEntries(copies.flat()) };
+}
+
 /** Names as they are in a model without a head. */
 const headless = (tensors: Shapes): Shapes =>
   Object.fromEntries(Object.entries(tensors).map(([name, shape]) => [name.replace(/^model\./, ""), shape]));
@@ -616,8 +625,10 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
   checkpoint(
     "embedding-gemma-tiny",
     causal(`Gemma3 263 architectures=["Gemma3TextModel"] head_dim=32 use_bidirectional_attention=true
-      sliding_window=16 bos_token_id=1 eos_token_id=2 pad_token_id=0`),
-    headless(decoder(263, 32, GEMMA_NORMS, "tied")),
+      sliding_window=16 bos_token_id=1 eos_token_id=2 pad_token_id=0 num_hidden_layers=6
+      query_pre_attn_scalar=32`),
+    // So many that one sees everything: llama.cpp runs no other.
+    headless(deeper(decoder(263, 32, GEMMA_NORMS, "tied"), 6)),
     {
       ...{ dtype: "F32", types: ["auto", "bf16"] },
       files: {

@@ -33,7 +33,8 @@ export class LlamaVocabulary {
   /** The tokens of a text, with those that the model wants around it; control tokens are text unless `special`. */
   tokens(text: string, special = false): number[] {
     const bytes = Buffer.from(text);
-    const found = new Int32Array(bytes.length + 8);
+    // A space may be three tokens, of bytes.
+    const found = new Int32Array(3 * bytes.length + 8);
     const types = ["void *", "void *", "int", "void *", "int", "bool", "bool"];
     const args = [this.#vocabulary, bytes, bytes.length, found, found.length, true, special];
     return [...found.subarray(0, this.#call("llama_tokenize", "int", types, ...args) as number)];
@@ -114,6 +115,10 @@ class Tensor {
 /** The number of the field of `llama_model_params` whose first byte is `vocab_only`. */
 const VOCABULARY_ONLY = 9;
 
+/** In the arrays of `llama_context_params`: `pooling_type` of `fields`, and that whose first byte is `embeddings` of `more`. */
+const POOLING = 8;
+const EMBEDDINGS = 8;
+
 interface ModelParams {
   fields: (number | bigint)[];
 }
@@ -134,6 +139,8 @@ interface LlamaCppOptions {
   observer?: bigint;
   /** The files of LoRA adapters, and how much is added of each. */
   adapters?: readonly { path: string; scale: number }[];
+  /** For vectors of texts: the number of how those of tokens become one, or -1 for the model's own. */
+  pooling?: number | undefined;
 }
 
 /** A model in llama.cpp, with room for `context` tokens. */
@@ -146,7 +153,7 @@ export class LlamaCpp {
   readonly build: string;
 
   private constructor({ koffi, call, build }: Library, path: string, context: number, options: LlamaCppOptions) {
-    const { observer = 0n, adapters = [] } = options;
+    const { observer = 0n, adapters = [], pooling } = options;
     this.#koffi = koffi;
     this.#call = call;
     this.build = build;
@@ -154,7 +161,14 @@ export class LlamaCpp {
     const loaded = adapters.map(({ path }) =>
       koffi.address(call("llama_adapter_lora_init", "void *", ["void *", "str"], model, path)),
     );
-    const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as object;
+    const defaults = this.#call("llama_context_default_params", "llama_context_params", []) as Record<
+      "fields" | "more",
+      number[]
+    >;
+    if (pooling !== undefined) {
+      defaults.fields[POOLING] = pooling >>> 0;
+      defaults.more[EMBEDDINGS] = 1 | (defaults.more[EMBEDDINGS] as number);
+    }
     const params = { ...defaults, n_ctx: context, n_batch: context, cb_eval: observer };
     this.#context = this.#call("llama_init_from_model", "void *", ["void *", "llama_context_params"], model, params);
     this.#call(
@@ -187,6 +201,16 @@ export class LlamaCpp {
     this.clear();
     this.#decode(tokens, new Int8Array(tokens.length).fill(1));
     return { at: (i) => this.#logits(i) };
+  }
+
+  /** The vector of `length` numbers that an embedder makes of a text, or what a reranker says of it. */
+  embed(tokens: readonly number[], length: number): Float32Array {
+    this.clear();
+    this.#decode(tokens, new Int8Array(tokens.length).fill(1));
+    // Of a model that does not say how vectors of tokens become one, the last.
+    const ask = (of: string, i: number) =>
+      this.#call(`llama_get_embeddings_${of}`, "void *", ["void *", "int"], this.#context, i);
+    return new Float32Array(this.#koffi.view(ask("seq", 0) ?? ask("ith", -1), 4 * length));
   }
 
   /** Reads tokens that follow those before. Returns the logits after the last one, good until the next call. */

@@ -55,7 +55,7 @@ export function smallModel(change: SmallModel = {}): Uint8Array {
     tensor("output_norm.weight", width),
     ...(change.tensors ?? []),
   ];
-  const metadata = [
+  const metadata = new Map<string, TypedValue>([
     ["general.architecture", str(architecture)],
     [`${architecture}.context_length`, u32(16)],
     [`${architecture}.embedding_length`, u32(width)],
@@ -77,8 +77,8 @@ export function smallModel(change: SmallModel = {}): Uint8Array {
           [`${architecture}.expert_used_count`, u32(experts.used)],
         ] as const)),
     ...(change.metadata ?? []),
-  ] as const;
-  return writeGguf({ metadata, tensors });
+  ]);
+  return writeGguf({ metadata: [...metadata], tensors });
 }
 
 /** Numbers near 1, such as those of norms. */

@@ -281,6 +281,8 @@ describe("a vocabulary of the kind bert", () => {
     assert.deepEqual([...tokenizer().encode("漢字 unaffab")], [2, 9, 10, 1, 3]);
     assert.deepEqual([...tokenizer().encode("")], [2, 3]);
     assert.deepEqual([...tokenizer().encode("a", { bos: false, eos: false })], [11]);
+    // Files whose tokenizer_config.json has objects for tokens say that texts get none.
+    assert.deepEqual([...tokenizer({ add_bos_token: false, add_eos_token: false }).encode("a")], [2, 11, 3]);
   });
   test("leaves out accents that are characters of their own", () => {
     assert.deepEqual([...tokenizer().encode("cafe\u0301")], [2, 7, 3]);
@@ -451,10 +453,39 @@ describe("options and arguments", () => {
   });
 });
 
+test("a vocabulary of the kind rwkv finds the longest piece, of bytes that are written as Python writes them", () => {
+  const tokens = ["<s>", "\\xe4", "\\xb8\\xad", "a", "a\\n", "\\\\", "\\'", "a\\nbc"];
+  const tokenizer = tokenizerOf({ model: "rwkv", tokens, token_type: [3, 1, 1, 1, 1, 1, 1, 1] });
+  const text = "中a\n\\'<s>";
+  assert.deepEqual([...tokenizer.encode(text)], [1, 2, 4, 5, 6, 0]);
+  assert.equal(tokenizer.decode(tokenizer.encode(text.slice(0, 5))), text.slice(0, 5));
+  // Beyond "a\nb" there is no piece.
+  assert.deepEqual([...tokenizer.encode("a\na")], [4, 3]);
+  assert.throws(() => tokenizer.encode("ab"), { code: "ERR_GGUF_INVALID", message: /for a byte of the text, 98/ });
+});
+
+describe("a vocabulary of the kind plamo2", () => {
+  const bytes = Array.from({ length: 256 }, (_, i) => `<0x${i.toString(16).toUpperCase().padStart(2, "0")}>`);
+  const tokens = [...bytes, "a", "b", "ab", "aba", "🦙", "c"];
+  const keys = { model: "plamo2", token_type: tokens.map((_, id) => (id < 256 ? 6 : 1)), tokens };
+  const scores = [...bytes.map(() => 0), -1, -1, -2, -1.5, -3, -2000];
+  test("takes the way with the most score, of equal ones the longest piece, and else bytes", () => {
+    const tokenizer = tokenizerOf({ ...keys, scores });
+    assert.deepEqual([...tokenizer.encode("abab")], [259, 257]);
+    assert.deepEqual([...tokenizer.encode("ab🦙")], [258, 260]);
+    assert.deepEqual([...tokenizer.encode("\ufeffcé")], [99, 0xc3, 0xa9]);
+    assert.equal(tokenizer.decode(tokenizer.encode("ab🦙é\u2581")), "ab🦙é\u2581");
+  });
+  test("without a byte, or scores, is rejected", () => {
+    assert.throws(() => tokenizerOf({ ...keys, scores, tokens: ["x", ...tokens.slice(1)] }), /for the byte 0/);
+    assert.throws(() => tokenizerOf(keys), /needs 'tokenizer.ggml.scores'/);
+  });
+});
+
 test("vocabularies of other kinds are rejected", () => {
-  assert.throws(() => tokenizerOf({ model: "rwkv", tokens: ["a"] }), {
+  assert.throws(() => tokenizerOf({ model: "wpm", tokens: ["a"] }), {
     code: "ERR_GGUF_UNSUPPORTED_TYPE",
-    message: /kind 'rwkv', and known are llama, gpt2, bert/,
+    message: /kind 'wpm', and known are llama, gpt2, bert/,
   });
   assert.throws(() => tokenizerOf({}), {
     code: "ERR_GGUF_INVALID",
