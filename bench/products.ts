@@ -1,5 +1,14 @@
 /** Everyone who multiplies a matrix of blocks, in turns. */
-import { type Activations, dequantizeSync, type GgmlType, matmulSync } from "gguf-native";
+import { buffer } from "node:stream/consumers";
+import {
+  type Activations,
+  dequantizeSync,
+  type GgmlType,
+  type GgufTensor,
+  GgufWriter,
+  matmulSync,
+  parse,
+} from "gguf-native";
 import * as reference from "gguf-native/reference";
 import { Random } from "../test/support/random";
 import { type Context, compete, KIB, MIB, makeOut } from "./context";
@@ -29,11 +38,11 @@ export interface Product {
 }
 
 /**
- * Who multiplies: the addon; the addon with vectors rounded to 8 bits; the reference; `dequantizeSync` to the cache and then
+ * Who multiplies: the addon; the addon with vectors rounded to 8 bits, and with rows that are prepared; the reference; `dequantizeSync` to the cache and then
  * a loop in JavaScript; ggml. The limits: "cached" is the addon with the first rows again and again, "read" only reads the
  * same memory. "two steps" and "cached" take one vector.
  */
-export type Side = "native" | "int8" | "cached" | "typescript" | "two steps" | "libggml" | "read";
+export type Side = "native" | "int8" | "prepared" | "cached" | "typescript" | "two steps" | "libggml" | "read";
 
 export function rowBytes(type: GgmlType): number {
   return bytesOf(type, COLUMNS);
@@ -90,6 +99,12 @@ export async function compareProducts(
     const run = () => void matmulSync(type, blocks, COLUMNS, x, { out, threads, activations });
     multipliers.push({ name: "int8", run, rows, activations, tolerance: 0 });
   }
+  if (sides.includes("prepared")) {
+    const tensor = await prepared(product, rows);
+    const activations = "int8";
+    const run = () => void tensor.matmulSync(x, { out, threads, activations });
+    multipliers.push({ name: "prepared", run, rows, activations, tolerance: 0 });
+  }
   if (sides.includes("cached")) multipliers.push(cached(product, rows));
   if (sides.includes("typescript")) {
     const run = () => void reference.matmulSync(type, blocks, COLUMNS, x, { out });
@@ -105,6 +120,14 @@ export async function compareProducts(
   if (sides.includes("read") && limits) contenders.push(limits.contender("read", memory, threads));
   await compete(context, key, contenders, patience);
   peer?.free();
+}
+
+/** The rows as a tensor, prepared. */
+async function prepared({ type, blocks }: Product, rows: number): Promise<GgufTensor> {
+  const writer = new GgufWriter().addTensor("w", type, [COLUMNS, rows], blocks);
+  const tensor = parse(await buffer(writer.chunks())).tensor("w");
+  await tensor.prepare();
+  return tensor;
 }
 
 /** A call multiplies them this often, because the others have emptied the cache before. */

@@ -28,6 +28,8 @@ any types; they are multiplied where they are in the file.
   --lora ADAPTER.gguf[,SCALE]
                       add a LoRA adapter, SCALE times (default 1); may be repeated
   --threads N         threads that multiply (default: as many as help)
+  --prepare           unpack the matrices before, for texts of a few tokens: it
+                      takes memory, a byte for each weight
   --activations TYPE  int8 (default) rounds what weights are multiplied with to 8
                       bits, which is faster; f32 does not
   --context N         for --perplexity: predict the second half of each piece of N
@@ -48,6 +50,7 @@ runExample(USAGE, async (args) => {
       ...{ check: string, receipt: string, perplexity: string, imatrix: string, text: string },
       ...{ threads: string, activations: string, context: string },
       lora: { type: "string", multiple: true, default: [] },
+      prepare: { type: "boolean", default: false },
     },
   });
   const number = (name: NumberOption, least: number): number | undefined => {
@@ -83,6 +86,8 @@ runExample(USAGE, async (args) => {
   const tokenizer = new Tokenizer(file.metadata);
   const matrix = imatrix === undefined ? undefined : new ImportanceMatrix();
   const llama = Llama.load(file, { activations, threads, adapters, observe: matrix?.add });
+  if (options.prepare)
+    for (const [, tensor] of file.tensors) if (tensor.shape.length > 1) await tensor.prepare({ threads });
   const source = measured ?? text;
   if (source !== undefined) {
     const tokens = [...tokenizer.encode(readFileSync(source, "utf8"))];

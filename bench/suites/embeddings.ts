@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { convertModel, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
+import { load } from "#dist/embeddings/load";
 import { Network } from "#dist/embeddings/network";
 import { MINILM, modelPath, needsModel } from "../../test/models/support";
 import { projectRoot } from "../../test/support/paths";
@@ -61,11 +62,13 @@ async function sidesOf(results: Results): Promise<{ tokenizer: Tokenizer; embed:
   await convertModel(modelPath(MINILM), f16, { type: "f16" });
   await quantizeModel(f16, q8, { type: "Q8_0" });
   const embed = new Map<string, Embed>();
-  for (const [side, path] of [
-    ["Q8_0", q8],
-    ["F16", f16],
+  for (const [side, path, prepare] of [
+    ["Q8_0", q8, false],
+    ["Q8_0, prepared", q8, true],
+    ["F16", f16, false],
   ] as const) {
-    const network = new Network(openSync(path), { activations: "int8", threads: 1, pooling: undefined });
+    const { file } = await load(path, { activations: "int8", threads: 1, prepare });
+    const network = new Network(file, { activations: "int8", threads: 1, pooling: undefined, prepare });
     embed.set(side, (texts) => embedAll(network, texts));
   }
   const onnx = await optionalPackage<OnnxRuntime>("onnxruntime-node", join(benchFolder, "onnxruntime"));

@@ -10,9 +10,10 @@ import { progress, size } from "../table";
 import { fillBlocks } from "../weights";
 
 /** Few vectors, as programs that serve several users multiply at a time; and many, as in prompts. */
-const VECTORS = [1, 2, 16, 128];
+const VECTORS = [1, 2, 4, 8, 16, 128];
 export const MANY = 128;
 export const BY_VECTORS = "products by vectors";
+const BY_VECTORS_SIDES: readonly Side[] = ["int8", "prepared", "native", "libggml"];
 
 export async function runProducts(context: Context): Promise<void> {
   const { results, options, libggmlCpu } = context;
@@ -36,7 +37,7 @@ export async function runProducts(context: Context): Promise<void> {
     const limit = { task: "limit", subject: "bytes", vectors, threads: 1 };
     const peak = context.limits?.peak(cpu().isa, COLUMNS * COLUMNS * vectors);
     if (peak !== undefined) await compete(context, limit, [peak], patience(context, 0.5, 0.2));
-    results.compare(title, { task: BY_VECTORS, vectors }, "GFLOP/s", ["int8", "native", "libggml"], {
+    results.compare(title, { task: BY_VECTORS, vectors }, "GFLOP/s", BY_VECTORS_SIDES, {
       "of peak": { ...limit, side: "peak" },
     });
   }
@@ -75,7 +76,7 @@ export async function measureVectors(
     for (const vectors of counts) {
       progress(`product of ${type}, ${vectors} vectors`);
       const key = { task: BY_VECTORS, subject: type, vectors, threads: 1 };
-      await compareMatrix(context, type, memory, makeVectors(vectors), ["native", "int8", "libggml"], key);
+      await compareMatrix(context, type, memory, makeVectors(vectors), BY_VECTORS_SIDES, key);
     }
   }
   progress("");

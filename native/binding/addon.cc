@@ -49,6 +49,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 
   add("matmul", entry<multiply_sync>);
   add("matmulAll", entry<multiply_all_sync>);
+  add("prepareAsync", entry<prepare_async>);
   add("matmulAsync", entry<multiply_async>);
   add("matmulBlocks", entry<multiply_blocks_sync>);
   add("matmulBlocksAsync", entry<multiply_blocks_async>);
@@ -73,6 +74,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   add("activate", entry<activate_numbers>);
   add("softmax", entry<softmax_vectors>);
   add("sumOfPowers", entry<sum_of_powers>);
+  add("roundingError", entry<rounding_error_of>);
   add("meanOfRows", entry<mean_of_all_rows>);
   add("addInto", entry<add_into>);
   add("scaleInto", entry<scale_into>);

@@ -46,6 +46,7 @@ napi_value warm_async(const Call& call);
 // multiply.cc: products with vectors, now or off the main thread
 napi_value multiply_sync(const Call& call);
 napi_value multiply_all_sync(const Call& call);
+napi_value prepare_async(const Call& call);
 napi_value multiply_async(const Call& call);
 napi_value multiply_blocks_sync(const Call& call);
 napi_value multiply_blocks_async(const Call& call);
@@ -73,6 +74,7 @@ napi_value normalize_vectors(const Call& call);
 napi_value activate_numbers(const Call& call);
 napi_value softmax_vectors(const Call& call);
 napi_value sum_of_powers(const Call& call);
+napi_value rounding_error_of(const Call& call);
 napi_value mean_of_all_rows(const Call& call);
 napi_value add_into(const Call& call);
 napi_value scale_into(const Call& call);

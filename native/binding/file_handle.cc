@@ -68,9 +68,19 @@ Format FileHandle::format_of(Environment& environment, const TensorInfo& tensor)
   return find_format_or_throw(environment, tensor.type, tensor.entry_offset, path());
 }
 
+std::shared_ptr<const PreparedRows> FileHandle::prepared(const Call& call, size_t index) const {
+  const auto found = prepared_.find(call.uint32(index, "index"));
+  return found == prepared_.end() || !found->second->is_ready() ? nullptr : found->second;
+}
+
+void FileHandle::keep_prepared(const Call& call, size_t index, std::shared_ptr<const PreparedRows> rows) {
+  prepared_[call.uint32(index, "index")] = std::move(rows);
+}
+
 void FileHandle::close(napi_env env) {
   if (header_ == nullptr) return;
   header_.reset();
+  prepared_.clear();
   array_.Reset();
   file_.reset();
   const std::shared_ptr<PinnedMemory> mapping = std::move(mapping_);

@@ -13,6 +13,7 @@
 #include "core/header.h"
 #include "machine/pinned_memory.h"
 #include "work/decode_blocks.h"
+#include "work/prepared_rows.h"
 
 namespace gguf::binding {
 
@@ -87,6 +88,10 @@ class FileHandle {
   Bytes bytes(Environment& environment, uint64_t begin, uint64_t end, bool javascript_may_run);
   /** Where the blocks of `n_bytes` from `offset` on are, for use before JavaScript runs again. */
   BlockSource blocks(Environment& environment, uint64_t offset, uint64_t n_bytes);
+  /** The rows of a tensor that are prepared, or nullptr. */
+  std::shared_ptr<const PreparedRows> prepared(const Call& call, size_t index) const;
+  /** Until the file is closed. */
+  void keep_prepared(const Call& call, size_t index, std::shared_ptr<const PreparedRows> rows);
   /** All bytes of a tensor as a Uint8Array. */
   napi_value view(Environment& environment, size_t index);
 
@@ -101,9 +106,10 @@ class FileHandle {
   std::shared_ptr<const Header> header_;  // nullptr once closed
   std::string path_;
   bool is_memory_;
-  Napi::ObjectReference array_;            // of memory
-  std::shared_ptr<File> file_;             // of a file
-  std::shared_ptr<PinnedMemory> mapping_;  // of a file that is mapped
+  Napi::ObjectReference array_;                                                 // of memory
+  std::shared_ptr<File> file_;                                                  // of a file
+  std::shared_ptr<PinnedMemory> mapping_;                                       // of a file that is mapped
+  std::unordered_map<uint32_t, std::shared_ptr<const PreparedRows>> prepared_;  // by tensor
   /** The ArrayBuffers of the views, by tensor: weak, so that they can be collected. */
   std::unordered_map<uint32_t, Napi::Reference<Napi::ArrayBuffer>> views_;
 };

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "binding/entry_points.h"
+#include "binding/file_handle.h"
 #include "binding/product_request.h"
 #include "binding/run.h"
 
@@ -48,6 +49,45 @@ napi_value multiply_all_sync(const Call& call) {
     }
   }
   return nullptr;
+}
+
+namespace {
+
+class PreparationRequest : public BlockRequest {
+ public:
+  /** Of file and tensor. */
+  explicit PreparationRequest(const Call& call) {
+    const TensorInfo& tensor = take_tensor(call);
+    shape_.format = format();
+    shape_.columns = tensor.shape[0];
+    shape_.n_vectors = ChunkedPreparation::kVectors;
+    shape_.activations = Activations::kInt8;
+    // Blocks that are numbers have no tiles of levels.
+    const bool has_tiles = shape_.format.block_elements > 1 && shape_.columns > 0;
+    if (has_tiles && FileHandle::of(call, 0).prepared(call, 1) == nullptr) shape_.n_rows = tensor.n_rows();
+    take_bytes(0, shape_.n_rows * shape_.row_bytes());
+  }
+
+  /** Its result is empty. */
+  Output find_or_make_output(const Call& call) const {
+    return new_output(call.environment(), Out::kFloat32, 0);
+  }
+  uint64_t output_bytes() const { return 0; }
+  bool is_small() const { return false; }
+  ChunkedPreparation make_work(const Call& call, const BlockSource& source, int threads, void*) const {
+    const std::shared_ptr<PreparedRows> rows = ChunkedPreparation::memory_for(shape_);
+    if (shape_.n_rows > 0) FileHandle::of(call, 0).keep_prepared(call, 1, rows);
+    return ChunkedPreparation(source, shape_, threads, rows);
+  }
+
+ private:
+  ProductShape shape_;
+};
+
+}  // namespace
+
+napi_value prepare_async(const Call& call) {
+  return run_later(call, PreparationRequest(call), 2);
 }
 
 napi_value multiply_async(const Call& call) {

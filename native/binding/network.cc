@@ -104,6 +104,14 @@ napi_value normalize_vectors(const Call& call) {
   return nullptr;
 }
 
+napi_value rounding_error_of(const Call& call) {
+  const Floats x = floats(call, 0, "x"), out = floats(call, 1, "out");
+  call.expect(x.length % 32 == 0 && out.length == x.length, "x must be whole runs, and out as long");
+  return run(call, x.length / 32, 32, 2, [&](uint64_t first, uint64_t count) {
+    rounding_error(x.data + 32 * first, 32 * count, out.data + 32 * first);
+  });
+}
+
 napi_value softmax_vectors(const Call& call) {
   const Vectors vectors(call, 1, 4);
   const float scale = call.number(2, "scale"), cap = call.number(3, "cap");

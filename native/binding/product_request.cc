@@ -4,6 +4,7 @@
 
 #include "binding/buffers.h"
 #include "binding/environment.h"
+#include "binding/file_handle.h"
 #include "core/header.h"
 
 namespace gguf::binding {
@@ -44,6 +45,10 @@ ProductRequest ProductRequest::of_tensor(const Call& call) {
   shape.n_rows = end - start;
   request.take_bytes(start * shape.row_bytes(), shape.n_rows * shape.row_bytes());
   shape.activations = activations(call, 7);
+  if (shape.activations == Activations::kInt8 && shape.columns == tensor.shape[0]) {
+    shape.prepared = FileHandle::of(call, 0).prepared(call, 1);
+    shape.first_row = start;
+  }
   request.out_argument_ = 6;
   request.take_vectors(call, 3);
   return request;

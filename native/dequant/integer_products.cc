@@ -112,12 +112,16 @@ const KernelTable& kernels_for_products(const KernelTable& kernels, const Format
   return is_special ? kernels : *kernels.base;
 }
 
-IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept
+IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
+                                 bool prepared) noexcept
     : IntegerProducts(format, big_endian, columns, n,
-                      kernels_for_products(active_kernels(), format, columns, n)) {}
+                      kernels_for_products(active_kernels(), format, columns, n), prepared) {
+  const KernelTable& of_prepared = kernels_for_products(active_kernels(), format, columns, kPreparedVectors);
+  if (&kernels_ != &of_prepared) reads_prepared_ = false;
+}
 
 IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
-                                 const KernelTable& kernels) noexcept
+                                 const KernelTable& kernels, bool prepared) noexcept
     : format_(format),
       kernels_(kernels),
       swaps_(big_endian && has_byte_order(format)),
@@ -129,7 +133,8 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
-  uses_dots_ = of_format.multiply_codes != nullptr && n <= of_format.most_dots;
+  uses_dots_ = of_format.multiply_codes != nullptr && n <= (prepared ? 1 : of_format.most_dots);
+  reads_prepared_ = prepared && !uses_dots_;
   narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
   tile_bytes_ = narrows_ ? 1 : level_bytes_;
   bias_ = uses_dots_ ? facts.bias : !narrows_ ? facts.stored_bias : affine_ ? 0 : kNarrowBias;
@@ -264,12 +269,12 @@ void IntegerProducts::unpack(const uint8_t* blocks, uint64_t n_numbers, uint8_t*
 }
 
 void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch,
-                               float* y, uint64_t y_stride) const noexcept {
+                               float* y, uint64_t y_stride, const float* prepared) const noexcept {
   if (n_ == 0 || n_rows == 0) return;
   if (uses_dots_) {
     multiply_dots(rows, n_rows, packed, scratch, y, y_stride);
   } else {
-    multiply_tiles(rows, n_rows, packed, scratch, y, y_stride);
+    multiply_tiles(rows, n_rows, packed, scratch, y, y_stride, reads_prepared_ ? prepared : nullptr);
   }
 }
 
@@ -301,15 +306,19 @@ void IntegerProducts::multiply_dots(const uint8_t* rows, uint64_t n_rows, const 
   }
 }
 
+/** Some columns of the rows of a tile, as CodeTile has them. */
+struct IntegerProducts::TileRows {
+  uint8_t* w;
+  float *scales, *minima;
+};
+
 /** What the scratch of tiles is cut into. */
 struct IntegerProducts::TileMemory {
   // Rows as they are unpacked, `stride` numbers apart.
   uint64_t stride;
   UnpackedCodes rows;
   uint8_t* swapped;
-  // As a tile takes them.
-  uint8_t* w;
-  float *scales, *minima;
+  TileRows filled;
   float* sums;
   uint64_t tile_sums;  // of a tile of vectors
   uint64_t n_floats;
@@ -325,9 +334,9 @@ IntegerProducts::TileMemory IntegerProducts::tile_memory(float* scratch) const {
   memory.stride = columns_ > kPart ? kPart + 64 : columns_;
   memory.rows = cut_codes(cutter, n_rows * memory.stride, run_, level_bytes_);
   memory.swapped = cutter.bytes(kMostSwappedBytes);
-  memory.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
-  memory.scales = cutter.floats(n_rows * n_runs);
-  memory.minima = cutter.floats(n_rows * n_runs);
+  memory.filled.w = cutter.bytes(n_rows * n_columns * tile_bytes_);
+  memory.filled.scales = cutter.floats(n_rows * n_runs);
+  memory.filled.minima = cutter.floats(n_rows * n_runs);
   memory.tile_sums = kPartialSums * n_vectors * n_rows;
   memory.sums = cutter.floats((columns_ > kSegment ? n_tiles() : 1) * memory.tile_sums);
   memory.n_floats = cutter.used();
@@ -339,9 +348,36 @@ uint64_t IntegerProducts::scratch_floats() const noexcept {
   return swaps_ ? round_up(columns_ / format_.block_elements * format_.block_bytes, 4) / 4 : 0;
 }
 
+/** Of a row: of all rows of a tile there are first the levels, then the scales, then the minima. */
+uint64_t IntegerProducts::prepared_floats() const noexcept {
+  return columns_ * tile_bytes_ / 4 + round_up(columns_ / run_, 4) * (affine_ ? 2 : 1);
+}
+
+/** From column `start` on, where the segment starts. */
+IntegerProducts::TileRows IntegerProducts::prepared_rows(float* group, uint64_t start) const {
+  const auto n_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
+  float* const scales = group + n_rows * columns_ * tile_bytes_ / 4;
+  float* const minima = scales + n_rows * round_up(columns_ / run_, 4);
+  return {reinterpret_cast<uint8_t*>(group) + n_rows * start * tile_bytes_, scales + n_rows * start / run_,
+          affine_ ? minima + n_rows * start / run_ : nullptr};
+}
+
+void IntegerProducts::prepare(const uint8_t* rows, uint64_t n_rows, float* scratch,
+                              float* to) const noexcept {
+  const TileMemory memory = tile_memory(scratch);
+  const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
+  const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
+  for (uint64_t r = 0; r < n_rows; r += n_tile_rows, to += n_tile_rows * prepared_floats()) {
+    for (uint64_t start = 0; start < columns_; start += kSegment) {
+      fill(rows + r * row_bytes, std::min(n_tile_rows, n_rows - r), start,
+           std::min(kSegment, columns_ - start), memory, prepared_rows(to, start));
+    }
+  }
+}
+
 /** Unpacks some columns of up to LevelTiles::rows rows for a tile. */
 void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
-                           const TileMemory& memory) const {
+                           const TileMemory& memory, const TileRows& to) const {
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
   const uint64_t stride_runs = memory.stride / run_;
@@ -374,23 +410,21 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
     }
     for (uint64_t r = 0; r < n_runs; ++r) {
       transpose(memory.rows.bytes + r * run_ * level_bytes_, memory.stride * level_bytes_,
-                memory.w + order.position(first + r) * run_ * tile_bytes_ * n_tile_rows);
+                to.w + order.position(first + r) * run_ * tile_bytes_ * n_tile_rows);
     }
-    transpose_floats(memory.rows.scales, n_runs, memory.scales + first * n_tile_rows);
-    if (affine_) transpose_floats(memory.rows.minima, n_runs, memory.minima + first * n_tile_rows);
+    transpose_floats(memory.rows.scales, n_runs, to.scales + first * n_tile_rows);
+    if (affine_) transpose_floats(memory.rows.minima, n_runs, to.minima + first * n_tile_rows);
   }
 }
 
 void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed,
-                                     float* scratch, float* y, uint64_t y_stride) const {
+                                     float* scratch, float* y, uint64_t y_stride,
+                                     const float* prepared) const {
   const TileMemory memory = tile_memory(scratch);
   const CodeTileMultipliers& tiles = kernels_.level_tiles.of[run_ == 16 ? 0 : 1][kind_];
   const uint64_t row_bytes = columns_ / format_.block_elements * format_.block_bytes;
   const auto n_tile_rows = static_cast<uint64_t>(kernels_.level_tiles.rows);
   CodeTile tile{};
-  tile.w = memory.w;
-  tile.scales = memory.scales;
-  tile.minima = memory.minima;
   tile.affine = affine_;
   tile.y_stride = y_stride;
   uint64_t n_started = 0;
@@ -398,7 +432,15 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
     tile.n_rows = std::min(n_rows, n_tile_rows);
     for (uint64_t start = 0; start < columns_; start += kSegment) {
       const uint64_t n_columns = std::min(kSegment, columns_ - start);
-      fill(rows, tile.n_rows, start, n_columns, memory);
+      TileRows tile_rows = memory.filled;
+      if (prepared != nullptr) {
+        tile_rows = prepared_rows(const_cast<float*>(prepared), start);
+      } else {
+        fill(rows, tile.n_rows, start, n_columns, memory, tile_rows);
+      }
+      tile.w = tile_rows.w;
+      tile.scales = tile_rows.scales;
+      tile.minima = tile_rows.minima;
       tile.n_runs = n_columns / run_;
       tile.starts = start == 0;
       tile.ends = start + n_columns == columns_;
@@ -420,6 +462,7 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
     rows += tile.n_rows * row_bytes;
     y += tile.n_rows;
     n_rows -= tile.n_rows;
+    if (prepared != nullptr) prepared += n_tile_rows * prepared_floats();
   }
   if (kernels_.level_tiles.finish != nullptr) kernels_.level_tiles.finish();
 }

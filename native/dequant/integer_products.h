@@ -45,11 +45,12 @@ const KernelTable& kernels_for_products(const KernelTable& kernels, const Format
 /** One of the two of products.h, which says what the functions do. */
 class IntegerProducts {
  public:
-  /** `format` is one whose blocks are not numbers. */
-  IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n) noexcept;
+  /** `format` is one whose blocks are not numbers. `prepared`: whether there are prepared rows. */
+  IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
+                  bool prepared = false) noexcept;
   /** By other kernels than those in use, for tests. */
   IntegerProducts(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
-                  const KernelTable& kernels) noexcept;
+                  const KernelTable& kernels, bool prepared = false) noexcept;
 
   uint64_t packed_floats() const noexcept;
   /** For tiles up to 200 KB, and 1 KB more for each vector if rows are long. Without tiles none, or a row of
@@ -57,8 +58,12 @@ class IntegerProducts {
   uint64_t scratch_floats() const noexcept;
   void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
-                uint64_t y_stride) const noexcept;
+                uint64_t y_stride, const float* prepared = nullptr) const noexcept;
+  uint64_t prepared_floats() const noexcept;
+  void prepare(const uint8_t* rows, uint64_t n_rows, float* scratch, float* to) const noexcept;
 
+  /** So few are multiplied by the kernels whose tiles prepared rows are for. */
+  static constexpr uint64_t kPreparedVectors = 2;
   static constexpr uint64_t kRowsAtOnce = 32;  // a multiple of LevelTiles::rows of every set
 
  private:
@@ -77,11 +82,13 @@ class IntegerProducts {
                      uint64_t y_stride) const;
   RoundedVector rounded_vector(const float* packed) const;
   void multiply_tiles(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
-                      uint64_t y_stride) const;
+                      uint64_t y_stride, const float* prepared) const;
+  struct TileRows;
   struct TileMemory;
   TileMemory tile_memory(float* scratch) const;
+  TileRows prepared_rows(float* group, uint64_t start) const;
   void fill(const uint8_t* rows, uint64_t n_rows, uint64_t start, uint64_t n_columns,
-            const TileMemory& memory) const;
+            const TileMemory& memory, const TileRows& to) const;
 
   Format format_;
   const KernelTable& kernels_;
@@ -93,7 +100,8 @@ class IntegerProducts {
   int bias_, kind_;
   uint64_t level_bytes_, tile_bytes_;  // as they are unpacked, and where a tile takes them
   bool narrows_;
-  bool uses_dots_;  // rather than tiles
+  bool uses_dots_;       // rather than tiles
+  bool reads_prepared_;  // which kernels with other tiles cannot
 };
 
 }  // namespace gguf

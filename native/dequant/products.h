@@ -26,11 +26,12 @@ enum class Activations : uint8_t {
  */
 class Products {
  public:
-  /** `columns` is a multiple of the numbers of a block: 0 only if there will be no rows. */
+  /** `columns` is a multiple of the numbers of a block: 0 only if there will be no rows. `prepared`: whether
+   * there are prepared rows. */
   Products(const Format& format, bool big_endian, uint64_t columns, uint64_t n,
-           Activations activations = Activations::kFloat32) noexcept
+           Activations activations = Activations::kFloat32, bool prepared = false) noexcept
       : products_(uses_integers(format, activations)
-                      ? Either(IntegerProducts(format, big_endian, columns, n))
+                      ? Either(IntegerProducts(format, big_endian, columns, n, prepared))
                       : Either(NumberProducts(format, big_endian, columns, n))) {}
 
   /** How many floats `pack` writes: about n * columns, or a third to 0.6 of that with kInt8. */
@@ -54,11 +55,26 @@ class Products {
    * vectors: product v of row r goes to y[v * y_stride + r]. Reads not a byte beyond the blocks. `packed` and
    * `scratch` are aligned to 64 bytes, which makes it faster, or to 4. Threads may do this at the same time,
    * each with scratch and rows of its own; fastest where the number of rows is a multiple of rows_at_once().
+   * `prepared`: the same rows, as prepare() wrote them, or nullptr.
    */
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
-                uint64_t y_stride) const noexcept {
-    std::visit([=](const auto& products) { products.multiply(rows, n_rows, packed, scratch, y, y_stride); },
-               products_);
+                uint64_t y_stride, const float* prepared = nullptr) const noexcept {
+    if (const auto* const products = std::get_if<IntegerProducts>(&products_)) {
+      products->multiply(rows, n_rows, packed, scratch, y, y_stride, prepared);
+    } else {
+      std::get<NumberProducts>(products_).multiply(rows, n_rows, packed, scratch, y, y_stride);
+    }
+  }
+
+  /** How many floats a row takes that is unpacked once for several calls: 0 where rows are not unpacked. */
+  uint64_t prepared_floats() const noexcept {
+    const auto* const products = std::get_if<IntegerProducts>(&products_);
+    return products == nullptr ? 0 : products->prepared_floats();
+  }
+  /** Unpacks rows into the order of tiles, with scratch as multiply() has it. They start at a multiple of
+   * rows_at_once(), and so does what multiply() is given of them; they take a multiple of that many. */
+  void prepare(const uint8_t* rows, uint64_t n_rows, float* scratch, float* to) const noexcept {
+    std::get<IntegerProducts>(products_).prepare(rows, n_rows, scratch, to);
   }
 
   static constexpr uint64_t rows_at_once(const Format& format, Activations activations) {

@@ -86,6 +86,9 @@ extern const NetworkKernels* const kWasmNetwork;
 /** Those of the instruction set in use. */
 const NetworkKernels& network_kernels();
 
+/** What rounding x, whole runs of 32 numbers, to int8 loses, by step 1 of dequant/integer_products.h. */
+void rounding_error(const float* x, uint64_t n, float* out);
+
 /** The mean of each column of `n` rows, one at least. */
 void mean_of_rows(const float* x, uint64_t n, uint64_t width, float* out);
 

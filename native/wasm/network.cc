@@ -30,6 +30,10 @@ void module_normalize(const float* x, uint32_t width, uint32_t count, float* out
   for (; count > 0; --count, x += width, out += width) network_kernels().normalize(x, width, out);
 }
 
+GGUF_EXPORT("net_rounding_error") void module_rounding_error(const float* x, uint32_t n, float* out) {
+  rounding_error(x, n, out);
+}
+
 GGUF_EXPORT("net_activate")
 void module_activate(const float* x, const float* up, uint32_t activation, uint32_t n, float* out) {
   network_kernels().activate[activation](x, up, n, out);

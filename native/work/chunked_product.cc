@@ -115,30 +115,15 @@ PackedVectors::~PackedVectors() {
   spare_memory().give_back(memory_);
 }
 
-ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x,
-                               int threads, float* y, const ChunkedProduct* other)
-    : ChunkedWork(shape.n_rows, chunk_rows(shape, threads),
-                  {shape.n_vectors, std::max<uint64_t>(1, shape.row_bytes())}),
+ChunkedRows::ChunkedRows(const BlockSource& source, const ProductShape& shape, uint64_t chunk_rows,
+                         uint64_t row_elements, bool prepared)
+    : ChunkedWork(shape.n_rows, chunk_rows, {row_elements, std::max<uint64_t>(1, shape.row_bytes())}),
       source_(source),
       shape_(shape),
-      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations),
-      shared_vectors_(vectors_of(other)),
-      packed_(products_, shape_.n_results() == 0 || shared_vectors_ != nullptr ? nullptr : x,
-              shape.n_vectors * shape.columns, threads) {
-  set_output(y);
-}
+      products_(shape.format, source.big_endian, shape.columns, shape.n_vectors, shape.activations,
+                prepared) {}
 
-const float* ChunkedProduct::vectors_of(const ChunkedProduct* other) const {
-  if (other == nullptr) return nullptr;
-  const ProductShape& its = other->shape_;
-  const bool same_form = its.format.index == shape_.format.index && its.columns == shape_.columns &&
-                         its.n_vectors == shape_.n_vectors && its.activations == shape_.activations &&
-                         other->source_.big_endian == source_.big_endian;
-  if (!same_form) return nullptr;
-  return other->shared_vectors_ != nullptr ? other->shared_vectors_ : other->packed_.floats();
-}
-
-Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
+Status ChunkedRows::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
   const uint64_t row_bytes = shape_.row_bytes(), n_bytes = count * row_bytes;
   const uint64_t at = first * row_bytes;
   const uint64_t tile_bytes = products_.scratch_floats() * sizeof(float);
@@ -161,12 +146,76 @@ Status ChunkedProduct::do_units(uint64_t first, uint64_t count, std::vector<uint
   if (source_.data != nullptr && source_.mapped_bytes > 0 && may_stream(shape_.n_rows * row_bytes)) {
     read_ahead(source_, at, n_bytes);
   }
-  float* const y = reinterpret_cast<float*>(output()) + first;
-  const float* const x = shared_vectors_ != nullptr ? shared_vectors_ : packed_.floats();
-  const bool was_read = read_mapping([&] { products_.multiply(rows, count, x, tile, y, shape_.n_rows); });
-  if (!was_read) return lost_mapping(source_.offset + at);
+  if (!read_mapping([&] { use_rows(first, count, rows, tile); })) return lost_mapping(source_.offset + at);
   const uint64_t row_blocks = shape_.columns / shape_.format.block_elements;
   return check_source(source_, shape_.format, first * row_blocks, (first + count) * row_blocks);
+}
+
+ChunkedProduct::ChunkedProduct(const BlockSource& source, const ProductShape& shape, const float* x,
+                               int threads, float* y, const ChunkedProduct* other)
+    : ChunkedRows(source, shape, chunk_rows(shape, threads), shape.n_vectors, shape.prepared != nullptr),
+      shared_vectors_(vectors_of(other)),
+      packed_(products_, shape_.n_results() == 0 || shared_vectors_ != nullptr ? nullptr : x,
+              shape.n_vectors * shape.columns, threads) {
+  set_output(y);
+}
+
+const float* ChunkedProduct::vectors_of(const ChunkedProduct* other) const {
+  if (other == nullptr) return nullptr;
+  const ProductShape& its = other->shape_;
+  const bool same_form = its.format.index == shape_.format.index && its.columns == shape_.columns &&
+                         its.n_vectors == shape_.n_vectors && its.activations == shape_.activations &&
+                         (its.prepared == nullptr) == (shape_.prepared == nullptr) &&
+                         other->source_.big_endian == source_.big_endian;
+  if (!same_form) return nullptr;
+  return other->shared_vectors_ != nullptr ? other->shared_vectors_ : other->packed_.floats();
+}
+
+void ChunkedProduct::use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) {
+  const float* prepared = nullptr;
+  const uint64_t row = shape_.first_row + first;
+  if (shape_.prepared != nullptr && row % Products::rows_at_once(shape_.format, shape_.activations) == 0) {
+    prepared = shape_.prepared->floats() + row * products_.prepared_floats();
+  }
+  products_.multiply(rows, count, shared_vectors_ != nullptr ? shared_vectors_ : packed_.floats(), scratch,
+                     reinterpret_cast<float*>(output()) + first, shape_.n_rows, prepared);
+}
+
+namespace {
+
+/** With those that the last tile lacks. */
+uint64_t whole_tiles(const ProductShape& shape, uint64_t n_rows) {
+  const uint64_t at_once = Products::rows_at_once(shape.format, shape.activations);
+  return (n_rows + at_once - 1) / at_once * at_once;
+}
+
+}  // namespace
+
+std::shared_ptr<PreparedRows> ChunkedPreparation::memory_for(const ProductShape& shape) {
+  const Products products(shape.format, false, shape.columns, shape.n_vectors, shape.activations, true);
+  const uint64_t row_bytes = products.prepared_floats() * sizeof(float);
+  const uint64_t n_rows = whole_tiles(shape, shape.n_rows);
+  if (row_bytes != 0 && n_rows > SIZE_MAX / row_bytes) throw std::bad_alloc();
+  return std::make_shared<PreparedRows>(shape.n_rows, n_rows * row_bytes);
+}
+
+ChunkedPreparation::ChunkedPreparation(const BlockSource& source, const ProductShape& shape, int threads,
+                                       std::shared_ptr<PreparedRows> prepared)
+    : ChunkedRows(source, shape, whole_tiles(shape, chunk_rows(shape, threads)), shape.columns, true),
+      prepared_(std::move(prepared)) {}
+
+ChunkedPreparation::~ChunkedPreparation() {
+  if (!prepared_->is_ready()) prepared_->abandon();
+}
+
+Status ChunkedPreparation::do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) {
+  const Status failure = ChunkedRows::do_units(first, count, scratch);
+  if (!failure) prepared_->add_finished(count);
+  return failure;
+}
+
+void ChunkedPreparation::use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) {
+  products_.prepare(rows, count, scratch, prepared_->floats() + first * products_.prepared_floats());
 }
 
 }  // namespace gguf

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "dequant/products.h"
 #include "work/chunked_work.h"
 #include "work/decode_blocks.h"
+#include "work/prepared_rows.h"
 
 namespace gguf {
 
@@ -18,6 +20,9 @@ struct ProductShape {
   uint64_t n_rows = 0;   // consecutive rows, from the first block of a source on
   uint64_t n_vectors = 0;
   Activations activations = Activations::kFloat32;
+  std::shared_ptr<const PreparedRows> prepared =
+      nullptr;             // of all rows of the matrix; nullptr: none, or not all yet
+  uint64_t first_row = 0;  // of these
 
   uint64_t row_bytes() const { return columns / format.block_elements * format.block_bytes; }
   uint64_t n_results() const { return n_rows * n_vectors; }
@@ -55,8 +60,25 @@ class PackedVectors {
   Memory memory_;
 };
 
-/** Multiplies chunks of rows with all vectors. Its units are rows. */
-class ChunkedProduct : public ChunkedWork {
+/** Rows of a matrix, chunk by chunk, wherever they are. Its units are rows. */
+class ChunkedRows : public ChunkedWork {
+ protected:
+  /** A chunk has `chunk_rows`, a row `row_elements` of the result. `prepared`: whether rows are read or
+   * written in that form. */
+  ChunkedRows(const BlockSource& source, const ProductShape& shape, uint64_t chunk_rows,
+              uint64_t row_elements, bool prepared);
+
+  /** Does what is to be done with `count` rows, the first of which is at `rows`. */
+  virtual void use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) = 0;
+  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+
+  const BlockSource source_;
+  const ProductShape shape_;
+  const Products products_;
+};
+
+/** Multiplies chunks of rows with all vectors. */
+class ChunkedProduct : public ChunkedRows {
  public:
   /**
    * Copies the vectors, one after the other at `x`: they may change afterwards, and `y` may overlap them. The
@@ -70,13 +92,29 @@ class ChunkedProduct : public ChunkedWork {
  private:
   /** The vectors of `other` as this product reads them; nullptr where they have another form. */
   const float* vectors_of(const ChunkedProduct* other) const;
-  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+  void use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) override;
 
-  const BlockSource source_;
-  const ProductShape shape_;
-  const Products products_;
   const float* const shared_vectors_;  // nullptr where packed_ has them
   const PackedVectors packed_;
+};
+
+/** Prepares all rows of a matrix for products with several vectors. */
+class ChunkedPreparation : public ChunkedRows {
+ public:
+  static constexpr uint64_t kVectors = IntegerProducts::kPreparedVectors;
+
+  /** `shape` is that of products with kVectors vectors. Throws bad_alloc. */
+  static std::shared_ptr<PreparedRows> memory_for(const ProductShape& shape);
+  ChunkedPreparation(const BlockSource& source, const ProductShape& shape, int threads,
+                     std::shared_ptr<PreparedRows> prepared);
+  /** What was not completed takes no memory. */
+  ~ChunkedPreparation() override;
+
+ private:
+  Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
+  void use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) override;
+
+  const std::shared_ptr<PreparedRows> prepared_;
 };
 
 }  // namespace gguf

@@ -130,6 +130,8 @@ export interface NativeNetwork {
   rmsNorm(x: Float32Array, weight: Optional, width: number, epsilon: number, ...result: Result): void;
   layerNorm(x: Float32Array, weight: Optional, bias: Optional, width: number, epsilon: number, ...result: Result): void;
   normalizeVectors(x: Float32Array, width: number, out: Float32Array): void;
+  /** What is lost of `x`, whole runs of 32, when products round it to 8 bits. */
+  roundingError(x: Float32Array, ...result: Result): void;
   /** `kind`: 0 silu, 1 gelu, 2 gelu_erf, 3 relu, 4 relu2, 5 sigmoid, 6 tanh. With `up`, the result is multiplied with it. */
   activate(x: Float32Array, up: Optional, kind: number, ...result: Result): void;
   softmax(x: Float32Array, width: number, scale: number, cap: number, ...result: Result): void;
@@ -254,6 +256,8 @@ export interface NativeAddon extends NativeNetwork {
   matmul(...of: [...OfTensor, ...Product, threads: number | undefined]): Float32Array;
   /** Several products with the same `x`, each with an `out`: it is packed once for each type of weights. */
   matmulAll(products: readonly (readonly [...OfTensor, ...Product])[], threads: number | undefined): void;
+  /** Unpacks the rows of tensor `index` for matmul with `int8`, until the file is closed; the result is empty. */
+  prepareAsync(...of: [...OfTensor, ...JobArguments]): Started<Float32Array>;
   /** As matmul, off the main thread; `x` is copied. */
   matmulAsync(...of: [...OfTensor, ...Product, ...JobArguments]): Started<Float32Array>;
   /** The same for all rows of `columns` numbers of block bytes from anywhere. */

@@ -24,7 +24,7 @@ import { startRunner } from "./start";
 type Vector = Dequantized<"f32">;
 
 const OPEN_OPTIONS: OptionNames<EmbedderOptions> = {
-  ...{ activations: true, pooling: true, threads: true, signal: true },
+  ...{ activations: true, pooling: true, prepare: true, threads: true, signal: true },
 };
 const SCORE_OPTIONS: OptionNames<ScoreOptions> = { signal: true, onProgress: true };
 const EMBED_OPTIONS: OptionNames<EmbedOptions> = {
@@ -107,7 +107,8 @@ export class Embedder implements Disposable {
       const choices = POOLINGS.map((each) => `'${each}'`).join(", ");
       throw invalidArgValue("options.pooling", `must be one of: ${choices}`, pooling);
     }
-    const how: NetworkOptions = { activations, pooling, threads: checkThreads(given.threads) };
+    const prepare = checkBoolean("options.prepare", given.prepare, false);
+    const how: NetworkOptions = { activations, pooling, prepare, threads: checkThreads(given.threads) };
     const signal = checkSignal(given.signal);
     signal?.throwIfAborted();
     return new Embedder(await startRunner(place, how, signal), () => startRunner(place, how, undefined));

@@ -16,7 +16,20 @@ import type { Loaded, Place, PostedPlace } from "./place";
  */
 export async function load(
   place: Place | PostedPlace,
-  { activations }: Pick<NetworkOptions, "activations">,
+  { activations, threads, prepare }: Pick<NetworkOptions, "activations" | "threads" | "prepare">,
+  signal?: AbortSignal,
+): Promise<Loaded> {
+  const loaded = await find(place, activations, signal);
+  if (!prepare || activations === "f32") return loaded;
+  // Tables of tokens are not multiplied with.
+  for (const [name, tensor] of loaded.file.tensors)
+    if (name.startsWith("blk.")) await tensor.prepare({ threads, signal });
+  return loaded;
+}
+
+async function find(
+  place: Place | PostedPlace,
+  activations: NetworkOptions["activations"],
   signal?: AbortSignal,
 ): Promise<Loaded> {
   if (place instanceof GgufFile) return { file: place, isOwn: false, prompts: {} };

@@ -6,6 +6,7 @@ import type { Activations } from "../base/options";
 import type { GgufFile } from "../file/parse";
 import { matmulAllSync } from "../file/products-together";
 import type { GgufTensor } from "../file/tensor";
+import { knownType } from "../file/tensor-requests";
 import type { Activation } from "../network/options";
 import {
   activate,
@@ -19,6 +20,7 @@ import {
   Rotations,
   rmsNorm,
   rope,
+  roundingError,
   scale,
 } from "../network/public";
 import { POOLINGS, type Pooling } from "./options";
@@ -57,8 +59,8 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   },
 };
 
-/** Tokens of which the wide vectors between both matrices of a feed-forward network are there at a time. */
-const HIDDEN_AT_ONCE = 512;
+/** Tokens of which the wide vectors between both matrices of a feed-forward network are there at a time: they stay in the cache. */
+const HIDDEN_AT_ONCE = 256;
 
 interface Layer {
   readonly q: Linear;
@@ -91,6 +93,8 @@ export interface NetworkOptions {
   readonly activations: Activations;
   readonly threads: number | undefined;
   readonly pooling: Pooling | undefined;
+  /** Whether its matrices are prepared, by who opens it. */
+  readonly prepare: boolean;
 }
 
 /** A network whose weights stay in its file, which must stay open. */
@@ -283,13 +287,18 @@ export class Network {
 
   /** For each text, its tokens look at each other. */
   *#attend(layer: Layer, x: Float32Array, texts: readonly Tokens[]): Generator<void, Float32Array> {
-    const [queries, keys] = this.#multiplyAll({ queries: layer.q, keys: layer.k }, x) as [Float32Array, Float32Array];
+    const matrices = { queries: layer.q, keys: layer.k, values: layer.v };
+    const [queries, keys, values] = this.#multiplyAll(matrices, x) as [Float32Array, Float32Array, Float32Array];
     yield;
+    if (this.#options.activations === "int8" && knownType(layer.v.tensor).blockSize > 1) {
+      // Half of all that rounding to 8 bits does to a vector of a text is done to the values, in a twelfth of the products. So
+      // what rounding loses is multiplied with their matrix, too.
+      const lost = roundingError(x, { out: this.#floats("lost", x.length), threads: this.#options.threads });
+      add(values, this.#multiply({ ...layer.v, bias: undefined }, lost, "added"));
+      yield;
+    }
     this.#rotate(layer, queries, layer.qNorm, texts);
     this.#rotate(layer, keys, layer.kNorm, texts);
-    yield;
-    // Half of all that rounding to 8 bits does to a vector is done here, in a twelfth of the products.
-    const values = this.#multiply(layer.v, x, "values", "f32");
     yield;
     const heard = this.#floats("heard", queries.length);
     const [queryWidth, keyWidth] = [layer.q.end - layer.q.start, layer.k.end - layer.k.start];
@@ -375,20 +384,16 @@ export class Network {
   }
 
   /** The products of matrices with the vectors in `x`, with their biases: each in the array of its name. */
-  #multiplyAll(
-    matrices: Readonly<Record<string, Linear>>,
-    x: Float32Array,
-    activations: Activations = this.#options.activations,
-  ): Float32Array[] {
+  #multiplyAll(matrices: Readonly<Record<string, Linear>>, x: Float32Array): Float32Array[] {
     const outs = Object.entries(matrices).map(([name, { columns, start, end }]) =>
       this.#floats(name, (x.length / columns) * (end - start)),
     );
-    const { threads } = this.#options;
+    const { activations, threads } = this.#options;
     return matmulAllSync(Object.values(matrices), x, { outs, activations, threads });
   }
 
-  #multiply(linear: Linear, x: Float32Array, name: string, activations?: Activations): Float32Array {
-    return this.#multiplyAll({ [name]: linear }, x, activations)[0] as Float32Array;
+  #multiply(linear: Linear, x: Float32Array, name: string): Float32Array {
+    return this.#multiplyAll({ [name]: linear }, x)[0] as Float32Array;
   }
 
   /** Those of one matrix with the vector of a text, which are few: nothing is rounded, and the array is of its own. */

@@ -102,6 +102,15 @@ export function normalize<A>(
   return out as Returned<A>;
 }
 
+export function roundingError<A>(backend: NativeNetwork, x: Float32Array, options: unknown): Returned<A> {
+  const { out: givenOut, threads } = read(options, ACTIVATE);
+  const length = check.floats("x", x);
+  check.vectorCount("x", length, 32);
+  const out = check.resultArray(givenOut, length, { x });
+  backend.roundingError(x, out, checkThreads(threads));
+  return out as Returned<A>;
+}
+
 export function meanOfRows<A>(
   backend: NativeNetwork,
   x: Float32Array,

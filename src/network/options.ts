@@ -13,7 +13,7 @@ export interface OutOptions<A extends Float32Array = Float32Array> {
   out?: A | undefined;
 }
 
-/** Options of {@link activate} and {@link gated}. */
+/** Options of {@link activate}, {@link gated} and {@link roundingError}. */
 export interface ActivateOptions<A extends Float32Array = Float32Array> extends OutOptions<A>, ThreadOptions {}
 
 /** Options of {@link rmsNorm} and {@link layerNorm}. */

@@ -60,6 +60,7 @@ export {
   normalize,
   rmsNorm,
   rope,
+  roundingError,
   scale,
   softmax,
 } from "./network";

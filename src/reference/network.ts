@@ -9,6 +9,7 @@ import * as calls from "../network/calls";
 import { KeyValueCache, restored } from "../network/kv-cache";
 import type { CacheType, KvCacheOptions } from "../network/options";
 import { decoders } from "./decoders";
+import { roundVector } from "./integer-products";
 import { endings } from "./products";
 import { quantizeSync } from "./quantize";
 
@@ -218,6 +219,10 @@ export const plainNetwork: NativeNetwork = {
       for (let i = 0; i < width; i++) out[i] = x[i]! * r;
     });
   },
+  roundingError: (x, out) => {
+    const { codes, scales } = roundVector(plain(x));
+    for (let i = 0; i < codes.length; i++) out[i] = x[i]! - fround(codes[i]! * scales[i >> 5]!);
+  },
   activate: (x, up, kind, out) => {
     const f = activations[kind]!;
     const count = plain(x).length;
@@ -335,6 +340,8 @@ export const layerNorm: Network["layerNorm"] = (x, weight, bias, options) =>
   calls.layerNorm(plainNetwork, x, weight, bias, options);
 /** As `normalize` of `gguf-native/network`. */
 export const normalize: Network["normalize"] = (x, width, options) => calls.normalize(plainNetwork, x, width, options);
+/** As `roundingError` of `gguf-native/network`. */
+export const roundingError: Network["roundingError"] = (x, options) => calls.roundingError(plainNetwork, x, options);
 /** As `meanOfRows` of `gguf-native/network`. */
 export const meanOfRows: Network["meanOfRows"] = (x, width, options) =>
   calls.meanOfRows(plainNetwork, x, width, options);

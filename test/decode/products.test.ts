@@ -84,6 +84,44 @@ describe("activations of 8 bits", () => {
       assertSame(reference.matmulSync("Q4_K", rows, COLUMNS, bad, options), first);
     }
   });
+  test("rows that are prepared: the same bits, in a file and in memory", async () => {
+    using file = openSync(path);
+    for (const tensor of [file.tensor("m"), parse(writeGguf({ tensors: [matrix] })).tensor("m")]) {
+      const seen: number[] = [];
+      const wanted = [1, 2, 4, 33].map((n) => [vectors(n), n] as const);
+      const before = wanted.map(([some]) => tensor.matmulSync(some, options));
+      const part = tensor.matmulSync(x, { ...options, start: 64, end: 133 });
+      assert.equal(await tensor.prepare({ onProgress: (done) => seen.push(done), threads: 2 }), undefined);
+      await tensor.prepare({ onProgress: () => assert.fail("was done already") });
+      if (!process.env.GGUF_NATIVE_WASM) assert.equal(seen.at(-1), ROWS * COLUMNS);
+      for (const [i, [some]] of wanted.entries()) {
+        assertSame(tensor.matmulSync(some, options), before[i]);
+        assertSame(await tensor.matmul(some, options), before[i]);
+        assertSame(native.matmulAllSync([tensor, tensor], some, options)[1]!, before[i]);
+      }
+      assertSame(tensor.matmulSync(x, { ...options, start: 64, end: 133 }), part);
+      assertSame(tensor.matmulSync(x, { ...options, start: 63, end: 132 }).subarray(1, 69), part.subarray(0, 68));
+      assertSame(tensor.matmulSync(x));
+    }
+  });
+  test("what cannot be prepared", async () => {
+    const file = openSync(path);
+    const tensor = file.tensor("m");
+    await assert.rejects(tensor.prepare({ thread: 1 } as never), /no option 'thread'/);
+    await assert.rejects(tensor.prepare({ threads: 0 }), { code: "ERR_GGUF_RANGE" });
+    await assert.rejects(tensor.prepare({ signal: AbortSignal.abort("enough") }), (reason) => reason === "enough");
+    assertSame(tensor.matmulSync(x, options), expectedInt8);
+    const started = tensor.prepare();
+    file.close();
+    await started;
+    await assert.rejects(tensor.prepare(), { code: "ERR_GGUF_CLOSED" });
+    const unknown = writeGguf({ tensors: [{ ...matrix, type: 999, shape: [32] }] });
+    await assert.rejects(parse(unknown).tensor("m").prepare(), { code: "ERR_GGUF_UNSUPPORTED_TYPE" });
+    const numbers = { ...matrix, type: ggmlTypes.F32.id, shape: [4], bytes: new Uint8Array(16) };
+    await parse(writeGguf({ tensors: [numbers] }))
+      .tensor("m")
+      .prepare();
+  });
   test("are close to those of binary32", () => {
     let error = 0;
     let size = 0;

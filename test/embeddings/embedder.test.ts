@@ -33,6 +33,8 @@ describe("an embedder", () => {
     ]) {
       assert.deepEqual(await vectorsOf(place), expected);
     }
+    using prepared = await Embedder.open(model, { prepare: true });
+    assert.deepEqual(await prepared.embed(TEXTS), expected);
     mapped.close();
     await assert.rejects(Embedder.open(mapped), { code: "ERR_GGUF_CLOSED" });
     using swapped = openSync(moved);

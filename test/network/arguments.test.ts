@@ -91,6 +91,7 @@ const CASES: Record<string, [message: RegExp, call: (f: Any) => unknown][]> = {
     [/options\.threads must be a positive/, (f) => f.softmax(x, 8, { threads: 0 })],
     [/number of vectors of x must be .* found 0/, (f) => f.meanOfRows(floats(0), 8)],
     [/not a whole number of vectors of 5/, (f) => f.normalize(x, 5)],
+    [/not a whole number of vectors of 32/, (f) => f.roundingError(x)],
     [/k must be a whole number from 0 to 8, found 9/, (f) => f.topK(x, 9)],
     [/headWidth is 2, but the rotations have a width of 4/, (f) => f.rope(x, 2, turns(f), 0)],
     [/vectors of 12/, (f) => f.rope(x, 4, turns(f), 0, { headCount: 3 })],

@@ -76,6 +76,10 @@ export function compareWithReference(network: Functions): { cases: number; failu
       same(`layerNorm, less ${at}`, (f) => f.layerNorm(x, undefined, bias, { epsilon: 0 }));
       same(`layerNorm, bare ${at}`, (f) => f.layerNorm(x, undefined, undefined, { epsilon, width }));
       same(`normalize ${at}`, (f) => f.normalize(x, width));
+      if (width % 32 === 0) {
+        same(`roundingError ${at}`, (f, threads) => f.roundingError(x, { threads }));
+        same(`roundingError, in place ${at}`, (f) => f.roundingError(x.slice(), { out: x.slice() }));
+      }
       same(`meanOfRows ${at}`, (f) => f.meanOfRows(x, width));
       same(`add ${at}`, (f) => f.add(x.slice(), y));
       same(`add a vector ${at}`, (f) => f.add(x.slice(), bias));

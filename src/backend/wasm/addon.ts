@@ -38,6 +38,8 @@ export function wasmAddon(openBytes: OpenBytes): NativeAddon {
 
     cancel: cancelJob,
     warm: () => startJob(NOTHING, undefined, true), // no file is mapped
+    // The memory of a module is small, and what a matrix takes there cannot be given back to the system.
+    prepareAsync: () => startJob(NOTHING, undefined, true),
 
     allocate: (length, dtype) => {
       if (!Number.isSafeInteger(length) || length < 0) {

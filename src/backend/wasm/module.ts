@@ -73,6 +73,7 @@ export interface ModuleExports {
     ]
   ): void;
   net_normalize(x: number, width: number, count: number, out: number): void;
+  net_rounding_error(x: number, count: number, out: number): void;
   net_activate(x: number, up: number, kind: number, n: number, out: number): void;
   net_softmax(x: number, width: number, count: number, scale: number, cap: number, out: number): void;
   net_sum_of_powers(x: number, n: number, out: number): void;

@@ -103,6 +103,11 @@ export const network: NativeNetwork = {
       module.exports.net_normalize(at, width, count, at);
     });
   },
+  roundingError: (x, out) => {
+    forEachPiece(x, 32, out, (module, at, count) => {
+      module.exports.net_rounding_error(at, 32 * count, at);
+    });
+  },
   activate: (x, up, kind, out) => {
     forEachPiece(x, 1, out, (module, at, count, first) => {
       const other = put(module, up?.subarray(first, first + count));

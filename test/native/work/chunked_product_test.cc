@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "machine/helper_threads.h"
@@ -22,6 +25,10 @@ std::vector<float> plain_product(const ProductShape& shape, const uint8_t* rows,
   products.pack(x, packed.data());
   products.multiply(rows, shape.n_rows, packed.data(), scratch.data(), y.data(), shape.n_rows);
   return y;
+}
+
+bool same_bits_or_nan(float a, float b) {
+  return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0;
 }
 
 class SharedProduct : public testing::Test {
@@ -63,6 +70,68 @@ TEST_F(SharedProduct, HasTheBitsOfOneThread) {
         EXPECT_EQ(y, expected);
       }
     }
+  }
+}
+
+TEST_F(SharedProduct, HasTheSameBitsWithPreparedRows) {
+  HelperThreads pool;
+  Scratch scratch;
+  for (const Format& each : formats()) {
+    if (each.block_elements == 1) continue;
+    for (const uint64_t columns : {512, 5120}) {  // one segment of a tile, and two
+      ProductShape all{each, columns, 75, ChunkedPreparation::kVectors, Activations::kInt8};
+      auto blocks = random_blocks(each, all.n_rows * columns / each.block_elements);
+      const BlockFile stored(blocks);
+      const auto read = stored.open(Access::kRead);
+      for (const BlockSource& source : {in_memory(blocks), BlockFile::source(*read)}) {
+        const auto prepared = ChunkedPreparation::memory_for(all);
+        {
+          ChunkedPreparation preparation(source, all, 3, prepared);
+          EXPECT_FALSE(prepared->is_ready());
+          pool.run(2, scratch,
+                   [&](Scratch& its_scratch) { preparation.work(its_scratch, [] { return false; }); });
+        }
+        ASSERT_TRUE(prepared->is_ready());
+        for (const uint64_t n_vectors : {1, 2, 3, 17, 33}) {
+          for (const uint64_t first_row : {0, 32, 37}) {  // the last one is not where a tile starts
+            ProductShape shape = all;
+            shape.n_rows = first_row == 0 ? 75 : 20;
+            shape.n_vectors = n_vectors;
+            const std::vector<float> x = vectors_of(shape);
+            std::vector<float> expected(shape.n_results()), y(shape.n_results(), -1.0f);
+            BlockSource some = in_memory(blocks);
+            some.data += first_row * shape.row_bytes();
+            ChunkedProduct plain(some, shape, x.data(), 1, expected.data());
+            do_work(plain);
+            shape.first_row = first_row;
+            shape.prepared = prepared;
+            // Where rows are prepared, blocks are not read. Tiles of AMX, for many vectors, are others.
+            const std::vector<uint8_t> nothing(blocks.size());
+            if (n_vectors > 1 && n_vectors < 32 && first_row != 37) some.data = nothing.data();
+            ChunkedProduct product(some, shape, x.data(), 2, y.data());
+            do_work(product);
+            ASSERT_TRUE(std::equal(y.begin(), y.end(), expected.begin(), same_bits_or_nan))
+                << each.name << ", " << columns << " columns, " << n_vectors << " vectors from " << first_row;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SharedProduct, IsNotPreparedWhereItsFileEnds) {
+  ProductShape shape = shape_of(1024, 1000, ChunkedPreparation::kVectors);
+  shape.activations = Activations::kInt8;
+  const std::vector<uint8_t> blocks = blocks_of(shape);
+  for (const Access access : {Access::kRead, Access::kMap}) {
+    const BlockFile stored(blocks);
+    const auto file = stored.open(access);
+    stored.truncate(shape.row_bytes() * 500);
+    const auto prepared = ChunkedPreparation::memory_for(shape);
+    ChunkedPreparation preparation(BlockFile::source(*file), shape, 1, prepared);
+    do_work(preparation);
+    EXPECT_TRUE(preparation.failure());
+    EXPECT_FALSE(prepared->is_ready());
   }
 }
 
