@@ -115,6 +115,7 @@ describe("numbers of models", () => {
       [3, 4, [3]],
       [{ model: 3, tensor: 3 }, { model: 4, tensor: 3 }, [3]],
       [{ a: 1, b: 2 }, { a: 2, b: 3 }, [1, 2]],
+      [[{ model: 1, tensor: 0 }], [{ model: 2, tensor: 0 }], [1]],
       [
         { a: { model: 1, tensor: 0 }, b: { model: 2, tensor: 0 }, width: 9 },
         { a: { model: 2, tensor: 0 }, b: { model: 3, tensor: 0 }, width: 9 },
@@ -224,6 +225,7 @@ describe("what may be asked", async () => {
       { call: "scales", argument: { ...tensor, first: 0, count: 1e6 } },
       { call: "value", argument: { model: id, key: 0, first: 0, count: 1e9 } },
       { call: "compare", argument: { a: tensor } },
+      ...[{}, [{}], [{ a: tensor }], Array(65).fill(tensor)].map((argument) => ({ call: "measure", argument })),
       { call: "compare", argument: { a: tensor, b: { ...tensor, __proto: 1 } } },
       { call: "difference", argument: { a: tensor, b: tensor, width: 1e6, height: 1e6 } },
     ]) {

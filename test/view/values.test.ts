@@ -217,6 +217,9 @@ describe("the worker", () => {
     const same = await ask("compare", { a, b: a });
     assert.equal(same.different, 0);
     const other = await ask("compare", { a, b });
+    const missing = await ask("measure", [{ a, b: { ...b, tensor: 99 } }]);
+    assert.deepEqual(missing, [{ failure: "there is no tensor 99" }]);
+    assert.deepEqual(await ask("measure", [{ a, b }, a]), [other, await ask("stats", { ...a, bins: 0 })]);
     const picture = await ask("difference", { a, b, width: 16, height: 16 });
     const mean = picture.magnitudes.reduce((sum, value) => sum + value, 0) / 256;
     assert.ok(Math.abs(mean - other.meanError) < 1e-6 * other.meanError + 1e-9);

@@ -7,6 +7,7 @@ import type { TypeTotal } from "#dist/describe/type-totals";
 import type { Picture } from "./averages";
 import type { BlockScale, BlockView } from "./block-scales";
 import type { Conversation, TemplateTask } from "./chat-template";
+import type { Measured } from "./pairs";
 import type { TextTokens } from "./text-tokens";
 
 /** Where a model is: a URL, or the files that were chosen. */
@@ -108,6 +109,9 @@ export interface KeyDifference {
   readonly b: string | undefined;
 }
 
+/** What the values of a tensor are like, or in what those of two differ. */
+export type Found = Measured | TensorStats;
+
 /** What can be asked. */
 export interface Calls {
   open(source: ModelSource): ModelView;
@@ -127,6 +131,8 @@ export interface Calls {
   values(request: TensorAddress & { row: number; column: number; rows: number; columns: number }): ValuesView;
   scales(request: TensorAddress & { first: number; count: number }): ScalesView | null;
   compare(request: { a: TensorAddress; b: TensorAddress }): TensorComparison;
+  /** The same of many, without histograms: a question takes longer than to measure a small tensor. */
+  measure(request: readonly (TensorAddress | { a: TensorAddress; b: TensorAddress })[]): Found[];
   difference(request: { a: TensorAddress; b: TensorAddress; width: number; height: number }): Picture;
   differentKeys(request: { a: number; b: number }): KeyDifference[];
 }
@@ -139,6 +145,7 @@ export const FIRST_SERVED = 2 ** 32;
 /** A call's argument with other numbers of models in it. Only what opens a model has none. */
 export function withModels<A>(argument: A, numberOf: (model: number) => number): A {
   if (typeof argument === "number") return numberOf(argument) as A;
+  if (Array.isArray(argument)) return argument.map((one) => withModels(one, numberOf)) as A;
   const { model, a, b } = argument as { model?: number; a?: unknown; b?: unknown };
   if (model !== undefined) return { ...argument, model: numberOf(model) };
   return { ...argument, a: withModels(a, numberOf), b: withModels(b, numberOf) };

@@ -25,6 +25,7 @@ import { type TemplateTask, templateTask } from "./chat-template";
 import {
   type CallName,
   type Calls,
+  type Found,
   type FromWorker,
   type ModelSource,
   type ModelView,
@@ -98,7 +99,7 @@ export function serve(
     const answer = answers[call] as (argument: unknown, work: Work) => unknown;
     const result = await answer(argument, work);
     if (library.check !== undefined && call !== "open" && call !== "close") {
-      for (const id of modelsIn(argument)) await library.check(models.get(id).model);
+      for (const id of new Set(modelsIn(argument))) await library.check(models.get(id).model);
     }
     return result;
   };
@@ -267,6 +268,22 @@ function answersOf(library: Library, models: OpenModels): Answers {
       return { blockCount, blockSize, first, scales: blockScales(type, blocks, byteOrder, library.decode) };
     },
     compare: ({ a, b }, { signal, onProgress }) => tensorOf(a).compare(tensorOf(b), { signal, onProgress }),
+    async measure(all, { signal }) {
+      const found: Found[] = [];
+      for (const one of all) {
+        try {
+          found.push(
+            "a" in one
+              ? await tensorOf(one.a).compare(tensorOf(one.b), { signal })
+              : await tensorOf(one).stats({ signal }),
+          );
+        } catch (error) {
+          signal.throwIfAborted();
+          found.push({ failure: sentenceOf(error) });
+        }
+      }
+      return found;
+    },
     async difference({ a, b, width, height }, work) {
       const [one, other] = [tensorOf(a), tensorOf(b)];
       const { signal } = work;

@@ -1,15 +1,19 @@
 /**
- * What is known of the values of all tensors of a model, alone or compared with those of another one: they are read one after
- * the other, and what is known is kept.
+ * What is known of the values of all tensors of a model, alone or compared with those of another one: they are read a few at
+ * a time, and what is known is kept.
  */
-import type { TensorStats } from "gguf-native";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Measured, Pair } from "../lib/pairs";
-import type { ModelView } from "../lib/protocol";
+import type { Found, ModelView } from "../lib/protocol";
 import { ask, messageOf } from "./client";
 
-/** Lists that are sorted by what is found do not change more often than this. */
+/** What is found is not shown more often than this: to draw it again takes longer than to measure a tensor. */
 const REFRESH_MS = 400;
+/** Questions at a time, so that nobody waits for messages; browsers send six to a server. */
+const AT_A_TIME = 4;
+/** Tensors that a question is about, at most, and weights that are enough for one. */
+const MOST_TOGETHER = 64;
+const WEIGHTS_TOGETHER = 2 ** 24;
 /** Values that are read without being asked for. */
 export const MOST_AT_ONCE = 2 ** 31;
 
@@ -21,8 +25,6 @@ export interface Measuring<R> {
   start(): void;
   stop(): void;
 }
-
-type Found = Measured | TensorStats;
 
 /** By the second model, or where there is none by the first, then by the first. Models that are closed take it along. */
 const known = new WeakMap<ModelView, WeakMap<ModelView, Map<number, Found>>>();
@@ -57,29 +59,43 @@ export function useMeasured<R extends Found = Measured>(
     running.current = controller;
     const { signal } = controller;
     const total = comparable.reduce((sum, [, pair]) => sum + weights(pair), 0);
-    let done = 0;
+    let done = comparable.reduce((sum, [i, pair]) => sum + (results.has(i) ? weights(pair) : 0), 0);
     let shownAt = 0;
     const refresh = (): void => {
       shownAt = performance.now();
       setMeasured(new Map(results));
-    };
-    for (const [i, pair] of comparable) {
       setWork({ done, total });
-      if (!results.has(i)) {
-        try {
+    };
+    refresh();
+    const groups: [number, Pair][][] = [];
+    let size = Number.POSITIVE_INFINITY;
+    for (const one of comparable) {
+      if (results.has(one[0])) continue;
+      if (size >= WEIGHTS_TOGETHER || groups.at(-1)?.length === MOST_TOGETHER) size = 0;
+      if (size === 0) groups.push([]);
+      groups.at(-1)?.push(one);
+      size += weights(one[1]);
+    }
+    const left = groups.values();
+    const measureRest = async (): Promise<void> => {
+      for (const some of left) {
+        const question = some.map(([, pair]) => {
           const one = { model: a.id, tensor: pair.a };
-          const found = await (b === undefined
-            ? ask("stats", { ...one, bins: 0 }, { signal })
-            : ask("compare", { a: one, b: { model: b.id, tensor: pair.b } }, { signal }));
-          results.set(i, found as R);
-        } catch (error) {
-          if (signal.aborted) break;
-          results.set(i, { failure: messageOf(error) });
+          return b === undefined ? one : { a: one, b: { model: b.id, tensor: pair.b } };
+        });
+        const answers = await ask("measure", question, { signal }).catch((error: unknown) => {
+          if (signal.aborted) return [];
+          return some.map(() => ({ failure: messageOf(error) }));
+        });
+        if (signal.aborted) return;
+        for (const [at, [i, pair]] of some.entries()) {
+          results.set(i, answers[at] as R);
+          done += weights(pair);
         }
         if (performance.now() - shownAt > REFRESH_MS) refresh();
       }
-      done += weights(pair);
-    }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, measureRest));
     if (running.current !== controller) return; // nothing shows it any more
     refresh();
     setWork(undefined);

@@ -11,6 +11,7 @@ const MOST_BINS = 4096;
 const MOST_ROWS = 1024;
 const MOST_ELEMENTS = 1024;
 const MOST_TEXT = 4096;
+const MOST_AT_ONCE = 64;
 
 const wholeTo =
   (most: number): Check =>
@@ -66,6 +67,8 @@ const CHECKS: Readonly<Record<ServedCall, Check>> = {
   }),
   scales: having({ ...address, first: whole, count: wholeTo(MOST_ELEMENTS) }),
   compare: having(pair),
+  measure: (all) =>
+    Array.isArray(all) && all.length <= MOST_AT_ONCE && all.every((one) => having(pair)(one) || having(address)(one)),
   difference: having({ ...pair, ...picture }),
   differentKeys: having({ a: whole, b: whole }),
 };
