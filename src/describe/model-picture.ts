@@ -50,6 +50,7 @@ const LEAST_BESIDE = 220;
 
 const LIGHT = { ground: "#ffffff", text: "#1d2024", quiet: "#5c636d", line: "#c9ccd1", ramp: "#12337a" };
 const DARK = { ground: "#1b1e22", text: "#e6e8eb", quiet: "#9ca4af", line: "#4a5058", ramp: "#9cc0ff" };
+type Palette = typeof LIGHT;
 /** Colours far from each other, for types and parts of a whole; the second eight are the first in another lightness. */
 const SHADES = {
   light:
@@ -110,119 +111,179 @@ function cellsOf(
   const inOrder = [...cells].sort(([a], [b]) => a - b);
   return {
     kinds: kinds.map((kind) => kind.replace(/\.weight$/, "")),
-    cells: inOrder.map(([at, of]) => ({
-      row: (at / MOST_COLUMNS) | 0,
-      column: at % MOST_COLUMNS,
-      tensors: of,
-    })),
+    cells: inOrder.map(([at, of]) => ({ row: (at / MOST_COLUMNS) | 0, column: at % MOST_COLUMNS, tensors: of })),
   };
 }
 
-export function modelPicture(
-  table: TensorTable,
-  { title, isDark = false, width = 1000, coloring, linkOf }: PictureOptions,
-): SvgElement {
-  const { names, types, typeOf, byteLengths, elementCounts, blocks, blockOf } = table;
-  const colors = isDark ? DARK : LIGHT;
-  const { titles, blockColumns: count, columnOf } = layerColumns(table, MOST_COLUMNS);
-  const all = Array.from(names, (_, i) => i);
+/** The cells of layers, and of what is outside of them. */
+function bothCellsOf({ names, blocks, blockOf }: TensorTable, columnOf: (tensor: number) => number) {
   // Numbers in names do not tell kinds apart.
   const kindOf = (i: number): string => {
     const [name, block] = [names[i] as string, blocks[blockOf[i] as number]];
     if (block === undefined) return name.replace(/\d+/g, "*");
     return name.slice(block.length + 1).replace(/(?<![^.])\d+(?![^.])/g, "*");
   };
-  const isInside = (i: number): boolean => blockOf[i] !== -1;
-  const inside = cellsOf(all.filter(isInside), kindOf, columnOf);
-  const rest = all.filter((i) => !isInside(i));
-  const outside = cellsOf(rest, kindOf, () => 0);
-  const bytesOf = (tensors: readonly number[]): number =>
-    tensors.reduce((sum, tensor) => sum + (byteLengths[tensor] || 0), 0);
-  const numberOf = (tensors: readonly number[]): number | undefined => {
-    const values = tensors.flatMap((tensor) => coloring?.numberOf(tensor) ?? []);
-    if (values.length < 2 || coloring === undefined) return values[0];
-    if (coloring.choose === "sum") return values.reduce((a, b) => a + b);
-    return values.reduce((a, b) => Math[coloring.choose as "min" | "max"](a, b));
-  };
-  // What is outside of layers does not count, so that a large one does not pale all others.
-  const scale = scaleOf(
-    (count > 0 ? inside : outside).cells.flatMap(({ tensors }) => numberOf(tensors) ?? []),
-    coloring?.isLogarithmic ?? false,
-  );
+  const all = Array.from(names, (_, i) => i);
+  const inside = all.filter((i) => blockOf[i] !== -1);
+  const outside = all.filter((i) => blockOf[i] === -1);
+  return { inside: cellsOf(inside, kindOf, columnOf), outside: cellsOf(outside, kindOf, () => 0) };
+}
 
-  const content: SvgElement[] = [];
-  const write = (x: number, y: number, anchor: string, text: string, more: Attributes = {}): void => {
-    const place = { x: round(x), y: round(y), "text-anchor": anchor };
-    content.push(element("text", { ...place, fill: colors.quiet, ...more }, text));
+function bytesOf({ byteLengths }: TensorTable, tensors: readonly number[]): number {
+  return tensors.reduce((sum, tensor) => sum + (byteLengths[tensor] || 0), 0);
+}
+
+/** What the colours of a picture mean. */
+interface Colors {
+  /** That of a cell, and what is said of it beside its type and size. */
+  of(tensors: readonly number[]): { color: Attributes; said: readonly string[] };
+  readonly legend: readonly (readonly [label: string, color: Attributes])[];
+}
+
+function colorsOfTypes(table: TensorTable, isDark: boolean): Colors {
+  const { types, typeOf } = table;
+  const all = [...typeOf.keys()];
+  const ofType = (type: number): Attributes => ({ fill: shadeColor(type, isDark) });
+  const bytesOfType = (type: number): number =>
+    bytesOf(
+      table,
+      all.filter((i) => typeOf[i] === type),
+    );
+  return {
+    of(tensors) {
+      const largest = tensors.reduce((a, b) => (bytesOf(table, [b]) > bytesOf(table, [a]) ? b : a));
+      return { color: ofType(typeOf[largest] as number), said: [] };
+    },
+    legend: types.map((type, i) => [`${type} ${humanBytes(bytesOfType(i))}`, ofType(i)]),
   };
-  const colorOf = (share: number | undefined): Attributes =>
-    share === undefined
-      ? { fill: "none", stroke: colors.line }
-      : { fill: colors.ramp, "fill-opacity": round(0.1 + 0.9 * share) };
-  const box = (x: number, y: number, w: number, color: Attributes): SvgElement =>
-    element("rect", {
-      ...{ x: round(x), y: round(y), width: round(w), height: 15, rx: round(Math.min(2, w / 4)) },
-      ...color,
-    });
-  let number = 0;
-  const cell = ({ column, tensors }: Cell, where: string, ...[x, y, w]: [number, number, number]): void => {
+}
+
+/** @param cells those whose numbers the scale is made for */
+function colorsOfNumbers(
+  table: TensorTable,
+  coloring: Coloring,
+  cells: readonly Cell[],
+  { ramp, line }: Palette,
+): Colors {
+  const { title, choose, isLogarithmic } = coloring;
+  const numberOf = (tensors: readonly number[]): number | undefined => {
+    const values = tensors.flatMap((tensor) => coloring.numberOf(tensor) ?? []);
+    if (values.length < 2) return values[0];
+    return values.reduce((a, b) => (choose === "sum" ? a + b : Math[choose](a, b)));
+  };
+  const numbers = cells.flatMap(({ tensors }) => numberOf(tensors) ?? []);
+  const scale = scaleOf(numbers, isLogarithmic);
+  const unknown = { fill: "none", stroke: line };
+  const colorOf = (share: number): Attributes => ({ fill: ramp, "fill-opacity": round(0.1 + 0.9 * share) });
+  const legend = scale.marks.map(([share, value]): [string, Attributes] => [coloring.textOf(value), colorOf(share)]);
+  if (table.names.some((_, i) => coloring.numberOf(i) === undefined)) legend.push(["not known", unknown]);
+  const of: Colors["of"] = (tensors) => {
     const value = numberOf(tensors);
-    const isSaid = value !== undefined && coloring?.choose !== "sum";
-    const what = [
-      tensors.length === 1 ? names[tensors[0] as number] : `${counted(tensors.length, "tensor")}, ${where}`,
-      [...new Set(tensors.map((tensor) => types[typeOf[tensor] as number]))].slice(0, 4).join(" "),
-      humanBytes(bytesOf(tensors)),
-      ...(isSaid ? [`${coloring?.title} ${coloring?.textOf(value)}`] : []),
-    ].join(", ");
-    const largest = tensors.reduce((a, b) => (bytesOf([b]) > bytesOf([a]) ? b : a));
-    const ofType = { fill: shadeColor(typeOf[largest] as number, isDark) };
-    const color = coloring === undefined ? ofType : colorOf(value === undefined ? value : scale.shareOf(value));
-    const parts = [element("title", {}, what), box(x, y, w, color)];
-    const link = linkOf && { "aria-label": what, "data-column": column, ...linkOf(tensors, number++) };
-    content.push(link === undefined ? element("g", {}, ...parts) : element("a", link, ...parts));
+    if (value === undefined) return { color: unknown, said: [] };
+    return {
+      color: colorOf(scale.shareOf(value)),
+      said: choose === "sum" ? [] : [`${title} ${coloring.textOf(value)}`],
+    };
   };
+  return { of, legend };
+}
+
+/** Something of some width, with a label beside it. */
+type Labelled = { readonly label: string; readonly size: number; draw(x: number, y: number): unknown };
+
+/** Elements at their places. */
+class Drawing {
+  readonly content: SvgElement[] = [];
+
+  constructor(
+    readonly width: number,
+    readonly palette: Palette,
+  ) {}
+
+  write(x: number, y: number, anchor: string, text: string, more: Attributes = {}): void {
+    const place = { x: round(x), y: round(y), "text-anchor": anchor };
+    this.content.push(element("text", { ...place, fill: this.palette.quiet, ...more }, text));
+  }
+
   /** Things with labels, one after the other, or below each other. @returns where the last line ends */
-  const flow = (
-    left: number,
-    top: number,
-    isList: boolean,
-    things: readonly { label: string; size: number; draw(x: number, y: number): unknown }[],
-  ): number => {
+  flow(left: number, top: number, isList: boolean, things: readonly Labelled[]): number {
+    const end = this.width - PAD;
     let [x, y] = [left, top];
     for (const { label, size, draw } of things) {
-      const shown = cut(label, width - PAD - left - size - 6);
+      const shown = cut(label, end - left - size - 6);
       const taken = size + 6 + widthOf(shown);
-      if (x > left && (isList || x + taken > width - PAD)) [x, y] = [left, y + ROW];
+      if (x > left && (isList || x + taken > end)) [x, y] = [left, y + ROW];
       draw(x, y);
-      write(x + size + 6, y + FONT - 0.5, "start", shown);
+      this.write(x + size + 6, y + FONT - 0.5, "start", shown);
       x += taken + 2 * CHARACTER;
     }
     return things.length > 0 ? y + ROW : top;
+  }
+
+  /** The numbers of layers; the first one of a kind of layers says what they are. */
+  titles(left: number, y: number, step: number, titles: readonly string[]): void {
+    let end = 0;
+    for (const [i, title] of titles.entries()) {
+      const [, prefix = "", layer = ""] = /^(.*?)\.?(\d+)(?: to .*)?$/s.exec(title) ?? [];
+      const isFirst = i === 0 || !titles[i - 1]?.startsWith(`${prefix}.`);
+      const label = cut(isFirst ? `${prefix}.${layer}` : layer, 160);
+      const [x, half] = [left + (i + 0.5) * step, widthOf(label) / 2];
+      if (x - half < end + 6 || x + half > this.width) continue;
+      this.write(x, y, "middle", label);
+      end = x + half;
+    }
+  }
+}
+
+function box(x: number, y: number, width: number, color: Attributes): SvgElement {
+  const rounding = round(Math.min(2, width / 4));
+  return element("rect", { x: round(x), y: round(y), width: round(width), height: 15, rx: rounding, ...color });
+}
+
+export function modelPicture(table: TensorTable, options: PictureOptions): SvgElement {
+  const { title, isDark = false, width = 1000, coloring, linkOf } = options;
+  const { names, types, typeOf, elementCounts, blocks } = table;
+  const palette = isDark ? DARK : LIGHT;
+  const drawing = new Drawing(width, palette);
+  const { titles, blockColumns: count, columnOf } = layerColumns(table, MOST_COLUMNS);
+  const { inside, outside } = bothCellsOf(table, columnOf);
+  // What is outside of layers does not count, so that a large one does not pale all others.
+  const counting = (count > 0 ? inside : outside).cells;
+  const colors =
+    coloring === undefined ? colorsOfTypes(table, isDark) : colorsOfNumbers(table, coloring, counting, palette);
+  let number = 0;
+  const cell = ({ column, tensors }: Cell, where: string, ...[x, y, w]: [number, number, number]): void => {
+    const { color, said } = colors.of(tensors);
+    const what = [
+      tensors.length === 1 ? names[tensors[0] as number] : `${counted(tensors.length, "tensor")}, ${where}`,
+      [...new Set(tensors.map((tensor) => types[typeOf[tensor] as number]))].slice(0, 4).join(" "),
+      humanBytes(bytesOf(table, tensors)),
+      ...said,
+    ].join(", ");
+    const parts = [element("title", {}, what), box(x, y, w, color)];
+    const link = linkOf && { "aria-label": what, "data-column": column, ...linkOf(tensors, number++) };
+    drawing.content.push(link === undefined ? element("g", {}, ...parts) : element("a", link, ...parts));
   };
 
+  const all = Array.from(names, (_, i) => i);
   const totals = [
     ...(blocks.length > 0 ? [counted(blocks.length, "layer")] : []),
     counted(names.length, "tensor"),
     `${humanCount(elementCounts.reduce((a, b) => a + b, 0))} weights`,
-    humanBytes(bytesOf(all)),
+    humanBytes(bytesOf(table, all)),
   ].join(", ");
-  write(PAD, PAD + FONT, "start", cut(title, width - 2 * PAD), { fill: colors.text, "font-weight": "bold" });
-  const note = cut(`${totals}; colours: ${coloring?.title ?? "types"}`, width - 2 * PAD);
-  write(PAD, PAD + FONT + ROW, "start", note);
+  const shownTitle = cut(title, width - 2 * PAD);
+  drawing.write(PAD, PAD + FONT, "start", shownTitle, { fill: palette.text, "font-weight": "bold" });
+  const notes = [totals, `colours: ${coloring?.title ?? "types"}`].map((label) => ({ label, size: -6, draw() {} }));
+  const head = drawing.flow(PAD, PAD + ROW + 0.5, false, notes);
+
   const labels = Math.min(0.4 * width, Math.max(0, ...inside.kinds.map(widthOf)));
-  const [left, top] = [PAD + labels + 8, PAD + 2 * ROW + 30];
+  const [left, top] = [PAD + labels + 8, head + 30 - 0.5];
   const step = count === 0 ? 0 : Math.min(MOST_CELL, (width - PAD - left) / count);
-  for (let i = 0, end = 0; i < count; i++) {
-    // The first one of a kind of layers says what they are, the others have their numbers.
-    const [, prefix = "", layer = ""] = /^(.*?)\.?(\d+)(?: to .*)?$/s.exec(titles[i] as string) ?? [];
-    const isFirst = i === 0 || !titles[i - 1]?.startsWith(`${prefix}.`);
-    const label = cut(isFirst ? `${prefix}.${layer}` : layer, 160);
-    const [x, half] = [left + (i + 0.5) * step, widthOf(label) / 2];
-    if (x - half < end + 6 || x + half > width) continue;
-    write(x, top - 8, "middle", label);
-    end = x + half;
+  drawing.titles(left, top - 8, step, titles.slice(0, count));
+  for (const [row, kind] of inside.kinds.entries()) {
+    drawing.write(left - 8, top + row * ROW + FONT, "end", cut(kind, labels));
   }
-  for (const [row, kind] of inside.kinds.entries()) write(left - 8, top + row * ROW + FONT, "end", cut(kind, labels));
   for (const one of inside.cells) {
     const [where, gap] = [`${inside.kinds[one.row]} of ${titles[one.column]}`, Math.min(2, 0.2 * step)];
     cell(one, where, left + one.column * step, top + one.row * ROW, step - gap);
@@ -231,26 +292,18 @@ export function modelPicture(
   const [right, below] = [left + count * step + 2 * PAD, top + inside.kinds.length * ROW];
   const isBeside = count > 0 && width - PAD - right >= LEAST_BESIDE;
   const [x, y] = isBeside ? [right, top] : [PAD, below + (count > 0 ? 30 : 0)];
-  if (outside.kinds.length > 0) write(x, y - 8, "start", count > 0 ? "outside of layers" : "tensors");
+  if (outside.kinds.length > 0) drawing.write(x, y - 8, "start", count > 0 ? "outside of layers" : "tensors");
   const beside = outside.cells.map((one) => {
     const label = outside.kinds[one.row] as string;
     const draw = (at: number, line: number): void => cell({ ...one, column: one.row }, label, at, line, 22);
     return { label, size: 22, draw };
   });
-  const end = flow(x, y, isBeside, beside);
-  const bytesOfType = (type: number): string => humanBytes(bytesOf(all.filter((i) => typeOf[i] === type)));
-  const legend: [label: string, color: Attributes][] =
-    coloring === undefined
-      ? types.map((type, i) => [`${type} ${bytesOfType(i)}`, { fill: shadeColor(i, isDark) }])
-      : scale.marks.map(([share, value]) => [coloring.textOf(value), colorOf(share)]);
-  if (coloring !== undefined && all.some((i) => coloring.numberOf(i) === undefined)) {
-    legend.push(["not known", colorOf(undefined)]);
-  }
-  const entries = legend.map(([label, color]) => {
-    const draw = (at: number, line: number): number => content.push(box(at, line, 15, color));
+  const end = drawing.flow(x, y, isBeside, beside);
+  const legend = colors.legend.map(([label, color]) => {
+    const draw = (at: number, line: number): unknown => drawing.content.push(box(at, line, 15, color));
     return { label, size: 15, draw };
   });
-  const bottom = flow(PAD, Math.max(below, end) + 22, false, entries);
+  const bottom = drawing.flow(PAD, Math.max(below, end) + 22, false, legend);
   const size = { width, height: Math.ceil(bottom + PAD) };
   return element(
     "svg",
@@ -259,9 +312,9 @@ export function modelPicture(
       ...{ "font-family": "ui-monospace, Menlo, Consolas, monospace", "font-size": FONT },
       ...{ role: linkOf === undefined ? "img" : "group", "aria-label": `${title}: ${totals}` },
     },
-    element("rect", { ...size, fill: colors.ground }),
+    element("rect", { ...size, fill: palette.ground }),
     ...(linkOf === undefined ? [element("title", {}, title)] : []),
-    ...content,
+    ...drawing.content,
   );
 }
 
