@@ -86,7 +86,7 @@ export function NoiseChart({
         <div>
           {titles.map((title, i) =>
             isNamed(i) ? (
-              <span key={title} style={{ left: `${x(i) / (WIDTH / 100)}%` }}>
+              <span key={title} style={{ left: `min(${x(i) / (WIDTH / 100)}%, 100% - 12px)` }}>
                 {title.replace(/ to .*/s, "")}
               </span>
             ) : null,
