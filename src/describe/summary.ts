@@ -7,6 +7,9 @@ import { countOf, numberOf } from "../file/scalars";
 import { stringText } from "./metadata-text";
 import { counted, grouped, humanBytes, humanCount } from "./text";
 
+/** The most models that one was made from, which are named. */
+const MOST_BASES = 4;
+
 /** Names of facts, and what they are; text of the file is escaped. */
 export function summaryFacts(file: GgufModel<GgufModelTensor>): [name: string, value: string][] {
   const { metadata, tensors } = file;
@@ -21,6 +24,7 @@ export function summaryFacts(file: GgufModel<GgufModelTensor>): [name: string, v
   }
   const license = stringText(metadata, "general.license");
   if (license !== undefined) facts.push(["licence", license]);
+  facts.push(...originFacts(file));
   let [parameters, weightBytes] = [0, 0];
   for (const { elementCount, byteLength } of tensors.values()) {
     parameters += elementCount;
@@ -39,6 +43,25 @@ export function summaryFacts(file: GgufModel<GgufModelTensor>): [name: string, v
   const context = numberOf(metadata, `${architecture}.context_length`);
   if (context !== undefined) facts.push(["context length", grouped(context)]);
   return facts;
+}
+
+/** What the weights were made from, by whom, and with what importance, as far as the metadata says. */
+function originFacts({ metadata }: GgufModel<GgufModelTensor>): [name: string, value: string][] {
+  const first = (...keys: string[]): string | undefined =>
+    keys.map((key) => stringText(metadata, key)).find((text) => text !== undefined);
+  const bases = Array.from(
+    { length: Math.min(MOST_BASES, countOf(metadata, "general.base_model.count") ?? 0) },
+    (_, i) => first(`general.base_model.${i}.name`, `general.base_model.${i}.repo_url`),
+  ).filter((base) => base !== undefined);
+  const source = first("general.source.repo_url", "general.source.url", "general.source.huggingface.repository");
+  const chunks = countOf(metadata, "quantize.imatrix.chunks_count");
+  const importance = first("quantize.imatrix.dataset", "quantize.imatrix.file");
+  const facts: [name: string, value: string | undefined][] = [
+    ["made from", bases.join(", ") || source],
+    ["quantized by", first("general.quantized_by")],
+    ["importance", importance && importance + (chunks ? `, ${counted(chunks, "chunk")}` : "")],
+  ];
+  return facts.filter((fact): fact is [string, string] => fact[1] !== undefined);
 }
 
 /** The numbers of a network, as far as the metadata has them: "32 layers, 4,096 wide, 32 heads (8 of keys)". */

@@ -51,6 +51,20 @@ describe("inspect", () => {
     assert.match((await run("inspect --metadata sample.gguf")).stdout, /^Metadata \(16\)\n/);
     assert.match((await run("inspect --metadata --tensors sample.gguf")).stdout, /^Metadata[\s\S]*\nTensors/);
   });
+  test("what a model was made from, where the file says it", async () => {
+    writeModel("made.gguf", {
+      metadata: [
+        ["general.quantized_by", str("me")],
+        ["general.base_model.count", u64(2)],
+        ["general.base_model.0.name", str("One")],
+        ["general.base_model.1.repo_url", str("https://hf.co/a/b")],
+        ["quantize.imatrix.file", str("calib.gguf")],
+        ["quantize.imatrix.chunks_count", u64(1)],
+      ],
+    });
+    const facts = /made from +One, https:\/\/hf.co\/a\/b\n +quantized by +me\n +importance +calib.gguf, 1 chunk\n/;
+    assert.match(await output("inspect made.gguf"), facts);
+  });
   test("a file without tensors and keys", async () => {
     writeModel("empty.gguf", {});
     const printed = (await run("inspect empty.gguf")).stdout;
