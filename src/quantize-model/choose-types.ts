@@ -80,16 +80,25 @@ const KEPT_PARTS: readonly string[] = [
   ...["a.rvq.codebook", "mm.a.code_embd"],
 ];
 
+/** Those of one architecture alone. */
+const KEPT_OF: Readonly<Record<string, RegExp>> = {
+  "glm5-next":
+    /hc_|indexer\.(attn_q_b|attn_k|proj)|indexer_compressor_(gate|ape)|ssm_([fg]_[ab]|beta)\.weight|attn_(kv_a_mqa|[kv]_b)\.weight/,
+};
+
+/** Matrices of an architecture that get Q8_0 in every mix of fewer bits. */
+const LEAST_Q8_0: Readonly<Record<string, RegExp>> = { "glm5-next": /attn_q_[ab]|nextn\.eh_proj/ };
+
 function rwkv(part: string): string {
   return `time_mix_${part}.weight`;
 }
 
 /** Whether a mix changes the type of a tensor at all. */
-function isQuantized({ name, shape }: TensorFacts): boolean {
+function isQuantized({ name, shape }: TensorFacts, architecture: string): boolean {
   // Dimensions of 1 at the end are none.
   const isMatrix = shape.slice(1).some((dim) => dim !== 1);
   if (!isMatrix || !name.endsWith("weight") || KEPT_NAMES.has(name)) return false;
-  return !KEPT_PARTS.some((part) => name.includes(part));
+  return !KEPT_PARTS.some((part) => name.includes(part)) && !KEPT_OF[architecture]?.test(name);
 }
 
 /** The largest models of these architectures: number of layers. Their heads of values are few, and get more bits. */
@@ -139,13 +148,14 @@ export function chooseTypes(
   const choices: TensorChoice[] = Array(tensors.length);
   for (const i of inLayerOrder(tensors)) {
     const tensor = tensors[i] as TensorFacts;
-    if (!isQuantized(tensor)) {
+    if (!isQuantized(tensor, model.architecture)) {
       choices[i] = { type: undefined };
       continue;
     }
     const role = roles[i] as Role;
     const given = named(tensor.name);
     let wanted = given ?? (mix.isPure ? mix.type : undefined);
+    if (LEAST_Q8_0[model.architecture]?.test(tensor.name)) wanted ??= "Q8_0";
     if (wanted === undefined) {
       const turn = turns.get(role) ?? 0;
       turns.set(role, turn + 1);

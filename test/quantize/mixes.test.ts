@@ -136,6 +136,14 @@ describe("mixes", () => {
     );
   });
 
+  test("GLM 5 Next keeps what is small, and projects queries with 8 bits", () => {
+    const facts = { architecture: "glm5-next", layers: 1, experts: 0, sharedHeads: 0, hasImportance: false };
+    const typeOf = (part: string) =>
+      chooseTypes([{ name: `blk.0.${part}.weight`, type: "F16", shape: [256, 2] }], MIXES.Q2_K, facts)[0]?.type;
+    assert.deepEqual(["attn_q_a", "nextn.eh_proj", "attn_kv_b"].map(typeOf), ["Q8_0", "Q8_0", "Q3_K"]);
+    assert.deepEqual(["hc_attn_fn", "indexer.attn_q_b", "ssm_beta", "attn_v_b"].map(typeOf), Array(4).fill(undefined));
+  });
+
   test("rows that are no whole blocks of anything get F16", () => {
     const facts = { architecture: "", layers: 0, experts: 0, sharedHeads: 0, hasImportance: false };
     const [choice] = chooseTypes([{ name: "a.weight", type: "F32", shape: [48, 2] }], MIXES.Q1_0, facts);
