@@ -181,14 +181,6 @@ export class Word {
 
 const shortWord = new Word(SHORT_WORD);
 
-/** Which neighbours are joined. */
-export interface Merges {
-  /** The rank of two symbols, of which the lowest is joined first; Infinity if they stay apart. */
-  rank(left: number, right: number): number;
-  /** The symbol that two with a rank become. */
-  join(left: number, right: number): number;
-}
-
 /** The character of a symbol below 0. */
 export function characterOf(symbol: number): string {
   return String.fromCodePoint(-1 - symbol);

@@ -1,4 +1,5 @@
 /** Safetensors files: good ones, and files that each break one rule of the format. */
+import type { BadFile } from "./bad-files";
 
 /** A tensor of a header. */
 export interface Entry {
@@ -35,17 +36,8 @@ export function safetensorsOf(
   return safetensors(header, Buffer.concat(Object.values(tensors).map(({ bytes }) => bytes)));
 }
 
-/** What opening such a file must say. */
-export interface BadSafetensors {
-  name: string;
-  code: string;
-  message: RegExp;
-  /** The byte that the error names. */
-  offset: number;
-  bytes: Uint8Array;
-}
-
-export const badSafetensors: BadSafetensors[] = [];
+/** What opening such files must say. */
+export const badSafetensors: Omit<BadFile, "isGoodInPart">[] = [];
 
 /** A file whose header is this text. The error is at the character '§', which is left out, or at byte `offset`. */
 function bad(name: string, message: RegExp, text: string, data = 4, code = "ERR_GGUF_INVALID", offset?: number): void {

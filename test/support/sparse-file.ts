@@ -48,7 +48,7 @@ export function writeSparseSafetensors(
 }
 
 /** Writes a header and, after it, data that is zero but for these pieces. */
-function writeSparse(
+export function writeSparse(
   path: string,
   header: Uint8Array,
   dataBytes: number,
