@@ -201,7 +201,7 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
     throw unsupported(tensor, `quant_method must be gptq, or awq in the version gemm, found ${found}`);
   }
   const given = isUpright ? weightsOf(quantization).num_bits : (quantization.bits ?? quantization.w_bit);
-  const [bits, known] = [Number(given ?? 4), isAwq ? [4] : [2, 4, 8]];
+  const [bits, known] = [Number(given ?? 4), isAwq ? [4] : isUpright ? [2, 4, 8] : [2, 3, 4, 8]];
   if (!known.includes(bits)) {
     throw unsupported(tensor, `integers of ${bits} bits are not converted, only of ${known.join(", ")}`);
   }
@@ -218,10 +218,10 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
   const shape = take("weight_shape");
   const count = scale.shape[isUpright ? 0 : 1] ?? 0;
   const group = columns / count;
-  const zeroRows = Math.ceil(rows / perWord);
+  const zeroRows = Math.ceil((rows * bits) / 32);
   const check = (part: SafetensorsTensor, high: number): void => {
     const wanted = isUpright ? [count, high] : [high, count];
-    if (String(part.shape) === String(wanted) && Number.isInteger(group)) return;
+    if (String(part.shape) === String(wanted) && Number.isInteger(group) && Number.isInteger(columns)) return;
     const detail = `with groups that are equal parts of ${columns} columns (at most ${MAX_COLUMNS})`;
     throw wrongShape(tensor, part, `${wanted.join(" x ")}, ${detail}`);
   };
@@ -243,19 +243,25 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
       }
       const [words, zeros, groupOf] = [await whole(tensor), zero && (await whole(zero)), await order()];
       const mask = 2 ** bits - 1;
+      /** A field, from this bit of a run of words on: those of 3 bits may be in two. */
+      const field = (all: Int32Array, start: number, step: number, bit: number): number => {
+        const at = start + (bit >>> 5) * step;
+        const shift = bit & 31;
+        const rest = shift + bits > 32 ? (all[at + step] as number) << (32 - shift) : 0;
+        return (((all[at] as number) >>> shift) | rest) & mask;
+      };
+      const groupsOf = groupOf ?? Int32Array.from({ length: columns }, (_, column) => Math.floor(column / group));
+      const middles = new Float32Array(count).fill(2 ** (bits - 1));
       const numbers = new Float32Array((last - first) * columns);
+      // From one field of a row to the next: words along a row, or for AWQ a field in the words of a column.
+      const [step, toWord, toBit] = [isAwq || isUpright ? 1 : width, isAwq ? width : 0, isAwq ? 0 : bits];
       for (let row = first, i = 0; row < last; row++) {
-        const line = Math.floor(row / perWord);
-        const shift = bits * (isAwq ? (AWQ_ORDER[row % 8] as number) : row % perWord);
-        for (let column = 0; column < columns; column++, i++) {
-          const along = Math.floor(column / perWord);
-          const at = groupOf === undefined ? Math.floor(column / group) : (groupOf[column] as number);
-          const word = words[isAwq ? column * width + line : isUpright ? row * width + along : along * width + row];
-          const code = ((word as number) >>> (isAwq ? shift : bits * (column % perWord))) & mask;
-          const zeroWord = zeros?.[isUpright ? line * count + at : at * zeroRows + line];
-          const middle = zeroWord === undefined ? 2 ** (bits - 1) : ((zeroWord >>> shift) & mask) + more;
-          numbers[i] = code - middle;
-        }
+        const inColumn = bits * (isAwq ? row - (row % 8) + (AWQ_ORDER[row % 8] as number) : row);
+        for (let at = 0; zeros !== undefined && at < count; at++)
+          middles[at] = field(zeros, isUpright ? at : at * zeroRows, isUpright ? count : 1, inColumn) + more;
+        let [word, bit] = isAwq ? [0, inColumn] : [row * (isUpright ? width : 1), 0];
+        for (let column = 0; column < columns; column++, i++, word += toWord, bit += toBit)
+          numbers[i] = field(words, word, step, bit) - (middles[groupsOf[column] as number] as number);
       }
       return numbers;
     },

@@ -1,40 +1,25 @@
 /** LoRA adapters: convertLora, what llama.cpp's converter makes; mergeLora, against sums in binary64. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { convertLora, mergeLora, openSync } from "gguf-native";
+import { matrix, type Tensors, writeAdapter as writePeft } from "../support/adapters";
 import { CHECKPOINTS, writeCheckpoint } from "../support/checkpoints";
 import { expectFailure, folder, output } from "../support/cli";
 import { arr, f32, type GgufSpec, str, writeGguf } from "../support/gguf-writer";
 import { Random } from "../support/random";
-import { safetensorsOf } from "../support/safetensors-files";
 import { MIXTURES, smallAdapter, smallModel, tensorsOf } from "../support/small-llama";
 
-const random = new Random(31);
-const gaussian = (count: number): Float32Array => Float32Array.from({ length: count }, () => random.gaussian());
-
-type Tensors = Record<string, { dtype: string; shape: readonly number[]; bytes: Uint8Array }>;
-
 const LAYER = "base_model.model.model.layers.0.";
-const part = (name: string, ...shape: number[]): Tensors => ({
-  [name]: { dtype: "F32", shape, bytes: new Uint8Array(gaussian((shape[0] ?? 1) * (shape[1] ?? 1)).buffer) },
-});
 const pair = (name: string, rank: number, rows: number, columns: number): Tensors => ({
-  ...part(`${LAYER}${name}.lora_A.weight`, rank, columns),
-  ...part(`${LAYER}${name}.lora_B.weight`, rows, rank),
+  ...matrix(`${LAYER}${name}.lora_A.weight`, rank, columns),
+  ...matrix(`${LAYER}${name}.lora_B.weight`, rows, rank),
 });
 
-/** An adapter as PEFT saves it. */
-function writeAdapter(tensors: Tensors, config: object | string = { lora_alpha: 12 }, name = "adapter"): string {
-  const path = join(folder, name);
-  mkdirSync(path, { recursive: true });
-  writeFileSync(join(path, "adapter_model.safetensors"), safetensorsOf(tensors));
-  const text = typeof config === "string" ? config : JSON.stringify(config);
-  writeFileSync(join(path, "adapter_config.json"), text);
-  return path;
-}
+const writeAdapter = (tensors: Tensors, config: object | string = { lora_alpha: 12 }, name = "adapter"): string =>
+  writePeft(join(folder, name), tensors, config);
 
 const base = writeCheckpoint(folder, CHECKPOINTS.find(({ name }) => name === "mistral-v0.3") as never);
 const out = join(folder, "out.gguf");
@@ -42,9 +27,9 @@ const query = pair("self_attn.q_proj", 32, 128, 64);
 
 describe("convertLora", () => {
   const whole: Tensors = {
-    ...part(`${LAYER}input_layernorm.weight`, 64),
-    ...part("base_model.model.model.embed_tokens.lora_embedding_A", 32, 263),
-    ...part("base_model.model.model.embed_tokens.lora_embedding_B", 64, 32),
+    ...matrix(`${LAYER}input_layernorm.weight`, 64),
+    ...matrix("base_model.model.model.embed_tokens.lora_embedding_A", 32, 263),
+    ...matrix("base_model.model.model.embed_tokens.lora_embedding_B", 64, 32),
     ...query,
     ...pair("self_attn.k_proj", 8, 64, 64),
     ...pair("mlp.down_proj", 4, 64, 96),
@@ -72,7 +57,7 @@ describe("convertLora", () => {
   const [a = "", b = ""] = Object.keys(query);
   const { [a]: lacksB, ...lacksA } = query;
   const half = { [a]: lacksB } as Tensors;
-  const shaped = (one: number[], other: number[]): Tensors => ({ ...part(a, ...one), ...part(b, ...other) });
+  const shaped = (one: number[], other: number[]): Tensors => ({ ...matrix(a, ...one), ...matrix(b, ...other) });
   const one = { lora_alpha: 1 };
   const bad: [what: string, tensors: Tensors, config: object | string, message: RegExp][] = [
     ["no alpha", query, {}, /adapter_config\.json: lora_alpha must be a finite number, found undefined/],
@@ -89,8 +74,8 @@ describe("convertLora", () => {
     ["two ranks in a pair", shaped([4, 64], [128, 8]), one, /lora_A is 64 x 4 and lora_B 8 x 128/],
     ["a vector", shaped([64], [128, 8]), one, /must be COLUMNS x RANK/],
     ["rows that are no heads", pair("self_attn.q_proj", 4, 126, 64), one, /126 rows are not 4 heads/],
-    ["a whole matrix", part("base_model.model.lm_head.weight", 4, 4), one, /whole matrix.*new tokens/],
-    ["a bias", part(`${LAYER}self_attn.q_proj.lora_B.bias`, 4), one, /no part of a pair/],
+    ["a whole matrix", matrix("base_model.model.lm_head.weight", 4, 4), one, /whole matrix.*new tokens/],
+    ["a bias", matrix(`${LAYER}self_attn.q_proj.lora_B.bias`, 4), one, /no part of a pair/],
     ["a tensor that the model lacks", pair("mlp.other", 4, 4, 4), one, /has no such tensor/],
     ["tokens that are none", query, { ...one, alora_invocation_tokens: ["x"] }, /invocation_tokens/],
   ];
@@ -182,7 +167,7 @@ describe("mergeLora", () => {
     await expectFailure("merge-lora base.gguf a.gguf a.gguf", 1, /a file that is read/);
   });
   const name = "blk.0.attn_q.weight";
-  const tensor = tensorsOf(random);
+  const tensor = tensorsOf(new Random(31));
   const [a, b] = [tensor(`${name}.lora_a`, 8, 2), tensor(`${name}.lora_b`, 2, 8)];
   const kind = ["adapter.type", str("lora")] as const;
   const [architecture, bert] = ["llama", "bert"].map((each) => ["general.architecture", str(each)] as const);

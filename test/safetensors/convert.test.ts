@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
+import { ARCHITECTURES } from "#dist/convert/architectures";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
 import { frontMatter } from "#dist/convert/front-matter";
 import { folderName } from "#dist/convert/model-name";
@@ -149,6 +150,19 @@ test("the page about converting has the name of every rule for words", () => {
   const list = /\n### Rules for words\n(.*?)\n## /s.exec(page)?.[1] ?? "";
   const names = [...list.matchAll(/`([^`]+)`/g)].map(([, name]) => name).filter((name) => name !== "--word-rule");
   assert.deepEqual(names.sort(), [...wordRuleNames].sort());
+});
+
+test("the page about converting has every architecture, in both tables", () => {
+  const page = readFileSync(join(projectRoot, "docs", "convert.md"), "utf8");
+  const cells = (heading: string, column: number): string[] => {
+    const [, lines = ""] = new RegExp(`\n## ${heading}\n.*?\n\\|[-|]+\\|\n(.*?)\n\n`, "s").exec(page) ?? [];
+    const texts = lines.split("\n").map((line) => line.split("|")[column] ?? "");
+    return texts.flatMap((text) => Array.from(text.matchAll(/`([^`]+)`/g), ([, name = ""]) => name));
+  };
+  const names = [...new Set(ARCHITECTURES.map(({ name }) => name))].sort();
+  assert.deepEqual([...new Set(cells("What is converted", 1))].sort(), names);
+  assert.deepEqual(cells("What works", 1).sort(), names);
+  assert.deepEqual(cells("What is converted", 2).sort(), ARCHITECTURES.flatMap(({ classes }) => classes).sort());
 });
 
 test("a mix: what quantizing the converted file gives", async () => {

@@ -239,7 +239,7 @@ type Shapes = Record<string, readonly number[]>;
  * `NAME:SHAPE` is a weight, `NAME+:SHAPE` one with a bias, `NAME=SHAPE` another tensor. After `NAME/` are those of each layer, whose
  * names begin with that.
  */
-function shapes(text: string, before: Shapes = {}): Shapes {
+function shapes(text: string, before: Shapes = {}, layers = LAYERS): Shapes {
   const [others = "", at = "", inner = ""] = text.split(/(\S+)\/\s/);
   const tensors: Record<string, readonly number[]> = { ...before };
   const add = (prefix: string, some: string): void => {
@@ -250,17 +250,18 @@ function shapes(text: string, before: Shapes = {}): Shapes {
     }
   };
   add("", others);
-  for (let layer = 0; layer < LAYERS; layer++) add(`${at}.${layer}.`, inner);
+  for (let layer = 0; layer < layers; layer++) add(`${at}.${layer}.`, inner);
   return tensors;
 }
 
-function decoder(vocabulary: number, head: number, norms: readonly string[], kind = ""): Shapes {
+function decoder(vocabulary: number, head: number, norms: readonly string[], kind = "", layers = LAYERS): Shapes {
   const [q, k, bias] = [HEADS * head, KEY_HEADS * head, kind === "biased" ? "+" : ""];
   const lengths = norms.map((norm) => `${norm}:${norm.startsWith("self_attn") ? head : HIDDEN}`);
-  return shapes(`model.embed_tokens:${vocabulary},64 model.norm:64
+  const text = `model.embed_tokens:${vocabulary},64 model.norm:64
     ${kind === "tied" ? "" : `lm_head:${vocabulary},64`} model.layers/ self_attn.q_proj${bias}:${q},64
     self_attn.k_proj${bias}:${k},64 self_attn.v_proj${bias}:${k},64 self_attn.o_proj:64,${q}
-    mlp.gate_proj:96,64 mlp.up_proj:96,64 mlp.down_proj:64,96 ${lengths.join(" ")}`);
+    mlp.gate_proj:96,64 mlp.up_proj:96,64 mlp.down_proj:64,96 ${lengths.join(" ")}`;
+  return shapes(text, {}, layers);
 }
 
 function bert(prefix = "bert.", vocabulary = 12): Shapes {
@@ -343,15 +344,6 @@ const SMOLLM_SPLIT = {
     { ...BYTE_LEVEL, trim_offsets: true, use_regex: true },
   ],
 };
-
-/** Copies of the last of the layers, up to so many. */
-function deeper(tensors: Shapes, layers: number): Shapes {
-  const at = (name: string, layer: number): string => name.replace(`.${LAYERS - 1}.`, `.${layer}.`);
-  const copies = Array.from({ length: layers - LAYERS }, (_, i) =>
-    Object.entries(tensors).map(([name, shape]) => [at(name, LAYERS + i), shape] as const),
-  );
-  return { ...tensors, ...Object.fromEntries(copies.flat()) };
-}
 
 /** Names as they are in a model without a head. */
 const headless = (tensors: Shapes): Shapes =>
@@ -515,6 +507,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     decoder(272, 16, NORMS, "biased"),
     { dtype: "F32", shards: 3, types: ["auto", "q8_0"] },
   ),
+  checkpoint("qwen2-plain", causal("Qwen2 264 rope_theta=1000000"), decoder(264, 16, NORMS, "biased")),
   checkpoint(
     "qwen2-embedding",
     causal(`Qwen2 272 architectures=["Qwen2Model"] rope_theta=1000000 is_causal=false
@@ -628,7 +621,7 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
       sliding_window=16 bos_token_id=1 eos_token_id=2 pad_token_id=0 num_hidden_layers=6
       query_pre_attn_scalar=32`),
     // So many that one sees everything: llama.cpp runs no other.
-    headless(deeper(decoder(263, 32, GEMMA_NORMS, "tied"), 6)),
+    headless(decoder(263, 32, GEMMA_NORMS, "tied", 6)),
     {
       ...{ dtype: "F32", types: ["auto", "bf16"] },
       files: {
