@@ -274,7 +274,7 @@ void IntegerProducts::multiply(const uint8_t* rows, uint64_t n_rows, const float
   if (uses_dots_) {
     multiply_dots(rows, n_rows, packed, scratch, y, y_stride);
   } else {
-    multiply_tiles(rows, n_rows, packed, scratch, y, y_stride, reads_prepared_ ? prepared : nullptr);
+    multiply_tiles(rows, n_rows, packed, scratch, y, y_stride, prepared);
   }
 }
 
@@ -459,10 +459,13 @@ void IntegerProducts::multiply_tiles(const uint8_t* rows, uint64_t n_rows, const
         if (columns_ > kSegment) tile.sums += memory.tile_sums;
       }
     }
-    rows += tile.n_rows * row_bytes;
+    if (prepared != nullptr) {
+      prepared += n_tile_rows * prepared_floats();
+    } else {
+      rows += tile.n_rows * row_bytes;
+    }
     y += tile.n_rows;
     n_rows -= tile.n_rows;
-    if (prepared != nullptr) prepared += n_tile_rows * prepared_floats();
   }
   if (kernels_.level_tiles.finish != nullptr) kernels_.level_tiles.finish();
 }

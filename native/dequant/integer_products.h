@@ -59,6 +59,7 @@ class IntegerProducts {
   void pack(const float* x, float* packed, uint64_t part = 0, uint64_t n_parts = 1) const noexcept;
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride, const float* prepared = nullptr) const noexcept;
+  bool reads_prepared() const noexcept { return reads_prepared_; }
   uint64_t prepared_floats() const noexcept;
   void prepare(const uint8_t* rows, uint64_t n_rows, float* scratch, float* to) const noexcept;
 

@@ -55,7 +55,7 @@ class Products {
    * vectors: product v of row r goes to y[v * y_stride + r]. Reads not a byte beyond the blocks. `packed` and
    * `scratch` are aligned to 64 bytes, which makes it faster, or to 4. Threads may do this at the same time,
    * each with scratch and rows of its own; fastest where the number of rows is a multiple of rows_at_once().
-   * `prepared`: the same rows, as prepare() wrote them, or nullptr.
+   * `prepared`: the same rows, as prepare() wrote them, if reads_prepared(); then not `rows`.
    */
   void multiply(const uint8_t* rows, uint64_t n_rows, const float* packed, float* scratch, float* y,
                 uint64_t y_stride, const float* prepared = nullptr) const noexcept {
@@ -66,6 +66,10 @@ class Products {
     }
   }
 
+  bool reads_prepared() const noexcept {
+    const auto* const products = std::get_if<IntegerProducts>(&products_);
+    return products != nullptr && products->reads_prepared();
+  }
   /** How many floats a row takes that is unpacked once for several calls: 0 where rows are not unpacked. */
   uint64_t prepared_floats() const noexcept {
     const auto* const products = std::get_if<IntegerProducts>(&products_);

@@ -119,12 +119,13 @@ GGUF_INLINE float max_of(const float* x, uint64_t n) {
   Sixteen most = all16(-INFINITY);
   uint64_t i = 0;
   for (; i + 16 <= n; i += 16) most = max(load16(x + i), most);
+  if (i < n) most = max(load16(Piece(x, i, n, -INFINITY).x), most);
   alignas(64) float parts[16];
   store(parts, most);
-  float largest = -INFINITY;
-  for (const float part : parts) largest = part > largest ? part : largest;
-  for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
+  for (int h = 8; h > 0; h /= 2) {
+    for (int k = 0; k < h; ++k) parts[k] = parts[k] > parts[k + h] ? parts[k] : parts[k + h];
+  }
+  return parts[0];
 }
 
 }  // namespace lanes

@@ -67,8 +67,14 @@ GGUF_INLINE void scale_and_cap(const float* x, uint64_t n, float scale, float ca
 /** e to the power of what each number exceeds `max` by, into x; returns their sum. */
 GGUF_INLINE float exponentiate(float* x, uint64_t n, float max) {
   const Sixteen most = all16(max);
-  lanes::map(x, n, x, [&](const Sixteen& v) GGUF_INLINE_LAMBDA { return lanes::exp(v - most); });
-  return lanes::sum_of(x, n, 0, [&](const Sixteen& v) GGUF_INLINE_LAMBDA { return v; });
+  Sixteen parts = all16(0);
+  for (uint64_t i = 0; i < n; i += 16) {
+    lanes::Piece piece(x, i, n, -INFINITY);
+    const Sixteen power = lanes::exp(load16(piece.x) - most);
+    piece.store_to(x + i, power);
+    parts = parts + power;
+  }
+  return lanes::fold(parts);
 }
 
 void softmax(const float* x, uint64_t width, float scale, float cap, float* out) {

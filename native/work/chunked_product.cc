@@ -127,9 +127,10 @@ Status ChunkedRows::do_units(uint64_t first, uint64_t count, std::vector<uint8_t
   const uint64_t row_bytes = shape_.row_bytes(), n_bytes = count * row_bytes;
   const uint64_t at = first * row_bytes;
   const uint64_t tile_bytes = products_.scratch_floats() * sizeof(float);
-  const uint64_t read_bytes = source_.data == nullptr ? n_bytes : 0;
+  const bool reads = reads_source(first);
+  const uint64_t read_bytes = reads && source_.data == nullptr ? n_bytes : 0;
   float* tile = nullptr;
-  const uint8_t* rows = source_.data == nullptr ? nullptr : source_.data + at;
+  const uint8_t* rows = !reads || source_.data == nullptr ? nullptr : source_.data + at;
   if (tile_bytes + read_bytes > 0) {
     const uint64_t needed = tile_bytes + read_bytes + kAlignment;
     if (needed > SIZE_MAX) throw std::bad_alloc();
@@ -142,6 +143,10 @@ Status ChunkedRows::do_units(uint64_t first, uint64_t count, std::vector<uint8_t
       if (Status failure = source_.file->read(source_.offset + at, read, n_bytes)) return failure;
       rows = read;
     }
+  }
+  if (!reads) {
+    use_rows(first, count, nullptr, tile);
+    return std::nullopt;
   }
   if (source_.data != nullptr && source_.mapped_bytes > 0 && may_stream(shape_.n_rows * row_bytes)) {
     read_ahead(source_, at, n_bytes);
@@ -171,12 +176,16 @@ const float* ChunkedProduct::vectors_of(const ChunkedProduct* other) const {
   return other->shared_vectors_ != nullptr ? other->shared_vectors_ : other->packed_.floats();
 }
 
+/** Where prepared rows are read, unless they start within a tile. */
+bool ChunkedProduct::reads_source(uint64_t first) const {
+  const uint64_t at_once = Products::rows_at_once(shape_.format, shape_.activations);
+  return !products_.reads_prepared() || (shape_.first_row + first) % at_once != 0;
+}
+
 void ChunkedProduct::use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) {
-  const float* prepared = nullptr;
-  const uint64_t row = shape_.first_row + first;
-  if (shape_.prepared != nullptr && row % Products::rows_at_once(shape_.format, shape_.activations) == 0) {
-    prepared = shape_.prepared->floats() + row * products_.prepared_floats();
-  }
+  const float* const prepared =
+      rows == nullptr ? shape_.prepared->floats() + (shape_.first_row + first) * products_.prepared_floats()
+                      : nullptr;
   products_.multiply(rows, count, shared_vectors_ != nullptr ? shared_vectors_ : packed_.floats(), scratch,
                      reinterpret_cast<float*>(output()) + first, shape_.n_rows, prepared);
 }

@@ -68,6 +68,8 @@ class ChunkedRows : public ChunkedWork {
   ChunkedRows(const BlockSource& source, const ProductShape& shape, uint64_t chunk_rows,
               uint64_t row_elements, bool prepared);
 
+  /** Whether rows from `first` on are read where they are: else `rows` is nullptr. */
+  virtual bool reads_source(uint64_t) const { return true; }
   /** Does what is to be done with `count` rows, the first of which is at `rows`. */
   virtual void use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) = 0;
   Status do_units(uint64_t first, uint64_t count, std::vector<uint8_t>& scratch) override;
@@ -92,6 +94,7 @@ class ChunkedProduct : public ChunkedRows {
  private:
   /** The vectors of `other` as this product reads them; nullptr where they have another form. */
   const float* vectors_of(const ChunkedProduct* other) const;
+  bool reads_source(uint64_t first) const override;
   void use_rows(uint64_t first, uint64_t count, const uint8_t* rows, float* scratch) override;
 
   const float* const shared_vectors_;  // nullptr where packed_ has them
