@@ -24,6 +24,7 @@ import type { GgufModel } from "../file/model";
 import type { GgufModelTensor } from "../file/model-tensor";
 import { openSync } from "../file/open";
 import { openRegularFile } from "../source/file";
+import type { Source } from "../source/source";
 import { entryPage } from "./entry-page";
 import { Traffic } from "./traffic";
 
@@ -48,6 +49,8 @@ type Model = GgufModel<GgufModelTensor>;
 export interface RemoteModel extends ModelPlace {
   /** The last part of its address. */
   readonly name: string;
+  /** Its bytes, where they are one file of GGUF, for a page that compares it with a file of its own. */
+  readonly source?: Source | undefined;
 }
 
 /** A model that is served: its files on this machine, the named one first, or where else it is. */
@@ -108,7 +111,7 @@ export async function serveView(
     for (const file of opened) await file.close();
   };
   try {
-    const files = new Map<string, ServedFile>();
+    const files = new Map<string, BytesOfFile>();
     const named: string[] = [];
     for (const [i, model] of models.entries()) {
       const isRemote = "open" in model;
@@ -120,6 +123,7 @@ export async function serveView(
         files.set(placeOf("model", i, basename(path)), file);
       }
       const place = isRemote ? placeOf("remote", i, model.name) : placeOf("model", i, basename(model[0]));
+      if (isRemote && model.source !== undefined) files.set(place, handedOn(model.source));
       places.set(place, isRemote ? model : localPlace(model, own));
       named.push(place);
     }
@@ -236,13 +240,13 @@ const ASK = "ask";
 class Site {
   readonly traffic = new Traffic((request, response) => this.#answer(request, response));
   readonly #page: Buffer;
-  readonly #files: ReadonlyMap<string, ServedFile>;
+  readonly #files: ReadonlyMap<string, BytesOfFile>;
   readonly #token: string;
   readonly #session: ViewSession | undefined;
   readonly #headers: OutgoingHttpHeaders;
   #questions = 0;
 
-  constructor(page: string, files: ReadonlyMap<string, ServedFile>, token: string, session: ViewSession | undefined) {
+  constructor(page: string, files: ReadonlyMap<string, BytesOfFile>, token: string, session: ViewSession | undefined) {
     const text = page.replaceAll("\r\n", "\n"); // as a browser reads it before it compares hashes
     this.#page = Buffer.from(session === undefined ? text : text.replace(ALONE, SERVED));
     this.#files = files;
@@ -411,7 +415,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, refusal: Ref
 async function sendFile(
   request: IncomingMessage,
   response: ServerResponse,
-  file: ServedFile,
+  file: BytesOfFile,
   pieceBytes: () => number,
 ): Promise<void> {
   const state = await file.state();
@@ -468,6 +472,26 @@ function parseRange(header: string | undefined, size: number): [begin: number, e
   const begin = first === "" ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
   return begin < end ? [begin, end] : "beyond";
+}
+
+type BytesOfFile = Pick<ServedFile, "state" | "pieces">;
+
+/** A file of another server, which answers for one state of it. */
+function handedOn(source: Source): BytesOfFile {
+  return {
+    async state() {
+      if (source.byteLength === Number.POSITIVE_INFINITY) await source.read(0, new Uint8Array(1));
+      return { size: source.byteLength, etag: '"handed-on"' };
+    },
+    async *pieces(begin, end, _etag, pieceBytes) {
+      for (let at = begin; at < end; ) {
+        const piece = new Uint8Array(Math.min(pieceBytes(), end - at));
+        await source.read(at, piece);
+        yield piece;
+        at += piece.length;
+      }
+    },
+  };
 }
 
 /** A file that is open as long as it is served. */

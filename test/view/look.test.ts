@@ -178,6 +178,31 @@ describe("on the page", { skip: noPage, timeout: 600_000 }, () => {
     assert.deepEqual([facts.Row, facts.Column], [row, String(Number(column) + 3)]);
   });
 
+  test("two fingers bring it closer, where the page stays, and a value is copied", async () => {
+    const permissions = ["clipboard-read", "clipboard-write"];
+    await using view = await openServed([[path]], { hasTouch: true, permissions });
+    const region = await view.tensor(name);
+    const map = region.getByTestId("heatmap");
+    await map.scrollIntoViewIfNeeded();
+    const { x, y, width, height } = (await map.boundingBox())!;
+    const session = await view.page.context().newCDPSession(view.page);
+    const touch = (type: "touchStart" | "touchMove" | "touchEnd", ...shares: number[]) =>
+      session.send("Input.dispatchTouchEvent", {
+        type,
+        touchPoints: shares.map((share, id) => ({ x: x + share * width, y: y + height * share, id })),
+      });
+    await touch("touchStart", 0.45, 0.55);
+    for (const half of [0.1, 0.2, 0.4]) await touch("touchMove", 0.5 - half, 0.5 + half);
+    await touch("touchEnd");
+    await region.getByText("rows 224 to 287, columns 224 to 287").waitFor();
+    assert.equal((await map.boundingBox())!.y, y);
+    await region.getByTestId("closer").press("Enter");
+    await region.getByRole("button", { name: "Copy value", exact: true }).click();
+    await region.getByRole("button", { name: "Copied" }).waitFor();
+    const { Value } = await factsOf(region.getByTestId("weight"));
+    assert.equal(await view.page.evaluate("navigator.clipboard.readText()"), Value);
+  });
+
   test("pointed at and clicked: all of it is said, and in sight at 1440 x 900", async () => {
     await using view = await openServed([[path]], { viewport: { width: 1440, height: 900 } });
     const region = await view.tensor(name);

@@ -10,6 +10,7 @@ import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openRemote, openSafetensors, openSync, parse, splitModel } from "gguf-native";
 import { checkUnchanged } from "#dist/file/unchanged";
+import { HttpSource } from "#dist/source/http";
 import { type Calls, FIRST_SERVED, modelsIn, withModels } from "../../view/lib/protocol";
 import { encodeMessage, MessageReader } from "../../view/lib/wire";
 import { startSession } from "../../view/server";
@@ -296,22 +297,20 @@ describe("answers", () => {
   });
   test("of a model on a server come from there alone, by requests for that one", async () => {
     const { url, requests } = await serveRanges((request, response) => answerRange(request, response, content));
-    const site = await serve({
-      name: "far.gguf",
-      open: async (partial: boolean) => ({
-        model: await openRemote(url, { partial }),
-        check: async () => {},
-      }),
-    });
-    assert.match(site.url, /\?url=remote\/0\/far\.gguf$/);
+    const open = async (partial: boolean) => ({ model: await openRemote(url, { partial }), check: async () => {} });
+    const source = new HttpSource(new URL(url), fetch, new Headers());
+    const site = await serve({ name: "far.gguf", open, source }, { name: "far.gguf", open });
+    assert.match(site.url, /\?url=remote\/0\/far\.gguf&url=remote\/1\/far\.gguf$/);
     const model = await ask(site, "open", { url: "remote/0/far.gguf" });
     assert.equal(model.name, "far.gguf");
     const stats = await ask(site, "stats", { model: model.id, tensor: 0, bins: 4 });
     const [first] = parse(content).tensors.values();
     assert.deepEqual(stats, first!.statsSync({ bins: 4 }));
     assert.deepEqual([...new Set(requests.map((request) => request.url))], [new URL(url).pathname]);
-    // Its bytes are not handed on.
-    await expectRefusal(404, askPath(site, `${site.base}remote/0/far.gguf`));
+    // Its bytes are handed on to the page, where they are one file.
+    const { status, body } = await askPath(site, `${site.base}remote/0/far.gguf`, { range: "bytes=9-99" });
+    assert.deepEqual([status, body.equals(content.subarray(9, 100))], [206, true]);
+    await expectRefusal(404, askPath(site, `${site.base}remote/1/far.gguf`));
   });
 });
 

@@ -16,7 +16,7 @@ export function CopyButton({ what, content }: { what: string; content: string | 
   };
   return (
     <button type="button" onClick={() => void copy()}>
-      <span role="status">{said || `Copy ${what}`}</span>
+      <span aria-live="polite">{said || `Copy ${what}`}</span>
     </button>
   );
 }

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { access, readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { checkUrl, sourceOfUrl } from "../../file/remote-file";
 import { checkUnchanged } from "../../file/unchanged";
 import { isRemote } from "../../source/url";
 import { decoded, type ServedModel, type StartSession, serveView } from "../../view-server/server";
@@ -89,8 +90,10 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
   }
   const shown = shownPath(path);
   const name = basename(isRemote(path) ? new URL(shown).pathname : resolve(shown));
+  const isOneFile = isRemote(path) && file.format === "gguf" && file.paths.length === 1;
   return {
     name: decoded(name) ?? name,
+    source: isOneFile ? sourceOfUrl(checkUrl(path), undefined, new Headers(options.headers)) : undefined,
     async open(partial) {
       const model = first ?? (await open(partial)).file;
       first = undefined;
