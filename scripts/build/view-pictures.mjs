@@ -1,5 +1,5 @@
-// `node scripts/build/view-pictures.mjs`: pictures of the page to look at models for docs/pictures, at the width of a phone and of a desktop,
-// light and dark. `-- --all FOLDER` takes all of them, to look at. Needs Chromium and the page of `npm run build -- view`.
+// `node scripts/build/view-pictures.mjs`: pictures of the page to look at models for docs/pictures, at the width of a desktop, light
+// or dark. `-- --all FOLDER` takes all of them, to look at. Needs Chromium and the page of `npm run build -- view`.
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -11,13 +11,7 @@ import { SHOWN, sampleForPage, writeModelsToCompare } from "../lib/sample.mjs";
 
 const require = createRequire(import.meta.url);
 /** What the documentation shows. */
-const KEPT = [
-  "summary-desktop-light",
-  "tensor-desktop-dark",
-  "tensor-phone-light",
-  "compare-desktop-light",
-  "vocabulary-desktop-light",
-];
+const KEPT = ["summary-desktop-light", "tensor-desktop-dark", "compare-desktop-light"];
 
 need(["chromium", "chromium"]);
 buildAll();
