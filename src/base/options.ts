@@ -84,13 +84,13 @@ export interface ActivationOptions {
   activations?: Activations | undefined;
 }
 
-/** What becomes of products: each option is one more operation, rounded on its own, in the order in which they stand here. */
+/** What to do with products. Each option is one more rounded operation, in this order. */
 export interface ProductResultOptions {
   /** Products are multiplied with it, as binary32: a matrix's second scale, or the share of an expert. Default 1. */
   factor?: number | undefined;
-  /** A number for each row that is multiplied, which is added to its products. It is copied first. Default: none. */
+  /** A number for each multiplied row, which is added to its products. It is copied first. Default: none. */
   bias?: Float32Array | undefined;
-  /** Adds the result to what is in `out`, which then must be given, in place of replacing it. Default false. */
+  /** Adds the result to the content of `out`, which must be given. Default false: replaces it. */
   accumulate?: boolean | undefined;
 }
 

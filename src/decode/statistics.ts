@@ -31,7 +31,7 @@ export const STATS_OPTIONS: OptionNames<StatsOptions & AsyncOptions> = {
   threads: true,
 };
 
-/** What the values of a tensor are like. */
+/** Statistics of the values of a tensor. */
 export interface TensorStats {
   /** How many values there are. */
   count: number;
@@ -55,7 +55,7 @@ export interface TensorStats {
   mean: number;
   /** The standard deviation of the finite values: the root of the mean squared distance from the mean. */
   std: number;
-  /** Where `bins` was given; absent if there is no range since no value is finite. */
+  /** Present if `bins` was given, and absent if no value is finite, so that there is no range. */
   histogram?: {
     /** The given range, or from the minimum to the maximum. */
     range: [low: number, high: number];

@@ -40,7 +40,7 @@ const MOST_SHARED_BYTES = 2 ** 32 - ALIGNMENT;
 const AT_A_TIME = 4;
 
 /**
- * Turns many tensors into numbers: what a runtime does that keeps dequantized weights.
+ * Turns many tensors into numbers, for a runtime that keeps dequantized weights.
  *
  * ```js
  * const layer = [...file.tensors.values()].filter(({ name }) => name.startsWith("blk.0."));
@@ -48,14 +48,14 @@ const AT_A_TIME = 4;
  * weights.get("blk.0.attn_norm.weight");   // Float32Array
  * ```
  *
- * @param tensors of one model or of several, local or remote; `file.tensors.values()` for all. Those of a model must have
- *   different names
+ * @param tensors of one model or of several, local or remote; `file.tensors.values()` for all. Those of a model must
+ *   have different names
  * @param options `onProgress` counts the elements of all tensors together; aborting `signal` aborts all of them
  * @returns the numbers of each tensor by its name, in the given order
  * @throws TypeError for an argument of the wrong type, or two tensors of one name
  * @throws GgufError ERR_GGUF_RANGE where the results take more than `maxBytes`, before anything is loaded;
- *   ERR_GGUF_OUT_OF_MEMORY; otherwise as {@link GgufModelTensor.dequantize}. The first tensor that fails decides; the work on
- *   the others is over by then
+ *   ERR_GGUF_OUT_OF_MEMORY; otherwise as {@link GgufModelTensor.dequantize}. The first tensor that fails decides; the
+ *   work on the others is over by then
  */
 export async function loadAll<D extends DType = "f32">(
   tensors: Iterable<GgufModelTensor>,

@@ -34,8 +34,8 @@ const MOST_IN_OBJECT = 2 ** 20;
 export let valueAt: (metadata: GgufMetadata, key: string) => ValuePlace | undefined;
 
 /**
- * The metadata of a file, in file order. Values are decoded on request, and strings and numbers that were asked for
- * lately are kept. Every call decodes an array again: the caller may change it, and should keep it if it is needed again.
+ * The metadata of a file, in file order. Values are decoded on request; strings and numbers of recent calls are kept.
+ * Every call decodes an array again, so the caller may change it, and should keep it to use it again.
  *
  * After the file is closed everything here throws `ERR_GGUF_CLOSED`.
  */
@@ -74,9 +74,9 @@ export class GgufMetadata implements ReadonlyMap<string, GgufValue> {
   }
 
   /**
-   * Decodes the value of `key`, of whatever type it is in the file; undefined where there is no such key. A file may
-   * hold a value of any type under any key, also under one that the specification gives a type. {@link string},
-   * {@link number}, {@link boolean}, {@link strings} and {@link numbers} check the type.
+   * Decodes the value of `key`, whatever its type in the file; undefined if there is no such key. A file may have a
+   * value of any type for any key, even if the specification fixes the type. {@link string}, {@link number}, {@link
+   * boolean}, {@link strings} and {@link numbers} check the type.
    */
   get(key: KnownKey | (string & {})): GgufValue | undefined {
     const position = this.#find(key);

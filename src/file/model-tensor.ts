@@ -115,11 +115,10 @@ export abstract class GgufModelTensor {
   }
 
   /**
-   * The second scale of weights of type NVFP4: the tensor NAME.scale beside NAME.weight, in any file of the model; or, as
-   * some converters call it, NAME.weight.scale. It has one number for the whole tensor or, where that has three dimensions,
-   * one for each matrix of it, such as an expert. All that this library makes of the blocks lacks that factor, as in ggml:
-   * numbers, rows, products and statistics. Undefined for other types, and where there is no such tensor: then the factor
-   * is 1.
+   * The second scale of weights of type NVFP4: the tensor NAME.scale beside NAME.weight, in any file of the model; or,
+   * as some converters call it, NAME.weight.scale. It has one number for the whole tensor or, where that has three
+   * dimensions, one for each matrix of it, such as an expert. As in ggml, numbers, rows, products and statistics do not
+   * include that factor. Undefined for other types, and if there is no such tensor: then the factor is 1.
    */
   get scale(): this | undefined {
     return this.#scale as this | undefined;
@@ -185,16 +184,16 @@ export abstract class GgufModelTensor {
   ): Promise<Returned<A>>;
 
   /**
-   * What the values are like, or those from `start` to `end`: how many there are of each kind, range, mean and standard
-   * deviation of the finite ones and, where `bins` is given, a histogram.
+   * Statistics of the values, or of those from `start` to `end`: how many there are of each kind; range, mean and
+   * standard deviation of the finite ones; with `bins`, a histogram.
    * @throws GgufError ERR_GGUF_RANGE also if `bins` or `range` are wrong; otherwise as {@link read}
    */
   abstract stats(options?: StatsOptions & AsyncOptions): Promise<TensorStats>;
 
   /**
-   * How far the values of another tensor of the same shape are from the values of this one, whatever the types and wherever
-   * the two are: how good a quantization is, say. `onProgress` counts the elements of one of them. As {@link stats}, it has
-   * the same bits on every instruction set and for any number of threads.
+   * How far the values of another tensor of the same shape are from the values of this one, for example to measure a
+   * quantization. The types may differ, and each may be local or remote. `onProgress` counts the elements of one of
+   * them. Like {@link stats}, it has the same bits on every instruction set and for any number of threads.
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
    * @throws GgufError ERR_GGUF_RANGE if the shapes are different; otherwise as {@link read}, for either tensor
    */

@@ -75,10 +75,9 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /**
-   * The tensors by name, in file order. The map is read-only, also at run time: it is not a `Map`. Names and tensors are
-   * read when they are asked for, so after the model was closed the map has its size, and throws ERR_GGUF_CLOSED for
-   * everything else. Of a model of more than 65,536 tensors, one that was not asked for lately may be another object the
-   * next time.
+   * The tensors by name, in file order. The map is read-only, also at run time: it is not a `Map`. Names and tensors
+   * are read when you ask for them, so after the model is closed, the map has only its size, and throws ERR_GGUF_CLOSED
+   * for everything else. In a model of more than 65,536 tensors, asking again for a tensor may give another object.
    * @throws GgufError ERR_GGUF_CLOSED
    */
   get tensors(): ReadonlyMap<string, T> {
@@ -115,8 +114,9 @@ export abstract class GgufModel<T extends GgufModelTensor = GgufModelTensor> imp
   }
 
   /**
-   * A summary for `JSON.stringify`, with the names that `gguf-native inspect --json` has: the properties of the model, how
-   * many tensors and numbers it has, and its metadata as `GgufMetadata.toJSON` gives it. Of a closed model, the properties.
+   * A summary for `JSON.stringify`, with the names that `gguf-native inspect --json` has: the properties of the model,
+   * how many tensors and numbers it has, and its metadata as `GgufMetadata.toJSON` gives it. A closed model has only
+   * its properties.
    */
   toJSON(): Record<string, unknown> {
     const { paths, version, byteOrder, byteLength, alignment, closed } = this;

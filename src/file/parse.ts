@@ -40,12 +40,13 @@ export class GgufFile extends GgufModel<GgufTensor> {
   }
 
   /**
-   * Brings tensors into memory before they are needed, off the main thread: the first product with weights that are still on
-   * the disk waits for it, and blocks its thread. Bytes that were parsed are there already.
+   * Brings tensors into memory before they are needed, off the main thread. Without it, the first product with weights
+   * that are still on the disk waits for the disk, and blocks its thread. Bytes that were parsed are in memory already.
    * @param options `onProgress` counts bytes
    * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
-   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND; ERR_GGUF_TRUNCATED where the file is shorter now; ERR_GGUF_OUT_OF_MEMORY where
-   *   the system does not lock so much; ERR_GGUF_CLOSED; the reason of `options.signal` once that is aborted
+   * @throws GgufError ERR_GGUF_TENSOR_NOT_FOUND; ERR_GGUF_TRUNCATED where the file is shorter now;
+   *   ERR_GGUF_OUT_OF_MEMORY where the system does not lock so much; ERR_GGUF_CLOSED; the reason of `options.signal`
+   *   once that is aborted
    */
   async warm(options?: WarmOptions): Promise<void> {
     await warm(

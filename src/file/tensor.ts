@@ -291,9 +291,9 @@ export class GgufTensor extends GgufModelTensor {
   }
 
   /**
-   * What the values are like: how many there are of each kind, range, mean and standard deviation of the finite ones and,
-   * where `bins` is given, a histogram. Looks at values in the cache, and writes none down. Blocks the calling thread,
-   * and uses `threads` of the machine's cores.
+   * Statistics of the values: how many there are of each kind; range, mean and standard deviation of the finite ones;
+   * with `bins`, a histogram. Values are not written to memory. Blocks the calling thread, and uses `threads` of the
+   * machine's cores.
    *
    * Sums have binary64 numbers and the order that docs/sums.md defines under "Statistics": the same bits on every
    * instruction set and for any number of threads.

@@ -111,8 +111,8 @@ export abstract class KeyValueCache {
   }
 
   /**
-   * A cache with the same tokens, to be continued in another way. It shares memory with this one as far as neither has changed
-   * it since: pages of 256 tokens.
+   * A cache with the same tokens, which can continue in another way. Both share their pages of 256 tokens until one of
+   * them changes a page.
    *
    * @throws GgufError ERR_GGUF_OUT_OF_MEMORY
    */

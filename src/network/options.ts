@@ -1,4 +1,4 @@
-/** The public options of the functions between products. */
+/** The public options of `gguf-native/network`. */
 import type { Dequantized, ThreadOptions } from "../base/options";
 
 /** An array that a function makes where no `out` is given. */
@@ -74,7 +74,9 @@ export interface KvCacheOptions {
   type?: CacheType | undefined;
 }
 
-/** YaRN: angles that are stretched for contexts longer than those that a model was trained with, as llama.cpp computes it. */
+/**
+ * YaRN: stretched angles for contexts that are longer than in the training of the model, as llama.cpp computes them.
+ */
 export interface YarnOptions {
   /** How many times longer the context is: above 0. It takes the place of {@link RotationsOptions.scale}. */
   factor: number;
@@ -105,8 +107,8 @@ export interface RotationsOptions {
   /** Default: none. */
   yarn?: YarnOptions | undefined;
   /**
-   * For tokens that have several positions, such as time, row and column: how many pairs turn by the first, by the second ...;
-   * after the last pairs of the last, by the first again. Default: tokens have one position.
+   * For tokens with several positions, such as time, row and column: how many pairs turn by the first position, by the
+   * second, and so on. If pairs are left, it starts again with the first. Default: tokens have one position.
    */
   sections?: readonly number[] | undefined;
 }

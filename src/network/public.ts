@@ -1,9 +1,10 @@
 /**
- * `gguf-native/network`: what lies between the products of a network, with the same bits on every machine, in Node.js and in
- * WebAssembly; `gguf-native/reference` has the same functions in plain TypeScript. The rules are in docs/sums.md.
+ * `gguf-native/network`: the steps of a network between its products, with the same bits on every machine, in Node.js
+ * and in WebAssembly; `gguf-native/reference` has the same functions in plain TypeScript. The rules are in
+ * docs/sums.md.
  *
- * Vectors lie one after the other in an array, and so do the heads of a token. All functions block the calling thread. They
- * check their arguments before they write anything. Numbers that are not finite are calculated with like all others.
+ * Vectors lie one after the other in an array, and so do the heads of a token. All functions block the calling thread.
+ * They check their arguments before they write anything. NaN and infinities are ordinary inputs.
  */
 import { native } from "../backend/native";
 import type { Returned } from "../base/options";
@@ -128,7 +129,8 @@ export function meanOfRows<A extends Float32Array = Floats>(
 }
 
 /**
- * Adds `y` to `x`, in place: as long as `x`, such as what a residual goes around, or one vector for each of `x`, such as a bias.
+ * Adds `y` to `x`, in place. `y` is as long as `x`, such as a residual, or it is one vector that is added to each
+ * vector of `x`, such as a bias.
  *
  * @returns `x`
  * @throws TypeError, GgufError as {@link rmsNorm}
@@ -148,7 +150,7 @@ export function scale<A extends Float32Array>(x: A, factor: number): A {
 }
 
 /**
- * A function of each number.
+ * Applies an activation to each number.
  *
  * @returns as long as `x`
  * @throws TypeError ERR_INVALID_ARG_VALUE for an activation of another name; GgufError as {@link rmsNorm}
@@ -178,9 +180,9 @@ export function gated<A extends Float32Array = Floats>(
 }
 
 /**
- * Each vector to numbers above 0 with the sum 1: e to the power of each, divided by the sum of these. A number that is 104 less
- * than the largest, -Infinity for example, becomes 0 or next to it; a vector with a NaN becomes NaNs, and so does one that has
- * nothing but -Infinity.
+ * Turns each vector into numbers above 0 with the sum 1: e to the power of each number, divided by the sum of these
+ * powers. A number that is 104 less than the largest, such as -Infinity, becomes 0 or nearly 0. A vector with a NaN
+ * becomes NaNs, and so does a vector of -Infinity alone.
  *
  * @param x vectors, one after the other
  * @param width numbers of a vector
@@ -196,8 +198,8 @@ export function softmax<A extends Float32Array = Floats>(
 }
 
 /**
- * The natural logarithm of the sum of e to the power of each number: what a logit is lower by than that is the negative
- * logarithm of its probability. NaN if a number is; the infinity if the largest is infinite; -Infinity of no numbers.
+ * The natural logarithm of the sum of e to the power of each number. A logit minus this is the logarithm of its
+ * probability. NaN if a number is NaN; the largest number if that is infinite; -Infinity for no numbers.
  *
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
  */
@@ -206,13 +208,13 @@ export function logSumExp(x: Float32Array): number {
 }
 
 /**
- * Rotary position embedding: rotates pairs of numbers of each head by angles that grow with the position of its token. Numbers
- * beyond the width of the rotations stay.
+ * Rotary position embedding: rotates pairs of numbers of each head by angles that grow with the position of its token.
+ * Numbers beyond the width of the rotations stay.
  *
  * @param x tokens, one after the other, each with its heads
  * @param headWidth numbers of a head
- * @param position that of the first token, each other is one further; or those of all tokens; for rotations with sections, as
- *   many for each token as there are sections, one after the other
+ * @param position the position of the first token, after which each token is one further; or the positions of all
+ *   tokens. Rotations with sections need a position for each section of each token, one after the other
  * @returns as long as `x`
  * @throws TypeError, GgufError as {@link rmsNorm}
  */
@@ -227,17 +229,18 @@ export function rope<A extends Float32Array = Floats>(
 }
 
 /**
- * The last tokens of `cache`, whose queries these are, ask all that they may see: for each head, the mean of the values, weighted
- * by the softmax of the products of keys and query. Append the keys and values of the tokens first. Any number of tokens
- * at a time, and of threads, gives the same bits.
+ * Attention of the last tokens of `cache`, whose queries are given, to all tokens that they may see. For each head, it
+ * is the mean of the values, weighted by the softmax of the products of keys and query. Append the keys and values of
+ * the tokens first. The bits are the same for any number of tokens at a time and of threads.
  *
- * Several texts have a cache each: call it for each with its part of the queries and of the result, by `subarray`.
+ * Each of several texts needs its own cache: call this for each, with its part of the queries and of the result
+ * (`subarray`).
  *
  * @param queries n tokens, one after the other, each with `heads` queries of `cache.keyWidth` numbers
  * @returns n tokens, each with `heads` vectors of `cache.valueWidth` numbers
  * @throws TypeError ERR_INVALID_ARG_TYPE for an argument of the wrong type
- * @throws GgufError ERR_GGUF_RANGE for an argument that does not fit: a length, more tokens than the cache holds, `heads` that are
- *   no multiple of the cache's, arrays that overlap without being the same
+ * @throws GgufError ERR_GGUF_RANGE for an argument that does not fit: a length, more tokens than the cache holds,
+ *   `heads` that are no multiple of the cache's, arrays that overlap without being the same
  */
 export function attention<A extends Float32Array = Floats>(
   queries: Float32Array,
@@ -248,10 +251,11 @@ export function attention<A extends Float32Array = Floats>(
 }
 
 /**
- * The keys and values of tokens, for {@link attention}: one for each layer of a model and each text. Its memory grows in pages
- * of 256 tokens, and is freed when nothing refers to it.
+ * The keys and values of tokens, for {@link attention}. Each layer of a model needs one for each text. Its memory grows
+ * in pages of 256 tokens, and is freed when nothing refers to it.
  *
- * Numbers are rounded when they are appended: to binary16, or to the blocks of `quantizeSync("Q8_0")` for each key and value.
+ * Numbers are rounded when they are appended: to binary16, or to the blocks of `quantizeSync("Q8_0")` for each key and
+ * value.
  */
 export class KvCache extends KeyValueCache {
   /**
@@ -264,11 +268,11 @@ export class KvCache extends KeyValueCache {
   }
 
   /**
-   * The cache that {@link KvCache.serialize} made bytes of, which may come from anywhere: all of them are checked.
+   * Makes a cache from the bytes of {@link KvCache.serialize}. They may come from anywhere: all of them are checked.
    *
    * @throws TypeError ERR_INVALID_ARG_TYPE if they are no Uint8Array
-   * @throws GgufError ERR_GGUF_INVALID for bytes of something else, or too many or too few; ERR_GGUF_RANGE for sizes that no cache
-   *   has; ERR_GGUF_OUT_OF_MEMORY
+   * @throws GgufError ERR_GGUF_INVALID for bytes of something else, or too many or too few; ERR_GGUF_RANGE for sizes
+   *   that no cache has; ERR_GGUF_OUT_OF_MEMORY
    */
   static deserialize(bytes: Uint8Array): KvCache {
     return restored(bytes, (options) => new KvCache(options));

@@ -2,7 +2,7 @@
 import { plain } from "../base/typed-arrays";
 import { floats, whole } from "./checks";
 
-/** Some numbers of an array, and where they are there. */
+/** Some numbers of an array, and their indexes. */
 export interface TopK {
   /** Their indexes. */
   indexes: Int32Array;
@@ -11,8 +11,8 @@ export interface TopK {
 }
 
 /**
- * The `k` largest numbers, the largest first; of equal ones, 0 and -0 among them, the one with the lower index first. A NaN is
- * less than all numbers.
+ * The `k` largest numbers, the largest first. Equal numbers, such as 0 and -0, are in the order of their indexes. A NaN
+ * is less than all numbers.
  *
  * @param x any numbers
  * @param k how many: from 0 to all

@@ -44,8 +44,8 @@ export interface GgufWriterOptions {
   /** What tensor data is aligned to, in bytes: a power of two; default 32. Another one is written as `general.alignment`. */
   alignment?: number | undefined;
   /**
-   * The byte order of every number in the file; default `"little"`. Data of tensors is little-endian all the same when it
-   * is given, and turned around when it is written.
+   * The byte order of every number in the file; default `"little"`. Data of tensors is always given little-endian; its
+   * bytes are swapped when it is written.
    */
   byteOrder?: "little" | "big" | undefined;
 }
