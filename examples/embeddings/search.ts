@@ -1,7 +1,7 @@
 /** Searching a text by meaning: its passages, and those that are most similar to a query. */
+import { matmulSync } from "gguf-native";
 import type { Embedder, EmbedOptions } from "gguf-native/embeddings";
 import { topK } from "gguf-native/network";
-import { dot } from "../vectors";
 
 export interface Passage {
   text: string;
@@ -77,8 +77,7 @@ export class Index {
   /** The passages that are most similar to a query, the most similar one first. */
   async search(query: string, count: number): Promise<Found[]> {
     const [vector] = (await this.#embedder.embed([query])) as [Float32Array];
-    const { length } = vector;
-    const similarities = Float32Array.from(this.#passages, (_, i) => dot(vector, 0, this.#vectors, i * length, length));
+    const similarities = matmulSync("F32", this.#vectors, vector.length, vector);
     const { indexes, values } = topK(similarities, Math.min(count, similarities.length));
     return Array.from(indexes, (at, i) => ({ ...this.#passages[at]!, similarity: values[i]! }));
   }

@@ -6,7 +6,6 @@ import { writeSample } from "../lib/sample.mjs";
 /** The examples, with their sample model and their arguments for it. */
 const examples = {
   llama: ["llama", "--prompt", "token7 token8", "--tokens", "8"],
-  "worker-pool": ["llama"],
   "many-machines": ["llama", "--alone"],
 };
 

@@ -32,27 +32,21 @@ function runWell(example: string, ...args: string[]): string {
 /** For tests that do not depend on the processor: an emulated one takes seconds to start a process. */
 const quick = { skip: emulated && "takes long on an emulated processor, and does not depend on it" };
 
-describe("every example", quick, () => {
-  for (const [example, args] of [
-    ["llama", ["--prompt", "a"]],
-    ["worker-pool", []],
-  ] as const) {
-    test(`${example}: usage and errors`, () => {
-      assert.match(runWell(example, "--help"), new RegExp(`^Usage: ${example} MODEL.gguf`));
-      for (const wrong of [[], [...args, model, model], [...args, model, "--nonsense"]]) {
-        const { status, stderr, stdout } = run(example, ...wrong);
-        assert.deepEqual([status, stdout], [2, ""]);
-        assert.match(stderr, /\n\nUsage: /);
-      }
-      const missing = run(example, join(folder, "missing.gguf"), ...args);
-      assert.equal(missing.status, 1);
-      assert.match(missing.stderr, /^.*missing\.gguf: cannot open the file: .*\n$/);
-    });
-  }
-});
-
 describe("llama", () => {
   const prompt = ["--prompt", "token7 token8"];
+
+  test("usage and errors", quick, () => {
+    const args = ["--prompt", "a"];
+    assert.match(runWell("llama", "--help"), /^Usage: llama MODEL.gguf/);
+    for (const wrong of [[], [...args, model, model], [...args, model, "--nonsense"]]) {
+      const { status, stderr, stdout } = run("llama", ...wrong);
+      assert.deepEqual([status, stdout], [2, ""]);
+      assert.match(stderr, /\n\nUsage: /);
+    }
+    const missing = run("llama", join(folder, "missing.gguf"), ...args);
+    assert.equal(missing.status, 1);
+    assert.match(missing.stderr, /^.*missing\.gguf: cannot open the file: .*\n$/);
+  });
 
   test("continues a text, the same with any number of threads", () => {
     const alone = run("llama", model, ...prompt, "--tokens", "5", "--threads", "1");
@@ -174,36 +168,5 @@ describe("llama", () => {
     const { status, stderr } = run("llama", model, "--perplexity", text, "--context", "4096");
     assert.equal(status, 1);
     assert.match(stderr, /^4096 tokens at once are more than the model's context of 2048/);
-  });
-});
-
-describe("worker-pool", () => {
-  test("multiplies the matrices of a layer and the largest one on several threads, with the result of one", () => {
-    for (const threads of ["1", "3"]) {
-      const lines = runWell("worker-pool", model, "--threads", threads, "--repeat", "2", "--layer", "1");
-      assert.deepEqual(
-        lines
-          .trimEnd()
-          .split("\n")
-          .map((line) => line.replace(/\d+\.\d\d ms/g, "TIME").replace(/\d+\.\dx/, "RATIO")),
-        [
-          ["blk.1.attn_q.weight  Q4_0", 512, 512],
-          ["blk.1.attn_k.weight  Q4_1", 512, 128],
-          ["blk.1.attn_v.weight  Q5_0", 512, 128],
-          ["blk.1.attn_output.weight  Q5_1", 512, 512],
-          ["blk.1.ffn_gate.weight  F16", 512, 1536],
-          ["blk.1.ffn_up.weight  BF16", 512, 1536],
-          ["blk.1.ffn_down.weight  Q8_K", 1536, 512],
-          ["token_embd.weight  Q6_K", 512, 2048],
-        ].map(
-          ([name, columns, rows]) =>
-            `${name}  ${columns} x ${rows}: one thread TIME, ${threads} threads TIME (RATIO), same result`,
-        ),
-      );
-    }
-  });
-
-  test("says that a layer does not exist", quick, () => {
-    assert.match(run("worker-pool", model, "--layer", "2").stderr, /^the model has no matrices in layer 2\n/);
   });
 });
