@@ -29,10 +29,7 @@ uint64_t block_argument(const Call& call, size_t index, const char* name, const 
 
 /** The Uint8Array of whole blocks of argument `index`. */
 TypedArray blocks_argument(const Call& call, size_t index, const Format& format) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), "blocks", "an instance of Uint8Array");
-  }
+  const TypedArray array = array_argument(call, index, "blocks", napi_uint8_array);
   if (array.length % format.block_bytes != 0) {
     throw_range(call.environment(), std::to_string(array.length) +
                                         " bytes are not a whole number of blocks of " +

@@ -1,5 +1,6 @@
 #include "binding/buffers.h"
 
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -19,6 +20,21 @@ namespace {
  */
 constexpr uint64_t kMaxDirectBytes = uint64_t{1} << 20;
 constexpr uint64_t kMaxDirectLength = UINT32_MAX;
+
+struct ArrayType {
+  const char* instance;
+  size_t element_bytes;
+};
+
+// By napi_typedarray_type.
+constexpr ArrayType kArrayTypes[] = {
+    {"an instance of Int8Array", 1},         {"an instance of Uint8Array", 1},
+    {"an instance of Uint8ClampedArray", 1}, {"an instance of Int16Array", 2},
+    {"an instance of Uint16Array", 2},       {"an instance of Int32Array", 4},
+    {"an instance of Uint32Array", 4},       {"an instance of Float32Array", 4},
+    {"an instance of Float64Array", 8},      {"an instance of BigInt64Array", 8},
+    {"an instance of BigUint64Array", 8},
+};
 
 napi_value new_array_buffer(Environment& environment, uint64_t n_bytes, void** data) {
   napi_value buffer;
@@ -79,11 +95,16 @@ bool get_typed_array(napi_env env, napi_value value, TypedArray* array) {
   return status == napi_ok;
 }
 
-TypedArray floats_argument(const Call& call, size_t index, const char* name) {
+TypedArray array_argument(const Call& call, size_t index, const char* name, napi_typedarray_type type) {
   TypedArray array;
-  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float32_array) {
-    throw_arg_type(call.environment(), name, "an instance of Float32Array");
+  if (!get_typed_array(call.env(), call[index], &array) || array.type != type) {
+    throw_arg_type(call.environment(), name, kArrayTypes[type].instance);
   }
+  return array;
+}
+
+TypedArray floats_argument(const Call& call, size_t index, const char* name) {
+  const TypedArray array = array_argument(call, index, name, napi_float32_array);
   // Possible only over an external buffer that starts at an odd address.
   if (reinterpret_cast<uintptr_t>(array.data) % alignof(float) != 0) {
     throw_range(call.environment(), std::string("the memory of ") + name + " is not aligned to its elements");
@@ -100,21 +121,8 @@ bool is_shared(napi_env env, napi_value typed_array) {
 }
 
 size_t element_bytes(napi_typedarray_type type) {
-  switch (type) {
-    case napi_int8_array:
-    case napi_uint8_array:
-    case napi_uint8_clamped_array:
-      return 1;
-    case napi_int16_array:
-    case napi_uint16_array:
-      return 2;
-    case napi_int32_array:
-    case napi_uint32_array:
-    case napi_float32_array:
-      return 4;
-    default:
-      return 8;
-  }
+  const auto index = static_cast<uint32_t>(type);
+  return index < std::size(kArrayTypes) ? kArrayTypes[index].element_bytes : 8;
 }
 
 napi_value new_typed_array(Environment& environment, napi_typedarray_type type, uint64_t length,

@@ -25,6 +25,9 @@ struct TypedArray {
 /** False where `value` is not a typed array. */
 bool get_typed_array(napi_env env, napi_value value, TypedArray* array);
 
+/** The array of argument `index`, which must be of this type. */
+TypedArray array_argument(const Call& call, size_t index, const char* name, napi_typedarray_type type);
+
 /** The Float32Array of argument `index`, aligned to its elements. */
 TypedArray floats_argument(const Call& call, size_t index, const char* name);
 

@@ -21,10 +21,7 @@ namespace {
  * checked, since another thread may be writing to the array.
  */
 std::vector<uint64_t> rows_argument(const Call& call, uint64_t n_rows, const std::string* path) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[2], &array) || array.type != napi_float64_array) {
-    throw_arg_type(call.environment(), "rows", "an instance of Float64Array");
-  }
+  const TypedArray array = array_argument(call, 2, "rows", napi_float64_array);
   const uint64_t count = call.whole(3, "count");
   if (count > array.length) {
     throw_range(call.environment(),

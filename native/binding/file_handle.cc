@@ -151,6 +151,24 @@ BlockSource FileHandle::blocks(Environment& environment, uint64_t offset, uint64
   return source;
 }
 
+void FileHandle::copy_bytes(const Call& call, uint64_t begin, uint64_t n_bytes, const char* of, bool forget) {
+  Environment& environment = call.environment();
+  const uint64_t first = call.whole(2, "first");
+  const TypedArray out = array_argument(call, 3, "out", napi_uint8_array);
+  if (first > n_bytes || out.length > n_bytes - first) {
+    const std::string detail =
+        byte_range(first, out.length) + " are not all in the " + std::to_string(n_bytes) + " of the " + of;
+    throw_error(environment, Error{ErrorCode::kRange, detail}, path());
+  }
+  if (out.length == 0) return;
+  begin += first;
+  const uint64_t end = begin + out.length;
+  const Bytes bytes = this->bytes(environment, begin, end, false);
+  std::copy_n(bytes.data, out.length, out.data);
+  if (const Status lost = bytes.check(begin, out.length)) throw_error(environment, *lost, path());
+  if (forget && bytes.file != nullptr) bytes.file->forget(begin, end);
+}
+
 napi_value FileHandle::view(Environment& environment, size_t index) {
   const TensorInfo& tensor = header(environment).tensors[index];
   format_of(environment, tensor);
@@ -212,21 +230,7 @@ napi_value read_tensor_bytes(const Call& call) {
   Environment& environment = call.environment();
   const TensorInfo& tensor = file.tensor(call, 1);
   file.format_of(environment, tensor);
-  const uint64_t first = call.whole(2, "first");
-  TypedArray out;
-  if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
-  }
-  if (first > tensor.n_bytes || out.length > tensor.n_bytes - first) {
-    const std::string detail = byte_range(first, out.length) + " are not all in the " +
-                               std::to_string(tensor.n_bytes) + " of the tensor";
-    throw_error(environment, Error{ErrorCode::kRange, detail}, file.path());
-  }
-  if (out.length == 0) return nullptr;
-  const uint64_t begin = tensor.offset + first;
-  const Bytes bytes = file.bytes(environment, begin, begin + out.length, false);
-  std::copy_n(bytes.data, out.length, out.data);
-  if (const Status lost = bytes.check(begin, out.length)) throw_error(environment, *lost, file.path());
+  file.copy_bytes(call, tensor.offset, tensor.n_bytes, "tensor", false);
   return nullptr;
 }
 

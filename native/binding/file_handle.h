@@ -86,6 +86,11 @@ class FileHandle {
 
   /** The bytes from `begin` to `end`; always a copy where JavaScript may run before they are used up. */
   Bytes bytes(Environment& environment, uint64_t begin, uint64_t end, bool javascript_may_run);
+  /** Copies bytes from `begin` on to the Uint8Array of argument 3: those from the number of argument 2 on,
+   * all of which must be among the `n_bytes` of the tensor or value. Whether the system may `forget` their
+   * pages.
+   */
+  void copy_bytes(const Call& call, uint64_t begin, uint64_t n_bytes, const char* of, bool forget);
   /** Where the blocks of `n_bytes` from `offset` on are, for use before JavaScript runs again. */
   BlockSource blocks(Environment& environment, uint64_t offset, uint64_t n_bytes);
   /** The rows of a tensor that are prepared, or nullptr. */

@@ -53,18 +53,8 @@ class CacheHandle {
   int64_t reported_ = 0;
 };
 
-struct ByteArray {
-  uint8_t* data;
-  uint64_t length;
-};
-
-/** The Uint8Array of argument `index`. */
-ByteArray bytes_argument(const Call& call, size_t index, const char* name) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), name, "an instance of Uint8Array");
-  }
-  return {array.data, array.length};
+TypedArray bytes_argument(const Call& call, size_t index, const char* name) {
+  return array_argument(call, index, name, napi_uint8_array);
 }
 
 /** Tokens whose keys have so many numbers or bytes, which must be those of as many values. */
@@ -118,7 +108,7 @@ napi_value append_to_cache(const Call& call) {
 napi_value restore_cache(const Call& call) {
   CacheHandle& handle = CacheHandle::of(call, 0);
   const CacheShape& shape = handle.cache.shape();
-  const ByteArray keys = bytes_argument(call, 1, "keys"), values = bytes_argument(call, 2, "values");
+  const TypedArray keys = bytes_argument(call, 1, "keys"), values = bytes_argument(call, 2, "values");
   const uint64_t n = tokens_of(call, keys.length, shape.key_bytes(), values.length, shape.value_bytes());
   handle.cache.restore(keys.data, values.data, n);
   handle.report();
@@ -130,7 +120,7 @@ napi_value read_cache(const Call& call) {
   const CacheShape& shape = handle.cache.shape();
   const uint64_t first = call.whole(1, "first"), n = call.whole(2, "count");
   call.expect(first <= handle.cache.length() && n <= handle.cache.length() - first, "tokens must be there");
-  const ByteArray keys = bytes_argument(call, 3, "keys"), values = bytes_argument(call, 4, "values");
+  const TypedArray keys = bytes_argument(call, 3, "keys"), values = bytes_argument(call, 4, "values");
   call.expect(keys.length / shape.key_bytes() == n && values.length / shape.value_bytes() == n &&
                   keys.length % shape.key_bytes() == 0 && values.length % shape.value_bytes() == 0,
               "keys and values must have room for the tokens");

@@ -146,10 +146,7 @@ napi_value open_async(const Call& call) {
 }
 
 napi_value parse_memory(const Call& call) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[0], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), "bytes", "an instance of Uint8Array");
-  }
+  const TypedArray array = array_argument(call, 0, "bytes", napi_uint8_array);
   ParseOptions options;
   options.partial = call.boolean(1, "partial");
   const uint64_t file_size = call.is_undefined(2) ? array.length : call.whole(2, "fileSize");

@@ -38,10 +38,7 @@ std::vector<float> importance_argument(const Call& call, uint64_t columns) {
 
 /** The Uint8Array of `n_bytes` of the argument. */
 TypedArray bytes_argument(const Call& call, uint64_t n_bytes) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[kOut], &array) || array.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
-  }
+  const TypedArray array = array_argument(call, kOut, "out", napi_uint8_array);
   if (array.length != n_bytes) {
     throw_range(call.environment(), "out has " + std::to_string(array.length) + " bytes, the blocks have " +
                                         std::to_string(n_bytes));

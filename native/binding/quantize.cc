@@ -22,13 +22,7 @@ napi_value quantize_async(const Call& call) {
 napi_value swap_block_bytes(const Call& call) {
   Environment& environment = call.environment();
   const Format format = find_format_or_throw(environment, call.uint32(0, "type"));
-  const auto blocks_argument = [&] {
-    TypedArray blocks;
-    if (!get_typed_array(call.env(), call[1], &blocks) || blocks.type != napi_uint8_array) {
-      throw_arg_type(call.environment(), "blocks", "an instance of Uint8Array");
-    }
-    return blocks;
-  };
+  const auto blocks_argument = [&] { return array_argument(call, 1, "blocks", napi_uint8_array); };
   const size_t length = blocks_argument().length;
   if (length % format.block_bytes != 0) {
     throw_range(environment,

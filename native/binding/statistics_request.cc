@@ -10,10 +10,7 @@
 namespace gguf::binding {
 
 Totals::Totals(const Call& call, size_t index) {
-  TypedArray array;
-  if (!get_typed_array(call.env(), call[index], &array) || array.type != napi_float64_array) {
-    throw_arg_type(call.environment(), "totals", "an instance of Float64Array");
-  }
+  const TypedArray array = array_argument(call, index, "totals", napi_float64_array);
   // What is longer is refused by whoever reads it; the first numbers too many are enough for that.
   fields_.resize(std::min(array.length, StatisticsTotals::kMaxFields + 1));
   if (!fields_.empty()) std::memcpy(fields_.data(), array.data, fields_.size() * sizeof(double));

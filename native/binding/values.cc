@@ -16,30 +16,12 @@ namespace gguf::binding {
 
 namespace {
 
-napi_typedarray_type array_type(ValueType type) {
-  switch (type) {
-    case ValueType::kInt8:
-      return napi_int8_array;
-    case ValueType::kUint16:
-      return napi_uint16_array;
-    case ValueType::kInt16:
-      return napi_int16_array;
-    case ValueType::kUint32:
-      return napi_uint32_array;
-    case ValueType::kInt32:
-      return napi_int32_array;
-    case ValueType::kFloat32:
-      return napi_float32_array;
-    case ValueType::kUint64:
-      return napi_biguint64_array;
-    case ValueType::kInt64:
-      return napi_bigint64_array;
-    case ValueType::kFloat64:
-      return napi_float64_array;
-    default:
-      return napi_uint8_array;
-  }
-}
+// The arrays of numbers by ValueType; bools, strings and arrays have none.
+constexpr napi_typedarray_type kArrayTypes[] = {
+    napi_uint8_array,     napi_int8_array,     napi_uint16_array,  napi_int16_array, napi_uint32_array,
+    napi_int32_array,     napi_float32_array,  napi_uint8_array,   napi_uint8_array, napi_uint8_array,
+    napi_biguint64_array, napi_bigint64_array, napi_float64_array,
+};
 
 template <class Number>
 Number load(const void* bytes) {
@@ -48,42 +30,37 @@ Number load(const void* bytes) {
   return number;
 }
 
+/** A number that a double holds. */
+double load_double(ValueType type, const void* value) {
+  switch (type) {
+    case ValueType::kUint8:
+      return load<uint8_t>(value);
+    case ValueType::kInt8:
+      return load<int8_t>(value);
+    case ValueType::kUint16:
+      return load<uint16_t>(value);
+    case ValueType::kInt16:
+      return load<int16_t>(value);
+    case ValueType::kUint32:
+      return load<uint32_t>(value);
+    case ValueType::kInt32:
+      return load<int32_t>(value);
+    case ValueType::kFloat32:
+      return load<float>(value);
+    default:
+      return load<double>(value);
+  }
+}
+
 napi_value new_number(napi_env env, ValueType type, const void* value) {
   napi_value number;
-  double real;
-  switch (type) {
-    case ValueType::kUint64:
-      check(env, napi_create_bigint_uint64(env, load<uint64_t>(value), &number));
-      return number;
-    case ValueType::kInt64:
-      check(env, napi_create_bigint_int64(env, load<int64_t>(value), &number));
-      return number;
-    case ValueType::kUint8:
-      real = load<uint8_t>(value);
-      break;
-    case ValueType::kInt8:
-      real = load<int8_t>(value);
-      break;
-    case ValueType::kUint16:
-      real = load<uint16_t>(value);
-      break;
-    case ValueType::kInt16:
-      real = load<int16_t>(value);
-      break;
-    case ValueType::kUint32:
-      real = load<uint32_t>(value);
-      break;
-    case ValueType::kInt32:
-      real = load<int32_t>(value);
-      break;
-    case ValueType::kFloat32:
-      real = load<float>(value);
-      break;
-    default:
-      real = load<double>(value);
-      break;
+  if (type == ValueType::kUint64) {
+    check(env, napi_create_bigint_uint64(env, load<uint64_t>(value), &number));
+  } else if (type == ValueType::kInt64) {
+    check(env, napi_create_bigint_int64(env, load<int64_t>(value), &number));
+  } else {
+    check(env, napi_create_double(env, load_double(type, value), &number));
   }
-  check(env, napi_create_double(env, real, &number));
   return number;
 }
 
@@ -188,7 +165,8 @@ class ToJavaScript : public ValueVisitor {
 
   napi_value new_numbers(ValueType type, uint64_t count, void** to) {
     void* unused;
-    return new_whole_array(environment_, array_type(type), count, to == nullptr ? &unused : to, path_);
+    return new_whole_array(environment_, kArrayTypes[static_cast<uint32_t>(type)], count,
+                           to == nullptr ? &unused : to, path_);
   }
 
   Environment& environment_;
@@ -299,26 +277,9 @@ napi_value metadata_bytes(const Call& call) {
 
 napi_value read_metadata_bytes(const Call& call) {
   FileHandle& file = FileHandle::of(call, 0);
-  Environment& environment = call.environment();
-  const KeyValue& key = key_argument(call, file.header(environment));
-  const uint64_t n_bytes = key.end - key.begin;
-  const uint64_t first = call.whole(2, "first");
-  TypedArray out;
-  if (!get_typed_array(call.env(), call[3], &out) || out.type != napi_uint8_array) {
-    throw_arg_type(call.environment(), "out", "an instance of Uint8Array");
-  }
-  if (first > n_bytes || out.length > n_bytes - first) {
-    const std::string detail = std::to_string(out.length) + " bytes from byte " + std::to_string(first) +
-                               " on are not all in the " + std::to_string(n_bytes) + " of the value";
-    throw_error(environment, Error{ErrorCode::kRange, detail}, file.path());
-  }
-  if (out.length == 0) return nullptr;
-  const uint64_t begin = key.begin + first;
-  const Bytes bytes = file.bytes(environment, begin, begin + out.length, false);
-  std::memcpy(out.data, bytes.data, out.length);
-  if (const Status lost = bytes.check(begin, out.length)) throw_error(environment, *lost, file.path());
+  const KeyValue& key = key_argument(call, file.header(call.environment()));
   // Who reads a long value in pieces does not want all of it in memory. No view is of these bytes.
-  if (bytes.file != nullptr) bytes.file->forget(begin, begin + out.length);
+  file.copy_bytes(call, key.begin, key.end - key.begin, "value", true);
   return nullptr;
 }
 

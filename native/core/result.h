@@ -17,7 +17,6 @@ enum class ErrorCode : uint8_t {
   kTruncated,        // something the header promises lies past the end of the file
   kInvalid,          // any other broken rule of the format
   kClosed,           // the file was closed
-  kTensorNotFound,   // no tensor has that name
   kUnsupportedType,  // a tensor type that cannot be turned into numbers
   kRange,            // start, end, row or output size
   kOutOfMemory,      // an allocation failed

@@ -57,7 +57,7 @@ TEST(SystemMessage, IsOneClause) {
 
 TEST(ErrorCode, Names) {
   EXPECT_STREQ(error_code_name(ErrorCode::kOpen), "ERR_GGUF_OPEN");
-  EXPECT_STREQ(error_code_name(ErrorCode::kTensorNotFound), "ERR_GGUF_TENSOR_NOT_FOUND");
+  EXPECT_STREQ(error_code_name(ErrorCode::kOutOfMemory), "ERR_GGUF_OUT_OF_MEMORY");
 }
 
 }  // namespace
