@@ -61,6 +61,9 @@ const ENDS = new Set([
   ...["<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>", "<end_of_utterance>", "<｜end▁of▁sentence｜>"],
 ]);
 
+/** Looks at the first character before: a set has to look at all of them. */
+const isEndName = (text: string): boolean => "<[_".includes(text.charAt(0)) && ENDS.has(text);
+
 /** In Phi 3, white space after these tokens belongs to them, but for some. */
 const TAKES_SPACE = /phi-?3/i;
 const TAKE_NO_SPACE = new Set(["<unk>", "<s>", "<|endoftext|>"]);
@@ -249,7 +252,7 @@ export class Tokenizer {
   /** Whether a token is no text: a control token, or the unknown one. */
   #isControl(id: number): boolean {
     const type = this.#typeOf(id);
-    return type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || ENDS.has(this.#pieces[id] as string);
+    return type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown || isEndName(this.#pieces[id] as string);
   }
 
   /** A text, cut at the tokens that are found in it before anything else is done. */
@@ -340,7 +343,7 @@ function known(what: string, id: number | undefined): number {
 function endsOf(metadata: GgufMetadata, tokens: readonly string[]): ReadonlySet<number> {
   const named = ["eos", "eot", "eom"].flatMap((name) => metadata.number(tokenIdKey(name)) ?? []);
   const known: number[] = [];
-  for (let id = 0; id < tokens.length; id++) if (ENDS.has(tokens[id] as string)) known.push(id);
+  for (let id = 0; id < tokens.length; id++) if (isEndName(tokens[id] as string)) known.push(id);
   const names = new Set(known.map((id) => tokens[id]));
   // Where these two end a text, <|end|> ends only a part of it.
   const isPart = names.has("<|return|>") && names.has("<|call|>");

@@ -148,5 +148,7 @@ function hasMoreCharacters(text: string, most: number): boolean {
 
 /** Whether a vocabulary has words with capital letters; names of special tokens, which are in brackets, are none. */
 function hasCapitals(tokens: readonly string[]): boolean {
-  return tokens.some((text) => text !== text.toLowerCase() && !/[[<]/.test(text));
+  const all = tokens.join();
+  // One comparison for all, which most vocabularies need no more than.
+  return all !== all.toLowerCase() && tokens.some((text) => text !== text.toLowerCase() && !/[[<]/.test(text));
 }
