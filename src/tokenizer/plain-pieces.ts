@@ -60,7 +60,8 @@ export function plamo2Encoding(vocabulary: Vocabulary): Encoding {
   for (const [text, id] of ids) {
     const score = Number(given[id]) * 1e4;
     const rounded = Math.sign(score) * Math.round(Math.abs(score));
-    if (Number(types[id]) !== TOKEN_TYPES.byte && rounded > 2 * UNKNOWN) scores.set(text, rounded);
+    const isFound = rounded > 2 * UNKNOWN && rounded < Number.POSITIVE_INFINITY;
+    if (isFound && Number(types[id]) !== TOKEN_TYPES.byte) scores.set(text, rounded);
   }
   const pieces = new Pieces(scores.keys());
   return {

@@ -2,17 +2,12 @@
 import assert from "node:assert/strict";
 import { linkSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { openSync } from "gguf-native";
-import { at, expectFailure, json, leftovers, output, runProcess } from "../support/cli";
+import { at, expectFailure, json, leftovers, namesIn, output, runProcess } from "../support/cli";
 import { rangesOf, serve } from "../support/range-server";
 import { sampleModel } from "../support/sample-model";
 
 const content = sampleModel();
 writeFileSync(at("model.gguf"), content);
-const namesIn = (name: string): string[] => {
-  using file = openSync(at(name));
-  return [...file.tensors.keys()];
-};
 
 describe("remove", () => {
   test("in place of the file; other hard links keep the old one", async () => {

@@ -2,17 +2,12 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { openSync } from "gguf-native";
-import { at, expectFailure, expectTidy, json, leftovers, output } from "../support/cli";
+import { at, expectFailure, expectTidy, json, leftovers, namesIn, output } from "../support/cli";
 import { writeGguf } from "../support/gguf-writer";
 import { sampleModel } from "../support/sample-model";
 
 const content = sampleModel();
 writeFileSync(at("model.gguf"), content);
-const namesIn = (name: string): string[] => {
-  using file = openSync(at(name));
-  return [...file.tensors.keys()];
-};
 const before = namesIn("model.gguf");
 
 describe("rename", () => {

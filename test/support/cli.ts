@@ -7,6 +7,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { openSync } from "gguf-native";
 import { type GgmlType, ggmlTypes } from "gguf-native/reference";
 import { gaussianBlocks } from "./blocks";
 import { runNode, runSync, succeeds } from "./child";
@@ -41,6 +42,12 @@ after(() => process.chdir(before));
 export const folder = temporaryFolder();
 export const at = (name: string): string => join(folder, name);
 process.chdir(folder);
+
+/** The names of the tensors of a model there. */
+export function namesIn(name: string): string[] {
+  using file = openSync(at(name));
+  return [...file.tensors.keys()];
+}
 
 export interface Outcome {
   status: number | null;

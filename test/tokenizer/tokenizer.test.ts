@@ -466,14 +466,14 @@ test("a vocabulary of the kind rwkv finds the longest piece, of bytes that are w
 
 describe("a vocabulary of the kind plamo2", () => {
   const bytes = Array.from({ length: 256 }, (_, i) => `<0x${i.toString(16).toUpperCase().padStart(2, "0")}>`);
-  const tokens = [...bytes, "a", "b", "ab", "aba", "🦙", "c"];
+  const tokens = [...bytes, "a", "b", "ab", "aba", "🦙", "c", "d"];
   const keys = { model: "plamo2", token_type: tokens.map((_, id) => (id < 256 ? 6 : 1)), tokens };
-  const scores = [...bytes.map(() => 0), -1, -1, -2, -1.5, -3, -2000];
+  const scores = [...bytes.map(() => 0), -1, -1, -2, -1.5, -3, -2000, Number.POSITIVE_INFINITY];
   test("takes the way with the most score, of equal ones the longest piece, and else bytes", () => {
     const tokenizer = tokenizerOf({ ...keys, scores });
     assert.deepEqual([...tokenizer.encode("abab")], [259, 257]);
     assert.deepEqual([...tokenizer.encode("ab🦙")], [258, 260]);
-    assert.deepEqual([...tokenizer.encode("\ufeffcé")], [99, 0xc3, 0xa9]);
+    assert.deepEqual([...tokenizer.encode("\ufeffcdé")], [99, 100, 0xc3, 0xa9]);
     assert.equal(tokenizer.decode(tokenizer.encode("ab🦙é\u2581")), "ab🦙é\u2581");
   });
   test("without a byte, or scores, is rejected", () => {
