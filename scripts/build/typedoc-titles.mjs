@@ -8,10 +8,13 @@ import { Comment, CommentTag, Converter, ReflectionKind } from "typedoc";
 /** The first whose path in `src` fits counts. */
 const GROUPS = [
   [/^(file|base)\/metadata/, "Metadata"],
+  [/^(decode\/statistics|file\/comparison)/, "Look at weights"],
+  [/^(decode\/product|file\/products|reference\/products)/, "Products"],
   [/^(file|source|safetensors)\//, "Open models"],
   [/^base\/errors/, "Errors"],
-  [/^(writer|convert|quantize-model)\//, "Write, convert and quantize models"],
-  [/^quantize\//, "Numbers to blocks"],
+  [/^writer\//, "Write models"],
+  [/^(reference\/)?quantize/, "Quantize"],
+  [/^convert\//, "Convert checkpoints"],
   [/^(backend|wasm)\//, "WebAssembly"],
   [/^tokenizer\//, "Text and tokens"],
   [/^(reference\/)?network/, "Networks"],

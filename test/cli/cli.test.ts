@@ -85,7 +85,7 @@ describe("usage", () => {
     for (const command of COMMANDS.filter((name) => !/^(diff|embed|bench|completion|doctor|build)$/.test(name))) {
       await expectFailure([command], 2, /missing FILE/);
     }
-    await expectFailure("merge a b c", 2, /unexpected argument 'c'/);
+    await expectFailure("recover a c", 2, /unexpected argument 'c'/);
     await expectFailure("bench a b", 2, /unexpected argument 'b'/);
     for (const command of ["doctor", "build"]) {
       await expectFailure([command, "a"], 2, /unexpected argument 'a'/);

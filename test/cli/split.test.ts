@@ -113,7 +113,7 @@ describe("merge", () => {
   });
   test("wrong usage", async () => {
     await expectFailure("merge model.gguf", 2, /missing OUT/);
-    await expectFailure("merge model.gguf a b", 2, /unexpected argument 'b'/);
+    await expectFailure("merge model.gguf a b", 2, /name one FILE of the model, and OUT/);
   });
 });
 

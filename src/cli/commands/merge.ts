@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { escapeText, humanBytes } from "../../describe/text";
 import { mergeModel } from "../../index";
-import { expectPositionals, parse } from "../arguments/parse";
+import { expectPositionals, parse, UsageError } from "../arguments/parse";
 import type { Command } from "../command";
 import type { Terminal } from "../output/terminal";
 import { FORCE_HELP, FORCE_OPTION, interruptible } from "../output/write-files";
@@ -22,6 +22,8 @@ const OPTIONS = FORCE_OPTION;
 
 async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { values, positionals } = parse(args, OPTIONS);
+  if (positionals.length > 2)
+    throw new UsageError("name one FILE of the model, and OUT: its others are found beside it");
   const [path, output] = expectPositionals(positionals, "FILE", "OUT");
   await interruptible(terminal, path, values.force, (options) => mergeModel(path, output, options));
   terminal.print([`${escapeText(output)}: ${humanBytes(statSync(output).size)}`]);
