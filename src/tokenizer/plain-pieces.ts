@@ -10,9 +10,10 @@ const ESCAPES: Readonly<Record<string, number>> = { t: 9, n: 10, r: 13 };
 /** The bytes of a piece, which is written as Python writes bytes. */
 function unescaped(piece: string): Uint8Array {
   const hex = (digit: string): number => (digit >= "a" ? digit.charCodeAt(0) - 87 : digit.charCodeAt(0) - 48);
-  const parts = piece.split(/(\\x.{2}|\\.)/su).map((part, i) => {
-    if (i % 2 === 0) return utf8(part);
-    if (part.length === 4) return Uint8Array.of(16 * hex(part.charAt(2)) + hex(part.charAt(3)));
+  // What is not complete at the end is nothing.
+  const parts = piece.split(/(\\x.{0,2}|\\.?)/su).map((part, i) => {
+    if (i % 2 === 0 || part === "\\") return utf8(part.slice(i % 2));
+    if (part[1] === "x") return Uint8Array.from(part[3] ? [16 * hex(part.charAt(2)) + hex(part.charAt(3))] : []);
     const code = ESCAPES[part.slice(1)];
     return code === undefined ? utf8(part.slice(1)) : Uint8Array.of(code);
   });

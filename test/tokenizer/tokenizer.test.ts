@@ -454,12 +454,13 @@ describe("options and arguments", () => {
 });
 
 test("a vocabulary of the kind rwkv finds the longest piece, of bytes that are written as Python writes them", () => {
-  const tokens = ["<s>", "\\xe4", "\\xb8\\xad", "a", "a\\n", "\\\\", "\\'", "a\\nbc"];
-  const tokenizer = tokenizerOf({ model: "rwkv", tokens, token_type: [3, 1, 1, 1, 1, 1, 1, 1] });
+  const tokens = ["<s>", "\\xe4", "\\xb8\\xad", "a", "a\\n", "\\\\", "\\'", "a\\nbc", "q\\x4", "r\\", "s\\x"];
+  const tokenizer = tokenizerOf({ model: "rwkv", tokens, token_type: tokens.map((_, id) => (id === 0 ? 3 : 1)) });
   const text = "中a\n\\'<s>";
   assert.deepEqual([...tokenizer.encode(text)], [1, 2, 4, 5, 6, 0]);
   assert.equal(tokenizer.decode(tokenizer.encode(text.slice(0, 5))), text.slice(0, 5));
-  // Beyond "a\nb" there is no piece.
+  // Escapes at the end that are not complete are nothing, and beyond "a\nb" there is no piece.
+  assert.deepEqual([...tokenizer.encode("qrs")], [8, 9, 10]);
   assert.deepEqual([...tokenizer.encode("a\na")], [4, 3]);
   assert.throws(() => tokenizer.encode("ab"), { code: "ERR_GGUF_INVALID", message: /for a byte of the text, 98/ });
 });
