@@ -22,7 +22,10 @@ const GROUPS = [
   [/^/, "Weights to numbers"],
 ];
 
+const ORDER = ["Open models", "Metadata", "Look at weights", "Weights to numbers", "Products", "*", "Errors"];
+
 export function load(app) {
+  app.options.setValue("groupOrder", ORDER);
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const page of project.getReflectionsByKind(ReflectionKind.Document)) {
       const [file] = /[^/]+$/.exec(page.name);

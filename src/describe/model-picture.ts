@@ -144,27 +144,24 @@ function colorsOfTypes(table: TensorTable, isDark: boolean): Colors {
   const { types, typeOf } = table;
   const all = [...typeOf.keys()];
   const ofType = (type: number): Attributes => ({ fill: shadeColor(type, isDark) });
-  const bytesOfType = (type: number): number =>
-    bytesOf(
-      table,
-      all.filter((i) => typeOf[i] === type),
+  const sizeOf = (type: number): string =>
+    humanBytes(
+      bytesOf(
+        table,
+        all.filter((i) => typeOf[i] === type),
+      ),
     );
   return {
     of(tensors) {
       const largest = tensors.reduce((a, b) => (bytesOf(table, [b]) > bytesOf(table, [a]) ? b : a));
       return { color: ofType(typeOf[largest] as number), said: [] };
     },
-    legend: types.map((type, i) => [`${type} ${humanBytes(bytesOfType(i))}`, ofType(i)]),
+    legend: types.map((type, i) => [`${type} ${sizeOf(i)}`, ofType(i)]),
   };
 }
 
 /** @param cells those whose numbers the scale is made for */
-function colorsOfNumbers(
-  table: TensorTable,
-  coloring: Coloring,
-  cells: readonly Cell[],
-  { ramp, line }: Palette,
-): Colors {
+function colorsOfNumbers(table: TensorTable, coloring: Coloring, cells: readonly Cell[], palette: Palette): Colors {
   const { title, choose, isLogarithmic } = coloring;
   const numberOf = (tensors: readonly number[]): number | undefined => {
     const values = tensors.flatMap((tensor) => coloring.numberOf(tensor) ?? []);
@@ -173,17 +170,15 @@ function colorsOfNumbers(
   };
   const numbers = cells.flatMap(({ tensors }) => numberOf(tensors) ?? []);
   const scale = scaleOf(numbers, isLogarithmic);
-  const unknown = { fill: "none", stroke: line };
-  const colorOf = (share: number): Attributes => ({ fill: ramp, "fill-opacity": round(0.1 + 0.9 * share) });
+  const unknown = { fill: "none", stroke: palette.line };
+  const colorOf = (share: number): Attributes => ({ fill: palette.ramp, "fill-opacity": round(0.1 + 0.9 * share) });
   const legend = scale.marks.map(([share, value]): [string, Attributes] => [coloring.textOf(value), colorOf(share)]);
   if (table.names.some((_, i) => coloring.numberOf(i) === undefined)) legend.push(["not known", unknown]);
   const of: Colors["of"] = (tensors) => {
     const value = numberOf(tensors);
     if (value === undefined) return { color: unknown, said: [] };
-    return {
-      color: colorOf(scale.shareOf(value)),
-      said: choose === "sum" ? [] : [`${title} ${coloring.textOf(value)}`],
-    };
+    const said = choose === "sum" ? [] : [`${title} ${coloring.textOf(value)}`];
+    return { color: colorOf(scale.shareOf(value)), said };
   };
   return { of, legend };
 }

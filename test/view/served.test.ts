@@ -1,7 +1,7 @@
 /** Questions that the server of `gguf-native view` answers: to whom, which ones, and at what cost. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -340,6 +340,7 @@ describe("a file that changes", () => {
   for (const [what, makeChange, message] of [
     ["in place", change, /the file has changed: reload the page/],
     ["replaced", (path: string) => replace(path, content), /another file is in its place/],
+    ["removed", (path: string) => rmSync(path), /another file is in its place/],
   ] as const) {
     test(`${what} gives an error, and no numbers`, { skip: windows }, async () => {
       const name = `${what}.gguf`;
@@ -351,7 +352,7 @@ describe("a file that changes", () => {
       makeChange(path);
       await assert.rejects(ask(site, "stats", { model: id, tensor: 0, bins: 4 }), message);
       await assert.rejects(ask(site, "vocabulary", id), message);
-      if (what === "replaced") return assert.rejects(ask(site, "open", { url }), message);
+      if (what !== "in place") return assert.rejects(ask(site, "open", { url }), message);
       const again = await ask(site, "open", { url });
       const [first] = openSync(path).tensors.values();
       const found = await ask(site, "stats", { model: again.id, tensor: 0, bins: 4 });

@@ -33,11 +33,7 @@ export function* digestLines(
 }
 
 /** The same for a terminal: where a line is too long for it, each digest stands under its name. */
-export function* shownLines(
-  digests: ModelDigests,
-  wholeOnly: boolean,
-  width: number,
-): Generator<string, void, undefined> {
+export function* shownLines(digests: ModelDigests, wholeOnly: boolean, width: number): Iterable<string> {
   let stacks = false;
   for (const line of digestLines(digests, wholeOnly)) stacks ||= textWidth(line) > width;
   for (const line of digestLines(digests, wholeOnly)) {
