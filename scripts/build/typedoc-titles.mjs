@@ -3,7 +3,7 @@
  * they are for, which the folder that declares them tells.
  */
 import { readFileSync } from "node:fs";
-import { Comment, CommentTag, Converter, ReflectionKind } from "typedoc";
+import { Application, Comment, CommentTag, Converter, ReflectionKind } from "typedoc";
 
 /** The first whose path in `src` fits counts. */
 const GROUPS = [
@@ -25,7 +25,7 @@ const GROUPS = [
 const ORDER = ["Open models", "Metadata", "Look at weights", "Weights to numbers", "Products", "*", "Errors"];
 
 export function load(app) {
-  app.options.setValue("groupOrder", ORDER);
+  app.on(Application.EVENT_BOOTSTRAP_END, () => app.options.setValue("groupOrder", ORDER));
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const page of project.getReflectionsByKind(ReflectionKind.Document)) {
       const [file] = /[^/]+$/.exec(page.name);
