@@ -28,8 +28,8 @@ export interface Answer {
   readonly error?: PostedError;
 }
 
-/** Tokens that are processed at a time. */
-const TOKENS = 128;
+/** Tokens that are processed at a time: enough for two threads and more to share each step. */
+const TOKENS = 256;
 
 const port = parentPort;
 
