@@ -133,10 +133,14 @@ IntegerProducts::IntegerProducts(const Format& format, bool big_endian, uint64_t
   affine_ = facts.affine;
   kind_ = facts.kind;
   level_bytes_ = static_cast<uint64_t>(facts.level_bytes);
-  uses_dots_ = of_format.multiply_codes != nullptr && n <= (prepared ? 1 : of_format.most_dots);
-  reads_prepared_ = prepared && !uses_dots_;
   narrows_ = facts.kind == kernels_.level_tiles.narrow_kind;
   tile_bytes_ = narrows_ ? 1 : level_bytes_;
+  const uint64_t row_bytes = columns / format.block_elements * format.block_bytes;
+  // Prepared rows save unpacking; but larger ones take longer to come from memory than two vectors do.
+  const bool is_larger = 2 * prepared_floats() * sizeof(float) > 3 * row_bytes;
+  const uint64_t most_dots = !prepared ? of_format.most_dots : is_larger ? 2 : 1;
+  uses_dots_ = of_format.multiply_codes != nullptr && n <= std::min(most_dots, of_format.most_dots);
+  reads_prepared_ = prepared && !uses_dots_;
   bias_ = uses_dots_ ? facts.bias : !narrows_ ? facts.stored_bias : affine_ ? 0 : kNarrowBias;
 }
 

@@ -64,7 +64,7 @@ class IntegerProducts {
   void prepare(const uint8_t* rows, uint64_t n_rows, float* scratch, float* to) const noexcept;
 
   /** So few are multiplied by the kernels whose tiles prepared rows are for. */
-  static constexpr uint64_t kPreparedVectors = 2;
+  static constexpr uint64_t kPreparedVectors = 3;
   static constexpr uint64_t kRowsAtOnce = 32;  // a multiple of LevelTiles::rows of every set
 
  private:
