@@ -18,7 +18,7 @@ export interface EmbedderOptions extends ThreadOptions {
   pooling?: Pooling | undefined;
   /**
    * Whether quantized matrices are unpacked once, rather than for each batch: short texts, a few at a time, are faster then, up to
-   * a fifth. It takes time to open, and a byte for each weight. Default false.
+   * a tenth. It takes time to open, and a byte for each weight. Default false.
    */
   prepare?: boolean | undefined;
   /** Aborts the opening. */
