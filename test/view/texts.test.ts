@@ -273,7 +273,7 @@ describe("texts on the page", { skip: noPage, timeout: 600_000 }, () => {
   });
   test("a vocabulary that is not known is an error where a text is typed, and not before", async () => {
     for (const [metadata, error] of [
-      [[["tokenizer.ggml.model", str("rwkv")], VOCABULARY[2]!], /kind 'rwkv', and known are/],
+      [[["tokenizer.ggml.model", str("other")], VOCABULARY[2]!], /kind 'other', and known are/],
       [[VOCABULARY[0]!, ["tokenizer.ggml.pre", str("<b>new")], VOCABULARY[2]!, VOCABULARY[4]!], /'<b>new'/],
     ] satisfies [[string, TypedValue][], RegExp][]) {
       await using view = await openWith(metadata);
