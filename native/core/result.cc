@@ -1,5 +1,7 @@
 #include "core/result.h"
 
+#include <iterator>
+
 namespace gguf {
 
 namespace {
@@ -10,6 +12,7 @@ constexpr const char* kNames[] = {
     "ERR_GGUF_INVALID",       "ERR_GGUF_CLOSED", "ERR_GGUF_UNSUPPORTED_TYPE", "ERR_GGUF_RANGE",
     "ERR_GGUF_OUT_OF_MEMORY",
 };
+static_assert(std::size(kNames) == static_cast<size_t>(ErrorCode::kOutOfMemory) + 1, "one for each");
 
 }  // namespace
 

@@ -9,8 +9,8 @@ export const POOLINGS: readonly Pooling[] = ["mean", "cls", "last"];
 /** Options of {@link Embedder.open}. */
 export interface EmbedderOptions extends ThreadOptions {
   /**
-   * Default `"int8"`: what is multiplied with quantized matrices is rounded to 8 bits, which is faster; not with those of values,
-   * which matter most. Weights that are plain numbers, such as F16, are multiplied exactly in both cases. Matrices of a checkpoint
+   * Default `"int8"`: inputs of quantized matrices are rounded to 8 bits, which is faster. For the matrices of values, which matter
+   * most, what this loses is multiplied, too, and added. Weights that are plain numbers, such as F16, are multiplied exactly in both cases. Matrices of a checkpoint
    * become Q8_0 with `"int8"`, and stay as they are with `"f32"`.
    */
   activations?: Activations | undefined;

@@ -99,7 +99,7 @@ export function normalize<A extends Float32Array = Floats>(
 
 /**
  * What products with `activations: "int8"` lose of vectors when they round them. The products of a matrix with this, added to
- * those with the vectors, come near those of binary32, in a third of the time.
+ * those with the vectors, come near those of binary32, in half the time (768 vectors, 384 columns of Q8_0, AVX-512).
  *
  * @param x vectors, one after the other, of whole runs of 32 numbers
  * @returns as long as `x`; NaN for the numbers of a run that has one that is not finite
