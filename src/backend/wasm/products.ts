@@ -6,9 +6,16 @@ import { type Blocks, blocksOfArray, blocksOfTensor, columnsOf, elementsOf } fro
 import { about } from "./files";
 import * as kernels from "./kernels";
 
-/** Multiplications of a step, and the fewest rows, which share the work of bringing the vectors. */
+/**
+ * Multiplications of a step of a job, some milliseconds at most. Those with vectors of 8 bits are faster, the more vectors there
+ * are. The fewest rows: packing the vectors, which is done for each step, takes as long as 50 rows do.
+ */
 const STEP_MULTIPLICATIONS = 2 ** 21;
+const MOST_STEPS_AT_ONCE = 16;
 const STEP_ROWS = 48;
+
+/** Bytes of the rows of a step where the caller waits: a file is read so much at a time. */
+const STEP_BYTES = 2 ** 24;
 
 /** Products of so many multiplications are done at once. */
 const SMALL_MULTIPLICATIONS = 2 ** 18;
@@ -51,11 +58,16 @@ function rowsOfArray(type: number, array: Uint8Array, columns: number, bigEndian
 }
 
 /** Multiplies rows, as many at a time as make a step. */
-function* multiply({ blocks, columns, first, end }: Rows, x: Float32Array, out: Float32Array, int8: boolean): Steps {
+function* multiply(
+  { blocks, columns, first, end }: Rows,
+  x: Float32Array,
+  out: Float32Array,
+  int8: boolean,
+  rowsOfStep: number,
+): Steps {
   if (x.length === 0) return;
   const { format, bigEndian } = blocks;
   const vectors = x.length / columns;
-  const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_MULTIPLICATIONS / Math.max(1, x.length)));
   for (const { start: row, end: next } of partsOf(first, end, rowsOfStep)) {
     const rows = blocks.take(row * columns, (next - row) * columns);
     kernels.multiply(format.id, rows, bigEndian, columns, x, out.subarray(row - first), int8, end - first);
@@ -78,7 +90,10 @@ function overlap(a: Float32Array, b: Float32Array): boolean {
 function multiplyNow(rows: Rows, x: Float32Array, out: Float32Array | undefined, int8: boolean): Float32Array {
   const y = resultOf(rows, x, out);
   const vectors = x.length > 0 && overlap(x, y) ? x.slice() : x;
-  run(rows.blocks, multiply(rows, vectors, y, int8));
+  const { blockSize, typeSize } = rows.blocks.format;
+  const rowBytes = (rows.columns / blockSize) * typeSize;
+  const rowsOfStep = Math.max(STEP_ROWS, Math.floor(STEP_BYTES / rowBytes));
+  run(rows.blocks, multiply(rows, vectors, y, int8, rowsOfStep));
   return y;
 }
 
@@ -91,6 +106,8 @@ function multiplyLater(
 ): Started<Float32Array> {
   const y = resultOf(rows, x, out);
   const vectors = x.length === 0 ? x : x.slice(); // one that is detached cannot be copied
-  const work = multiply(rows, vectors, y, int8);
+  const multiplications = STEP_MULTIPLICATIONS * (int8 ? Math.min(x.length / rows.columns, MOST_STEPS_AT_ONCE) : 1);
+  const rowsOfStep = Math.max(STEP_ROWS, Math.floor(multiplications / x.length));
+  const work = multiply(rows, vectors, y, int8, rowsOfStep);
   return start(rows.blocks, y, work, onProgress, y.length * rows.columns <= SMALL_MULTIPLICATIONS);
 }
