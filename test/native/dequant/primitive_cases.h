@@ -546,14 +546,7 @@ constexpr test::PrimitiveCase kCases[] = {
 };
 #undef CASE
 
-constexpr test::PrimitiveTable kPrimitives = {simd::kName,
-                                              simd::kStreams,
-                                              simd::kMultipliesInKernels,
-                                              simd::kMultipliesCodesInKernels,
-                                              simd::kPairRegisters,
-                                              simd::kTileSums,
-                                              kCases,
-                                              sizeof kCases / sizeof *kCases};
+constexpr test::PrimitiveTable kPrimitives = {simd::kName, kCases, sizeof kCases / sizeof *kCases};
 
 }  // namespace cases
 }  // namespace

@@ -38,11 +38,6 @@ struct PrimitiveCase {
 
 struct PrimitiveTable {
   const char* isa;
-  bool streams;
-  bool multiplies_in_kernels;
-  bool multiplies_codes_in_kernels;
-  int pair_registers;
-  int tile_sums;
   const PrimitiveCase* cases;
   size_t n_cases;
 };

@@ -195,46 +195,5 @@ TEST(Primitives, AllWriteSomething) {
   }
 }
 
-TEST(Primitives, OnlyX86Streams) {
-  EXPECT_FALSE(kScalarPrimitives->streams);
-  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives}) {
-    if (table == nullptr) continue;
-    EXPECT_TRUE(table->streams) << table->isa;
-  }
-  for (const PrimitiveTable* table : {kNeonPrimitives, kWasmPrimitives}) {
-    if (table == nullptr) continue;
-    EXPECT_FALSE(table->streams) << table->isa;
-  }
-}
-
-TEST(Primitives, OnlySetsOfManyRegistersCompareSeveral) {
-  for (const PrimitiveTable* table : {kScalarPrimitives, kAvx2Primitives, kNeonPrimitives, kWasmPrimitives}) {
-    if (table == nullptr) continue;
-    EXPECT_EQ(table->pair_registers, 1) << table->isa;
-  }
-  if (kAvx512Primitives == nullptr) return;
-  EXPECT_GT(kAvx512Primitives->pair_registers, 1);
-}
-
-TEST(Primitives, LevelsAreMultipliedInKernelsButInPlainCpp) {
-  for (const PrimitiveTable* table :
-       {kScalarPrimitives, kAvx2Primitives, kAvx512Primitives, kNeonPrimitives, kWasmPrimitives}) {
-    if (table == nullptr) continue;
-    EXPECT_EQ(table->multiplies_codes_in_kernels, table != kScalarPrimitives) << table->isa;
-  }
-}
-
-TEST(Primitives, SetsWithoutFusedInstructionsMultiplyWhatIsStored) {
-  for (const PrimitiveTable* table : {kScalarPrimitives, kWasmPrimitives}) {
-    if (table == nullptr) continue;
-    EXPECT_FALSE(table->multiplies_in_kernels) << table->isa;
-  }
-  for (const PrimitiveTable* table : {kAvx512Primitives, kAvx2Primitives, kNeonPrimitives}) {
-    if (table == nullptr) continue;
-    EXPECT_TRUE(table->multiplies_in_kernels) << table->isa;
-    EXPECT_GT(table->tile_sums, kScalarPrimitives->tile_sums) << table->isa;
-  }
-}
-
 }  // namespace
 }  // namespace gguf::test
