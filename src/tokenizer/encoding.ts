@@ -23,13 +23,30 @@ export interface Encoding {
 export type Normalization = "llama.cpp" | "model";
 
 /** The data from which an {@link Encoding} is made. */
-export interface Vocabulary {
-  normalization: Normalization;
-  metadata: GgufMetadata;
+export class Vocabulary {
+  readonly metadata: GgufMetadata;
+  readonly normalization: Normalization;
   /** The text of each token, as in the file. */
-  tokens: string[];
-  /** The token for each text. */
-  ids: ReadonlyMap<string, number>;
+  readonly tokens: string[];
+  #ids: Map<string, number> | undefined;
+
+  /** @throws GgufError if there are no tokens */
+  constructor(metadata: GgufMetadata, normalization: Normalization) {
+    this.metadata = metadata;
+    this.normalization = normalization;
+    const tokens = metadata.strings("tokenizer.ggml.tokens");
+    if (tokens === undefined) throw missing("tokenizer.ggml.tokens");
+    this.tokens = tokens;
+  }
+
+  /** The token for each text, of equal ones the last. Not every kind of vocabulary needs it, and it takes long to make. */
+  get ids(): ReadonlyMap<string, number> {
+    if (this.#ids !== undefined) return this.#ids;
+    this.#ids = new Map();
+    // No pair is made for each: that takes as long as the map.
+    for (let id = 0; id < this.tokens.length; id++) this.#ids.set(this.tokens[id] as string, id);
+    return this.#ids;
+  }
 }
 
 /** The error for a vocabulary that lacks a part. */

@@ -25,20 +25,22 @@ const characters = (bytes: Uint8Array): string => Array.from(bytes, (byte) => St
 
 /** At each place, the longest piece. */
 export function rwkvEncoding({ tokens }: Vocabulary): Encoding {
-  const ids = new Map(tokens.map((token, id) => [characters(unescaped(token)), id]));
-  const pieces = new Pieces(ids.keys());
+  const pieces = new Pieces(tokens.map((token) => characters(unescaped(token))));
   return {
     encode(text, found) {
       const written = characters(utf8(text));
       for (let at = 0; at < written.length; ) {
-        let longest = "";
-        pieces.forEachAt(written, at, (piece) => (longest = piece));
-        if (longest === "") {
+        let longest = 0;
+        pieces.forEachAt(written, at, (id, length) => {
+          if (longest === 0) found.push(id);
+          else found[found.length - 1] = id;
+          longest = length;
+        });
+        if (longest === 0) {
           const byte = written.charCodeAt(at);
           throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token for a byte of the text, ${byte}`);
         }
-        found.push(ids.get(longest) as number);
-        at += longest.length;
+        at += longest;
       }
     },
     bytes: (token) => unescaped(tokens[token] ?? ""),
@@ -50,21 +52,21 @@ const UNKNOWN = -10_000_000;
 
 /** Of all ways to write a text, that with the most score; of equal ones, that with the longest pieces at the beginning. */
 export function plamo2Encoding(vocabulary: Vocabulary): Encoding {
-  const { metadata, ids, tokens } = vocabulary;
+  const { metadata, tokens } = vocabulary;
   const given = metadata.numbers("tokenizer.ggml.scores");
   if (given === undefined) throw missing("tokenizer.ggml.scores");
   const types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
   const { idOfByte, bytesOf } = bytePieces(vocabulary);
   const byte = idOfByte.indexOf(undefined);
   if (byte >= 0) throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token for the byte ${byte}`);
-  const scores = new Map<string, number>();
-  for (const [text, id] of ids) {
+  const scoreOf = (id: number): number => {
     const score = Number(given[id]) * 1e4;
-    const rounded = Math.sign(score) * Math.round(Math.abs(score));
-    const isFound = rounded > 2 * UNKNOWN && rounded < Number.POSITIVE_INFINITY;
-    if (isFound && Number(types[id]) !== TOKEN_TYPES.byte) scores.set(text, rounded);
-  }
-  const pieces = new Pieces(scores.keys());
+    return Math.sign(score) * Math.round(Math.abs(score));
+  };
+  const pieces = new Pieces(tokens, (id) => {
+    const isFound = scoreOf(id) > 2 * UNKNOWN && scoreOf(id) < Number.POSITIVE_INFINITY;
+    return isFound && Number(types[id]) !== TOKEN_TYPES.byte;
+  });
   return {
     encode(whole, found) {
       const text = whole.replace(/^\ufeff/, "");
@@ -78,9 +80,9 @@ export function plamo2Encoding(vocabulary: Vocabulary): Encoding {
           const sum = score + (best[end] as number);
           if (sum > (best[at] as number)) [best[at], ends[at], last[at]] = [sum, end, id];
         };
-        const here: string[] = [];
-        pieces.forEachAt(text, at, (piece) => here.unshift(piece));
-        for (const piece of here) offer(at + piece.length, scores.get(piece) as number, ids.get(piece) as number);
+        const here: [id: number, length: number][] = [];
+        pieces.forEachAt(text, at, (id, length) => here.unshift([id, length]));
+        for (const [id, length] of here) offer(at + length, scoreOf(id), id);
         offer(at + ((text.codePointAt(at) as number) > 0xffff ? 2 : 1), UNKNOWN, -1);
       }
       for (let at = 0; at < text.length; at = ends[at] as number) {

@@ -11,7 +11,7 @@ import { GgufError, invalidArgType, invalidArgValue } from "../base/errors";
 import { Decoder, utf8 } from "../base/text-decoder";
 import type { GgufMetadata } from "../file/metadata";
 import { byteLevelEncoding } from "./byte-level";
-import { type Encoding, missing, type Normalization, type Vocabulary } from "./encoding";
+import { type Encoding, type Normalization, Vocabulary } from "./encoding";
 import { plamo2Encoding, rwkvEncoding } from "./plain-pieces";
 import { sentencePieceEncoding } from "./sentence-piece";
 import { defaultTokenId, TOKEN_TYPES, tokenIdKey } from "./special-tokens";
@@ -111,26 +111,25 @@ export class Tokenizer {
     const { normalization = "llama.cpp" } = checkOptions(options, TOKENIZER_OPTIONS);
     if (normalization !== "llama.cpp" && normalization !== "model")
       throw invalidArgValue("options.normalization", "must be one of: 'llama.cpp', 'model'", normalization);
-    const tokens = metadata.strings("tokenizer.ggml.tokens");
-    if (tokens === undefined) throw missing("tokenizer.ggml.tokens");
+    const vocabulary = new Vocabulary(metadata, normalization);
+    const { tokens } = vocabulary;
     this.#pieces = tokens;
-    this.#types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
-    this.#kind = kindOf({
-      metadata,
-      normalization,
-      tokens,
-      ids: numbered(tokens),
-    });
-
-    this.#ends = endsOf(metadata, tokens);
+    const types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
+    this.#types = types;
+    this.#kind = kindOf(vocabulary);
     const takesSpace = TAKES_SPACE.test(metadata.string("general.name") ?? "");
     const wholes: Whole[] = [];
+    const ends: number[] = [];
     for (let id = 0; id < tokens.length; id++) {
       const text = tokens[id] as string;
-      const isControl = this.#isControl(id);
-      if (text === "" || !(isControl || this.#typeOf(id) === TOKEN_TYPES.user)) continue;
+      const type = Number(types[id]);
+      const isEnd = isEndName(text);
+      if (isEnd) ends.push(id);
+      const isControl = isEnd || type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown;
+      if (text === "" || !(isControl || type === TOKEN_TYPES.user)) continue;
       wholes.push({ id, text, isControl, takesSpace: takesSpace && !TAKE_NO_SPACE.has(text) });
     }
+    this.#ends = endsOf(vocabulary, ends);
     this.#wholes = wholes.sort((a, b) => b.text.length - a.text.length);
   }
 
@@ -266,13 +265,6 @@ export class Tokenizer {
   }
 }
 
-/** The last of equal ones counts. No pair is made for each: that takes as long as the map. */
-function numbered(tokens: readonly string[]): Map<string, number> {
-  const ids = new Map<string, number>();
-  for (let id = 0; id < tokens.length; id++) ids.set(tokens[id] as string, id);
-  return ids;
-}
-
 const NO_BYTES = new Uint8Array(0);
 
 /** The kind of a vocabulary. @throws GgufError */
@@ -339,11 +331,9 @@ function known(what: string, id: number | undefined): number {
   throw new GgufError("ERR_GGUF_INVALID", `the vocabulary has no token that ${what} a text`);
 }
 
-/** The tokens that end a text. */
-function endsOf(metadata: GgufMetadata, tokens: readonly string[]): ReadonlySet<number> {
+/** The tokens that end a text; `known` are those whose names say so. */
+function endsOf({ metadata, tokens }: Vocabulary, known: readonly number[]): ReadonlySet<number> {
   const named = ["eos", "eot", "eom"].flatMap((name) => metadata.number(tokenIdKey(name)) ?? []);
-  const known: number[] = [];
-  for (let id = 0; id < tokens.length; id++) if (isEndName(tokens[id] as string)) known.push(id);
   const names = new Set(known.map((id) => tokens[id]));
   // Where these two end a text, <|end|> ends only a part of it.
   const isPart = names.has("<|return|>") && names.has("<|call|>");

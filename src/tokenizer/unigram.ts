@@ -10,20 +10,18 @@ import { TOKEN_TYPES, tokenIdKey } from "./special-tokens";
 const UNKNOWN_PENALTY = 10;
 
 export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encoding {
-  const { metadata, ids, normalization } = vocabulary;
+  const { metadata, tokens, normalization } = vocabulary;
   const scores = metadata.numbers("tokenizer.ggml.scores");
   if (scores === undefined) throw missing("tokenizer.ggml.scores");
   const types = metadata.numbers("tokenizer.ggml.token_type") ?? [];
   const unknown = metadata.number(tokenIdKey("unk")) ?? 2;
   const scoreOf = (id: number): number => (Number(types[id]) === TOKEN_TYPES.user ? 0 : Number(scores[id]));
   let least = Number.POSITIVE_INFINITY;
-  const found: string[] = [];
-  for (const [text, id] of ids) {
+  const pieces = new Pieces(tokens, (id) => {
     const type = Number(types[id] ?? TOKEN_TYPES.normal);
     if (type === TOKEN_TYPES.normal) least = Math.min(least, scoreOf(id));
-    if (type !== TOKEN_TYPES.control && type !== TOKEN_TYPES.unknown) found.push(text);
-  }
-  const pieces = new Pieces(found);
+    return type !== TOKEN_TYPES.control && type !== TOKEN_TYPES.unknown;
+  });
   const unknownScore = least - UNKNOWN_PENALTY;
 
   /** Appends the pieces of the best way: of each end the best piece there, in the end followed back. */
@@ -42,10 +40,9 @@ export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encodin
     for (let begin = 0, next = 0; begin < text.length; begin = next) {
       next = begin + ((text.codePointAt(begin) as number) > 0xffff ? 2 : 1);
       let isKnown = false;
-      pieces.forEachAt(text, begin, (piece) => {
-        const id = ids.get(piece) as number;
-        offer(begin, begin + piece.length, id, scoreOf(id));
-        isKnown ||= begin + piece.length === next;
+      pieces.forEachAt(text, begin, (id, length) => {
+        offer(begin, begin + length, id, scoreOf(id));
+        isKnown ||= begin + length === next;
       });
       if (!isKnown) offer(begin, next, unknown, unknownScore);
     }
@@ -58,6 +55,7 @@ export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encodin
     for (const id of backwards.reverse()) found.push(id);
   };
   const { whole, shortest } = replacementsOf(metadata);
+  let bytesOf: Encoding["bytes"] | undefined; // when it is first asked for: embedders never do
   const merges = metadata.boolean("tokenizer.ggml.remove_extra_whitespaces") ?? false;
   return {
     encode(text, found) {
@@ -72,7 +70,10 @@ export function unigramEncoding(vocabulary: Vocabulary, prefix: string): Encodin
       const spaced = merges ? words().join("") : written.replace(/^( *)(?=[^ ])/, `$1${prefix}`);
       addBest(withVisibleSpaces(spaced), found);
     },
-    bytes: bytePieces(vocabulary).bytesOf,
+    bytes(token) {
+      bytesOf ??= bytePieces(vocabulary).bytesOf;
+      return bytesOf(token);
+    },
   };
 }
 

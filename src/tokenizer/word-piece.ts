@@ -6,15 +6,15 @@ import { Pieces } from "./pieces";
 import { tokenIdKey } from "./special-tokens";
 
 const HAN = classOf(
-  /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/u,
+  "[\\u4e00-\\u9fff\\u3400-\\u4dbf\\u{20000}-\\u{2a6df}\\u{2a700}-\\u{2b73f}\\u{2b740}-\\u{2b81f}\\u{2b920}-\\u{2ceaf}\\uf900-\\ufaff\\u{2f800}-\\u{2fa1f}]",
 );
 const SYMBOLS = "\\p{P}$+<=>^`|~";
-const SYMBOL = classOf(new RegExp(`[${SYMBOLS}]`, "u"));
+const SYMBOL = classOf(`[${SYMBOLS}]`);
 /** Characters that are words of their own: punctuation, ASCII symbols and Han. */
 const ALONE: Class = (code) => SYMBOL(code) || HAN(code);
-const WHITE_SPACE = classOf(/\p{White_Space}/u);
-const LEFT_OUT = classOf(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\ufffd]/u);
-const ACCENT = classOf(/\p{M}/u);
+const WHITE_SPACE = classOf("\\p{White_Space}");
+const LEFT_OUT = classOf("[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\ufffd]");
+const ACCENT = classOf("\\p{M}");
 
 /**
  * The library with which these models are trained, tokenizers, knows categories of characters as of Unicode 8. What came later,
@@ -28,7 +28,7 @@ const UNKNOWN_CATEGORY =
   "1e944-1e95f";
 const escaped = (ranges: string): string => ranges.replace(/[0-9a-f]+/g, "\\u{$&}").replaceAll(" ", "");
 const inUnicode8 = (members: string, others: string): Class =>
-  classOf(new RegExp(`(?![${escaped(UNKNOWN_CATEGORY)}])[${members}]|[${escaped(others)}]`, "u"));
+  classOf(`(?![${escaped(UNKNOWN_CATEGORY)}])[${members}]|[${escaped(others)}]`);
 const PUNCTUATION = inUnicode8(SYMBOLS, "166d 111c9");
 const CONTROL = inUnicode8("\\p{Cc}\\p{Cf}\\p{Co}", "fffd");
 const MARK = inUnicode8("\\p{Mn}", "1734 1171e");
@@ -40,35 +40,38 @@ const LONGEST_WORD = 100;
  * Repeatedly takes the longest piece that a word begins with. A word that has no such pieces is one unknown token. Where the
  * metadata does not say whether a model knows capital letters, llama.cpp takes it that it does not; else its pieces tell.
  */
-export function wordPieceEncoding({ metadata, tokens, ids, normalization }: Vocabulary): Encoding {
+export function wordPieceEncoding({ metadata, tokens, normalization }: Vocabulary): Encoding {
   const isModel = normalization === "model";
   const unknown = metadata.number(tokenIdKey("unk")) ?? 100;
   const lowercase = metadata.boolean("tokenizer.ggml.normalizer.lowercase") ?? !(isModel && hasCapitals(tokens));
   const stripAccents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents") ?? lowercase;
-  const pieces = new Pieces(ids.keys());
+  const pieces = new Pieces(tokens);
   const { prepare, isAlone } = RULES[normalization];
-  const pieceAt = (word: string, from: number): string | undefined => {
-    let piece: string | undefined;
-    pieces.forEachAt(word, from, (longer) => {
-      piece = longer;
-    });
+  /** Appends the longest piece. Returns its length, which is 0 for none. */
+  const addPiece = (word: string, from: number, found: number[]): number => {
+    let longest = 0;
+    let piece = unknown;
     // Before a piece, U+2581 begins a word. So one that a text has is found inside of a word as a piece of its own only.
-    if (!isModel || word[from] !== SPACE) return piece;
-    return from === 0 ? (piece === SPACE ? undefined : piece) : ids.has(SPACE) ? SPACE : undefined;
+    const isSpace = isModel && word[from] === SPACE;
+    pieces.forEachAt(word, from, (id, length) => {
+      if (isSpace && (length === 1) !== from > 0) return;
+      longest = length;
+      piece = id;
+    });
+    found.push(piece);
+    return longest;
   };
 
   const addPieces = (word: string, found: number[]): void => {
     const before = found.length;
     const isLong = isModel && hasMoreCharacters(word, LONGEST_WORD + 1);
     for (let from = 0; from < word.length; ) {
-      const piece = isLong ? undefined : pieceAt(word, from);
-      if (piece === undefined) {
-        found.length = before;
-        found.push(unknown);
-        return;
-      }
-      found.push(ids.get(piece) as number);
-      from += piece.length;
+      const length = isLong ? 0 : addPiece(word, from, found);
+      from += length;
+      if (length > 0) continue;
+      found.length = before;
+      found.push(unknown);
+      return;
     }
   };
   return {

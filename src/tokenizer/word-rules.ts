@@ -30,7 +30,7 @@ type Split = (text: string, pieces: string[]) => void;
 type Part = (text: string, at: number) => number;
 
 /** As many characters of a class as there are, but not more than `most`. */
-function run(expression: RegExp, least = 1, most = Number.POSITIVE_INFINITY): Part {
+function run(expression: string, least = 1, most = Number.POSITIVE_INFINITY): Part {
   const isOf = classOf(expression);
   return (text, at) => {
     let end = at;
@@ -86,21 +86,21 @@ function contraction(lettersOf: (text: string) => string): Part {
 }
 const CONTRACTION = contraction((text) => text.toLowerCase());
 
-const SPACE = run(/ /u, 1, 1);
-const LETTERS = run(/\p{L}/u);
-const LETTERS_AND_MARKS = run(/[\p{L}\p{M}]/u);
-const NUMBERS = run(/\p{N}/u);
-const DIGIT = run(/\p{N}/u, 1, 1);
-const THREE_DIGITS = run(/\p{N}/u, 1, 3);
-const THREE_ASCII_DIGITS = run(/[0-9]/u, 3, 3);
-const NEWLINES = run(/[\r\n]/u);
+const SPACE = run(" ", 1, 1);
+const LETTERS = run("\\p{L}");
+const LETTERS_AND_MARKS = run("[\\p{L}\\p{M}]");
+const NUMBERS = run("\\p{N}");
+const DIGIT = run("\\p{N}", 1, 1);
+const THREE_DIGITS = run("\\p{N}", 1, 3);
+const THREE_ASCII_DIGITS = run("[0-9]", 3, 3);
+const NEWLINES = run("[\\r\\n]");
 /** One character that may stand before the letters of a word. */
-const BEFORE = run(/[^\r\n\p{L}\p{N}]/u, 1, 1);
-const SYMBOLS = maybeAfter(SPACE, run(/[^\p{White_Space}\p{L}\p{N}]/u));
+const BEFORE = run("[^\\r\\n\\p{L}\\p{N}]", 1, 1);
+const SYMBOLS = maybeAfter(SPACE, run("[^\\p{White_Space}\\p{L}\\p{N}]"));
 
 /** White space, as Unicode has it: `\s` of JavaScript has one character more and one less. */
-const WHITE_SPACE = run(/\p{White_Space}/u);
-const ONE_SPACE = run(/\p{White_Space}/u, 1, 1);
+const WHITE_SPACE = run("\\p{White_Space}");
+const ONE_SPACE = run("\\p{White_Space}", 1, 1);
 /** The last of several spaces belongs to the word after them. */
 const SPACES: Part = (text, at) => {
   const end = WHITE_SPACE(text, at);
@@ -150,8 +150,8 @@ const tiktoken = (digits: Part): Split =>
   matches(CONTRACTION, maybeAfter(BEFORE, LETTERS), digits, both(SYMBOLS, maybe(NEWLINES)), LINES, SPACES);
 
 /** Letters that are capital, or have no case, but for ASCII; and those that are small or have none. */
-const UPPER = run(/(?=\p{L})[^a-z]/u);
-const LOWER = run(/(?=\p{L})[^A-Z]/u);
+const UPPER = run("(?=\\p{L})[^a-z]");
+const LOWER = run("(?=\\p{L})[^A-Z]");
 /** Small letters, with capital ones before them, or only capital ones. Those without case are both, and may be the last. */
 const CASED: Part = (text, at) => {
   const upper = UPPER(text, at);
@@ -164,16 +164,16 @@ const CASED: Part = (text, at) => {
 
 /** Words that begin with capital letters or have only these, with `end` after them. */
 const cased = (digits: Part, end: Part): Split =>
-  matches(both(maybeAfter(BEFORE, CASED), end), digits, both(SYMBOLS, maybe(run(/[\r\n/]/u))), ...[LINES, SPACES]);
+  matches(both(maybeAfter(BEFORE, CASED), end), digits, both(SYMBOLS, maybe(run("[\\r\\n/]"))), ...[LINES, SPACES]);
 
 const digitsFirst = matches(DIGIT);
 const threeDigitsFirst = matches(THREE_DIGITS);
-const lineEndsFirst = matches(run(/[\r\n]/u, 1, 1));
+const lineEndsFirst = matches(run("[\\r\\n]", 1, 1));
 const threeAsciiDigits = matches(THREE_ASCII_DIGITS);
 
 const LLAMA3 = tiktoken(THREE_DIGITS);
 const QWEN2 = tiktoken(DIGIT);
-const BLOOM = matches(maybeAfter(SPACE, run(/[^(\s|.,!?…。，、।۔،)]/u)));
+const BLOOM = matches(maybeAfter(SPACE, run("[^(\\s|.,!?…。，、।۔،)]")));
 /** Spaces, but 512 at once at most, then 256 and so on. */
 const FEWER_SPACES: Split = (text, pieces) => {
   const isSpaces = WHITE_SPACE(text, 0) === text.length && LINES(text, 0) < 0;
@@ -184,18 +184,18 @@ const FEWER_SPACES: Split = (text, pieces) => {
   }
 };
 const DEEPSEEK_WORDS = matches(
-  both(run(/[!"#$%&'()*+,\-./:;<=>?@[\\\]^_`{|}~]/u, 1, 1), run(/[A-Za-z]/u)),
-  maybeAfter(run(/[^\r\n\p{L}\p{P}\p{S}]/u, 1, 1), LETTERS_AND_MARKS),
-  both(maybeAfter(SPACE, run(/[\p{P}\p{S}]/u)), maybe(NEWLINES)),
+  both(run(String.raw`[!"#$%&'()*+,\-./:;<=>?@[\\\]^_\x60{|}~]`, 1, 1), run("[A-Za-z]")),
+  maybeAfter(run("[^\\r\\n\\p{L}\\p{P}\\p{S}]", 1, 1), LETTERS_AND_MARKS),
+  both(maybeAfter(SPACE, run("[\\p{P}\\p{S}]")), maybe(NEWLINES)),
   ...[LINES, SPACES],
 );
 /** Han, Hiragana and Katakana. */
-const JAPANESE = matches(run(/[\u4e00-\u9fa5\u3040-\u30ff]/u));
+const JAPANESE = matches(run("[\\u4e00-\\u9fa5\\u3040-\\u30ff]"));
 /** From where the scripts of Asia begin, without white space. */
-const HAN_AND_HANGUL = matches(run(/(?!\p{White_Space})[\u0800-\u9fa5\uac00-\ud7ff]/u));
+const HAN_AND_HANGUL = matches(run("(?!\\p{White_Space})[\\u0800-\\u9fa5\\uac00-\\ud7ff]"));
 /** The letters with case that DeepSeek's first models know: not those of Armenian and Georgian, of mathematics, or newer ones. */
 const CASED_LETTERS = run(
-  /(?![\u0560-\u0588\u10c7-\u10ff\u1c80-\u1c8a\u2d00-\u2d2d\ua790-\ua7ff\uab30-\uab68\u{10570}-\u{105bc}\u{10d50}-\u{10d85}\u{16e40}-\u{16ed3}\u{1d400}-\u{1df2a}])[\p{Lu}\p{Ll}\p{Lt}]|\u0295/u,
+  "(?![\\u0560-\\u0588\\u10c7-\\u10ff\\u1c80-\\u1c8a\\u2d00-\\u2d2d\\ua790-\\ua7ff\\uab30-\\uab68\\u{10570}-\\u{105bc}\\u{10d50}-\\u{10d85}\\u{16e40}-\\u{16ed3}\\u{1d400}-\\u{1df2a}])[\\p{Lu}\\p{Ll}\\p{Lt}]|\\u0295",
 );
 
 /** Each rule with its names. */
@@ -224,7 +224,7 @@ const RULES: readonly [names: string, rule: WordRule][] = [
           CONTRACTION,
           maybeAfter(BEFORE, LETTERS_AND_MARKS),
           DIGIT,
-          both(maybeAfter(SPACE, run(/[^\p{White_Space}\p{L}\p{M}\p{N}]/u)), maybe(NEWLINES)),
+          both(maybeAfter(SPACE, run("[^\\p{White_Space}\\p{L}\\p{M}\\p{N}]")), maybe(NEWLINES)),
           ...[LINES, SPACES],
         ),
       ],
@@ -237,7 +237,7 @@ const RULES: readonly [names: string, rule: WordRule][] = [
       splits: [
         lineEndsFirst,
         matches(maybeAfter(ONE_SPACE, CASED_LETTERS)),
-        matches(maybeAfter(ONE_SPACE, run(/[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3001\u3002]/u))),
+        matches(maybeAfter(ONE_SPACE, run("[!-/:-~\\uff01-\\uff0f\\uff1a-\\uff5e\\u2018-\\u201f\\u3001\\u3002]"))),
         matches(LAST_SPACES),
         HAN_AND_HANGUL,
         matches(NUMBERS),
@@ -250,22 +250,22 @@ const RULES: readonly [names: string, rule: WordRule][] = [
       splits: [
         lineEndsFirst,
         matches(maybeAfter(ONE_SPACE, LETTERS)),
-        matches(maybeAfter(ONE_SPACE, run(/\p{P}/u))),
+        matches(maybeAfter(ONE_SPACE, run("\\p{P}"))),
         HAN_AND_HANGUL,
         digitsFirst,
       ],
     },
   ],
   ["deepseek-v3 hunyuan-dense joyai-llm", { splits: [threeDigitsFirst, JAPANESE, DEEPSEEK_WORDS] }],
-  ["falcon", { splits: [matches(run(/[\p{P}$+<=>^~|`]/u)), GPT2, threeAsciiDigits] }],
-  ["default", { splits: [matches(run(/[\p{P}$+<=>^~|]/u)), GPT2, matches(NUMBERS), threeAsciiDigits] }],
+  ["falcon", { splits: [matches(run(String.raw`[\p{P}$+<=>^~|\x60]`)), GPT2, threeAsciiDigits] }],
+  ["default", { splits: [matches(run("[\\p{P}$+<=>^~|]")), GPT2, matches(NUMBERS), threeAsciiDigits] }],
   ["poro-chat bloom gpt3-finnish", { splits: [BLOOM] }],
   ["viking", { splits: [BLOOM, digitsFirst] }],
   ["tekken", { splits: [cased(DIGIT, (_, at) => at)], wholeWords: true, addsBegin: true }],
   ["gpt-4o llama4 kanana2 minimax-m2", { splits: [cased(THREE_DIGITS, maybe(CONTRACTION))] }],
   ["jais-2", { splits: [LLAMA3, FEWER_SPACES] }],
   ["seed-coder", { splits: [matches(CONTRACTION, maybeAfter(BEFORE, LETTERS), DIGIT, SYMBOLS, LINES, SPACES)] }],
-  ["gemma4", { splits: [matches(run(/[^\n]/u), run(/\n/u))], plainText: true, addsBegin: true }],
+  ["gemma4", { splits: [matches(run("[^\\n]"), run("\\n"))], plainText: true, addsBegin: true }],
 ];
 
 const WORD_RULES: ReadonlyMap<string, WordRule> = new Map(

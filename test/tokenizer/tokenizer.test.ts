@@ -322,6 +322,13 @@ describe("a vocabulary of the kind bert", () => {
       ],
     );
   });
+  test("finds pieces of every length; of equal ones the last", () => {
+    const tokens = ["[UNK]", "▁", "▁a", "▁ab", "▁abc", "▁abcde", "▁ab", "d", "de", "def", "defg"];
+    const encode = (text: string): number[] => [
+      ...tokenizerOf({ model: "bert", tokens, unknown_token_id: 0 }).encode(text, { bos: false, eos: false }),
+    ];
+    assert.deepEqual(encode("a ab abc abcd abcde abcdef abd abdedefdefg"), [2, 6, 4, 4, 7, 5, 0, 6, 7, 6, 8, 9, 10]);
+  });
   test("a vocabulary with a huge piece takes no longer", () => {
     const long = "a".repeat(100_000);
     const tokens = ["[UNK]", "▁a", "a", `a${long}`];
@@ -377,6 +384,9 @@ describe("a vocabulary of the kind t5", () => {
     }
     const tokenizer = tokenizerOf({ ...keys, ...merged });
     assert.equal(tokenizer.decode(tokenizer.encode("  a ab")), "a ab");
+    // Of equal pieces, the last counts.
+    const lists = { scores: [...keys.scores, -3], token_type: [...keys.token_type, 1] };
+    assert.deepEqual([...tokenizerOf({ ...keys, ...lists, tokens: [...pieces, "ab"] }).encode("ab")], [12, 2]);
   });
   test("needs scores, and a map of characters that is one", () => {
     assert.throws(() => tokenizerOf({ model: "t5", tokens: pieces }), /needs 'tokenizer\.ggml\.scores'/);
