@@ -57,7 +57,7 @@ export interface Architecture {
   /** Keys that no other has: what they are made of, and their types. */
   readonly keys?: readonly Key[];
   /** Entries that no other has, before those of these keys. `pooling` is what `modules.json` says. */
-  readonly entries?: (config: Config, pooling: readonly Entry[]) => readonly Entry[];
+  readonly entries?: (config: Config, pooling: readonly Entry[], path: string) => readonly Entry[];
   /** Entries of the vocabulary before and after all others; those after them take the place of others with their keys. */
   readonly vocabularyEntries?: (
     config: Config,
@@ -95,8 +95,11 @@ const SPARSE = `${PRE_NORMED} mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_
 const POST_NORMED = names(`${ATTENTION} ${FEED_FORWARD} post_attention_layernorm=post_attention_norm
   pre_feedforward_layernorm=ffn_norm post_feedforward_layernorm=post_ffw_norm`);
 
-/** The most numbers of a head, of which known models have some hundreds. */
+/** The most numbers of a head and layers, of which known models have some hundreds. */
 const MAX_HEAD = 2 ** 16;
+const MAX_LAYERS = 2 ** 16;
+
+const SLIDING = "sliding_attention";
 
 const ROPE = { rope_theta: 10000, rms_norm_eps: 1e-6 };
 
@@ -173,6 +176,20 @@ const GEMMA = {
   vocabularyEntries: (_config, _tokenizerConfig, model) => ({
     after: model === "llama" ? [["tokenizer.ggml.add_space_prefix", false, "bool"]] : [],
   }),
+} satisfies Omit<Architecture, "classes">;
+
+const OLMO2 = {
+  name: "olmo2",
+  defaults: { ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 2048 },
+  derived: keyHeads,
+  names: POST_NORMED,
+  entries: (config, _, path) =>
+    config.sliding_window === undefined
+      ? []
+      : [
+          ["attention.sliding_window", Number(config.sliding_window), "uint32"],
+          ["attention.sliding_window_pattern", slidingLayers(config, path), "bool[]"],
+        ],
 } satisfies Omit<Architecture, "classes">;
 
 const BERT = {
@@ -308,11 +325,16 @@ export const ARCHITECTURES: readonly Architecture[] = [
       sliding_window=attention.sliding_window`),
     vocabularyEntries: GEMMA.vocabularyEntries,
   },
+  { ...OLMO2, classes: ["Olmo2ForCausalLM"] },
   {
-    ...{ name: "olmo2", classes: ["Olmo2ForCausalLM"] },
-    defaults: { ...ROPE, rms_norm_eps: 1e-5, max_position_embeddings: 2048 },
-    derived: keyHeads,
-    names: POST_NORMED,
+    ...OLMO2,
+    classes: ["Olmo3ForCausalLM"],
+    defaults: { ...OLMO2.defaults, rope_theta: 500000, rope_local_base_freq: 500000, sliding_window: 4096 },
+    // Only where it tells both kinds of layers apart.
+    derived: ({ rope_parameters: rope, ...config }) => ({
+      ...keyHeads(config),
+      rope_parameters: Object(rope).full_attention === undefined ? undefined : rope,
+    }),
   },
   {
     ...{ name: "starcoder2", classes: ["Starcoder2ForCausalLM"] },
@@ -414,6 +436,16 @@ function keyHeads({ num_attention_heads: heads, num_key_value_heads: keys }: Con
   return { num_key_value_heads: keys ?? heads };
 }
 
+/** Which layers see only what is near: what is said, or all but each fourth one. */
+function slidingLayers({ num_hidden_layers: count, layer_types: given }: Config, path: string): boolean[] {
+  if (typeof count === "number" && count > 0 && count <= MAX_LAYERS) {
+    const types = given ?? Array.from({ length: count }, (_, layer) => (layer % 4 === 3 ? "full" : SLIDING));
+    if (Array.isArray(types) && types.length === count) return types.map((type) => type === SLIDING);
+  }
+  const detail = `layer_types must be a list of num_hidden_layers values, at most ${MAX_LAYERS}`;
+  throw new GgufError("ERR_GGUF_INVALID", detail, { path });
+}
+
 /** Other names in configurations for the same. */
 export const ALIASES = names(`n_layer=num_hidden_layers n_ctx=max_position_embeddings
   n_positions=max_position_embeddings n_embd=hidden_size n_inner=intermediate_size n_head=num_attention_heads
@@ -453,17 +485,15 @@ export const NUMBERS: readonly string[] = [
 ];
 
 /** How positions are rotated: `rope_parameters`, as it is now, or `rope_scaling` and `rope_theta`, as it was. */
-function ropeOf(config: Config): { all: Config; local: Config | undefined } {
+function ropeOf(config: Config): { all: Config; local: Config } {
   const plain = (value: unknown): Record<string, unknown> =>
     Object.fromEntries(Object.entries(Object(value)).filter(([, each]) => typeof each !== "object"));
   const given = Object(config.rope_parameters ?? config.rope_scaling);
   const all = plain(given.full_attention ?? given);
   const base = { rope_theta: config.rope_theta, rope_type: all.type ?? "default" };
-  const theta = config.rope_local_base_freq;
-  const local = theta === undefined ? undefined : { rope_theta: theta };
   return {
     all: { ...base, ...all },
-    local: given.sliding_attention ? plain(given.sliding_attention) : local,
+    local: { rope_theta: config.rope_local_base_freq, ...plain(given.sliding_attention) },
   };
 }
 
@@ -476,7 +506,7 @@ function ropeEntries(config: Config): Entry[] {
   if (config.rope_theta === undefined) return [];
   const { all, local } = ropeOf(config);
   const bases: Entry[] = [["rope.freq_base", Number(all.rope_theta), "float32"]];
-  if (local !== undefined) bases.push(["rope.freq_base_swa", Number(local.rope_theta), "float32"]);
+  if (local.rope_theta !== undefined) bases.push(["rope.freq_base_swa", Number(local.rope_theta), "float32"]);
   const { rope_type: type, factor } = all;
   if (type === "longrope" || type === "su") return [["rope.scaling.type", "longrope", "string"], ...bases];
   if ((type !== "linear" && type !== "yarn") || typeof factor !== "number") return bases;
@@ -496,13 +526,14 @@ export function architectureEntries(
   config: Config,
   fileType: number,
   pooling: readonly Entry[],
+  path: string,
 ): Entry[] {
   const causal: Entry[] = config.is_causal === false ? [["attention.causal", false, "bool"]] : [];
   const all: Entry[] = [
     ...[...numberEntries(config, KEYS), ...causal, ...ropeEntries(config)],
     ...numberEntries(config, LATER_KEYS),
     ["general.file_type", fileType, "uint32"],
-    ...(entries?.(config, pooling) ?? []),
+    ...(entries?.(config, pooling, path) ?? []),
     ...numberEntries(config, keys),
   ];
   return order === undefined

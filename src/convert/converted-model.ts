@@ -138,7 +138,7 @@ export async function openCheckpoint(
     const prefixed = ([key, value, type]: Entry): Entry => {
       return [key.startsWith("general.") ? key : `${architecture.name}.${key}`, value, type];
     };
-    const own = architectureEntries(architecture, complete, fileType(model), vectors).map(prefixed);
+    const own = architectureEntries(architecture, complete, fileType(model), vectors, configPath).map(prefixed);
     const first = (architecture.firstEntries?.(complete, configPath) ?? []).map(prefixed);
     const entries: Entry[] = [
       ["general.architecture", architecture.name, "string"],

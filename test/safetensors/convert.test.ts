@@ -405,6 +405,8 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
     ["phi-3", factors({ short_factor: Array(8).fill("1") }), /short_factor must be a list of 8 numbers/],
     ["phi-3", factors({ type: "linear" }), /scaled by su, longrope or yarn/, unsupported],
     ["phi-3", set("original_max_position_embeddings", 1), /original_max_position_embeddings above 1/],
+    ["olmo3", set("layer_types", ["full_attention"]), /layer_types must be a list of num_hidden_layers/],
+    ["olmo3", set("num_hidden_layers", 1e9), /num_hidden_layers values, at most 65536/],
     [gemma, dense((config) => (config.activation_function = "Tanh")), /config\.json: .*is Identity/, unsupported],
     [gemma, dense((config) => (config.in_features = "64")), /in_features x out_features, not 64 x 128/],
     [gemma, modules("../2_Dense"), /from the folders 2_Dense and 3_Dense/, unsupported],

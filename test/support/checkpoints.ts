@@ -701,16 +701,22 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     ),
     { files: PIECES },
   ),
-  checkpoint(
-    "olmo2",
-    causal(`Olmo2 264 bos_token_id=259 eos_token_id=259 rope_theta=500000 pad_token_id=259`),
-    replaced(
-      decoder(264, 16, ["post_attention_layernorm", "post_feedforward_layernorm"]),
-      /^$/,
-      "self_attn.q_norm:64 self_attn.k_norm:32",
-    ),
-    { dtype: "F32" },
-  ),
+  ...[
+    ["olmo2", "Olmo2", "rope_theta=500000"],
+    ["olmo3", "Olmo3", "num_hidden_layers=5 sliding_window=4 rope_theta=10000"],
+    [
+      ...["olmo3-yarn", "Olmo3"],
+      `layer_types=["full_attention","sliding_attention"]
+      rope_scaling={"rope_type":"yarn","factor":4,"original_max_position_embeddings":128}`,
+    ],
+  ].map(([name = "", kind, text = ""]) => {
+    const config = causal(`${kind} 264 bos_token_id=259 eos_token_id=259 pad_token_id=259 ${text}`);
+    const layers = Number(config.num_hidden_layers);
+    const norms = ["post_attention_layernorm", "post_feedforward_layernorm"];
+    const inner = "self_attn.q_norm:64 self_attn.k_norm:32";
+    const tensors = shapes(`model.layers/ ${inner}`, decoder(264, 16, norms, "", layers), layers);
+    return checkpoint(name, config, tensors, { dtype: "F32" });
+  }),
   checkpoint(
     "granite",
     causal(`Granite 264 bos_token_id=259 eos_token_id=259 attention_multiplier=0.0625 embedding_multiplier=12
