@@ -33,8 +33,8 @@ const SETS: Record<string, string[]> = {
   scalar: ["scalar.h", "scalar_bytes.h", "dots_of_units.h", "rounding.h"],
   avx2: ["avx2.h", "avx2_bytes.h", "x86_bytes.h", "x86.h"],
   avx512: ["avx512.h", "avx512_bytes.h", "x86_bytes.h", "x86.h"],
-  neon: ["neon.h", "neon_bytes.h", "dots_of_units.h", "rounding.h"], // and again with neon_dotprod.h and neon_i8mm.h
-  wasm: ["wasm.h", "wasm_bytes.h", "dots_of_units.h", "rounding.h"],
+  neon: ["neon.h", "registers128.h", "neon_bytes.h", "dots_of_units.h", "rounding.h"], // and again with neon_dotprod.h and neon_i8mm.h
+  wasm: ["wasm.h", "registers128.h", "wasm_bytes.h", "dots_of_units.h", "rounding.h"],
 };
 
 describe("the primitives of the README", () => {

@@ -69,16 +69,6 @@ struct CodesInOrder {
   __m256i low, high;
 };
 
-/** Nibbles stay in memory, in four runs of 16 bytes: low and high ones of a run are made by one shift. */
-template <int Stride>
-struct LowNibblesInOrder {
-  const uint8_t* p;
-};
-template <int Stride>
-struct HighNibblesInOrder {
-  const uint8_t* p;
-};
-
 template <int Stride>
 GGUF_INLINE __m256i load_two(const uint8_t* p) {
   if constexpr (Stride == 16) return load256(p);
@@ -155,12 +145,6 @@ GGUF_INLINE CodesInOrder<Bits> shift(const CodesInOrder<Bits>& c) {
   return shift_halves<N, N>(c);
 }
 
-template <int N, int Stride>
-GGUF_INLINE HighNibblesInOrder<Stride> shift(const LowNibblesInOrder<Stride>& c) {
-  static_assert(N == 4, "nibbles are shifted by four bits");
-  return {c.p};
-}
-
 template <int Mask>
 GGUF_INLINE __m256i select_bytes(__m256i a, __m256i b) {
   const __m256i mask = _mm256_set1_epi8(static_cast<char>(Mask));
@@ -180,14 +164,8 @@ GGUF_INLINE __m256i times3(__m256i x) {
   return _mm256_add_epi8(x, _mm256_add_epi8(x, x));
 }
 
-/** Every four of the last sixteen bytes are three times those before. */
 GGUF_INLINE TritsInOrder load_trits(const uint8_t* p, ToBytes) {
-  const __m128i one = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
-  const __m128i three = _mm_add_epi8(one, _mm_add_epi8(one, one));
-  const __m128i nine = _mm_add_epi8(three, _mm_add_epi8(three, three));
-  const __m128i last = _mm_unpacklo_epi64(
-      _mm_unpacklo_epi32(one, three), _mm_unpacklo_epi32(nine, _mm_add_epi8(nine, _mm_add_epi8(nine, nine))));
-  return {load256(p), _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), last, 1)};
+  return {load256(p), last_trits(p + 32)};
 }
 
 GGUF_INLINE TritsInOrder times3(const TritsInOrder& t) {
@@ -207,14 +185,6 @@ GGUF_INLINE CodesInOrder<2> top_trits(const TritsInOrder& t) {
 
 template <class Levels>
 GGUF_INLINE CodesInOrder<Levels::kBits> values(const CodesInOrder<Levels::kBits>& c) {
-  return c;
-}
-template <class Levels, int Stride>
-GGUF_INLINE LowNibblesInOrder<Stride> values(const LowNibblesInOrder<Stride>& c) {
-  return c;
-}
-template <class Levels, int Stride>
-GGUF_INLINE HighNibblesInOrder<Stride> values(const HighNibblesInOrder<Stride>& c) {
   return c;
 }
 

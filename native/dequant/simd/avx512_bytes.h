@@ -31,16 +31,6 @@ struct CodesInOrder {
   __m512i x;
 };
 
-/** Nibbles stay in memory, in four runs of 16 bytes: low and high ones of 32 bytes are made together. */
-template <int Stride>
-struct LowNibblesInOrder {
-  const uint8_t* p;
-};
-template <int Stride>
-struct HighNibblesInOrder {
-  const uint8_t* p;
-};
-
 template <int Bits, int Stride>
 GGUF_INLINE auto load_runs(const uint8_t* p, ToBytes) {
   if constexpr (Bits == 4) {
@@ -100,12 +90,6 @@ GGUF_INLINE CodesInOrder<Bits> shift(const CodesInOrder<Bits>& c) {
   return shift_halves<N, N>(c);
 }
 
-template <int N, int Stride>
-GGUF_INLINE HighNibblesInOrder<Stride> shift(const LowNibblesInOrder<Stride>& c) {
-  static_assert(N == 4, "nibbles are shifted by four bits");
-  return {c.p};
-}
-
 template <int Mask, int Bits>
 GGUF_INLINE CodesInOrder<Bits> select(const CodesInOrder<Bits>& a, const CodesInOrder<Bits>& b) {
   return {select<Mask>(Codes<Bits>{a.x}, Codes<Bits>{b.x}).x};
@@ -115,14 +99,8 @@ struct TritsInOrder {
   __m512i x;
 };
 
-/** Every four of the last sixteen bytes are three times those before. */
 GGUF_INLINE TritsInOrder load_trits(const uint8_t* p, ToBytes) {
-  const __m128i one = _mm_set1_epi32(static_cast<int>(word32(p + 48)));
-  const __m128i three = _mm_add_epi8(one, _mm_add_epi8(one, one));
-  const __m128i nine = _mm_add_epi8(three, _mm_add_epi8(three, three));
-  const __m128i last = _mm_unpacklo_epi64(
-      _mm_unpacklo_epi32(one, three), _mm_unpacklo_epi32(nine, _mm_add_epi8(nine, _mm_add_epi8(nine, nine))));
-  return {join(load256(p), _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p + 32)), last, 1))};
+  return {join(load256(p), last_trits(p + 32))};
 }
 
 GGUF_INLINE TritsInOrder times3(const TritsInOrder& t) {
@@ -138,14 +116,6 @@ GGUF_INLINE CodesInOrder<2> top_trits(const TritsInOrder& t) {
 
 template <class Levels>
 GGUF_INLINE CodesInOrder<Levels::kBits> values(const CodesInOrder<Levels::kBits>& c) {
-  return c;
-}
-template <class Levels, int Stride>
-GGUF_INLINE LowNibblesInOrder<Stride> values(const LowNibblesInOrder<Stride>& c) {
-  return c;
-}
-template <class Levels, int Stride>
-GGUF_INLINE HighNibblesInOrder<Stride> values(const HighNibblesInOrder<Stride>& c) {
   return c;
 }
 

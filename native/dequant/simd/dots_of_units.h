@@ -6,6 +6,11 @@ namespace gguf {
 namespace {
 namespace simd {
 
+template <class Levels>
+GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
+  return level_bytes<Levels>(v, unit, v, unit + 1);
+}
+
 /** Of 4 x 32 bytes: unit k of a, then unit k of b. */
 template <class Levels, class A, class B>
 GGUF_INLINE DotSums<32> dot_rows(const A& a, const B& b, const DotColumns<32>& x) {

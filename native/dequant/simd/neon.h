@@ -16,103 +16,51 @@ constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = true;
 constexpr int kPairRegisters = 1;
 
-struct Floats16 {
-  float32x4_t x[4];
-};
-
 constexpr int kLanes = 4;
 constexpr int kTileSums = 24;  // of 32 registers
 struct Lanes {
   float32x4_t x;
 };
 
-/** One unit per register, in order. */
-template <int Bits>
-struct Codes {
-  uint8x16_t a, b, c, d;
-};
+using Register = uint8x16_t;
+using IntRegister = int32x4_t;
 
-// ---- loading codes ---------------------------------------------------------------------------------------
-
-template <int Bits, int Stride, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, To = {}) {
-  return {vld1q_u8(p), vld1q_u8(p + Stride), vld1q_u8(p + 2 * Stride), vld1q_u8(p + 3 * Stride)};
+GGUF_INLINE Register load_16(const uint8_t* p) {
+  return vld1q_u8(p);
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p, To = {}) {
-  return load_runs<Bits, 16>(p);
+GGUF_INLINE Register select_bits(uint8_t mask, Register a, Register b) {
+  return vbslq_u8(vdupq_n_u8(mask), a, b);
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, To = {}) {
-  const uint8x16_t first = vld1q_u8(p), second = vld1q_u8(p + 16);
-  return {first, second, first, second};
-}
-
-/** The bits of two bytes, from byte `from` on. */
-GGUF_INLINE uint8x16_t spread_16_bits(uint8x16_t bytes, uint8_t from) {
-  const uint8x8_t bit = vcreate_u8(0x8040201008040201);
-  const uint8x16_t two = vqtbl1q_u8(bytes, vcombine_u8(vdup_n_u8(from), vdup_n_u8(from + 1)));
-  return vtstq_u8(two, vcombine_u8(bit, bit));
-}
-
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, To = {}) {
-  const uint8x16_t bytes = vcombine_u8(vcreate_u8(bits), vdup_n_u8(0));
-  return {spread_16_bits(bytes, 0), spread_16_bits(bytes, 2), spread_16_bits(bytes, 4),
-          spread_16_bits(bytes, 6)};
-}
-
-/** Sixteen codes from the four bytes at `from`: code i is bits 2*(i%4) and up of byte i/4. */
-GGUF_INLINE uint8x16_t unpack_unit(uint8x16_t bytes, uint8_t from) {
-  const uint8x16_t quarter = vcombine_u8(vcreate_u8(0x0101010100000000), vcreate_u8(0x0303030302020202));
-  const int8x16_t right = vreinterpretq_s8_u32(vdupq_n_u32(0xfafcfe00));  // 0, -2, -4, -6
-  return vshlq_u8(vqtbl1q_u8(bytes, vaddq_u8(quarter, vdupq_n_u8(from))), right);
-}
-
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, To = {}) {
-  const uint8x16_t bytes = vld1q_u8(p);
-  return {unpack_unit(bytes, 0), unpack_unit(bytes, 4), unpack_unit(bytes, 8), unpack_unit(bytes, 12)};
-}
-
-GGUF_INLINE uint8x16_t nibble_run(const uint8_t* p) {
+GGUF_INLINE Register nibble_run(const uint8_t* p) {
   const uint8x8_t bytes = vld1_u8(p);
   return vcombine_u8(bytes, vshr_n_u8(bytes, 4));
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, To = {}) {
-  return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
+template <int kUnit>
+GGUF_INLINE Register unpack_unit(Register bytes) {
+  const uint8x16_t quarter = vcombine_u8(vcreate_u8(0x0101010100000000), vcreate_u8(0x0303030302020202));
+  const int8x16_t right = vreinterpretq_s8_u32(vdupq_n_u32(0xfafcfe00));  // 0, -2, -4, -6
+  return vshlq_u8(vqtbl1q_u8(bytes, vaddq_u8(quarter, vdupq_n_u8(4 * kUnit))), right);
 }
 
-/** The top bit of each code is its sign bit. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
-  const Codes<Bits> all = spread_bits<Bits>(signs);
-  const uint8x16_t top = vdupq_n_u8(1 << (Bits - 1));
-  return {vbslq_u8(top, all.a, c.a), vbslq_u8(top, all.b, c.b), vbslq_u8(top, all.c, c.c),
-          vbslq_u8(top, all.d, c.d)};
+GGUF_INLINE Register spread_source(uint64_t bits) {
+  return vcombine_u8(vcreate_u8(bits), vdup_n_u8(0));
 }
 
-template <const auto& kBook, int kCount>
-using BookRows = NumberedRows<kBook, kCount>;
+template <int kUnit>
+GGUF_INLINE Register spread_unit(Register source) {
+  const uint8x8_t bit = vcreate_u8(0x8040201008040201);
+  const uint8x16_t two = vqtbl1q_u8(source, vcombine_u8(vdup_n_u8(2 * kUnit), vdup_n_u8(2 * kUnit + 1)));
+  return vtstq_u8(two, vcombine_u8(bit, bit));
+}
 
-GGUF_INLINE uint8x16_t row_pair(const uint64_t* book, const uint16_t* rows) {
+GGUF_INLINE Register row_pair(const uint64_t* book, const uint16_t* rows) {
   return vreinterpretq_u8_u64(vcombine_u64(vld1_u64(book + rows[0]), vld1_u64(book + rows[1])));
 }
 
-template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
-GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
-                                         To = {}) {
-  const uint16_t* const number = rows.number + first;
-  const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
-                                      row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
-  return with_signs<Levels::kBits>(codes, word64(signs));
-}
-
-GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint16_t* rows) {
+GGUF_INLINE Register four_rows(const uint32_t* book, const uint16_t* rows) {
   uint32x4_t x = vdupq_n_u32(0);
   x = vld1q_lane_u32(book + rows[0], x, 0);
   x = vld1q_lane_u32(book + rows[1], x, 1);
@@ -121,14 +69,57 @@ GGUF_INLINE uint8x16_t four_rows(const uint32_t* book, const uint16_t* rows) {
   return vreinterpretq_u8_u32(x);
 }
 
-template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
-GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
-                                          const uint8_t* signs, To = {}) {
-  const uint16_t* const number = rows.number + first;
-  const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
-                                      four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
-  return with_signs<Levels::kBits>(codes, word64(signs));
+template <int N>
+GGUF_INLINE Register shift_unit(Register x) {
+  if constexpr (N > 0) return vshrq_n_u8(x, N);
+  if constexpr (N < 0) return vshlq_n_u8(x, -N);
+  return x;
 }
+
+/** 3x >> 8 of each byte is the top two bits of (x + x/2) / 2, which is halved before it can overflow. */
+GGUF_INLINE Register top_trits_of_unit(Register x) {
+  return vshrq_n_u8(vhaddq_u8(x, vshrq_n_u8(x, 1)), 6);
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  return {vld1q_f32(p)};
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  vst1q_f32(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {vfmaq_f32(c.x, a.x, b.x)};
+}
+
+GGUF_INLINE Lanes all_lanes(float c) {
+  return {vdupq_n_f32(c)};
+}
+
+GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  return {vmulq_f32(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  return {vaddq_f32(a.x, b.x)};
+}
+
+GGUF_INLINE float half(const uint8_t* p) {
+  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(word16(p)))), 0);
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf
+
+#include "dequant/simd/registers128.h"
+
+namespace gguf {
+namespace {
+namespace simd {
+
+// ---- codes -----------------------------------------------------------------------------------------------
 
 template <int Bits, int Step, int PerWord>
 GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
@@ -148,36 +139,6 @@ GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* hi
   }
 }
 
-// ---- codes -----------------------------------------------------------------------------------------------
-
-template <int N>
-GGUF_INLINE uint8x16_t shift_unit(uint8x16_t x) {
-  if constexpr (N > 0) return vshrq_n_u8(x, N);
-  if constexpr (N < 0) return vshlq_n_u8(x, -N);
-  return x;
-}
-
-template <int A, int B, int Bits>
-GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
-  return {shift_unit<A>(c.a), shift_unit<A>(c.b), shift_unit<B>(c.c), shift_unit<B>(c.d)};
-}
-
-template <int N, int Bits>
-GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
-  return shift_halves<N, N>(c);
-}
-
-template <int Mask, int Bits>
-GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
-  const uint8x16_t mask = vdupq_n_u8(Mask);
-  return {vbslq_u8(mask, a.a, b.a), vbslq_u8(mask, a.b, b.b), vbslq_u8(mask, a.c, b.c),
-          vbslq_u8(mask, a.d, b.d)};
-}
-
-struct Trits {
-  uint8x16_t a, b, c, d;
-};
-
 template <class To = ToNumbers>
 GGUF_INLINE Trits load_trits(const uint8_t* p, To = {}) {
   alignas(16) static constexpr uint8_t kFactors[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
@@ -190,25 +151,7 @@ GGUF_INLINE Trits times3(const Trits& x) {
   return {vmulq_u8(x.a, three), vmulq_u8(x.b, three), vmulq_u8(x.c, three), vmulq_u8(x.d, three)};
 }
 
-/** 3x >> 8 of each byte is the top two bits of (x + x/2) / 2, which is halved before it can overflow. */
-GGUF_INLINE uint8x16_t top_trits_of_unit(uint8x16_t x) {
-  return vshrq_n_u8(vhaddq_u8(x, vshrq_n_u8(x, 1)), 6);
-}
-
-GGUF_INLINE Codes<2> top_trits(const Trits& x) {
-  return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
-}
-
 // ---- floats ----------------------------------------------------------------------------------------------
-
-GGUF_INLINE float half(const uint8_t* p) {
-  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(word16(p)))), 0);
-}
-
-GGUF_INLINE Floats16 load_f32(const void* p) {
-  const float* x = static_cast<const float*>(p);
-  return {{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)}};
-}
 
 GGUF_INLINE Floats16 halves_to_floats(uint16x8_t a, uint16x8_t b) {
   const float16x8_t x = vreinterpretq_f16_u16(a), y = vreinterpretq_f16_u16(b);
@@ -268,13 +211,6 @@ GGUF_INLINE Floats16 load_int32(const void* p) {
   return r;
 }
 
-/** Conversion through binary64 would round twice: numbers are converted one by one, each rounded once. */
-GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
-  float x[16];
-  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
-  return load_f32(x);
-}
-
 GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
   Floats16 r;
   for (int i = 0; i < 4; ++i) {
@@ -315,31 +251,6 @@ GGUF_INLINE Floats16 halves(const uint8_t* p) {
   return halves_to_floats(eight_halves<Stride>(p), eight_halves<Stride>(p + 8 * Stride));
 }
 
-GGUF_INLINE Floats16 add(const Floats16& a, float c) {
-  const float32x4_t x = vdupq_n_f32(c);
-  return {{vaddq_f32(a.x[0], x), vaddq_f32(a.x[1], x), vaddq_f32(a.x[2], x), vaddq_f32(a.x[3], x)}};
-}
-
-GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
-  return {{vmulq_n_f32(a.x[0], c), vmulq_n_f32(a.x[1], c), vmulq_n_f32(a.x[2], c), vmulq_n_f32(a.x[3], c)}};
-}
-
-GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
-  const float low = half(p), high = -half(p + 2);
-  return {{vmulq_n_f32(a.x[0], low), vmulq_n_f32(a.x[1], low), vmulq_n_f32(a.x[2], high),
-           vmulq_n_f32(a.x[3], high)}};
-}
-
-GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {
-  return {{vaddq_f32(a.x[0], b.x[0]), vaddq_f32(a.x[1], b.x[1]), vaddq_f32(a.x[2], b.x[2]),
-           vaddq_f32(a.x[3], b.x[3])}};
-}
-
-GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
-  return {{vfmaq_f32(c.x[0], a.x[0], b.x[0]), vfmaq_f32(c.x[1], a.x[1], b.x[1]),
-           vfmaq_f32(c.x[2], a.x[2], b.x[2]), vfmaq_f32(c.x[3], a.x[3], b.x[3])}};
-}
-
 GGUF_INLINE float sum(const Floats16& a) {
   const float32x4_t four = vaddq_f32(vaddq_f32(a.x[0], a.x[2]), vaddq_f32(a.x[1], a.x[3]));
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
@@ -364,18 +275,6 @@ GGUF_INLINE float32x4_t sums_of_four(const float* p) {
 
 GGUF_INLINE void sums(const float* p, float* y) {
   for (int i = 0; i < 16; i += 4) vst1q_f32(y + i, sums_of_four(p + 16 * i));
-}
-
-GGUF_INLINE Lanes load_lanes(const float* p) {
-  return {vld1q_f32(p)};
-}
-
-GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
-  vst1q_f32(p, a.x);
-}
-
-GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {vfmaq_f32(c.x, a.x, b.x)};
 }
 
 // ---- statistics -------------------------------------------------------------------------------------------
@@ -457,11 +356,6 @@ GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& ra
   slot = vbicq_u32(slot, vcltq_f32(x, vdupq_n_f32(range.smallest)));
   slot = vbslq_u32(vcgtq_f32(x, vdupq_n_f32(range.greatest)), vdupq_n_u32(range.n_slots - 1), slot);
   vst1q_u32(slots, slot);
-}
-
-GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
-  store_slots(slots, p, range);
-  return true;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------
@@ -555,18 +449,6 @@ GGUF_INLINE void convert(uint16_t* y, const float* x) {
     vst1q_u16(y + i, to_words<kOut>(vld1q_f32(x + i), vld1q_f32(x + i + 4)));
   }
 }
-
-template <Store kStore>
-GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; ++i) vst1q_f32(y + 4 * i, a.x[i]);
-  for (int i = 0; i < 4; ++i) vst1q_f32(y + 16 + 4 * i, b.x[i]);
-}
-
-GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
-  for (int i = 0; i < 4; ++i) vst1q_f32(y + 4 * i, a.x[i]);
-}
-
-GGUF_INLINE void store_fence() {}
 
 }  // namespace simd
 }  // namespace

@@ -52,11 +52,6 @@ GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& a, int i, const Values<Lev
 }
 
 template <class Levels>
-GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
-  return level_bytes<Levels>(v, unit, v, unit + 1);
-}
-
-template <class Levels>
 GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   const auto* const p = reinterpret_cast<const int8_t*>(v.p) + 16 * unit;
   return {vld1q_s8(p), vld1q_s8(p + 16)};
@@ -81,18 +76,6 @@ GGUF_INLINE int32x4_t add_dot(int32x4_t sum, int8x16_t w, int8x16_t x) {
 #endif
 }
 
-/** A sum of each of 4 x 32 bytes; with runs of 16 those of the upper halves are apart. */
-template <int kRun>
-struct DotSums;
-template <>
-struct DotSums<32> {
-  int32x4_t x;
-};
-template <>
-struct DotSums<16> {
-  int32x4_t lower, upper;
-};
-
 GGUF_INLINE int32x4_t add_fours(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
   return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
 }
@@ -114,14 +97,6 @@ GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32&
   }
 }
 
-struct Ints8 {
-  int32x4_t a, b;
-};
-
-GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
-  return {a.x, b.x};
-}
-
 GGUF_INLINE void sixteen_sums(const DotSums<16>& a, const DotSums<16>& b, Ints8 (&sums)[2]) {
   sums[0] = {vzip1q_s32(a.lower, a.upper), vzip2q_s32(a.lower, a.upper)};
   sums[1] = {vzip1q_s32(b.lower, b.upper), vzip2q_s32(b.lower, b.upper)};
@@ -131,19 +106,6 @@ GGUF_INLINE Ints8 add(const Ints8& v, const int32_t* p) {
   return {vaddq_s32(v.a, vld1q_s32(p)), vaddq_s32(v.b, vld1q_s32(p + 4))};
 }
 
-struct Floats8 {
-  float32x4_t a, b;
-};
-
-GGUF_INLINE Floats8 load_8(const float* p) {
-  return {vld1q_f32(p), vld1q_f32(p + 4)};
-}
-
-GGUF_INLINE void store_8(float* p, const Floats8& v) {
-  vst1q_f32(p, v.a);
-  vst1q_f32(p + 4, v.b);
-}
-
 GGUF_INLINE Floats8 floats_8(float a, float b, float c, float d, float e, float f, float g, float h) {
   const float x[8] = {a, b, c, d, e, f, g, h};
   return load_8(x);
@@ -151,14 +113,6 @@ GGUF_INLINE Floats8 floats_8(float a, float b, float c, float d, float e, float 
 
 GGUF_INLINE Floats8 to_floats(const Ints8& v) {
   return {vcvtq_f32_s32(v.a), vcvtq_f32_s32(v.b)};
-}
-
-GGUF_INLINE Floats8 mul(const Floats8& v, const Floats8& w) {
-  return {vmulq_f32(v.a, w.a), vmulq_f32(v.b, w.b)};
-}
-
-GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
-  return {vaddq_f32(v.a, w.a), vaddq_f32(v.b, w.b)};
 }
 
 GGUF_INLINE float sum(const Floats8& v) {
@@ -319,14 +273,6 @@ GGUF_INLINE Lanes broadcast(const void* p) {
   float x;
   std::memcpy(&x, p, sizeof x);
   return {vdupq_n_f32(x)};
-}
-
-GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
-  return {vmulq_f32(a.x, b.x)};
-}
-
-GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
-  return {vaddq_f32(a.x, b.x)};
 }
 
 }  // namespace simd

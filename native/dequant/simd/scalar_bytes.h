@@ -35,11 +35,6 @@ GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& a, int i, const Values<Lev
 }
 
 template <class Levels>
-GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
-  return level_bytes<Levels>(v, unit, v, unit + 1);
-}
-
-template <class Levels>
 GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   Bytes32 r;
   std::memcpy(r.x, v.p + 16 * unit, 32);

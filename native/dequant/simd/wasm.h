@@ -16,124 +16,168 @@ constexpr bool kStreams = false;
 constexpr bool kMultipliesInKernels = false;
 constexpr int kPairRegisters = 1;
 
-struct Floats16 {
-  v128_t x[4];
-};
-
 constexpr int kLanes = 4;
 constexpr int kTileSums = 6;
 struct Lanes {
   v128_t x;
 };
 
-/** One unit per register, in order. */
-template <int Bits>
-struct Codes {
-  v128_t a, b, c, d;
-};
+using Register = v128_t;
+using IntRegister = v128_t;
 
-// ---- loading codes ---------------------------------------------------------------------------------------
-
-template <int Bits, int Stride, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_runs(const uint8_t* p, To = {}) {
-  return {wasm_v128_load(p), wasm_v128_load(p + Stride), wasm_v128_load(p + 2 * Stride),
-          wasm_v128_load(p + 3 * Stride)};
+GGUF_INLINE Register load_16(const uint8_t* p) {
+  return wasm_v128_load(p);
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load(const uint8_t* p, To = {}) {
-  return load_runs<Bits, 16>(p);
+GGUF_INLINE Register select_bits(uint8_t mask, Register a, Register b) {
+  return wasm_v128_bitselect(a, b, wasm_u8x16_splat(mask));
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_twice(const uint8_t* p, To = {}) {
-  const v128_t first = wasm_v128_load(p), second = wasm_v128_load(p + 16);
-  return {first, second, first, second};
+GGUF_INLINE Register nibble_run(const uint8_t* p) {
+  const v128_t bytes = wasm_v128_load64_splat(p);
+  return wasm_v128_bitselect(bytes, wasm_u16x8_shr(bytes, 4), wasm_u64x2_make(~uint64_t{0}, 0));
 }
 
-GGUF_INLINE v128_t spread_16_bits(uint64_t bits) {
-  const v128_t bit = wasm_u64x2_splat(0x8040201008040201);
-  const v128_t both = wasm_u16x8_splat(static_cast<uint16_t>(bits));
-  const v128_t bytes = wasm_i8x16_shuffle(both, both, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-  return wasm_i8x16_eq(wasm_v128_and(bytes, bit), bit);
-}
-
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> spread_bits(uint64_t bits, To = {}) {
-  return {spread_16_bits(bits), spread_16_bits(bits >> 16), spread_16_bits(bits >> 32),
-          spread_16_bits(bits >> 48)};
-}
-
-/**
- * Sixteen codes from bytes that each stand four times in a row: code i is bits 2*(i%4) and up of its byte.
- * There is no shift by a number per byte; shifts of all bytes are selected instead.
- */
-GGUF_INLINE v128_t unpack_unit(v128_t bytes) {
+/** There is no shift by a number per byte; shifts of all bytes are selected instead. */
+template <int kUnit>
+GGUF_INLINE Register unpack_unit(Register x) {
+  constexpr int k = 4 * kUnit;
+  const v128_t bytes = wasm_i8x16_shuffle(x, x, k, k, k, k, k + 1, k + 1, k + 1, k + 1, k + 2, k + 2, k + 2,
+                                          k + 2, k + 3, k + 3, k + 3, k + 3);
   const v128_t odd = wasm_u16x8_splat(0xff00), upper = wasm_u32x4_splat(0xffff0000);
   const v128_t pairs = wasm_v128_bitselect(wasm_u16x8_shr(bytes, 2), bytes, odd);
   return wasm_v128_bitselect(wasm_u16x8_shr(pairs, 4), pairs, upper);
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_packed(const uint8_t* p, To = {}) {
-  const v128_t x = wasm_v128_load(p);
-  return {
-      unpack_unit(wasm_i8x16_shuffle(x, x, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)),
-      unpack_unit(wasm_i8x16_shuffle(x, x, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7)),
-      unpack_unit(wasm_i8x16_shuffle(x, x, 8, 8, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10, 11, 11, 11, 11)),
-      unpack_unit(wasm_i8x16_shuffle(x, x, 12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15))};
+GGUF_INLINE uint64_t spread_source(uint64_t bits) {
+  return bits;
 }
 
-GGUF_INLINE v128_t nibble_run(const uint8_t* p) {
-  const v128_t bytes = wasm_v128_load64_splat(p);
-  return wasm_v128_bitselect(bytes, wasm_u16x8_shr(bytes, 4), wasm_u64x2_make(~uint64_t{0}, 0));
+template <int kUnit>
+GGUF_INLINE Register spread_unit(uint64_t source) {
+  const v128_t bit = wasm_u64x2_splat(0x8040201008040201);
+  const v128_t both = wasm_u16x8_splat(static_cast<uint16_t>(source >> 16 * kUnit));
+  const v128_t bytes = wasm_i8x16_shuffle(both, both, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  return wasm_i8x16_eq(wasm_v128_and(bytes, bit), bit);
 }
 
-template <int Bits, class To = ToNumbers>
-GGUF_INLINE Codes<Bits> load_nibble_runs(const uint8_t* p, To = {}) {
-  return {nibble_run(p), nibble_run(p + 8), nibble_run(p + 16), nibble_run(p + 24)};
-}
-
-/** The top bit of each code is its sign bit. */
-template <int Bits>
-GGUF_INLINE Codes<Bits> with_signs(const Codes<Bits>& c, uint64_t signs) {
-  const Codes<Bits> all = spread_bits<Bits>(signs);
-  const v128_t top = wasm_u8x16_splat(1 << (Bits - 1));
-  return {wasm_v128_bitselect(all.a, c.a, top), wasm_v128_bitselect(all.b, c.b, top),
-          wasm_v128_bitselect(all.c, c.c, top), wasm_v128_bitselect(all.d, c.d, top)};
-}
-
-template <const auto& kBook, int kCount>
-using BookRows = NumberedRows<kBook, kCount>;
-
-GGUF_INLINE v128_t row_pair(const uint64_t* book, const uint16_t* rows) {
+GGUF_INLINE Register row_pair(const uint64_t* book, const uint16_t* rows) {
   return wasm_v128_load64_lane(book + rows[1], wasm_v128_load64_zero(book + rows[0]), 1);
 }
 
-template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
-GGUF_INLINE Codes<Levels::kBits> gather8(const BookRows<kBook, kCount>& rows, int first, const uint8_t* signs,
-                                         To = {}) {
-  const uint16_t* const number = rows.number + first;
-  const Codes<Levels::kBits> codes = {row_pair(kBook.row, number), row_pair(kBook.row, number + 2),
-                                      row_pair(kBook.row, number + 4), row_pair(kBook.row, number + 6)};
-  return with_signs<Levels::kBits>(codes, word64(signs));
-}
-
-GGUF_INLINE v128_t four_rows(const uint32_t* book, const uint16_t* rows) {
+GGUF_INLINE Register four_rows(const uint32_t* book, const uint16_t* rows) {
   v128_t x = wasm_v128_load32_zero(book + rows[0]);
   x = wasm_v128_load32_lane(book + rows[1], x, 1);
   x = wasm_v128_load32_lane(book + rows[2], x, 2);
   return wasm_v128_load32_lane(book + rows[3], x, 3);
 }
 
-template <class Levels, const auto& kBook, int kCount, class To = ToNumbers>
-GGUF_INLINE Codes<Levels::kBits> gather16(const BookRows<kBook, kCount>& rows, int first,
-                                          const uint8_t* signs, To = {}) {
-  const uint16_t* const number = rows.number + first;
-  const Codes<Levels::kBits> codes = {four_rows(kBook.row, number), four_rows(kBook.row, number + 4),
-                                      four_rows(kBook.row, number + 8), four_rows(kBook.row, number + 12)};
-  return with_signs<Levels::kBits>(codes, word64(signs));
+/** Bits from the neighbouring byte are undefined in a code, so wider lanes are shifted: x86 has no shift of
+ * bytes. */
+template <int N>
+GGUF_INLINE Register shift_unit(Register x) {
+  if constexpr (N > 0) return wasm_u16x8_shr(x, N);
+  if constexpr (N < 0) return wasm_i16x8_shl(x, -N);
+  return x;
 }
+
+/** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2: each comparison that holds is -1. */
+GGUF_INLINE Register top_trits_of_unit(Register x) {
+  const v128_t one = wasm_u8x16_ge(x, wasm_u8x16_splat(86)), two = wasm_u8x16_ge(x, wasm_u8x16_splat(171));
+  return wasm_i8x16_neg(wasm_i8x16_add(one, two));
+}
+
+/** Two pairs of binary64 numbers to binary32. */
+GGUF_INLINE v128_t demote(v128_t a, v128_t b) {
+  const v128_t low = wasm_f32x4_demote_f64x2_zero(a), high = wasm_f32x4_demote_f64x2_zero(b);
+  return wasm_i64x2_shuffle(low, high, 0, 2);
+}
+
+GGUF_INLINE v128_t upper_pair(v128_t x) {
+  return wasm_i64x2_shuffle(x, x, 1, 1);
+}
+
+/** a * b + c of two pairs: the exact products and their sums, rounded once, all in binary64. */
+struct WideSums {
+  v128_t product, addend, sum;
+  GGUF_INLINE WideSums(v128_t a, v128_t b, v128_t c)
+      : product(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b))),
+        addend(wasm_f64x2_promote_low_f32x4(c)),
+        sum(wasm_f64x2_add(product, addend)) {}
+
+  /** Where a sum lies half-way between two binary32 numbers, unless these are subnormal: all ones. */
+  GGUF_INLINE v128_t is_half_way() const {
+    return wasm_i64x2_eq(wasm_v128_and(sum, wasm_u64x2_splat(0x1fffffff)), wasm_u64x2_splat(0x10000000));
+  }
+
+  /** The sums rounded to odd; see `fused` in scalar.h. */
+  GGUF_INLINE v128_t to_odd() const {
+    const v128_t added = wasm_f64x2_sub(sum, product);
+    const v128_t error = wasm_f64x2_add(wasm_f64x2_sub(product, wasm_f64x2_sub(sum, added)),
+                                        wasm_f64x2_sub(addend, added));  // NaN beyond the finite numbers
+    const v128_t zero = wasm_f64x2_splat(0), one = wasm_i64x2_splat(1);
+    const v128_t up = wasm_f64x2_gt(error, zero), down = wasm_f64x2_lt(error, zero);
+    // An even last bit of an inexact sum: one step towards the exact sum, up or down in magnitude.
+    const v128_t steps = wasm_v128_andnot(wasm_v128_and(wasm_v128_or(up, down), one), sum);
+    const v128_t towards_zero = wasm_v128_xor(up, wasm_f64x2_gt(sum, zero));
+    return wasm_i64x2_add(sum, wasm_i64x2_sub(wasm_v128_xor(steps, towards_zero), towards_zero));
+  }
+};
+
+/**
+ * a * b + c, rounded once. No instruction does it with the same bits on every machine. Rounding the sum to
+ * binary64 and then to binary32 gives another result only if the first rounding ends half-way between two
+ * binary32 numbers. That is rare; sums are rounded to odd then, so that the second rounding sees on which
+ * side they are.
+ */
+GGUF_INLINE v128_t fused_lanes(v128_t a, v128_t b, v128_t c) {
+  const WideSums low(a, b, c), high(upper_pair(a), upper_pair(b), upper_pair(c));
+  const v128_t result = demote(low.sum, high.sum);
+  const v128_t is_tiny = wasm_f32x4_lt(wasm_f32x4_abs(result), wasm_f32x4_splat(0x1p-125f));
+  const v128_t unsure = wasm_v128_or(wasm_v128_or(low.is_half_way(), high.is_half_way()), is_tiny);
+  if (__builtin_expect(wasm_v128_any_true(unsure), 0)) return demote(low.to_odd(), high.to_odd());
+  return result;
+}
+
+GGUF_INLINE Lanes load_lanes(const float* p) {
+  return {wasm_v128_load(p)};
+}
+
+GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
+  wasm_v128_store(p, a.x);
+}
+
+GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return {fused_lanes(a.x, b.x, c.x)};
+}
+
+GGUF_INLINE Lanes all_lanes(float c) {
+  return {wasm_f32x4_splat(c)};
+}
+
+GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
+  return {wasm_f32x4_mul(a.x, b.x)};
+}
+
+GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
+  return {wasm_f32x4_add(a.x, b.x)};
+}
+
+GGUF_INLINE float half(const uint8_t* p) {
+  return half_to_float(word16(p));
+}
+
+}  // namespace simd
+}  // namespace
+}  // namespace gguf
+
+#include "dequant/simd/registers128.h"
+
+namespace gguf {
+namespace {
+namespace simd {
+
+// ---- codes -----------------------------------------------------------------------------------------------
 
 template <int Bits, int Step, int PerWord>
 GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* high) {
@@ -150,38 +194,6 @@ GGUF_INLINE void join_rows(uint16_t* rows, const uint8_t* low, const uint8_t* hi
     wasm_v128_store(rows + 8 * half, wasm_v128_or(wasm_u16x8_load8x8(low + 8 * half), fields));
   }
 }
-
-// ---- codes -----------------------------------------------------------------------------------------------
-
-/** Bits from the neighbouring byte are undefined in a code, so wider lanes are shifted: x86 has no shift of
- * bytes. */
-template <int N>
-GGUF_INLINE v128_t shift_unit(v128_t x) {
-  if constexpr (N > 0) return wasm_u16x8_shr(x, N);
-  if constexpr (N < 0) return wasm_i16x8_shl(x, -N);
-  return x;
-}
-
-template <int A, int B, int Bits>
-GGUF_INLINE Codes<Bits> shift_halves(const Codes<Bits>& c) {
-  return {shift_unit<A>(c.a), shift_unit<A>(c.b), shift_unit<B>(c.c), shift_unit<B>(c.d)};
-}
-
-template <int N, int Bits>
-GGUF_INLINE Codes<Bits> shift(const Codes<Bits>& c) {
-  return shift_halves<N, N>(c);
-}
-
-template <int Mask, int Bits>
-GGUF_INLINE Codes<Bits> select(const Codes<Bits>& a, const Codes<Bits>& b) {
-  const v128_t mask = wasm_u8x16_splat(Mask);
-  return {wasm_v128_bitselect(a.a, b.a, mask), wasm_v128_bitselect(a.b, b.b, mask),
-          wasm_v128_bitselect(a.c, b.c, mask), wasm_v128_bitselect(a.d, b.d, mask)};
-}
-
-struct Trits {
-  v128_t a, b, c, d;
-};
 
 GGUF_INLINE v128_t times3(v128_t x) {
   return wasm_i8x16_add(x, wasm_i8x16_add(x, x));
@@ -201,26 +213,7 @@ GGUF_INLINE Trits times3(const Trits& x) {
   return {times3(x.a), times3(x.b), times3(x.c), times3(x.d)};
 }
 
-/** 3x >> 8 is 0 below 86, 1 below 171, otherwise 2: each comparison that holds is -1. */
-GGUF_INLINE v128_t top_trits_of_unit(v128_t x) {
-  const v128_t one = wasm_u8x16_ge(x, wasm_u8x16_splat(86)), two = wasm_u8x16_ge(x, wasm_u8x16_splat(171));
-  return wasm_i8x16_neg(wasm_i8x16_add(one, two));
-}
-
-GGUF_INLINE Codes<2> top_trits(const Trits& x) {
-  return {top_trits_of_unit(x.a), top_trits_of_unit(x.b), top_trits_of_unit(x.c), top_trits_of_unit(x.d)};
-}
-
 // ---- floats ----------------------------------------------------------------------------------------------
-
-GGUF_INLINE float half(const uint8_t* p) {
-  return half_to_float(word16(p));
-}
-
-GGUF_INLINE Floats16 load_f32(const void* p) {
-  const float* x = static_cast<const float*>(p);
-  return {{wasm_v128_load(x), wasm_v128_load(x + 4), wasm_v128_load(x + 8), wasm_v128_load(x + 12)}};
-}
 
 /**
  * Four binary16 numbers in the low halves of their lanes. Exponent and fraction move to their places in a
@@ -297,19 +290,6 @@ GGUF_INLINE Floats16 load_int32(const void* p) {
   return r;
 }
 
-/** Conversion through binary64 would round twice: numbers are converted one by one, each rounded once. */
-GGUF_INLINE Floats16 load_int64(const uint8_t* p) {
-  float x[16];
-  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(static_cast<int64_t>(word64(p + 8 * i)));
-  return load_f32(x);
-}
-
-/** Two pairs of binary64 numbers to binary32. */
-GGUF_INLINE v128_t demote(v128_t a, v128_t b) {
-  const v128_t low = wasm_f32x4_demote_f64x2_zero(a), high = wasm_f32x4_demote_f64x2_zero(b);
-  return wasm_i64x2_shuffle(low, high, 0, 2);
-}
-
 GGUF_INLINE Floats16 load_f64(const uint8_t* p) {
   Floats16 r;
   for (int i = 0; i < 4; ++i) r.x[i] = demote(wasm_v128_load(p + 32 * i), wasm_v128_load(p + 32 * i + 16));
@@ -340,80 +320,6 @@ GGUF_INLINE Floats16 halves(const uint8_t* p) {
   return r;
 }
 
-GGUF_INLINE Floats16 add(const Floats16& a, const Floats16& b) {
-  return {{wasm_f32x4_add(a.x[0], b.x[0]), wasm_f32x4_add(a.x[1], b.x[1]), wasm_f32x4_add(a.x[2], b.x[2]),
-           wasm_f32x4_add(a.x[3], b.x[3])}};
-}
-
-GGUF_INLINE Floats16 add(const Floats16& a, float c) {
-  const v128_t x = wasm_f32x4_splat(c);
-  return add(a, Floats16{{x, x, x, x}});
-}
-
-GGUF_INLINE Floats16 mul(const Floats16& a, float c) {
-  const v128_t x = wasm_f32x4_splat(c);
-  return {{wasm_f32x4_mul(a.x[0], x), wasm_f32x4_mul(a.x[1], x), wasm_f32x4_mul(a.x[2], x),
-           wasm_f32x4_mul(a.x[3], x)}};
-}
-
-GGUF_INLINE Floats16 mul_halves(const Floats16& a, const uint8_t* p) {
-  const v128_t x = wasm_f32x4_splat(half(p)), y = wasm_f32x4_splat(-half(p + 2));
-  return {{wasm_f32x4_mul(a.x[0], x), wasm_f32x4_mul(a.x[1], x), wasm_f32x4_mul(a.x[2], y),
-           wasm_f32x4_mul(a.x[3], y)}};
-}
-
-GGUF_INLINE v128_t upper_pair(v128_t x) {
-  return wasm_i64x2_shuffle(x, x, 1, 1);
-}
-
-/** a * b + c of two pairs: the exact products and their sums, rounded once, all in binary64. */
-struct WideSums {
-  v128_t product, addend, sum;
-  GGUF_INLINE WideSums(v128_t a, v128_t b, v128_t c)
-      : product(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b))),
-        addend(wasm_f64x2_promote_low_f32x4(c)),
-        sum(wasm_f64x2_add(product, addend)) {}
-
-  /** Where a sum lies half-way between two binary32 numbers, unless these are subnormal: all ones. */
-  GGUF_INLINE v128_t is_half_way() const {
-    return wasm_i64x2_eq(wasm_v128_and(sum, wasm_u64x2_splat(0x1fffffff)), wasm_u64x2_splat(0x10000000));
-  }
-
-  /** The sums rounded to odd; see `fused` in scalar.h. */
-  GGUF_INLINE v128_t to_odd() const {
-    const v128_t added = wasm_f64x2_sub(sum, product);
-    const v128_t error = wasm_f64x2_add(wasm_f64x2_sub(product, wasm_f64x2_sub(sum, added)),
-                                        wasm_f64x2_sub(addend, added));  // NaN beyond the finite numbers
-    const v128_t zero = wasm_f64x2_splat(0), one = wasm_i64x2_splat(1);
-    const v128_t up = wasm_f64x2_gt(error, zero), down = wasm_f64x2_lt(error, zero);
-    // An even last bit of an inexact sum: one step towards the exact sum, up or down in magnitude.
-    const v128_t steps = wasm_v128_andnot(wasm_v128_and(wasm_v128_or(up, down), one), sum);
-    const v128_t towards_zero = wasm_v128_xor(up, wasm_f64x2_gt(sum, zero));
-    return wasm_i64x2_add(sum, wasm_i64x2_sub(wasm_v128_xor(steps, towards_zero), towards_zero));
-  }
-};
-
-/**
- * a * b + c, rounded once. No instruction does it with the same bits on every machine. Rounding the sum to
- * binary64 and then to binary32 gives another result only if the first rounding ends half-way between two
- * binary32 numbers. That is rare; sums are rounded to odd then, so that the second rounding sees on which
- * side they are.
- */
-GGUF_INLINE v128_t fused_lanes(v128_t a, v128_t b, v128_t c) {
-  const WideSums low(a, b, c), high(upper_pair(a), upper_pair(b), upper_pair(c));
-  const v128_t result = demote(low.sum, high.sum);
-  const v128_t is_tiny = wasm_f32x4_lt(wasm_f32x4_abs(result), wasm_f32x4_splat(0x1p-125f));
-  const v128_t unsure = wasm_v128_or(wasm_v128_or(low.is_half_way(), high.is_half_way()), is_tiny);
-  if (__builtin_expect(wasm_v128_any_true(unsure), 0)) return demote(low.to_odd(), high.to_odd());
-  return result;
-}
-
-GGUF_INLINE Floats16 fma(const Floats16& a, const Floats16& b, const Floats16& c) {
-  Floats16 r;
-  for (int i = 0; i < 4; ++i) r.x[i] = fused_lanes(a.x[i], b.x[i], c.x[i]);
-  return r;
-}
-
 GGUF_INLINE float sum(const Floats16& a) {
   const v128_t four = wasm_f32x4_add(wasm_f32x4_add(a.x[0], a.x[2]), wasm_f32x4_add(a.x[1], a.x[3]));
   const v128_t two = wasm_f32x4_add(four, upper_pair(four));
@@ -422,18 +328,6 @@ GGUF_INLINE float sum(const Floats16& a) {
 
 GGUF_INLINE void sums(const float* p, float* y) {
   for (int i = 0; i < 16; ++i) y[i] = sum(load_f32(p + 16 * i));
-}
-
-GGUF_INLINE Lanes load_lanes(const float* p) {
-  return {wasm_v128_load(p)};
-}
-
-GGUF_INLINE void store_lanes(float* p, const Lanes& a) {
-  wasm_v128_store(p, a.x);
-}
-
-GGUF_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
-  return {fused_lanes(a.x, b.x, c.x)};
 }
 
 // ---- statistics -------------------------------------------------------------------------------------------
@@ -516,11 +410,6 @@ GGUF_INLINE void store_slots(uint32_t* slots, const float* p, const BinRange& ra
   const v128_t is_above = wasm_f32x4_gt(x, wasm_f32x4_splat(range.greatest));
   const v128_t or_below = wasm_v128_andnot(wasm_i32x4_add(bin, wasm_u32x4_splat(1)), is_below);
   wasm_v128_store(slots, wasm_v128_bitselect(wasm_u32x4_splat(range.n_slots - 1), or_below, is_above));
-}
-
-GGUF_INLINE bool guess_slots(uint32_t* slots, const float* p, const BinRange& range) {
-  store_slots(slots, p, range);
-  return true;
 }
 
 // ---- levels ----------------------------------------------------------------------------------------------
@@ -621,18 +510,6 @@ GGUF_INLINE void convert(uint16_t* y, const float* x) {
     wasm_v128_store(y + i, to_words<kOut>(wasm_v128_load(x + i), wasm_v128_load(x + i + 4)));
   }
 }
-
-template <Store kStore>
-GGUF_INLINE void store(float* y, const Floats16& a, const Floats16& b) {
-  for (int i = 0; i < 4; ++i) wasm_v128_store(y + 4 * i, a.x[i]);
-  for (int i = 0; i < 4; ++i) wasm_v128_store(y + 16 + 4 * i, b.x[i]);
-}
-
-GGUF_INLINE void store_aligned(float* y, const Floats16& a) {
-  for (int i = 0; i < 4; ++i) wasm_v128_store(y + 4 * i, a.x[i]);
-}
-
-GGUF_INLINE void store_fence() {}
 
 }  // namespace simd
 }  // namespace

@@ -40,11 +40,6 @@ GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& a, int i, const Values<Lev
 }
 
 template <class Levels>
-GGUF_INLINE Bytes32 level_bytes(const Values<Levels>& v, int unit) {
-  return level_bytes<Levels>(v, unit, v, unit + 1);
-}
-
-template <class Levels>
 GGUF_INLINE Bytes32 level_bytes(const SignedBytes& v, int unit) {
   return {wasm_v128_load(v.p + 16 * unit), wasm_v128_load(v.p + 16 * unit + 16)};
 }
@@ -74,18 +69,6 @@ GGUF_INLINE v128_t add_fours(v128_t a, v128_t b, v128_t c, v128_t d) {
   return add_pairs(add_pairs(a, b), add_pairs(c, d));
 }
 
-/** A sum of each of 4 x 32 bytes; with runs of 16 those of the upper halves are apart. */
-template <int kRun>
-struct DotSums;
-template <>
-struct DotSums<32> {
-  v128_t x;
-};
-template <>
-struct DotSums<16> {
-  v128_t lower, upper;
-};
-
 template <int kRun, int kKind>
 GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32& c, const Bytes32& d,
                               const DotColumns<kRun>& x) {
@@ -98,14 +81,6 @@ GGUF_INLINE DotSums<kRun> dot(const Bytes32& a, const Bytes32& b, const Bytes32&
     return {add_fours(first(a, 0), first(b, 1), first(c, 2), first(d, 3)),
             add_fours(last(a, 0), last(b, 1), last(c, 2), last(d, 3))};
   }
-}
-
-struct Ints8 {
-  v128_t a, b;
-};
-
-GGUF_INLINE Ints8 eight_sums(const DotSums<32>& a, const DotSums<32>& b) {
-  return {a.x, b.x};
 }
 
 GGUF_INLINE Ints8 zip(const DotSums<16>& v) {
@@ -121,33 +96,12 @@ GGUF_INLINE Ints8 add(const Ints8& v, const int32_t* p) {
   return {wasm_i32x4_add(v.a, wasm_v128_load(p)), wasm_i32x4_add(v.b, wasm_v128_load(p + 4))};
 }
 
-struct Floats8 {
-  v128_t a, b;
-};
-
-GGUF_INLINE Floats8 load_8(const float* p) {
-  return {wasm_v128_load(p), wasm_v128_load(p + 4)};
-}
-
-GGUF_INLINE void store_8(float* p, const Floats8& v) {
-  wasm_v128_store(p, v.a);
-  wasm_v128_store(p + 4, v.b);
-}
-
 GGUF_INLINE Floats8 floats_8(float a, float b, float c, float d, float e, float f, float g, float h) {
   return {wasm_f32x4_make(a, b, c, d), wasm_f32x4_make(e, f, g, h)};
 }
 
 GGUF_INLINE Floats8 to_floats(const Ints8& v) {
   return {wasm_f32x4_convert_i32x4(v.a), wasm_f32x4_convert_i32x4(v.b)};
-}
-
-GGUF_INLINE Floats8 mul(const Floats8& v, const Floats8& w) {
-  return {wasm_f32x4_mul(v.a, w.a), wasm_f32x4_mul(v.b, w.b)};
-}
-
-GGUF_INLINE Floats8 add(const Floats8& v, const Floats8& w) {
-  return {wasm_f32x4_add(v.a, w.a), wasm_f32x4_add(v.b, w.b)};
 }
 
 GGUF_INLINE float sum(const Floats8& v) {
@@ -203,14 +157,6 @@ GGUF_INLINE Lanes to_lanes(const IntLanes& a) {
 
 GGUF_INLINE Lanes broadcast(const void* p) {
   return {broadcast_int(p).x};
-}
-
-GGUF_INLINE Lanes mul(const Lanes& a, const Lanes& b) {
-  return {wasm_f32x4_mul(a.x, b.x)};
-}
-
-GGUF_INLINE Lanes add(const Lanes& a, const Lanes& b) {
-  return {wasm_f32x4_add(a.x, b.x)};
 }
 
 template <int kWords>

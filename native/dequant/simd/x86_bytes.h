@@ -1,4 +1,5 @@
-// The common part of x86-64 sets that is about products of levels: eight runs at a time.
+// The common part of x86-64 sets that is about products of levels: codes that become bytes, and eight runs at
+// a time.
 #pragma once
 
 #include "dequant/simd/common.h"
@@ -12,6 +13,43 @@ namespace simd {
 
 GGUF_INLINE void store256(uint8_t* to, __m256i x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+}
+
+// ---- codes -----------------------------------------------------------------------------------------------
+
+/** Nibbles stay in memory, in four runs of 16 bytes: low and high ones are made together. */
+template <int Stride>
+struct LowNibblesInOrder {
+  const uint8_t* p;
+};
+template <int Stride>
+struct HighNibblesInOrder {
+  const uint8_t* p;
+};
+
+template <int N, int Stride>
+GGUF_INLINE HighNibblesInOrder<Stride> shift(const LowNibblesInOrder<Stride>& c) {
+  static_assert(N == 4, "nibbles are shifted by four bits");
+  return {c.p};
+}
+
+template <class Levels, int Stride>
+GGUF_INLINE LowNibblesInOrder<Stride> values(const LowNibblesInOrder<Stride>& c) {
+  return c;
+}
+template <class Levels, int Stride>
+GGUF_INLINE HighNibblesInOrder<Stride> values(const HighNibblesInOrder<Stride>& c) {
+  return c;
+}
+
+/** The last 32 bytes of load_trits: every four of the last sixteen are three times those before. */
+GGUF_INLINE __m256i last_trits(const uint8_t* p) {
+  const __m128i one = _mm_set1_epi32(static_cast<int>(word32(p + 16)));
+  const __m128i three = _mm_add_epi8(one, _mm_add_epi8(one, one));
+  const __m128i nine = _mm_add_epi8(three, _mm_add_epi8(three, three));
+  const __m128i last = _mm_unpacklo_epi64(
+      _mm_unpacklo_epi32(one, three), _mm_unpacklo_epi32(nine, _mm_add_epi8(nine, _mm_add_epi8(nine, nine))));
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(p)), last, 1);
 }
 
 // ---- rounding ---------------------------------------------------------------------------------------------

@@ -26,11 +26,9 @@ struct AffineFormat<BlockQ4_K> {
   static constexpr float kSigmaFactor = 2.0f;
 };
 template <>
-struct AffineFormat<BlockQ5_K> {
-  static constexpr int kColumns = 32, kMost = 31, kMostScale = 63;
+struct AffineFormat<BlockQ5_K> : AffineFormat<BlockQ4_K> {
+  static constexpr int kMost = 31;
   static constexpr Steps kSteps = {kMost, -0.5f, 0.1f, 15};
-  static constexpr Error kError = Error::kSquares;
-  static constexpr float kSigmaFactor = 2.0f;
 };
 
 /** The searches of all sub-blocks of a group. */
