@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 #include "dequant/block_fields.h"
@@ -18,7 +19,7 @@ constexpr uint64_t round_up(uint64_t n, uint64_t unit) {
 
 constexpr uint64_t kPartialSums = 16;
 
-/** Columns of a row that are unpacked at a time. Of shorter rows, several are, up to kMostAtOnce numbers. */
+/** Columns of a row that are unpacked at a time. Of shorter rows, several are: see rows_at_once. */
 constexpr uint64_t kPart = 512, kMostAtOnce = 2048;
 /** Columns that a tile takes of a row: with 16 rows, what stays in the second-level cache. */
 constexpr uint64_t kSegment = 4096;
@@ -31,6 +32,13 @@ constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
 constexpr uint64_t kGroupNumbers = 512;
 /** No format has more bytes for so many numbers. */
 constexpr uint64_t kMostSwappedBytes = 2 * kMostAtOnce;
+
+/** Up to kMostAtOnce numbers, in whole groups where that is possible: an unpacker copies a group that is
+ * short. */
+uint64_t rows_at_once(uint64_t columns) {
+  const uint64_t most = kMostAtOnce / columns, unit = kGroupNumbers / std::gcd(columns, kGroupNumbers);
+  return most < unit ? most : most / unit * unit;
+}
 
 /** Cuts memory into pieces, each of which starts a cache line. Without memory, it only counts. */
 class Cutter {
@@ -402,7 +410,7 @@ void IntegerProducts::fill(const uint8_t* rows, uint64_t n_rows, uint64_t start,
   for (uint64_t part = 0; part < n_columns; part += kPart) {
     const uint64_t n = std::min(kPart, n_columns - part), n_runs = n / run_, first = part / run_;
     if (columns_ <= kPart) {
-      for (uint64_t r = 0, at_once = kMostAtOnce / columns_; r < n_rows; r += at_once) {
+      for (uint64_t r = 0, at_once = rows_at_once(columns_); r < n_rows; r += at_once) {
         unpack(rows + r * row_bytes, std::min(at_once, n_rows - r) * columns_, memory.swapped,
                rows_from(r * columns_));
       }

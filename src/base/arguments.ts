@@ -32,9 +32,9 @@ export function checkOptions<T extends object>(
   checkOptionNames(options, known, kind);
   const before = arrays.map(lengthIfArray);
   const given: Partial<T> = {};
-  for (const name of Object.keys(known) as (keyof T)[]) {
-    const value = options[name];
-    if (value !== undefined) given[name] = value;
+  for (const name in known) {
+    const value = options[name as keyof T];
+    if (value !== undefined) given[name as keyof T] = value;
   }
   if (arrays.some((array, i) => lengthIfArray(array) !== before[i])) {
     const detail = "an array was detached, moved or resized while the options were read";

@@ -60,6 +60,7 @@ export function overlapPartly(a: ArrayBufferView, b: ArrayBufferView): boolean {
 
 /** Two of `arrays`, by their indexes, that share memory; undefined where each has its own. */
 export function findOverlap(arrays: readonly ArrayBufferView[]): [number, number] | undefined {
+  if (arrays.length === 1) return undefined;
   const places = arrays.map((array, index) => {
     const start = byteOffsetOf.call(array);
     return { buffer: bufferOf.call(array), start, end: start + byteLengthOf.call(array), index };

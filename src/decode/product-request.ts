@@ -3,7 +3,7 @@ import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../
 import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, BlockProductOptions, ProductOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
-import { isFloat32Array, lengthOf, plain } from "../base/typed-arrays";
+import { isFloat32Array, lengthOf, memoryAs } from "../base/typed-arrays";
 import type { GgmlTypeInfo } from "../base/types";
 import { checkBlocks, checkElements, checkOut, checkOutLength } from "./request";
 
@@ -49,7 +49,20 @@ export function checkProduct(
   subject: GgufErrorSubject,
   kind?: "sync",
 ): ProductRequest {
-  const given = checkOptions(options, PRODUCT_OPTIONS, [x], subject, kind);
+  return checkGivenProduct(x, checkOptions(options, PRODUCT_OPTIONS, [x], subject, kind), shape, rowCount, subject);
+}
+
+/**
+ * The same for options that were read already.
+ * @throws as {@link checkProduct}
+ */
+export function checkGivenProduct(
+  x: unknown,
+  given: AllOptions,
+  shape: readonly number[],
+  rowCount: number,
+  subject: GgufErrorSubject,
+): ProductRequest {
   const matrix =
     given.columns === undefined && shape.length < 4
       ? { columns: shape[0] ?? 1, rowCount }
@@ -167,7 +180,7 @@ function checkEnding(
     }
   }
   if (factor === 1 && bias === undefined && !accumulate) return undefined;
-  return { factor, bias: bias && plain(bias).slice(), sum: accumulate ? out : undefined };
+  return { factor, bias: bias && memoryAs(Float32Array, bias).slice(), sum: accumulate ? out : undefined };
 }
 
 /** The functions of gguf-native/network that products are ended by, of a backend. */
@@ -186,14 +199,12 @@ export function endProduct(
   const result = out ?? products;
   if (ending === undefined || length === 0) return ending?.sum ?? result;
   const { factor, bias, sum } = ending;
-  const numbers = plain(result);
-  checkOutLength(numbers, length, subject);
-  if (factor !== 1) functions.scaleInto(numbers, factor);
-  if (bias !== undefined) functions.addInto(numbers, bias);
+  checkOutLength(result, length, subject);
+  if (factor !== 1) functions.scaleInto(result, factor);
+  if (bias !== undefined) functions.addInto(result, bias);
   if (sum === undefined) return result;
-  const to = plain(sum);
-  checkOutLength(to, length, subject);
-  functions.addInto(to, numbers);
+  checkOutLength(sum, length, subject);
+  functions.addInto(sum, result);
   return sum;
 }
 

@@ -77,8 +77,8 @@ export function checkOut(out: unknown, dtype: DType, length: number, subject?: G
 }
 
 /** Throws unless `out`, which work is writing to, still has `length` elements. */
-export function checkOutLength(out: { length: number }, length: number, subject?: GgufErrorSubject): void {
-  if (out.length === length) return;
+export function checkOutLength(out: ArrayBufferView, length: number, subject?: GgufErrorSubject): void {
+  if (lengthOf(out) === length) return;
   const detail = "out was detached, moved or resized while the work was going on";
   throw new GgufError("ERR_GGUF_RANGE", detail, subject);
 }

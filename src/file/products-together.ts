@@ -10,7 +10,7 @@ import { explainFailure, newOut } from "../decode/request";
 import { handleOf, type OpenFile } from "./handle";
 import { placeOf } from "./model-tensor";
 import { GgufTensor } from "./tensor";
-import { namedColumns, productRequest, subjectOf } from "./tensor-requests";
+import { givenProductRequest, namedColumns, subjectOf } from "./tensor-requests";
 
 /** Rows of a matrix, such as those of one expert, and what becomes of their products. */
 export interface MatrixRows extends Pick<ProductOptions, "columns" | "start" | "end" | "factor" | "bias"> {
@@ -52,7 +52,7 @@ export function matmulAllSync(
   const parts = Array.from(rows, checkRows).map(({ tensor, columns, start, end, factor, bias }, i): Part => {
     const { file, position } = placeOf(tensor);
     const its = { columns, start, end, factor, bias, out: arrays?.[i], activations, threads };
-    return { tensor, file, position, request: productRequest(tensor, file, x, its) };
+    return { tensor, file, position, request: givenProductRequest(tensor, file, x, its) };
   });
   const overlap = arrays && findOverlap(arrays);
   if (overlap !== undefined) {

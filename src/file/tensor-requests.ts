@@ -2,10 +2,10 @@
 
 import { checkOptions, checkSignal, type OptionNames } from "../base/arguments";
 import type { GgufErrorSubject } from "../base/errors";
-import type { DequantizeOptions, ProductOptions, ReadOptions, RowsOptions } from "../base/options";
+import type { DequantizeOptions, ProductOptions, ReadOptions, RowsOptions, ThreadOptions } from "../base/options";
 import type { GgmlType, GgmlTypeInfo } from "../base/types";
 import { checkSupported } from "../decode/kernels";
-import { checkProduct, type ProductRequest } from "../decode/product-request";
+import { checkGivenProduct, checkProduct, type ProductRequest } from "../decode/product-request";
 import { checkElements, checkRequest, DECODE_OPTIONS, type DecodeRequest, explainFailure } from "../decode/request";
 import { checkStats, STATS_OPTIONS, type StatsOptions, type StatsRequest } from "../decode/statistics";
 import { handleOf, type OpenFile } from "./handle";
@@ -61,6 +61,18 @@ export function productRequest(
   handleOf(file);
   knownType(tensor);
   return checkProduct(x, options, tensor.shape, rowCount(tensor), subjectOf(tensor), kind);
+}
+
+/** The same for options that were read already. */
+export function givenProductRequest(
+  tensor: TensorFacts,
+  file: OpenFile,
+  x: unknown,
+  given: ProductOptions & ThreadOptions,
+): ProductRequest {
+  handleOf(file);
+  knownType(tensor);
+  return checkGivenProduct(x, given, tensor.shape, rowCount(tensor), subjectOf(tensor));
 }
 
 /** Those of the shape need no name: they may be a number that only 64 bits hold. */
