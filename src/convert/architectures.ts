@@ -90,7 +90,9 @@ const ATTENTION = `model.embed_tokens=token_embd model.norm=output_norm lm_head=
 const PRE_NORMED = `${ATTENTION} post_attention_layernorm=ffn_norm`;
 const FEED_FORWARD = "mlp.gate_proj=ffn_gate mlp.up_proj=ffn_up mlp.down_proj=ffn_down";
 const DECODER = names(`${PRE_NORMED} ${FEED_FORWARD}`);
-const SPARSE = `${PRE_NORMED} mlp.gate=ffn_gate_inp mlp.experts.E.down_proj=ffn_down_exps
+/** Experts in one tensor, as newer files have them. */
+const FUSED = "mlp.gate=ffn_gate_inp mlp.experts.down_proj=ffn_down_exps mlp.experts.gate_up_proj=ffn_gate_up_exps";
+const SPARSE = `${PRE_NORMED} ${FUSED} mlp.experts.E.down_proj=ffn_down_exps
   mlp.experts.E.gate_proj=ffn_gate_exps mlp.experts.E.up_proj=ffn_up_exps`;
 const POST_NORMED = names(`${ATTENTION} ${FEED_FORWARD} post_attention_layernorm=post_attention_norm
   pre_feedforward_layernorm=ffn_norm post_feedforward_layernorm=post_ffw_norm`);
@@ -239,7 +241,7 @@ export const ARCHITECTURES: readonly Architecture[] = [
       ...{ rope_theta: 1e6, rms_norm_eps: 1e-5, max_position_embeddings: 131072 },
       ...{ num_key_value_heads: 8, num_experts: 8, num_experts_per_tok: 2 },
     },
-    names: names(`${PRE_NORMED} block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
+    names: names(`${PRE_NORMED} ${FUSED} block_sparse_moe.gate=ffn_gate_inp block_sparse_moe.experts.E.w1=ffn_gate_exps
       block_sparse_moe.experts.E.w2=ffn_down_exps block_sparse_moe.experts.E.w3=ffn_up_exps`),
   },
   {

@@ -28,6 +28,7 @@ import {
   convertedTensor,
   encoded,
   FLOATS,
+  isOfExperts,
   placeOf,
   reader,
   readJson,
@@ -181,7 +182,7 @@ function adapterTensors(stored: SafetensorsFile, architecture: Architecture, con
       .replace(/^language_model\./, "")
       .replace(architecture.prefix ?? /^$/, "");
     const converted = convertedTensor(tensor, theirs, architecture, config, Number.POSITIVE_INFINITY);
-    if (converted.expert === undefined && !architecture.transposed?.test(theirs)) return converted;
+    if (!isOfExperts(converted.name) && !architecture.transposed?.test(theirs)) return converted;
     const detail = "adapters of experts, and of matrices that GGUF has transposed, are not converted";
     throw new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path: tensor.path, tensor: tensor.name });
   };

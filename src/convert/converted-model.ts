@@ -127,7 +127,7 @@ export async function openCheckpoint(
     const weights = tensors.map(({ shape }) => shape.reduce((product, dim) => product * dim, 1));
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
     // Of experts, one counts.
-    const experts = tensors.map(({ name, shape }) => (name.includes("_exps.") ? (shape[2] as number) : 0));
+    const experts = tensors.map(({ name, shape }) => (isOfExperts(name) ? (shape[2] as number) : 0));
     const times = Math.floor(sum(experts) / experts.filter(Boolean).length);
     const one = sizeLabel(sum(weights.map((count, i) => count / (experts[i] || 1))));
     const label = times > 0 ? `${times}x${one}` : one;
@@ -382,12 +382,13 @@ function convertedTensors(
       .replace(architecture.prefix ?? /^$/, "")
       .replace(/\.gamma$/, ".weight")
       .replace(/\.beta$/, ".bias")
+      .replace(/\.experts\.(down|gate_up)_proj$/, "$&.weight")
       .replace(/^classifier\.(?=weight$|bias$)/, classifier);
     if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs)) continue;
     const converted = convertedTensor(tensor, theirs, architecture, config, vocabulary);
     const { layer, expert } = converted;
     if (expert === undefined) {
-      tensors.push(converted);
+      tensors.push(...(isOfExperts(converted.name) ? fused(converted, count, tensor) : [converted]));
       continue;
     }
     if (!(Number.isInteger(count) && count > 0)) {
@@ -405,6 +406,43 @@ function convertedTensors(
     throw new GgufError("ERR_GGUF_INVALID", detail, { path: model.paths[0] });
   }
   return tensors;
+}
+
+/** Whether a tensor has the matrices of all experts of a layer. */
+export const isOfExperts = (name: string): boolean => name.includes("_exps.");
+
+/** Matrices of all experts that are one tensor in the checkpoint; where they are twice as high, the upper and the lower halves. */
+function fused(whole: VirtualTensor, count: number, { path, name: tensor }: Convertible): VirtualTensor[] {
+  const { name, type, shape, read } = whole;
+  const [columns = 0, rows = 0] = shape;
+  const isBoth = name.includes("gate_up");
+  if (shape.length !== 3 || shape[2] !== count || (isBoth && rows % 2 !== 0)) {
+    const detail = `its shape is ${shape.join(" x ")}; it must be COLUMNS x ROWS x num_experts, ${count}`;
+    throw new GgufError("ERR_GGUF_INVALID", `${detail}, with an even number of rows where there are two in one`, {
+      ...{ path, tensor },
+    });
+  }
+  if (!isBoth) return [whole];
+  const { blockSize, typeSize } = ggmlTypes[type];
+  const size = ((columns * rows) / 2 / blockSize) * typeSize;
+  return ["gate", "up"].map((half, i) => ({
+    ...{ name: name.replace("gate_up", half), type, shape: [columns, rows / 2, count] },
+    read: inRuns(size, (run, from, target, signal) => read((2 * run + i) * size + from, target, signal)),
+  }));
+}
+
+/** Reads runs of so many bytes. */
+function inRuns(
+  size: number,
+  read: (run: number, from: number, target: Uint8Array, signal: AbortSignal | undefined) => Promise<void>,
+): VirtualTensor["read"] {
+  return async (begin, target, signal) => {
+    for (let at = 0, length = 0; at < target.length; at += length) {
+      const from = (begin + at) % size;
+      length = Math.min(size - from, target.length - at);
+      await read(Math.floor((begin + at) / size), from, target.subarray(at, at + length), signal);
+    }
+  };
 }
 
 /** The matrices of all experts as one tensor. */
@@ -426,14 +464,7 @@ function stacked(
   const { type, shape } = all[0] as VirtualTensor;
   const { blockSize, typeSize } = ggmlTypes[type];
   const size = (((shape[0] as number) * (shape[1] as number)) / blockSize) * typeSize;
-  const read: VirtualTensor["read"] = async (begin, target, signal) => {
-    for (let at = 0, length = 0; at < target.length; at += length) {
-      const from = (begin + at) % size;
-      length = Math.min(size - from, target.length - at);
-      const part = all[Math.floor((begin + at) / size)] as VirtualTensor;
-      await part.read(from, target.subarray(at, at + length), signal);
-    }
-  };
+  const read = inRuns(size, (expert, ...rest) => (all[expert] as VirtualTensor).read(...rest));
   return { name, type, shape: [...shape, count], read };
 }
 

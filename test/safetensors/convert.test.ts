@@ -4,7 +4,14 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, 
 import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
+import {
+  type ConvertModelOptions,
+  convertModel,
+  GgufError,
+  openSafetensors,
+  openSync,
+  quantizeModel,
+} from "gguf-native";
 import { Tokenizer } from "gguf-native/tokenizer";
 import { ARCHITECTURES } from "#dist/convert/architectures";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
@@ -381,6 +388,7 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
     };
   const expert = "model.layers.0.block_sparse_moe.experts";
   const [mixtral, gemma] = ["Mixtral-8x7B-tiny", "embedding-gemma-tiny"];
+  const [fused, inOne] = ["qwen3moe-fused", "model.layers.1.mlp.experts"];
   const [nomic, e5] = ["nomic-embed-text-tiny", "multilingual-e5-tiny"];
   const dense = (change: (config: Record<string, unknown>) => void) => edit("2_Dense/config.json", change);
   const modules = (path: unknown) => write("modules.json", JSON.stringify([{ type: "x.Dense", path }]));
@@ -405,6 +413,9 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
     ["phi-3", factors({ short_factor: Array(8).fill("1") }), /short_factor must be a list of 8 numbers/],
     ["phi-3", factors({ type: "linear" }), /scaled by su, longrope or yarn/, unsupported],
     ["phi-3", set("original_max_position_embeddings", 1), /original_max_position_embeddings above 1/],
+    [fused, shape(fused, { [`${inOne}.down_proj`]: [64, 48] }), /its shape is 48 x 64; it must be .*num_experts, 3/],
+    [fused, shape(fused, { [`${inOne}.gate_up_proj`]: [3, 95, 64] }), /with an even number of rows/],
+    [fused, set("num_local_experts", 4), /num_experts, 4/],
     ["olmo3", set("layer_types", ["full_attention"]), /layer_types must be a list of num_hidden_layers/],
     ["olmo3", set("num_hidden_layers", 1e9), /num_hidden_layers values, at most 65536/],
     [gemma, dense((config) => (config.activation_function = "Tanh")), /config\.json: .*is Identity/, unsupported],
@@ -418,6 +429,27 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
   for (const [base, change, message, code = "ERR_GGUF_INVALID"] of refusals) {
     await refused(base, change, message, code);
   }
+});
+
+test("experts of Mixtral that are one tensor become those that are apart", async () => {
+  const apart = caseOf("Mixtral-8x7B-tiny");
+  const tensors = Object.entries(caseOf("qwen3moe-fused").tensors).filter(([name]) => name.includes(".mlp."));
+  const others = Object.entries(apart.tensors).filter(([name]) => !name.includes("moe"));
+  const place = writeCheckpoint(join(folder, "fused"), {
+    ...apart,
+    tensors: Object.fromEntries([...others, ...tensors]),
+  });
+  await convertModel(place, out, { type: "f32" });
+  const [model, stored] = [openSync(out), await openSafetensors(place)];
+  const both = await stored.tensor("model.layers.1.mlp.experts.gate_up_proj").dequantize();
+  const [gate, up] = ["gate", "up"].map((name) => model.tensor(`blk.1.ffn_${name}_exps.weight`).dequantizeSync());
+  const size = 48 * 64;
+  const whole = [0, 1, 2].flatMap((i) =>
+    [gate, up].flatMap((half) => [...(half?.subarray(i * size, (i + 1) * size) ?? [])]),
+  );
+  assert.deepEqual(whole, [...both]);
+  stored.close();
+  rmSync(out);
 });
 
 test("values of other types in the files of a checkpoint are refused", async () => {

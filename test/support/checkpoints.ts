@@ -668,6 +668,17 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     { dtype: "F32", types: ["f16"] },
   ),
   checkpoint(
+    "qwen3moe-fused",
+    causal(`Qwen3Moe 264 num_local_experts=3 num_experts_per_tok=2 moe_intermediate_size=48 rope_theta=1000000
+      head_dim=32`),
+    replaced(
+      decoder(264, 32, QWEN3_NORMS),
+      /\.mlp\./,
+      "mlp.gate:3,64 mlp.experts.gate_up_proj=3,96,64 mlp.experts.down_proj=3,64,48",
+    ),
+    { shards: 2, types: ["auto", "q8_0"] },
+  ),
+  checkpoint(
     "phi-3",
     causal(`Phi3 270 original_max_position_embeddings=128 sliding_window=64 bos_token_id=1 eos_token_id=2
       pad_token_id=2
