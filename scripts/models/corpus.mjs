@@ -12,21 +12,11 @@ import { root } from "../lib/paths.mjs";
 
 buildAll();
 const require = createRequire(import.meta.url);
-const modules = [
-  "adapters",
-  "blocks",
-  "checkpoints",
-  "gguf-writer",
-  "libllama",
-  "model-facts",
-  "quantized-checkpoints",
-  "random",
-];
-const support = [...modules, "recorded"].map((name) => require(`../../build/test/support/${name}.js`));
-const { CHECKPOINTS, fileFacts, gaussianBlocks, hashOf, LlamaCpp, llamaQuantize, modelFacts, Random, readRecorded } =
-  Object.assign({}, ...support);
-const { matrix, SCHEMES, withLlamaVocabulary, writeAdapter, writeCheckpoint, writeGguf, writeQuantized } =
-  Object.assign({}, ...support);
+const modules =
+  "adapters blocks checkpoints gguf-writer libllama model-facts quantized-checkpoints random recorded".split(" ");
+const support = Object.assign({}, ...modules.map((name) => require(`../../build/test/support/${name}.js`)));
+const { CHECKPOINTS, fileFacts, gaussianBlocks, hashOf, LlamaCpp, llamaQuantize, modelFacts, Random } = support;
+const { matrix, SCHEMES, withLlamaVocabulary, writeAdapter, writeCheckpoint, writeGguf, writeQuantized } = support;
 const { mixedLines } = require("../../build/test/models/mixed-lines.js");
 const { Llama } = require("../../build/examples/llama/model.js");
 const { MIXES } = require("../../dist/quantize-model/mixes.js");
@@ -123,7 +113,7 @@ async function adapterOf(place, name) {
   return writeAdapter(at(name), tensors, { lora_alpha: 0.25 });
 }
 
-const recorded = readRecorded("converted");
+const recorded = support.readRecorded("converted");
 for (const checkpoint of CHECKPOINTS) {
   const { name } = checkpoint;
   const place = writeCheckpoint(folder, checkpoint);

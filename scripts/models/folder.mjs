@@ -19,7 +19,14 @@ export const modelsFolder = resolve(
 );
 
 /** The models: each with its packages of the Python package index, and its files with the parts that they are made of. */
-export const models = JSON.parse(readFileSync(new URL("models.json", import.meta.url), "utf8"));
+export const models = JSON.parse(readFileSync(new URL("models.json", import.meta.url), "utf8")).map(
+  ({ from, to, hashes = {}, files = [], ...model }) => {
+    const whole = Object.entries(hashes).map(([name, sha256]) => {
+      return { file: `${to}/${name}`, parts: [`${from}/${name}`], sha256 };
+    });
+    return { ...model, files: [...files, ...whole] };
+  },
+);
 
 /** gguf-py, which tests compare with, and where it is. */
 export const ggufPackage = "gguf==0.19.0";

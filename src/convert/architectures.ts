@@ -21,8 +21,10 @@ export interface Architecture {
   readonly defaults: Config;
   /** What must be so where the configuration says anything: with other values, the numbers would mean something else. */
   readonly expected?: Config;
-  /** What follows from the configuration, in place of what it says. */
-  readonly derived?: (config: Config) => Config;
+  /** Which of those with such a class it is. */
+  readonly isMeant?: (config: Config) => boolean;
+  /** What follows from the configuration, in place of what it says; `given` is without other names and defaults. */
+  readonly derived?: (config: Config, given: Config) => Config;
   /**
    * Names of tensors, `N` being the layer: in the checkpoint, and here. Without `.weight` and `.bias`. `E` is the expert: those of a
    * layer become one tensor, in this order.
@@ -210,7 +212,7 @@ const BERT = {
   entries: encoderEntries,
 } satisfies Omit<Architecture, "classes">;
 
-const unusedPositions = ({ pad_token_id: pad }: Config): number => Number(pad) + 1;
+const unusedPositions = ({ pad_token_id: pad = -1 }: Config): number => Number(pad) + 1;
 
 /** Positions are counted from that of padding on, which no token has. */
 const ROBERTA = {
@@ -222,6 +224,22 @@ const ROBERTA = {
   }),
   unusedPositions,
 } satisfies Omit<Architecture, "classes">;
+
+const NOMIC = {
+  ...BERT,
+  classes: ["NomicBertModel"],
+  defaults: { rope_theta: 1000, layer_norm_eps: 1e-12, max_trained_positions: 2048, type_vocab_size: 2 },
+  expected: {
+    ...{ causal: false, prenorm: false, rotary_emb_fraction: 1 },
+    ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
+  },
+} satisfies Omit<Architecture, "name" | "names">;
+
+const nomicBiases = (has: boolean): Config => ({ qkv_proj_bias: has, mlp_fc1_bias: has, mlp_fc2_bias: has });
+
+const NOMIC_NAMES = `embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
+  emb_ln=token_embd_norm encoder.layers.N: attn.Wqkv=attn_qkv attn.out_proj=attn_output
+  norm1=attn_output_norm norm2=layer_output_norm`;
 
 const LOCAL_KEYS = keys(`uint32: local_attention=attention.sliding_window
   global_attn_every_n_layers=attention.sliding_window_pattern`);
@@ -379,22 +397,30 @@ export const ARCHITECTURES: readonly Architecture[] = [
     vocabularies: ["unigram"],
   },
   {
-    ...BERT,
-    ...{ name: "nomic-bert", classes: ["NomicBertModel"] },
-    defaults: { rope_theta: 1000, layer_norm_eps: 1e-12, max_trained_positions: 2048, type_vocab_size: 2 },
-    expected: {
-      ...{ moe_every_n_layers: 0, activation_function: "swiglu", causal: false, prenorm: false },
-      ...{ qkv_proj_bias: false, mlp_fc1_bias: false, mlp_fc2_bias: false, rotary_emb_fraction: 1 },
-      ...{ rotary_emb_interleaved: false, rotary_emb_scale_base: null },
-    },
+    ...NOMIC,
+    ...{ name: "nomic-bert-moe", isMeant: ({ moe_every_n_layers: every }) => Boolean(every) },
+    expected: { ...NOMIC.expected, ...nomicBiases(true), activation_function: "gelu", n_positions: [2048, 8192] },
+    // Positions are counted as in XLM-RoBERTa where their number is said, and it is trained for fewer than it is made for.
+    derived: (config, { max_position_embeddings: given }) => ({
+      max_position_embeddings:
+        typeof given === "number" ? given - unusedPositions(config) : Number(config.n_positions) / 4,
+      head_dim: headLength(config),
+    }),
+    names: names(`${NOMIC_NAMES} mlp.fc1=ffn_up mlp.fc2=ffn_down mlp.router.layer=ffn_gate_inp
+      mlp.experts.mlp.w1=ffn_up_exps mlp.experts.mlp.w2=ffn_down_exps`),
+    unused: /\.mlp\.experts\.bias$/,
+    vocabularies: ["unigram"],
+    keys: keys("uint32: moe_every_n_layers=moe_every_n_layers moe_top_k=expert_used_count"),
+  },
+  {
+    ...NOMIC,
+    name: "nomic-bert",
+    expected: { ...NOMIC.expected, ...nomicBiases(false), moe_every_n_layers: 0, activation_function: "swiglu" },
     derived: (config) => ({
       max_position_embeddings: Math.min(Number(config.max_position_embeddings), Number(config.max_trained_positions)),
       head_dim: headLength(config),
     }),
-    names: names(`embeddings.word_embeddings=token_embd embeddings.token_type_embeddings=token_types
-      emb_ln=token_embd_norm encoder.layers.N: attn.Wqkv=attn_qkv attn.out_proj=attn_output
-      norm1=attn_output_norm mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down
-      norm2=layer_output_norm`),
+    names: names(`${NOMIC_NAMES} mlp.fc11=ffn_up mlp.fc12=ffn_gate mlp.fc2=ffn_down`),
     vocabularies: ["bert"],
   },
   {

@@ -196,15 +196,17 @@ export function completeConfig(
   }
   for (const [alias, usual] of ALIASES) if (alias in given) given[usual] ??= given[alias];
   const whole: Config = { ...defaults, ...given };
-  return { ...whole, ...derived?.(whole) };
+  return { ...whole, ...derived?.(whole, config) };
 }
 
 export function architectureOf(config: Config, path: string): Architecture {
   const names: unknown = config.architectures;
   const name: unknown = Array.isArray(names) ? names[0] : undefined;
-  const found = ARCHITECTURES.find(({ classes }) => classes.includes(name as string));
+  const found = ARCHITECTURES.find(
+    ({ classes, isMeant }) => classes.includes(name as string) && isMeant?.(config) !== false,
+  );
   if (found !== undefined) return found;
-  const known = ARCHITECTURES.flatMap(({ classes }) => classes).join(", ");
+  const known = [...new Set(ARCHITECTURES.flatMap(({ classes }) => classes))].join(", ");
   const given = typeof name === "string" ? `'${quotable(name)}'` : "not named";
   const detail = `its architecture is ${given}; converted are ${known}`;
   throw new NotConverted("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path });
@@ -382,7 +384,7 @@ function convertedTensors(
       .replace(architecture.prefix ?? /^$/, "")
       .replace(/\.gamma$/, ".weight")
       .replace(/\.beta$/, ".bias")
-      .replace(/\.experts\.(down|gate_up)_proj$/, "$&.weight")
+      .replace(/\.experts\.((down|gate_up)_proj|mlp\.w[12])$/, "$&.weight")
       .replace(/^classifier\.(?=weight$|bias$)/, classifier);
     if (architecture.unused?.test(theirs) || /\.(masked_bias|attention\.bias|inv_freq)$/.test(theirs)) continue;
     const converted = convertedTensor(tensor, theirs, architecture, config, vocabulary);
@@ -413,17 +415,24 @@ export const isOfExperts = (name: string): boolean => name.includes("_exps.");
 
 /** Matrices of all experts that are one tensor in the checkpoint; where they are twice as high, the upper and the lower halves. */
 function fused(whole: VirtualTensor, count: number, { path, name: tensor }: Convertible): VirtualTensor[] {
-  const { name, type, shape, read } = whole;
-  const [columns = 0, rows = 0] = shape;
+  const { name, type, read } = whole;
+  // Those of nomic-bert are below each other, and lie so that the last ones are multiplied from the left.
+  const isFlat = /\.w[12]$/.test(tensor) && whole.shape.length === 2;
+  const [columns = 0, all = 0] = whole.shape;
+  const shape = isFlat ? [columns, all / count, count] : whole.shape;
+  const rows = shape[1] ?? 0;
   const isBoth = name.includes("gate_up");
-  if (shape.length !== 3 || shape[2] !== count || (isBoth && rows % 2 !== 0)) {
+  if (shape.length !== 3 || shape[2] !== count || !Number.isInteger(isBoth ? rows / 2 : rows)) {
     const detail = `its shape is ${shape.join(" x ")}; it must be COLUMNS x ROWS x num_experts, ${count}`;
     throw new GgufError("ERR_GGUF_INVALID", `${detail}, with an even number of rows where there are two in one`, {
       ...{ path, tensor },
     });
   }
-  if (!isBoth) return [whole];
   const { blockSize, typeSize } = ggmlTypes[type];
+  if (isFlat && name.includes("down")) {
+    return [{ name, type, shape: [rows, columns, count], read: columnsFirst(read, typeSize, columns, rows) }];
+  }
+  if (!isBoth) return [{ ...whole, shape }];
   const size = ((columns * rows) / 2 / blockSize) * typeSize;
   return ["gate", "up"].map((half, i) => ({
     ...{ name: name.replace("gate_up", half), type, shape: [columns, rows / 2, count] },

@@ -229,7 +229,10 @@ function unigramOfModel(config: Config, files: VocabularyFiles, bytes: Uint8Arra
   const first = ["<s>", "<pad>", "</s>", "<unk>"].map((text) => ({
     ...{ text, score: 0, type: text === "<unk>" ? UNKNOWN : CONTROL },
   }));
-  return { tokens: [...first, ...all.slice(3, -1)], ...normalizer };
+  const tokens = [...first, ...all.slice(3, -1)];
+  const mask = 250001; // which only nomic-bert-moe puts back
+  if (config.moe_every_n_layers && mask in tokens) tokens[mask] = { text: "<mask>", score: 0, type: CONTROL };
+  return { tokens, ...normalizer };
 }
 
 /** The same as a `tokenizer.json`; undefined for one of another kind. */

@@ -56,7 +56,8 @@ const IN_FLIGHT = 2;
 
 /**
  * A model that makes vectors of texts, which are similar where meanings are; or numbers that say how well texts answer a query.
- * The architectures are bert (MiniLM, BGE, E5, GTE), nomic-bert, qwen3 (Qwen3-Embedding) and gemma-embedding (EmbeddingGemma).
+ * The architectures are bert (MiniLM, BGE, E5, GTE), nomic-bert, nomic-bert-moe, qwen3 (Qwen3-Embedding) and gemma-embedding
+ * (EmbeddingGemma).
  *
  * ```js
  * const embedder = await Embedder.open("all-minilm-l6-v2-q8_0.gguf");

@@ -22,6 +22,8 @@ import {
   rope,
   roundingError,
   scale,
+  softmax,
+  topK,
 } from "../network/public";
 import { POOLINGS, type Pooling } from "./options";
 import { type Linear, type Norm, rowsOf, Weights } from "./weights";
@@ -49,6 +51,10 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
     ...{ norm: "layer", isNormedFirst: false, activation: "silu" },
     ...{ isRotated: true, isCausal: false, pooling: undefined },
   },
+  "nomic-bert-moe": {
+    ...{ norm: "layer", isNormedFirst: false, activation: "gelu_erf" },
+    ...{ isRotated: true, isCausal: false, pooling: undefined },
+  },
   qwen3: {
     ...{ norm: "rms", isNormedFirst: true, activation: "silu" },
     ...{ isRotated: true, isCausal: true, pooling: "last" },
@@ -62,6 +68,13 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
 /** Tokens of which the wide vectors between both matrices of a feed-forward network are there at a time: they stay in the cache. */
 const HIDDEN_AT_ONCE = 256;
 
+/** A feed-forward network. */
+interface Expert {
+  readonly gate: Linear | undefined;
+  readonly up: Linear;
+  readonly down: Linear;
+}
+
 interface Layer {
   readonly q: Linear;
   readonly k: Linear;
@@ -69,9 +82,10 @@ interface Layer {
   readonly out: Linear;
   readonly qNorm: Norm | undefined;
   readonly kNorm: Norm | undefined;
-  readonly gate: Linear | undefined;
-  readonly up: Linear;
-  readonly down: Linear;
+  /** One, or those among which the router chooses so many for each token. */
+  readonly experts: readonly Expert[];
+  readonly router: Linear | undefined;
+  readonly used: number;
   /** Before or after attention and network, as the architecture has it. */
   readonly attnNorm: Norm;
   readonly ffnNorm: Norm;
@@ -349,16 +363,38 @@ export class Network {
   }
 
   *#feedForward(layer: Layer, x: Float32Array): Generator<void, Float32Array> {
-    const { activation, isNormedFirst } = this.#kind;
+    const input = this.#kind.isNormedFirst ? this.#norm(x, layer.ffnNorm, "normed") : x;
+    const { experts, router, used } = layer;
+    if (router === undefined) return yield* this.#expert(experts[0] as Expert, input);
+    const width = this.#width;
+    const at = (array: Float32Array, i: number, length = width) => array.subarray(i * length, (i + 1) * length);
+    const shares = this.#multiply(router, input, "shares");
+    softmax(shares, experts.length, { out: shares });
+    const chosen = Array.from({ length: input.length / width }, (_, i) => topK(at(shares, i, experts.length), used));
+    const sum = this.#floats("sum", input.length).fill(0);
+    for (const [number, expert] of experts.entries()) {
+      const tokens = [...chosen.keys()].filter((i) => chosen[i]?.indexes.includes(number));
+      if (tokens.length === 0) continue;
+      const own = this.#floats("own", tokens.length * width);
+      for (const [i, token] of tokens.entries()) own.set(at(input, token), i * width);
+      const made = yield* this.#expert(expert, own);
+      for (const [i, token] of tokens.entries()) {
+        add(at(sum, token), scale(at(made, i), shares[token * experts.length + number] as number));
+      }
+    }
+    return sum;
+  }
+
+  *#expert({ up, gate: other, down }: Expert, x: Float32Array): Generator<void, Float32Array> {
+    const { activation } = this.#kind;
     const { threads } = this.#options;
-    const input = isNormedFirst ? this.#norm(x, layer.ffnNorm, "normed") : x;
-    const matrices = { hidden: layer.up, ...(layer.gate && { gate: layer.gate }) };
-    const [hidden, gate] = this.#multiplyAll(matrices, input) as [Float32Array, Float32Array?];
+    const matrices = { hidden: up, ...(other && { gate: other }) };
+    const [hidden, gate] = this.#multiplyAll(matrices, x) as [Float32Array, Float32Array?];
     yield;
     if (gate === undefined) activate(hidden, activation, { out: hidden, threads });
     else gated(gate, hidden, activation, { out: hidden, threads });
     yield;
-    const result = this.#multiply(layer.down, hidden, "result");
+    const result = this.#multiply(down, hidden, "result");
     yield;
     return result;
   }
@@ -455,14 +491,30 @@ function readLayer(
     out: linear("attn_output", queryWidth, width),
     qNorm: optionalNorm("attn_q_norm", headWidth),
     kNorm: optionalNorm("attn_k_norm", headWidth),
-    gate: kind.activation === "gelu_erf" ? undefined : linear("ffn_gate", width, feedForward),
-    up: linear("ffn_up", width, feedForward),
-    down: linear("ffn_down", feedForward, width),
+    ...readExperts(weights, block, { kind, width, feedForward }),
     attnNorm: weights.norm(block + (isNormedFirst ? "attn_norm" : "attn_output_norm"), width),
     ffnNorm: weights.norm(block + (isNormedFirst ? "ffn_norm" : "layer_output_norm"), width),
     attnResultNorm: optionalNorm("post_attention_norm", width),
     ffnResultNorm: optionalNorm("post_ffw_norm", width),
   };
+}
+
+function readExperts(
+  weights: Weights,
+  block: string,
+  { kind, width, feedForward }: Pick<Sizes, "kind" | "width" | "feedForward">,
+): Pick<Layer, "experts" | "router" | "used"> {
+  const isMixed = weights.has(`${block}ffn_gate_inp.weight`);
+  const [count, end] = isMixed ? ([[weights.count("expert_count")], "_exps"] as const) : ([[], ""] as const);
+  const router = isMixed ? weights.linear(`${block}ffn_gate_inp`, width, count[0]) : undefined;
+  const used = isMixed ? weights.count("expert_used_count") : 1;
+  weights.expect(used <= (count[0] ?? 1), "expert_used_count", "at most expert_count", used);
+  const linears = (name: string, columns: number, rows: number) =>
+    weights.linears(block + name + end, columns, rows, ...count);
+  const gates = kind.activation === "gelu_erf" ? undefined : linears("ffn_gate", width, feedForward);
+  const [ups, downs] = [linears("ffn_up", width, feedForward), linears("ffn_down", feedForward, width)];
+  const experts = ups.map((up, i) => ({ up, gate: gates?.[i], down: downs[i] as Linear }));
+  return { experts, router, used };
 }
 
 /** GGUF counts from 1, and after those three has what makes scores; 0 is none: then a head for scores says it. */

@@ -127,12 +127,20 @@ export class Weights {
 
   /** NAME.weight with its bias, if it has one, and its second scale. */
   linear(name: string, columns: number, rows?: number): Linear {
-    const tensor = this.tensor(`${name}.weight`, columns, rows);
-    const end = tensor.elementCount / columns;
+    return this.linears(name, columns, rows)[0] as Linear;
+  }
+
+  /** The same; where experts are counted, that of each. */
+  linears(name: string, columns: number, rows?: number, ...experts: readonly [number?]): Linear[] {
+    const tensor = this.tensor(`${name}.weight`, columns, rows, ...experts);
+    const [count = 1] = experts;
+    const height = tensor.elementCount / columns / count;
     this.#unused.delete(`${name}.input_scale`); // for inputs in NVFP4, and these here are binary32
-    const { scale } = tensor;
-    const factor = scale === undefined ? 1 : (this.vector(scale.name, 1)[0] as number);
-    return { tensor, columns, start: 0, end, factor, bias: this.#optional(`${name}.bias`, end) };
+    const factors = tensor.scale && this.vector(tensor.scale.name, count);
+    const bias = this.#optional(`${name}.bias`, height);
+    return Array.from({ length: count }, (_, i) => ({
+      ...{ tensor, columns, start: i * height, end: (i + 1) * height, factor: factors?.[i] ?? 1, bias },
+    }));
   }
 
   /** @throws GgufError if the model has a tensor that nothing asked for: its vectors would be wrong without a word */

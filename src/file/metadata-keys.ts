@@ -146,7 +146,7 @@ export type Architecture =
   | ("gemma3n" | "mamba" | "mamba2" | "xverse" | "command-r" | "cohere2" | "dbrx" | "olmo" | "olmo2" | "olmoe")
   | ("openelm" | "arctic" | "deepseek" | "deepseek2" | "chatglm" | "glm4" | "glm4moe" | "bitnet" | "t5")
   | ("t5encoder" | "jais" | "nemotron" | "exaone" | "rwkv" | "rwkv6" | "rwkv7" | "granite" | "granitemoe")
-  | ("chameleon" | "smollm3" | "lfm2");
+  | ("chameleon" | "smollm3" | "lfm2" | "nomic-bert-moe");
 
 type PlainKeys = typeof PLAIN_KEYS;
 type ArchitectureKeys = typeof ARCHITECTURE_KEYS;

@@ -21,8 +21,10 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * sum;
 }
 
+const gelu = (x: number): number => 0.5 * x * (1 + erf(x / Math.SQRT2));
+
 const ACTIVATIONS: Record<SmallArchitecture, (x: number) => number> = {
-  bert: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  ...{ bert: gelu, "nomic-bert-moe": gelu },
   "nomic-bert": (x) => x / (1 + Math.exp(-x)),
   qwen3: (x) => x / (1 + Math.exp(-x)),
   "gemma-embedding": (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
@@ -35,7 +37,7 @@ const add = (a: Vector, b: Vector): Vector => a.map((value, i) => value + b[i]!)
 /** The vectors of the tokens of a text; those from `second` on are of another kind. */
 function plainVectors(file: GgufFile, ids: readonly number[], second = ids.length): Vector[] {
   const architecture = file.metadata.architecture as SmallArchitecture;
-  const isBert = architecture.endsWith("bert");
+  const isBert = architecture.includes("bert");
   const isGemma = architecture === "gemma-embedding";
   const x0 = ids.map((id, position) => {
     const row = (name: string, index: number): Vector => [...file.tensor(name).rowsSync([index])];
@@ -61,18 +63,31 @@ function plainVectors(file: GgufFile, ids: readonly number[], second = ids.lengt
     x = x.map((vector, i) => plus(afterAttention!, vector, linear(file, `${block}attn_output`, heard[i]!)));
     x = x.map((vector) => {
       const input = isBert ? vector : norm(file, `${block}ffn_norm`, vector);
-      const up = linear(file, `${block}ffn_up`, input);
-      const gate = architecture === "bert" ? up : linear(file, `${block}ffn_gate`, input);
-      const factors = architecture === "bert" ? up.map(() => 1) : up;
-      const hidden = gate.map((value, j) => ACTIVATIONS[architecture](value) * factors[j]!);
-      return plus(afterAll!, vector, linear(file, `${block}ffn_down`, hidden));
+      const network = (end = "", expert = 0, count = 1): Vector => {
+        const up = linear(file, `${block}ffn_up${end}`, input, expert, count);
+        const hasGate = file.tensors.has(`${block}ffn_gate.weight`);
+        const gate = hasGate ? linear(file, `${block}ffn_gate`, input) : up;
+        const factors = hasGate ? up : up.map(() => 1);
+        const hidden = gate.map((value, j) => ACTIVATIONS[architecture](value) * factors[j]!);
+        return linear(file, `${block}ffn_down${end}`, hidden, expert, count);
+      };
+      if (!file.tensors.has(`${block}ffn_gate_inp.weight`)) return plus(afterAll!, vector, network());
+      const powers = linear(file, `${block}ffn_gate_inp`, input).map(Math.exp);
+      const least = Math.min(...powers);
+      const results = powers.map((power, i) => {
+        const share = power === least ? 0 : power / sum(powers); // two of three are used
+        return network("_exps", i, powers.length).map((each) => share * each);
+      });
+      return plus(afterAll!, vector, results.reduce(add));
     });
   }
   return isBert ? x : x.map((vector) => norm(file, "output_norm", vector));
 }
 
-function linear(file: GgufFile, name: string, x: Vector): Vector {
-  const weights = file.tensor(`${name}.weight`).dequantizeSync();
+/** The product with a matrix; with that of one of so many experts. */
+function linear(file: GgufFile, name: string, x: Vector, expert = 0, count = 1): Vector {
+  const all = file.tensor(`${name}.weight`).dequantizeSync();
+  const weights = all.subarray((expert * all.length) / count, ((expert + 1) * all.length) / count);
   const bias = file.tensors.get(`${name}.bias`)?.dequantizeSync();
   return Array.from({ length: weights.length / x.length }, (_, r) =>
     sum([bias?.[r] ?? 0, ...x.map((value, i) => value * weights[r * x.length + i]!)]),
@@ -92,7 +107,7 @@ function attended(file: GgufFile, block: string, x: Vector[], isNear: boolean): 
   const architecture = file.metadata.architecture as SmallArchitecture;
   const width = file.metadata.arch("attention.key_length") ?? x[0]!.length / heads;
   const keyHeads = file.metadata.arch("attention.head_count_kv") ?? heads;
-  const isFused = architecture === "nomic-bert";
+  const isFused = architecture.startsWith("nomic");
   const base = isNear ? 10000 : 1000;
   const headsOf = (which: number, count: number): Vector[][] =>
     x.map((vector, position) => {
@@ -143,6 +158,7 @@ describe("vectors are those of a plain forward pass", () => {
     ["bert", "cls"],
     ["bert", "last"],
     ["nomic-bert", "mean"],
+    ["nomic-bert-moe", "mean"],
     ["qwen3", "last"],
     ["gemma-embedding", "mean"],
   ] as const) {
@@ -217,6 +233,9 @@ test("a model that says so is not causal, and one whose positions are stretched 
   const [c, d] = await other.embed(["the cat", "the dog"]);
   assert.deepEqual(a, b); // the first token sees itself alone
   assert.notDeepEqual(c, d);
+  const metadata: [string, TypedValue][] = [["nomic-bert-moe.expert_used_count", u32(4)]];
+  const mixed = Embedder.open(parse(smallEmbedder("nomic-bert-moe", { metadata })));
+  await assert.rejects(mixed, /expert_used_count must be at most expert_count, found 4/);
   await assert.rejects(opened("rope.scaling.type", str("yarn")), /qwen3\.rope\.scaling\.type is 'yarn'/);
 });
 

@@ -6,7 +6,7 @@ import { tensorsOf } from "./small-llama";
 
 export const SMALL_EMBEDDER = { width: 16, hidden: 24, heads: 4, headWidth: 6, window: 8, context: 64 };
 
-export type SmallArchitecture = "bert" | "nomic-bert" | "qwen3" | "gemma-embedding";
+export type SmallArchitecture = "bert" | "nomic-bert" | "nomic-bert-moe" | "qwen3" | "gemma-embedding";
 
 export interface SmallEmbedder {
   metadata?: [string, TypedValue][];
@@ -16,7 +16,9 @@ export interface SmallEmbedder {
 
 export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbedder = {}): Uint8Array {
   const { width, hidden, heads, window, context } = SMALL_EMBEDDER;
-  const isBert = architecture.endsWith("bert");
+  const isBert = architecture.includes("bert");
+  const isNomic = architecture.startsWith("nomic");
+  const isMixed = architecture === "nomic-bert-moe";
   const isGemma = architecture === "gemma-embedding";
   const headWidth = isBert ? width / heads : SMALL_EMBEDDER.headWidth;
   const keyHeads = isBert ? heads : 2;
@@ -25,7 +27,7 @@ export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbe
   const tensor = tensorsOf(new Random(5));
   const matrix = (name: string, columns: number, rows: number): TensorSpec[] => [
     tensor(`${name}.weight`, columns, rows),
-    ...(architecture === "bert" ? [tensor(`${name}.bias`, rows)] : []),
+    ...(architecture === "bert" || isMixed ? [tensor(`${name}.bias`, rows)] : []),
   ];
   const norm = (name: string, length = width): TensorSpec[] => [
     tensor(`${name}.weight`, length),
@@ -37,7 +39,7 @@ export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbe
     ...(architecture === "bert" ? [tensor("position_embd.weight", width, context)] : []),
     ...(isBert ? [tensor("token_types.weight", width, 2), ...norm("token_embd_norm")] : norm("output_norm")),
     ...Array.from({ length: layers }, (_, i) => `blk.${i}.`).flatMap((block) => [
-      ...(architecture === "nomic-bert"
+      ...(isNomic
         ? matrix(`${block}attn_qkv`, width, queryWidth + 2 * keyWidth)
         : [
             ...matrix(`${block}attn_q`, width, queryWidth),
@@ -47,9 +49,14 @@ export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbe
       ...matrix(`${block}attn_output`, queryWidth, width),
       ...norm(block + before),
       ...(isBert ? [] : [...norm(`${block}attn_q_norm`, headWidth), ...norm(`${block}attn_k_norm`, headWidth)]),
-      ...(architecture === "bert" ? [] : matrix(`${block}ffn_gate`, width, hidden)),
-      ...matrix(`${block}ffn_up`, width, hidden),
-      ...matrix(`${block}ffn_down`, hidden, width),
+      ...(architecture === "bert" || isMixed ? [] : matrix(`${block}ffn_gate`, width, hidden)),
+      ...(isMixed && block === "blk.1."
+        ? [
+            tensor(`${block}ffn_gate_inp.weight`, width, 3),
+            tensor(`${block}ffn_up_exps.weight`, width, hidden, 3),
+            tensor(`${block}ffn_down_exps.weight`, hidden, width, 3),
+          ]
+        : [...matrix(`${block}ffn_up`, width, hidden), ...matrix(`${block}ffn_down`, hidden, width)]),
       ...norm(block + after),
       ...(isGemma ? [...norm(`${block}post_attention_norm`), ...norm(`${block}post_ffw_norm`)] : []),
     ]),
@@ -73,6 +80,8 @@ export function smallEmbedder(architecture: SmallArchitecture, change: SmallEmbe
         ] as [string, TypedValue][])),
     ...(architecture === "bert" ? [] : ([["rope.freq_base", f32(1000)]] as [string, TypedValue][])),
     ...(isGemma ? ([["attention.sliding_window", u32(window)]] as [string, TypedValue][]) : []),
+    ["expert_count", u32(3)],
+    ["expert_used_count", u32(2)],
     ["pooling_type", u32(architecture === "qwen3" ? 3 : 1)],
   ];
   return writeGguf({
