@@ -69,7 +69,7 @@ const unsupported = ({ path, name }: SafetensorsTensor, detail: string): GgufErr
   new GgufError("ERR_GGUF_UNSUPPORTED_TYPE", detail, { path, tensor: name });
 
 /** What is beside a quantized matrix and says nothing about its weights. */
-const UNUSED = /(^|[._])(input|output|activation|[kqv]|prob)_(scale|zero_point)$/;
+const UNUSED = /(^|[._])(input|output|activation|[kqv]|prob)_(global_)?(scale|zero_point)$/;
 
 interface Context {
   readonly quantization: Config;
@@ -118,9 +118,12 @@ function matrixOf(end: string, tensor: SafetensorsTensor, context: Context): Row
   const { dtype, shape } = tensor;
   if (end === "qweight") return packedIntegers(tensor, false, context);
   if (end === "weight_packed") {
-    if (take("weight_global_scale")) throw unsupported(tensor, "it is NVFP4 with two scales, which is not converted");
+    const divisor = take("weight_global_scale");
+    if (divisor !== undefined) return doublyScaled(tensor, need("weight_scale"), divisor, true);
     return dtype === "U8" ? microscaled(tensor, need("weight_scale"), 2) : packedIntegers(tensor, true, context);
   }
+  const factor = dtype === "U8" ? take("weight_scale_2") : undefined;
+  if (factor !== undefined) return doublyScaled(tensor, need("weight_scale"), factor, false);
   if (!/^F8_E[45]|^F4$|^I8$/.test(dtype) || shape.length === 0) return undefined;
   const scale = take("weight_scale_inv") ?? take("weight_scale");
   if (scale !== undefined) return dtype === "F4" ? microscaled(tensor, scale, 1) : plainScaled(tensor, scale, context);
@@ -175,6 +178,39 @@ function plainScaled(tensor: SafetensorsTensor, scale: SafetensorsTensor, { quan
         const row = Math.floor((first + Math.floor(i / groups)) / tall) - top;
         return stored[row * groups + (i % groups)] as number;
       });
+    },
+  });
+}
+
+/** The numbers of E2M1 without their sign. */
+const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
+
+/** NVFP4: numbers of 4 bits, two in a byte, and a scale for 16 of them, of which each is times, or over, another one of all. */
+function doublyScaled(
+  tensor: SafetensorsTensor,
+  scale: SafetensorsTensor,
+  whole: SafetensorsTensor,
+  isDivisor: boolean,
+): Rows {
+  const [width, rows] = matrixShape(tensor);
+  const [columns, groups] = [2 * width, width / 8];
+  if (String(scale.shape) !== String([groups, rows]) || scale.dtype !== "F8_E4M3" || tensor.dtype !== "U8") {
+    throw wrongShape(tensor, scale, `COLUMNS / 16 x ${rows}, for ${columns} columns in U8, with scales of F8_E4M3`);
+  }
+  if (whole.elementCount !== 1) throw wrongShape(tensor, whole, "that of a number");
+  return scaled({
+    ...{ columns, rows, group: 16, scale },
+    codes: async (first, last, signal) => {
+      const bytes = await tensor.dequantize({ start: first * width, end: last * width, signal });
+      return Float32Array.from({ length: 2 * bytes.length }, (_, i) => {
+        const code = ((bytes[i >> 1] as number) >> (4 * (i & 1))) & 15;
+        return (code & 8 ? -1 : 1) * (E2M1[code & 7] as number);
+      });
+    },
+    scales: async (first, last, signal) => {
+      const [factor = 1] = await whole.dequantize({ start: 0, end: 1, signal });
+      const own = await scale.dequantize({ start: first * groups, end: last * groups, signal });
+      return own.map((each) => (isDivisor ? each / factor : each * factor));
     },
   });
 }

@@ -79,6 +79,32 @@ function mxfp4(isPacked: boolean) {
   };
 }
 
+/** With a factor for all, or a divisor. */
+function nvfp4(isDivisor: boolean) {
+  return (rows: number, columns: number): Packed => {
+    const [codes, bytes] = [
+      made(rows * columns, () => random.below(16)),
+      made((rows * columns) / 16, () => random.below(127)),
+    ];
+    const whole = Math.fround(isDivisor ? 100 + random.unit() : random.unit() / 100);
+    const pairs = Uint8Array.from({ length: codes.length / 2 }, (_, i) => codes[2 * i]! | (codes[2 * i + 1]! << 4));
+    const [weight, other] = isDivisor ? ["weight_packed", "weight_global_scale"] : ["weight", "weight_scale_2"];
+    return {
+      parts: {
+        [weight!]: part("U8", [rows, columns / 2], pairs),
+        weight_scale: part("F8_E4M3", [rows, columns / 16], Uint8Array.from(bytes)),
+        [other!]: part("F32", isDivisor ? [1] : [], Float32Array.of(whole)),
+        [isDivisor ? "input_global_scale" : "input_scale"]: part("F32", [1], Float32Array.of(3)),
+      },
+      value: (row, column) => {
+        const at = row * columns + column;
+        const [own, code] = [e4m3(bytes[at >> 4]!), codes[at]!];
+        return (code & 8 ? -1 : 1) * E2M1[code & 7]! * Math.fround(isDivisor ? own / whole : own * whole);
+      },
+    };
+  };
+}
+
 const GROUP = 32;
 
 /** Integers with scales of groups; `layout` packs them. */
@@ -205,6 +231,8 @@ export const SCHEMES: Record<string, Scheme> = {
   "FP8 with scales of rows": [FP8, "F16", fp8("weight_scale", 1, 0, (rows) => [rows, 1])],
   "MXFP4 as F4": [int4, "MXFP4", mxfp4(false)],
   "MXFP4 in bytes": [int4, "MXFP4", mxfp4(true)],
+  "NVFP4 of compressed-tensors": [int4, "F16", nvfp4(true)],
+  "NVFP4 of ModelOpt": [{ quant_method: "modelopt", quant_algo: "NVFP4" }, "F16", nvfp4(false)],
   int8: [int8s, "Q8_0", int8("F16")],
   "int8 with scales in bfloat16": [int8s, "F16", int8("BF16")],
   int4: [int4, "Q4_0", integers(4, true, "F16", packed(4, "F16", false))],
