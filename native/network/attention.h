@@ -107,15 +107,20 @@ GGUF_INLINE void score_groups(const PageHead& page, uint64_t begin, uint64_t end
   }
 }
 
-/** Makes scores of whole groups weights, of which those outside of what is seen are 0. Returns their sum. */
-GGUF_INLINE float weigh(const Query& query, float scale, float cap, float* scores) {
-  const uint64_t start = query.first / 16 * 16, n = query.last / 16 * 16 + 16 - start;
+/** Scales scores of whole groups, of which those outside of what is seen become -infinity. Returns the
+ * largest. */
+GGUF_INLINE float scale_seen(const Query& query, float scale, float cap, float* scores) {
+  const uint64_t start = query.first / 16 * 16, n = query.n_scores();
   scale_and_cap(scores, n, scale, cap, scores);
   std::fill_n(scores, query.first - start, -INFINITY);
   std::fill_n(scores + (query.last - start) + 1, n - 1 - (query.last - start), -INFINITY);
-  float max = lanes::max_of(scores, n);
-  if (query.sink != nullptr && *query.sink > max) max = *query.sink;
-  const float sum = exponentiate(scores, n, max);
+  const float max = lanes::max_of(scores, n);
+  return query.sink != nullptr && *query.sink > max ? *query.sink : max;
+}
+
+/** Makes these scores weights. Returns their sum. */
+GGUF_INLINE float weigh(const Query& query, float max, float* scores) {
+  const float sum = exponentiate(scores, query.n_scores(), max);
   if (query.sink == nullptr) return sum;
   alignas(64) float sinks[16];
   lanes::store(sinks, lanes::exp(all16(*query.sink - max)));
@@ -267,11 +272,13 @@ void attend(const KvCache& cache, uint64_t head, const Queries& all) {
                              stride);
       }
     }
-    float divisors[kTogether];
-    for (int r = 0; r < n; ++r) {
-      float* const row = its_scores + static_cast<uint64_t>(r) * stride;
-      divisors[r] = weigh(queries[r], all.scale, all.cap, row + queries[r].first / 16 * 16 - start);
-    }
+    // Step by step for all: what one waits for, a processor fills with the others.
+    float maxima[kTogether], divisors[kTogether];
+    const auto scores_of = [&](int r) GGUF_INLINE_LAMBDA {
+      return its_scores + static_cast<uint64_t>(r) * stride + queries[r].first / 16 * 16 - start;
+    };
+    for (int r = 0; r < n; ++r) maxima[r] = scale_seen(queries[r], all.scale, all.cap, scores_of(r));
+    for (int r = 0; r < n; ++r) divisors[r] = weigh(queries[r], maxima[r], scores_of(r));
     add_up<Number>(cache, head, queries, n, start, its_scores, stride, divisors, sums);
     i += static_cast<uint64_t>(n);
   }

@@ -33,6 +33,9 @@ struct Query {
   float* out;
   uint64_t first, last;
   const float* sink;  // nullptr if there is none
+
+  /** Of the whole groups of sixteen that it sees something of. */
+  uint64_t n_scores() const { return last / 16 * 16 + 16 - first / 16 * 16; }
 };
 
 /** Some queries of one head of a cache: both bounds of what they see ascend. */
