@@ -51,6 +51,9 @@ struct EncoderTable {
   EncodeBlocks of[kFormatCount];  // [FormatIndex]; nullptr without encoder
 };
 
+/** What a file of isa/ has at its end: its table where encoders_for_this_isa.h defines it. */
+#define GGUF_THIS_ISA nullptr
+
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.
 extern const EncoderTable* const kScalarEncoders;
 extern const EncoderTable* const kAvx2Encoders;

@@ -27,7 +27,8 @@ const PLACES: Record<string, { text: string; entry: (name: string) => string }> 
     entry: (name) => `\nFORMAT(${name}, `,
   },
   "native/dequant/kernels": {
-    text: allText("native", "dequant", "kernels").replaceAll("Floats16 sixteen(", "dequantize("), // numbers.h
+    // Those of numbers.h and of codebooks.h have one function for all.
+    text: allText("native", "dequant", "kernels").replaceAll(/Floats16 sixteen\(|signs_of\(/g, "dequantize("),
     entry: (name) => `dequantize(const Block${name}*`,
   },
   "src/base/types.ts, GgmlType": { text: text("src", "base", "types.ts"), entry: (name) => `| "${name}"` },

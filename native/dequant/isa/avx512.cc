@@ -7,12 +7,8 @@
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 #include "dequant/isa/kernels_for_this_isa.h"
 GGUF_TARGET_END
+#endif
 
 namespace gguf {
-const KernelTable* const kAvx512Kernels = &kThisIsa;
+const KernelTable* const kAvx512Kernels = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const KernelTable* const kAvx512Kernels = nullptr;
-}  // namespace gguf
-#endif

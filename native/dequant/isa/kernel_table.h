@@ -211,6 +211,9 @@ struct KernelTable {
   bool (*is_ready)();  // asked before the others; if it says no, they are, too. nullptr: always ready
 };
 
+/** What a file of isa/ has at its end: its table where kernels_for_this_isa.h defines it. */
+#define GGUF_THIS_ISA nullptr
+
 // One per source file of isa/; nullptr if the compiler's target has no such instructions.
 extern const KernelTable* const kScalarKernels;
 extern const KernelTable* const kAvx2Kernels;

@@ -108,6 +108,8 @@ constexpr KernelTable kernels_of_this_isa() {
 }
 
 constexpr KernelTable kThisIsa = kernels_of_this_isa();
+#undef GGUF_THIS_ISA
+#define GGUF_THIS_ISA &kThisIsa
 
 }  // namespace
 }  // namespace gguf

@@ -7,12 +7,8 @@
 #include "dequant/simd/neon_bytes.h"
 #include "dequant/isa/kernels_for_this_isa.h"
 // clang-format on
+#endif
 
 namespace gguf {
-const KernelTable* const kNeonKernels = &kThisIsa;
+const KernelTable* const kNeonKernels = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const KernelTable* const kNeonKernels = nullptr;
-}  // namespace gguf
-#endif

@@ -24,22 +24,38 @@ GGUF_INLINE uint32_t signs_of_sevens(uint32_t sevens) {
   return x | (parity & 0x01010101) << 7;
 }
 
-/** Puts 64 weights with one scale per 32 of them, from d[first] on. */
-template <class Levels, class Codes, class Sink>
-GGUF_INLINE void put_two_groups(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
-  const auto v = simd::values<Levels>(codes);
-  y.put_codes(at, Sink::template scaled<Levels>(d, first), v, 0);
-  y.put_codes(at + 32, Sink::template scaled<Levels>(d, first + 1), v, 2);
+/** What `Ahead` of a format says of it: its levels, of how many weights each scale is, and each row. */
+template <class Its, int Run, int Columns = 8>
+struct CodebookFormat {
+  using Levels = Its;
+  static constexpr int kRun = Run, kColumns = Columns;
+};
+
+/** 64 codes, the i-th time. */
+template <class Levels, int Columns, class Rows, class To>
+GGUF_INLINE auto gather(const Rows& rows, int i, const uint8_t* signs, To to) {
+  if constexpr (Columns == 8) {
+    return simd::gather8<Levels>(rows, 8 * i, signs + 8 * i, to);
+  } else {
+    return simd::gather16<Levels>(rows, 16 * i, signs + 8 * i, to);
+  }
 }
 
-/** Puts 64 weights with one scale per 16 of them, from d[first] on. */
-template <class Levels, class Codes, class Sink>
-GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, int first, Sink& y) {
-  const auto v = simd::values<Levels>(codes);
-  y.put_halves(at, Sink::template scaled<Levels>(d, first), Sink::template scaled<Levels>(d, first + 1), v,
-               0);
-  y.put_halves(at + 32, Sink::template scaled<Levels>(d, first + 2),
-               Sink::template scaled<Levels>(d, first + 3), v, 2);
+/** Every format: 64 weights at a time. */
+template <class Block, class Sink, class Levels = typename Ahead<Block>::Levels>
+GGUF_INLINE void dequantize(const Block* b, const Ahead<Block>& ahead, Sink& y) {
+  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
+    const auto codes = gather<Levels, Ahead<Block>::kColumns>(ahead.rows, i, ahead.signs_of(b), Sink::kTo);
+    const auto v = simd::values<Levels>(codes);
+    const auto number = [&](int k) GGUF_INLINE_LAMBDA { return Sink::template scaled<Levels>(ahead.d, k); };
+    if constexpr (Ahead<Block>::kRun == 32) {
+      y.put_codes(64 * i, number(2 * i), v, 0);
+      y.put_codes(64 * i + 32, number(2 * i + 1), v, 2);
+    } else {
+      y.put_halves(64 * i, number(4 * i), number(4 * i + 1), v, 0);
+      y.put_halves(64 * i + 32, number(4 * i + 2), number(4 * i + 3), v, 2);
+    }
+  });
 }
 
 // IQ2_XXS 0   2               66
@@ -48,11 +64,12 @@ GGUF_INLINE void put_four_halves(int at, const Codes& codes, const Scales& d, in
 //   D = d * (0.5 + (B >> 28)) * 0.25
 //   y[32g + 8l + k] = D * G[byte l of A][k] * sign(the seven bits of B from 7l on)        l < 4, k < 8
 template <>
-struct Ahead<BlockIQ2_XXS> {
+struct Ahead<BlockIQ2_XXS> : CodebookFormat<Iq2, 32> {
   simd::BookRows<kIq2xxsBook, 32> rows;
   uint8_t signs[32];
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ2_XXS*) const { return signs; }
   GGUF_INLINE void read(const BlockIQ2_XXS* b) {
     uint32_t group_rows[8], group_signs[8], scales[16] = {};
     for (int g = 0; g < 8; ++g) {
@@ -70,25 +87,18 @@ struct Ahead<BlockIQ2_XXS> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_XXS*, const Ahead<BlockIQ2_XXS>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
-    put_two_groups<Iq2>(64 * i, codes, ahead.d, 2 * i, y);
-  });
-}
-
 // IQ2_XS  0   2               66       74
 //         | d | rows          | scales |        rows: w = u16 at 2*(4g + l)
 //
 //   D = d * (0.5 + (l < 2 ? lo : hi)(scales[g])) * 0.25
 //   y[32g + 8l + k] = D * G[w & 511][k] * sign(the seven bits w >> 9)        g < 8, l < 4, k < 8
 template <>
-struct Ahead<BlockIQ2_XS> {
+struct Ahead<BlockIQ2_XS> : CodebookFormat<Iq2, 16> {
   simd::BookRows<kIq2xsBook, 32> rows;
   uint8_t signs[32];
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ2_XS*) const { return signs; }
   GGUF_INLINE void read(const BlockIQ2_XS* b) {
     for (int i = 0; i < 32; ++i) {
       const uint16_t word = word16(b->rows + 2 * i);
@@ -106,24 +116,17 @@ struct Ahead<BlockIQ2_XS> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_XS*, const Ahead<BlockIQ2_XS>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, ahead.signs + 8 * i, Sink::kTo);
-    put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
-  });
-}
-
 // IQ2_S   0   2      34      66          74       82
 //         | d | rows | signs | rows_high | scales |
 //
 //   D as in IQ2_XS; row = rows[4g + l] | (bits 2l and 2l+1 of rows_high[g]) << 8
 //   y[32g + 8l + k] = D * G[row][k] * sign(signs[4g + l])        g < 8, l < 4, k < 8
 template <>
-struct Ahead<BlockIQ2_S> {
+struct Ahead<BlockIQ2_S> : CodebookFormat<Iq2, 16> {
   simd::BookRows<kIq2sBook, 32> rows;
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ2_S* b) const { return b->signs; }
   GGUF_INLINE void read(const BlockIQ2_S* b) {
     for (int i = 0; i < 32; i += 16) {
       simd::join_rows<2, 2, 4>(rows.number + i, b->rows + i, b->rows_high + i / 4);
@@ -135,14 +138,6 @@ struct Ahead<BlockIQ2_S> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather8<Iq2>(ahead.rows, 8 * i, b->signs + 8 * i, Sink::kTo);
-    put_four_halves<Iq2>(64 * i, codes, ahead.d, 4 * i, y);
-  });
-}
-
 // IQ3_XXS 0   2               66                 98
 //         | d | rows          | signs_and_scales |        a group g: B = u32 at 4g
 //
@@ -150,11 +145,12 @@ GGUF_INLINE void dequantize(const BlockIQ2_S* b, const Ahead<BlockIQ2_S>& ahead,
 //   y[32g + 8l + k], k < 8: the four of D * G[rows[8g + 2l]], then the four of D * G[rows[8g + 2l + 1]],
 //   with sign(the seven bits of B from 7l on)        l < 4
 template <>
-struct Ahead<BlockIQ3_XXS> {
+struct Ahead<BlockIQ3_XXS> : CodebookFormat<Iq3xxs, 32, 4> {
   simd::BookRows<kIq3xxsBook, 64> rows;
   uint8_t signs[32];
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ3_XXS*) const { return signs; }
   GGUF_INLINE void read(const BlockIQ3_XXS* b) {
     for (int i = 0; i < 64; ++i) rows.number[i] = b->rows[i];
     rows.find();
@@ -169,14 +165,6 @@ struct Ahead<BlockIQ3_XXS> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ3_XXS*, const Ahead<BlockIQ3_XXS>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather16<Iq3xxs>(ahead.rows, 16 * i, ahead.signs + 8 * i, Sink::kTo);
-    put_two_groups<Iq3xxs>(64 * i, codes, ahead.d, 2 * i, y);
-  });
-}
-
 // IQ3_S   0   2               66          74      106      110
 //         | d | rows          | rows_high | signs | scales |
 //
@@ -185,10 +173,11 @@ GGUF_INLINE void dequantize(const BlockIQ3_XXS*, const Ahead<BlockIQ3_XXS>& ahea
 //   y[32g + 4p + k] = D * G[row][k] * sign(the low half of signs[4g + p/2] for even p, else the high one)
 //   g < 8, p < 8, k < 4
 template <>
-struct Ahead<BlockIQ3_S> {
+struct Ahead<BlockIQ3_S> : CodebookFormat<Iq3s, 32, 4> {
   simd::BookRows<kIq3sBook, 64> rows;
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ3_S* b) const { return b->signs; }
   GGUF_INLINE void read(const BlockIQ3_S* b) {
     for (int i = 0; i < 64; i += 16) {
       simd::join_rows<1, 1, 16>(rows.number + i, b->rows + i, b->rows_high + i / 8);
@@ -199,14 +188,6 @@ struct Ahead<BlockIQ3_S> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather16<Iq3s>(ahead.rows, 16 * i, b->signs + 8 * i, Sink::kTo);
-    put_two_groups<Iq3s>(64 * i, codes, ahead.d, 2 * i, y);
-  });
-}
-
 // IQ1_S   0   2      34              50
 //         | d | rows | qh            |        a group g: h = u16 at 2g of qh
 //
@@ -216,11 +197,12 @@ GGUF_INLINE void dequantize(const BlockIQ3_S* b, const Ahead<BlockIQ3_S>& ahead,
 //
 //   The levels Iq1 are 8 * (G + delta), so they are scaled by D / 8: a power of two changes no rounding.
 template <>
-struct Ahead<BlockIQ1_S> {
+struct Ahead<BlockIQ1_S> : CodebookFormat<Iq1, 32> {
   simd::BookRows<kIq1sBook, 32> rows;
   uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ1_S*) const { return negative; }
   GGUF_INLINE void read(const BlockIQ1_S* b) {
     for (int i = 0; i < 32; i += 16) {
       simd::join_rows<3, 3, 4>(rows.number + i, b->rows + i, b->qh + i / 2);
@@ -239,14 +221,6 @@ struct Ahead<BlockIQ1_S> {
   }
 };
 
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
-    put_two_groups<Iq1>(64 * i, codes, ahead.d, 2 * i, y);
-  });
-}
-
 // IQ1_M   0      32   48       56
 //         | rows | qh | scales |        scales: S = four u16
 //
@@ -256,11 +230,12 @@ GGUF_INLINE void dequantize(const BlockIQ1_S*, const Ahead<BlockIQ1_S>& ahead, S
 //   row = rows[4g + l] | (h & 7) << 8        delta = h & 8 ? -1/8 : 1/8
 //   y[32g + 8l + k] = D * (G[row][k] + delta)        g < 8, l < 4, k < 8; levels as in IQ1_S
 template <>
-struct Ahead<BlockIQ1_M> {
+struct Ahead<BlockIQ1_M> : CodebookFormat<Iq1, 16> {
   simd::BookRows<kIq1sBook, 32> rows;
   uint8_t negative[32];  // per row: all ones if its delta is negative
   Scales d;
 
+  GGUF_INLINE const uint8_t* signs_of(const BlockIQ1_M*) const { return negative; }
   GGUF_INLINE void read(const BlockIQ1_M* b) {
     uint16_t fields[32], odd[16];
     for (int i = 0; i < 32; i += 16) {
@@ -281,14 +256,6 @@ struct Ahead<BlockIQ1_M> {
     d.set(simd::mul(simd::mul(simd::load_int16(odd), simd::half(d_bits)), 0.125f));
   }
 };
-
-template <class Sink>
-GGUF_INLINE void dequantize(const BlockIQ1_M*, const Ahead<BlockIQ1_M>& ahead, Sink& y) {
-  repeat<4>(y, [&](int i) GGUF_INLINE_LAMBDA {
-    const auto codes = simd::gather8<Iq1>(ahead.rows, 8 * i, ahead.negative + 8 * i, Sink::kTo);
-    put_four_halves<Iq1>(64 * i, codes, ahead.d, 4 * i, y);
-  });
-}
 
 }  // namespace
 }  // namespace gguf

@@ -189,13 +189,8 @@ void encode_affine(const float* x, const float* importance, uint64_t n_blocks, B
 
 }  // namespace lanes
 
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ2_K* y, Search search) {
-  lanes::encode_affine(x, importance, n_blocks, y, search);
-}
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ4_K* y, Search search) {
-  lanes::encode_affine(x, importance, n_blocks, y, search);
-}
-void encode(const float* x, const float* importance, uint64_t n_blocks, BlockQ5_K* y, Search search) {
+template <class Block, int = lanes::AffineFormat<Block>::kColumns>
+void encode(const float* x, const float* importance, uint64_t n_blocks, Block* y, Search search) {
   lanes::encode_affine(x, importance, n_blocks, y, search);
 }
 

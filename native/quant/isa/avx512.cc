@@ -7,12 +7,8 @@
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 #include "quant/isa/encoders_for_this_isa.h"
 GGUF_TARGET_END
+#endif
 
 namespace gguf {
-const EncoderTable* const kAvx512Encoders = &kThisIsa;
+const EncoderTable* const kAvx512Encoders = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const EncoderTable* const kAvx512Encoders = nullptr;
-}  // namespace gguf
-#endif

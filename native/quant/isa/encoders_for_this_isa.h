@@ -38,6 +38,8 @@ constexpr EncoderTable encoders_of_this_isa() {
 }
 
 constexpr EncoderTable kThisIsa = encoders_of_this_isa();
+#undef GGUF_THIS_ISA
+#define GGUF_THIS_ISA &kThisIsa
 
 }  // namespace
 }  // namespace gguf

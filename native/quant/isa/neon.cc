@@ -7,12 +7,8 @@
 #include "dequant/simd/neon.h"
 #include "quant/isa/encoders_for_this_isa.h"
 // clang-format on
+#endif
 
 namespace gguf {
-const EncoderTable* const kNeonEncoders = &kThisIsa;
+const EncoderTable* const kNeonEncoders = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const EncoderTable* const kNeonEncoders = nullptr;
-}  // namespace gguf
-#endif

@@ -8,12 +8,8 @@
 #include "dequant/simd/scalar.h"
 #include "quant/isa/encoders_for_this_isa.h"
 // clang-format on
+#endif
 
 namespace gguf {
-const EncoderTable* const kScalarEncoders = &kThisIsa;
+const EncoderTable* const kScalarEncoders = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const EncoderTable* const kScalarEncoders = nullptr;
-}  // namespace gguf
-#endif

@@ -7,12 +7,8 @@
 #include "dequant/simd/wasm.h"
 #include "quant/isa/encoders_for_this_isa.h"
 // clang-format on
+#endif
 
 namespace gguf {
-const EncoderTable* const kWasmEncoders = &kThisIsa;
+const EncoderTable* const kWasmEncoders = GGUF_THIS_ISA;
 }  // namespace gguf
-#else
-namespace gguf {
-const EncoderTable* const kWasmEncoders = nullptr;
-}  // namespace gguf
-#endif

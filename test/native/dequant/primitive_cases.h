@@ -547,6 +547,8 @@ constexpr test::PrimitiveCase kCases[] = {
 #undef CASE
 
 constexpr test::PrimitiveTable kPrimitives = {simd::kName, kCases, sizeof kCases / sizeof *kCases};
+#undef GGUF_THESE_PRIMITIVES
+#define GGUF_THESE_PRIMITIVES &cases::kPrimitives
 
 }  // namespace cases
 }  // namespace

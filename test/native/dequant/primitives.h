@@ -42,6 +42,9 @@ struct PrimitiveTable {
   size_t n_cases;
 };
 
+/** Their table where primitive_cases.h defines it. */
+#define GGUF_THESE_PRIMITIVES nullptr
+
 // nullptr where the compiler's target has no such instructions.
 extern const PrimitiveTable* const kScalarPrimitives;
 extern const PrimitiveTable* const kAvx2Primitives;

@@ -7,12 +7,8 @@
 GGUF_TARGET_BEGIN(GGUF_ISA_FEATURES)
 #include "test/native/dequant/primitive_cases.h"
 GGUF_TARGET_END
+#endif
 
 namespace gguf::test {
-const PrimitiveTable* const kAvx512Primitives = &cases::kPrimitives;
+const PrimitiveTable* const kAvx512Primitives = GGUF_THESE_PRIMITIVES;
 }  // namespace gguf::test
-#else
-namespace gguf::test {
-const PrimitiveTable* const kAvx512Primitives = nullptr;
-}  // namespace gguf::test
-#endif

@@ -7,12 +7,8 @@
 #include "dequant/simd/neon_bytes.h"
 #include "test/native/dequant/primitive_cases.h"
 // clang-format on
+#endif
 
 namespace gguf::test {
-const PrimitiveTable* const kNeonPrimitives = &cases::kPrimitives;
+const PrimitiveTable* const kNeonPrimitives = GGUF_THESE_PRIMITIVES;
 }  // namespace gguf::test
-#else
-namespace gguf::test {
-const PrimitiveTable* const kNeonPrimitives = nullptr;
-}  // namespace gguf::test
-#endif

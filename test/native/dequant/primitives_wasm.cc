@@ -7,12 +7,8 @@
 #include "dequant/simd/wasm_bytes.h"
 #include "test/native/dequant/primitive_cases.h"
 // clang-format on
+#endif
 
 namespace gguf::test {
-const PrimitiveTable* const kWasmPrimitives = &cases::kPrimitives;
+const PrimitiveTable* const kWasmPrimitives = GGUF_THESE_PRIMITIVES;
 }  // namespace gguf::test
-#else
-namespace gguf::test {
-const PrimitiveTable* const kWasmPrimitives = nullptr;
-}  // namespace gguf::test
-#endif
