@@ -59,7 +59,7 @@ const isNear = (found, wanted) => found.length === wanted.length && distance(fou
 
 const TEXT = "the a b bathe the thes";
 const QUERY = "a bath";
-const vocabularies = new Set(["qwen2-merges", "phi-4", "code-llama"]);
+const vocabularies = new Set(["qwen2-merges", "phi-4", "code-llama", "nomic-mask"]);
 
 /** The logits after each token in llama.cpp, or the vector of an embedder. */
 async function llamaCpp(path, { ids, pooling, length }, adapters = []) {

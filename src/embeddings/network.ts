@@ -38,6 +38,8 @@ interface Architecture {
   readonly isCausal: boolean;
   /** Where the file names none. */
   readonly pooling: Pooling | undefined;
+  /** Whether some layers have experts, of which none has a gate. */
+  readonly hasExperts?: true;
   /** Gemma's: embeddings are scaled, and of so many layers all but the last see a window on both sides of a token. */
   readonly pattern?: number;
 }
@@ -53,7 +55,7 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
   },
   "nomic-bert-moe": {
     ...{ norm: "layer", isNormedFirst: false, activation: "gelu_erf" },
-    ...{ isRotated: true, isCausal: false, pooling: undefined },
+    ...{ isRotated: true, isCausal: false, pooling: undefined, hasExperts: true },
   },
   qwen3: {
     ...{ norm: "rms", isNormedFirst: true, activation: "silu" },
@@ -463,11 +465,8 @@ interface Sizes {
   readonly feedForward: number;
 }
 
-function readLayer(
-  weights: Weights,
-  block: string,
-  { kind, width, heads, keyHeads, headWidth, feedForward }: Sizes,
-): Omit<Layer, "rotations" | "reach"> {
+function readLayer(weights: Weights, block: string, sizes: Sizes): Omit<Layer, "rotations" | "reach"> {
+  const { kind, width, heads, keyHeads, headWidth } = sizes;
   const [queryWidth, keyWidth] = [heads * headWidth, keyHeads * headWidth];
   const linear = (name: string, columns: number, rows: number) => weights.linear(block + name, columns, rows);
   const optionalNorm = (name: string, length: number) => weights.optionalNorm(block + name, length);
@@ -491,7 +490,7 @@ function readLayer(
     out: linear("attn_output", queryWidth, width),
     qNorm: optionalNorm("attn_q_norm", headWidth),
     kNorm: optionalNorm("attn_k_norm", headWidth),
-    ...readExperts(weights, block, { kind, width, feedForward }),
+    ...readExperts(weights, block, sizes),
     attnNorm: weights.norm(block + (isNormedFirst ? "attn_norm" : "attn_output_norm"), width),
     ffnNorm: weights.norm(block + (isNormedFirst ? "ffn_norm" : "layer_output_norm"), width),
     attnResultNorm: optionalNorm("post_attention_norm", width),
@@ -502,19 +501,21 @@ function readLayer(
 function readExperts(
   weights: Weights,
   block: string,
-  { kind, width, feedForward }: Pick<Sizes, "kind" | "width" | "feedForward">,
+  { kind, width, feedForward }: Sizes,
 ): Pick<Layer, "experts" | "router" | "used"> {
-  const isMixed = weights.has(`${block}ffn_gate_inp.weight`);
-  const [count, end] = isMixed ? ([[weights.count("expert_count")], "_exps"] as const) : ([[], ""] as const);
-  const router = isMixed ? weights.linear(`${block}ffn_gate_inp`, width, count[0]) : undefined;
-  const used = isMixed ? weights.count("expert_used_count") : 1;
-  weights.expect(used <= (count[0] ?? 1), "expert_used_count", "at most expert_count", used);
-  const linears = (name: string, columns: number, rows: number) =>
-    weights.linears(block + name + end, columns, rows, ...count);
-  const gates = kind.activation === "gelu_erf" ? undefined : linears("ffn_gate", width, feedForward);
-  const [ups, downs] = [linears("ffn_up", width, feedForward), linears("ffn_down", feedForward, width)];
-  const experts = ups.map((up, i) => ({ up, gate: gates?.[i], down: downs[i] as Linear }));
-  return { experts, router, used };
+  const router = `${block}ffn_gate_inp`;
+  const [up, down] = [`${block}ffn_up`, `${block}ffn_down`];
+  if (!kind.hasExperts || !weights.has(`${router}.weight`)) {
+    const gate = kind.activation === "gelu_erf" ? undefined : weights.linear(`${block}ffn_gate`, width, feedForward);
+    const only = { gate, up: weights.linear(up, width, feedForward), down: weights.linear(down, feedForward, width) };
+    return { experts: [only], router: undefined, used: 1 };
+  }
+  const [count, used] = [weights.count("expert_count"), weights.count("expert_used_count")];
+  weights.expect(used <= count, "expert_used_count", "at most expert_count", used);
+  const downs = weights.linears(`${down}_exps`, feedForward, width, count);
+  const ups = weights.linears(`${up}_exps`, width, feedForward, count);
+  const experts = ups.map((up, i) => ({ gate: undefined, up, down: downs[i] as Linear }));
+  return { experts, router: weights.linear(router, width, count), used };
 }
 
 /** GGUF counts from 1, and after those three has what makes scores; 0 is none: then a head for scores says it. */

@@ -7,27 +7,10 @@ import { pathToFileURL } from "node:url";
 import { GgufWriter, openSafetensors, openSync, type SafetensorsFile } from "gguf-native";
 import { folder, run } from "../support/cli";
 import { answerRange, serve } from "../support/range-server";
-import { safetensorsOf } from "../support/safetensors-files";
+import { float4, float8, safetensorsOf } from "../support/safetensors-files";
 
 const bytesOf = (array: ArrayBufferView): Uint8Array =>
   new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-
-/** What every byte is as E4M3 (no infinities) or E5M2, by the definition. */
-function float8(byte: number, exponentBits: number, hasNoInfinity: boolean, bias = 2 ** (exponentBits - 1) - 1) {
-  const mantissaBits = 7 - exponentBits;
-  const sign = byte & 0x80 ? -1 : 1;
-  const exponent = (byte & 0x7f) >> mantissaBits;
-  const mantissa = byte & ((1 << mantissaBits) - 1);
-  if (bias === 2 ** (exponentBits - 1)) {
-    // FNUZ: the only NaN is where -0 would be.
-    if (byte === 0x80) return NaN;
-  } else if (hasNoInfinity ? (byte & 0x7f) === 0x7f : exponent === 31)
-    return hasNoInfinity || mantissa ? NaN : sign * Infinity;
-  const fraction = mantissa / 2 ** mantissaBits;
-  return sign * (exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias));
-}
-
-const float4 = (code: number): number => ([0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] as number) * (code & 8 ? -1 : 1);
 
 const all = Uint8Array.from({ length: 256 }, (_, i) => i);
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => (i * 37) % 251);

@@ -586,6 +586,14 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     wordRule: "roberta-bpe",
     types: ["auto"],
   }),
+  encoder(
+    "nomic-mask",
+    nomic(`n_positions=2048 vocab_size=250048 num_experts=3 moe_every_n_layers=2 moe_top_k=2`, true),
+    {
+      tensors: shapes("emb_ln+:64"),
+      files: { ...unigramJson(), "sentencepiece.bpe.model": unigram() },
+    },
+  ),
   encoder("nomic-embed-text-tiny", nomic(`n_positions=8192 max_position_embeddings=2048`, false), {
     tensors: shapes(`embeddings.word_embeddings:12,64 embeddings.token_type_embeddings:2,64 emb_ln+:64
       encoder.layers/ attn.Wqkv:192,64 attn.out_proj:64,64 mlp.fc11:96,64 mlp.fc12:96,64 mlp.fc2:64,96 norm1+:64

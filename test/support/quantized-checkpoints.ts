@@ -3,7 +3,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dequantizeSync, openSafetensors, quantizeSync } from "gguf-native";
 import { Random } from "./random";
-import { safetensorsOf } from "./safetensors-files";
+import { float4, float8, safetensorsOf } from "./safetensors-files";
 
 const random = new Random(5);
 const made = (count: number, number: () => number): number[] => Array.from({ length: count }, number);
@@ -32,14 +32,7 @@ interface Packed {
   value: (row: number, column: number) => number;
 }
 
-const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
-// Zero has no sign in ggml.
-const e2m1 = (code: number): number => (code & 8 ? -1 : 1) * (E2M1[code & 7] as number) || 0;
-const e4m3 = (byte: number): number => {
-  const [exponent, mantissa] = [(byte >> 3) & 15, byte & 7];
-  const value = exponent === 0 ? mantissa / 512 : (1 + mantissa / 8) * 2 ** (exponent - 7);
-  return byte & 128 ? -value : value;
-};
+const e4m3 = (byte: number): number => float8(byte, 4, true);
 
 /** FP8 with a scale for so many rows and columns; 0 is all of them. */
 function fp8(suffix: string, tall: number, wide: number, shape: (rows: number, columns: number) => number[]) {
@@ -73,7 +66,8 @@ function mxfp4(isPacked: boolean) {
         : { weight: part("F4", [rows, columns], bytes), weight_scale: scale },
       value: (row, column) => {
         const at = row * columns + column;
-        return e2m1(codes[at] as number) * 2 ** ((exponents[at >> 5] as number) - 127);
+        // Zero has no sign in ggml.
+        return (float4(codes[at] as number) || 0) * 2 ** ((exponents[at >> 5] as number) - 127);
       },
     };
   };
@@ -99,7 +93,7 @@ function nvfp4(isDivisor: boolean) {
       value: (row, column) => {
         const at = row * columns + column;
         const [own, code] = [e4m3(bytes[at >> 4]!), codes[at]!];
-        return (code & 8 ? -1 : 1) * E2M1[code & 7]! * Math.fround(isDivisor ? own / whole : own * whole);
+        return float4(code) * Math.fround(isDivisor ? own / whole : own * whole);
       },
     };
   };

@@ -152,3 +152,21 @@ bad(
   const text = `{"a":{${good}}}`;
   bad("data after the last tensor", /data of all tensors ends/, text, 5, "ERR_GGUF_INVALID", 8 + text.length + 4);
 }
+
+/** What every byte is as E4M3 (no infinities) or E5M2, by the definition. */
+export function float8(byte: number, exponentBits: number, hasNoInfinity: boolean, bias = 2 ** (exponentBits - 1) - 1) {
+  const mantissaBits = 7 - exponentBits;
+  const sign = byte & 0x80 ? -1 : 1;
+  const exponent = (byte & 0x7f) >> mantissaBits;
+  const mantissa = byte & ((1 << mantissaBits) - 1);
+  if (bias === 2 ** (exponentBits - 1)) {
+    // FNUZ: the only NaN is where -0 would be.
+    if (byte === 0x80) return NaN;
+  } else if (hasNoInfinity ? (byte & 0x7f) === 0x7f : exponent === 31)
+    return hasNoInfinity || mantissa ? NaN : sign * Infinity;
+  const fraction = mantissa / 2 ** mantissaBits;
+  return sign * (exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias));
+}
+
+export const float4 = (code: number): number =>
+  ([0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] as number) * (code & 8 ? -1 : 1);
