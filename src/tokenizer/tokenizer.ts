@@ -61,8 +61,11 @@ const ENDS = new Set([
   ...["<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>", "<end_of_utterance>", "<｜end▁of▁sentence｜>"],
 ]);
 
-/** Looks at the first character before: a set has to look at all of them. */
-const isEndName = (text: string): boolean => "<[_".includes(text.charAt(0)) && ENDS.has(text);
+/** Looks at the first character before, <, [ or _: a set has to look at all of them. */
+function isEndName(text: string): boolean {
+  const first = text.charCodeAt(0);
+  return (first === 0x3c || first === 0x5b || first === 0x5f) && ENDS.has(text);
+}
 
 /** In Phi 3, white space after these tokens belongs to them, but for some. */
 const TAKES_SPACE = /phi-?3/i;
