@@ -423,10 +423,9 @@ function fused(whole: VirtualTensor, count: number, { path, name: tensor }: Conv
   const rows = shape[1] ?? 0;
   const isBoth = name.includes("gate_up");
   if (shape.length !== 3 || shape[2] !== count || !Number.isInteger(isBoth ? rows / 2 : rows)) {
-    const detail = `its shape is ${shape.join(" x ")}; it must be COLUMNS x ROWS x num_experts, ${count}`;
-    throw new GgufError("ERR_GGUF_INVALID", `${detail}, with an even number of rows where there are two in one`, {
-      ...{ path, tensor },
-    });
+    const wanted = `COLUMNS x ${isBoth ? "an even number of " : ""}ROWS x num_experts, ${count}`;
+    const detail = `its shape is ${shape.join(" x ")}; it must be ${wanted}`;
+    throw new GgufError("ERR_GGUF_INVALID", detail, { path, tensor });
   }
   const { blockSize, typeSize } = ggmlTypes[type];
   if (isFlat && name.includes("down")) {

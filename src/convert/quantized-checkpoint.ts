@@ -89,7 +89,8 @@ export function unpacked(
   const recent = recently<SafetensorsTensor, Promise<Int32Array>>(8);
   const whole = (tensor: SafetensorsTensor): Promise<Int32Array> => recent(tensor, () => integersOf(tensor));
   const quantization: Config = Object(config.quantization_config);
-  const found = tensors.map(([name, tensor]): [string, Convertible, isPacked: boolean] => {
+  let isQuantized = false;
+  const found = tensors.map(([name, tensor]): [string, Convertible] => {
     const [, stem = "", end] = /^(.*)\.(qweight|weight_packed|weight)$/s.exec(name) ?? [];
     const take = (part: string): SafetensorsTensor | undefined => {
       const found = all.get(`${stem}.${part}`);
@@ -102,14 +103,11 @@ export function unpacked(
       return found;
     };
     const rows = end === undefined ? undefined : matrixOf(end, tensor, { quantization, take, need, whole });
-    return rows === undefined
-      ? [name, tensor, false]
-      : [`${stem}.weight`, convertible(tensor, `${stem}.weight`, rows), true];
+    if (rows === undefined) return [name, tensor];
+    isQuantized = true;
+    return [`${stem}.weight`, convertible(tensor, `${stem}.weight`, rows)];
   });
-  const isQuantized = found.some(([, , isPacked]) => isPacked);
-  return found
-    .filter(([name]) => !parts.has(name) && !(isQuantized && UNUSED.test(name)))
-    .map(([name, tensor]) => [name, tensor]);
+  return found.filter(([name]) => !parts.has(name) && !(isQuantized && UNUSED.test(name)));
 }
 
 /** Undefined for a tensor that is alone. */
@@ -224,20 +222,22 @@ function weightsOf({ config_groups: groups }: Config): Config {
 const AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7];
 
 /**
- * Integers in words of 32 bits. compressed-tensors has them along the rows. GPTQ and AWQ have the matrix, its zero points and its
- * scales transposed, and words along what is a row of the matrix (GPTQ), or a column (AWQ); those of zero points are always along
- * columns.
+ * Integers in words of 32 bits. compressed-tensors and AWQ for vectors (gemv) have them along the rows. GPTQ and AWQ have the
+ * matrix, its zero points and its scales transposed, and words along what is a row of the matrix (GPTQ), or a column (AWQ). Words
+ * of zero points are along columns, but for gemv along rows, which are completed there, as those of the scales.
  */
-function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: Context): Rows {
+function packedIntegers(tensor: SafetensorsTensor, isCompressed: boolean, context: Context): Rows {
   const { quantization, take, need, whole } = context;
   const { quant_method: method, checkpoint_format: format = "gptq", version = "gemm" } = quantization;
-  const isAwq = !isUpright && method === "awq" && /^gemm$/i.test(String(version));
-  if (!isUpright && !isAwq && method !== "gptq") {
-    const found = quotable(method === "awq" ? `awq, ${version}` : String(method));
-    throw unsupported(tensor, `quant_method must be gptq, or awq in the version gemm, found ${found}`);
+  const layout = isCompressed ? "" : method === "awq" ? String(version).toLowerCase() : String(method);
+  const [isAwq, isGemv] = [layout === "gemm", layout === "gemv"];
+  const isUpright = isCompressed || isGemv;
+  if (!isUpright && !isAwq && layout !== "gptq") {
+    const found = quotable(method === "awq" ? `awq, ${version}` : layout);
+    throw unsupported(tensor, `quant_method must be gptq, or awq in the version gemm or gemv, found ${found}`);
   }
-  const given = isUpright ? weightsOf(quantization).num_bits : (quantization.bits ?? quantization.w_bit);
-  const [bits, known] = [Number(given ?? 4), isAwq ? [4] : isUpright ? [2, 4, 8] : [2, 3, 4, 8]];
+  const given = isCompressed ? weightsOf(quantization).num_bits : (quantization.bits ?? quantization.w_bit);
+  const [bits, known] = [Number(given ?? 4), isAwq || isGemv ? [4] : isCompressed ? [2, 4, 8] : [2, 3, 4, 8]];
   if (!known.includes(bits)) {
     throw unsupported(tensor, `integers of ${bits} bits are not converted, only of ${known.join(", ")}`);
   }
@@ -248,28 +248,30 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
     : isAwq
       ? [height, width * perWord]
       : [height * perWord, width];
-  const scale = need(isUpright ? "weight_scale" : "scales");
-  const zero = isUpright ? take("weight_zero_point") : need("qzeros");
-  const groups = take(isUpright ? "weight_g_idx" : "g_idx");
+  const scale = need(isCompressed ? "weight_scale" : "scales");
+  const zero = isCompressed ? take("weight_zero_point") : need("qzeros");
+  const groups = take(isCompressed ? "weight_g_idx" : "g_idx");
   const shape = take("weight_shape");
-  const count = scale.shape[isUpright ? 0 : 1] ?? 0;
+  const wide = scale.shape[isUpright ? 0 : 1] ?? 0;
+  const size = Number(quantization.group_size ?? quantization.q_group_size ?? 128);
+  const count = !isGemv ? wide : size === -1 ? 1 : columns / size;
   const group = columns / count;
   const zeroRows = Math.ceil((rows * bits) / 32);
-  const check = (part: SafetensorsTensor, high: number): void => {
-    const wanted = isUpright ? [count, high] : [high, count];
-    if (String(part.shape) === String(wanted) && Number.isInteger(group) && Number.isInteger(columns)) return;
+  const check = (part: SafetensorsTensor, high: number, across: number): void => {
+    const wanted = isUpright ? [across, high] : [high, across];
+    const isEven = [group, columns, count].every(Number.isInteger) && count > 0 && count <= wide;
+    if (String(part.shape) === String(wanted) && isEven && columns <= MAX_COLUMNS) return;
     const detail = `with groups that are equal parts of ${columns} columns (at most ${MAX_COLUMNS})`;
-    throw wrongShape(tensor, part, `${wanted.join(" x ")}, ${detail}`);
+    throw wrongShape(tensor, part, `${wanted.join(" x ")}, ${detail}${isGemv ? `, of group_size ${size}` : ""}`);
   };
-  if (columns > MAX_COLUMNS) throw wrongShape(tensor, tensor, `one of at most ${MAX_COLUMNS} columns`);
-  check(scale, rows);
-  if (zero !== undefined) check(zero, zeroRows);
+  check(scale, rows, wide);
+  if (zero !== undefined) check(zero, isGemv ? rows : zeroRows, isGemv ? wide / 8 : count);
   const more = isUpright || isAwq || format === "gptq_v2" ? 0 : 1;
   const order = async (): Promise<Int32Array | undefined> =>
     groups && orderOf(groups, columns, count, await whole(groups));
   return scaled({
     ...{ columns, rows, group, scale, order },
-    bits: quantization.desc_act === true || (isUpright && groups) ? undefined : bits,
+    bits: quantization.desc_act === true || (isCompressed && groups) ? undefined : bits,
     isSymmetric: zero === undefined || (quantization.sym === true && !isAwq && !isUpright),
     codes: async (first, last, signal) => {
       const declared = shape && (await shape.dequantize({ start: 0, end: shape.elementCount, signal }));
@@ -294,7 +296,9 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
       for (let row = first, i = 0; row < last; row++) {
         const inColumn = bits * (isAwq ? row - (row % 8) + (AWQ_ORDER[row % 8] as number) : row);
         for (let at = 0; zeros !== undefined && at < count; at++)
-          middles[at] = field(zeros, isUpright ? at : at * zeroRows, isUpright ? count : 1, inColumn) + more;
+          middles[at] = isGemv
+            ? field(zeros, (row * wide) / 8, 1, at * bits)
+            : field(zeros, isUpright ? at : at * zeroRows, isUpright ? count : 1, inColumn) + more;
         let [word, bit] = isAwq ? [0, inColumn] : [row * (isUpright ? width : 1), 0];
         for (let column = 0; column < columns; column++, i++, word += toWord, bit += toBit)
           numbers[i] = field(words, word, step, bit) - (middles[groupsOf[column] as number] as number);
@@ -302,7 +306,10 @@ function packedIntegers(tensor: SafetensorsTensor, isUpright: boolean, context: 
       return numbers;
     },
     scales: async (first, last, signal) => {
-      if (isUpright) return scale.dequantize({ start: first * count, end: last * count, signal });
+      if (isUpright) {
+        const all = await scale.dequantize({ start: first * wide, end: last * wide, signal });
+        return all.filter((_, i) => i % wide < count);
+      }
       const high = last - first;
       const found = new Float32Array(high * count);
       for (let at = 0; at < count; at++) {

@@ -5,7 +5,6 @@ import { basename, dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { type ConvertModelOptions, convertModel, GgufError, openSync, quantizeModel } from "gguf-native";
-import { Tokenizer } from "gguf-native/tokenizer";
 import { ARCHITECTURES } from "#dist/convert/architectures";
 import { placeOf as checkpointPlace, openCheckpoint } from "#dist/convert/converted-model";
 import { frontMatter } from "#dist/convert/front-matter";
@@ -29,9 +28,11 @@ const places = new Map(CHECKPOINTS.map((each) => [each.name, writeCheckpoint(fol
 const placeOf = (name: string): string => places.get(name) as string;
 
 for (const { name, types, wordRule } of CHECKPOINTS) {
-  for (const type of types) {
+  for (const [i, type] of types.entries()) {
     test(`${name} as ${type}: every key and every byte of llama.cpp's converter`, async () => {
-      await convertModel(placeOf(name), out, { type, ...(wordRule === "jina-v2-en" ? {} : { wordRule }) });
+      // The rule for words is found, or named.
+      const rule = i === 0 || wordRule === "jina-v2-en" ? {} : { wordRule };
+      await convertModel(placeOf(name), out, { type, ...rule });
       assertRecorded("converted", `${name} ${type}`, fileFacts(out));
     });
   }
@@ -132,16 +133,6 @@ test("the revision of a repository is no part of the model's name", async () => 
     if (before === undefined) delete process.env.HF_ENDPOINT;
     else process.env.HF_ENDPOINT = before;
     rmSync(out, { force: true });
-  }
-});
-
-test("the rules for words are found in tokenizer.json", async () => {
-  for (const { name, wordRule } of CHECKPOINTS) {
-    if (wordRule === undefined) continue;
-    await convertModel(placeOf(name), out);
-    const { metadata } = openSync(out);
-    assert.equal(metadata.string("tokenizer.ggml.pre"), wordRule);
-    assert.ok(new Tokenizer(metadata).encode("a the b").length > 0);
   }
 });
 
@@ -410,8 +401,7 @@ test("experts, positions, modules and factors that do not fit are refused", asyn
     ["phi-3", factors({ type: "linear" }), /scaled by su, longrope or yarn/, unsupported],
     ["phi-3", set("original_max_position_embeddings", 1), /original_max_position_embeddings above 1/],
     [fused, shape(fused, { [`${inOne}.down_proj`]: [64, 48] }), /its shape is 48 x 64; it must be .*num_experts, 3/],
-    [fused, shape(fused, { [`${inOne}.gate_up_proj`]: [3, 95, 64] }), /with an even number of rows/],
-    [fused, set("num_local_experts", 4), /num_experts, 4/],
+    [fused, shape(fused, { [`${inOne}.gate_up_proj`]: [3, 95, 64] }), /an even number of ROWS/],
     ["olmo3", set("layer_types", ["full_attention"]), /layer_types must be a list of num_hidden_layers/],
     ["olmo3", set("num_hidden_layers", 1e9), /num_hidden_layers values, at most 65536/],
     [gemma, dense((config) => (config.activation_function = "Tanh")), /config\.json: .*is Identity/, unsupported],
@@ -433,11 +423,10 @@ test("experts of Mixtral may be in one tensor, too", async () => {
   const fused = Object.entries(caseOf("qwen3moe-fused").tensors).filter(([name]) => name.includes(".mlp."));
   const place = writeCheckpoint(join(folder, "fused"), { ...apart, tensors: Object.fromEntries([...own, ...fused]) });
   const { tensors } = await convertModel(place, out, { dryRun: true });
-  const names = tensors.map(({ name }) => name).filter((name) => /^blk\.1\.ffn_(.*_exps|gate_inp)/.test(name));
-  const wanted = ["down_exps", "gate_exps", "gate_inp", "up_exps"];
-  assert.deepEqual(
-    names.sort(),
-    wanted.map((name) => `blk.1.ffn_${name}.weight`),
+  const names = tensors.map(({ name }) => name).filter((name) => name.startsWith("blk.1.ffn_"));
+  assert.equal(
+    String(names.sort()),
+    String(["down_exps", "gate_exps", "gate_inp", "norm", "up_exps"].map((name) => `blk.1.ffn_${name}.weight`)),
   );
 });
 

@@ -10,6 +10,7 @@ import {
   AWQ,
   compressed,
   FP8,
+  GEMV,
   GPTQ,
   type Parts,
   part,
@@ -83,9 +84,10 @@ const bad: [scheme: string, change: ((parts: Parts) => void) | object, message: 
   ["GPTQ", other("g_idx", "I32", [64], 1), /each of 64 columns must be in one of 2 groups, found group 16843009/],
   ["GPTQ", other("g_idx", "I32", [64]), /g_idx moves columns, and desc_act/],
   ["GPTQ", other("g_idx", "I32", [63]), /each of 64 columns must be in one of 2 groups, found 63 of them/],
-  ["GPTQ", {}, /quant_method must be gptq, or awq in the version gemm, found undefined/],
+  ["GPTQ", {}, /quant_method must be gptq, or awq in the version gemm or gemv, found undefined/],
   ["GPTQ", { ...GPTQ, bits: "x" }, /integers of NaN bits/],
-  ["AWQ", { ...AWQ, version: "gemv" }, /found awq, gemv/],
+  ["AWQ", { ...AWQ, version: "gemv_fast" }, /found awq, gemv_fast/],
+  ["AWQ for vectors", { ...GEMV, group_size: -32 }, /equal parts of 96 columns .*group_size -32/],
 ];
 
 for (const [i, [name, change, message]] of bad.entries()) {

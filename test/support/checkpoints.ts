@@ -416,11 +416,12 @@ const encoder = (name: string, text: string, more: Partial<CheckpointCase> = {})
   wordRule: more.files && "tokenizer.json" in more.files ? undefined : "jina-v2-en",
   ...more,
 });
-const nomic = (text: string, hasBiases: boolean): string =>
+const nomic = (text: string, isMixed: boolean): string =>
   `NomicBertModel model_type="nomic_bert" max_trained_positions=2048 n_embd=64 n_head=4 n_layer=2 n_inner=96
-  activation_function=${hasBiases ? '"gelu"' : '"swiglu"'} layer_norm_epsilon=1e-12 qkv_proj_bias=${hasBiases}
-  mlp_fc1_bias=${hasBiases} mlp_fc2_bias=${hasBiases} rotary_emb_base=1000 rotary_emb_fraction=1
-  rotary_emb_interleaved=false rotary_emb_scale_base=null causal=false prenorm=false pad_token_id=0 ${text}`;
+  layer_norm_epsilon=1e-12 qkv_proj_bias=${isMixed} mlp_fc1_bias=${isMixed} mlp_fc2_bias=${isMixed}
+  rotary_emb_base=1000 rotary_emb_fraction=1 rotary_emb_interleaved=false rotary_emb_scale_base=null
+  causal=false prenorm=false ${text}
+  ${isMixed ? 'activation_function="gelu" n_positions=2048 num_experts=3 moe_every_n_layers=2 moe_top_k=2 pad_token_id=1' : 'activation_function="swiglu" pad_token_id=0'}`;
 const XLM_ROBERTA_CONFIG = 'model_type="xlm-roberta" vocab_size=16 type_vocab_size=1 pad_token_id=1';
 
 export const CHECKPOINTS: readonly CheckpointCase[] = [
@@ -586,37 +587,25 @@ export const CHECKPOINTS: readonly CheckpointCase[] = [
     wordRule: "roberta-bpe",
     types: ["auto"],
   }),
-  encoder(
-    "nomic-mask",
-    nomic(`n_positions=2048 vocab_size=250048 num_experts=3 moe_every_n_layers=2 moe_top_k=2`, true),
-    {
-      tensors: shapes("emb_ln+:64"),
-      files: { ...unigramJson(), "sentencepiece.bpe.model": unigram() },
-    },
-  ),
   encoder("nomic-embed-text-tiny", nomic(`n_positions=8192 max_position_embeddings=2048`, false), {
     tensors: shapes(`embeddings.word_embeddings:12,64 embeddings.token_type_embeddings:2,64 emb_ln+:64
       encoder.layers/ attn.Wqkv:192,64 attn.out_proj:64,64 mlp.fc11:96,64 mlp.fc12:96,64 mlp.fc2:64,96 norm1+:64
       norm2+:64`),
     types: ["f16", "q8_0"],
   }),
-  encoder(
-    "nomic-embed-text-moe-tiny",
-    nomic(
-      `n_positions=2048 max_position_embeddings=514 vocab_size=16 type_vocab_size=1 pad_token_id=1
-      num_experts=3 moe_every_n_layers=2 moe_top_k=2`,
-      true,
-    ),
-    {
-      tensors: shapes(`embeddings.word_embeddings:16,64 embeddings.token_type_embeddings:1,64 emb_ln+:64
-        encoder.layers.0.mlp.fc1+:96,64 encoder.layers.0.mlp.fc2+:64,96
-        encoder.layers.1.mlp.router.layer:3,64 encoder.layers.1.mlp.experts.bias=64
-        encoder.layers.1.mlp.experts.mlp.w1=288,64 encoder.layers.1.mlp.experts.mlp.w2=288,64
-        encoder.layers/ attn.Wqkv+:192,64 attn.out_proj+:64,64 norm1+:64 norm2+:64`),
-      files: { ...unigramJson(), ...MEAN_POOLING },
-      types: ["f16", "q8_0"],
-    },
-  ),
+  encoder("nomic-embed-text-moe-tiny", nomic(`max_position_embeddings=514 vocab_size=16 type_vocab_size=1`, true), {
+    tensors: shapes(`embeddings.word_embeddings:16,64 embeddings.token_type_embeddings:1,64 emb_ln+:64
+      encoder.layers.0.mlp.fc1+:96,64 encoder.layers.0.mlp.fc2+:64,96
+      encoder.layers.1.mlp.router.layer:3,64 encoder.layers.1.mlp.experts.bias=64
+      encoder.layers.1.mlp.experts.mlp.w1=288,64 encoder.layers.1.mlp.experts.mlp.w2=288,64
+      encoder.layers/ attn.Wqkv+:192,64 attn.out_proj+:64,64 norm1+:64 norm2+:64`),
+    files: { ...unigramJson(), ...MEAN_POOLING },
+    types: ["f16", "q8_0"],
+  }),
+  encoder("nomic-mask", nomic("vocab_size=250048", true), {
+    tensors: shapes("emb_ln+:64"),
+    files: { ...unigramJson(), "sentencepiece.bpe.model": unigram() },
+  }),
   encoder(
     "modern-bert",
     `ModernBertModel bos_token_id=259 eos_token_id=259 model_type="modernbert" vocab_size=264

@@ -191,6 +191,21 @@ const awq = (q: number[], z: number[], scale: Uint8Array, rows: number, columns:
   };
 };
 
+/** AWQ for vectors: with rows of four words of zero points, of which not all are used. */
+const gemv = (q: number[], z: number[], scale: Uint8Array, rows: number, columns: number): Parts => {
+  const groups = columns / GROUP;
+  const scales = new Uint16Array(32 * rows);
+  const given = new Uint16Array(scale.slice().buffer);
+  for (let row = 0; row < rows; row++) scales.set(given.subarray(row * groups, (row + 1) * groups), 32 * row);
+  const zeroAt = (row: number, at: number): number => (at < groups ? (z[row * groups + at] as number) : 0);
+  const zeros = words(rows * 4, 4, (word, i) => zeroAt(word >> 2, 8 * (word & 3) + i));
+  return {
+    qweight: packed(4, "F16", false)(q, z, scale, rows, columns).weight_packed as Part,
+    qzeros: part("I32", [rows, 4], zeros),
+    scales: part("F16", [rows, 32], scales),
+  };
+};
+
 const int8 =
   (type: "F16" | "BF16") =>
   (rows: number, columns: number): Packed => {
@@ -208,6 +223,7 @@ export const compressed = (num_bits: number) => ({
 });
 export const GPTQ = { quant_method: "gptq", bits: 4, sym: true, desc_act: false };
 export const AWQ = { quant_method: "awq", bits: 4, version: "gemm" };
+export const GEMV = { ...AWQ, version: "gemv", group_size: GROUP };
 export const FP8 = { quant_method: "fp8", weight_block_size: [48, 40] };
 
 /** What `quantization_config` says, the type of `type: "auto"`, and what makes the tensors of a matrix. */
@@ -241,6 +257,7 @@ export const SCHEMES: Record<string, Scheme> = {
   "GPTQ v2": [v2, "Q4_0", integers(4, true, "F16", gptq(4, 0))],
   "GPTQ with columns in another order": [moved, "F16", integers(4, true, "F16", gptq(4, 1), true)],
   AWQ: [AWQ, "Q8_0", integers(4, false, "F16", awq)],
+  "AWQ for vectors": [GEMV, "Q8_0", integers(4, false, "F16", gemv)],
 };
 
 /** Two copies of a checkpoint: with quantized matrices, and with their numbers. */
