@@ -49,6 +49,11 @@ export function memoryAs<A extends Plain>(Class: PlainClass<A>, array: ArrayBuff
   return new Class(bufferOf.call(array), byteOffsetOf.call(array), byteLength / Class.BYTES_PER_ELEMENT);
 }
 
+/** Whether two values are arrays of the same memory, or of parts of it. */
+export function shareBuffer(a: unknown, b: unknown): boolean {
+  return isTypedArray(a) && isTypedArray(b) && bufferOf.call(a) === bufferOf.call(b);
+}
+
 /** Whether two arrays share memory, but do not have the same. */
 export function overlapPartly(a: ArrayBufferView, b: ArrayBufferView): boolean {
   if (bufferOf.call(a) !== bufferOf.call(b)) return false;

@@ -3,7 +3,7 @@ import { ASYNC_OPTIONS, checkOptions, checkThreads, type OptionNames } from "../
 import { GgufError, type GgufErrorSubject, invalidArgType, invalidArgValue } from "../base/errors";
 import type { AsyncOptions, BlockProductOptions, ProductOptions } from "../base/options";
 import type { ElementRange } from "../base/ranges";
-import { isFloat32Array, lengthOf, memoryAs } from "../base/typed-arrays";
+import { isFloat32Array, lengthOf, memoryAs, shareBuffer } from "../base/typed-arrays";
 import type { GgmlTypeInfo } from "../base/types";
 import { checkBlocks, checkElements, checkOut, checkOutLength } from "./request";
 
@@ -49,11 +49,18 @@ export function checkProduct(
   subject: GgufErrorSubject,
   kind?: "sync",
 ): ProductRequest {
-  return checkGivenProduct(x, checkOptions(options, PRODUCT_OPTIONS, [x], subject, kind), shape, rowCount, subject);
+  const given = checkOptions(options, PRODUCT_OPTIONS, [x], subject, kind);
+  return checkGivenProduct(x, given, shape, rowCount, subject, writtenBy(given, kind));
+}
+
+/** What a call that blocks writes before it adds a bias. */
+function writtenBy({ out }: AllOptions, kind: "sync" | undefined): readonly unknown[] | undefined {
+  return kind === "sync" ? [out] : undefined;
 }
 
 /**
  * The same for options that were read already.
+ * @param written what a call that blocks writes before it adds the bias; undefined for other calls
  * @throws as {@link checkProduct}
  */
 export function checkGivenProduct(
@@ -62,13 +69,14 @@ export function checkGivenProduct(
   shape: readonly number[],
   rowCount: number,
   subject: GgufErrorSubject,
+  written: readonly unknown[] | undefined,
 ): ProductRequest {
   const matrix =
     given.columns === undefined && shape.length < 4
       ? { columns: shape[0] ?? 1, rowCount }
       : matrixOf(matricesOf(shape), given, x, subject);
   const hint = (): string => fitting(matricesOf(shape), x);
-  return checkAgainst(x, given, matrix, subject, hint);
+  return checkAgainst(x, given, matrix, written, subject, hint);
 }
 
 /** What a product takes a tensor for. */
@@ -126,6 +134,7 @@ function checkAgainst(
   x: unknown,
   given: AllOptions,
   { columns, rowCount }: Matrix,
+  written: readonly unknown[] | undefined,
   subject?: GgufErrorSubject,
   hint = () => "",
 ): ProductRequest {
@@ -142,7 +151,7 @@ function checkAgainst(
   const { start, end } = vectorCount === 0 ? { start: 0, end: 0 } : rows;
   const length = vectorCount * (end - start);
   const out = checkOut(given.out, "f32", length, subject).out as Float32Array | undefined;
-  const ending = checkEnding(given, out, end - start, subject);
+  const ending = checkEnding(given, out, end - start, written, subject);
   const threads = checkThreads(given.threads, subject);
   const target = ending?.sum === undefined ? out : undefined;
   // No object is spread: that takes V8 a microsecond, as long as a small product.
@@ -162,6 +171,7 @@ function checkEnding(
   { factor = 1, bias, accumulate = false }: AllOptions,
   out: Float32Array | undefined,
   rowCount: number,
+  written: readonly unknown[] | undefined,
   subject?: GgufErrorSubject,
 ): Ending | undefined {
   if (typeof factor !== "number") throw invalidArgType("options.factor", "of type number", factor);
@@ -180,7 +190,13 @@ function checkEnding(
     }
   }
   if (factor === 1 && bias === undefined && !accumulate) return undefined;
-  return { factor, bias: bias && memoryAs(Float32Array, bias).slice(), sum: accumulate ? out : undefined };
+  // A copy, if it may change before it is added.
+  const isKept = bias === undefined || written?.every((array) => !shareBuffer(array, bias));
+  return {
+    factor,
+    bias: isKept ? bias : memoryAs(Float32Array, bias).slice(),
+    sum: accumulate ? out : undefined,
+  };
 }
 
 /** The functions of gguf-native/network that products are ended by, of a backend. */
@@ -238,5 +254,6 @@ export function checkBlockProduct(
     throw new GgufError("ERR_GGUF_RANGE", detail);
   }
   const given = checkOptions(options, BLOCK_PRODUCT_OPTIONS, [blocks, x], undefined, kind);
-  return { info, bytes, request: checkAgainst(x, given, { columns, rowCount: elementCount / columns }) };
+  const matrix = { columns, rowCount: elementCount / columns };
+  return { info, bytes, request: checkAgainst(x, given, matrix, writtenBy(given, kind)) };
 }

@@ -52,7 +52,7 @@ export function matmulAllSync(
   const parts = Array.from(rows, checkRows).map(({ tensor, columns, start, end, factor, bias }, i): Part => {
     const { file, position } = placeOf(tensor);
     const its = { columns, start, end, factor, bias, out: arrays?.[i], activations, threads };
-    return { tensor, file, position, request: givenProductRequest(tensor, file, x, its) };
+    return { tensor, file, position, request: givenProductRequest(tensor, file, x, its, arrays ?? []) };
   });
   const overlap = arrays && findOverlap(arrays);
   if (overlap !== undefined) {

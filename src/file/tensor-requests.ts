@@ -63,16 +63,17 @@ export function productRequest(
   return checkProduct(x, options, tensor.shape, rowCount(tensor), subjectOf(tensor), kind);
 }
 
-/** The same for options that were read already. */
+/** The same for options that were read already, of a call that blocks and writes all these arrays. */
 export function givenProductRequest(
   tensor: TensorFacts,
   file: OpenFile,
   x: unknown,
   given: ProductOptions & ThreadOptions,
+  written: readonly unknown[],
 ): ProductRequest {
   handleOf(file);
   knownType(tensor);
-  return checkGivenProduct(x, given, tensor.shape, rowCount(tensor), subjectOf(tensor));
+  return checkGivenProduct(x, given, tensor.shape, rowCount(tensor), subjectOf(tensor), written);
 }
 
 /** Those of the shape need no name: they may be a number that only 64 bits hold. */

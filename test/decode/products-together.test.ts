@@ -75,6 +75,17 @@ for (const activations of ["f32", "int8"] as const) {
   });
 }
 
+test("a bias that another matrix's products are written over", () => {
+  const x = Float32Array.from({ length: COLUMNS }, () => random.gaussian());
+  const [first, second] = [
+    { tensor: b, start: 0, end: 40, bias },
+    { tensor: b, start: 40, end: 80 },
+  ];
+  const outs = [new Float32Array(40), bias.slice()];
+  const found = matmulAllSync([{ ...first, bias: outs[1] }, second], x, { outs });
+  for (const [i, wanted] of matmulAllSync([first, second], x).entries()) same(found[i]!, wanted, `matrix ${i}`);
+});
+
 test("none at all", () => {
   assert.deepEqual(matmulAllSync([], new Float32Array(COLUMNS)), []);
 });
