@@ -92,7 +92,7 @@ export function shapeText(shape: readonly number[]): string {
 /** A binary32 in the fewest digits that tell it from its neighbours: 0.1 rather than 0.10000000149011612. */
 export function float32Text(value: number): string {
   if (Object.is(value, -0)) return "-0";
-  for (let digits = 1; digits < 9; digits++) {
+  for (let digits = 1; digits <= 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.fround(short) === value) return String(short);
   }

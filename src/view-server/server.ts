@@ -49,8 +49,8 @@ type Model = GgufModel<GgufModelTensor>;
 export interface RemoteModel extends ModelPlace {
   /** The last part of its address. */
   readonly name: string;
-  /** Its bytes, where they are one file of GGUF, for a page that compares it with a file of its own. */
-  readonly source?: Source | undefined;
+  /** The files of a model of GGUF by their names, for a page that compares it with a file of its own. */
+  readonly sources?: ReadonlyMap<string, Source>;
 }
 
 /** A model that is served: its files on this machine, the named one first, or where else it is. */
@@ -123,7 +123,9 @@ export async function serveView(
         files.set(placeOf("model", i, basename(path)), file);
       }
       const place = isRemote ? placeOf("remote", i, model.name) : placeOf("model", i, basename(model[0]));
-      if (isRemote && model.source !== undefined) files.set(place, handedOn(model.source));
+      if (isRemote) {
+        for (const [name, source] of model.sources ?? []) files.set(placeOf("remote", i, name), handedOn(source));
+      }
       places.set(place, isRemote ? model : localPlace(model, own));
       named.push(place);
     }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
-import { delimiter, join } from "node:path";
+import { basename, delimiter, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openRemote, splitModel } from "gguf-native";
@@ -119,6 +119,21 @@ test("a model on another server", async () => {
   // For a page that compares it with a file of its own.
   const model = await fetch(new URL("remote/0/model.gguf", url));
   assert.deepEqual(Buffer.from(await model.arrayBuffer()), readFileSync(at("small.gguf")));
+});
+test("a split model on another server, by a signed URL of any of its files", async () => {
+  const [, second] = await splitModel(at("other name.gguf"), at("far parts"), { maxTensors: 1 });
+  const { url: far } = await serve((request, response) => {
+    const { pathname, search } = new URL(request.url!, "http://x");
+    const path = at(decodeURIComponent(basename(pathname)));
+    if (search !== "?signature=secret" || !existsSync(path)) return void response.writeHead(403).end();
+    answerRange(request, response, readFileSync(path));
+  });
+  const { url } = await view(["--no-open", `${new URL(encodeURIComponent(basename(second!)), far)}?signature=secret`]);
+  const place = new URL(url).searchParams.get("url")!;
+  // As the page opens it that compares it with a file of its own.
+  const model = await openRemote(new URL(place, url));
+  assert.deepEqual([...model.tensors.keys()], ["u", "v"]);
+  assert.deepEqual(await model.tensor("u").dequantize(), Float32Array.of(5, 6));
 });
 test("--port", async () => {
   const port = await freePort();

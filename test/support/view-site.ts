@@ -22,7 +22,7 @@ const { serveView } = require(viewServer) as {
 /** Files on this machine, or what opens a model that is elsewhere. */
 export type SiteModel =
   | readonly string[]
-  | { name: string; source?: unknown; open(partial: boolean): Promise<unknown> };
+  | { name: string; sources?: ReadonlyMap<string, unknown>; open(partial: boolean): Promise<unknown> };
 
 export interface Site {
   url: string;

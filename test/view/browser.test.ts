@@ -218,6 +218,30 @@ describe("the page to look at models", { skip: noPage, timeout: 600_000 }, () =>
         assert.ok(box.y >= 0 && box.y + box.height <= SCREENS.desktop.height, `${id}: ${JSON.stringify(box)}`);
       }
       assert.equal(await row.getAttribute("aria-selected"), "true");
+      // The weight behind a pixel, in both.
+      await region.getByTestId("difference").hover();
+      const tip = (
+        await region
+          .getByTestId("tip")
+          .getByText(/^block [\d,]+, code/)
+          .nth(1)
+          .locator("..")
+          .innerText()
+      ).split("\n");
+      const [at = 0, to = 0] = tip
+        .at(-1)!
+        .replaceAll(/(\d),(\d)/g, "$1$2")
+        .match(/\d+/g)!
+        .map(Number);
+      const pointed = [model, other].map((each) => {
+        const tensor = each.tensor("blk.0.ffn_down.weight");
+        return tensor.dequantizeSync()[at * tensor.shape[0]! + to];
+      });
+      assert.deepEqual(
+        [1, 4].map((line) => Math.fround(Number(tip[line]))),
+        pointed,
+        tip.join(),
+      );
       // Both tensors have the same colours, and so has their difference, unless it is to have finer ones.
       const ends = async (): Promise<number[]> => {
         const all = await region.locator(".legend span:last-child").allTextContents();

@@ -299,7 +299,11 @@ describe("answers", () => {
     const { url, requests } = await serveRanges((request, response) => answerRange(request, response, content));
     const open = async (partial: boolean) => ({ model: await openRemote(url, { partial }), check: async () => {} });
     const source = new HttpSource(new URL(url), fetch, new Headers());
-    const site = await serve({ name: "far.gguf", open, source }, { name: "far.gguf", open });
+    const sources = new Map([
+      ["far.gguf", source],
+      ["part.gguf", source],
+    ]);
+    const site = await serve({ name: "far.gguf", open, sources }, { name: "far.gguf", open });
     assert.match(site.url, /\?url=remote\/0\/far\.gguf&url=remote\/1\/far\.gguf$/);
     const model = await ask(site, "open", { url: "remote/0/far.gguf" });
     assert.equal(model.name, "far.gguf");
@@ -307,9 +311,11 @@ describe("answers", () => {
     const [first] = parse(content).tensors.values();
     assert.deepEqual(stats, first!.statsSync({ bins: 4 }));
     assert.deepEqual([...new Set(requests.map((request) => request.url))], [new URL(url).pathname]);
-    // Its bytes are handed on to the page, where they are one file.
-    const { status, body } = await askPath(site, `${site.base}remote/0/far.gguf`, { range: "bytes=9-99" });
-    assert.deepEqual([status, body.equals(content.subarray(9, 100))], [206, true]);
+    // The bytes of its files are handed on to the page.
+    for (const name of sources.keys()) {
+      const { status, body } = await askPath(site, `${site.base}remote/0/${name}`, { range: "bytes=9-99" });
+      assert.deepEqual([status, body.equals(content.subarray(9, 100))], [206, true]);
+    }
     await expectRefusal(404, askPath(site, `${site.base}remote/1/far.gguf`));
   });
 });

@@ -73,11 +73,22 @@ function askWorker(call: CallName, argument: unknown, { signal, onProgress }: Ca
 const servedUrls = new Map<number, string>();
 const twins = new Map<number, Promise<number>>();
 
+const NOT_BESIDE =
+  "A model of safetensors cannot be compared with a file that was chosen here: name both in the command, gguf-native view MODEL FILE";
+
 /** The number of a model for the worker, which opens it if the server alone has it. */
 async function numberInWorker(model: number): Promise<number> {
   const url = servedUrls.get(model);
   if (url === undefined) return model;
-  const twin = twins.get(model) ?? askWorker("open", { url }, {}).then((opened) => (opened as ModelView).id);
+  const opening = async (): Promise<number> => {
+    try {
+      return ((await askWorker("open", { url }, {})) as ModelView).id;
+    } catch (error) {
+      // Of models of safetensors the server hands on no bytes.
+      throw /\b404\b/.test(messageOf(error)) ? new Error(NOT_BESIDE) : error;
+    }
+  };
+  const twin = twins.get(model) ?? opening();
   twins.set(model, twin);
   twin.catch(() => twins.delete(model));
   return twin;

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useMemo, useRef } from "preact/hooks";
 import { counted } from "#dist/describe/text";
+import { hashOf } from "../lib/address";
 import {
   type Measured,
   noiseByLayer,
@@ -71,6 +72,10 @@ export function Compare({
   return (
     <div class="page">
       <Section title="Two models" note={`${a.name} is A`}>
+        <p class="note">
+          With the model that a quantized one was made from, the list begins with the noisiest tensor: the one that lost
+          most.
+        </p>
         {other}
       </Section>
       <Section title="Two tensors of this model">
@@ -212,6 +217,11 @@ function Differences({
     nameA === "" && nameB === "" ? undefined : (
       <>
         <h2 class="name">{nameA === nameB ? nameA : `${nameA} and ${nameB}`}</h2>
+        {chosen.a < 0 ? null : (
+          <p class="note">
+            <a href={hashOf({ tab: "tensors", rest: nameA, view: {} })}>Single weights of A and their blocks</a>
+          </p>
+        )}
         {chosen.a < 0 && chosen.b < 0 ? (
           <Missing noun="tensor" name={nameA} />
         ) : (

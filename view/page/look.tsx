@@ -142,7 +142,7 @@ export function CloserLook({
 const REST_MS = 60;
 
 /** What is known of the weight that is pointed at. */
-function Tip({ id, address, weight: { row, column } }: { id: string; address: TensorAddress; weight: Weight }) {
+export function Tip({ id, address, weight: { row, column } }: { id: string; address: TensorAddress; weight: Weight }) {
   const answer = useAnswer(`${id} ${row} ${column}`, async (options) => {
     await new Promise((resolve) => setTimeout(resolve, REST_MS));
     options.signal?.throwIfAborted();

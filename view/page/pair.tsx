@@ -5,7 +5,7 @@ import { grouped } from "#dist/describe/text";
 import { type ColorScale, colorScale, type Picture } from "../lib/averages";
 import type { ModelView, TensorAddress } from "../lib/protocol";
 import { type Answer, ask, useAnswer } from "./client";
-import { PICTURE } from "./look";
+import { PICTURE, Tip } from "./look";
 import { Answered, Facts, Section } from "./parts";
 import { Choice, Heatmap, type Measure, MeasureChoice, short } from "./pictures";
 
@@ -119,7 +119,12 @@ function Side({ title, testId, chosen, answer, measure, scale }: SideProps) {
       </h3>
       <Answered answer={answer} label={`Averaging ${title}`}>
         {(picture) =>
-          picture && <Heatmap picture={picture} title={title} testId={testId} measure={measure} scale={scale} />
+          picture && (
+            <Heatmap
+              {...{ picture, title, testId, measure, scale }}
+              tip={(row, column) => <Tip id={title} address={addressOf(chosen)} weight={{ row, column }} />}
+            />
+          )
         }
       </Answered>
     </div>
@@ -133,7 +138,15 @@ function Difference({ a, b, measure, scale }: Pair & { measure: Measure; scale: 
       <h3>A - B</h3>
       <Answered answer={answer} label="Subtracting">
         {(picture) => (
-          <Heatmap picture={picture} title="Difference A - B" testId="difference" measure={measure} scale={scale} />
+          <Heatmap
+            {...{ picture, title: "Difference A - B", testId: "difference", measure, scale }}
+            tip={(row, column) => (
+              <>
+                A <Tip id="A" address={a} weight={{ row, column }} />B{" "}
+                <Tip id="B" address={b} weight={{ row, column }} />
+              </>
+            )}
+          />
         )}
       </Answered>
     </div>

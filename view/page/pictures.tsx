@@ -129,6 +129,9 @@ const DARK: Palette = { none: [255, 90, 90], low: [240, 160, 90], zero: [28, 30,
 /** What of the values of a cell is shown. */
 export type Measure = "means" | "magnitudes";
 
+/** What a tip takes at most beside the pointer. */
+const TIP_WIDTH = 200;
+
 export function Heatmap({
   picture,
   title,
@@ -154,7 +157,7 @@ export function Heatmap({
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const palette = useTheme().isDark ? DARK : LIGHT;
-  const [pointed, setPointed] = useState<{ x: number; y: number } | undefined>(undefined);
+  const [pointed, setPointed] = useState<{ x: number; y: number; isAtRight: boolean } | undefined>(undefined);
   const { width, height, columnCount, rowCount, notFinite } = picture;
   const cells = picture[measure];
   // It sorts all cells, and a pointer that moves draws the figure again and again.
@@ -184,6 +187,7 @@ export function Heatmap({
     setPointed({
       x: within((event.clientX - box.left) / box.width),
       y: within((event.clientY - box.top) / box.height),
+      isAtRight: event.clientX > innerWidth - TIP_WIDTH,
     });
   };
   return (
@@ -214,14 +218,14 @@ export function Heatmap({
     </figure>
   );
 
-  /** What is said beside the pointer, on the side where there is more room. */
-  function pointedAt({ x, y }: { x: number; y: number }) {
+  /** What is said beside the pointer, on the side where there is room. */
+  function pointedAt({ x, y, isAtRight }: { x: number; y: number; isAtRight: boolean }) {
     const [row, column] = [origin.row + Math.floor(y * rowCount), origin.column + Math.floor(x * columnCount)];
-    const beside = (share: number): string => (share > 0.5 ? "calc(-100% - 12px)" : "14px");
+    const beside = (isBefore: boolean): string => (isBefore ? "calc(-100% - 12px)" : "14px");
     const style = {
       left: `${100 * x}%`,
       top: `${100 * y}%`,
-      transform: `translate(${beside(x)}, ${beside(y)})`,
+      transform: `translate(${beside(isAtRight)}, ${beside(y > 0.5)})`,
     };
     const cell = cells[Math.floor(y * height) * width + Math.floor(x * width)] as number;
     return (

@@ -5,6 +5,7 @@ import { access, readFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { checkUrl, sourceOfUrl } from "../../file/remote-file";
 import { checkUnchanged } from "../../file/unchanged";
+import type { Source } from "../../source/source";
 import { isRemote } from "../../source/url";
 import { decoded, type ServedModel, type StartSession, serveView } from "../../view-server/server";
 import {
@@ -90,16 +91,27 @@ async function servedModel(path: string, options: OpenModelOptions): Promise<Ser
   }
   const shown = shownPath(path);
   const name = basename(isRemote(path) ? new URL(shown).pathname : resolve(shown));
-  const isOneFile = isRemote(path) && file.format === "gguf" && file.paths.length === 1;
   return {
     name: decoded(name) ?? name,
-    source: isOneFile ? sourceOfUrl(checkUrl(path), undefined, new Headers(options.headers)) : undefined,
+    sources: file.format === "gguf" ? sourcesOf(path, file.paths, options) : new Map(),
     async open(partial) {
       const model = first ?? (await open(partial)).file;
       first = undefined;
       return { model, check: () => checkUnchanged(model) };
     },
   };
+}
+
+/** The files of a model on a server by their names: their URLs are that of the one that was named, but for the path. */
+function sourcesOf(url: string, paths: readonly string[], { headers }: OpenModelOptions): Map<string, Source> {
+  return new Map(
+    paths.map((path) => {
+      const { pathname } = new URL(path);
+      const place = Object.assign(new URL(checkUrl(url)), { pathname });
+      const name = basename(pathname);
+      return [decoded(name) ?? name, sourceOfUrl(place.href, undefined, new Headers(headers))];
+    }),
+  );
 }
 
 /** Loaded when it is needed: `npm run build -- view` makes it with the page. */
