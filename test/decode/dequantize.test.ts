@@ -31,6 +31,10 @@ describe("ranges", () => {
       const blocks = randomBlocks(type, BLOCKS, random);
       const whole = reference.dequantizeSync(type, blocks);
       const { native, tensor } = ways(type, blocks);
+      for (const dtype of ["f16", "bf16"] as const) {
+        const expected = reference.dequantizeSync(type, blocks, { dtype });
+        assert.equal(firstDifference(native({ dtype }), expected, dtype), -1, dtype);
+      }
       for (let first = 0; first <= BLOCKS; first++) {
         for (let last = first; last <= BLOCKS; last++) {
           const options = { start: first * blockSize, end: last * blockSize };

@@ -11,7 +11,7 @@ import { needsAddon } from "../support/needs-addon";
 const run = (isa: string | undefined, args: string[]) =>
   runNode(args, { env: { ...process.env, GGUF_NATIVE_ISA: isa } });
 
-describe("the golden file and random blocks", () => {
+describe("the golden file", () => {
   const goldenCases = readGolden().length;
   for (const isa of cpu().available) {
     test(`${ALL_TYPES.length} types on ${isa}`, async () => {
@@ -23,7 +23,7 @@ describe("the golden file and random blocks", () => {
       const result = JSON.parse(stdout) as { isa: string; cases: number; failures: string[] };
       assert.equal(result.isa, isa);
       assert.deepEqual(result.failures, []);
-      assert.equal(result.cases, goldenCases * 16 + ALL_TYPES.length * 21);
+      assert.equal(result.cases, goldenCases * 16);
     });
   }
 });
