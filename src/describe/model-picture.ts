@@ -260,16 +260,17 @@ export function modelPicture(table: TensorTable, options: PictureOptions): SvgEl
     drawing.content.push(link === undefined ? element("g", {}, ...parts) : element("a", link, ...parts));
   };
 
-  const all = Array.from(names, (_, i) => i);
-  const totals = [
+  const counts = [
     ...(blocks.length > 0 ? [counted(blocks.length, "layer")] : []),
     counted(names.length, "tensor"),
     `${humanCount(elementCounts.reduce((a, b) => a + b, 0))} weights`,
-    humanBytes(bytesOf(table, all)),
   ].join(", ");
+  const bytes = humanBytes(bytesOf(table, [...typeOf.keys()]));
+  const totals = `${counts}, ${bytes}`;
   const shownTitle = cut(title, width - 2 * PAD);
   drawing.write(PAD, PAD + FONT, "start", shownTitle, { fill: palette.text, "font-weight": "bold" });
-  const notes = [totals, `colours: ${coloring?.title ?? "types"}`].map((label) => ({ label, size: -6, draw() {} }));
+  const facts = widthOf(totals) > width - 2 * PAD ? [counts, bytes] : [totals];
+  const notes = [...facts, `colours: ${coloring?.title ?? "types"}`].map((label) => ({ label, size: -6, draw() {} }));
   const head = drawing.flow(PAD, PAD + ROW + 0.5, false, notes);
 
   const labels = Math.min(0.4 * width, Math.max(0, ...inside.kinds.map(widthOf)));
