@@ -97,6 +97,10 @@ class FileHandle {
   std::shared_ptr<const PreparedRows> prepared(const Call& call, size_t index) const;
   /** Until the file is closed. */
   void keep_prepared(const Call& call, size_t index, std::shared_ptr<const PreparedRows> rows);
+  /** Whether there was a view of a tensor's bytes. */
+  bool has_view(const Call& call, size_t index) const {
+    return views_.count(call.uint32(index, "index")) != 0;
+  }
   /** All bytes of a tensor as a Uint8Array. */
   napi_value view(Environment& environment, size_t index);
 

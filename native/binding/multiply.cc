@@ -74,9 +74,16 @@ class PreparationRequest : public BlockRequest {
   }
   uint64_t output_bytes() const { return 0; }
   bool is_small() const { return false; }
-  ChunkedPreparation make_work(const Call& call, const BlockSource& source, int threads, void*) const {
+  ChunkedPreparation make_work(const Call& call, BlockSource source, int threads, void*) const {
     const std::shared_ptr<PreparedRows> rows = ChunkedPreparation::memory_for(shape_);
-    if (shape_.n_rows > 0) FileHandle::of(call, 0).keep_prepared(call, 1, rows);
+    FileHandle& file = FileHandle::of(call, 0);
+    if (shape_.n_rows > 0) file.keep_prepared(call, 1, rows);
+    // Pages of a mapping would stay in memory, though nobody needs them. But a view may have been written
+    // to.
+    if (source.mapped_bytes > 0 && !file.has_view(call, 1)) {
+      source.data = nullptr;
+      source.mapped_bytes = 0;
+    }
     return ChunkedPreparation(source, shape_, threads, rows);
   }
 

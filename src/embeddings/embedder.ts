@@ -108,7 +108,7 @@ export class Embedder implements Disposable {
       const choices = POOLINGS.map((each) => `'${each}'`).join(", ");
       throw invalidArgValue("options.pooling", `must be one of: ${choices}`, pooling);
     }
-    const prepare = checkBoolean("options.prepare", given.prepare, false);
+    const prepare = given.prepare === undefined ? undefined : checkBoolean("options.prepare", given.prepare, false);
     const how: NetworkOptions = { activations, pooling, prepare, threads: checkThreads(given.threads) };
     const signal = checkSignal(given.signal);
     signal?.throwIfAborted();

@@ -4,6 +4,7 @@ import { isBlob } from "../base/arguments";
 import type { GgufModel } from "../file/model";
 import { checkPath, openPath } from "../file/open";
 import { GgufFile, parse } from "../file/parse";
+import type { GgufTensor } from "../file/tensor";
 import { open } from "../open";
 import { isSafetensors } from "../safetensors/is-safetensors";
 import { schemeOf } from "../source/url";
@@ -20,12 +21,18 @@ export async function load(
   signal?: AbortSignal,
 ): Promise<Loaded> {
   const loaded = await find(place, activations, signal);
-  if (!prepare || activations === "f32") return loaded;
   // Tables of tokens are not multiplied with.
-  for (const [name, tensor] of loaded.file.tensors)
-    if (name.startsWith("blk.")) await tensor.prepare({ threads, signal });
+  const matrices = [...loaded.file.tensors.values()].filter(({ name }) => name.startsWith("blk."));
+  if (activations === "f32" || !(prepare ?? (loaded.isOwn && areFew(matrices)))) return loaded;
+  for (const matrix of matrices) await matrix.prepare({ threads, signal });
   return loaded;
 }
+
+/** Weights that are prepared without being asked for: the memory that they take is less than what Node.js has at its start. */
+const FEW_WEIGHTS = 2 ** 25;
+
+const areFew = (matrices: readonly GgufTensor[]): boolean =>
+  matrices.reduce((sum, { elementCount }) => sum + elementCount, 0) <= FEW_WEIGHTS;
 
 async function find(
   place: Place | PostedPlace,

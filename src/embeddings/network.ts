@@ -110,7 +110,7 @@ export interface NetworkOptions {
   readonly threads: number | undefined;
   readonly pooling: Pooling | undefined;
   /** Whether its matrices are prepared, by who opens it. */
-  readonly prepare: boolean;
+  readonly prepare: boolean | undefined;
 }
 
 /** A network whose weights stay in its file, which must stay open. */

@@ -104,6 +104,15 @@ describe("activations of 8 bits", () => {
       assertSame(tensor.matmulSync(x));
     }
   });
+  test("what was written to a view is prepared", async () => {
+    using file = openSync(path);
+    const tensor = file.tensor("m");
+    tensor.bytes().copyWithin(0, blocks.length / 2);
+    const some = vectors(4);
+    const wanted = tensor.matmulSync(some, options);
+    await tensor.prepare();
+    assertSame(tensor.matmulSync(some, options), wanted);
+  });
   test("what cannot be prepared", async () => {
     const file = openSync(path);
     const tensor = file.tensor("m");

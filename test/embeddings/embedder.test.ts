@@ -33,8 +33,10 @@ describe("an embedder", () => {
     ]) {
       assert.deepEqual(await vectorsOf(place), expected);
     }
-    using prepared = await Embedder.open(model, { prepare: true });
-    assert.deepEqual(await prepared.embed(TEXTS), expected);
+    for (const prepare of [true, false]) {
+      using other = await Embedder.open(model, { prepare });
+      assert.deepEqual(await other.embed(TEXTS), expected);
+    }
     mapped.close();
     await assert.rejects(Embedder.open(mapped), { code: "ERR_GGUF_CLOSED" });
     using swapped = openSync(moved);
@@ -167,6 +169,17 @@ describe("an embedder", () => {
       await assert.rejects(call, { name: "GgufError", code: "ERR_GGUF_CLOSED", path: model });
     }
     assert.equal(embedder.closed, true);
+  });
+
+  test("prepares the matrices of a small model, unless it is told not to", async () => {
+    const { load } = await import(pathToFileURL(join(projectRoot, "dist", "embeddings", "load.js")).href);
+    for (const prepare of [undefined, false]) {
+      const { file } = await load(model, { activations: "int8", threads: 1, prepare });
+      let works = false;
+      await file.tensor("blk.0.attn_q.weight").prepare({ onProgress: () => (works = true) });
+      assert.equal(works, prepare === false);
+      file.close();
+    }
   });
 
   test("starts another thread where one has ended, and lets the process end", async () => {
